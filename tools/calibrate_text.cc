@@ -41,6 +41,19 @@ std::string ChoiceText(const AutoChoice& choice) {
   return text;
 }
 
+// On how many rows of a layer the KL stands.
+std::string RowsText(const Json& report) {
+  constexpr double kEnoughRows = 1000;
+  const Json& arms = report.at("summary").at("arms");
+  if (arms.empty()) return {};
+  const double rows = arms.begin()->at("rows_beyond").get<double>();
+  if (rows == 0)
+    return "no held-out query reads a quantized key: longer sequences would measure a KL\n";
+  return fmt::format(
+      "KL is the mean over {:.0f} held-out queries a layer that read a quantized key{}\n", rows,
+      rows < kEnoughRows ? "; warning: fewer than 1,000 say little, more text helps" : "");
+}
+
 }  // namespace
 
 std::string LayerLine(const LayerProgress& layer) {
@@ -48,7 +61,7 @@ std::string LayerLine(const LayerProgress& layer) {
   std::string kl;
   for (const ArmResult& arm : result.arms) {
     if (arm.name == "hadamard" || arm.name == "oscar_per_head" || arm.name == "auto")
-      kl += fmt::format(", KL {} {:.5f}", arm.name, arm.kl_mean);
+      kl += arm.rows_beyond == 0 ? "" : fmt::format(", KL {} {:.5f}", arm.name, arm.kl_mean_beyond);
   }
   if (result.automatic.made) kl += ChoiceText(result.automatic);
   return fmt::format(
@@ -77,13 +90,13 @@ std::string ExpertsLine(const LayerSpec& layer, const std::vector<int64_t>& toke
 }
 
 std::string CalibrationTables(const Json& report, const std::filesystem::path& artifact) {
-  std::string text = Rendered(SummaryTable(report), {"layer"});
+  std::string text = Rendered(SummaryTable(report), {"layer"}) + RowsText(report);
   const ReportTable runtimes = RuntimesTable(report.at("serving"), artifact.string());
   if (runtimes.rows.empty()) return text;
   return text +
          "\nwhat each runtime gets (* is what oscar-validate judges; KL on held-out rows that "
-         "did not choose):\n" +
-         Rendered(runtimes, {"runtime", "checkpoint", "written by"});
+         "did not choose and read a quantized key):\n" +
+         Rendered(runtimes, {"runtime", "checkpoint", "writer", "exported by"});
 }
 
 }  // namespace oscar

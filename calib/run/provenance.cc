@@ -258,6 +258,7 @@ Json DescribeOptions(const CalibrationOptions& options, const HeldOutSplit& spli
            {{"enabled", options.automatic.enabled},
             {"for", RulesOf(options.automatic.consumer).name},
             {"fold", options.automatic.fold},
+            {"feedback", options.automatic.feedback},
             {"bits", options.automatic.bits},
             {"bits_of", options.automatic.head_bits ? "head" : "layer"},
             {"bits_by", options.automatic.price ? BitPriceName(*options.automatic.price) : "least"},

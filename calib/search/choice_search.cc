@@ -122,6 +122,7 @@ class Search {
                 .composition = options.fit.composition,
                 .rope = layer.moments.fold.pairs.rotary_dim > 0,
                 .fold = options.automatic.fold && layer.moments.fold.pairs.rotary_dim > 0,
+                .feedback = rules_.feedback || options.automatic.feedback,
                 .num_kv_heads = layer.num_kv_heads},
         scorer_(layer.scorer),
         choice_(Begun(rules_, options, moments_)),
@@ -257,6 +258,11 @@ class Search {
       orders.back().composition = composition;
     }
     TryKeys(std::move(orders), written_);
+    if (limits_.feedback) {
+      KeyRecipe fed = BestKeys();
+      fed.feedback = true;
+      TryKeys({fed}, written_);
+    }
     // Clipping goes with the transform: the best few are clipped coarsely, the best of them finely.
     written_.AddRatios<KeyRecipe>(BestFew(keys_, writes_otherwise() ? 1 : kClippedRecipes),
                                   coarse());

@@ -145,7 +145,9 @@ ReportTable SummaryTable(const Json& report) {
     table.header.push_back(fmt::format("KL {}", arm));
   }
   const auto kl = [](const Json& holder, const std::string& arm) {
-    return fmt::format("{:.5f}", holder.at("arms").at(arm).at("kl_mean").get<double>());
+    const Json& measured = holder.at("arms").at(arm);
+    if (measured.at("rows_beyond").get<double>() == 0) return std::string("-");
+    return fmt::format("{:.5f}", measured.at("kl_mean_beyond").get<double>());
   };
   for (const Json& layer : report.at("layers")) {
     const Json& sides = layer.at("sides");
@@ -170,7 +172,8 @@ ReportTable SummaryTable(const Json& report) {
 
 ReportTable RuntimesTable(const Json& serving, const std::string& artifact) {
   ReportTable table;
-  table.header = {"runtime", "checkpoint", "KL", "of Hadamard's", "output error", "written by"};
+  table.header = {"runtime",       "checkpoint",   "writer",     "KL",
+                  "of Hadamard's", "output error", "exported by"};
   if (!serving.contains("runtimes")) return table;
   for (const Json& row : serving.at("runtimes")) {
     const std::string runtime = row.at("runtime");
@@ -180,6 +183,7 @@ ReportTable RuntimesTable(const Json& serving, const std::string& artifact) {
     const double kl = row.at("kl"), hadamard = row.at("hadamard_kl");
     const bool headline = row.at("choice") == kHeadlineChoice;
     table.rows.push_back({runtime + (headline ? " *" : ""), folded ? "folded" : "as it is",
+                          row.value("error_feedback", false) ? "error feedback" : "as released",
                           fmt::format("{:.5f}", kl),
                           hadamard > 0 ? fmt::format("x {:.2f}", kl / hadamard) : "",
                           fmt::format("{:.4f}", row.at("output_error").get<double>()),

@@ -37,8 +37,6 @@ void CheckGuard(const Spot& spot) {
 void CheckStability(const Spot& spot) {
   Open(spot, {{"k_cost", CheckNonNegative},
               {"v_cost", CheckNonNegative},
-              {"k_angle", CheckNonNegative},
-              {"v_angle", CheckNonNegative},
               {"tokens", CheckCount},
               {"few_tokens", CheckBool},
               {"unstable", CheckBool}});
@@ -160,7 +158,8 @@ void CheckServedRuntime(const Spot& spot) {
               {"choice", CheckText},
               {"kl", CheckNonNegative},
               {"hadamard_kl", CheckNonNegative},
-              {"output_error", CheckNonNegative}});
+              {"output_error", CheckNonNegative},
+              {"error_feedback", CheckBool, kOptional}});
 }
 
 void CheckCacheTypes(const Spot& spot) {

@@ -12,11 +12,12 @@
 #include <utility>
 #include <vector>
 
+#include "calib/cache/side_tensors.h"
+#include "calib/fit/feedback_fit.h"
 #include "export/simulate/fitted_moments.h"
 #include "export/simulate/methods/chosen_cache.h"
 #include "export/simulate/methods/methods.h"
 #include "export/simulate/rotation_caches.h"
-#include "linalg/error_feedback.h"
 #include "linalg/rotation.h"
 
 namespace oscar {
@@ -24,30 +25,12 @@ namespace {
 
 enum class Feedback { kNone, kKeys, kBoth };
 
-constexpr double kDamping = 0.2;  // .1 to .3 measured alike
-
 using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-// Of every KV head. Rows turned by `side` meet readers of its query rotation, whose covariance
-// in the model's space is `metric`; what undoes the turn is that matrix's transpose.
-at::Tensor Factors(const CacheSide& side, int64_t num_kv_heads,
+// Factors of every KV head, [num_kv_heads, dim, dim].
+at::Tensor Factors(const CacheSide& side, const LayerMoments& moments,
                    const std::function<Matrix(int64_t head)>& metric, std::string_view what) {
-  const std::vector<double>& matrices =
-      side.query_rotation.empty() ? side.rotation : side.query_rotation;
-  std::vector<Matrix> factors;
-  for (int64_t head = 0; head < num_kv_heads; ++head) {
-    const int64_t of_head = side.num_rotations == 1 ? 0 : head;
-    const Eigen::Map<const RowMajor> turn(matrices.data() + of_head * side.dim * side.dim, side.dim,
-                                          side.dim);
-    Matrix reader = turn;
-    if (!side.pair_scale.empty()) {
-      const Eigen::Map<const Vector> scale(side.pair_scale.data() + head * side.dim, side.dim);
-      reader = scale.cwiseInverse().asDiagonal() * reader;
-    }
-    factors.push_back(FeedbackFactor(reader.transpose() * metric(head) * reader, kDamping,
-                                     fmt::format("{}, head {}", what, head)));
-  }
-  return RotationTensor(factors);
+  return MatricesOf(FeedbackFactors(side, moments.num_kv_heads, metric, what), side.dim, side.dim);
 }
 
 CacheSides FactorsOf(const MethodContext& context, size_t layer_index, const CacheSide& k,
@@ -58,17 +41,18 @@ CacheSides FactorsOf(const MethodContext& context, size_t layer_index, const Cac
     return fmt::format("layer {}, error feedback of {}", moments.layer_id, side);
   };
   CacheSides factors;
-  factors.k = Factors(
-      k, moments.num_kv_heads, [&](int64_t head) { return moments.QueryCovariance(head); },
-      what("keys"));
+  if (k.feedback.empty()) {  // else it is written so in any case
+    factors.k = Factors(
+        k, moments, [&](int64_t head) { return moments.QueryCovariance(head); }, what("keys"));
+  }
   if (feedback == Feedback::kKeys) return factors;
   const at::Tensor weight =
       context.options().output_projection(layer_index).to(at::kCPU, at::kDouble).contiguous();
   const Matrix projection =
       Eigen::Map<const RowMajor>(weight.const_data_ptr<double>(), weight.size(0), weight.size(1));
   factors.v = Factors(
-      v, moments.num_kv_heads,
-      [&](int64_t head) { return OutputMetric(projection, moments, head); }, what("values"));
+      v, moments, [&](int64_t head) { return OutputMetric(projection, moments, head); },
+      what("values"));
   return factors;
 }
 
@@ -115,8 +99,8 @@ struct Row {
   bool fitted_scales = false;
 };
 
-LayerCache Rotated(const Row& row, const MethodContext& context, size_t layer_index,
-                   const ArmOptions& options) {
+RotatedSides SidesOf(const Row& row, const MethodContext& context, size_t layer_index,
+                     const ArmOptions& options) {
   const TurnedSides sides = row.sides(context, layer_index, options);
   RotatedSides rotated =
       AffineSides(context, RotationTensor(sides.k), RotationTensor(sides.v), sides.clip);
@@ -127,7 +111,7 @@ LayerCache Rotated(const Row& row, const MethodContext& context, size_t layer_in
   CacheSides factors = FactorsOf(context, layer_index, sides.k, sides.v, row.feedback);
   rotated.k.feedback = std::move(factors.k);
   rotated.v.feedback = std::move(factors.v);
-  return RotatedCache(context, options, std::move(rotated));
+  return rotated;
 }
 
 LayerCache Chosen(const Row& row, const MethodContext& context, size_t layer_index,
@@ -161,7 +145,7 @@ CacheMethod Method(const Row& row) {
   const bool values = row.feedback == Feedback::kBoth;
   if (values) method.why_no_latents = "it rounds values against o_proj, apart from keys";
   method.make = [row](const MethodContext& context, size_t layer_index, const ArmOptions& options) {
-    return row.sides ? Rotated(row, context, layer_index, options)
+    return row.sides ? RotatedCache(context, options, SidesOf(row, context, layer_index, options))
                      : Chosen(row, context, layer_index, options);
   };
   method.available = [row, values, available = method.available](const MethodContext& context) {
@@ -172,6 +156,11 @@ CacheMethod Method(const Row& row) {
 }
 
 }  // namespace
+
+RotatedSides FedPerHeadSides(const MethodContext& context, size_t layer_index) {
+  constexpr Row kRow = {"", "", OscarPerHeadMethod, PerHead, Feedback::kKeys, true};
+  return SidesOf(kRow, context, layer_index, {.clip = true});
+}
 
 std::vector<CacheMethod> WriterMethods() {
   std::vector<CacheMethod> methods;

@@ -158,6 +158,41 @@ TEST(AutoSearch, ChoosesWhatTheConsumerLoads) {
   }
 }
 
+// Queries that mostly ask along few directions see little of an error that is moved out of them.
+TEST(AutoSearch, FeedsErrorsBackWhereTheWriterCan) {
+  GoldenLayer layer = Layer(false);
+  at::manual_seed(1);
+  const at::Tensor directions = at::randn({4, kDim}, at::kDouble);
+  for (at::Tensor& q : layer.q) {
+    const at::Tensor along = at::randn({q.size(0), q.size(1), 4}, at::kDouble);
+    q = q.mul(0.2).add(at::matmul(along, directions).mul(0.5));
+  }
+  const ObservedLayer observed = Observe(layer, kSplit, 64);
+  for (const auto& [consumer, allowed, feeds] : {std::tuple(Consumer::kAny, false, true),
+                                                 {Consumer::kSglangOct, false, false},
+                                                 {Consumer::kSglangOct, true, true}}) {
+    CalibrationOptions options = Options(consumer);
+    options.automatic.feedback = allowed;
+    const AutoChoice choice = Searched(observed, layer.spec, options);
+    EXPECT_EQ(choice.keys.feedback, feeds);
+    EXPECT_EQ(choice.k.feedback.size(), feeds ? 2U * kDim * kDim : 0U);
+    EXPECT_EQ(KeyRecipe::FromName(choice.keys.Name()), choice.keys);
+    ExpectTheChoiceFollows(choice);
+    // The score is that of rows which are written so.
+    KeyRecipe without = choice.keys;
+    without.feedback = false;
+    const Tried tried = TriedRecipes(choice, "k");
+    const auto score = [&](const KeyRecipe& recipe) {
+      return std::ranges::min(
+          std::ranges::find(tried, recipe.Name(), [](const auto& t) { return t.first; })->second |
+          std::views::values);
+    };
+    if (feeds) {
+      EXPECT_LT(score(choice.keys), 0.9 * score(without));
+    }
+  }
+}
+
 // One search of all finds what a search for each alone finds, whoever the headline is.
 TEST(AutoSearch, EveryConsumerGetsItsOwnChoice) {
   const GoldenLayer layer = Layer(true);

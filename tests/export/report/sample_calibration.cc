@@ -126,8 +126,6 @@ Json Choice(const SampleReportOptions& options, int layer) {
           {"stability",
            {{"k_cost", layer == 2 ? 0.31 : 0.02},
             {"v_cost", 0.01},
-            {"k_angle", 77.0},
-            {"v_angle", 81.0},
             {"tokens", 7000},
             {"few_tokens", false},
             {"unstable", layer == 2}}},
