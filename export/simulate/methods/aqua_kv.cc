@@ -198,7 +198,8 @@ CacheMethod Predicted(std::string_view name, std::string_view description, Round
           [rounding](const MethodContext& context, size_t layer_index,
                      const std::vector<CacheSides>& rows_before) {
             return CacheBehind(context, layer_index, rows_before, rounding);
-          }};
+          },
+      .cost = {}};
 }
 
 }  // namespace
