@@ -93,10 +93,16 @@ std::string CalibrationTables(const Json& report, const std::filesystem::path& a
   std::string text = Rendered(SummaryTable(report), {"layer"}) + RowsText(report);
   const ReportTable runtimes = RuntimesTable(report.at("serving"), artifact.string());
   if (runtimes.rows.empty()) return text;
-  return text +
-         "\nwhat each runtime gets (* is what oscar-validate judges; KL on held-out rows that "
-         "did not choose and read a quantized key):\n" +
-         Rendered(runtimes, {"runtime", "checkpoint", "writer", "exported by"});
+  text +=
+      "\nwhat each runtime gets (* is what oscar-validate judges; KL on held-out rows that did not "
+      "choose and read a quantized key):\n" +
+      Rendered(runtimes, {"runtime", "checkpoint", "writer", "exported by"});
+  for (const Json& row : report.at("serving").at("runtimes")) {
+    if (row.at("choice") == kHeadlineChoice &&
+        row.at("kl").get<double>() > (1 - kWorthFit) * row.at("hadamard_kl").get<double>())
+      return text + "no fit helps this model on this text: a plain Hadamard rotation is as good\n";
+  }
+  return text;
 }
 
 }  // namespace oscar

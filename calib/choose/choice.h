@@ -25,6 +25,8 @@ namespace oscar {
 // A later candidate, which asks more of a consumer, replaces an earlier one only if its score is
 // lower by this share.
 inline constexpr double kWorthwhile = 0.01;
+// A fit of another kind by this share: less is what the best of a dozen noisy scores is better by.
+inline constexpr double kWorthFit = 0.03;
 
 // How values are transformed before they are quantized; keys: KeyRecipe.
 struct ValueRecipe {

@@ -205,9 +205,16 @@ class Search {
   static size_t Worthwhile(const std::vector<Candidate<Recipe>>& all) {
     size_t best = 0;
     for (size_t i = 1; i < all.size(); ++i) {
-      if (WorthMore(all[i].scores(), all[best].scores())) best = i;
+      const double share = IsReordered(all[i].recipe, all[best].recipe) ? kWorthwhile : kWorthFit;
+      if (WorthMore(all[i].scores(), all[best].scores(), share)) best = i;
     }
     return best;
+  }
+  // The same fit with its factors in another order; the data-free one is no fit.
+  template <typename Recipe>
+  static bool IsReordered(Recipe later, const Recipe& earlier) {
+    later.composition = earlier.composition;
+    return later == earlier && earlier.composition != Composition::kHPbr;
   }
 
   // The best ratio for each number of bits beyond 2; where none are to be spent, what they would
