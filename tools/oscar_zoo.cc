@@ -121,6 +121,7 @@ CommandResult VerifyVerb(const ZooOptions& options, CommandContext& context) {
     context.out << fmt::format("{}: {}@{}{}{}\n", verdict.word(), name.text(), version.text(),
                                verdict.level == TrustLevel::kOff ? "" : " ",
                                verdict.level == TrustLevel::kOff ? "" : why);
+    if (!verdict.note.empty()) context.out << fmt::format("note: {}\n", verdict.note);
   }
   for (const FileDigest& blob : verified.unreferenced)
     context.out << fmt::format("note: blobs/sha256/{}: {} bytes that no entry names\n", blob.sha256,

@@ -188,6 +188,7 @@ TrustVerdict DemandTrust(const TrustFile& trust, const ZooEntry& entry, const Si
   const std::string text = verdict.word() + ": " + verdict.problem;
   if (verdict.refused()) throw TrustError(verdict.code, text);
   if (verdict.code != ExitCode::kDone) log->Info("not_trusted", text + " (the policy says warn)");
+  if (!verdict.note.empty()) log->Info("taken_back", verdict.note);
   return verdict;
 }
 
@@ -223,6 +224,7 @@ Json VerdictsToJson(std::span<const VersionVerdict> verdicts) {
                     {"trust", verdict.word()},
                     {"exit_code", static_cast<int>(verdict.code)},
                     {"problem", verdict.problem},
+                    {"note", verdict.note},
                     {"signers", verdict.signers}});
   }
   return json;

@@ -245,6 +245,26 @@ TEST_F(TufAttack, WrongSoftwareInstallation) {
   ExpectBelieved();
 }
 
+// What a keeper withdraws reaches those who had it: a lower latest, with the reason, and for that
+// alone.
+TEST_F(TufAttack, AYankedVersionIsFollowedByALowerLatest) {
+  ExpectBelieved();  // and remembered
+  Run({"yank", "example/Tiny@0.2.0", "--zoo", honest_, "--reason", "wrong template"});
+  Mirror();  // whose snapshot was made before: it may be the mirror that yanked it
+  ExpectRefused(14, "which the snapshot does not list as yanked");
+  Run({"snapshot", "--zoo", honest_, "--key", File("keeper.key")});
+  ExpectBelieved();
+  const ProgramExit lower = Pull("plain", "Tiny");
+  EXPECT_NE(lower.out.find("example/Tiny@0.1.0"), std::string::npos) << lower.out;
+  EXPECT_NE(lower.err.find("example/Tiny@0.2.0, which was seen before, was taken back: wrong "
+                           "template"),
+            std::string::npos)
+      << lower.err;
+  // Without a snapshot nobody vouches for a yank.
+  WriteText(scratch_ / "trust.yaml", "rules: {\"example/*\": {keys: [alice.pub]}}\n");
+  ExpectRefused(14, "only a snapshot that the policy asks for");
+}
+
 // Not of that list: a mirror that does not say that a version was taken back.
 TEST_F(TufAttack, HiddenYank) {
   fs::copy(honest_, scratch_ / "before", fs::copy_options::recursive);
@@ -255,6 +275,10 @@ TEST_F(TufAttack, HiddenYank) {
   fs::copy(honest_ / "snapshot.sigstore.json", served_, fs::copy_options::overwrite_existing);
   ExpectRefused(14, "was taken back, which the zoo does not say: wrong template");
   ExpectRefused(14, "was taken back", "Tiny@0.2.0");
+  Mirror();
+  fs::copy(scratch_ / "before/entries/example/Tiny/latest.json", Served("entries/example/Tiny"),
+           fs::copy_options::overwrite_existing);
+  ExpectRefused(14, "offers as the latest all the same: wrong template");
   ExpectBelieved();  // 0.1.0
   const ProgramExit named = Pull("plain", "Tiny@0.2.0");
   EXPECT_EQ(named.code, 0) << named.all();

@@ -20,6 +20,12 @@ constexpr JsonLimits kSnapshotLimits{
 
 }  // namespace
 
+bool Snapshot::TookBack(const ZooName& name, const ZooVersion& version,
+                        const std::string& identity) const {
+  const auto yank = yanked.find(name.text() + "@" + version.text());
+  return yank != yanked.end() && yank->second.identity == identity;
+}
+
 Snapshot SnapshotOf(const Zoo& zoo, int64_t created_unix, int64_t expires_unix) {
   Snapshot snapshot{created_unix, expires_unix, {}};
   for (const ZooName& name : zoo.Names()) {

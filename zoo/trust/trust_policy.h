@@ -82,6 +82,7 @@ struct TrustVerdict {
   ExitCode code = ExitCode::kDone;   // or what is wrong, kUnsigned to kLookAlike
   std::string problem;               // in words
   std::vector<std::string> signers;  // who vouches: ids of keys, names of identities
+  std::string note = {};             // why a lower latest is believed; "" where nothing is lower
 
   bool trusted() const { return level != TrustLevel::kOff && code == ExitCode::kDone; }
   bool refused() const { return level == TrustLevel::kEnforce && code != ExitCode::kDone; }
