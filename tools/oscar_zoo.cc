@@ -5,7 +5,6 @@
 // --model), oscar-validate measures. The JSON objects of --json are
 // described in zoo/json_output.md; their members are not renamed.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <functional>
 
@@ -115,12 +114,9 @@ CommandResult VerifyVerb(const ZooOptions& options, CommandContext& context) {
   for (const auto& [where, what] : verified.notes)
     context.out << fmt::format("note: {}: {}\n", where, what);
   for (const auto& [name, version, verdict] : verdicts) {
-    const std::string& why = verdict.problem.empty()
-                                 ? fmt::format("by {}", fmt::join(verdict.signers, ", "))
-                                 : verdict.problem;
+    const std::string why = verdict.Reason(trust->policy);
     context.out << fmt::format("{}: {}@{}{}{}\n", verdict.word(), name.text(), version.text(),
-                               verdict.level == TrustLevel::kOff ? "" : " ",
-                               verdict.level == TrustLevel::kOff ? "" : why);
+                               why.empty() ? "" : " ", why);
     if (!verdict.note.empty()) context.out << fmt::format("note: {}\n", verdict.note);
   }
   for (const FileDigest& blob : verified.unreferenced)

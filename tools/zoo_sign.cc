@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 
@@ -62,7 +63,11 @@ class Court {
                                   .snapshot = snapshot_,
                                   .yanked = yanked});
     if (verdict.trusted()) {
-      memory_.Remember(entry);
+      // What was taken back is no rollback's mark: the latest is lower by right.
+      const bool back = snapshot_.snapshot ? snapshot_.snapshot->TookBack(entry.name, entry.version,
+                                                                          entry.identity)
+                                           : !yanked.empty();
+      if (!back) memory_.Remember(entry);
       if (snapshot_.snapshot) memory_.Remember(*snapshot_.snapshot, snapshot_.signer);
     }
     return verdict;
@@ -165,14 +170,16 @@ std::optional<TrustFile> TrustOf(const ZooOptions& options) {
     throw UsageError("--trust names a policy; --public-key and --root are one: give one of them");
   if (keys) {
     TrustRule rule;
-    for (const std::string& key : options.public_keys) rule.keys.push_back(ReadPublicKey(key));
+    TrustFile one;
+    for (const std::string& key : options.public_keys) AddKey(key, &rule, &one.policy);
     if (options.roots.empty() != options.identity.empty())
       throw UsageError(
           "--root FILE and --identity NAME go together: any certificate under the root "
           "that names NAME");
     if (!options.roots.empty())
       rule.identities.push_back({options.identity, ReadCertificates(options.roots)});
-    return TrustFile{{{{"*", rule}}, std::nullopt}, ""};
+    one.policy.rules["*"] = std::move(rule);
+    return one;
   }
   if (!options.identity.empty()) throw UsageError("--identity is of --root: give it too");
   if (file.empty() && variable != nullptr) file = variable;
@@ -201,9 +208,14 @@ std::vector<VersionVerdict> JudgeVersions(const TrustFile& trust, const Zoo& zoo
                         court.Of(zoo.Read(name, version), ReadSignatures(zoo, name, version),
                                  latest, YankReason(zoo, name, version))});
   };
+  // From the highest down, so that what is remembered on the way changes nothing in a second call.
   const auto judge_all = [&](const ZooName& name) {
     const ZooVersion latest = zoo.Resolve({name, std::nullopt});
-    for (const ZooVersion& version : zoo.Versions(name)) judge(name, version, version == latest);
+    std::vector<ZooVersion> versions = zoo.Versions(name);
+    const auto begin = static_cast<std::ptrdiff_t>(verdicts.size());
+    for (auto version = versions.rbegin(); version != versions.rend(); ++version)
+      judge(name, *version, *version == latest);
+    std::reverse(verdicts.begin() + begin, verdicts.end());
   };
   if (!reference) {
     for (const ZooName& name : zoo.Names()) judge_all(name);

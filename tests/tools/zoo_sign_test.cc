@@ -132,6 +132,32 @@ TEST_F(ZooSigning, TheSnapshotShowsWhatAMirrorHides) {
   EXPECT_NE(hidden.out.find("lists example/Tiny up to 0.2.0"), std::string::npos) << hidden.out;
 }
 
+// What a publisher reads on his pages is what verify tells him, before and after, yanked or not,
+// and both name the file of the key.
+TEST_F(ZooSigning, TheSiteAndVerifyAgree) {
+  for (const char* version : {"0.1.0", "0.2.0"})
+    EXPECT_EQ(Sign(std::string("example/Tiny@") + version, "alice").code, 0);
+  const auto agree = [&](int code, const std::string& page, const std::string& verified) {
+    for (int call = 0; call < 2; ++call) {
+      const ProgramExit site = Run({"site", File("site"), "--trust", File("trust.yaml")}),
+                        verify = Trusted("example/Tiny");
+      EXPECT_EQ(site.code, code) << site.all();
+      EXPECT_EQ(verify.code, code) << verify.all();
+      const std::string html = ReadText(scratch_ / "site/models/example/Tiny/index.html");
+      EXPECT_NE(html.find(page), std::string::npos) << page;
+      EXPECT_NE(verify.out.find(verified), std::string::npos) << verify.out;
+      EXPECT_EQ(html.find("UNTRUSTED") != html.npos, code == 14);
+    }
+  };
+  EXPECT_EQ(Run({"yank", "example/Tiny@0.2.0", "--reason", "wrong template"}).code, 0);
+  agree(0, "TRUSTED by alice.pub (", "TRUSTED: example/Tiny@0.1.0 by alice.pub (");
+  fs::remove_all(fs::path(zoo_) / "yanked");  // a pointer that lags behind what stands
+  agree(14, "UNTRUSTED: example/Tiny@0.1.0: offered as the latest", "but 0.2.0 was seen before");
+  fs::remove_all(fs::path(zoo_) / "signatures");
+  fs::remove(scratch_ / "trust.seen.json");
+  EXPECT_EQ(Run({"site", File("site"), "--trust", File("trust.yaml")}).code, 10);
+}
+
 TEST_F(ZooSigning, APolicyThatIsNoneSaysWhere) {
   const struct {
     const char *what, *text;

@@ -150,6 +150,12 @@ const TrustRule* TrustPolicy::RuleOf(const ZooName& name) const {
   return nullptr;
 }
 
+std::string TrustPolicy::SignerText(const std::string& signer) const {
+  const auto name = key_names.find(signer);
+  if (name == key_names.end()) return Escaped(signer);
+  return fmt::format("{} ({})", Escaped(name->second), signer.substr(0, 16));
+}
+
 void TrustMemory::Remember(const ZooEntry& entry) {
   const auto [seen, added] = names.emplace(entry.name.text(), Seen{entry.version, entry.identity});
   if (!added && seen->second.version < entry.version)
@@ -195,6 +201,14 @@ std::string TrustVerdict::word() const {
   if (level == TrustLevel::kOff) return "UNCHECKED";
   if (code == ExitCode::kDone) return "TRUSTED";
   return code == ExitCode::kUnsigned ? "UNSIGNED" : "UNTRUSTED";
+}
+
+std::string TrustVerdict::Reason(const TrustPolicy& policy) const {
+  if (!problem.empty()) return problem;
+  std::string by;
+  for (const std::string& signer : signers)
+    by += (by.empty() ? "by " : ", ") + policy.SignerText(signer);
+  return by;
 }
 
 Vouched CheckVouched(std::string_view text, const TrustRule& rule, std::string_view what) {
