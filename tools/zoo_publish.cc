@@ -70,6 +70,7 @@ CommandResult PublishVerb(const ZooOptions& options, CommandContext& context) {
                  {"version", refused ? Json(nullptr) : Json(entry.version.text())},
                  {"identity", entry.identity},
                  {"problems", published.problems},
+                 {"warnings", published.warnings},
                  {"gates", published.gates},
                  {"validation", entry.validation},
                  {"new_blobs", published.new_blobs},
@@ -83,6 +84,8 @@ CommandResult PublishVerb(const ZooOptions& options, CommandContext& context) {
   for (const std::string& problem : published.problems)
     context.log.Error("not_published", fmt::format("{}: {}", options.artifact, problem));
   if (refused) return {exit_code, ""};
+  for (const std::string& warning : published.warnings)
+    context.log.Info("warning", "warning: " + warning);
   context.out << fmt::format("{} {}@{}, identity {}\n",
                              published.already ? "already published:"
                              : made            ? "published"

@@ -158,6 +158,15 @@ TEST_F(ZooSigning, TheSiteAndVerifyAgree) {
   EXPECT_EQ(Run({"site", File("site"), "--trust", File("trust.yaml")}).code, 10);
 }
 
+TEST_F(ZooSigning, PublishWarnsOfNamesThatLookAlike) {
+  const ProgramExit like = Run({"publish", File("1"), "--name", "examp1e/Tiny"}),
+                    other = Run({"publish", File("1"), "--name", "someone/Tiny"});
+  EXPECT_EQ(like.code, 0) << like.all();
+  EXPECT_NE(like.err.find("warning: examp1e/Tiny: its organisation looks like"), std::string::npos)
+      << like.err;
+  EXPECT_EQ(other.err.find("organisation"), std::string::npos) << other.err;
+}
+
 TEST_F(ZooSigning, APolicyThatIsNoneSaysWhere) {
   const struct {
     const char *what, *text;
