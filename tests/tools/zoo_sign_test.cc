@@ -167,6 +167,20 @@ TEST_F(ZooSigning, PublishWarnsOfNamesThatLookAlike) {
   EXPECT_EQ(other.err.find("organisation"), std::string::npos) << other.err;
 }
 
+TEST_F(ZooSigning, PublishWarnsOfTheSameBytes) {
+  const Strings again = {"publish", File("1"), "--version", "0.9.0"};
+  const std::string same =
+      "warning: example/Tiny@0.9.0 has the same bytes as example/Tiny@0.1.0, which is there";
+  Strings dry = again;
+  dry.push_back("--dry-run");
+  for (const Strings& arguments : {dry, again}) {
+    const ProgramExit published = Run(arguments);
+    EXPECT_EQ(published.code, 0) << published.all();
+    EXPECT_NE(published.err.find(same), std::string::npos) << published.err;
+  }
+  EXPECT_EQ(Run({"publish", File("2")}).err.find("warning"), std::string::npos);
+}
+
 TEST_F(ZooSigning, APolicyThatIsNoneSaysWhere) {
   const struct {
     const char *what, *text;

@@ -101,6 +101,12 @@ std::vector<std::string> WarningsOf(const Zoo& zoo, const ZooEntry& entry) {
   for (const ZooFolder& folder : zoo.Folders()) names.push_back(folder.name);
   if (std::string like = LookAlikeWarning(entry.name, names); !like.empty())
     warnings.push_back(std::move(like));
+  for (const IndexRow& row : CurrentIndex(zoo).rows) {
+    if (row.identity != entry.identity) continue;
+    warnings.push_back(fmt::format("{}@{} has the same bytes as {}, which is there",
+                                   entry.name.text(), entry.version.text(), row.text()));
+    break;
+  }
   return warnings;
 }
 
