@@ -279,7 +279,7 @@ OptionTable SnapshotTable(ZooOptions* options) {
                              .help = "how long it is valid",
                              .unit = "days",
                              .min = 1,
-                             .max = 3650,
+                             .max = kMaxSnapshotDays,
                              .scope = kRun});
   AddJson(options, &table);
   table.Example("oscar-zoo snapshot --zoo /share/zoo --key zoo.key --days 14",

@@ -9,6 +9,7 @@
 #include "capture/files/removed_names.h"
 #include "linalg/error.h"
 #include "tools/cli/build_info.h"
+#include "tools/zoo_sign.h"
 #include "tools/zoo_verbs.h"
 #include "zoo/keep/publish.h"
 
@@ -62,8 +63,12 @@ CommandResult PublishVerb(const ZooOptions& options, CommandContext& context) {
                                            "the next publish writes it: {}",
                                            published.index_problem));
   }
+  const std::string now =
+      made && !elsewhere ? SnapshotCommand(options, Zoo::Open(address), entry.name, entry.version)
+                         : "";
   if (options.json) {
     Json json = {{"zoo", address},
+                 {"now", now.empty() ? Json(nullptr) : Json(now)},
                  {"published", made && !published.already},
                  {"already_published", published.already},
                  {"name", entry.name.text()},
@@ -99,6 +104,7 @@ CommandResult PublishVerb(const ZooOptions& options, CommandContext& context) {
   context.out << "pull it: " << PullLine(address, entry) << "\n";
   if (address.starts_with("hf:"))
     context.out << fmt::format("upload it: hf upload {} {} .\n", entry.name.text(), path.string());
+  if (!now.empty()) context.out << "now: " << now << "\n";
   return {ExitCode::kDone, path.string()};
 }
 

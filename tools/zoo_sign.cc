@@ -8,6 +8,8 @@
 #include <chrono>
 #include <cstdlib>
 
+#include "capture/files/quote.h"
+#include "tools/cli/command_line.h"
 #include "tools/signing_input.h"
 #include "zoo/store/yank.h"
 #include "zoo/trust/signature_store.h"
@@ -85,6 +87,36 @@ class Court {
 
 }  // namespace
 
+std::string SnapshotCommand(const ZooOptions& options, const Zoo& zoo, const ZooName& name,
+                            const ZooVersion& version) {
+  int64_t days = options.days;
+  std::string last;
+  try {
+    if (const auto text = ReadSnapshotFile(zoo)) {
+      last = " # KEY: the private key that signs snapshots";
+      const SignedBundle bundle = ParseBundle(*text, kSnapshotFile);
+      const Snapshot snapshot = ParseSnapshot(bundle.payload, kSnapshotFile);
+      const std::string identity = zoo.Read(name, version).identity;
+      if (snapshot.expires_unix > NowUnix() &&
+          (YankReason(zoo, name, version).empty() ? snapshot.Lists(name, version, identity)
+                                                  : snapshot.TookBack(name, version, identity)))
+        return "";
+      if (!bundle.key_hint.empty()) last += "; the last time " + Escaped(bundle.key_hint, 16);
+      days = std::clamp<int64_t>((snapshot.expires_unix - snapshot.created_unix) / kSecondsPerDay,
+                                 1, kMaxSnapshotDays);
+    }
+  } catch (const InputError&) {  // a damaged one is made again
+  }
+  if (options.key.empty() && last.empty()) return "";
+  std::string command = "oscar-zoo snapshot --zoo " + ShellQuote(zoo.path()) + " --key " +
+                        (options.key.empty() ? "KEY" : ShellQuote(options.key));
+  if (!options.certificate.empty()) command += " --certificate " + ShellQuote(options.certificate);
+  for (size_t i = 0; i < options.chain.size(); ++i)
+    command += (i == 0 ? " --chain " : " ") + ShellQuote(options.chain[i]);
+  command += fmt::format(" --days {}", days);
+  return options.key.empty() ? command + last : command;
+}
+
 CommandResult SignVerb(const ZooOptions& options, CommandContext& context) {
   if (options.directory.empty() == options.reference.empty())
     throw UsageError("sign: give NAME@X.Y.Z of a zoo, or --directory DIR; one of them");
@@ -101,8 +133,11 @@ CommandResult SignVerb(const ZooOptions& options, CommandContext& context) {
         zoo, entry, signer, [&] { context.stop.ThrowIfRequested("nothing was signed"); });
     file = SignaturePath(zoo.path(), entry.name, entry.version, sha256).string();
   }
+  const std::string now =
+      context.dry_run ? "" : SnapshotCommand(options, zoo, entry.name, entry.version);
   if (options.json) {
     context.out << CanonicalJson({{"verb", "sign"},
+                                  {"now", now.empty() ? Json(nullptr) : Json(now)},
                                   {"zoo", zoo.path().string()},
                                   {"name", entry.name.text()},
                                   {"version", entry.version.text()},
@@ -114,6 +149,7 @@ CommandResult SignVerb(const ZooOptions& options, CommandContext& context) {
   context.out << fmt::format("{} {}@{}, identity {}, with the key {}\n",
                              context.dry_run ? "would sign" : "signed", entry.name.text(),
                              entry.version.text(), entry.identity, signer.key.public_key().id());
+  if (!now.empty()) context.out << "now: " << now << "\n";
   return {ExitCode::kDone, file};
 }
 

@@ -167,6 +167,25 @@ TEST_F(ZooSigning, PublishWarnsOfNamesThatLookAlike) {
   EXPECT_EQ(other.err.find("organisation"), std::string::npos) << other.err;
 }
 
+// The line that ends a publish, a signature and a yank is the command that readers wait for.
+TEST_F(ZooSigning, TheSnapshotThatIsNeededIsSaid) {
+  const std::string start = "now: oscar-zoo snapshot --zoo " + zoo_ + " --key ";
+  const auto says = [&](const ProgramExit& ended, const std::string& words) {
+    EXPECT_EQ(ended.code, 0) << ended.all();
+    EXPECT_EQ(ended.out.find("now: ") == std::string::npos, words.empty()) << ended.out;
+    EXPECT_NE(ended.out.find(words), std::string::npos) << ended.out;
+  };
+  says(Sign("example/Tiny@0.1.0", "bob"), start + File("bob.key") + " --days 30\n");
+  EXPECT_EQ(Run({"snapshot", "--key", File("bob.key"), "--days", "14"}).code, 0);
+  says(Sign("example/Tiny@0.1.0", "alice"), "");  // it is listed
+  const std::string unknown = start + "KEY --days 14 # KEY: the private key that signs snapshots; ";
+  says(Run({"publish", File("1"), "--version", "0.3.0"}), unknown);
+  says(Sign("example/Tiny@0.3.0", "bob"), start + File("bob.key") + " --days 14\n");
+  says(Run({"yank", "example/Tiny@0.2.0", "--reason", "x"}), unknown);
+  EXPECT_EQ(Run({"snapshot", "--key", File("bob.key")}).code, 0);
+  says(Sign("example/Tiny@0.2.0", "bob"), "");
+}
+
 TEST_F(ZooSigning, PublishWarnsOfTheSameBytes) {
   const Strings again = {"publish", File("1"), "--version", "0.9.0"};
   const std::string same =

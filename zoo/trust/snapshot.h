@@ -26,7 +26,8 @@ struct Snapshot {
   };
   std::map<std::string, Yanked> yanked = {};  // by NAME@X.Y.Z
 
-  // Whether it lists this very version as yanked.
+  // Whether it lists this very version, as standing or as yanked.
+  bool Lists(const ZooName& name, const ZooVersion& version, const std::string& identity) const;
   bool TookBack(const ZooName& name, const ZooVersion& version, const std::string& identity) const;
 };
 
