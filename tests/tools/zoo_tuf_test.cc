@@ -77,10 +77,13 @@ class TufAttack : public testing::Test {
 
   ProgramExit Pull(const std::string& fault, const std::string& name,
                    const ProgramStrings& more = {}) {
+    return PullUnder("trust.yaml", fault, name, more);
+  }
+  ProgramExit PullUnder(const std::string& policy, const std::string& fault,
+                        const std::string& name, const ProgramStrings& more = {}) {
     fs::remove_all(out_);
-    ProgramStrings arguments = {"pull",    server_->Url(fault) + "/example/" + name,
-                                "-o",      out_,
-                                "--trust", File("trust.yaml")};
+    ProgramStrings arguments = {
+        "pull", server_->Url(fault) + "/example/" + name, "-o", out_, "--trust", File(policy)};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return RunProgram(OSCAR_ZOO_PROGRAM, arguments);
   }
@@ -243,6 +246,37 @@ TEST_F(TufAttack, WrongSoftwareInstallation) {
   fs::copy(Served("signatures/example/Other/0.2.0"), Served("signatures/example/Tiny/0.2.0"));
   ExpectRefused(12, "the signature is of \"example/Other@0.2.0\"");
   ExpectBelieved();
+}
+
+// configs/zoo/README.md, "Keys": the steps of a new key, and whom each of them serves.
+TEST_F(TufAttack, KeysRotateWithoutAFlagDay) {
+  const auto write = [&](const std::string& name, const std::string& keys,
+                         const std::string& keepers) {
+    WriteText(scratch_ / name, "rules: {\"example/*\": {keys: [" + keys +
+                                   "]}}\nsnapshot: {keys: [" + keepers + "]}\n");
+  };
+  write("old.yaml", "alice.pub", "keeper.pub");
+  write("both.yaml", "alice.pub, carol.pub", "keeper.pub, carol.pub");
+  write("new.yaml", "carol.pub", "carol.pub");
+  const auto expect = [&](int old_code, int both_code, int new_code) {
+    Mirror();
+    for (const auto& [policy, code] :
+         {std::pair("old.yaml", old_code), std::pair("both.yaml", both_code),
+          std::pair("new.yaml", new_code)}) {
+      const ProgramExit ended = PullUnder(policy, "plain", "Tiny");
+      EXPECT_EQ(ended.code, code) << policy << ended.all();
+    }
+  };
+  expect(0, 0, 11);
+  for (const char* version : {"0.1.0", "0.2.0"})
+    Run({"sign", std::string("example/Tiny@") + version, "--zoo", honest_, "--key",
+         File("carol.key")});
+  expect(0, 0, 11);
+  Run({"snapshot", "--zoo", honest_, "--key", File("carol.key")});
+  expect(11, 0, 0);
+  PublishTo(honest_, 3, "0.3.0", {"carol"});
+  Run({"snapshot", "--zoo", honest_, "--key", File("carol.key")});
+  expect(11, 0, 0);
 }
 
 // What a keeper withdraws reaches those who had it: a lower latest, with the reason, and for that
