@@ -14,6 +14,7 @@
 #include "tools/zoo_sign.h"
 #include "tools/zoo_verbs.h"
 #include "zoo/source/pull.h"
+#include "zoo/trust/signature_store.h"
 
 namespace fs = std::filesystem;
 
@@ -85,6 +86,30 @@ SignatureTexts FetchSignatureTexts(const ZooSource& source, const FetchedEntry& 
                                    const TransferOptions& transfer) {
   return {FetchSignatures(source, fetched.entry.name, fetched.entry.version, transfer),
           ReadSource(source, kSnapshotFile, kMaxSnapshotBytes, transfer), fetched.yanked};
+}
+
+// Who signed a version, for whoever has no policy that would ask: what its signatures say of
+// themselves. That they cannot be had is said and is no failure of the pull.
+Json Claims(const ZooSource& source, const ZooEntry& entry, const TransferOptions& transfer,
+            std::string* text) {
+  try {
+    const std::vector<std::string> signers =
+        ClaimedSigners(FetchSignatures(source, entry.name, entry.version, transfer),
+                       entry.name.text() + "@" + entry.version.text());
+    std::string list;
+    for (const std::string& signer : signers) list += (list.empty() ? "" : ", ") + Escaped(signer);
+    *text = list.empty() ? "signed by nobody"
+                         : fmt::format(
+                               "signed by {}, as its signatures say; --public-key FILE or "
+                               "--trust FILE checks that",
+                               list);
+    return signers;
+  } catch (const InputError& error) {
+    *text = fmt::format("its signatures cannot be read: {}", error.what());
+  } catch (const ResourceError& error) {
+    *text = fmt::format("its signatures could not be fetched: {}", error.what());
+  }
+  return nullptr;
 }
 
 // The zoo on this disk whose blobs need not be fetched: OSCAR_ZOO, where it is one.
@@ -172,11 +197,14 @@ CommandResult PullVerb(const ZooOptions& options, CommandContext& context) {
   const ZooSource& source = asked.source;
   const ZooReference& reference = asked.reference;
   fetch.zoos = LocalZoos(options, source);
-  if (const auto trust = TrustOf(options)) {
+  const auto trust = TrustOf(options);
+  TrustVerdict verdict;
+  if (trust) {
     const bool latest = !reference.version && !reference.identity;
-    fetch.judge = [&, trust, latest](const FetchedEntry& fetched) {
-      DemandTrust(*trust, fetched.entry, FetchSignatureTexts(source, fetched, fetch.transfer),
-                  latest, &context.log);
+    fetch.judge = [&, latest](const FetchedEntry& fetched) {
+      verdict =
+          DemandTrust(*trust, fetched.entry, FetchSignatureTexts(source, fetched, fetch.transfer),
+                      latest, &context.log);
     };
   }
   Pulled pulled;
@@ -199,9 +227,15 @@ CommandResult PullVerb(const ZooOptions& options, CommandContext& context) {
   }
   for (const std::string& file : pulled.counts.refetched)
     context.log.Info("refetched", file + ": what was here was damaged and was fetched again");
+  std::string signers = trust ? verdict.word() + " " + verdict.Reason(trust->policy) : "";
+  Json claims;
+  if (verdict.level == TrustLevel::kOff) claims = Claims(source, entry, fetch.transfer, &signers);
   if (options.json) {
+    const VersionVerdict judged{entry.name, entry.version, verdict};
     PrintJson(context, "pull",
               {{"zoo", source.address},
+               {"claimed_signers", claims},
+               {"trust", trust ? VerdictsToJson({&judged, 1})[0] : Json(nullptr)},
                {"name", entry.name.text()},
                {"version", entry.version.text()},
                {"identity", entry.identity},
@@ -215,7 +249,8 @@ CommandResult PullVerb(const ZooOptions& options, CommandContext& context) {
     return {};
   }
   context.out << fmt::format("{}@{}, identity {}, {} bytes\n", entry.name.text(),
-                             entry.version.text(), entry.identity, entry.bytes());
+                             entry.version.text(), entry.identity, entry.bytes())
+              << signers << "\n";
   return {ExitCode::kDone, context.dry_run ? "" : output};
 }
 

@@ -105,6 +105,25 @@ TEST_F(ZooSigning, UnderWarnItIsPrintedAndPulled) {
   EXPECT_TRUE(fs::exists(out));
 }
 
+TEST_F(ZooSigning, APullWithoutAPolicySaysWhoSigned) {
+  const auto says = [&](const std::string& words, const Strings& more = {}) {
+    fs::remove_all(scratch_ / "pulled");
+    Strings arguments = {"pull", "example/Tiny", "-o", File("pulled")};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const ProgramExit pulled = Run(arguments);
+    EXPECT_EQ(pulled.code, 0) << pulled.all();
+    EXPECT_NE(pulled.out.find(words), std::string::npos) << pulled.out;
+  };
+  says("signed by nobody");
+  EXPECT_EQ(Sign("example/Tiny", "alice").code, 0);
+  const std::string id = KeyOf(ReadText(scratch_ / "alice.key")).public_key().id();
+  says("signed by key " + id.substr(0, 16) + ", as its signatures say; --public-key FILE");
+  says("\"claimed_signers\": [\n  \"key " + id.substr(0, 16), {"--json"});
+  says("TRUSTED by alice.pub (" + id.substr(0, 16) + ")", {"--trust", File("trust.yaml")});
+  WriteText(fs::path(zoo_) / "signatures/example/Tiny/0.2.0/index.json", "{");
+  says("its signatures cannot be read: ");
+}
+
 TEST_F(ZooSigning, OneAnswerTakesNoPolicy) {
   EXPECT_EQ(Sign("example/Tiny", "alice").code, 0);
   const auto by = [&](const std::string& who) {
