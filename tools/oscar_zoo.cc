@@ -155,6 +155,7 @@ VerbCommand ZooCommand(ZooOptions* options) {
   };
   static constexpr Row kRows[] = {{"init", InitTable, Init},
                                   {"publish", PublishTable, PublishVerb},
+                                  {"push", PushTable, PushVerb},
                                   {"ls", LsTable, LsVerb},
                                   {"info", InfoTable, InfoVerb},
                                   {"search", SearchTable, SearchVerb},
@@ -174,8 +175,8 @@ VerbCommand ZooCommand(ZooOptions* options) {
       "A versioned store of rotation artifacts: publish what was proven, check "
       "what others published.",
       {},
-      "A zoo is a directory, https://host/path (any static server) or "
-      "hf:DIR: --zoo ZOO, or OSCAR_ZOO in the environment. Every verb takes --json."};
+      "A zoo is a directory, https://host/path (any static server), hf:DIR or "
+      "hf:ORG/NAME: --zoo ZOO, or OSCAR_ZOO in the environment. Every verb takes --json."};
   for (const Row& row : kRows)
     command.verbs.push_back({row.table(options), Guarded(row.verb, row.function, options)});
   return command;

@@ -43,6 +43,7 @@ struct ZooOptions {
 
 OptionTable InitTable(ZooOptions* options);
 OptionTable PublishTable(ZooOptions* options);
+OptionTable PushTable(ZooOptions* options);
 OptionTable LsTable(ZooOptions* options);
 OptionTable InfoTable(ZooOptions* options);
 OptionTable VerifyTable(ZooOptions* options);

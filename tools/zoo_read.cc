@@ -33,21 +33,6 @@ std::string GateText(const ZooEntry& entry) {
   return "passed: " + TextMember(entry.validation.value("gate", Json()), "text");
 }
 
-// Where the reference says no zoo, --zoo does.
-struct Asked {
-  ZooSource source;
-  ZooReference reference;
-};
-Asked Ask(const ZooOptions& options, const TransferOptions& transfer) {
-  ZooAddress address = ParseZooAddress(options.reference);
-  if (!address.source.empty() && !options.zoo.empty()) {
-    throw UsageError(fmt::format("{} names a zoo, and --zoo another; give one of them",
-                                 Quoted(options.reference)));
-  }
-  if (address.source.empty()) address.source = ZooAddressOf(options);
-  return {OpenSource(address.source, transfer), address.reference};
-}
-
 // What people want to know of an entry: whose it is, what it does, whether that was held against
 // anything, what is in it.
 std::string InfoText(const FetchedEntry& fetched, bool latest, const Json& versions) {
@@ -158,7 +143,7 @@ CommandResult LsVerb(const ZooOptions& options, CommandContext& context) {
 
 CommandResult InfoVerb(const ZooOptions& options, CommandContext& context) {
   const TransferOptions transfer = TransferOf(options, context);
-  const auto [source, reference] = Ask(options, transfer);
+  const auto [source, reference] = Ask(options.reference, options, transfer);
   const FetchedEntry fetched = FetchEntry(source, reference, transfer);
   const ZooEntry& entry = fetched.entry;
   const ZooIndex index = source.index();
@@ -193,7 +178,7 @@ CommandResult PullVerb(const ZooOptions& options, CommandContext& context) {
   fetch.transfer =
       TransferOf(options, context,
                  "what has come lies in " + output + ".partial, and the same command goes on");
-  const Asked asked = Ask(options, fetch.transfer);
+  const Asked asked = Ask(options.reference, options, fetch.transfer);
   const ZooSource& source = asked.source;
   const ZooReference& reference = asked.reference;
   fetch.zoos = LocalZoos(options, source);

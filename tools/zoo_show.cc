@@ -29,10 +29,11 @@ constexpr auto kShowScope = OptionScope::kRun;
 fs::path ArtifactAt(const std::string& text, const ZooOptions& options, CommandContext& context,
                     const fs::path& scratch) {
   if (Artifact::LooksLikeOne(text)) return text;
-  const ZooAddress address = ParseZooAddress(text);
   FetchOptions fetch{.transfer = TransferOf(options, context)};
-  Pull(OpenSource(address.source.empty() ? ZooAddressOf(options) : address.source, fetch.transfer),
-       address.reference, scratch, fetch);
+  ZooOptions beside = options;  // a text that names a zoo needs none
+  if (!ParseZooAddress(text).source.empty()) beside.zoo.clear();
+  const auto [source, reference] = Ask(text, beside, fetch.transfer);
+  Pull(source, reference, scratch, fetch);
   return scratch;
 }
 

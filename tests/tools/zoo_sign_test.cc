@@ -12,6 +12,7 @@
 #include "tests/export/artifact/sample_artifact.h"
 #include "tests/support/run_program.h"
 #include "tests/support/test_data.h"
+#include "tests/zoo/fault_server.h"
 #include "tests/zoo/sample_zoo.h"
 #include "tests/zoo/signing/sample_keys.h"
 
@@ -217,6 +218,67 @@ TEST_F(ZooSigning, PublishWarnsOfTheSameBytes) {
     EXPECT_NE(published.err.find(same), std::string::npos) << published.err;
   }
   EXPECT_EQ(Run({"publish", File("2")}).err.find("warning"), std::string::npos);
+}
+
+// hf, the Hub's own client, is a script here that copies what it is to upload to where the server
+// of the Hub's shape serves it.
+TEST_F(ZooSigning, WhatIsPushedToTheHubIsPulledFromIt) {
+  const fs::path hub = scratch_ / "hub", bin = scratch_ / "bin";
+  fs::create_directories(hub / "me");
+  fs::create_directories(bin);
+  const FaultServer server(hub, scratch_);
+  Strings environment = {"HF_ENDPOINT=" + server.Url("plain"), "HF_TOKEN=hf_secret",
+                         "PATH=" + bin.string()};
+  const auto push = [&](const Strings& what) {
+    Strings arguments = {"push", "hf:me/Tiny-oscar"};
+    arguments.insert(arguments.end(), what.begin(), what.end());
+    return RunProgram(OSCAR_ZOO_PROGRAM, arguments, environment);
+  };
+  const ProgramExit absent = push({File("1")});
+  EXPECT_EQ(absent.code, 4) << absent.all();
+  EXPECT_NE(absent.err.find("pip install -U huggingface_hub"), std::string::npos) << absent.err;
+  WriteText(
+      bin / "hf",
+      "#!/bin/sh\nPATH=/bin:/usr/bin\n[ \"$1 $4 $5\" = 'upload . --commit-message' ] || exit 1\n"
+      "echo \"uploaded $2: $6\"; rm -rf " +
+          hub.string() + "/$2; cp -r \"$3\" " + hub.string() + "/$2\n");
+  fs::permissions(bin / "hf", fs::perms::owner_all);
+  const ProgramExit dry = push({File("1"), "--dry-run"});
+  EXPECT_EQ(dry.code, 0) << dry.all();
+  EXPECT_TRUE(fs::is_empty(hub / "me"));
+  const ProgramExit first = push({File("1")});
+  EXPECT_EQ(first.code, 0) << first.all();
+  EXPECT_NE(first.err.find("uploaded me/Tiny-oscar: example/Tiny@0.1.0, identity "),
+            std::string::npos)
+      << first.err;
+  EXPECT_NE(first.out.find("pull it: oscar-zoo pull hf:me/Tiny-oscar"), std::string::npos);
+  EXPECT_NE(push({File("1")}).out.find("already there: example/Tiny@0.1.0"), std::string::npos);
+  const auto pull = [&](const std::string& what, const Strings& more = {}) {
+    fs::remove_all(scratch_ / "pulled");
+    Strings arguments = {"pull", what, "-o", File("pulled")};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return RunProgram(OSCAR_ZOO_PROGRAM, arguments, environment);
+  };
+  EXPECT_EQ(pull("hf:me/Tiny-oscar").code, 0);
+  EXPECT_TRUE(TreeBytes(scratch_ / "pulled") == TreeBytes(scratch_ / "1"));
+  EXPECT_EQ(pull("hf:me/Tiny-oscar", {"--trust", File("trust.yaml")}).code, 10);
+  // Versions never change there either.
+  EXPECT_EQ(push({File("2"), "--version", "0.1.0"}).code, 3);
+  EXPECT_EQ(push({File("2"), "--name", "example/Other"}).code, 3);
+  // A version of a zoo takes its signatures along.
+  EXPECT_EQ(Sign("example/Tiny@0.2.0", "alice").code, 0);
+  EXPECT_EQ(push({"example/Tiny@0.2.0", "--zoo", zoo_, "--ungated"}).code, 2);
+  const ProgramExit second = push({"example/Tiny@0.2.0", "--zoo", zoo_});
+  EXPECT_EQ(second.code, 0) << second.all();
+  const ProgramExit trusted = pull("hf:me/Tiny-oscar", {"--trust", File("trust.yaml")});
+  EXPECT_EQ(trusted.code, 0) << trusted.all();
+  EXPECT_NE(trusted.out.find("example/Tiny@0.2.0"), std::string::npos) << trusted.out;
+  EXPECT_NE(trusted.out.find("TRUSTED by alice.pub"), std::string::npos) << trusted.out;
+  EXPECT_EQ(push({File("2"), "--version", "0.1.0"}).out.find("pushed"), std::string::npos);
+  WriteText(bin / "hf", "#!/bin/sh\nexit 1\n");
+  const ProgramExit failed = push({File("1")});
+  EXPECT_EQ(failed.code, 3) << failed.all();
+  EXPECT_NE(failed.err.find("hf:me/Tiny-oscar was not uploaded"), std::string::npos) << failed.err;
 }
 
 TEST_F(ZooSigning, APolicyThatIsNoneSaysWhere) {

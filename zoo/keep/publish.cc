@@ -152,7 +152,7 @@ Published PublishRepository(const fs::path& directory, const fs::path& artifact,
   if (options.dry_run) return out;
   WriteRepository(
       out.entry, CanonicalJson(EntryToJson(out.entry)),
-      [&](const std::string& name) { return artifact / name; }, directory);
+      [&](const std::string& name) { return artifact / name; }, {}, directory);
   return out;
 }
 
