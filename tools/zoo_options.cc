@@ -196,7 +196,7 @@ OptionTable PushTable(ZooOptions* options) {
              .scope = kRun,
              .positional = true,
              .required = true});
-  AddSource(options, &table);
+  AddZoo(options, &table);
   AddPublishing(options, &table);
   AddJson(options, &table);
   table.Example("oscar-zoo push hf:me/Qwen3-8B-oscar Qwen3-8B-oscar",

@@ -93,7 +93,7 @@ std::string SnapshotCommand(const ZooOptions& options, const Zoo& zoo, const Zoo
   std::string last;
   try {
     if (const auto text = ReadSnapshotFile(zoo)) {
-      last = " # KEY: the private key that signs snapshots";
+      last = " # KEY: the private key that signs snapshots";  // a shell's comment
       const SignedBundle bundle = ParseBundle(*text, kSnapshotFile);
       const Snapshot snapshot = ParseSnapshot(bundle.payload, kSnapshotFile);
       const std::string identity = zoo.Read(name, version).identity;
@@ -101,7 +101,9 @@ std::string SnapshotCommand(const ZooOptions& options, const Zoo& zoo, const Zoo
           (YankReason(zoo, name, version).empty() ? snapshot.Lists(name, version, identity)
                                                   : snapshot.TookBack(name, version, identity)))
         return "";
-      if (!bundle.key_hint.empty()) last += "; the last time " + Escaped(bundle.key_hint, 16);
+      if (!bundle.key_hint.empty())
+        last = fmt::format(" # KEY: the private key of {}, which signed the last one",
+                           Escaped(bundle.key_hint.substr(0, 16)));
       days = std::clamp<int64_t>((snapshot.expires_unix - snapshot.created_unix) / kSecondsPerDay,
                                  1, kMaxSnapshotDays);
     }

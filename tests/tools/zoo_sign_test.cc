@@ -198,7 +198,9 @@ TEST_F(ZooSigning, TheSnapshotThatIsNeededIsSaid) {
   says(Sign("example/Tiny@0.1.0", "bob"), start + File("bob.key") + " --days 30\n");
   EXPECT_EQ(Run({"snapshot", "--key", File("bob.key"), "--days", "14"}).code, 0);
   says(Sign("example/Tiny@0.1.0", "alice"), "");  // it is listed
-  const std::string unknown = start + "KEY --days 14 # KEY: the private key that signs snapshots; ";
+  const std::string id = KeyOf(ReadText(scratch_ / "bob.key")).public_key().id(),
+                    unknown = start + "KEY --days 14 # KEY: the private key of " +
+                              id.substr(0, 16) + ", which signed the last one\n";
   says(Run({"publish", File("1"), "--version", "0.3.0"}), unknown);
   says(Sign("example/Tiny@0.3.0", "bob"), start + File("bob.key") + " --days 14\n");
   says(Run({"yank", "example/Tiny@0.2.0", "--reason", "x"}), unknown);
