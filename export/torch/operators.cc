@@ -151,7 +151,7 @@ std::tuple<at::Tensor, at::Tensor> Write(
   CheckRequests(cache, begins.data(), k_rows.size(0), /*appended=*/true);
   CheckHeads(view, k_rows.size(1));
   const auto tail = [&](int64_t dim) {
-    return at::empty({view.num_requests(), num_heads,
+    return at::zeros({view.num_requests(), num_heads,
                       tail_rows > 0 ? tail_rows + view.shape.recent_slots : 0, dim},
                      windows.options());
   };
