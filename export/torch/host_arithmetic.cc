@@ -23,20 +23,39 @@ constexpr int kLanes = 16;  // sums that run beside each other
   }
 }
 
+// Sums that do not wait for each other.
+constexpr int kChains = 4;
+
 [[gnu::always_inline]] inline void CodeScoresBody(const float* q, const float* codes, int count,
                                                   float* scores) {
-  float sums[kTileTokens] = {};
-  for (int d = 0; d < count; ++d) {
-    for (int t = 0; t < kTileTokens; ++t) sums[t] += q[d] * codes[d * kTileTokens + t];
+  float sums[kChains][kTileTokens] = {};
+  for (int d = 0; d < count; d += kChains) {
+    for (int i = 0; i < kChains; ++i) {
+      for (int t = 0; t < kTileTokens; ++t)
+        sums[i][t] += q[d + i] * codes[(d + i) * kTileTokens + t];
+    }
   }
-  std::copy_n(sums, kTileTokens, scores);
+  for (int t = 0; t < kTileTokens; ++t)
+    scores[t] = (sums[0][t] + sums[1][t]) + (sums[2][t] + sums[3][t]);
+}
+
+template <int kDims>
+[[gnu::always_inline]] inline void AddDims(const float* weights, const float* codes, int stride,
+                                           float* out) {
+  float sums[kChains][kDims] = {};
+  for (int t = 0; t < kTileTokens; t += kChains) {
+    for (int i = 0; i < kChains; ++i) {
+      for (int d = 0; d < kDims; ++d) sums[i][d] += weights[t + i] * codes[(t + i) * stride + d];
+    }
+  }
+  for (int d = 0; d < kDims; ++d) out[d] += (sums[0][d] + sums[1][d]) + (sums[2][d] + sums[3][d]);
 }
 
 [[gnu::always_inline]] inline void AddWeightedCodesBody(const float* weights, const float* codes,
                                                         int stride, int count, float* out) {
-  for (int t = 0; t < kTileTokens; ++t) {
-    for (int d = 0; d < count; ++d) out[d] += weights[t] * codes[t * stride + d];
-  }
+  int d = 0;
+  for (; d + kLanes <= count; d += kLanes) AddDims<kLanes>(weights, codes + d, stride, out + d);
+  for (; d < count; d += kLanes / 2) AddDims<kLanes / 2>(weights, codes + d, stride, out + d);
 }
 
 [[gnu::always_inline]] inline float DotBody(const float* x, const float* y, int count) {

@@ -2,11 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # What PyTorch itself says of the operators: torch.library.opcheck, and a step compiled in one graph that gives the same bits. Arguments:
-# the library, the device, folders of packages. Prints one line per finding; exit code 77: no such device.
+# the library, the device, folders of packages. Exit code 77: no such device or packages.
 import sys
 
 sys.path[:0] = sys.argv[3:]
-import torch
+try:
+    import sympy  # which torch.compile is made of
+    import torch
+except ImportError as error:
+    print(error)
+    sys.exit(77)
 
 DEVICE = sys.argv[2]
 if DEVICE != "cpu" and not torch.cuda.is_available():
