@@ -122,6 +122,41 @@ TEST(TorchOperators, PlaceCodesWhereTheFormatSays) {
   }
 }
 
+// As a device without kernels of its own reads and writes.
+TEST(TorchOperators, ReadAndWriteByTensorsAsTheHostDoes) {
+  at::manual_seed(4);
+  for (const int bits : {2, 3, 4}) {
+    for (const MetadataType metadata :
+         {MetadataType::kFloat32, MetadataType::kBFloat16, MetadataType::kByte}) {
+      const SideRecipe recipe{.bits = {bits, 2, bits},
+                              .dim = 96,
+                              .quant_group_size = 24,
+                              .feedback = bits == 2,
+                              .metadata = metadata};
+      const LayerFormat layer = MakeLayer(recipe, recipe, 3);
+      OperatorCache cache(layer, 1, kTokens), through(layer, 1, kTokens);
+      const at::Tensor k = Rows(kTokens, 3, 96), v = Rows(kTokens, 3, 96), q = Rows(kTokens, 6, 96);
+      const at::Tensor other = Rows(kTokens - 40, 3, 96);
+      cache.Step({kTokens - 40}, k.slice(0, 40), v.slice(0, 40), q.slice(0, 40));
+      through.Step({kTokens - 40}, other, other, q.slice(0, 40));
+      for (size_t view = 0; view < (bits == 2 ? 1 : 2); ++view) {
+        WriteTensors write = through.WriteSides(view);
+        write.rows[0] = k.slice(0, 40).contiguous();
+        write.rows[1] = v.slice(0, 40).contiguous();
+        write.row_begin = at::tensor({0, static_cast<int>(kTokens) - 40}, at::kInt);
+        write.max_rows = write.tail_rows = kTokens - 40;
+        WriteThroughHost(through.Tensors(view), write);
+        const ViewTensors tensors = through.Tensors(view);
+        const RowTensors by_tensors = StoredRowsByTensors(tensors, 0, 3, 60),
+                         by_host = StoredRows(cache.Tensors(view), 0, 3, 60);
+        EXPECT_TRUE(by_tensors.k.equal(by_host.k) && by_tensors.v.equal(by_host.v))
+            << bits << " bits, " << MetadataTypeName(metadata);
+        EXPECT_TRUE(cache.Window(view, 0).equal(through.Window(view, 0)));
+      }
+    }
+  }
+}
+
 TEST(TorchOperators, CountRowsThatCannotBeStored) {
   LayerFormat layer = MakeLayer({}, {.metadata = MetadataType::kFloat32});
   OperatorCache cache(layer, 1, kTokens);
