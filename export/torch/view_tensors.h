@@ -102,6 +102,14 @@ void AttendByRows(const ViewTensors& view, const AttendRule& rule, const AttendT
 RowTensors WriteOnHost(const ViewTensors& view, const WriteTensors& write);
 RowTensors WriteThroughHost(const ViewTensors& view, const WriteTensors& write);
 
+// Tails by tensors (page_tensors.cc), of side 0 (keys) or 1: the ring before a step and room for
+// `max_rows` of it; the step's turned rows [rows, view heads, dim] put there; and the newest rows
+// of a tail put into the ring, quantized ones too.
+at::Tensor RingBefore(const ViewTensors& view, int side, int64_t max_rows);
+void AddToTail(const ViewTensors& view, const at::Tensor& row_begin, const at::Tensor& rows,
+               const at::Tensor& tail);
+void KeepNewest(const ViewTensors& view, int side, const at::Tensor& tail);
+
 #ifdef OSCAR_TORCH_CUDA
 // By the kernels of export/cuda, where they have what is asked for (cuda_view.cc).
 RowTensors WriteOnCuda(const ViewTensors& view, const WriteTensors& write);
