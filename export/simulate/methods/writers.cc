@@ -8,15 +8,14 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
-#include <functional>
 #include <utility>
 #include <vector>
 
+#include "calib/fit/feedback_factors.h"
 #include "export/simulate/fitted_moments.h"
 #include "export/simulate/methods/chosen_cache.h"
 #include "export/simulate/methods/methods.h"
 #include "export/simulate/rotation_caches.h"
-#include "linalg/error_feedback.h"
 #include "linalg/rotation.h"
 
 namespace oscar {
@@ -24,31 +23,7 @@ namespace {
 
 enum class Feedback { kNone, kKeys, kBoth };
 
-constexpr double kDamping = 0.2;  // .1 to .3 measured alike
-
 using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-
-// Of every KV head. Rows turned by `side` meet readers of its query rotation, whose covariance
-// in the model's space is `metric`; what undoes the turn is that matrix's transpose.
-at::Tensor Factors(const CacheSide& side, int64_t num_kv_heads,
-                   const std::function<Matrix(int64_t head)>& metric, std::string_view what) {
-  const std::vector<double>& matrices =
-      side.query_rotation.empty() ? side.rotation : side.query_rotation;
-  std::vector<Matrix> factors;
-  for (int64_t head = 0; head < num_kv_heads; ++head) {
-    const int64_t of_head = side.num_rotations == 1 ? 0 : head;
-    const Eigen::Map<const RowMajor> turn(matrices.data() + of_head * side.dim * side.dim, side.dim,
-                                          side.dim);
-    Matrix reader = turn;
-    if (!side.pair_scale.empty()) {
-      const Eigen::Map<const Vector> scale(side.pair_scale.data() + head * side.dim, side.dim);
-      reader = scale.cwiseInverse().asDiagonal() * reader;
-    }
-    factors.push_back(FeedbackFactor(reader.transpose() * metric(head) * reader, kDamping,
-                                     fmt::format("{}, head {}", what, head)));
-  }
-  return RotationTensor(factors);
-}
 
 CacheSides FactorsOf(const MethodContext& context, size_t layer_index, const CacheSide& k,
                      const CacheSide& v, Feedback feedback) {
@@ -58,17 +33,17 @@ CacheSides FactorsOf(const MethodContext& context, size_t layer_index, const Cac
     return fmt::format("layer {}, error feedback of {}", moments.layer_id, side);
   };
   CacheSides factors;
-  factors.k = Factors(
+  factors.k = RotationTensor(FeedbackFactors(
       k, moments.num_kv_heads, [&](int64_t head) { return moments.QueryCovariance(head); },
-      what("keys"));
+      what("keys")));
   if (feedback == Feedback::kKeys) return factors;
   const at::Tensor weight =
       context.options().output_projection(layer_index).to(at::kCPU, at::kDouble).contiguous();
   const Matrix projection =
       Eigen::Map<const RowMajor>(weight.const_data_ptr<double>(), weight.size(0), weight.size(1));
-  factors.v = Factors(
+  factors.v = RotationTensor(FeedbackFactors(
       v, moments.num_kv_heads,
-      [&](int64_t head) { return OutputMetric(projection, moments, head); }, what("values"));
+      [&](int64_t head) { return OutputMetric(projection, moments, head); }, what("values")));
   return factors;
 }
 

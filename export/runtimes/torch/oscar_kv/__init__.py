@@ -10,9 +10,9 @@
 `Artifact` reads artifacts and their reports, and needs neither torch nor transformers.
 """
 
-from .artifact import Artifact, ArtifactError
+from .artifact import VERSION, Artifact, ArtifactError
 
-__version__ = "0.1.0"
+__version__ = VERSION
 __all__ = ["Artifact", "ArtifactError"]
 
 try:

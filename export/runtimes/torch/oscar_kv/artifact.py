@@ -22,6 +22,7 @@ ARTIFACT_FILES = (ROTATIONS, MOMENTS, "report.json", "report.html", "README.md")
 MAX_ORTHOGONALITY, MAX_INVERSE = 1e-6, 1e-3  # max|R^T R - I|, max|M_q^T M - I|
 MAX_FEEDBACK, DAMPING = 127, 0.2  # linalg/feedback_codec.h, export/simulate/methods/writers.cc
 BITS = (2, 3, 4)
+VERSION = "0.1.0"  # of the package
 
 
 class ArtifactError(ValueError):

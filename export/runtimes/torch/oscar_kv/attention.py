@@ -10,7 +10,7 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import causal_mask_function, sdpa_mask
 
 from . import ops
-from .cache import Reading
+from .layer import Reading
 
 NAME = "oscar"
 
