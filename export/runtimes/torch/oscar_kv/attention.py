@@ -53,7 +53,7 @@ def forward(module, query: Tensor, key: Tensor, value: Tensor, attention_mask: T
     for view, tails in zip(layer.views, reading.tails):
         library.attend(
             out, q, *view.stored(shared, layer.table), step.row_begin, step.max_rows, max(step.after), ratio,
-            float(scale), float(softcap or 0), layer.window, sinks, core.prefill == "exact",
+            float(scale), float(softcap or 0), layer.window, sinks, core.prefill == "exact" and step.tokens > 1,
             *(tails if step.tokens > 1 else (None, None)),
         )
     out = library.rotate_outputs(out, layer.undo_bf16[1])

@@ -66,16 +66,16 @@ def evaluate(options) -> dict:
             sums["tokens"] += len(expected)
             begin += len(expected)
     kl = torch.cat(sums["kl"])
-    perplexity, own = (float(torch.tensor(sums[k] / sums["targets"]).exp()) for k in ("nll", "own_nll"))
+    found, expected = (float(torch.tensor(sums[k] / sums["targets"]).exp()) for k in ("nll", "own_nll"))
     return {
         "tokens": sums["tokens"],
         "sequences": len(sequences),
         "next_token_kl": float(kl.mean()),
         "next_token_kl_p99": float(kl.quantile(0.99)),
         "same_next_token": sums["same"] / sums["tokens"],
-        "perplexity": perplexity,
-        "own_perplexity": own,
-        "perplexity_ratio": perplexity / own,
+        "perplexity": found,
+        "own_perplexity": expected,
+        "perplexity_ratio": found / expected,
         "cache_bytes": ours.nbytes,
         "own_cache_bytes": sum(map(cache_bytes, own.layers)),
         "rows_not_stored": ours.bad_rows,

@@ -188,9 +188,9 @@ class OscarLayer(CacheLayerMixin):
                 slots = self.core.recent_slots(self.device)
                 for text in range(batch):
                     end = slots + reading.step.after[text] - reading.step.before[text]
-                    part = tail[text, :, max(0, end - tokens) : end]
+                    count = min(tokens, end, reading.step.after[text])
                     heads_of = slice(None) if view.heads is None else view.heads
-                    all_heads[text, heads_of, tokens - part.shape[1] :] = part
+                    all_heads[text, heads_of, tokens - count :] = tail[text, :, end - count : end]
             rows.append(all_heads)
         return rows
 
