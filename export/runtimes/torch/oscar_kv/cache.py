@@ -6,6 +6,8 @@ Positions are those of a text's first real token on: padding on the left is neve
 `update` does not see the attention mask, so a hook of the model tells the cache which tokens are padding.
 """
 
+import inspect
+
 import torch
 from torch import Tensor
 from transformers.cache_utils import (
@@ -153,13 +155,18 @@ def cache_bytes(layer) -> int:
     return sum(state.nbytes for state in states if state is not None)
 
 
+def argument(model) -> str:
+    """What the model calls its cache: `past_key_values`, from transformers 5.24 on `cache`."""
+    return "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
+
+
 def watch_masks(model) -> None:
     """Lets caches of ours see the attention mask before the layers' `update`, which is not given it."""
 
     def see(module, args, kwargs):
-        cache = kwargs.get("past_key_values")
-        if isinstance(cache, OscarCache):
-            cache.core.see_mask(kwargs.get("attention_mask"))
+        for cache in (*args, *kwargs.values()):
+            if isinstance(cache, OscarCache):
+                cache.core.see_mask(kwargs.get("attention_mask"))
 
     for module in model.modules():
         if hasattr(module, "set_attn_implementation") and not hasattr(module, "_oscar_hook"):

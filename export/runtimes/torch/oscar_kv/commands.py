@@ -10,7 +10,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache, Text
 
 from .artifact import Artifact
 from .attention import NAME
-from .cache import OscarCache, cache_bytes
+from .cache import OscarCache, argument, cache_bytes
 
 
 class Subject:
@@ -34,7 +34,7 @@ class Subject:
     def logits(self, cache, tokens, last: bool = False):
         self.model.set_attn_implementation(NAME if isinstance(cache, OscarCache) else self.own)
         keep = {"logits_to_keep": 1} if last else {}
-        return self.model(tokens, past_key_values=cache, **keep).logits.float()
+        return self.model(tokens, **{argument(self.model): cache}, **keep).logits.float()
 
 
 def chunks_of(tokens: torch.Tensor, size: int):
@@ -139,7 +139,7 @@ def chat(options) -> None:
         tokens = torch.tensor([ids], device=model.device)
         streamer = TextStreamer(tokenizer, skip_prompt=True, skip_special_tokens=True)
         written = model.generate(
-            tokens, attention_mask=torch.ones_like(tokens), past_key_values=cache, streamer=streamer,
+            tokens, attention_mask=torch.ones_like(tokens), **{argument(model): cache}, streamer=streamer,
             max_new_tokens=options.max_new_tokens, pad_token_id=tokenizer.pad_token_id or tokenizer.eos_token_id,
         )[0].tolist()
         held = written[: cache.get_seq_length()]

@@ -18,7 +18,7 @@ def register() -> None:
 
     from .artifact import Artifact
     from .attention import NAME
-    from .cache import OscarCache
+    from .cache import OscarCache, argument
 
     @register_model("oscar")
     class OscarLM(HFLM):
@@ -28,19 +28,19 @@ def register() -> None:
                 kwargs["attn_implementation"] = NAME
             super().__init__(pretrained, **kwargs)
 
-        def _cache(self):
-            return OscarCache.from_artifact(self.artifact, self.model, *self.writing)
+        def _cache(self) -> dict:
+            return {argument(self.model): OscarCache.from_artifact(self.artifact, self.model, *self.writing)}
 
         def _model_call(self, inps, attn_mask=None, labels=None):
             cache, logits = self._cache(), []
             with torch.no_grad():
                 for chunk in inps.split(CHUNK, dim=1):
-                    logits.append(self.model(chunk, past_key_values=cache).logits)
+                    logits.append(self.model(chunk, **cache).logits)
             return torch.cat(logits, 1)
 
         def _model_generate(self, context, max_length, stop, **generation_kwargs):
             return super()._model_generate(
-                context, max_length, stop, past_key_values=self._cache(), **generation_kwargs
+                context, max_length, stop, **self._cache(), **generation_kwargs
             )
 
 

@@ -79,6 +79,9 @@ class Case(unittest.TestCase):
         self.model.set_attn_implementation(implementation)
         return oscar_kv.OscarCache.from_artifact(artifact, self.model, **options)
 
+    def named(self, cache):
+        return {oscar_kv.cache.argument(self.model): cache}
+
     def through(self, cache, ids, sizes, mask=None):
         """Logits of a text that comes in pieces."""
         logits, end = [], 0
@@ -87,7 +90,7 @@ class Case(unittest.TestCase):
             given = {} if mask is None else {"attention_mask": mask[:, :end]}
             if mask is not None:
                 given["position_ids"] = (mask[:, :end].cumsum(1) - 1).clamp(min=0)[:, -piece.shape[1] :]
-            logits.append(self.model(piece, past_key_values=cache, **given).logits)
+            logits.append(self.model(piece, **self.named(cache), **given).logits)
         return torch.cat(logits, 1)
 
     def simulated(self, artifact, ids, feedback=None):
@@ -170,7 +173,7 @@ class Model(Case):
         for choices in (KINDS["mixed bits"], KINDS["range"]):
             artifact, ids = self.artifact(**choices), self.ids[:, :90]
             cache = self.cache(artifact)
-            written = self.model.generate(ids, past_key_values=cache, max_new_tokens=64, do_sample=False, eos_token_id=None,
+            written = self.model.generate(ids, **self.named(cache), max_new_tokens=64, do_sample=False, eos_token_id=None,
                                           pad_token_id=0, output_logits=True, return_dict_in_generate=True)
             found = torch.stack(written.logits, 1)
             self.assertEqual(written.sequences.shape[1], 154)
@@ -202,13 +205,23 @@ class Model(Case):
             found = self.through(self.cache(artifact, implementation), both, [110, 60] + [1] * 30, mask)[:1, 20:]
             self.assert_same(alone, found)
 
+    def test_a_padded_batch_writes_the_same(self):
+        artifact, texts = self.artifact(), [self.ids[:, :100], self.ids[:, 100:170]]
+        options = {"max_new_tokens": 20, "do_sample": False, "pad_token_id": 0, "eos_token_id": None}
+        ids = torch.cat([texts[0], torch.nn.functional.pad(texts[1], (30, 0))])
+        mask = torch.cat([torch.ones(1, 100), torch.nn.functional.pad(torch.ones(1, 70), (30, 0))]).long()
+        both = self.model.generate(ids, attention_mask=mask, **self.named(self.cache(artifact)), **options)
+        for text, written in zip(texts, both):
+            alone = self.model.generate(text, **self.named(self.cache(artifact)), **options)[0, -20:]
+            self.assertGreaterEqual((alone == written[-20:]).sum(), 10)  # a tie may go the other way, once
+
     def test_padding_that_the_cache_did_not_see_is_refused(self):
         cache = self.cache(self.artifact())
         mask = torch.ones_like(self.ids[:, :100])
         self.through(cache, self.ids[:, :90], 90, mask[:, :90])
         mask[:, :10] = 0
         with self.assertRaisesRegex(ValueError, "begins at tokens"):
-            self.model(self.ids[:, 90:100], past_key_values=cache, attention_mask=mask)
+            self.model(self.ids[:, 90:100], **self.named(cache), attention_mask=mask)
 
     def test_another_attention_reads_the_same(self):
         artifact, ids = self.artifact(v_bits=3), self.ids[:, :160]
@@ -232,10 +245,10 @@ class Model(Case):
         artifact, ids = self.artifact(), self.ids[:, :120]
         options = {"max_new_tokens": 12, "do_sample": False, "pad_token_id": 0}
         cache = self.cache(artifact)
-        self.model.generate(ids, past_key_values=cache, num_beams=3, **options)
+        self.model.generate(ids, **self.named(cache), num_beams=3, **options)
         self.assertEqual(len(cache.core.real), 3)
-        greedy = self.model.generate(ids, past_key_values=self.cache(artifact), **options)
-        looked_up = self.model.generate(ids, past_key_values=self.cache(artifact), prompt_lookup_num_tokens=4, **options)
+        greedy = self.model.generate(ids, **self.named(self.cache(artifact)), **options)
+        looked_up = self.model.generate(ids, **self.named(self.cache(artifact)), prompt_lookup_num_tokens=4, **options)
         self.assertEqual(greedy.tolist(), looked_up.tolist())
         selected = self.cache(artifact)
         self.through(selected, self.ids[:, :600].view(3, 200), 200)
@@ -258,7 +271,7 @@ class Model(Case):
             self.assertLess(cache.nbytes, rows * (codes * 1.15 + windows))
             own = transformers.DynamicCache(config=self.model.config)
             self.model.set_attn_implementation("sdpa")
-            self.model(ids, past_key_values=own)
+            self.model(ids, **self.named(own))
             self.assertEqual(sum(map(oscar_kv.cache.cache_bytes, own.layers)), rows * 2048 * 2 * 64 * 4)
             cache.reset()
             self.assertEqual((cache.nbytes, cache.get_seq_length()), (0, 0))
@@ -310,7 +323,7 @@ class Reader(Case):
             self.cache(self.artifact(layers=5))
         cache = self.cache(self.artifact(heads=4))
         with self.assertRaisesRegex(oscar_kv.ArtifactError, "2 KV heads .* has 4"):
-            self.model(self.ids[:, :5], past_key_values=cache)
+            self.model(self.ids[:, :5], **self.named(cache))
 
 
 class Commands(Case):
