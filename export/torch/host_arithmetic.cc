@@ -1,0 +1,124 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every body is compiled for three instruction sets, -O3, and picked once per process.
+#include "export/torch/host_arithmetic.h"
+
+#include <algorithm>
+
+#include "export/cuda/cache/cache_format.h"  // kTileTokens
+
+namespace oscar {
+namespace {
+
+constexpr int kLanes = 16;  // sums that run beside each other
+
+[[gnu::always_inline]] inline void RowTimesMatrixBody(const float* x, const float* matrix, int dim,
+                                                      float* y) {
+  std::fill_n(y, dim, 0.0F);
+  for (int k = 0; k < dim; ++k) {
+    const float factor = x[k];
+    const float* const row = matrix + static_cast<int64_t>(k) * dim;
+    for (int j = 0; j < dim; ++j) y[j] += factor * row[j];
+  }
+}
+
+[[gnu::always_inline]] inline void CodeScoresBody(const float* q, const float* codes, int count,
+                                                  float* scores) {
+  float sums[kTileTokens] = {};
+  for (int d = 0; d < count; ++d) {
+    for (int t = 0; t < kTileTokens; ++t) sums[t] += q[d] * codes[d * kTileTokens + t];
+  }
+  std::copy_n(sums, kTileTokens, scores);
+}
+
+[[gnu::always_inline]] inline void AddWeightedCodesBody(const float* weights, const float* codes,
+                                                        int stride, int count, float* out) {
+  for (int t = 0; t < kTileTokens; ++t) {
+    for (int d = 0; d < count; ++d) out[d] += weights[t] * codes[t * stride + d];
+  }
+}
+
+[[gnu::always_inline]] inline float DotBody(const float* x, const float* y, int count) {
+  float sums[kLanes] = {};
+  for (int d = 0; d < count; d += kLanes) {
+    for (int i = 0; i < kLanes; ++i) sums[i] += x[d + i] * y[d + i];
+  }
+  for (int width = kLanes / 2; width > 0; width /= 2) {
+    for (int i = 0; i < width; ++i) sums[i] += sums[i + width];
+  }
+  return sums[0];
+}
+
+[[gnu::always_inline]] inline void AddScaledBody(float weight, const float* x, int count,
+                                                 float* y) {
+  for (int d = 0; d < count; ++d) y[d] += weight * x[d];
+}
+
+[[gnu::always_inline]] inline void ScaleBody(float factor, int count, float* y) {
+  for (int d = 0; d < count; ++d) y[d] *= factor;
+}
+
+[[gnu::always_inline]] inline void FloatsOfBytesBody(const uint8_t* bytes, int count, float* out) {
+  for (int i = 0; i < count; ++i) out[i] = static_cast<float>(bytes[i]);
+}
+
+[[gnu::always_inline]] inline void FloatsOfBitsBody(const uint16_t* bits, int count, float* out) {
+  for (int i = 0; i < count; ++i) out[i] = FloatOfBits(bits[i]);
+}
+
+enum class Vectors { kPlain, k256, k512 };
+
+Vectors OfThisCpu() {
+#if defined(__x86_64__)
+  static const Vectors vectors = __builtin_cpu_supports("avx512f") ? Vectors::k512
+                                 : __builtin_cpu_supports("avx2")  ? Vectors::k256
+                                                                   : Vectors::kPlain;
+  return vectors;
+#else
+  return Vectors::kPlain;
+#endif
+}
+
+}  // namespace
+
+#if defined(__x86_64__)
+#define OSCAR_DISPATCHED(RESULT, NAME, PARAMETERS, ...)                   \
+  namespace {                                                             \
+  [[gnu::target("avx512f"), gnu::noinline]] RESULT NAME##512 PARAMETERS { \
+    return NAME##Body(__VA_ARGS__);                                       \
+  }                                                                       \
+  [[gnu::target("avx2"), gnu::noinline]] RESULT NAME##256 PARAMETERS {    \
+    return NAME##Body(__VA_ARGS__);                                       \
+  }                                                                       \
+  }                                                                       \
+  RESULT NAME PARAMETERS {                                                \
+    const Vectors vectors = OfThisCpu();                                  \
+    return vectors == Vectors::k512   ? NAME##512(__VA_ARGS__)            \
+           : vectors == Vectors::k256 ? NAME##256(__VA_ARGS__)            \
+                                      : NAME##Body(__VA_ARGS__);          \
+  }
+#else
+#define OSCAR_DISPATCHED(RESULT, NAME, PARAMETERS, ...) \
+  RESULT NAME PARAMETERS { return NAME##Body(__VA_ARGS__); }
+#endif
+
+OSCAR_DISPATCHED(void, RowTimesMatrix, (const float* x, const float* matrix, int dim, float* y), x,
+                 matrix, dim, y)
+OSCAR_DISPATCHED(void, CodeScores, (const float* q, const float* codes, int count, float* scores),
+                 q, codes, count, scores)
+OSCAR_DISPATCHED(void, AddWeightedCodes,
+                 (const float* weights, const float* codes, int stride, int count, float* out),
+                 weights, codes, stride, count, out)
+OSCAR_DISPATCHED(float, Dot, (const float* x, const float* y, int count), x, y, count)
+OSCAR_DISPATCHED(void, AddScaled, (float weight, const float* x, int count, float* y), weight, x,
+                 count, y)
+OSCAR_DISPATCHED(void, Scale, (float factor, int count, float* y), factor, count, y)
+OSCAR_DISPATCHED(void, FloatsOfBytes, (const uint8_t* bytes, int count, float* out), bytes, count,
+                 out)
+OSCAR_DISPATCHED(void, FloatsOfBits, (const uint16_t* bits, int count, float* out), bits, count,
+                 out)
+
+#undef OSCAR_DISPATCHED
+
+}  // namespace oscar

@@ -1,0 +1,43 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Attention of single queries over a view of a cache on the host: the few rows of a decode step.
+// Everything is in rotated space; sums are float32, in an order that no number of threads changes.
+#pragma once
+
+#include <cstdint>
+
+#include "export/torch/host_cache.h"
+
+namespace oscar {
+
+// What a query sees of a cache, and of which tokens it reads codes.
+struct AttendRule {
+  float scale = 1;           // of logits, natural units
+  float softcap = 0;         // logits become softcap * tanh(logits / softcap); 0: as they are
+  int64_t window = 0;        // tokens a query sees, itself included; 0: all
+  bool exact_chunk = false;  // whether a query reads all rows of its own call exactly
+};
+
+struct HostQueries {
+  const float* q = nullptr;              // [rows, num_q_heads, k.dim], rotated
+  float* out = nullptr;                  // [rows, num_q_heads, v.dim]; the view's heads are written
+  int64_t num_q_heads = 1;               // of the layer
+  int64_t gqa_ratio = 1;                 // query heads per KV head
+  const int64_t* heads = nullptr;        // [num_kv_heads]: the view's KV heads; null: all
+  const int32_t* row_begin = nullptr;    // [num_requests + 1]
+  const float* sinks = nullptr;          // [num_q_heads] logits without a value; null: none
+  const BFloat16Bits* tail_k = nullptr;  // as HostRows has them; tail_slots 0: none, read the ring
+  const BFloat16Bits* tail_v = nullptr;
+  int64_t tail_slots = 0;
+};
+
+// Queries of a request are its last tokens. That at position i reads token t < sink_tokens exactly,
+// those before the end of what a request of i + 1 tokens has in pages as codes, others exactly.
+void HostAttend(const HostCache& cache, const AttendRule& rule, const HostQueries& queries,
+                int num_threads);
+
+// The first token that the query at `position` of a request reads exactly, sinks apart.
+int64_t QuantizedEnd(const HostCache& cache, const AttendRule& rule, int request, int64_t position);
+
+}  // namespace oscar

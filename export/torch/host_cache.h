@@ -1,0 +1,110 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A view of a layer's paged cache in host memory: the KV heads of the layer that have the same
+// bits, in the bytes of export/cuda/cache/cache_format.h. It may hold more than kernels read today:
+// byte metadata and any quantization group.
+//
+// Token p of a request lies where export/cuda/cache/cache_view.h says, with one addition: the
+// recent ring also keeps the newest tokens that are quantized already, as long as it has slots, so
+// that a request may be cut back by some tokens.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "export/cuda/cache/cache_format.h"
+
+namespace oscar {
+
+using BFloat16Bits = uint16_t;
+
+// The pages of a view and the rule by which tokens go into them.
+struct CacheShape {
+  CacheFormat format;
+  int sink_tokens = 64;     // a multiple of 16
+  int recent_slots = 272;   // a multiple of 16
+  int recent_tokens = 256;  // read exactly by a query, its own included
+  int step = 8;             // tokens are quantized so many at a time
+
+  int window_slots() const { return sink_tokens + recent_slots; }
+  int64_t window_head_values() const {
+    return int64_t{window_slots()} * (format.k.dim + format.v.dim);
+  }
+  // How many tokens of a request of `length` tokens are in pages.
+  int64_t Quantized(int64_t length) const {
+    return std::max<int64_t>(0, length - sink_tokens - recent_tokens) / step * step;
+  }
+};
+
+// From [k_dim, k_bits, k_group, v_dim, v_bits, v_group, metadata, page_tokens, sink_tokens,
+// recent_slots, recent_tokens, step]. Throws UsageError naming what is not supported, and what is.
+CacheShape CacheShapeOf(std::span<const int64_t> format);
+
+struct HostCache {
+  CacheShape shape;
+  int num_kv_heads = 1;  // of the view
+  int num_requests = 1;
+  int64_t num_pages = 0, num_windows = 0;
+  uint8_t* pages = nullptr;  // [num_pages, PageBytes]
+  // [num_windows, num_kv_heads] of { K [window_slots, k.dim], V [window_slots, v.dim] }
+  BFloat16Bits* windows = nullptr;
+  const int32_t* page_table = nullptr;  // [num_requests, page_table_stride]
+  int64_t page_table_stride = 0;
+  const int32_t* window_of_request = nullptr;  // [num_requests]
+  // [4, num_requests]: tokens, tokens in pages, and both before this step
+  const int32_t* state = nullptr;
+
+  int64_t length(int request) const { return state[request]; }
+  int64_t quantized(int request) const { return state[num_requests + request]; }
+  int64_t length_before(int request) const { return state[2 * num_requests + request]; }
+  int64_t quantized_before(int request) const { return state[3 * num_requests + request]; }
+
+  // The record of quantized token `token` (from 0 behind the sinks), which is its tile's.
+  uint8_t* Record(int request, int head, int64_t token) const;
+  // The row of a position that is a sink or among the newest.
+  BFloat16Bits* WindowRow(int request, int head, bool values, int64_t position) const;
+};
+
+// Throws UsageError unless all pages and windows that requests name exist and `row_begin`
+// [num_requests + 1] has `num_rows` rows. `appended`: and are those by which the state grew.
+void CheckRequests(const HostCache& cache, const int32_t* row_begin, int64_t num_rows,
+                   bool appended);
+
+// One side of a record: how codes and metadata of a token lie in it.
+class RecordSide {
+ public:
+  RecordSide(const CacheFormat& format, bool values);
+  // The same, made once per format.
+  static const RecordSide& Of(const CacheFormat& format, bool values);
+
+  int groups() const { return GroupsPerRow(side_); }
+  const PagedSide& side() const { return side_; }
+
+  // Codes [dim], scales and zeros [groups, 2] as stored, of token t of the tile.
+  void Write(uint8_t* record, int t, std::span<const uint8_t> codes,
+             std::span<const float> scales_zeros) const;
+  void WriteBad(uint8_t* record, int t) const;  // it reads as NaN
+  // Codes of all 16 tokens, [16, dim], or if `by_dim` [dim, 16].
+  void ReadCodes(const uint8_t* record, bool by_dim, uint8_t* codes) const;
+  // Of all 16 tokens, [groups, 16] each.
+  void ReadMetadata(const uint8_t* record, float* scales, float* zeros) const;
+
+ private:
+  // Four codes of a byte of a plane, two bits apart: dims d, d + 8, d + 16, d + 24.
+  struct Run {
+    uint16_t byte, d;
+    uint8_t shift;
+  };
+  std::vector<Run> RunsOf(int plane_bits, bool values) const;
+  void WriteMetadata(uint8_t* record, int t, int group, float scale, float zero) const;
+
+  PagedSide side_;
+  MetadataType metadata_;
+  int codes_offset_, metadata_offset_;  // bytes
+  std::vector<Run> low_, high_;         // token by token
+};
+
+}  // namespace oscar

@@ -1,0 +1,378 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The operators of liboscar_torch.so: their schemas, and what they do on the host and with tensors
+// that have shapes alone. README.md says what they mean. Trap: LibTorch promises no stable binary
+// interface, so under another version than the library was built for every operator refuses.
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+#include <torch/csrc/inductor/aoti_torch/c/shim.h>  // aoti_torch_abi_version
+#include <torch/headeronly/version.h>
+#include <torch/library.h>
+
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "export/torch/host_write.h"
+#include "export/torch/view_tensors.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+using OptionalTensor = std::optional<at::Tensor>;
+
+constexpr int64_t kFewRows = 4;  // of a request, which are attended one by one
+
+// The arguments of `write` that say how a side is stored.
+struct SideTensors {
+  const OptionalTensor &rotation, &mean;
+  at::ArrayRef<double> clip;
+  int64_t scales;
+  const OptionalTensor &feedback, &feedback_units;
+};
+
+const at::Tensor* Given(const OptionalTensor& tensor) {
+  return tensor && tensor->defined() ? &*tensor : nullptr;
+}
+
+// Data of an optional tensor of that type and size; null where it is not given.
+const void* DataOf(const OptionalTensor& tensor, std::string_view name, at::ScalarType type,
+                   std::vector<std::vector<int64_t>> shapes) {
+  const at::Tensor* const t = Given(tensor);
+  if (t == nullptr) return nullptr;
+  const bool fits = std::any_of(shapes.begin(), shapes.end(),
+                                [&](const auto& shape) { return t->sizes().vec() == shape; });
+  if (!fits || t->scalar_type() != type || !t->is_contiguous() || !t->is_cpu())
+    throw UsageError(fmt::format("{}: {} of shape {} on {}{}; expected contiguous {} of shape {}",
+                                 name, at::toString(t->scalar_type()), fmt::join(t->sizes(), " x "),
+                                 t->device().str(), t->is_contiguous() ? "" : ", not contiguous",
+                                 at::toString(type), fmt::join(shapes.front(), " x ")));
+  return t->const_data_ptr();
+}
+
+ScaleFit ScaleFitOf(int64_t scales) {
+  if (scales < 0 || scales > static_cast<int64_t>(ScaleFit::kUnbiasedRounded))
+    throw UsageError(fmt::format(
+        "scales {}; supported are 0 (of the range), 1 (unbiased) and 2 (unbiased, rounded)",
+        scales));
+  return static_cast<ScaleFit>(scales);
+}
+
+HostSide SideOf(const SideTensors& side, const PagedSide& format, int64_t heads) {
+  const int64_t dim = format.dim;
+  HostSide host{
+      .rotation = static_cast<const BFloat16Bits*>(
+          DataOf(side.rotation, "rotation", at::kBFloat16, {{heads, dim, dim}, {1, dim, dim}})),
+      .per_head = Given(side.rotation) != nullptr && side.rotation->size(0) > 1,
+      .mean = static_cast<const float*>(DataOf(side.mean, "mean", at::kFloat, {{heads, dim}})),
+      .clip = side.clip.vec(),
+      .scales = ScaleFitOf(side.scales),
+      .feedback = static_cast<const int8_t*>(
+          DataOf(side.feedback, "feedback", at::kChar, {{heads, dim, dim + 16}})),
+      .feedback_units = static_cast<const float*>(
+          DataOf(side.feedback_units, "feedback_units", at::kFloat, {{heads}}))};
+  if (host.clip.size() > 1 && std::ssize(host.clip) != heads)
+    throw UsageError(fmt::format("{} clip ratios for {} heads; expected none, one, or one a head",
+                                 host.clip.size(), heads));
+  if ((host.feedback == nullptr) != (host.feedback_units == nullptr))
+    throw UsageError("error feedback needs columns and units, found one of them");
+  return host;
+}
+
+// Rows [rows, heads, dim] in bf16.
+at::Tensor Bf16Rows(const at::Tensor& rows, int64_t dim, const char* name) {
+  if (rows.dim() != 3 || rows.size(2) != dim)
+    throw UsageError(fmt::format("{} of shape {}; expected rows x heads x {}", name,
+                                 fmt::join(rows.sizes(), " x "), dim));
+  return rows.to(at::kBFloat16).contiguous();
+}
+
+const BFloat16Bits* Bits(const at::Tensor& tensor) {
+  return static_cast<const BFloat16Bits*>(tensor.const_data_ptr());
+}
+
+std::vector<int32_t> RowBegin(const at::Tensor& row_begin, int64_t requests) {
+  const at::Tensor host = row_begin.to(at::kCPU, at::kInt).contiguous();
+  if (host.dim() != 1 || host.size(0) != requests + 1)
+    throw UsageError(fmt::format("row_begin of shape {} for {} requests; expected one more",
+                                 fmt::join(host.sizes(), " x "), requests));
+  const auto* const begin = host.const_data_ptr<int32_t>();
+  return {begin, begin + host.numel()};
+}
+
+std::tuple<at::Tensor, at::Tensor> MakeCache(at::IntArrayRef format, int64_t num_kv_heads,
+                                             int64_t num_pages, int64_t num_windows,
+                                             at::Device device) {
+  const CacheShape shape = CacheShapeOf({format.data(), format.size()});
+  if (num_kv_heads < 1 || num_pages < 0 || num_windows < 1)
+    throw UsageError(fmt::format("a cache of {} heads, {} pages and {} windows", num_kv_heads,
+                                 num_pages, num_windows));
+  const at::TensorOptions options = at::TensorOptions().device(device);
+  return {at::zeros({num_pages, PageBytes(shape.format, static_cast<int>(num_kv_heads))},
+                    options.dtype(at::kByte)),
+          at::zeros({num_windows, num_kv_heads, shape.window_head_values()},
+                    options.dtype(at::kBFloat16))};
+}
+
+// On any device, and without a look at what is there.
+void Advance(const at::Tensor& state, const at::Tensor& new_rows, at::IntArrayRef format) {
+  const CacheShape shape = CacheShapeOf({format.data(), format.size()});
+  state.slice(0, 2, 4).copy_(state.slice(0, 0, 2));
+  state.select(0, 0).add_(new_rows);
+  const at::Tensor left = state.select(0, 0).sub(shape.sink_tokens + shape.recent_tokens);
+  state.select(0, 1).copy_(left.clamp_min_(0).div_(shape.step, "floor").mul_(shape.step));
+}
+
+std::tuple<at::Tensor, at::Tensor> Write(
+    const at::Tensor& pages, const at::Tensor& windows, const at::Tensor& bad_rows,
+    const at::Tensor& state, const at::Tensor& page_table, const at::Tensor& window_of_request,
+    at::IntArrayRef format, const OptionalTensor& heads, const at::Tensor& k, const at::Tensor& v,
+    const at::Tensor& row_begin, int64_t max_rows, int64_t tail_rows,
+    const OptionalTensor& k_rotation, const OptionalTensor& k_mean, at::ArrayRef<double> k_clip,
+    int64_t k_scales, const OptionalTensor& k_feedback, const OptionalTensor& k_feedback_units,
+    const OptionalTensor& v_rotation, const OptionalTensor& v_mean, at::ArrayRef<double> v_clip,
+    int64_t v_scales, const OptionalTensor& v_feedback, const OptionalTensor& v_feedback_units) {
+  const ViewTensors view =
+      MakeView(pages, windows, state, page_table, window_of_request, format, heads);
+  const HostCache cache = HostCacheOf(view);
+  const int64_t num_heads = view.num_kv_heads();
+  const HostSide k_side =
+                     SideOf({k_rotation, k_mean, k_clip, k_scales, k_feedback, k_feedback_units},
+                            view.shape.format.k, num_heads),
+                 v_side =
+                     SideOf({v_rotation, v_mean, v_clip, v_scales, v_feedback, v_feedback_units},
+                            view.shape.format.v, num_heads);
+  const at::Tensor k_rows = Bf16Rows(k, view.shape.format.k.dim, "k"),
+                   v_rows = Bf16Rows(v, view.shape.format.v.dim, "v");
+  const std::vector<int32_t> begins = RowBegin(row_begin, view.num_requests());
+  CheckRequests(cache, begins.data(), k_rows.size(0), /*appended=*/true);
+  CheckHeads(view, k_rows.size(1));
+  const auto tail = [&](int64_t dim) {
+    return at::zeros({view.num_requests(), num_heads,
+                      tail_rows > 0 ? tail_rows + view.shape.recent_slots : 0, dim},
+                     windows.options());
+  };
+  const at::Tensor tail_k = tail(view.shape.format.k.dim), tail_v = tail(view.shape.format.v.dim);
+  for (size_t r = 0; r + 1 < begins.size(); ++r) {
+    const int64_t rows = begins[r + 1] - begins[r];
+    if (rows > max_rows || (tail_rows > 0 && rows > tail_rows))
+      throw UsageError(fmt::format("request {} has {} rows, more than max_rows {} or tail_rows {}",
+                                   r, rows, max_rows, tail_rows));
+  }
+  if (v_rows.size(0) != k_rows.size(0) || v_rows.size(1) != k_rows.size(1))
+    throw UsageError(fmt::format("keys of {} rows by {} heads, values of {} by {}", k_rows.size(0),
+                                 k_rows.size(1), v_rows.size(0), v_rows.size(1)));
+  const HostRows rows{
+      .k = Bits(k_rows),
+      .v = Bits(v_rows),
+      .layer_heads = k_rows.size(1),
+      .heads = view.heads.defined() ? view.heads.const_data_ptr<int64_t>() : nullptr,
+      .row_begin = begins.data(),
+      .tail_k = static_cast<BFloat16Bits*>(tail_k.mutable_data_ptr()),
+      .tail_v = static_cast<BFloat16Bits*>(tail_v.mutable_data_ptr()),
+      .tail_slots = tail_k.size(2)};
+  const int64_t bad = HostWrite(cache, k_side, v_side, rows, at::get_num_threads());
+  if (bad > 0) bad_rows.add_(bad);
+  return {tail_k, tail_v};
+}
+
+void Attend(const at::Tensor& out, const at::Tensor& q, const at::Tensor& pages,
+            const at::Tensor& windows, const at::Tensor& state, const at::Tensor& page_table,
+            const at::Tensor& window_of_request, at::IntArrayRef format,
+            const OptionalTensor& heads, const at::Tensor& row_begin, int64_t max_rows,
+            int64_t max_length, int64_t gqa_ratio, double scale, double softcap, int64_t window,
+            const OptionalTensor& sinks, bool exact_chunk, const OptionalTensor& tail_k,
+            const OptionalTensor& tail_v) {
+  const ViewTensors view =
+      MakeView(pages, windows, state, page_table, window_of_request, format, heads);
+  const HostCache cache = HostCacheOf(view);
+  const at::Tensor rows = Bf16Rows(q, view.shape.format.k.dim, "q");
+  AttendTensors attend{.q = rows,
+                       .out = out,
+                       .row_begin = RowBegin(row_begin, view.num_requests()),
+                       .gqa_ratio = gqa_ratio,
+                       .sinks = sinks.value_or(at::Tensor()),
+                       .tail = {tail_k.value_or(at::Tensor()), tail_v.value_or(at::Tensor())}};
+  CheckAttend(view, attend, max_rows, max_length);
+  CheckRequests(cache, attend.row_begin.data(), rows.size(0), /*appended=*/false);
+  const AttendRule rule{static_cast<float>(scale), static_cast<float>(softcap), window,
+                        exact_chunk};
+  if (max_rows > kFewRows) return AttendByRows(view, rule, attend);
+  const bool direct = out.scalar_type() == at::kFloat && out.is_contiguous();
+  const at::Tensor result = direct ? out : out.to(at::kFloat).contiguous(),
+                   queries = rows.to(at::kFloat);
+  const bool tails = attend.tail.k.defined();
+  HostAttend(cache, rule,
+             {.q = queries.const_data_ptr<float>(),
+              .out = result.mutable_data_ptr<float>(),
+              .num_q_heads = rows.size(1),
+              .gqa_ratio = gqa_ratio,
+              .heads = view.heads.defined() ? view.heads.const_data_ptr<int64_t>() : nullptr,
+              .row_begin = attend.row_begin.data(),
+              .sinks = attend.sinks.defined() ? attend.sinks.const_data_ptr<float>() : nullptr,
+              .tail_k = tails ? Bits(attend.tail.k) : nullptr,
+              .tail_v = tails ? Bits(attend.tail.v) : nullptr,
+              .tail_slots = tails ? attend.tail.k.size(2) : 0},
+             at::get_num_threads());
+  if (!direct) out.copy_(result);
+}
+
+std::tuple<at::Tensor, at::Tensor> Read(const at::Tensor& pages, const at::Tensor& windows,
+                                        const at::Tensor& state, const at::Tensor& page_table,
+                                        const at::Tensor& window_of_request, at::IntArrayRef format,
+                                        const OptionalTensor& heads, int64_t num_kv_heads,
+                                        int64_t max_length) {
+  const ViewTensors view =
+      MakeView(pages, windows, state, page_table, window_of_request, format, heads);
+  CheckHeads(view, num_kv_heads);
+  if (pages.is_cpu()) CheckRequests(HostCacheOf(view), nullptr, 0, /*appended=*/false);
+  const RowTensors rows = ReadRows(view, num_kv_heads, max_length);
+  return {rows.k, rows.v};
+}
+
+at::Tensor Multiply(const at::Tensor& x, const at::Tensor& rotation, bool transposed) {
+  if (x.dim() != 3 || rotation.dim() != 3 || rotation.size(1) != x.size(2) ||
+      rotation.size(2) != x.size(2) || rotation.size(0) == 0 || x.size(1) % rotation.size(0) != 0)
+    throw UsageError(fmt::format(
+        "rows of shape {} by matrices of shape {}; expected rows x heads x dim by matrices x dim x "
+        "dim, of which the number divides the heads",
+        fmt::join(x.sizes(), " x "), fmt::join(rotation.sizes(), " x ")));
+  const at::Tensor rows = (transposed ? x : x.to(at::kBFloat16)).to(at::kFloat).contiguous();
+  const at::Tensor matrices = rotation.to(at::kBFloat16).contiguous();
+  const at::Tensor y = at::empty_like(rows);
+  HostMultiply({.x = rows.const_data_ptr<float>(),
+                .y = y.mutable_data_ptr<float>(),
+                .rows = rows.size(0),
+                .heads = rows.size(1),
+                .dim = rows.size(2),
+                .matrices = Bits(matrices),
+                .num_matrices = matrices.size(0),
+                .transposed = transposed},
+               at::get_num_threads());
+  return y.to(transposed ? x.scalar_type() : at::kBFloat16);
+}
+
+at::Tensor RotateQueries(const at::Tensor& x, const at::Tensor& rotation) {
+  return Multiply(x, rotation, false);
+}
+at::Tensor RotateOutputs(const at::Tensor& x, const at::Tensor& rotation) {
+  return Multiply(x, rotation, true);
+}
+// Results by shape alone, of the arguments that the schemas name in that order.
+using Stack = torch::jit::Stack;
+
+std::vector<c10::IValue> Arguments(const c10::OperatorHandle& op, Stack* stack) {
+  const size_t count = op.schema().arguments().size();
+  std::vector<c10::IValue> arguments(stack->end() - static_cast<std::ptrdiff_t>(count),
+                                     stack->end());
+  torch::jit::drop(*stack, count);
+  return arguments;
+}
+
+CacheShape ShapeOf(const c10::IValue& format) {
+  const std::vector<int64_t> numbers = format.toIntVector();
+  return CacheShapeOf(numbers);
+}
+
+void WriteMeta(const c10::OperatorHandle& op, Stack* stack) {
+  const std::vector<c10::IValue> in = Arguments(op, stack);
+  const at::Tensor &windows = in[1].toTensor(), &state = in[3].toTensor();
+  const CacheShape shape = ShapeOf(in[6]);
+  const c10::SymInt tail_rows = in[12].toSymInt();
+  const c10::SymInt slots = tail_rows > 0 ? tail_rows + shape.recent_slots : tail_rows;
+  for (const int dim : {shape.format.k.dim, shape.format.v.dim})
+    stack->emplace_back(
+        at::empty_symint({state.sym_size(1), windows.sym_size(1), slots, dim}, windows.options()));
+}
+
+void AttendMeta(const c10::OperatorHandle& op, Stack* stack) { Arguments(op, stack); }
+
+void ReadMeta(const c10::OperatorHandle& op, Stack* stack) {
+  const std::vector<c10::IValue> in = Arguments(op, stack);
+  const CacheShape shape = ShapeOf(in[5]);
+  for (const int dim : {shape.format.k.dim, shape.format.v.dim})
+    stack->emplace_back(
+        at::empty_symint({in[2].toTensor().sym_size(1), in[7].toSymInt(), in[8].toSymInt(), dim},
+                         in[1].toTensor().options().dtype(at::kFloat)));
+}
+
+at::Tensor RotateQueriesMeta(const at::Tensor& x, const at::Tensor&) {
+  return at::empty_symint(x.sym_sizes(), x.options().dtype(at::kBFloat16));
+}
+at::Tensor RotateOutputsMeta(const at::Tensor& x, const at::Tensor&) {
+  return at::empty_symint(x.sym_sizes(), x.options());
+}
+
+// Major and minor version of the LibTorch that is loaded.
+bool IsOfThisTorch() {
+  const uint64_t version = aoti_torch_abi_version();
+  return version >> 56 == TORCH_VERSION_MAJOR && (version >> 48 & 0xFF) == TORCH_VERSION_MINOR;
+}
+
+void Refuse(const c10::OperatorHandle& op, Stack*) {
+  const uint64_t version = aoti_torch_abi_version();
+  throw UsageError(fmt::format(
+      "{}: liboscar_torch.so was built for torch {}.{}, and this is torch {}.{}: build it again "
+      "with this torch, or install that one",
+      op.schema().name(), TORCH_VERSION_MAJOR, TORCH_VERSION_MINOR, version >> 56,
+      version >> 48 & 0xFF));
+}
+
+}  // namespace
+}  // namespace oscar
+
+TORCH_LIBRARY(oscar, m) {
+  m.def(
+      "make_cache(int[] format, int num_kv_heads, int num_pages, int num_windows, Device device) "
+      "-> (Tensor pages, Tensor windows)");
+  m.def("advance(Tensor(a!) state, Tensor new_rows, int[] format) -> ()");
+  m.def(
+      "write(Tensor(a!) pages, Tensor(b!) windows, Tensor(c!) bad_rows, Tensor state, "
+      "Tensor page_table, Tensor window_of_request, int[] format, Tensor? heads, Tensor k, "
+      "Tensor v, Tensor row_begin, SymInt max_rows, SymInt tail_rows, Tensor? k_rotation, "
+      "Tensor? k_mean, float[] k_clip, int k_scales, Tensor? k_feedback, Tensor? k_feedback_units, "
+      "Tensor? v_rotation, Tensor? v_mean, float[] v_clip, int v_scales, Tensor? v_feedback, "
+      "Tensor? v_feedback_units) -> (Tensor tail_k, Tensor tail_v)");
+  m.def(
+      "attend(Tensor(a!) out, Tensor q, Tensor pages, Tensor windows, Tensor state, "
+      "Tensor page_table, Tensor window_of_request, int[] format, Tensor? heads, Tensor row_begin, "
+      "SymInt max_rows, SymInt max_length, int gqa_ratio, float scale, float softcap, int window, "
+      "Tensor? sinks, bool exact_chunk, Tensor? tail_k, Tensor? tail_v) -> ()");
+  m.def(
+      "read(Tensor pages, Tensor windows, Tensor state, Tensor page_table, "
+      "Tensor window_of_request, int[] format, Tensor? heads, int num_kv_heads, SymInt max_length) "
+      "-> (Tensor k, Tensor v)");
+  m.def("rotate_queries(Tensor x, Tensor rotation) -> Tensor");
+  m.def("rotate_outputs(Tensor x, Tensor rotation) -> Tensor");
+}
+
+TORCH_LIBRARY_IMPL(oscar, CompositeExplicitAutograd, m) {
+  if (!oscar::IsOfThisTorch()) {
+    for (const char* op :
+         {"make_cache", "advance", "write", "attend", "read", "rotate_queries", "rotate_outputs"})
+      m.impl(op, torch::CppFunction::makeFromBoxedFunction<&oscar::Refuse>());
+    return;
+  }
+  m.impl("make_cache", oscar::MakeCache);
+  m.impl("advance", oscar::Advance);
+}
+
+TORCH_LIBRARY_IMPL(oscar, CPU, m) {
+  if (!oscar::IsOfThisTorch()) return;
+  m.impl("write", oscar::Write);
+  m.impl("attend", oscar::Attend);
+  m.impl("read", oscar::Read);
+  m.impl("rotate_queries", oscar::RotateQueries);
+  m.impl("rotate_outputs", oscar::RotateOutputs);
+}
+
+TORCH_LIBRARY_IMPL(oscar, Meta, m) {
+  m.impl("write", torch::CppFunction::makeFromBoxedFunction<&oscar::WriteMeta>());
+  m.impl("attend", torch::CppFunction::makeFromBoxedFunction<&oscar::AttendMeta>());
+  m.impl("read", torch::CppFunction::makeFromBoxedFunction<&oscar::ReadMeta>());
+  m.impl("rotate_queries", oscar::RotateQueriesMeta);
+  m.impl("rotate_outputs", oscar::RotateOutputsMeta);
+}

@@ -1,0 +1,163 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The operators hold what simulators say, bit for bit, in every format that can be chosen, in the
+// bytes that kernels read; and they refuse what they cannot hold.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "export/cuda/cache/cache_format.h"
+#include "tests/export/torch/operator_cache.h"
+
+namespace oscar {
+namespace {
+
+constexpr int64_t kTokens = 150;
+
+at::Tensor Rows(int64_t tokens, int64_t heads, int64_t dim) {
+  return at::randn({tokens, heads, dim}).to(at::kBFloat16);
+}
+
+// Keys and values of one request in one call, read back.
+void ExpectSimulatorsBits(const LayerFormat& layer, const std::string& what) {
+  const int64_t q_heads = layer.num_kv_heads * layer.gqa_ratio;
+  OperatorCache cache(layer, 1, kTokens);
+  const at::Tensor k = Rows(kTokens, layer.num_kv_heads, layer.k.dim),
+                   v = Rows(kTokens, layer.num_kv_heads, layer.v.dim);
+  cache.Step({kTokens}, k, v, Rows(kTokens, q_heads, layer.k.dim));
+  const int64_t end = layer.sink + (kTokens - layer.sink - layer.recent) / layer.step * layer.step;
+  for (const bool values : {false, true}) {
+    const SimulatedRows simulated = Simulate(layer, values, values ? v : k);
+    const at::Tensor read = cache.Read(values)[0];
+    const at::Tensor expected = at::cat(
+        {simulated.exact.slice(1, 0, layer.sink), simulated.stored.slice(1, layer.sink, end),
+         simulated.exact.slice(1, end, kTokens)},
+        1);
+    EXPECT_TRUE(read.equal(expected))
+        << what << (values ? ", values: " : ", keys: ") << read.ne(expected).sum().item<int64_t>()
+        << " values differ";
+  }
+  EXPECT_EQ(cache.bad_rows(), 0);
+}
+
+TEST(TorchOperators, StoreWhatTheSimulatorReads) {
+  at::manual_seed(1);
+  for (const int64_t dim : {64, 96, 128, 192}) {
+    for (const int bits : {2, 3, 4}) {
+      for (const MetadataType metadata :
+           {MetadataType::kFloat32, MetadataType::kBFloat16, MetadataType::kByte}) {
+        for (const bool feedback : {false, true}) {
+          // As `any` has them, and as published.
+          const bool fitted = metadata != MetadataType::kFloat32;
+          const SideRecipe k{.bits = {bits},
+                             .dim = dim,
+                             .quant_group_size = metadata == MetadataType::kByte ? dim / 4 : 0,
+                             .mean = true,
+                             .own_queries = bits == 3,
+                             .feedback = feedback,
+                             .scales = fitted ? FittedScales(true) : ScaleFit::kRange,
+                             .metadata = metadata,
+                             .clip = {0.96, 0.9}};
+          SideRecipe v = k;
+          v.per_head = v.mean = v.own_queries = false;
+          v.scales = fitted ? FittedScales(false) : ScaleFit::kRange;
+          v.clip = {bits == 4 ? 0 : 0.92};
+          ExpectSimulatorsBits(MakeLayer(k, v), std::to_string(dim) + "/" + std::to_string(bits) +
+                                                    "/" + std::string(MetadataTypeName(metadata)) +
+                                                    (feedback ? "/feedback" : ""));
+        }
+      }
+    }
+  }
+}
+
+TEST(TorchOperators, KeepHeadsOfDifferentBitsInViews) {
+  at::manual_seed(2);
+  SideRecipe k{.bits = {2, 4, 2, 3}, .clip = {0.9, 0, 0.95, 1}}, v{.bits = {2, 2, 2, 4}};
+  k.metadata = v.metadata = MetadataType::kBFloat16;
+  k.feedback = true;
+  ExpectSimulatorsBits(MakeLayer(k, v, 4), "mixed bits");
+}
+
+// Plane by plane where cache_format.h has them, which is where kernels look.
+TEST(TorchOperators, PlaceCodesWhereTheFormatSays) {
+  at::manual_seed(3);
+  for (const int bits : {2, 3, 4}) {
+    const SideRecipe recipe{.bits = {bits}, .dim = 96, .quant_group_size = 32};
+    LayerFormat layer = MakeLayer(recipe, recipe);
+    layer.sink = 0;
+    OperatorCache cache(layer, 1, kTokens);
+    const at::Tensor k = Rows(kTokens, 2, 96), v = Rows(kTokens, 2, 96);
+    cache.Step({kTokens}, k, v, Rows(kTokens, 4, 96));
+    const PagedSide side{96, bits, 32};
+    const CacheFormat format{side, side, MetadataType::kFloat32, 16};
+    constexpr int kPage = 3, kHead = 1;
+    const at::Tensor bytes = cache.PageOf(0, 0, kPage);
+    const auto* const record = bytes.const_data_ptr<uint8_t>() + kHead * RecordBytes(format);
+    for (const bool values : {false, true}) {
+      const at::Tensor stored = Simulate(layer, values, values ? v : k).stored[kHead];
+      const auto* const codes = record + (values ? VCodesOffset(format) : KCodesOffset(format));
+      const auto* const metadata = reinterpret_cast<const float*>(
+          record + (values ? VMetadataOffset(format) : KMetadataOffset(format)));
+      const auto plane = [&](const uint8_t* from, int plane_bits, int t, int d) {
+        const CodePlace place =
+            PlaceOfCode(values ? CacheOrder::kValues : CacheOrder::kKeys, 96, plane_bits, t, d);
+        const auto* const word = reinterpret_cast<const uint32_t*>(
+            from + WordByte(PlaneWords(96, plane_bits), place.lane, place.word));
+        return *word >> place.bit & ((1U << plane_bits) - 1);
+      };
+      for (int t = 0; t < 16; ++t) {
+        for (int d = 0; d < 96; ++d) {
+          uint32_t code = plane(codes, 2, t, d);
+          if (bits > 2) code |= plane(codes + PlaneBytes(96, 2), bits - 2, t, d) << 2;
+          const float* const affine = metadata + MetadataIndex(t, d / 32);
+          ASSERT_EQ((static_cast<float>(code) - affine[1]) * affine[0],
+                    stored[kPage * 16 + t][d].item<float>())
+              << bits << " bits, token " << t << ", dim " << d;
+        }
+      }
+    }
+  }
+}
+
+TEST(TorchOperators, CountRowsThatCannotBeStored) {
+  LayerFormat layer = MakeLayer({}, {.metadata = MetadataType::kFloat32});
+  OperatorCache cache(layer, 1, kTokens);
+  at::Tensor k = Rows(kTokens, 2, 64);
+  k[30][1][7] = INFINITY;
+  cache.Step({kTokens}, k, Rows(kTokens, 2, 64), Rows(kTokens, 4, 64));
+  EXPECT_EQ(cache.bad_rows(), 1);
+  const at::Tensor read = cache.Read(false)[0];
+  EXPECT_TRUE(read[1][30].isnan().all().item<bool>());
+  EXPECT_EQ(read.isnan().sum().item<int64_t>(), 64);
+}
+
+TEST(TorchOperators, RefuseByName) {
+  const auto message = [](const std::vector<int64_t>& format) -> std::string {
+    try {
+      CallOperator("make_cache", {format, 1, 1, 1, c10::Device(at::kCPU)});
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+    return "";
+  };
+  std::vector<int64_t> good = {64, 2, 64, 64, 2, 64, 0, 16, 16, 48, 24, 8};
+  EXPECT_EQ(message(good), "");
+  const auto with = [&](size_t index, int64_t value) {
+    std::vector<int64_t> format = good;
+    format[index] = value;
+    return message(format);
+  };
+  EXPECT_NE(with(0, 80).find("multiples of 32"), std::string::npos);
+  EXPECT_NE(with(1, 8).find("2 to 4 bits"), std::string::npos);
+  EXPECT_NE(with(5, 48).find("groups that divide"), std::string::npos);
+  EXPECT_NE(with(6, 3).find("metadata type 3"), std::string::npos);
+  EXPECT_NE(with(7, 32).find("16, 64 and 128"), std::string::npos);
+  EXPECT_NE(with(9, 16).find("slots"), std::string::npos);
+  EXPECT_NE(with(11, 4).find("1 and 8"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace oscar
