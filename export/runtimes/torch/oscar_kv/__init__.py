@@ -2,12 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the cache that oscar-calibrate chose, in Hugging Face transformers.
 
-    import oscar_kv
+    from oscar_kv import OscarCache
     model = AutoModelForCausalLM.from_pretrained(MODEL, attn_implementation="oscar")
-    cache = oscar_kv.OscarCache.from_artifact(ARTIFACT, model)
-    model.generate(**inputs, past_key_values=cache)
+    model.generate(**inputs, past_key_values=OscarCache.from_artifact(ARTIFACT, model))
 
-`Artifact` reads artifacts and their reports, and needs neither torch nor transformers.
+`Artifact` reads artifacts and their reports; it needs neither torch nor transformers.
 """
 
 from .artifact import VERSION, Artifact, ArtifactError

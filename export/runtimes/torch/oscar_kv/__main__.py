@@ -35,7 +35,6 @@ def parser() -> argparse.ArgumentParser:
     bench.add_argument("--batch", type=int, default=1)
     for one in (evaluate, bench):
         one.add_argument("--chunk", type=int, default=512, help="tokens of a pass")
-        one.add_argument("--json", action="store_true")
     verbs.add_parser("lm_eval", help="lm-evaluation-harness with the model `oscar` (its own options follow)")
     return top
 
@@ -47,19 +46,17 @@ def main(arguments: list[str] | None = None) -> None:
 
         return harness.main(arguments[1:])
     options = parser().parse_args(arguments)
-    try:
-        from . import commands
-    except ImportError as error:
-        raise SystemExit(f"oscar_kv: {error}") from error
     from .artifact import ArtifactError
 
     try:
+        from . import commands
+
         if options.verb == "chat":
             return commands.chat(options)
         results = (commands.evaluate if options.verb == "eval" else commands.bench)(options)
     except (ArtifactError, ImportError, OSError) as error:
         raise SystemExit(f"oscar_kv: {error}") from error
-    print(json.dumps(results, indent=1) if options.json else commands.table(results))
+    print(json.dumps(results, indent=1))
 
 
 if __name__ == "__main__":

@@ -53,7 +53,6 @@ class Side:
 class Layer:
     layer_id: int
     num_kv_heads: int
-    num_q_heads: int
     k: Side = field(repr=False)
     v: Side = field(repr=False)
 
@@ -73,7 +72,6 @@ class Safetensors:
         if data.size < 8 or size > data.size - 8:
             raise ArtifactError(f"{path}: a header of {size} bytes in a file of {data.size}")
         self.entries = parse_json(data[8 : 8 + size].tobytes(), path)
-        self.metadata = self.entries.pop("__metadata__", {})
         self.data = data[8 + size :]
 
     def __contains__(self, name: str) -> bool:
@@ -84,16 +82,11 @@ class Safetensors:
         if entry is None:
             raise ArtifactError(f"{self.path}: there is no tensor {name}")
         if entry["dtype"] != dtype or (shape is not None and tuple(entry["shape"]) != shape):
-            wanted = f" {list(shape)}" if shape is not None else ""
-            raise ArtifactError(
-                f"{self.path}: tensor {name} is {entry['dtype']} {entry['shape']}, expected "
-                f"{dtype}{wanted}"
-            )
+            wanted = dtype if shape is None else f"{dtype} {list(shape)}"
+            raise ArtifactError(f"{self.path}: tensor {name} is {entry['dtype']} {entry['shape']}, expected {wanted}")
         begin, end = entry["data_offsets"]
         kind = np.dtype(self.DTYPES[dtype])
-        if not 0 <= begin <= end <= self.data.size or end - begin != kind.itemsize * math.prod(
-            entry["shape"]
-        ):
+        if not 0 <= begin <= end <= self.data.size or end - begin != kind.itemsize * math.prod(entry["shape"]):
             raise ArtifactError(f"{self.path}: tensor {name} lies outside the file or its shape")
         values = np.frombuffer(self.data[begin:end], kind).reshape(entry["shape"])
         if not np.isfinite(values).all():
@@ -141,9 +134,7 @@ class Artifact:
         self.directory = Path(directory)
         path = self.directory / MANIFEST
         if not path.is_file():
-            raise ArtifactError(
-                f"{self.directory}: no {MANIFEST}: not an artifact, or one whose writing was cut off"
-            )
+            raise ArtifactError(f"{self.directory}: no {MANIFEST}: not an artifact, or one whose writing was cut off")
         text = path.read_bytes()
         self.path, self.identity = path, hashlib.sha256(text).hexdigest()
         self.manifest = parse_json(text, path)
@@ -151,16 +142,11 @@ class Artifact:
         found = (member(schema, "name", path), member(schema, "version", path))
         known = ((ARTIFACT_SCHEMA, ARTIFACT_VERSION), (EXPORT_SCHEMA, EXPORT_VERSION))
         if found not in known:
-            raise ArtifactError(
-                f"{path}: schema {found[0]} {found[1]}, expected "
-                + " or ".join(f"{name} {version}" for name, version in known)
-            )
+            expected = " or ".join(f"{name} {version}" for name, version in known)
+            raise ArtifactError(f"{path}: schema {found[0]} {found[1]}, expected {expected}")
         self.exported = found[0] == EXPORT_SCHEMA
         if "imported" in self.manifest:
-            raise ArtifactError(
-                f"{self.directory}: imported from published files, which say neither bits nor "
-                "windows; calibrate the model with oscar-calibrate"
-            )
+            raise ArtifactError(f"{self.directory}: imported from published files, which say neither bits nor windows")
         files = member(self.manifest, "files", path, dict)
         for name in (ROTATIONS,) if self.exported else ARTIFACT_FILES:
             self._check(name, member(files, name, path, dict))
@@ -177,16 +163,13 @@ class Artifact:
         except OSError as error:
             raise ArtifactError(f"{path}: cannot be read: {error}") from error
         if (path.stat().st_size, found) != (size, digest):
-            raise ArtifactError(
-                f"{path}: {path.stat().st_size} bytes with SHA-256 {found}, but the manifest says "
-                f"{size} bytes with {digest}: the artifact is damaged or was changed"
-            )
+            is_of = f"{path}: {path.stat().st_size} bytes with SHA-256 {found}"
+            says = f"but the manifest says {size} bytes with {digest}"
+            raise ArtifactError(f"{is_of}, {says}: the artifact is damaged or was changed")
 
     def _choice(self) -> tuple[str, dict]:
         if "auto" not in self.manifest:
-            raise ArtifactError(
-                f"{self.directory}: holds no automatic choice; make one with oscar-calibrate"
-            )
+            raise ArtifactError(f"{self.directory}: holds no automatic choice; make one with oscar-calibrate")
         rows = member(member(self.manifest, "serving", self.path, dict), "runtimes", self.path, list)
         for row in rows:
             if row.get("runtime") == "any" and not row.get("fold_checkpoint", False):
@@ -194,10 +177,7 @@ class Artifact:
                 if name == "auto":
                     return name, self.manifest["auto"]
                 return name, member(member(self.manifest, "choices", self.path), name, self.path)
-        raise ArtifactError(
-            f"{self.directory}: what was chosen fits a folded checkpoint alone, which this runtime "
-            "does not load; calibrate with --for any"
-        )
+        raise ArtifactError(f"{self.directory}: what was chosen fits a folded checkpoint alone; calibrate with --for any")
 
     def report(self) -> dict:
         path = self.directory / "report.json"
@@ -223,19 +203,11 @@ class Artifact:
         """One layer; with `feedback`, keys are written with error feedback (auto_feedback)."""
         shape = self._record(self.geometry, layer_id)
         if layer_id in self.manifest.get("calibration", {}).get("latent_layers", []):
-            raise ArtifactError(
-                f"{self.directory}: layer {layer_id} has latent attention (MLA), which oscar-kv "
-                "does not store; sglang-oct loads it"
-            )
+            raise ArtifactError(f"{self.directory}: layer {layer_id} has latent attention (MLA), which sglang-oct alone loads")
         heads = member(shape, "num_kv_heads", self.path, int)
         record = self._record(member(self.choice, "layers", self.path, list), layer_id)
         dims = [member(shape, k, self.path, int) for k in ("head_dim", "v_head_dim")]
-        layer = Layer(
-            layer_id,
-            heads,
-            member(shape, "num_q_heads", self.path, int),
-            *(self._side(layer_id, side, dim, heads, record) for side, dim in zip("kv", dims)),
-        )
+        layer = Layer(layer_id, heads, *(self._side(layer_id, side, dim, heads, record) for side, dim in zip("kv", dims)))
         if feedback:
             layer.k.feedback = self._feedback(layer)
         return layer
@@ -256,9 +228,7 @@ class Artifact:
         def by_head(values, what):
             values = values if isinstance(values, list) else [values]
             if len(values) not in (1, heads):
-                raise ArtifactError(
-                    f"{self.path}: layer {layer_id} has {len(values)} {what} for {heads} KV heads"
-                )
+                raise ArtifactError(f"{self.path}: layer {layer_id} has {len(values)} {what} for {heads} KV heads")
             return values * heads if len(values) == 1 else values
 
         clip = tensor("clip_ratio", self.choice_name)
@@ -294,9 +264,7 @@ class Artifact:
         residual = np.abs(product - np.eye(dim)).max()
         limit = MAX_ORTHOGONALITY if stored.query_rotation is None else MAX_INVERSE
         if not residual <= limit:
-            raise ArtifactError(
-                f"{what}: max|R^T R - I| is {residual:.3g}, expected at most {limit:.0e}"
-            )
+            raise ArtifactError(f"{what}: max|R^T R - I| is {residual:.3g}, expected at most {limit:.0e}")
         return stored
 
     def _feedback(self, layer: Layer) -> np.ndarray:

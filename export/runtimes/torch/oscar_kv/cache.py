@@ -10,13 +10,7 @@ import inspect
 
 import torch
 from torch import Tensor
-from transformers.cache_utils import (
-    Cache,
-    DynamicCache,
-    DynamicLayer,
-    DynamicSlidingWindowLayer,
-    LinearAttentionCacheLayerMixin,
-)
+from transformers.cache_utils import Cache, DynamicCache, DynamicLayer, DynamicSlidingWindowLayer
 
 from . import ops
 from .artifact import Artifact, ArtifactError, Layer
@@ -52,10 +46,8 @@ class OscarCache(Cache):
                 layers[index] = replaced(layer, artifact.layer(index, feedback), core, config, index)
                 known.discard(index)
         if known:
-            raise ArtifactError(
-                f"{artifact.directory}: has layers {sorted(known)}, which this model's cache of "
-                f"{len(layers)} layers has not: it belongs to another model"
-            )
+            lacks = f"this model's cache of {len(layers)} layers lacks"
+            raise ArtifactError(f"{artifact.directory}: has layers {sorted(known)}, which {lacks}: it is another model's")
         watch_masks(model)
         return cls(layers, core)
 
@@ -68,9 +60,6 @@ class OscarCache(Cache):
     def bad_rows(self) -> int:
         """Rows that could not be stored, which read back as NaN."""
         return sum(int(shared.bad_rows) for shared in self.core.devices.values())
-
-    def _oscar_layers(self) -> list[OscarLayer]:
-        return [layer for layer in self.layers if isinstance(layer, OscarLayer)]
 
     def reset(self) -> None:
         super().reset()
@@ -86,10 +75,7 @@ class OscarCache(Cache):
             slots, quantum = core.recent_slots(device), core.quantum(device)
             depth = slots - core.recent - quantum
             if count > depth and max(core.real) > core.sink + slots:
-                raise ValueError(
-                    f"crop by {count} tokens: at most {depth} can be taken back, since older rows "
-                    "are no longer held exactly; keep a copy of the cache, or fill it again"
-                )
+                raise ValueError(f"crop by {count} tokens: at most {depth}, since older rows are no longer held exactly")
         core.length -= count
         core.real = [max(0, core.length - padding) for padding in core.first]
         for layer in self.layers:
@@ -99,35 +85,28 @@ class OscarCache(Cache):
                 layer.crop(-count)
         for shared in core.devices.values():
             shared.state[0] = torch.tensor(core.real, dtype=torch.int32)
-            format = next(l for l in self._oscar_layers() if l.shared is shared).views[0].format
+            format = next(l for l in self.layers if getattr(l, "shared", None) is shared).views[0].format
             ops.load().advance(shared.state, torch.zeros_like(shared.state[0]), format)
 
-    def _select(self, texts: Tensor, by_layer) -> None:
+    def reorder_cache(self, beam_idx: Tensor) -> None:
+        """Keeps the texts of these indices, in this order; there may be more or fewer than before."""
         if self.core.length == 0:
             return
         for layer in self.layers:
-            if isinstance(layer, OscarLayer):
-                layer.select(texts)
-            else:
-                by_layer(layer)
-        core, kept = self.core, texts.tolist()
+            layer.reorder_cache(beam_idx)
+        core, kept = self.core, beam_idx.tolist()
         core.first, core.real = [[values[i] for i in kept] for values in (core.first, core.real)]
-        core.holes = None if core.holes is None else core.holes[texts.to(core.holes.device)]
         for shared in core.devices.values():
-            shared.state = shared.state[:, texts.to(shared.device)].contiguous()
+            shared.state = shared.state[:, beam_idx.to(shared.device)].contiguous()
             shared.window_of_text = torch.arange(len(kept), dtype=torch.int32, device=shared.device)
             for pages in shared.pages.values():
                 pages.table = None
 
-    def reorder_cache(self, beam_idx: Tensor) -> None:
-        self._select(beam_idx, lambda layer: layer.reorder_cache(beam_idx))
+    def batch_repeat_interleave(self, repeats: int) -> None:
+        self.reorder_cache(torch.arange(len(self.core.real)).repeat_interleave(repeats))
 
     def batch_select_indices(self, indices: Tensor) -> None:
-        self._select(indices, lambda layer: layer.batch_select_indices(indices))
-
-    def batch_repeat_interleave(self, repeats: int) -> None:
-        texts = torch.arange(len(self.core.real)).repeat_interleave(repeats)
-        self._select(texts, lambda layer: layer.batch_repeat_interleave(repeats))
+        self.reorder_cache(indices)
 
 
 def replaced(layer, stored: Layer, core: Core, config, index: int) -> OscarLayer:
@@ -139,10 +118,8 @@ def replaced(layer, stored: Layer, core: Core, config, index: int) -> OscarLayer
         return OscarLayer(stored, core, layer.sliding_window)
     if type(layer) is DynamicLayer:
         return OscarLayer(stored, core)
-    raise ArtifactError(
-        f"layer {index} ({kind or 'attention'}) is kept in a {type(layer).__name__}, which oscar-kv "
-        "does not replace: it stores full and sliding attention, not indexed or sparse attention"
-    )
+    found = f"layer {index} ({kind or 'attention'}) is kept in a {type(layer).__name__}"
+    raise ArtifactError(f"{found}: oscar-kv stores full and sliding attention, not indexed or sparse attention")
 
 
 def cache_bytes(layer) -> int:
@@ -150,8 +127,8 @@ def cache_bytes(layer) -> int:
     if isinstance(layer, OscarLayer):
         return layer.nbytes
     states = [getattr(layer, "keys", None), getattr(layer, "values", None)]
-    if isinstance(layer, LinearAttentionCacheLayerMixin):
-        states += [*layer.conv_states.values(), *layer.recurrent_states.values()]
+    for of_linear_attention in ("conv_states", "recurrent_states"):
+        states += getattr(layer, of_linear_attention, {}).values()
     return sum(state.nbytes for state in states if state is not None)
 
 

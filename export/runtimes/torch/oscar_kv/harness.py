@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """lm-evaluation-harness on an artifact's cache: its model `oscar` is `hf` with artifact=DIR.
 
-`hf` computes log-likelihoods in one pass, which no cache takes part in; here they go through the
-quantized cache, in chunks.
+`hf` computes log-likelihoods in one pass without a cache; here they go through the quantized one, in chunks.
 """
 
 import sys
@@ -39,9 +38,7 @@ def register() -> None:
             return torch.cat(logits, 1)
 
         def _model_generate(self, context, max_length, stop, **generation_kwargs):
-            return super()._model_generate(
-                context, max_length, stop, **self._cache(), **generation_kwargs
-            )
+            return super()._model_generate(context, max_length, stop, **self._cache(), **generation_kwargs)
 
 
 def main(arguments: list[str]) -> None:
@@ -49,9 +46,7 @@ def main(arguments: list[str]) -> None:
     try:
         from lm_eval.__main__ import cli_evaluate
     except ModuleNotFoundError as missing:
-        raise SystemExit(
-            f"oscar_kv lm_eval: {missing.name} is not installed: pip install 'lm_eval[hf]==0.4.13'"
-        ) from missing
+        raise SystemExit(f"oscar_kv lm_eval: {missing.name} is not installed: pip install 'lm_eval[hf]==0.4.13'") from missing
     register()
     sys.argv = ["lm_eval", *arguments]
     cli_evaluate()

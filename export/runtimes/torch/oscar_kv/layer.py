@@ -66,12 +66,10 @@ class View:
         self.format = core.format(layer.k, layer.v, 0 if heads is None else heads[0], device)
         self.k, self.v = (SideTensors(side, heads, device) for side in (layer.k, layer.v))
         self.pages, self.windows = ops.load().make_cache(self.format, self.count, 0, batch, device)
-        self.tails: tuple[Tensor, Tensor] | None = None
 
     def move(self, number: int, before: Tensor, after: Tensor) -> None:
         pages = self.pages.new_zeros(number, self.pages.shape[1])
-        device = self.pages.device
-        pages[after.to(device)] = self.pages[before.to(device)]
+        pages[after] = self.pages[before]
         self.pages = pages
 
     def stored(self, shared: Device, table: Tensor) -> tuple:
@@ -109,11 +107,8 @@ class OscarLayer(CacheLayerMixin):
         found = (key_states.shape[1], key_states.shape[3], value_states.shape[3])
         expected = (stored.num_kv_heads, stored.k.dim, stored.v.dim)
         if found != expected:
-            raise ArtifactError(
-                f"layer {stored.layer_id}: {found[0]} KV heads of {found[1]} and {found[2]} values, but "
-                f"the artifact's has {expected[0]} of {expected[1]} and {expected[2]}: it belongs to "
-                "another model"
-            )
+            is_of, wants = ("{} KV heads of {} and {} values".format(*shape) for shape in (found, expected))
+            raise ArtifactError(f"layer {stored.layer_id}: {is_of}, the artifact's has {wants}: it is another model's")
         kinds: dict[tuple[int, int], list[int]] = {}
         for head, bits in enumerate(zip(stored.k.bits, stored.v.bits)):
             kinds.setdefault(bits, []).append(head)
@@ -130,91 +125,45 @@ class OscarLayer(CacheLayerMixin):
         step = self.core.begin(key_states, self.length)
         shared = self.core.on(self.device, self.views[0].format, self.window)
         self.shared, self.table = shared, shared.pages[self.window].table
-        moved = shared.moved[self.window]
-        reads_here = self.core.implementation() == "oscar"
-        before = None
-        if not reads_here and step.tokens > 1 and self.length > 0:
-            before = self._read(shared.state[[2, 3, 2, 3]].contiguous(), max(step.before))
+        for view in self.views:
+            if shared.moved[self.window] is not None:
+                view.move(*shared.moved[self.window])
+        ours, before = self.core.implementation() == "oscar", None
+        if not ours and step.tokens > 1 and self.length > 0:
+            before = self._read(shared.state[[2, 3, 2, 3]].contiguous(), step.before)
         k, v = step.pack(key_states).contiguous(), step.pack(value_states).contiguous()
-        rows = step.max_rows
-        tails = []
+        tail_rows, tails = step.max_rows if ours and step.tokens > 1 else 0, []
         for view in self.views:
-            if moved is not None:
-                view.move(*moved)
-            begin = (view.pages, view.windows, shared.bad_rows, *view.stored(shared, self.table)[2:])
-            tails.append(
-                ops.load().write(
-                    *begin, k, v, step.row_begin, rows, 0 if step.tokens == 1 else rows,
-                    *view.k.arguments(), *view.v.arguments(),
-                )
-            )
+            stored = (view.pages, view.windows, shared.bad_rows, *view.stored(shared, self.table)[2:])
+            rows = (k, v, step.row_begin, step.max_rows, tail_rows)
+            tails.append(ops.load().write(*stored, *rows, *view.k.arguments(), *view.v.arguments()))
         self.length += step.tokens
-        reading = Reading(self, step, tails)
-        if not reads_here:
-            return self._rows(reading, before, key_states.dtype)
-        batch = key_states.shape[0]
-        keys, values = (
-            states.new_empty(1).expand(batch, states.shape[1], self.length, states.shape[3])
-            for states in (key_states, value_states)
-        )
-        keys.oscar = reading
-        return keys, values
+        if ours:
+            keys, values = (x.new_empty(1).expand(*x.shape[:2], self.length, x.shape[3]) for x in (key_states, value_states))
+            keys.oscar = Reading(self, step, tails)
+            return keys, values
+        # Another attention function: a token reads what the cache holds, a longer pass its own rows exactly.
+        if step.tokens == 1:
+            return tuple(rows.to(key_states.dtype) for rows in self._read(shared.state, step.after))
+        if before is None:
+            return key_states, value_states
+        return tuple(torch.cat([x.to(y.dtype), y], 2) for x, y in zip(before, (key_states, value_states)))
 
-    def _read(self, state: Tensor, length: int) -> list[Tensor]:
-        """Rows [batch, heads, length, dim] in the cache's space as the last token of each text reads them."""
-        sums = None
+    def _read(self, state: Tensor, lengths: list[int]) -> tuple[Tensor, Tensor]:
+        """Rows [batch, heads, self.length, dim] of the model's space as the last token of each text reads them."""
+        parts = []
         for view in self.views:
-            stored = list(view.stored(self.shared, self.table))
-            stored[2] = state
-            rows = ops.load().read(*stored, self.stored.num_kv_heads, length)
-            sums = list(rows) if sums is None else [a + b for a, b in zip(sums, rows)]
-        return sums
-
-    def back(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Rows [..., heads, tokens, dim] of the cache's space in the model's."""
-        k = k @ self.undo[0].mT
+            pages, windows, _, *rest = view.stored(self.shared, self.table)
+            parts.append(ops.load().read(pages, windows, state, *rest, self.stored.num_kv_heads, max(lengths)))
+        k, v = (sum(part) for part in zip(*parts))
+        k, v = k @ self.undo[0].mT, v @ self.undo_bf16[1].float().mT
         if self.mean is not None:
             k = k + self.mean[:, None]
-        return k, v @ self.undo_bf16[1].float().mT
-
-    def chunk(self, reading: Reading, tokens: int) -> list[Tensor]:
-        """The last `tokens` exact rows of a pass, [batch, heads, tokens, dim], in the cache's space."""
-        batch, heads = reading.step.batch, self.stored.num_kv_heads
-        rows = []
-        for which, side in enumerate((self.stored.k, self.stored.v)):
-            all_heads = torch.zeros(batch, heads, tokens, side.dim, device=self.device)
-            for view, tails in zip(self.views, reading.tails):
-                tail = tails[which].float()
-                slots = self.core.recent_slots(self.device)
-                for text in range(batch):
-                    end = slots + reading.step.after[text] - reading.step.before[text]
-                    count = min(tokens, end, reading.step.after[text])
-                    heads_of = slice(None) if view.heads is None else view.heads
-                    all_heads[text, heads_of, tokens - count :] = tail[text, :, end - count : end]
-            rows.append(all_heads)
-        return rows
-
-    def _rows(self, reading: Reading, before: list[Tensor] | None, dtype) -> tuple[Tensor, Tensor]:
-        """Keys and values of the model's space for another attention function: a token reads what the
-        cache holds, a longer pass reads its own rows exactly."""
-        step = reading.step
-        if step.tokens == 1:
-            parts, lengths = self._read(self.shared.state, max(step.after)), step.after
-        else:
-            parts, lengths = before, step.before
-        held = self.length - (0 if step.tokens == 1 else step.tokens)
-        rows = []
-        for which, side in enumerate((self.stored.k, self.stored.v)):
-            shape = (step.batch, self.stored.num_kv_heads, held, side.dim)
-            aligned = torch.zeros(shape, device=self.device)
-            if parts is not None:
-                for text, length in enumerate(lengths):
-                    aligned[text, :, held - length :] = parts[which][text, :, :length]
-            rows.append(aligned)
-        if step.tokens > 1:
-            rows = [torch.cat(pair, 2) for pair in zip(rows, self.chunk(reading, step.tokens))]
-        k, v = self.back(*rows)
-        return k.to(dtype), v.to(dtype)
+        padded = tuple(rows.new_zeros(*rows.shape[:2], self.length, rows.shape[3]) for rows in (k, v))
+        for text, length in enumerate(lengths):
+            for rows, to in zip((k, v), padded):
+                to[text, :, self.length - length :] = rows[text, :, :length]
+        return padded
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
         return self.length + query_length, 0
@@ -232,10 +181,9 @@ class OscarLayer(CacheLayerMixin):
     def reset(self) -> None:
         self.length, self.views, self.is_initialized = 0, [], False
 
-    def select(self, texts: Tensor) -> None:
-        """Keeps the texts of these indices, in this order."""
+    def reorder_cache(self, beam_idx: Tensor) -> None:
         for view in self.views:
-            texts = texts.to(view.pages.device)
+            texts = beam_idx.to(view.pages.device)
             view.windows = view.windows[texts].contiguous()
             if len(view.pages):
                 pages = view.pages.view(-1, self.shared.pages[self.window].ring, view.pages.shape[1])

@@ -20,8 +20,7 @@ def library() -> Path:
     if given:
         raise ImportError(f"{VARIABLE} names {path}, which is not a file")
     raise ImportError(
-        f"{NAME} is neither beside this package ({beside}) nor named by {VARIABLE}; "
-        "tools/build.sh of oscar builds it"
+        f"{NAME} is neither beside this package ({beside}) nor named by {VARIABLE}; " "tools/build.sh of oscar builds it"
     )
 
 

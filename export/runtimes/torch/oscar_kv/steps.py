@@ -73,7 +73,7 @@ class Pages:
             ring = spans + slack
             kept = [(r, j) for r in range(step.batch) for j in range(first[r], old[r])]
             places = [[r * size + j % size for r, j in kept] for size in (self.ring or 1, ring)]
-            moved = (step.batch * ring, *(torch.tensor(p, dtype=torch.long) for p in places))
+            moved = (step.batch * ring, *(torch.tensor(p, dtype=torch.long, device=device) for p in places))
             self.ring = ring
         width = max(step.after) // PAGE_TOKENS + 1
         if moved is not None or self.table is None or self.table.shape[1] < width:
@@ -107,7 +107,6 @@ class Core:
         self.length, self.step = 0, None
         self.first: list[int] | None = None  # padding of each text, as the model's hook says
         self.real: list[int] = []  # tokens of each text
-        self.holes: Tensor | None = None  # mask [batch, tokens] of texts with padding inside
         self.devices: dict[torch.device, Device] = {}
 
     def quantum(self, device: torch.device) -> int:
@@ -127,7 +126,7 @@ class Core:
         if mask is None or mask.dim() != 2:
             return
         tokens = mask.shape[1] - self.length
-        if self.first is not None and tokens == 1 and self.holes is None:
+        if self.first is not None and tokens == 1:
             return  # a new token is never padding
         mask = mask.to(torch.bool)
         first = mask.int().argmax(-1)
@@ -136,12 +135,10 @@ class Core:
         elif self.first is None:
             self.first = [0] * mask.shape[0]
         if self.length > 0 and first.tolist() != self.first:
-            raise ValueError(
-                f"the attention mask begins at tokens {first.tolist()}, but the cache was filled "
-                f"with texts that begin at {self.first}"
-            )
-        real = torch.arange(mask.shape[1], device=mask.device) >= first[:, None]
-        self.holes = None if bool((mask == real).all()) else mask
+            given = f"the attention mask begins at tokens {first.tolist()}"
+            raise ValueError(f"{given}, but the cache was filled with texts that begin at {self.first}")
+        if not (mask == (torch.arange(mask.shape[1], device=mask.device) >= first[:, None])).all():
+            raise ValueError("the attention mask has padding behind a text's first token; pad on the left")
 
     def begin(self, states: Tensor, length: int) -> Step:
         """The step that new rows [batch, heads, tokens, dim] of a layer with `length` tokens belong to."""
