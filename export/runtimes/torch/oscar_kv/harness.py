@@ -5,11 +5,13 @@
 `hf` computes log-likelihoods in one pass without a cache; here they go through the quantized one, in chunks.
 """
 
+import functools
 import sys
 
 CHUNK = 512  # tokens of a pass; what is read does not depend on it
 
 
+@functools.cache
 def register() -> None:
     import torch
     from lm_eval.api.registry import register_model
