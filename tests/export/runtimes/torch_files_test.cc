@@ -38,26 +38,29 @@ for i in artifact.layer_ids:
 TEST(TorchFiles, HoldWhatTheArtifactHolds) {
   const fs::path scratch = TestScratch("torch-files");
   const std::vector<SampleRecipe> all = SampleRecipes();
-  const std::vector<SampleRecipe> recipes = {all[0], all[2], all[4], all[5]};
-  for (const Consumer headline : {Consumer::kAny, Consumer::kSglangOct}) {
-    const fs::path at = scratch / std::string(RulesOf(headline).name);
-    fs::create_directories(at);
-    WriteChosenArtifact(
-        at / "a", recipes,
-        {.consumer = headline, .fold = false, .bits = headline == Consumer::kAny ? 3.0 : 2.0},
-        [](int i) { return SampleMoments(i, 300, 4 + static_cast<unsigned>(i), 64, 32); });
-    const Artifact artifact = Artifact::Open(at / "a");
-    WriteForRuntime(ExporterNamed("oscar-torch"), artifact, {}, at / "out");
-    const ProgramExit found = RunProgram(
-        "/usr/bin/env", {"-u", "LD_PRELOAD", OSCAR_PYTHON, "-c", kCompare, OSCAR_TORCH_PACKAGE,
-                         (at / "a").string(), (at / "out").string()});
-    if (found.err.find("No module named 'numpy'") != std::string::npos)
-      OSCAR_SKIP_WITHOUT_PACKAGE("numpy");
-    EXPECT_EQ(found.err, "");
-    EXPECT_EQ(found.out, "True True False True oscar-report\nTrue\nTrue\nTrue\nTrue\n");
-    const std::string script = ReadText(at / "out" / "run.py");
-    EXPECT_NE(script.find("main([\"chat\", model, "), std::string::npos) << script;
-  }
+  const std::vector<SampleRecipe> recipes = {all[0], all[1], all[4], all[5]};
+  WriteChosenArtifact(
+      scratch / "a", recipes, {.consumer = Consumer::kAny, .fold = false, .bits = 3},
+      [](int i) { return SampleMoments(i, 300, 4 + static_cast<unsigned>(i), 64, 32); });
+  WriteForRuntime(ExporterNamed("oscar-torch"), Artifact::Open(scratch / "a"), {}, scratch / "out");
+  const ProgramExit found = RunProgram(
+      "/usr/bin/env", {"-u", "LD_PRELOAD", OSCAR_PYTHON, "-c", kCompare, OSCAR_TORCH_PACKAGE,
+                       (scratch / "a").string(), (scratch / "out").string()});
+  if (found.err.find("No module named 'numpy'") != std::string::npos)
+    OSCAR_SKIP_WITHOUT_PACKAGE("numpy");
+  EXPECT_EQ(found.err, "");
+  EXPECT_EQ(found.out, "True True False True oscar-report\nTrue\nTrue\nTrue\nTrue\n");
+  const std::string script = ReadText(scratch / "out" / "run.py");
+  EXPECT_NE(script.find("main([\"chat\", model, "), std::string::npos) << script;
+}
+
+TEST(TorchFiles, AreRefusedWhereTheChoiceFitsAFoldedCheckpointAlone) {
+  const fs::path scratch = TestScratch("torch-files-folded");
+  WriteChosenArtifact(scratch / "a", {SampleRecipes()[3]}, {.consumer = Consumer::kAny});
+  EXPECT_THROW(WriteForRuntime(ExporterNamed("oscar-torch"), Artifact::Open(scratch / "a"), {},
+                               scratch / "out"),
+               InputError);
+  EXPECT_FALSE(fs::exists(scratch / "out"));
 }
 
 }  // namespace
