@@ -23,7 +23,8 @@ inline uint16_t BitsOfFloat(float x) {
 // y = x M, summed from the first coordinate to the last; x, y [dim], M [dim, dim] row-major.
 void RowTimesMatrix(const float* x, const float* matrix, int dim, float* y);
 
-// scores[t] = sum_d q[d] codes[d][t] over `count` dims; codes [count, 16], scores [16].
+// scores[t] = sum_d q[d] codes[d][t] over `count` dims, a multiple of 8, as below; codes [count,
+// 16], scores [16].
 void CodeScores(const float* q, const float* codes, int count, float* scores);
 // out[d] += sum_t weights[t] codes[t][d] over 16 tokens; codes [16, stride], out [count].
 void AddWeightedCodes(const float* weights, const float* codes, int stride, int count, float* out);

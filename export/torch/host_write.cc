@@ -44,8 +44,7 @@ class SideWriter {
     const size_t square = dim_ * dim_;
     if (side_.rotation != nullptr) {
       matrices.resize((side_.per_head ? heads : 1) * square);
-      std::transform(side_.rotation, side_.rotation + matrices.size(), matrices.begin(),
-                     FloatOfBits);
+      FloatsOfBits(side_.rotation, static_cast<int>(std::ssize(matrices)), matrices.data());
     }
     const BFloat16Bits* const x = values_ ? rows_.v : rows_.k;
     const int64_t pieces = (num_rows + kRowsOfPiece - 1) / kRowsOfPiece;
@@ -256,24 +255,20 @@ void HostReadPages(const HostCache& cache, int request, bool values, int64_t beg
 void HostMultiply(const HostProduct& product, int num_threads) {
   const int64_t dim = product.dim, square = dim * dim;
   std::vector<float> matrices(static_cast<size_t>(product.num_matrices * square));
-  for (int64_t m = 0; m < product.num_matrices; ++m) {
-    for (int64_t i = 0; i < dim; ++i) {
-      for (int64_t j = 0; j < dim; ++j)
-        matrices[static_cast<size_t>(m * square +
-                                     (product.transposed ? j * dim + i : i * dim + j))] =
-            FloatOfBits(product.matrices[m * square + i * dim + j]);
-    }
-  }
+  FloatsOfBits(product.matrices, static_cast<int>(std::ssize(matrices)), matrices.data());
   const int64_t heads_of_matrix = product.heads / product.num_matrices;
   const int64_t rows = product.rows * product.heads;
   const auto piece = [&](int64_t index) {
     for (int64_t r = index * kRowsOfPiece; r < std::min(rows, (index + 1) * kRowsOfPiece); ++r) {
-      const int64_t matrix = r % product.heads / heads_of_matrix;
+      const float* const matrix = matrices.data() + r % product.heads / heads_of_matrix * square;
+      const float* const x = product.x + r * dim;
       float* const y = product.y + r * dim;
-      RowTimesMatrix(product.x + r * dim, matrices.data() + matrix * square, static_cast<int>(dim),
-                     y);
-      if (!product.transposed)
-        std::transform(y, y + dim, y, [](float value) { return FloatOfBits(BitsOfFloat(value)); });
+      if (product.transposed) {
+        for (int64_t i = 0; i < dim; ++i) y[i] = Dot(x, matrix + i * dim, static_cast<int>(dim));
+        continue;
+      }
+      RowTimesMatrix(x, matrix, static_cast<int>(dim), y);
+      std::transform(y, y + dim, y, [](float value) { return FloatOfBits(BitsOfFloat(value)); });
     }
   };
   ParallelFor((rows + kRowsOfPiece - 1) / kRowsOfPiece, piece, Threads(rows * square, num_threads));

@@ -24,62 +24,19 @@ namespace {
 
 using OptionalTensor = std::optional<at::Tensor>;
 
-constexpr int64_t kFewRows = 4;  // of a request, which are attended one by one
-
-// The arguments of `write` that say how a side is stored.
-struct SideTensors {
-  const OptionalTensor &rotation, &mean;
-  at::ArrayRef<double> clip;
-  int64_t scales;
-  const OptionalTensor &feedback, &feedback_units;
-};
-
-const at::Tensor* Given(const OptionalTensor& tensor) {
-  return tensor && tensor->defined() ? &*tensor : nullptr;
-}
-
-// Data of an optional tensor of that type and size; null where it is not given.
-const void* DataOf(const OptionalTensor& tensor, std::string_view name, at::ScalarType type,
-                   std::vector<std::vector<int64_t>> shapes) {
-  const at::Tensor* const t = Given(tensor);
-  if (t == nullptr) return nullptr;
-  const bool fits = std::any_of(shapes.begin(), shapes.end(),
-                                [&](const auto& shape) { return t->sizes().vec() == shape; });
-  if (!fits || t->scalar_type() != type || !t->is_contiguous() || !t->is_cpu())
-    throw UsageError(fmt::format("{}: {} of shape {} on {}{}; expected contiguous {} of shape {}",
-                                 name, at::toString(t->scalar_type()), fmt::join(t->sizes(), " x "),
-                                 t->device().str(), t->is_contiguous() ? "" : ", not contiguous",
-                                 at::toString(type), fmt::join(shapes.front(), " x ")));
-  return t->const_data_ptr();
-}
-
-ScaleFit ScaleFitOf(int64_t scales) {
+SideTensors SideOf(const OptionalTensor& rotation, const OptionalTensor& mean,
+                   at::ArrayRef<double> clip, int64_t scales, const OptionalTensor& feedback,
+                   const OptionalTensor& feedback_units) {
   if (scales < 0 || scales > static_cast<int64_t>(ScaleFit::kUnbiasedRounded))
     throw UsageError(fmt::format(
         "scales {}; supported are 0 (of the range), 1 (unbiased) and 2 (unbiased, rounded)",
         scales));
-  return static_cast<ScaleFit>(scales);
-}
-
-HostSide SideOf(const SideTensors& side, const PagedSide& format, int64_t heads) {
-  const int64_t dim = format.dim;
-  HostSide host{
-      .rotation = static_cast<const BFloat16Bits*>(
-          DataOf(side.rotation, "rotation", at::kBFloat16, {{heads, dim, dim}, {1, dim, dim}})),
-      .per_head = Given(side.rotation) != nullptr && side.rotation->size(0) > 1,
-      .mean = static_cast<const float*>(DataOf(side.mean, "mean", at::kFloat, {{heads, dim}})),
-      .clip = side.clip.vec(),
-      .scales = ScaleFitOf(side.scales),
-      .feedback = static_cast<const int8_t*>(
-          DataOf(side.feedback, "feedback", at::kChar, {{heads, dim, dim + 16}})),
-      .feedback_units = static_cast<const float*>(
-          DataOf(side.feedback_units, "feedback_units", at::kFloat, {{heads}}))};
-  if (host.clip.size() > 1 && std::ssize(host.clip) != heads)
-    throw UsageError(fmt::format("{} clip ratios for {} heads; expected none, one, or one a head",
-                                 host.clip.size(), heads));
-  if ((host.feedback == nullptr) != (host.feedback_units == nullptr))
-    throw UsageError("error feedback needs columns and units, found one of them");
-  return host;
+  return {rotation.value_or(at::Tensor()),
+          mean.value_or(at::Tensor()),
+          clip.vec(),
+          static_cast<ScaleFit>(scales),
+          feedback.value_or(at::Tensor()),
+          feedback_units.value_or(at::Tensor())};
 }
 
 // Rows [rows, heads, dim] in bf16.
@@ -92,15 +49,6 @@ at::Tensor Bf16Rows(const at::Tensor& rows, int64_t dim, const char* name) {
 
 const BFloat16Bits* Bits(const at::Tensor& tensor) {
   return static_cast<const BFloat16Bits*>(tensor.const_data_ptr());
-}
-
-std::vector<int32_t> RowBegin(const at::Tensor& row_begin, int64_t requests) {
-  const at::Tensor host = row_begin.to(at::kCPU, at::kInt).contiguous();
-  if (host.dim() != 1 || host.size(0) != requests + 1)
-    throw UsageError(fmt::format("row_begin of shape {} for {} requests; expected one more",
-                                 fmt::join(host.sizes(), " x "), requests));
-  const auto* const begin = host.const_data_ptr<int32_t>();
-  return {begin, begin + host.numel()};
 }
 
 std::tuple<at::Tensor, at::Tensor> MakeCache(at::IntArrayRef format, int64_t num_kv_heads,
@@ -137,46 +85,22 @@ std::tuple<at::Tensor, at::Tensor> Write(
     int64_t v_scales, const OptionalTensor& v_feedback, const OptionalTensor& v_feedback_units) {
   const ViewTensors view =
       MakeView(pages, windows, state, page_table, window_of_request, format, heads);
-  const HostCache cache = HostCacheOf(view);
-  const int64_t num_heads = view.num_kv_heads();
-  const HostSide k_side =
-                     SideOf({k_rotation, k_mean, k_clip, k_scales, k_feedback, k_feedback_units},
-                            view.shape.format.k, num_heads),
-                 v_side =
-                     SideOf({v_rotation, v_mean, v_clip, v_scales, v_feedback, v_feedback_units},
-                            view.shape.format.v, num_heads);
-  const at::Tensor k_rows = Bf16Rows(k, view.shape.format.k.dim, "k"),
-                   v_rows = Bf16Rows(v, view.shape.format.v.dim, "v");
-  const std::vector<int32_t> begins = RowBegin(row_begin, view.num_requests());
-  CheckRequests(cache, begins.data(), k_rows.size(0), /*appended=*/true);
-  CheckHeads(view, k_rows.size(1));
-  const auto tail = [&](int64_t dim) {
-    return at::zeros({view.num_requests(), num_heads,
-                      tail_rows > 0 ? tail_rows + view.shape.recent_slots : 0, dim},
-                     windows.options());
-  };
-  const at::Tensor tail_k = tail(view.shape.format.k.dim), tail_v = tail(view.shape.format.v.dim);
-  for (size_t r = 0; r + 1 < begins.size(); ++r) {
-    const int64_t rows = begins[r + 1] - begins[r];
-    if (rows > max_rows || (tail_rows > 0 && rows > tail_rows))
-      throw UsageError(fmt::format("request {} has {} rows, more than max_rows {} or tail_rows {}",
-                                   r, rows, max_rows, tail_rows));
-  }
-  if (v_rows.size(0) != k_rows.size(0) || v_rows.size(1) != k_rows.size(1))
-    throw UsageError(fmt::format("keys of {} rows by {} heads, values of {} by {}", k_rows.size(0),
-                                 k_rows.size(1), v_rows.size(0), v_rows.size(1)));
-  const HostRows rows{
-      .k = Bits(k_rows),
-      .v = Bits(v_rows),
-      .layer_heads = k_rows.size(1),
-      .heads = view.heads.defined() ? view.heads.const_data_ptr<int64_t>() : nullptr,
-      .row_begin = begins.data(),
-      .tail_k = static_cast<BFloat16Bits*>(tail_k.mutable_data_ptr()),
-      .tail_v = static_cast<BFloat16Bits*>(tail_v.mutable_data_ptr()),
-      .tail_slots = tail_k.size(2)};
-  const int64_t bad = HostWrite(cache, k_side, v_side, rows, at::get_num_threads());
-  if (bad > 0) bad_rows.add_(bad);
-  return {tail_k, tail_v};
+  const WriteTensors write{
+      .sides = {SideOf(k_rotation, k_mean, k_clip, k_scales, k_feedback, k_feedback_units),
+                SideOf(v_rotation, v_mean, v_clip, v_scales, v_feedback, v_feedback_units)},
+      .rows = {Bf16Rows(k, view.shape.format.k.dim, "k"),
+               Bf16Rows(v, view.shape.format.v.dim, "v")},
+      .row_begin = row_begin,
+      .bad_rows = bad_rows,
+      .max_rows = max_rows,
+      .tail_rows = tail_rows};
+  CheckWrite(view, write);
+#ifdef OSCAR_TORCH_CUDA
+  const RowTensors tail = pages.is_cpu() ? WriteOnHost(view, write) : WriteOnCuda(view, write);
+#else
+  const RowTensors tail = WriteOnHost(view, write);
+#endif
+  return {tail.k, tail.v};
 }
 
 void Attend(const at::Tensor& out, const at::Tensor& q, const at::Tensor& pages,
@@ -188,36 +112,20 @@ void Attend(const at::Tensor& out, const at::Tensor& q, const at::Tensor& pages,
             const OptionalTensor& tail_v) {
   const ViewTensors view =
       MakeView(pages, windows, state, page_table, window_of_request, format, heads);
-  const HostCache cache = HostCacheOf(view);
-  const at::Tensor rows = Bf16Rows(q, view.shape.format.k.dim, "q");
-  AttendTensors attend{.q = rows,
-                       .out = out,
-                       .row_begin = RowBegin(row_begin, view.num_requests()),
-                       .gqa_ratio = gqa_ratio,
-                       .sinks = sinks.value_or(at::Tensor()),
-                       .tail = {tail_k.value_or(at::Tensor()), tail_v.value_or(at::Tensor())}};
+  const AttendTensors attend{
+      .q = Bf16Rows(q, view.shape.format.k.dim, "q"),
+      .out = out,
+      .row_begin = row_begin,
+      .gqa_ratio = gqa_ratio,
+      .sinks = sinks.value_or(at::Tensor()),
+      .tail = {tail_k.value_or(at::Tensor()), tail_v.value_or(at::Tensor())}};
   CheckAttend(view, attend, max_rows, max_length);
-  CheckRequests(cache, attend.row_begin.data(), rows.size(0), /*appended=*/false);
   const AttendRule rule{static_cast<float>(scale), static_cast<float>(softcap), window,
                         exact_chunk};
-  if (max_rows > kFewRows) return AttendByRows(view, rule, attend);
-  const bool direct = out.scalar_type() == at::kFloat && out.is_contiguous();
-  const at::Tensor result = direct ? out : out.to(at::kFloat).contiguous(),
-                   queries = rows.to(at::kFloat);
-  const bool tails = attend.tail.k.defined();
-  HostAttend(cache, rule,
-             {.q = queries.const_data_ptr<float>(),
-              .out = result.mutable_data_ptr<float>(),
-              .num_q_heads = rows.size(1),
-              .gqa_ratio = gqa_ratio,
-              .heads = view.heads.defined() ? view.heads.const_data_ptr<int64_t>() : nullptr,
-              .row_begin = attend.row_begin.data(),
-              .sinks = attend.sinks.defined() ? attend.sinks.const_data_ptr<float>() : nullptr,
-              .tail_k = tails ? Bits(attend.tail.k) : nullptr,
-              .tail_v = tails ? Bits(attend.tail.v) : nullptr,
-              .tail_slots = tails ? attend.tail.k.size(2) : 0},
-             at::get_num_threads());
-  if (!direct) out.copy_(result);
+#ifdef OSCAR_TORCH_CUDA
+  if (!pages.is_cpu()) return AttendOnCuda(view, rule, attend, max_rows, max_length);
+#endif
+  AttendOnHost(view, rule, attend, max_rows);
 }
 
 std::tuple<at::Tensor, at::Tensor> Read(const at::Tensor& pages, const at::Tensor& windows,
@@ -360,7 +268,9 @@ TORCH_LIBRARY_IMPL(oscar, CompositeExplicitAutograd, m) {
   m.impl("advance", oscar::Advance);
 }
 
-TORCH_LIBRARY_IMPL(oscar, CPU, m) {
+namespace {
+
+void ImplementOnDevice(torch::Library& m) {
   if (!oscar::IsOfThisTorch()) return;
   m.impl("write", oscar::Write);
   m.impl("attend", oscar::Attend);
@@ -368,6 +278,13 @@ TORCH_LIBRARY_IMPL(oscar, CPU, m) {
   m.impl("rotate_queries", oscar::RotateQueries);
   m.impl("rotate_outputs", oscar::RotateOutputs);
 }
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(oscar, CPU, m) { ImplementOnDevice(m); }
+#ifdef OSCAR_TORCH_CUDA
+TORCH_LIBRARY_IMPL(oscar, CUDA, m) { ImplementOnDevice(m); }
+#endif
 
 TORCH_LIBRARY_IMPL(oscar, Meta, m) {
   m.impl("write", torch::CppFunction::makeFromBoxedFunction<&oscar::WriteMeta>());

@@ -83,6 +83,13 @@ void CheckHeads(const ViewTensors& view, int64_t layer_heads) {
       view_heads, layer_heads));
 }
 
+void CheckRowBegin(const ViewTensors& view, const at::Tensor& row_begin) {
+  CheckTensor(row_begin, "row_begin", at::kInt, 1, view.pages.device());
+  if (row_begin.size(0) != view.num_requests() + 1)
+    throw UsageError(fmt::format("row_begin of {} numbers for {} requests; expected one more",
+                                 row_begin.size(0), view.num_requests()));
+}
+
 void CheckAttend(const ViewTensors& view, const AttendTensors& attend, int64_t max_rows,
                  int64_t max_length) {
   const at::Device device = view.pages.device();
@@ -103,12 +110,7 @@ void CheckAttend(const ViewTensors& view, const AttendTensors& attend, int64_t m
       throw UsageError(
           fmt::format("{} attention sinks for {} query heads", attend.sinks.size(0), q_heads));
   }
-  for (size_t r = 0; r + 1 < attend.row_begin.size(); ++r) {
-    const int64_t own = attend.row_begin[r + 1] - attend.row_begin[r];
-    if (own > max_rows)
-      throw UsageError(
-          fmt::format("request {} has {} queries, more than max_rows {}", r, own, max_rows));
-  }
+  CheckRowBegin(view, attend.row_begin);
   if (max_length < 1) throw UsageError(fmt::format("max_length {}", max_length));
   const bool tails = attend.tail.k.defined() && attend.tail.v.defined();
   if (!tails && max_rows > 1)
@@ -145,9 +147,7 @@ HostCache HostCacheOf(const ViewTensors& view) {
 }
 
 RowTensors StoredRows(const ViewTensors& view, int request, int64_t begin, int64_t end) {
-#ifdef OSCAR_TORCH_CUDA
-  if (!view.pages.is_cpu()) return StoredRowsOnCuda(view, request, begin, end);
-#endif
+  if (!view.pages.is_cpu()) return StoredRowsByTensors(view, request, begin, end);
   const HostCache cache = HostCacheOf(view);
   const auto read = [&](bool values) {
     const int64_t dim = values ? view.shape.format.v.dim : view.shape.format.k.dim;
@@ -245,6 +245,8 @@ at::Tensor Masked(const AttendRule& rule, const at::Tensor& q, const at::Tensor&
 void AttendByRows(const ViewTensors& view, const AttendRule& rule, const AttendTensors& attend) {
   constexpr int64_t kQueries = 256;  // at a time
   const at::Tensor state = view.state.cpu();
+  const at::Tensor begins = attend.row_begin.cpu();
+  const auto* const row_begin = begins.const_data_ptr<int32_t>();
   HostCache lengths{.shape = view.shape,
                     .num_requests = static_cast<int>(view.num_requests()),
                     .state = state.const_data_ptr<int32_t>()};
@@ -257,8 +259,7 @@ void AttendByRows(const ViewTensors& view, const AttendRule& rule, const AttendT
   const at::Tensor sinks =
       attend.sinks.defined() ? of_view(attend.sinks, 0).contiguous() : at::Tensor();
   for (int r = 0; r < lengths.num_requests; ++r) {
-    const int64_t row = attend.row_begin[static_cast<size_t>(r)],
-                  rows = attend.row_begin[static_cast<size_t>(r) + 1] - row;
+    const int64_t row = row_begin[r], rows = row_begin[r + 1] - row;
     if (rows == 0) continue;
     const int64_t length = lengths.length(r), first_position = length - rows;
     const auto first_seen = [&](int64_t position) {
@@ -309,6 +310,39 @@ void AttendByRows(const ViewTensors& view, const AttendRule& rule, const AttendT
       }
     }
   }
+}
+
+void AttendOnHost(const ViewTensors& view, const AttendRule& rule, const AttendTensors& attend,
+                  int64_t max_rows) {
+  constexpr int64_t kFewRows = 4;  // of a request, which are attended one by one
+  const HostCache cache = HostCacheOf(view);
+  const auto* const row_begin = attend.row_begin.const_data_ptr<int32_t>();
+  CheckRequests(cache, row_begin, attend.q.size(0), /*appended=*/false);
+  for (int r = 0; r < cache.num_requests; ++r)
+    if (row_begin[r + 1] - row_begin[r] > max_rows)
+      throw UsageError(fmt::format("request {} has {} queries, more than max_rows {}", r,
+                                   row_begin[r + 1] - row_begin[r], max_rows));
+  if (max_rows > kFewRows) return AttendByRows(view, rule, attend);
+  const at::Tensor& out = attend.out;
+  const bool direct = out.scalar_type() == at::kFloat && out.is_contiguous();
+  const at::Tensor result = direct ? out : out.to(at::kFloat).contiguous(),
+                   queries = attend.q.to(at::kFloat);
+  const auto bits = [](const at::Tensor& t) {
+    return t.defined() ? static_cast<const BFloat16Bits*>(t.const_data_ptr()) : nullptr;
+  };
+  HostAttend(cache, rule,
+             {.q = queries.const_data_ptr<float>(),
+              .out = result.mutable_data_ptr<float>(),
+              .num_q_heads = queries.size(1),
+              .gqa_ratio = attend.gqa_ratio,
+              .heads = view.heads.defined() ? view.heads.const_data_ptr<int64_t>() : nullptr,
+              .row_begin = row_begin,
+              .sinks = attend.sinks.defined() ? attend.sinks.const_data_ptr<float>() : nullptr,
+              .tail_k = bits(attend.tail.k),
+              .tail_v = bits(attend.tail.v),
+              .tail_slots = attend.tail.k.defined() ? attend.tail.k.size(2) : 0},
+             at::get_num_threads());
+  if (!direct) out.copy_(result);
 }
 
 }  // namespace oscar

@@ -14,6 +14,7 @@
 
 #include "export/torch/host_attend.h"
 #include "export/torch/host_cache.h"
+#include "linalg/affine_codec.h"  // ScaleFit
 
 namespace oscar {
 
@@ -45,9 +46,8 @@ struct RowTensors {
 // Dequantized rows of quantized tokens [begin, end) of a request: float32 [view heads, tokens,
 // dim].
 RowTensors StoredRows(const ViewTensors& view, int request, int64_t begin, int64_t end);
-#ifdef OSCAR_TORCH_CUDA
-RowTensors StoredRowsOnCuda(const ViewTensors& view, int request, int64_t begin, int64_t end);
-#endif
+// The same by tensors alone, wherever the pages are (page_tensors.cc).
+RowTensors StoredRowsByTensors(const ViewTensors& view, int request, int64_t begin, int64_t end);
 // Rows of positions [begin, end) that a request's window holds, all sinks or all recent: bf16.
 RowTensors WindowRows(const ViewTensors& view, int request, int64_t begin, int64_t end);
 
@@ -55,10 +55,26 @@ RowTensors WindowRows(const ViewTensors& view, int request, int64_t begin, int64
 // zeros beyond a request's length and for heads that the view has not.
 RowTensors ReadRows(const ViewTensors& view, int64_t layer_heads, int64_t max_length);
 
+// How a side is stored, as HostSide has it; undefined tensors: none.
+struct SideTensors {
+  at::Tensor rotation, mean;  // bf16 [view heads or 1, dim, dim], float32 [view heads, dim]
+  std::vector<double> clip;
+  ScaleFit scales;
+  at::Tensor feedback, feedback_units;  // int8 [view heads, dim, dim + 16], float32 [view heads]
+};
+
+struct WriteTensors {
+  SideTensors sides[2];  // keys, values
+  at::Tensor rows[2];    // bf16 [rows, layer heads, dim], contiguous
+  at::Tensor row_begin;  // int32 [requests + 1]
+  at::Tensor bad_rows;   // int32 [1]
+  int64_t max_rows = 0, tail_rows = 0;
+};
+
 struct AttendTensors {
-  at::Tensor q;                    // bf16 [rows, query heads, k.dim]
-  at::Tensor out;                  // f32 or bf16 [rows, query heads, v.dim]
-  std::vector<int32_t> row_begin;  // [requests + 1]
+  at::Tensor q;          // bf16 [rows, query heads, k.dim]
+  at::Tensor out;        // f32 or bf16 [rows, query heads, v.dim]
+  at::Tensor row_begin;  // int32 [requests + 1], on any device
   int64_t gqa_ratio = 1;
   at::Tensor sinks;  // f32 [query heads], or undefined
   RowTensors tail;   // bf16 [requests, view heads, slots, dim], or undefined
@@ -67,12 +83,39 @@ struct AttendTensors {
 // Throws UsageError unless the view's heads are heads of the layer; one that is on a device is
 // trusted to hold those.
 void CheckHeads(const ViewTensors& view, int64_t layer_heads);
+void CheckRowBegin(const ViewTensors& view, const at::Tensor& row_begin);
 // The same of shapes and types of everything that attention takes.
 void CheckAttend(const ViewTensors& view, const AttendTensors& attend, int64_t max_rows,
                  int64_t max_length);
 
+void CheckWrite(const ViewTensors& view, const WriteTensors& write);
+
+// Attention by tensors of the host: few queries one by one, many by rows.
+void AttendOnHost(const ViewTensors& view, const AttendRule& rule, const AttendTensors& attend,
+                  int64_t max_rows);
 // Attention of many queries by tensors: codes that some query of a call reads are dequantized once,
 // and every query is masked to what it reads of codes and of exact rows. Needs the tail.
 void AttendByRows(const ViewTensors& view, const AttendRule& rule, const AttendTensors& attend);
+
+// Keys and values in the view's pages and windows; returns tails. The second does it on copies of
+// what changes, for tensors of a device whose kernels lack something; it waits for that device.
+RowTensors WriteOnHost(const ViewTensors& view, const WriteTensors& write);
+RowTensors WriteThroughHost(const ViewTensors& view, const WriteTensors& write);
+
+// Tails by tensors (page_tensors.cc), of side 0 (keys) or 1: the ring before a step and room for
+// `max_rows` of it; the step's turned rows [rows, view heads, dim] put there; and the newest rows
+// of a tail put into the ring, quantized ones too.
+at::Tensor RingBefore(const ViewTensors& view, int side, int64_t max_rows);
+void AddToTail(const ViewTensors& view, const at::Tensor& row_begin, const at::Tensor& rows,
+               const at::Tensor& tail);
+void KeepNewest(const ViewTensors& view, int side, const at::Tensor& tail);
+
+#ifdef OSCAR_TORCH_CUDA
+// By the kernels of export/cuda, where they have what is asked for (cuda_view.cc).
+RowTensors WriteOnCuda(const ViewTensors& view, const WriteTensors& write);
+void AttendOnCuda(const ViewTensors& view, const AttendRule& rule, const AttendTensors& attend,
+                  int64_t max_rows, int64_t max_length);
+at::Tensor RotateOnCuda(const at::Tensor& rows, const at::Tensor& rotation);  // bf16
+#endif
 
 }  // namespace oscar

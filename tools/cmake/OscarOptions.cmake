@@ -32,7 +32,7 @@ target_compile_options(oscar_options INTERFACE "$<$<COMPILE_LANG_AND_ID:CXX,GNU>
 # share that of oscar_calib are listed with it.
 if(OSCAR_UNITY_BUILD AND NOT OSCAR_FUZZ)
   set(arithmetic oscar_linalg oscar_lapack_solver oscar_model oscar_fit oscar_calib oscar_evaluate oscar_fold oscar_simulate oscar_validate
-                 oscar_kernel_validation oscar_reference oscar_torch oscar-calibrate oscar-validate)
+                 oscar_kernel_validation oscar_reference oscar_torch oscar_torch_parts oscar-calibrate oscar-validate)
   target_compile_options(oscar_options INTERFACE "$<$<AND:${host},$<NOT:$<CONFIG:Release>>,$<NOT:$<IN_LIST:$<TARGET_PROPERTY:NAME>,${arithmetic}>>>:-O1>")
 endif()
 if(OSCAR_WARNINGS_AS_ERRORS)

@@ -34,10 +34,8 @@ int BitsOf(const AffineQuantizer& codes, int64_t head) {
 }
 
 Matrix MatrixOf(const at::Tensor& t) {
-  Matrix m(t.size(0), t.size(1));
-  for (int64_t i = 0; i < m.rows(); ++i)
-    for (int64_t j = 0; j < m.cols(); ++j) m(i, j) = t[i][j].item<double>();
-  return m;
+  const at::Tensor column_major = t.to(at::kDouble).t().contiguous();
+  return Eigen::Map<const Matrix>(column_major.const_data_ptr<double>(), t.size(0), t.size(1));
 }
 
 }  // namespace
@@ -65,10 +63,9 @@ LayerFormat MakeLayer(const SideRecipe& k, const SideRecipe& v, int64_t num_kv_h
     for (int64_t h = 0; recipe.feedback && h < num_kv_heads; ++h) {
       const at::Tensor x = at::randn({2 * dim, dim}, at::kDouble);
       const Matrix factor = FeedbackFactor(MatrixOf(x.t().matmul(x)), 0.1, "test");
-      at::Tensor t = at::empty({dim, dim}, at::kFloat);
-      for (int64_t i = 0; i < dim; ++i)
-        for (int64_t j = 0; j < dim; ++j) t[i][j] = factor(i, j);
-      feedback.push_back(t);
+      const at::Tensor t = at::empty({dim, dim}, at::kDouble);
+      Eigen::Map<Matrix>(t.mutable_data_ptr<double>(), dim, dim) = factor.transpose();
+      feedback.push_back(t.to(at::kFloat));
     }
   };
   make(k, layer.k, layer.k_codes, layer.k_feedback);
@@ -191,6 +188,27 @@ at::Tensor OperatorCache::Read(bool values) const {
     sum = sum.defined() ? sum.add(side) : side;
   }
   return sum;
+}
+
+ViewTensors OperatorCache::Tensors(size_t view) const {
+  const View& of = views_[view];
+  return MakeView(of.pages, of.windows, state_, of.page_table, window_of_request_, of.format,
+                  of.heads.defined() ? std::optional(of.heads) : std::nullopt);
+}
+
+WriteTensors OperatorCache::WriteSides(size_t view) const {
+  WriteTensors write;
+  for (int s = 0; s < 2; ++s) {
+    const std::vector<c10::IValue>& side = s == 0 ? views_[view].k_side : views_[view].v_side;
+    const auto tensor = [&](size_t i) {
+      return side[i].isNone() ? at::Tensor() : side[i].toTensor();
+    };
+    write.sides[s] = {
+        tensor(0), tensor(1), side[2].toDoubleVector(), static_cast<ScaleFit>(side[3].toInt()),
+        tensor(4), tensor(5)};
+  }
+  write.bad_rows = bad_rows_;
+  return write;
 }
 
 int64_t OperatorCache::bad_rows() const { return bad_rows_.item<int>(); }

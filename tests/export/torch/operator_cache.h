@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "calib/cache_side.h"
+#include "export/torch/view_tensors.h"
 
 namespace oscar {
 
@@ -57,13 +58,16 @@ class OperatorCache {
                   const at::Tensor& q, const AttentionRule& rule = {});
   void Crop(int64_t tokens);  // of every request
 
+  // How `write` is told to store a view's sides.
+  WriteTensors WriteSides(size_t view) const;
+
   // What the last query of each request reads, rotated: [requests, heads, max_tokens, dim].
   at::Tensor Read(bool values) const;
   int64_t bad_rows() const;
   int64_t length(int64_t request) const;
   at::Tensor PageOf(size_t view, int64_t request, int64_t page) const;  // bytes
   at::Tensor Window(size_t view, int64_t request) const;
-  const std::vector<int64_t>& format(size_t view) const { return views_[view].format; }
+  ViewTensors Tensors(size_t view) const;  // of the view, not copies
 
  private:
   struct View {

@@ -122,6 +122,88 @@ TEST(TorchOperators, PlaceCodesWhereTheFormatSays) {
   }
 }
 
+// As a device without kernels of its own reads and writes.
+TEST(TorchOperators, ReadAndWriteByTensorsAsTheHostDoes) {
+  at::manual_seed(4);
+  for (const int bits : {2, 3, 4}) {
+    for (const MetadataType metadata :
+         {MetadataType::kFloat32, MetadataType::kBFloat16, MetadataType::kByte}) {
+      const SideRecipe recipe{.bits = {bits, 2, bits},
+                              .dim = 96,
+                              .quant_group_size = 24,
+                              .feedback = bits == 2,
+                              .metadata = metadata};
+      const LayerFormat layer = MakeLayer(recipe, recipe, 3);
+      OperatorCache cache(layer, 1, kTokens), through(layer, 1, kTokens);
+      const at::Tensor k = Rows(kTokens, 3, 96), v = Rows(kTokens, 3, 96), q = Rows(kTokens, 6, 96);
+      const at::Tensor other = Rows(kTokens - 40, 3, 96);
+      cache.Step({kTokens - 40}, k.slice(0, 40), v.slice(0, 40), q.slice(0, 40));
+      through.Step({kTokens - 40}, other, other, q.slice(0, 40));
+      for (size_t view = 0; view < (bits == 2 ? 1 : 2); ++view) {
+        WriteTensors write = through.WriteSides(view);
+        write.rows[0] = k.slice(0, 40).contiguous();
+        write.rows[1] = v.slice(0, 40).contiguous();
+        write.row_begin = at::tensor({0, static_cast<int>(kTokens) - 40}, at::kInt);
+        write.max_rows = write.tail_rows = kTokens - 40;
+        WriteThroughHost(through.Tensors(view), write);
+        const ViewTensors tensors = through.Tensors(view);
+        const RowTensors by_tensors = StoredRowsByTensors(tensors, 0, 3, 60),
+                         by_host = StoredRows(cache.Tensors(view), 0, 3, 60);
+        EXPECT_TRUE(by_tensors.k.equal(by_host.k) && by_tensors.v.equal(by_host.v))
+            << bits << " bits, " << MetadataTypeName(metadata);
+        EXPECT_TRUE(cache.Window(view, 0).equal(through.Window(view, 0)));
+      }
+    }
+  }
+}
+
+TEST(TorchOperators, KeepTailsAndRingsByTensorsAsTheHostDoes) {
+  at::manual_seed(6);
+  const LayerFormat layer = MakeLayer({}, {.dim = 96});
+  OperatorCache host(layer, 2, kTokens), tensors(layer, 2, kTokens);
+  const auto rows = [](int64_t tokens, int64_t dim) { return Rows(tokens, 2, dim); };
+  const at::Tensor k = rows(63, 64), v = rows(63, 96), q = Rows(63, 4, 64);
+  for (OperatorCache* cache : {&host, &tensors}) cache->Step({60, 3}, k, v, q);
+  for (const auto& [first, second] : {std::pair{5, 70}, {40, 1}}) {
+    WriteTensors write = host.WriteSides(0);
+    write.rows[0] = rows(first + second, 64);
+    write.rows[1] = rows(first + second, 96);
+    write.row_begin = at::tensor({0, first, first + second}, at::kInt);
+    write.max_rows = write.tail_rows = std::max(first, second);
+    const ViewTensors view = tensors.Tensors(0), of_host = host.Tensors(0);
+    for (const ViewTensors& of : {view, of_host})
+      CallOperator("advance", {of.state, write.row_begin.diff(),
+                               std::vector<int64_t>{64, 2, 64, 96, 2, 96, 0, 16, layer.sink,
+                                                    layer.recent_slots, layer.recent, layer.step}});
+    const RowTensors expected = WriteOnHost(of_host, write);
+    for (int side = 0; side < 2; ++side) {
+      const at::Tensor turned =
+          Simulate(layer, side == 1, write.rows[side]).exact.to(at::kBFloat16).transpose(0, 1);
+      const at::Tensor tail = RingBefore(view, side, write.max_rows);
+      AddToTail(view, write.row_begin, turned, tail);
+      for (int64_t r = 0; r < 2; ++r) {
+        const int64_t before = view.state[2][r].item<int>();
+        const int64_t exact = std::min(before, layer.sink + view.state[3][r].item<int>());
+        const auto slots = [&](const at::Tensor& t) {
+          return t[r].slice(1, exact - before + layer.recent_slots,
+                            view.state[0][r].item<int>() - before + layer.recent_slots);
+        };
+        EXPECT_TRUE(slots(tail).equal(slots(side == 0 ? expected.k : expected.v))) << side << r;
+      }
+      KeepNewest(view, side, tail);
+    }
+    // Sinks of the short request are written by a kernel, and not here.
+    const auto ring = [&](const OperatorCache& cache, int64_t r) {
+      const at::Tensor window = cache.Window(0, r);
+      const int64_t slots = layer.sink + layer.recent_slots;
+      return at::cat({window.slice(1, 0, slots * 64).unflatten(1, {slots, 64}).slice(1, layer.sink),
+                      window.slice(1, slots * 64).unflatten(1, {slots, 96}).slice(1, layer.sink)},
+                     2);
+    };
+    for (int64_t r = 0; r < 2; ++r) EXPECT_TRUE(ring(host, r).equal(ring(tensors, r))) << r;
+  }
+}
+
 TEST(TorchOperators, CountRowsThatCannotBeStored) {
   LayerFormat layer = MakeLayer({}, {.metadata = MetadataType::kFloat32});
   OperatorCache cache(layer, 1, kTokens);

@@ -1,0 +1,204 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The operators on a GPU: by the kernels of export/cuda where they have what is asked for, else by
+// tensor operations, or for what only scalar codecs have (fitted scales, clip ratios a head, byte
+// metadata) by way of the host. Trap: streams are LibTorch's, and the CUDA runtime is our own copy.
+#include <ATen/ATen.h>
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <algorithm>
+
+#include "export/cuda/decode/decode_attention.h"
+#include "export/cuda/device/cuda_check.h"
+#include "export/cuda/write/write_cache.h"
+#include "export/torch/view_tensors.h"
+#include "linalg/error.h"
+
+namespace oscar {
+namespace {
+
+cudaStream_t StreamOf(const at::Tensor& tensor) {
+  const c10::impl::VirtualGuardImpl device(c10::DeviceType::CUDA);
+  return static_cast<cudaStream_t>(device.getStream(tensor.device()).native_handle());
+}
+
+template <typename T>
+T* Data(const at::Tensor& tensor) {
+  return tensor.defined() ? static_cast<T*>(tensor.mutable_data_ptr()) : nullptr;
+}
+
+CacheView KernelView(const ViewTensors& view, const at::Tensor& lengths,
+                     const at::Tensor& quantized) {
+  return {.format = view.shape.format,
+          .num_kv_heads = static_cast<int>(view.num_kv_heads()),
+          .num_requests = static_cast<int>(view.num_requests()),
+          .pages = Data<uint8_t>(view.pages),
+          .page_table = Data<int32_t>(view.page_table),
+          .page_table_stride = static_cast<int>(view.page_table.size(1)),
+          .lengths = Data<int32_t>(lengths),
+          .quantized = Data<int32_t>(quantized),
+          .windows = Data<__nv_bfloat16>(view.windows),
+          .window_of_request = Data<int32_t>(view.window_of_request),
+          .sink_tokens = view.shape.sink_tokens,
+          .recent_slots = view.shape.recent_slots};
+}
+
+bool KernelsQuantize(const ViewTensors& view, const WriteTensors& write) {
+  if (!IsValid(view.shape.format) || view.shape.step != 8) return false;
+  return std::ranges::all_of(write.sides, [](const SideTensors& side) {
+    return side.scales == ScaleFit::kRange &&
+           std::ranges::all_of(side.clip, [&](double ratio) { return ratio == side.clip[0]; });
+  });
+}
+
+WriteSide KernelSide(const SideTensors& side) {
+  return {.rotation = Data<__nv_bfloat16>(side.rotation),
+          .per_head = side.rotation.defined() && side.rotation.size(0) > 1,
+          .clip_ratio = side.clip.empty() ? 0 : side.clip[0],
+          .feedback = Data<int8_t>(side.feedback),
+          .feedback_units = Data<float>(side.feedback_units)};
+}
+
+// The view's heads of the rows of a side, without their means.
+at::Tensor RowsOfView(const ViewTensors& view, const SideTensors& side, const at::Tensor& rows) {
+  const at::Tensor own = view.heads.defined() ? rows.index_select(1, view.heads) : rows;
+  return side.mean.defined() ? own.to(at::kFloat).sub(side.mean).to(at::kBFloat16) : own;
+}
+
+void AppendAndFlush(const ViewTensors& view, const WriteTensors& write, WriteOptions options,
+                    const at::Tensor& k, const at::Tensor& v, bool quantize, cudaStream_t stream) {
+  CacheView cache = KernelView(view, view.state[0], view.state[1]);
+  CacheView windows = cache;  // of which appending looks at nothing else
+  windows.format.metadata = MetadataType::kFloat32;
+  windows.format.k.quant_group_size = windows.format.k.dim;
+  windows.format.v.quant_group_size = windows.format.v.dim;
+  AppendTokens(windows, options, Data<__nv_bfloat16>(k), Data<__nv_bfloat16>(v), stream);
+  if (quantize) {
+    FlushWindows(cache, options, Data<int32_t>(view.state[3]), view.shape.recent_slots, stream);
+    return;
+  }
+  // The codecs of the host flush what is due, which their rows are in the ring for.
+  if (view.state[1].equal(view.state[3])) return;
+  ViewTensors flushed = view;
+  flushed.state = view.state.clone();
+  flushed.state[2].copy_(view.state[0]);
+  WriteTensors none = write;
+  for (at::Tensor& rows : none.rows) rows = rows.slice(0, 0, 0).contiguous();
+  none.row_begin = at::zeros_like(write.row_begin);
+  none.tail_rows = 0;
+  WriteThroughHost(flushed, none);
+}
+
+}  // namespace
+
+RowTensors WriteOnCuda(const ViewTensors& view, const WriteTensors& write) {
+  const c10::DeviceGuard guard(view.pages.device());
+  const bool quantize = KernelsQuantize(view, write);
+  const bool one_each =
+      write.max_rows == 1 && write.tail_rows == 0 && write.rows[0].size(0) == view.num_requests();
+  if (!quantize && !one_each) return WriteThroughHost(view, write);
+  const cudaStream_t stream = StreamOf(view.pages);
+  const at::Tensor k = RowsOfView(view, write.sides[0], write.rows[0]),
+                   v = RowsOfView(view, write.sides[1], write.rows[1]);
+  WriteOptions options{.k = KernelSide(write.sides[0]),
+                       .v = KernelSide(write.sides[1]),
+                       .bad_rows = reinterpret_cast<uint32_t*>(Data<int32_t>(write.bad_rows))};
+  const auto empty = [&](int side) {
+    const int64_t dim = side == 0 ? view.shape.format.k.dim : view.shape.format.v.dim;
+    return at::empty({view.num_requests(), view.num_kv_heads(), 0, dim}, view.windows.options());
+  };
+  if (one_each) {
+    AppendAndFlush(view, write, options, k, v, quantize, stream);
+    return {empty(0), empty(1)};
+  }
+  const at::Tensor tails[] = {RingBefore(view, 0, write.max_rows),
+                              RingBefore(view, 1, write.max_rows)};
+  const at::Tensor rotated[] = {at::empty_like(k), at::empty_like(v)};
+  options.rotated_k = Data<__nv_bfloat16>(rotated[0]);
+  options.rotated_v = Data<__nv_bfloat16>(rotated[1]);
+  // Tokens of the ring that are quantized now, before new ones take their slots.
+  const at::Tensor moved =
+      at::minimum(view.state[1], view.state[2].sub(view.shape.sink_tokens).clamp_min_(0))
+          .contiguous();
+  FlushWindows(KernelView(view, view.state[2], moved), options, Data<int32_t>(view.state[3]),
+               view.shape.recent_slots, stream);
+  WritePrefill(KernelView(view, view.state[0], view.state[1]), options,
+               {.k = Data<__nv_bfloat16>(k),
+                .v = Data<__nv_bfloat16>(v),
+                .num_tokens = static_cast<int>(k.size(0)),
+                .row_begin = Data<int32_t>(write.row_begin),
+                .position_begin = Data<int32_t>(view.state[2])},
+               stream);
+  for (int side = 0; side < 2; ++side) {
+    AddToTail(view, write.row_begin, rotated[side], tails[side]);
+    KeepNewest(view, side, tails[side]);
+  }
+  if (write.tail_rows == 0) return {empty(0), empty(1)};
+  return {tails[0], tails[1]};
+}
+
+void AttendOnCuda(const ViewTensors& view, const AttendRule& rule, const AttendTensors& attend,
+                  int64_t max_rows, int64_t max_length) {
+  const c10::DeviceGuard guard(view.pages.device());
+  const int64_t requests = view.num_requests(), heads = view.num_kv_heads(), gqa = attend.gqa_ratio;
+  const bool one_each = max_rows == 1 && attend.q.size(0) == requests;
+  if (!one_each || !IsValid(view.shape.format) || view.shape.step != 8)
+    return AttendByRows(view, rule, attend);
+  int device = 0, num_sms = 0;
+  OSCAR_CUDA_CHECK(cudaGetDevice(&device));
+  OSCAR_CUDA_CHECK(cudaDeviceGetAttribute(&num_sms, cudaDevAttrMultiProcessorCount, device));
+  DecodePlan plan;
+  try {
+    plan = PlanDecode(view.shape.format, static_cast<int>(heads), static_cast<int>(heads * gqa),
+                      std::vector<int>(static_cast<size_t>(requests), static_cast<int>(max_length)),
+                      view.shape.window_slots(), num_sms);
+  } catch (const UsageError&) {  // head dims or batches without an instance
+    return AttendByRows(view, rule, attend);
+  }
+  const auto own = [&](const at::Tensor& t, int64_t dim) {
+    if (!view.heads.defined() || !t.defined()) return t;
+    return t.unflatten(dim, {-1, gqa}).index_select(dim, view.heads).flatten(dim, dim + 1);
+  };
+  const at::Tensor q = own(attend.q, 1), sinks = own(attend.sinks, 0);
+  const bool direct = !view.heads.defined() && attend.out.is_contiguous();
+  const at::Tensor out =
+      direct ? attend.out
+             : at::empty({requests, heads * gqa, attend.out.size(2)}, attend.out.options());
+  const cudaStream_t stream = StreamOf(view.pages);
+  const at::Tensor workspace =
+      at::empty({static_cast<int64_t>(DecodeWorkspaceBytes(plan))}, view.pages.options());
+  InitDecodeWorkspace(plan, workspace.mutable_data_ptr(), stream);
+  const bool wide = out.scalar_type() == at::kFloat;
+  RunDecode(plan,
+            {.cache = KernelView(view, view.state[0], view.state[rule.exact_chunk ? 3 : 1]),
+             .rule = {rule.scale, rule.softcap, static_cast<int>(rule.window)},
+             .q = Data<__nv_bfloat16>(q),
+             .attention_sinks = Data<float>(sinks),
+             .out = wide ? nullptr : Data<__nv_bfloat16>(out),
+             .out_f32 = wide ? Data<float>(out) : nullptr},
+            workspace.mutable_data_ptr(), stream);
+  if (direct) return;
+  if (view.heads.defined()) {
+    attend.out.unflatten(1, {-1, gqa}).index_copy_(1, view.heads, out.unflatten(1, {-1, gqa}));
+  } else {
+    attend.out.copy_(out);
+  }
+}
+
+at::Tensor RotateOnCuda(const at::Tensor& rows, const at::Tensor& rotation) {
+  const c10::DeviceGuard guard(rows.device());
+  const at::Tensor y = at::empty_like(rows);
+  RotateRows({.x = Data<__nv_bfloat16>(rows),
+              .y = Data<__nv_bfloat16>(y),
+              .num_rows = rows.size(0),
+              .num_heads = static_cast<int>(rows.size(1)),
+              .dim = static_cast<int>(rows.size(2)),
+              .rotation = Data<__nv_bfloat16>(rotation),
+              .num_matrices = static_cast<int>(rotation.size(0))},
+             StreamOf(rows));
+  return y;
+}
+
+}  // namespace oscar
