@@ -11,7 +11,7 @@ namespace oscar {
 const std::vector<ConsumerRules>& AllConsumers() {
   static const std::vector<ConsumerRules> consumers = {
       {Consumer::kAny, "any", true, true, true, ClipScope::kHead, true, /*latents=*/true,
-       /*fitted_scales=*/true, /*feedback=*/true},
+       /*fitted_scales=*/true, /*feedback=*/true, "oscar-torch"},
       // Format version 1: one rotation per layer; ratios are environment variables of the server.
       {Consumer::kSglang, "sglang", false, false, false, ClipScope::kSide, false,
        /*latents=*/false, /*fitted_scales=*/false, /*feedback=*/false, "sglang"},

@@ -69,16 +69,17 @@ CommandResult List(CommandContext& context) {
     const auto rules =
         std::ranges::find(AllConsumers(), exporter.name, &ConsumerRules::export_target);
     OSCAR_CHECK(rules != AllConsumers().end());
+    const bool latents = rules->latents && exporter.why_no_latents.empty();
     table.AddRow({std::string(exporter.name), rules->per_head ? "per KV head" : "per layer",
                   yes(rules->key_mean), yes(rules->query_matrix),
-                  std::string(ClipText(rules->clip)), yes(rules->latents)});
+                  std::string(ClipText(rules->clip)), yes(latents)});
     targets.push_back({{"to", exporter.name},
                        {"writes", exporter.help},
                        {"rotation_per_head", rules->per_head},
                        {"key_mean", rules->key_mean},
                        {"query_matrix", rules->query_matrix},
                        {"clip_ratio", ClipText(rules->clip)},
-                       {"latents", rules->latents}});
+                       {"latents", latents}});
   }
   context.out << table.ToString() << "\n"
               << written

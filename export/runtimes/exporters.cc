@@ -17,7 +17,7 @@ namespace oscar {
 using Write = void(const Artifact&, const ExportRequest&, const std::filesystem::path&);
 Write WriteSglangFiles, WriteSglangOctFiles, WriteVllmFiles, WriteLlamacppFiles, WriteOnnxFiles,
     WriteMeanCenterFiles, WriteKvScalesFiles, WriteModelOptFiles, WriteSglangScalesFiles,
-    WriteTrtllmFiles, WriteUpstreamMomentsFiles, WriteSafetensorsFiles;
+    WriteTorchFiles, WriteTrtllmFiles, WriteUpstreamMomentsFiles, WriteSafetensorsFiles;
 
 constexpr std::string_view kNoLatents =
     "its layers have latent attention (MLA), which sglang-oct alone has a 2-bit cache for";
@@ -29,7 +29,13 @@ constexpr std::string_view kNoLatentBits =
     "its files";
 
 std::span<const Exporter> AllExporters() {
-  static constexpr std::array<Exporter, 12> kExporters = {{
+  static constexpr std::array<Exporter, 13> kExporters = {{
+      {.name = "oscar-torch",
+       .help = "all that was chosen, with factors of error feedback and run.py, for oscar-kv: "
+               "Hugging Face transformers",
+       .why_no_latents = kNoLatents,
+       .why_no_own_rotations = "runs what was chosen, bits and groups included",
+       .write = WriteTorchFiles},
       {.name = "sglang",
        .help = "a pair of format 1, of OSCAR's own rotations one of format 2 per head too",
        .why_no_latents = "its layers have latent attention (MLA), and OSCAR's main tree has no "

@@ -8,7 +8,6 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
-#include <functional>
 #include <utility>
 #include <vector>
 

@@ -1,0 +1,67 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What oscar-kv's reader finds in the exported folder and in the artifact it was exported from.
+#include <gtest/gtest.h>
+
+#include "export/runtimes/exporter.h"
+#include "linalg/error.h"
+#include "tests/calib/moments/sample_moments.h"
+#include "tests/export/artifact/chosen_artifact.h"
+#include "tests/export/runtimes/exporter_named.h"
+#include "tests/support/run_program.h"
+#include "tests/support/test_data.h"
+
+namespace fs = std::filesystem;
+
+namespace oscar {
+namespace {
+
+// Prints what differs between two folders; nothing: they say the same of every layer.
+constexpr const char* kCompare = R"(
+import sys
+sys.path.insert(0, sys.argv[1])
+import numpy as np
+from oscar_kv.artifact import Artifact
+artifact, folder = map(Artifact, sys.argv[2:])
+print(artifact.layer_ids == folder.layer_ids, artifact.windows == folder.windows,
+      artifact.exported, folder.exported, artifact.report()["$schema"]["name"])
+for i in artifact.layer_ids:
+    for side, other in zip(*((l.k, l.v) for l in (artifact.layer(i, True), folder.layer(i, True)))):
+        for name, value in vars(side).items():
+            found = getattr(other, name)
+            if not (np.array_equal(found, value) if isinstance(value, np.ndarray) else found == value):
+                print(i, name, "differs")
+    print(artifact.layer(i, True).k.feedback.any())
+)";
+
+TEST(TorchFiles, HoldWhatTheArtifactHolds) {
+  const fs::path scratch = TestScratch("torch-files");
+  const std::vector<SampleRecipe> all = SampleRecipes();
+  const std::vector<SampleRecipe> recipes = {all[0], all[1], all[4], all[5]};
+  WriteChosenArtifact(
+      scratch / "a", recipes, {.consumer = Consumer::kAny, .fold = false, .bits = 3},
+      [](int i) { return SampleMoments(i, 300, 4 + static_cast<unsigned>(i), 64, 32); });
+  WriteForRuntime(ExporterNamed("oscar-torch"), Artifact::Open(scratch / "a"), {}, scratch / "out");
+  const ProgramExit found = RunProgram(
+      "/usr/bin/env", {"-u", "LD_PRELOAD", OSCAR_PYTHON, "-c", kCompare, OSCAR_TORCH_PACKAGE,
+                       (scratch / "a").string(), (scratch / "out").string()});
+  if (found.err.find("No module named 'numpy'") != std::string::npos)
+    OSCAR_SKIP_WITHOUT_PACKAGE("numpy");
+  EXPECT_EQ(found.err, "");
+  EXPECT_EQ(found.out, "True True False True oscar-report\nTrue\nTrue\nTrue\nTrue\n");
+  const std::string script = ReadText(scratch / "out" / "run.py");
+  EXPECT_NE(script.find("main([\"chat\", model, "), std::string::npos) << script;
+}
+
+TEST(TorchFiles, AreRefusedWhereTheChoiceFitsAFoldedCheckpointAlone) {
+  const fs::path scratch = TestScratch("torch-files-folded");
+  WriteChosenArtifact(scratch / "a", {SampleRecipes()[3]}, {.consumer = Consumer::kAny});
+  EXPECT_THROW(WriteForRuntime(ExporterNamed("oscar-torch"), Artifact::Open(scratch / "a"), {},
+                               scratch / "out"),
+               InputError);
+  EXPECT_FALSE(fs::exists(scratch / "out"));
+}
+
+}  // namespace
+}  // namespace oscar
