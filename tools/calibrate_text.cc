@@ -41,19 +41,6 @@ std::string ChoiceText(const AutoChoice& choice) {
   return text;
 }
 
-// On how many rows of a layer the KL stands.
-std::string RowsText(const Json& report) {
-  constexpr double kEnoughRows = 1000;
-  const Json& arms = report.at("summary").at("arms");
-  if (arms.empty()) return {};
-  const double rows = arms.begin()->at("rows_beyond").get<double>();
-  if (rows == 0)
-    return "no held-out query reads a quantized key: longer sequences would measure a KL\n";
-  return fmt::format(
-      "KL is the mean over {:.0f} held-out queries a layer that read a quantized key{}\n", rows,
-      rows < kEnoughRows ? "; warning: fewer than 1,000 say little, more text helps" : "");
-}
-
 }  // namespace
 
 std::string LayerLine(const LayerProgress& layer) {
@@ -61,7 +48,8 @@ std::string LayerLine(const LayerProgress& layer) {
   std::string kl;
   for (const ArmResult& arm : result.arms) {
     if (arm.name == "hadamard" || arm.name == "oscar_per_head" || arm.name == "auto")
-      kl += arm.rows_beyond == 0 ? "" : fmt::format(", KL {} {:.5f}", arm.name, arm.kl_mean_beyond);
+      kl += fmt::format("{}{} {}", kl.empty() ? ", attention-KL " : ", ", arm.name,
+                        arm.rows_beyond == 0 ? "-" : fmt::format("{:.5f}", arm.kl_mean_beyond));
   }
   if (result.automatic.made) kl += ChoiceText(result.automatic);
   return fmt::format(
@@ -90,12 +78,20 @@ std::string ExpertsLine(const LayerSpec& layer, const std::vector<int64_t>& toke
 }
 
 std::string CalibrationTables(const Json& report, const std::filesystem::path& artifact) {
-  std::string text = Rendered(SummaryTable(report), {"layer"}) + RowsText(report);
+  std::string text = Rendered(SummaryTable(report), {"layer"});
+  if (const Json& arms = report.at("summary").at("arms"); !arms.empty()) {
+    const double rows = arms.front().at("rows_beyond");
+    text = fmt::format(
+        "attention-KL of each arm, on {:.0f} held-out rows of a layer that see a quantized "
+        "key{}:\n{}",
+        rows, rows < 1000 ? " (few: below 1000 such numbers are rough)" : "", text);
+  }
   const ReportTable runtimes = RuntimesTable(report.at("serving"), artifact.string());
   if (runtimes.rows.empty()) return text;
   text +=
-      "\nwhat each runtime gets (* is what oscar-validate judges; KL on held-out rows that did not "
-      "choose and read a quantized key):\n" +
+      "\nwhat each runtime gets (* is what oscar-validate judges; attention-KL on held-out rows "
+      "that "
+      "see a quantized key and did not choose):\n" +
       Rendered(runtimes, {"runtime", "checkpoint", "writer", "exported by"});
   for (const Json& row : report.at("serving").at("runtimes")) {
     if (row.at("choice") == kHeadlineChoice &&

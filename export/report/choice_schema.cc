@@ -149,7 +149,9 @@ void CheckServingChoice(const Spot& spot) {
               {"windows", ArrayOf<CheckPricedWindows>},
               {"windows_priced_at_tokens", CheckCount},
               {"unstable_layers", CheckCount},
-              {"hadamard_layers", CheckCount}});
+              {"hadamard_layers", CheckCount},
+              {"k_clip_ratio", CheckNumber, kOptional},
+              {"v_clip_ratio", CheckNumber, kOptional}});
 }
 
 void CheckServedRuntime(const Spot& spot) {

@@ -176,6 +176,8 @@ Json SampleServingChoice() {
           {"windows_priced_at_tokens", 32768},
           {"unstable_layers", 1},
           {"hadamard_layers", 1},
+          {"k_clip_ratio", 0.9},
+          {"v_clip_ratio", 0.88},
           {"windows",
            {{{"sink_tokens", 64},
              {"recent_tokens", 256},
