@@ -111,9 +111,11 @@ std::string DomainsAgainst(const Rival& rival, const char* member) {
   const size_t all = better.size() + alike.size() + worse.size();
   if (better.empty() && worse.empty()) return {};
   if (better.size() == all) return fmt::format(" Better than {} on each of them.", rival.what);
-  std::string text = better.empty() ? fmt::format(" Not better than {} on any", rival.what)
-                                    : fmt::format(" Better than {} on {} of {} alone ({})",
-                                                  rival.what, better.size(), all, Joined(better));
+  std::string text =
+      better.empty() ? fmt::format(" Not better than {} on any", rival.what)
+                     : fmt::format(" Better than {} on {} of {}", rival.what, better.size(), all);
+  if (!better.empty() && 2 * better.size() <= all)
+    text += fmt::format(" alone ({})", Joined(better));
   if (!alike.empty() && !better.empty()) text += fmt::format("; no better on {}", Joined(alike));
   if (!worse.empty()) text += fmt::format("; worse on {}", Joined(worse));
   return text + ".";

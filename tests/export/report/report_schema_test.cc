@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
+//
+// Longer than 400 lines because it lists the members that may be missing.
 #include "export/report/report_schema.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
+//
+// Longer than 400 lines because it makes a report with all of its parts.
 #include "tests/export/report/sample_report.h"
 
 #include <algorithm>
