@@ -21,6 +21,9 @@ struct CacheSide {
   std::vector<double> query_rotation;  // the same; empty: `rotation`, which is orthogonal
   std::vector<double> pair_scale;      // [num_kv_heads, dim]; of a folded checkpoint; empty: ones
   std::vector<double> mean;            // [num_kv_heads, dim]; empty: none
+  // Factors of error feedback at the write (linalg/error_feedback.h), [num_kv_heads, dim, dim];
+  // empty: rows are written without. Format and reader are the same.
+  std::vector<double> feedback;
 
   bool operator==(const CacheSide&) const = default;
 };

@@ -11,22 +11,22 @@ namespace oscar {
 const std::vector<ConsumerRules>& AllConsumers() {
   static const std::vector<ConsumerRules> consumers = {
       {Consumer::kAny, "any", true, true, true, ClipScope::kHead, true, /*latents=*/true,
-       /*fitted_scales=*/true, "oscar-torch"},
+       /*fitted_scales=*/true, /*feedback=*/true, "oscar-torch"},
       // Format version 1: one rotation per layer; ratios are environment variables of the server.
       {Consumer::kSglang, "sglang", false, false, false, ClipScope::kSide, false,
-       /*latents=*/false, /*fitted_scales=*/false, "sglang"},
+       /*latents=*/false, /*fitted_scales=*/false, /*feedback=*/false, "sglang"},
       // Format versions 2 and 3: per head, k_mean, q_rotation. A directory of latents' matrices.
       {Consumer::kSglangOct, "sglang-oct", true, true, true, ClipScope::kSide, false,
-       /*latents=*/true, /*fitted_scales=*/false, "sglang-oct"},
+       /*latents=*/true, /*fitted_scales=*/false, /*feedback=*/false, "sglang-oct"},
       {Consumer::kVllm, "vllm", false, false, false, ClipScope::kSide, false,
-       /*latents=*/false, /*fitted_scales=*/false, "vllm"},
+       /*latents=*/false, /*fitted_scales=*/false, /*feedback=*/false, "vllm"},
       // attn_k_rot and attn_v_rot in a GGUF; LLAMA_KV_CLIP_RATIO serves both sides.
       {Consumer::kLlamacpp, "llamacpp", false, false, false, ClipScope::kModel, false,
-       /*latents=*/false, /*fitted_scales=*/false, "llamacpp"},
+       /*latents=*/false, /*fitted_scales=*/false, /*feedback=*/false, "llamacpp"},
       // R_K and R_V [num_kv_heads, d, d], orthogonal; the ratio is an attribute of the layer's
       // node.
       {Consumer::kOnnx, "onnx", true, false, false, ClipScope::kLayer, false,
-       /*latents=*/false, /*fitted_scales=*/false, "onnx"},
+       /*latents=*/false, /*fitted_scales=*/false, /*feedback=*/false, "onnx"},
   };
   return consumers;
 }
@@ -100,6 +100,7 @@ std::vector<AutoOptions> OtherChoices(AutoOptions headline, bool latents) {
       other.price.reset();
       other.windows = false;
       other.refine = 0;
+      other.feedback = false;
       const auto same = [&](const AutoOptions& known) { return SameRules(known, other); };
       if (!same(headline) && std::ranges::none_of(others, same)) others.push_back(other);
     }

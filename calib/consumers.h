@@ -38,6 +38,7 @@ struct ConsumerRules {
   // Scales fitted to codes (linalg/scale_fit.h), in bf16, and of two groups where others store one
   // in float32. A writer's business, but no server's writer does it yet.
   bool fitted_scales = false;
+  bool feedback = false;  // its writer feeds rounding errors of keys back (linalg/error_feedback.h)
   // oscar-export --to; empty: nothing writes its files yet.
   std::string_view export_target = {};
 
@@ -78,6 +79,9 @@ struct AutoOptions {
   // Mean bits stored per element of keys and values: codes, and a 16-bit scale and zero for each
   // quantization group; 2: codes of 2 bits, whatever those take; kOscarBytes.
   double bits = 2;
+  // Keys may be written with error feedback whoever the consumer is: for a server whose writer was
+  // patched.
+  bool feedback = false;
   // Where the consumer takes it: a clip ratio for each KV head, and bits for each of them.
   bool head_clip = true, head_bits = true;
   bool windows = false;  // spend bits on larger windows too; else they are only priced

@@ -91,16 +91,12 @@ std::string ArtifactText(const Artifact& artifact) {
                                Text(manifest, "/geometry/0/tokens")));
   add("fit", fmt::format("{}, values by {}", Text(manifest, "/calibration/composition"),
                          Text(manifest, "/calibration/value_target")));
-  add("serving",
-      fmt::format("{} first and {} recent tokens exact, {}, clip K {} V {} (shared: {}, {})",
-                  serving.sink_tokens, serving.recent_tokens,
-                  serving.quant_group_size == 0
-                      ? "a scale per head"
-                      : fmt::format("groups of {} values", serving.quant_group_size),
-                  Number(manifest, "/serving/k_clip_ratio", "{:.2f}"),
-                  Number(manifest, "/serving/v_clip_ratio", "{:.2f}"),
-                  Number(manifest, "/serving/k_clip_ratio_shared", "{:.2f}"),
-                  Number(manifest, "/serving/v_clip_ratio_shared", "{:.2f}")));
+  add("serving", fmt::format("{} first and {} recent tokens exact, {}, {}", serving.sink_tokens,
+                             serving.recent_tokens,
+                             serving.quant_group_size == 0
+                                 ? "a scale per head"
+                                 : fmt::format("groups of {} values", serving.quant_group_size),
+                             ClipText(report.at("serving"))));
   const std::string sensitive = SensitiveSidesText(report.at("serving"));
   add("bits", sensitive.empty() ? "which layers need more than 2 is not measured: oscar-calibrate "
                                   "--bits 3, or --effort thorough"

@@ -107,6 +107,11 @@ void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options) {
        .help = "judge the choice for a folded copy of the checkpoint, which may scale pairs of "
                "key channels by powers of two, so that its logits are the model's bit for bit; "
                "choices for both are made in any case"});
+  table.Add(&automatic.feedback,
+            {.name = "feedback",
+             .help = "let keys be written with error feedback whatever the runtime, for a server "
+                     "whose writer was patched; its factors stand in rotations.safetensors. "
+                     "Choices for any may have it anyway"});
   table.Add(
       &automatic.bits,
       {.name = "bits",
@@ -269,8 +274,9 @@ void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options) {
       {"model", "from", "unknown_config", "read", "max_vram", "restart", "device", "dtype"},
       "merge", AreArtifacts, "it works from the moments of artifacts alone");
   table.NotWhere(data, "merge", AreArtifacts, "it works from the moments of artifacts alone");
-  const std::vector<std::string> choosing = {"for",     "fold",    "bits",   "bits_of", "bits_by",
-                                             "clip_of", "context", "refine", "effort",  "windows"};
+  const std::vector<std::string> choosing = {"for",     "fold",    "feedback", "bits",
+                                             "bits_of", "bits_by", "clip_of",  "context",
+                                             "refine",  "effort",  "windows"};
   table.NotWhere(choosing, "merge", AreArtifacts,
                  "the automatic choices are those of the artifact of most tokens, fitted again");
   table.OnlyWith(choosing, "auto");

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/calibrate_run.h"
 
+#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -58,8 +59,8 @@ CommandResult Published(const Json& report, const fs::path& output, CommandConte
   const Json arms = report.at("summary").value("arms", Json::object());
   if (arms.contains("naive") && arms.at("naive").at("rows_beyond") == 0) {
     context.log.Info("inside_windows",
-                     "no held-out row reaches beyond the sink and recent windows, so every KL "
-                     "below is 0 by construction; give longer documents, or see "
+                     "no held-out row reaches beyond the sink and recent windows, so no "
+                     "attention-KL is printed below; give longer documents, or see "
                      "kl_mean_no_windows in report.json");
   }
   context.out << CalibrationTables(report, output);
@@ -229,6 +230,7 @@ CommandResult RunToArtifact(const CalibrateOptions& options, const Places& place
   const Json report = WriteArtifact(info, layers, std::move(draft));
   job.Remove();
   times.Add("artifact", SecondsSince(publishing));
+  info.timings["cpu_threads"] = at::get_num_threads();
   info.timings["phases"] = times.seconds();
   const auto layers_run = static_cast<double>(opened->num_layers() - resumed_at) /
                           static_cast<double>(opened->num_layers());

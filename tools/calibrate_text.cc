@@ -48,7 +48,8 @@ std::string LayerLine(const LayerProgress& layer) {
   std::string kl;
   for (const ArmResult& arm : result.arms) {
     if (arm.name == "hadamard" || arm.name == "oscar_per_head" || arm.name == "auto")
-      kl += fmt::format(", KL {} {:.5f}", arm.name, arm.kl_mean);
+      kl += fmt::format("{}{} {}", kl.empty() ? ", attention-KL " : ", ", arm.name,
+                        arm.rows_beyond == 0 ? "-" : fmt::format("{:.5f}", arm.kl_mean_beyond));
   }
   if (result.automatic.made) kl += ChoiceText(result.automatic);
   return fmt::format(
@@ -78,12 +79,26 @@ std::string ExpertsLine(const LayerSpec& layer, const std::vector<int64_t>& toke
 
 std::string CalibrationTables(const Json& report, const std::filesystem::path& artifact) {
   std::string text = Rendered(SummaryTable(report), {"layer"});
+  if (const Json& arms = report.at("summary").at("arms"); !arms.empty()) {
+    const double rows = arms.front().at("rows_beyond");
+    text = fmt::format(
+        "attention-KL of each arm, on {:.0f} held-out rows of a layer that see a quantized "
+        "key{}:\n{}",
+        rows, rows < 1000 ? " (few: below 1000 such numbers are rough)" : "", text);
+  }
   const ReportTable runtimes = RuntimesTable(report.at("serving"), artifact.string());
   if (runtimes.rows.empty()) return text;
-  return text +
-         "\nwhat each runtime gets (* is what oscar-validate judges; KL on held-out rows that "
-         "did not choose):\n" +
-         Rendered(runtimes, {"runtime", "checkpoint", "written by"});
+  text +=
+      "\nwhat each runtime gets (* is what oscar-validate judges; attention-KL on held-out rows "
+      "that "
+      "see a quantized key and did not choose):\n" +
+      Rendered(runtimes, {"runtime", "checkpoint", "writer", "exported by"});
+  for (const Json& row : report.at("serving").at("runtimes")) {
+    if (row.at("choice") == kHeadlineChoice &&
+        row.at("kl").get<double>() > (1 - kWorthFit) * row.at("hadamard_kl").get<double>())
+      return text + "no fit helps this model on this text: a plain Hadamard rotation is as good\n";
+  }
+  return text;
 }
 
 }  // namespace oscar

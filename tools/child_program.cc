@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
+#include <sstream>
 
 #include "capture/files/posix_file.h"
 #include "linalg/error.h"
@@ -19,14 +21,18 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-int ExitCodeOf(const fs::path& program, std::vector<std::string> arguments) {
+int ExitCodeOf(const fs::path& program, std::vector<std::string> arguments, ChildOutput output) {
   arguments.insert(arguments.begin(), program.string());
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  if (output == ChildOutput::kToError) {
+    posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
+  } else {
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  }
   pid_t child = 0;
   const int error = posix_spawn(&child, program.c_str(), &actions, nullptr, argv.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
@@ -47,9 +53,20 @@ fs::path ProgramBeside(std::string_view name, std::string_view need) {
                                   need, name, self.filename().string()));
 }
 
-void RunChild(const fs::path& program, std::vector<std::string> arguments,
-              std::string_view failed) {
-  const int code = ExitCodeOf(program, std::move(arguments));
+fs::path ProgramOnPath(const std::string& name) {
+  const char* path = std::getenv("PATH");
+  std::istringstream folders(path == nullptr ? "" : path);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const fs::path program = fs::path(folder) / name;
+    if (!folder.empty() && fs::is_regular_file(program) && access(program.c_str(), X_OK) == 0)
+      return program;
+  }
+  return {};
+}
+
+void RunChild(const fs::path& program, std::vector<std::string> arguments, std::string_view failed,
+              ChildOutput output) {
+  const int code = ExitCodeOf(program, std::move(arguments), output);
   if (code == 0) return;
   const std::string what =
       fmt::format("{}: ended with exit code {}, see above", program.string(), code);

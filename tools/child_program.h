@@ -15,9 +15,14 @@ namespace oscar {
 // sentence: "measuring again".
 std::filesystem::path ProgramBeside(std::string_view name, std::string_view need);
 
-// Its standard output is dropped, its standard error is ours. Throws InputError, ResourceError or
-// Interrupted where it does not end with exit code 0; `failed` begins the sentence.
+// The one that PATH finds; "" where it finds none.
+std::filesystem::path ProgramOnPath(const std::string& name);
+
+// Its standard output is dropped, or goes to our standard error, which is its own too. Throws
+// InputError, ResourceError or Interrupted where it does not end with exit code 0; `failed` begins
+// the sentence.
+enum class ChildOutput { kDropped, kToError };
 void RunChild(const std::filesystem::path& program, std::vector<std::string> arguments,
-              std::string_view failed);
+              std::string_view failed, ChildOutput output = ChildOutput::kDropped);
 
 }  // namespace oscar

@@ -10,7 +10,7 @@
 #
 #   --data DIR    prompts.jsonl to calibrate on and heldout.jsonl to measure on; else MODELS_DIR/../calibration if it is there, else
 #                 the built-in texts
-#   --models      directories in MODELS_DIR; else all with a config.json
+#   --models      directories in MODELS_DIR; else all with a config.json or a GGUF
 #   --bits        also the automatic choice at these mean bits (oscar-calibrate --bits), as arms bits<B>:...
 #   --results     put the table into export/simulate/RESULTS.md
 #
@@ -36,7 +36,7 @@ while [ $# -gt 0 ]; do
   esac
 done
 [ -n "$data" ] || { [ -f "$models_dir/../calibration/heldout.jsonl" ] && data=$models_dir/../calibration; } || true
-[ -n "$names" ] || names=$(cd "$models_dir" && ls -d ./*/config.json | cut -d/ -f2)
+[ -n "$names" ] || names=$(cd "$models_dir" && ls -d ./*/config.json ./*/*.gguf 2>/dev/null | cut -d/ -f2 | sort -u)
 [ -n "${OSCAR_BIN:-}" ] || tools/build.sh oscar-calibrate oscar-validate >&2
 bin=${OSCAR_BIN:-build/dev/tools}
 
@@ -50,8 +50,8 @@ mkdir -p "$out/artifacts" "$out/reports"
 reports=()
 calibrate() { # MODEL ARTIFACT BITS: the clip ratios of OSCAR's authors; the automatic choice brings its own
   [ -d "$2" ] ||
-    "$bin/oscar-calibrate" "$1" --for any --fold "${calibration_text[@]}" --pack --tokens 16384 --max-sequence 2048 --clip fixed --clip-k 0.96 \
-      --clip-v 0.92 --device "$device" --dtype f32 --bits "$3" -o "$2"
+    "$bin/oscar-calibrate" "$1" --for any "${calibration_text[@]}" --clip fixed --clip-k 0.96 --clip-v 0.92 --device "$device" --dtype f32 \
+      --bits "$3" -o "$2"
 }
 for name in $names; do
   model=$models_dir/$name artifact=$out/artifacts/$name report=$out/reports/$name others=()

@@ -124,7 +124,8 @@ ValidationFacts PlannedFacts(const ValidateOptions& options, const Artifact& art
       .predictions = !how.local_only};
   if (facts.predictions)
     facts.scored_tokens =
-        std::ssize(ScoredTokens(texts, 0, how.score_from, input.model.data.counted()));
+        std::ssize(ScoredTokens(texts, 0, how.score_from, facts.sink_tokens + facts.recent_tokens,
+                                input.model.data.counted()));
   for (const auto& text : texts)
     facts.longest_context = std::max(facts.longest_context, static_cast<int64_t>(text.size()));
   return facts;
@@ -234,8 +235,10 @@ std::optional<Json> OnDump(const ValidateOptions& options, const Artifact& artif
     return std::nullopt;
   }
   const auto kernels = Kernels(options, artifact, device, source.sequence_lengths().size());
+  std::vector<std::string> domains;  // a dump has numbers of them
+  for (const int32_t number : dump->domains()) domains.push_back(fmt::format("{}", number + 1));
   Json validation = ValidateDump(source, data.counted(), artifact, options.validation,
-                                 Hooks(context, source.layers().size(), kernels.get()));
+                                 Hooks(context, source.layers().size(), kernels.get()), domains);
   if (kernels) validation["kernels"] = kernels->Report();
   validation["data"] = ValidationDataJson(data, overlap);
   validation["machine"] = DescribeMachine(device, dtype);
@@ -261,15 +264,15 @@ fs::path JobOf(const ValidateOptions& options) {
                   (rank == 0 ? std::string() : fmt::format(".rank{}", rank)) + ".job");
 }
 
-OwnWordsRequest OwnWordsOf(const ValidateOptions& options, const ValidationInput& input,
-                           at::Device device, at::ScalarType dtype) {
+OwnWordsRequest OwnWordsOf(const ValidateOptions& options, at::Device device,
+                           at::ScalarType dtype) {
+  const CacheWindows& windows = options.validation.methods.windows;
   OwnWordsRequest request{.arguments = options.own_words,
+                          .exact_tokens = windows.sink + windows.recent,
                           .seed = options.validation.seed,
                           .device = device,
                           .dtype = dtype};
   if (options.validation.local_only) request.arguments.sequences = 0;
-  for (const Document& text : input.model.data.documents)
-    request.longest = std::max(request.longest, std::ssize(text.ids));
   return request;
 }
 
@@ -351,14 +354,16 @@ std::optional<Json> OnModel(const ValidateOptions& options, const Artifact& arti
   const at::Device device = ParseDevice(options.model.device);
   const at::ScalarType dtype =
       ParseComputeDType(options.model.dtype, StoredDType(model.spec, model.checkpoint), device);
-  const OwnWordsRequest request = OwnWordsOf(options, input, device, dtype);
+  const OwnWordsRequest request = OwnWordsOf(options, device, dtype);
   const int64_t score_from = options.validation.score_from;
   const std::vector<std::vector<int32_t>> texts = model.Sequences();
   if (!options.validation.local_only &&
-      ScoredTokens(texts, 0, score_from, model.data.counted()).empty()) {
+      ScoredTokens(texts, 0, score_from, request.exact_tokens, model.data.counted()).empty()) {
     throw InputError(fmt::format(
-        "no token is scored: texts are too short for --score-from {}{}", score_from,
-        model.data.masked() ? ", or no query beyond it counts (loss_mask, labels)" : ""));
+        "no token is scored: texts are too short for --score-from {} and for the {} tokens that "
+        "windows keep exact (--sink-tokens, --recent-tokens){}",
+        score_from, request.exact_tokens,
+        model.data.masked() ? ", or no query beyond them counts (loss_mask, labels)" : ""));
   }
   if (context.dry_run) {
     context.out << PlanText(options, artifact, input, request);
@@ -416,11 +421,13 @@ std::optional<Json> OnModel(const ValidateOptions& options, const Artifact& arti
   ValidationData data{.texts = texts,
                       .own_words = own_words.texts,
                       .counted = model.data.counted(),
+                      .domains = {},
                       .builtin = options.data.empty(),
                       .needles = input.needles,
                       .tool_calls = input.tool_calls,
                       .continuations = std::move(continuations),
                       .prefix_tokens = options.continuations.prefix};
+  for (const Document& text : model.data.documents) data.domains.push_back(text.domain);
   if (WantsPassages(options)) {
     const auto passages = MakePassageSamples(own_words.texts, options.validation.seed);
     data.needles.insert(data.needles.end(), passages.begin(), passages.end());

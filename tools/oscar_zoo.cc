@@ -5,7 +5,6 @@
 // --model), oscar-validate measures. The JSON objects of --json are
 // described in zoo/json_output.md; their members are not renamed.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <functional>
 
@@ -115,12 +114,10 @@ CommandResult VerifyVerb(const ZooOptions& options, CommandContext& context) {
   for (const auto& [where, what] : verified.notes)
     context.out << fmt::format("note: {}: {}\n", where, what);
   for (const auto& [name, version, verdict] : verdicts) {
-    const std::string& why = verdict.problem.empty()
-                                 ? fmt::format("by {}", fmt::join(verdict.signers, ", "))
-                                 : verdict.problem;
+    const std::string why = verdict.Reason(trust->policy);
     context.out << fmt::format("{}: {}@{}{}{}\n", verdict.word(), name.text(), version.text(),
-                               verdict.level == TrustLevel::kOff ? "" : " ",
-                               verdict.level == TrustLevel::kOff ? "" : why);
+                               why.empty() ? "" : " ", why);
+    if (!verdict.note.empty()) context.out << fmt::format("note: {}\n", verdict.note);
   }
   for (const FileDigest& blob : verified.unreferenced)
     context.out << fmt::format("note: blobs/sha256/{}: {} bytes that no entry names\n", blob.sha256,
@@ -158,6 +155,7 @@ VerbCommand ZooCommand(ZooOptions* options) {
   };
   static constexpr Row kRows[] = {{"init", InitTable, Init},
                                   {"publish", PublishTable, PublishVerb},
+                                  {"push", PushTable, PushVerb},
                                   {"ls", LsTable, LsVerb},
                                   {"info", InfoTable, InfoVerb},
                                   {"search", SearchTable, SearchVerb},
@@ -177,8 +175,8 @@ VerbCommand ZooCommand(ZooOptions* options) {
       "A versioned store of rotation artifacts: publish what was proven, check "
       "what others published.",
       {},
-      "A zoo is a directory, https://host/path (any static server) or "
-      "hf:DIR: --zoo ZOO, or OSCAR_ZOO in the environment. Every verb takes --json."};
+      "A zoo is a directory, https://host/path (any static server), hf:DIR or "
+      "hf:ORG/NAME: --zoo ZOO, or OSCAR_ZOO in the environment. Every verb takes --json."};
   for (const Row& row : kRows)
     command.verbs.push_back({row.table(options), Guarded(row.verb, row.function, options)});
   return command;

@@ -18,6 +18,8 @@
 namespace oscar {
 namespace {
 
+constexpr int64_t kOwnLength = 512, kOwnWindows = 4;  // tokens at least, and lengths of windows
+
 bool IsByDefault(const OwnWordsRequest& request) { return request.arguments.sequences < 0; }
 
 int64_t LengthOf(const OwnWordsRequest& request, const ModelSpec& spec) {
@@ -26,7 +28,8 @@ int64_t LengthOf(const OwnWordsRequest& request, const ModelSpec& spec) {
     throw UsageError(fmt::format("--self-length {}: the model supports {} positions", asked,
                                  spec.max_positions));
   }
-  return asked > 0 ? asked : std::min(request.longest, kOwnLength);
+  if (asked > 0) return asked;
+  return std::min(spec.max_positions, std::max(kOwnLength, kOwnWindows * request.exact_tokens));
 }
 
 SelfGeneration Generation(const OwnWordsRequest& request, const ModelInput& input) {
@@ -89,7 +92,9 @@ void AddOwnWordsOptions(OptionTable& table, OwnWordsArguments* own) {
              .min = -1,
              .main = true});
   table.Add(&own->length, {.name = "self_length",
-                           .help = "of each of them; 0: 512, or --length if that is less",
+                           .help = "of each of them; those alone are scored that are predicted "
+                                   "from a quantized one; 0: 512, or four times what windows keep "
+                                   "exact if that is more",
                            .unit = "tokens",
                            .min = 0});
   table.NotWith({"self_length"}, "self_generate", "", 0);
@@ -119,6 +124,12 @@ OwnWords DrawOwnWords(const OwnWordsRequest& request, const ModelInput& input,
                                drawn.documents.size(), model.max_sequence,
                                drawn.from_job ? ", by the run that this one resumes" : ""),
                    own.description);
+  if (model.max_sequence <= request.exact_tokens + 1) {
+    own.description["reason"] = fmt::format(
+        "none of their tokens is predicted from a quantized one, as windows keep {} "
+        "exact",
+        request.exact_tokens);
+  }
   return own;
 }
 

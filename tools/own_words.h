@@ -21,14 +21,15 @@ namespace oscar {
 
 struct OwnWordsArguments {
   int64_t sequences = -1;  // -1: kOwnSequences where the weights fit into memory, else none
-  int64_t length = 0;      // tokens of each; 0: kOwnLength, or the text's length if that is less
+  int64_t length = 0;      // tokens of each; 0: see OwnWordsRequest
 };
-inline constexpr int64_t kOwnSequences = 4, kOwnLength = 512;  // tokens
+inline constexpr int64_t kOwnSequences = 4;
 void AddOwnWordsOptions(OptionTable& table, OwnWordsArguments* own);
 
 struct OwnWordsRequest {
   OwnWordsArguments arguments;
-  int64_t longest = 0;  // tokens, of the texts beside them
+  int64_t exact_tokens =
+      0;  // that windows keep; a default text has four times as many, at least 512
   uint64_t seed = 0;
   at::Device device = at::kCPU;
   at::ScalarType dtype = at::kFloat;

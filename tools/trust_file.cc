@@ -156,7 +156,7 @@ struct Mapping {
   }
 };
 
-TrustRule RuleFrom(const Mapping& mapping, bool of_names) {
+TrustRule RuleFrom(const Mapping& mapping, bool of_names, TrustPolicy* policy) {
   mapping.Expect({"level", "keys", "identities", "signatures", "lowest"});
   TrustRule rule;
   const std::string level = mapping.Text("level").value_or("enforce");
@@ -166,7 +166,7 @@ TrustRule RuleFrom(const Mapping& mapping, bool of_names) {
     rule.level = TrustLevel::kWarn;
   else if (level != "enforce")
     mapping.Fail("level: expected off, warn or enforce, found " + Quoted(level));
-  for (const std::string& file : mapping.Files("keys")) rule.keys.push_back(ReadPublicKey(file));
+  for (const std::string& file : mapping.Files("keys")) AddKey(file, &rule, policy);
   for (const Json& one : mapping.List("identities")) {
     const Mapping identity{one, mapping.where + ": identities", mapping.folder};
     identity.Expect({"name", "roots"});
@@ -203,6 +203,11 @@ void CheckPattern(const std::string& pattern, const Mapping& mapping) {
 
 }  // namespace
 
+void AddKey(const fs::path& file, TrustRule* rule, TrustPolicy* policy) {
+  rule->keys.push_back(ReadPublicKey(file));
+  policy->key_names[rule->keys.back().id()] = file.filename().string();
+}
+
 TrustFile ReadTrustFile(const fs::path& file) {
   const Json tree = ParseTree(ReadSmallFile(file, kMaxTrustBytes), file.string());
   const fs::path folder = fs::absolute(file).parent_path();
@@ -214,11 +219,12 @@ TrustFile ReadTrustFile(const fs::path& file) {
   if (!rules_json.is_object() || rules_json.empty()) rules.Fail("expected one rule or more");
   for (const auto& [pattern, rule] : rules_json.items()) {
     CheckPattern(pattern, rules);
-    out.policy.rules[pattern] = RuleFrom({rule, rules.where + ": " + pattern, folder}, true);
+    out.policy.rules[pattern] =
+        RuleFrom({rule, rules.where + ": " + pattern, folder}, true, &out.policy);
   }
   if (tree.contains("snapshot")) {
     out.policy.snapshot =
-        RuleFrom({tree.at("snapshot"), file.string() + ": snapshot", folder}, false);
+        RuleFrom({tree.at("snapshot"), file.string() + ": snapshot", folder}, false, &out.policy);
     if (out.policy.snapshot->signatures != 1 || out.policy.snapshot->level != TrustLevel::kEnforce)
       all.Fail("snapshot: has one signature, and the level of the rule of each name holds for it");
   }

@@ -30,6 +30,9 @@ struct TrustFile {
   std::filesystem::path memory_file;  // "" for a policy that was not read from a file
 };
 
+// Adds a PEM file to a rule, and its name to those of the policy. Throws InputError.
+void AddKey(const std::filesystem::path& file, TrustRule* rule, TrustPolicy* policy);
+
 TrustFile ReadTrustFile(const std::filesystem::path& file);  // throws UsageError, InputError
 
 TrustMemory ReadMemory(const TrustFile& file);  // empty if there is none yet

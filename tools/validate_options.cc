@@ -105,7 +105,8 @@ OptionTable ValidateTable(ValidateOptions* options) {
   AddChatOptions(table, &options->chat);
   table.Add(&validation.score_from,
             {.name = "score_from",
-             .help = "first token of a sequence that counts for perplexity; -1: a quarter in",
+             .help = "first token of a sequence that counts for perplexity, if it is predicted "
+                     "from a quantized one; -1: a quarter in",
              .unit = "tokens",
              .min = -1});
   table.Add(&options->show_samples,

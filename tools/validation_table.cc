@@ -23,15 +23,15 @@ struct Column {
   const char* format;
 };
 constexpr Column kColumns[] = {
-    {">KL local", "/local/kl/mean", "{:.4f}"},
-    {">KL end to end", "/end_to_end/kl/mean", "{:.4f}"},
+    {">attention-KL", "/local/kl/mean", "{:.4f}"},
+    {">attention-KL end to end", "/end_to_end/kl/mean", "{:.4f}"},
     {">output error", "/local/output_rel_error", "{:.4f}"},
     {">perplexity", "/text/perplexity", "{:.4f}"},
     {">ratio", "/text/ppl_ratio", "{:.4f}"},
-    {">token KL", "/text/token_kl/mean", "{:.4f}"},
+    {">next-token KL", "/text/token_kl/mean", "{:.4f}"},
     {">top-1", "/text/top1_agreement", "{:.4f}"},
     {">own words: ratio", "/own_words/ppl_ratio", "{:.4f}"},
-    {">token KL", "/own_words/token_kl/mean", "{:.4f}"},
+    {">next-token KL", "/own_words/token_kl/mean", "{:.4f}"},
     {">top-1", "/own_words/top1_agreement", "{:.4f}"},
     {">recall", "/needle/accuracy", "{:.3f}"},
     {">tool calls", "/tool_call/accuracy", "{:.3f}"},
@@ -74,9 +74,27 @@ const Json* FindArm(const Json& validation, std::string_view name) {
   return nullptr;
 }
 
-// `rows`: the words in front, and the arm.
+// The member of arms that the verdict rests on: a text's, or of a dump that of attention.
+std::string MemberOfVerdict(const Json& validation) {
+  if (!validation.at("arms").at(0).contains("text")) return "local";
+  return validation.value("/verdict_text/member"_json_pointer, std::string("text"));
+}
+
+// "0.0030 (0.0012 to 0.0050)": how much more KL an arm has than the headline on the same text.
+std::string BehindText(const Json& arm, const std::string& member) {
+  const Json::json_pointer at("/behind/" + member);
+  if (!arm.contains(at)) return "";
+  const Json& behind = arm.at(at);
+  const auto mean = fmt::format("{:.4f}", behind.at("mean").get<double>());
+  if (!behind.contains("interval")) return mean;
+  return fmt::format("{} ({:.4f} to {:.4f})", mean, behind.at("interval").at(0).get<double>(),
+                     behind.at("interval").at(1).get<double>());
+}
+
+// `rows`: the words in front, and the arm; `on`: see MemberOfVerdict.
 std::string Render(const std::vector<std::string>& words_heading, std::span<const Column> columns,
-                   const std::vector<std::pair<std::vector<std::string>, const Json*>>& rows) {
+                   const std::vector<std::pair<std::vector<std::string>, const Json*>>& rows,
+                   const std::string& on) {
   std::vector<std::string> headings = words_heading;
   std::vector<const Column*> shown;  // those that some arm has
   for (const Column& column : columns) {
@@ -86,6 +104,8 @@ std::string Render(const std::vector<std::string>& words_heading, std::span<cons
     shown.push_back(&column);
     headings.emplace_back(column.heading);
   }
+  headings.emplace_back(on == "local" ? ">attention-KL above the headline's"
+                                      : ">next-token KL above the headline's");
   TextTable table(headings);
   for (const auto& [words, arm] : rows) {
     std::vector<std::string> cells = words;
@@ -95,9 +115,46 @@ std::string Render(const std::vector<std::string>& words_heading, std::span<cons
                           ? fmt::format(fmt::runtime(column->format), arm->at(member).get<double>())
                           : "");
     }
+    cells.push_back(BehindText(*arm, on));
     table.AddRow(cells);
   }
   return table.ToString();
+}
+
+// What the headline does on each domain of the text, and others beside it.
+std::string DomainTable(const Json& validation) {
+  const Json* headline = FindArm(validation, validation.at("headline_arm").get<std::string>());
+  if (headline == nullptr || !headline->contains("by_domain")) return {};
+  const bool text = headline->contains("text");
+  const char* member = text ? "text" : "local";
+  std::vector<std::string> headings = {"domain", ">rows", ">attention-KL"};
+  if (text) headings.insert(headings.end(), {">tokens", ">next-token KL"});
+  std::vector<const Json*> others;
+  for (const Role& role : kRoles) {
+    const Json* arm = FindArm(validation, role.arm);
+    if (arm == nullptr || arm == headline || arm->at("method") == "bf16") continue;
+    others.push_back(arm);
+    headings.push_back(std::string(">") + role.words);
+  }
+  TextTable table(headings);
+  const auto number = [](const Json& of, const char* which) {
+    return of.contains(which) ? fmt::format("{:.4f}", of.at(which).at("mean").get<double>())
+                              : std::string("-");
+  };
+  for (size_t i = 0; i < headline->at("by_domain").size(); ++i) {
+    const Json& domain = headline->at("by_domain").at(i);
+    std::vector<std::string> cells = {domain.at("domain").get<std::string>()};
+    for (const char* which : {"local", "text"}) {
+      if (!text && which == std::string_view("text")) continue;
+      cells.push_back(domain.contains(which) ? domain.at(which).at("rows").dump() : "0");
+      cells.push_back(number(domain, which));
+    }
+    for (const Json* other : others) cells.push_back(number(other->at("by_domain").at(i), member));
+    table.AddRow(cells);
+  }
+  return fmt::format("{} by domain of the text, and the {} of others:\n{}",
+                     headline->at("name").get<std::string>(),
+                     text ? "next-token KL" : "attention-KL", table.ToString());
 }
 
 // Which text is which, and where the verdict rests.
@@ -110,7 +167,13 @@ std::string TextLines(const Json& validation) {
   std::string lines =
       fmt::format("text: {}, perplexity {:.2f}\n",
                   validation.at("data").at("name").get<std::string>(), perplexity("text"));
-  if (!exact.contains("own_words")) return lines;
+  if (!exact.contains("own_words")) {
+    if (validation.contains("/own_words/reason"_json_pointer)) {
+      lines += fmt::format("own words: not measured: {}\n",
+                           validation.at("own_words").at("reason").get<std::string>());
+    }
+    return lines;
+  }
   const Json& own = validation.at("own_words");
   lines += fmt::format(
       "own words: {} sequences of {} tokens drawn by the model, perplexity {:.2f}\n",
@@ -185,10 +248,27 @@ std::string KernelLines(const Json& kernels) {
       kernels.at("kernel_error").get<double>(), kernels.at("total_error").get<double>());
 }
 
+// "measured on 1120 query rows of attention and 18426 next tokens of the text, which see ...".
+std::string RowLines(const Json& validation) {
+  const Json& exact = validation.at("arms").at(0);
+  std::string rows =
+      fmt::format("{} query rows of attention", exact.at("local").at("rows").get<int64_t>());
+  for (const auto& [member, name] :
+       {std::pair("text", "the text"), std::pair("own_words", "its own words")}) {
+    if (!exact.contains(member)) continue;
+    rows += fmt::format(", {} next tokens of {}",
+                        exact.at(member).at("scored_tokens").get<int64_t>(), name);
+  }
+  return fmt::format("measured where a query sees a quantized key: {}\n", rows);
+}
+
 std::string LinesBelow(const Json& validation) {
   const Verdict verdict = VerdictOf(validation);
-  return verdict.fit + "\n" + (verdict.notice.empty() ? "" : verdict.notice + "\n") +
-         TextLines(validation) + DistanceLines(validation) +
+  std::string lines = DomainTable(validation);
+  for (const std::string& sentence :
+       {verdict.fit, verdict.domains, verdict.notice, verdict.caution})
+    lines += sentence.empty() ? "" : sentence + "\n";
+  return lines + RowLines(validation) + TextLines(validation) + DistanceLines(validation) +
          RecallLines(validation, "recall", "recall") +
          RecallLines(validation, "tool_call", "exact match of tool calls") +
          (validation.contains("gate") ? GateLines(validation.at("gate")) : "") +
@@ -201,7 +281,7 @@ std::string RenderValidation(const Json& validation) {
   std::vector<std::pair<std::vector<std::string>, const Json*>> rows;
   for (const Json& arm : validation.at("arms"))
     rows.push_back({{arm.at("name").get<std::string>()}, &arm});
-  return Render({"arm"}, kColumns, rows) + LinesBelow(validation);
+  return Render({"arm"}, kColumns, rows, MemberOfVerdict(validation)) + LinesBelow(validation);
 }
 
 std::string RenderSummary(const Json& validation) {
@@ -213,7 +293,7 @@ std::string RenderSummary(const Json& validation) {
     if (const Json* arm = FindArm(validation, name)) rows.push_back({{role.words, name}, arm});
   }
   const size_t more = validation.at("arms").size() - rows.size();
-  return Render({"cache", "arm"}, kSummaryColumns, rows) +
+  return Render({"cache", "arm"}, kSummaryColumns, rows, MemberOfVerdict(validation)) +
          (more == 0 ? "" : fmt::format("{} more arms are in the report\n", more)) +
          LinesBelow(validation);
 }

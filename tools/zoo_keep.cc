@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "linalg/error.h"
+#include "tools/zoo_sign.h"
 #include "tools/zoo_verbs.h"
 #include "zoo/keep/gc.h"
 #include "zoo/keep/mirror.h"
@@ -89,9 +90,12 @@ CommandResult YankVerb(const ZooOptions& options, CommandContext& context) {
   const std::string name = reference.name.text() + "@" + version.text();
   const auto latest = zoo.Highest(reference.name);
   const bool stands = latest && YankReason(zoo, reference.name, *latest).empty();
+  const std::string now =
+      context.dry_run ? "" : SnapshotCommand(options, zoo, reference.name, version);
   if (options.json) {
     PrintJson(context, "yank",
               {{"zoo", zoo.path().string()},
+               {"now", now.empty() ? Json(nullptr) : Json(now)},
                {"name", reference.name.text()},
                {"version", version.text()},
                {"reason", options.reason},
@@ -100,6 +104,7 @@ CommandResult YankVerb(const ZooOptions& options, CommandContext& context) {
   }
   context.out << fmt::format("{} {}; {}\n", context.dry_run ? "would yank" : "yanked", name,
                              stands ? "the latest is " + latest->text() : "no version stands");
+  if (!now.empty()) context.out << "now: " << now << "\n";
   return {};
 }
 

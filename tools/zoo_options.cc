@@ -14,7 +14,8 @@ namespace {
 
 constexpr auto kRun = OptionScope::kRun;
 constexpr const char* kReferenceHelp =
-    "ORG/MODEL, ORG/MODEL@X.Y.Z or ORG/MODEL@sha256:...; a zoo may stand before it: ZOO/ORG/MODEL";
+    "ORG/MODEL, ORG/MODEL@X.Y.Z or ORG/MODEL@sha256:...; a zoo may stand before it: ZOO/ORG/MODEL; "
+    "or hf:ORG/NAME[@REVISION] of the Hub";
 
 void AddFile(std::string* field, const char* name, const char* help, OptionTable* table) {
   table->Add(field, {.name = name, .help = help, .unit = "file", .scope = kRun});
@@ -69,12 +70,13 @@ void AddZoo(ZooOptions* options, OptionTable* table) {
 }
 
 void AddSource(ZooOptions* options, OptionTable* table) {
-  table->Add(&options->zoo, {.name = "zoo",
-                             .help = "the zoo: a directory, https://host/path or hf:DIR; "
-                                     "where it is not given, the environment's OSCAR_ZOO",
-                             .unit = "zoo",
-                             .scope = kRun,
-                             .path = true});
+  table->Add(&options->zoo,
+             {.name = "zoo",
+              .help = "the zoo: a directory, https://host/path, hf:DIR or "
+                      "hf:ORG/NAME; where it is not given, the environment's OSCAR_ZOO",
+              .unit = "zoo",
+              .scope = kRun,
+              .path = true});
   table->Add(&options->ca, {.name = "ca",
                             .help = "https: certificates (PEM) to trust instead of the system's",
                             .unit = "file",
@@ -117,6 +119,42 @@ OptionTable InitTable(ZooOptions* options) {
   return table;
 }
 
+namespace {
+
+// What an artifact becomes, and what is asked of it.
+void AddPublishing(ZooOptions* options, OptionTable* table) {
+  table->Add(&options->name,
+             {.name = "name",
+              .help = "name to publish under; where it is not given, the model's id",
+              .unit = "org/model",
+              .check = CheckedBy([](const std::string& text) { ParseZooName(text, "--name"); }),
+              .scope = kRun});
+  table->Add(&options->version,
+             {.name = "version",
+              .help = "version of the entry; where it is not given, the minor version after the "
+                      "highest, 0.1.0 at first",
+              .unit = "x.y.z",
+              .check = CheckedBy([](const std::string& text) { ZooVersionOf(text, "--version"); }),
+              .scope = kRun});
+  table->Add(&options->model,
+             {.name = "model",
+              .help = "the model: layers, heads, dimensions and config.json must be its own",
+              .unit = "dir or id",
+              .scope = kRun});
+  table->Add(&options->gate, {.name = "gate",
+                              .help = "what the headline arm must hold besides the report's own "
+                                      "gate: 'kl<=0.05,ppl_ratio<=1.02'",
+                              .unit = "limits",
+                              .check = CheckedBy([](const std::string& text) { ParseGate(text); }),
+                              .scope = kRun});
+  table->Add(&options->ungated,
+             {.name = "ungated",
+              .help = "publish a report that was held against no gate; ls and info say so",
+              .scope = kRun});
+}
+
+}  // namespace
+
 OptionTable PublishTable(ZooOptions* options) {
   OptionTable table("oscar-zoo publish",
                     "Checks an artifact from its files and makes it a version that never changes.");
@@ -134,39 +172,37 @@ OptionTable PublishTable(ZooOptions* options) {
        .unit = "zoo",
        .scope = kRun,
        .path = true});
-  table.Add(&options->name,
-            {.name = "name",
-             .help = "name to publish under; where it is not given, the model's id",
-             .unit = "org/model",
-             .check = CheckedBy([](const std::string& text) { ParseZooName(text, "--name"); }),
-             .scope = kRun});
-  table.Add(&options->version,
-            {.name = "version",
-             .help = "version of the entry; where it is not given, the minor version after the "
-                     "highest, 0.1.0 at first",
-             .unit = "x.y.z",
-             .check = CheckedBy([](const std::string& text) { ZooVersionOf(text, "--version"); }),
-             .scope = kRun});
-  table.Add(&options->model,
-            {.name = "model",
-             .help = "the model: layers, heads, dimensions and config.json must be its own",
-             .unit = "dir or id",
-             .scope = kRun});
-  table.Add(&options->gate, {.name = "gate",
-                             .help = "what the headline arm must hold besides the report's own "
-                                     "gate: 'kl<=0.05,ppl_ratio<=1.02'",
-                             .unit = "limits",
-                             .check = CheckedBy([](const std::string& text) { ParseGate(text); }),
-                             .scope = kRun});
-  table.Add(&options->ungated,
-            {.name = "ungated",
-             .help = "publish a report that was held against no gate; ls and info say so",
-             .scope = kRun});
+  AddPublishing(options, &table);
   AddJson(options, &table);
   table.Example("oscar-zoo publish Qwen3-8B-oscar --zoo /share/zoo",
                 "publishes Qwen/Qwen3-8B, next minor version");
   table.Example("oscar-zoo publish Qwen3-8B-oscar --name me/Qwen3-8B --version 1.0.0 --dry-run",
                 "checks everything and changes nothing");
+  return table;
+}
+
+OptionTable PushTable(ZooOptions* options) {
+  OptionTable table("oscar-zoo push",
+                    "Prepares a model repository and uploads it with hf, the Hub's own client.");
+  table.Add(&options->output, {.name = "repository",
+                               .help = "hf:ORG/NAME; hf makes it where it is not there",
+                               .scope = kRun,
+                               .positional = true,
+                               .required = true});
+  table.Add(&options->artifact,
+            {.name = "artifact",
+             .help = "an artifact, checked as for publish, or ORG/MODEL[@X.Y.Z] of --zoo, which "
+                     "takes its signatures along",
+             .scope = kRun,
+             .positional = true,
+             .required = true});
+  AddZoo(options, &table);
+  AddPublishing(options, &table);
+  AddJson(options, &table);
+  table.Example("oscar-zoo push hf:me/Qwen3-8B-oscar Qwen3-8B-oscar",
+                "then anybody: oscar-zoo pull hf:me/Qwen3-8B-oscar");
+  table.Example("oscar-zoo push hf:me/Qwen3-8B-oscar Qwen/Qwen3-8B@0.2.0 --zoo /share/zoo",
+                "a version with its signatures");
   return table;
 }
 
@@ -242,6 +278,7 @@ OptionTable PullTable(ZooOptions* options) {
   AddJson(options, &table);
   table.Example("oscar-zoo pull https://zoo.example.org/Qwen/Qwen3-8B",
                 "the latest version, from a static server");
+  table.Example("oscar-zoo pull hf:me/Qwen3-8B-oscar", "what oscar-zoo push uploaded to the Hub");
   table.Example("oscar-zoo pull Qwen/Qwen3-8B@0.2.0 --zoo /share/zoo -o Qwen3-8B-oscar",
                 "one version, from a directory; broken off, the same command goes on");
   return table;
@@ -279,7 +316,7 @@ OptionTable SnapshotTable(ZooOptions* options) {
                              .help = "how long it is valid",
                              .unit = "days",
                              .min = 1,
-                             .max = 3650,
+                             .max = kMaxSnapshotDays,
                              .scope = kRun});
   AddJson(options, &table);
   table.Example("oscar-zoo snapshot --zoo /share/zoo --key zoo.key --days 14",

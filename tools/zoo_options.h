@@ -16,6 +16,8 @@
 
 namespace oscar {
 
+inline constexpr int64_t kMaxSnapshotDays = 3650;
+
 struct ZooOptions {
   std::string zoo;                 // --zoo, or the environment's OSCAR_ZOO
   std::string reference;           // [SOURCE/]NAME[@VERSION]
@@ -30,7 +32,7 @@ struct ZooOptions {
   std::string directory, signature, key, certificate, trust, identity;
   std::vector<std::string> chain, public_keys, roots, ignored;
   bool ignore_unsigned = false;
-  int64_t days = 30;  // that a snapshot is valid for
+  int64_t days = 30;  // that a snapshot is valid for, at most kMaxSnapshotDays
   SearchQuery query;
   std::string other;                     // the second of diff
   std::string url, title = "oscar zoo";  // of site
@@ -41,6 +43,7 @@ struct ZooOptions {
 
 OptionTable InitTable(ZooOptions* options);
 OptionTable PublishTable(ZooOptions* options);
+OptionTable PushTable(ZooOptions* options);
 OptionTable LsTable(ZooOptions* options);
 OptionTable InfoTable(ZooOptions* options);
 OptionTable VerifyTable(ZooOptions* options);

@@ -14,6 +14,7 @@
 #include "tools/zoo_sign.h"
 #include "tools/zoo_verbs.h"
 #include "zoo/source/pull.h"
+#include "zoo/trust/signature_store.h"
 
 namespace fs = std::filesystem;
 
@@ -30,21 +31,6 @@ std::string Metric(const ZooEntry& entry, const char* name) {
 std::string GateText(const ZooEntry& entry) {
   if (!entry.validation.contains("gate")) return "ungated";
   return "passed: " + TextMember(entry.validation.value("gate", Json()), "text");
-}
-
-// Where the reference says no zoo, --zoo does.
-struct Asked {
-  ZooSource source;
-  ZooReference reference;
-};
-Asked Ask(const ZooOptions& options, const TransferOptions& transfer) {
-  ZooAddress address = ParseZooAddress(options.reference);
-  if (!address.source.empty() && !options.zoo.empty()) {
-    throw UsageError(fmt::format("{} names a zoo, and --zoo another; give one of them",
-                                 Quoted(options.reference)));
-  }
-  if (address.source.empty()) address.source = ZooAddressOf(options);
-  return {OpenSource(address.source, transfer), address.reference};
 }
 
 // What people want to know of an entry: whose it is, what it does, whether that was held against
@@ -85,6 +71,30 @@ SignatureTexts FetchSignatureTexts(const ZooSource& source, const FetchedEntry& 
                                    const TransferOptions& transfer) {
   return {FetchSignatures(source, fetched.entry.name, fetched.entry.version, transfer),
           ReadSource(source, kSnapshotFile, kMaxSnapshotBytes, transfer), fetched.yanked};
+}
+
+// Who signed a version, for whoever has no policy that would ask: what its signatures say of
+// themselves. That they cannot be had is said and is no failure of the pull.
+Json Claims(const ZooSource& source, const ZooEntry& entry, const TransferOptions& transfer,
+            std::string* text) {
+  try {
+    const std::vector<std::string> signers =
+        ClaimedSigners(FetchSignatures(source, entry.name, entry.version, transfer),
+                       entry.name.text() + "@" + entry.version.text());
+    std::string list;
+    for (const std::string& signer : signers) list += (list.empty() ? "" : ", ") + Escaped(signer);
+    *text = list.empty() ? "signed by nobody"
+                         : fmt::format(
+                               "signed by {}, as its signatures say; --public-key FILE or "
+                               "--trust FILE checks that",
+                               list);
+    return signers;
+  } catch (const InputError& error) {
+    *text = fmt::format("its signatures cannot be read: {}", error.what());
+  } catch (const ResourceError& error) {
+    *text = fmt::format("its signatures could not be fetched: {}", error.what());
+  }
+  return nullptr;
 }
 
 // The zoo on this disk whose blobs need not be fetched: OSCAR_ZOO, where it is one.
@@ -133,7 +143,7 @@ CommandResult LsVerb(const ZooOptions& options, CommandContext& context) {
 
 CommandResult InfoVerb(const ZooOptions& options, CommandContext& context) {
   const TransferOptions transfer = TransferOf(options, context);
-  const auto [source, reference] = Ask(options, transfer);
+  const auto [source, reference] = Ask(options.reference, options, transfer);
   const FetchedEntry fetched = FetchEntry(source, reference, transfer);
   const ZooEntry& entry = fetched.entry;
   const ZooIndex index = source.index();
@@ -168,15 +178,18 @@ CommandResult PullVerb(const ZooOptions& options, CommandContext& context) {
   fetch.transfer =
       TransferOf(options, context,
                  "what has come lies in " + output + ".partial, and the same command goes on");
-  const Asked asked = Ask(options, fetch.transfer);
+  const Asked asked = Ask(options.reference, options, fetch.transfer);
   const ZooSource& source = asked.source;
   const ZooReference& reference = asked.reference;
   fetch.zoos = LocalZoos(options, source);
-  if (const auto trust = TrustOf(options)) {
+  const auto trust = TrustOf(options);
+  TrustVerdict verdict;
+  if (trust) {
     const bool latest = !reference.version && !reference.identity;
-    fetch.judge = [&, trust, latest](const FetchedEntry& fetched) {
-      DemandTrust(*trust, fetched.entry, FetchSignatureTexts(source, fetched, fetch.transfer),
-                  latest, &context.log);
+    fetch.judge = [&, latest](const FetchedEntry& fetched) {
+      verdict =
+          DemandTrust(*trust, fetched.entry, FetchSignatureTexts(source, fetched, fetch.transfer),
+                      latest, &context.log);
     };
   }
   Pulled pulled;
@@ -199,9 +212,15 @@ CommandResult PullVerb(const ZooOptions& options, CommandContext& context) {
   }
   for (const std::string& file : pulled.counts.refetched)
     context.log.Info("refetched", file + ": what was here was damaged and was fetched again");
+  std::string signers = trust ? verdict.word() + " " + verdict.Reason(trust->policy) : "";
+  Json claims;
+  if (verdict.level == TrustLevel::kOff) claims = Claims(source, entry, fetch.transfer, &signers);
   if (options.json) {
+    const VersionVerdict judged{entry.name, entry.version, verdict};
     PrintJson(context, "pull",
               {{"zoo", source.address},
+               {"claimed_signers", claims},
+               {"trust", trust ? VerdictsToJson({&judged, 1})[0] : Json(nullptr)},
                {"name", entry.name.text()},
                {"version", entry.version.text()},
                {"identity", entry.identity},
@@ -215,7 +234,8 @@ CommandResult PullVerb(const ZooOptions& options, CommandContext& context) {
     return {};
   }
   context.out << fmt::format("{}@{}, identity {}, {} bytes\n", entry.name.text(),
-                             entry.version.text(), entry.identity, entry.bytes());
+                             entry.version.text(), entry.identity, entry.bytes())
+              << signers << "\n";
   return {ExitCode::kDone, context.dry_run ? "" : output};
 }
 

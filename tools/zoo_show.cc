@@ -29,10 +29,11 @@ constexpr auto kShowScope = OptionScope::kRun;
 fs::path ArtifactAt(const std::string& text, const ZooOptions& options, CommandContext& context,
                     const fs::path& scratch) {
   if (Artifact::LooksLikeOne(text)) return text;
-  const ZooAddress address = ParseZooAddress(text);
   FetchOptions fetch{.transfer = TransferOf(options, context)};
-  Pull(OpenSource(address.source.empty() ? ZooAddressOf(options) : address.source, fetch.transfer),
-       address.reference, scratch, fetch);
+  ZooOptions beside = options;  // a text that names a zoo needs none
+  if (!ParseZooAddress(text).source.empty()) beside.zoo.clear();
+  const auto [source, reference] = Ask(text, beside, fetch.transfer);
+  Pull(source, reference, scratch, fetch);
   return scratch;
 }
 
@@ -120,12 +121,16 @@ CommandResult SiteVerb(const ZooOptions& options, CommandContext& context) {
                     .title = options.title,
                     .made_by = build.version + " " + build.git_commit};
   std::map<std::string, std::string> judged;
-  if (const auto trust = TrustOf(options)) {
-    for (const VersionVerdict& one : JudgeVersions(*trust, zoo, std::nullopt)) {
-      std::string& text = judged[one.name.text() + "@" + one.version.text()];
-      for (const std::string& signer : one.verdict.signers)
-        text += (text.empty() ? "" : ", ") + signer;
-      text = one.verdict.word() + (text.empty() ? "" : ": ") + text;
+  std::vector<VersionVerdict> verdicts;
+  const auto trust = TrustOf(options);
+  if (trust) {
+    verdicts = JudgeVersions(*trust, zoo, std::nullopt);
+    for (const auto& [name, version, verdict] : verdicts) {
+      const std::string why = verdict.Reason(trust->policy), by = verdict.trusted() ? " " : ": ",
+                        text = verdict.word() + (why.empty() ? "" : by + why),
+                        which = name.text() + "@" + version.text();
+      judged[which] = text;
+      if (verdict.refused()) context.log.Error("not_trusted", which + ": " + text);
     }
     pages.signed_by = [&judged](const IndexRow& row) {
       const auto found = judged.find(row.text());  // none: published meanwhile
@@ -133,10 +138,13 @@ CommandResult SiteVerb(const ZooOptions& options, CommandContext& context) {
     };
   }
   const Site site = WriteSite(zoo, options.output, pages);
-  const ExitCode exit_code = site.problems.empty() ? ExitCode::kDone : ExitCode::kInput;
+  const ExitCode exit_code = site.problems.empty() ? CodeOf(verdicts)
+                             : trust               ? ExitCode::kAltered
+                                                   : ExitCode::kInput;
   if (options.json) {
     PrintJson(context, "site",
               {{"zoo", zoo.path().string()},
+               {"trust", VerdictsToJson(verdicts)},
                {"output", options.output},
                {"models", site.models},
                {"versions", site.versions},

@@ -4,9 +4,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 
+#include "capture/files/quote.h"
+#include "tools/cli/command_line.h"
 #include "tools/signing_input.h"
 #include "zoo/store/yank.h"
 #include "zoo/trust/signature_store.h"
@@ -62,7 +65,11 @@ class Court {
                                   .snapshot = snapshot_,
                                   .yanked = yanked});
     if (verdict.trusted()) {
-      memory_.Remember(entry);
+      // What was taken back is no rollback's mark: the latest is lower by right.
+      const bool back = snapshot_.snapshot ? snapshot_.snapshot->TookBack(entry.name, entry.version,
+                                                                          entry.identity)
+                                           : !yanked.empty();
+      if (!back) memory_.Remember(entry);
       if (snapshot_.snapshot) memory_.Remember(*snapshot_.snapshot, snapshot_.signer);
     }
     return verdict;
@@ -80,6 +87,38 @@ class Court {
 
 }  // namespace
 
+std::string SnapshotCommand(const ZooOptions& options, const Zoo& zoo, const ZooName& name,
+                            const ZooVersion& version) {
+  int64_t days = options.days;
+  std::string last;
+  try {
+    if (const auto text = ReadSnapshotFile(zoo)) {
+      last = " # KEY: the private key that signs snapshots";  // a shell's comment
+      const SignedBundle bundle = ParseBundle(*text, kSnapshotFile);
+      const Snapshot snapshot = ParseSnapshot(bundle.payload, kSnapshotFile);
+      const std::string identity = zoo.Read(name, version).identity;
+      if (snapshot.expires_unix > NowUnix() &&
+          (YankReason(zoo, name, version).empty() ? snapshot.Lists(name, version, identity)
+                                                  : snapshot.TookBack(name, version, identity)))
+        return "";
+      if (!bundle.key_hint.empty())
+        last = fmt::format(" # KEY: the private key of {}, which signed the last one",
+                           Escaped(bundle.key_hint.substr(0, 16)));
+      days = std::clamp<int64_t>((snapshot.expires_unix - snapshot.created_unix) / kSecondsPerDay,
+                                 1, kMaxSnapshotDays);
+    }
+  } catch (const InputError&) {  // a damaged one is made again
+  }
+  if (options.key.empty() && last.empty()) return "";
+  std::string command = "oscar-zoo snapshot --zoo " + ShellQuote(zoo.path()) + " --key " +
+                        (options.key.empty() ? "KEY" : ShellQuote(options.key));
+  if (!options.certificate.empty()) command += " --certificate " + ShellQuote(options.certificate);
+  for (size_t i = 0; i < options.chain.size(); ++i)
+    command += (i == 0 ? " --chain " : " ") + ShellQuote(options.chain[i]);
+  command += fmt::format(" --days {}", days);
+  return options.key.empty() ? command + last : command;
+}
+
 CommandResult SignVerb(const ZooOptions& options, CommandContext& context) {
   if (options.directory.empty() == options.reference.empty())
     throw UsageError("sign: give NAME@X.Y.Z of a zoo, or --directory DIR; one of them");
@@ -96,8 +135,11 @@ CommandResult SignVerb(const ZooOptions& options, CommandContext& context) {
         zoo, entry, signer, [&] { context.stop.ThrowIfRequested("nothing was signed"); });
     file = SignaturePath(zoo.path(), entry.name, entry.version, sha256).string();
   }
+  const std::string now =
+      context.dry_run ? "" : SnapshotCommand(options, zoo, entry.name, entry.version);
   if (options.json) {
     context.out << CanonicalJson({{"verb", "sign"},
+                                  {"now", now.empty() ? Json(nullptr) : Json(now)},
                                   {"zoo", zoo.path().string()},
                                   {"name", entry.name.text()},
                                   {"version", entry.version.text()},
@@ -109,6 +151,7 @@ CommandResult SignVerb(const ZooOptions& options, CommandContext& context) {
   context.out << fmt::format("{} {}@{}, identity {}, with the key {}\n",
                              context.dry_run ? "would sign" : "signed", entry.name.text(),
                              entry.version.text(), entry.identity, signer.key.public_key().id());
+  if (!now.empty()) context.out << "now: " << now << "\n";
   return {ExitCode::kDone, file};
 }
 
@@ -165,14 +208,16 @@ std::optional<TrustFile> TrustOf(const ZooOptions& options) {
     throw UsageError("--trust names a policy; --public-key and --root are one: give one of them");
   if (keys) {
     TrustRule rule;
-    for (const std::string& key : options.public_keys) rule.keys.push_back(ReadPublicKey(key));
+    TrustFile one;
+    for (const std::string& key : options.public_keys) AddKey(key, &rule, &one.policy);
     if (options.roots.empty() != options.identity.empty())
       throw UsageError(
           "--root FILE and --identity NAME go together: any certificate under the root "
           "that names NAME");
     if (!options.roots.empty())
       rule.identities.push_back({options.identity, ReadCertificates(options.roots)});
-    return TrustFile{{{{"*", rule}}, std::nullopt}, ""};
+    one.policy.rules["*"] = std::move(rule);
+    return one;
   }
   if (!options.identity.empty()) throw UsageError("--identity is of --root: give it too");
   if (file.empty() && variable != nullptr) file = variable;
@@ -188,6 +233,7 @@ TrustVerdict DemandTrust(const TrustFile& trust, const ZooEntry& entry, const Si
   const std::string text = verdict.word() + ": " + verdict.problem;
   if (verdict.refused()) throw TrustError(verdict.code, text);
   if (verdict.code != ExitCode::kDone) log->Info("not_trusted", text + " (the policy says warn)");
+  if (!verdict.note.empty()) log->Info("taken_back", verdict.note);
   return verdict;
 }
 
@@ -200,9 +246,14 @@ std::vector<VersionVerdict> JudgeVersions(const TrustFile& trust, const Zoo& zoo
                         court.Of(zoo.Read(name, version), ReadSignatures(zoo, name, version),
                                  latest, YankReason(zoo, name, version))});
   };
+  // From the highest down, so that what is remembered on the way changes nothing in a second call.
   const auto judge_all = [&](const ZooName& name) {
     const ZooVersion latest = zoo.Resolve({name, std::nullopt});
-    for (const ZooVersion& version : zoo.Versions(name)) judge(name, version, version == latest);
+    std::vector<ZooVersion> versions = zoo.Versions(name);
+    const auto begin = static_cast<std::ptrdiff_t>(verdicts.size());
+    for (auto version = versions.rbegin(); version != versions.rend(); ++version)
+      judge(name, *version, *version == latest);
+    std::reverse(verdicts.begin() + begin, verdicts.end());
   };
   if (!reference) {
     for (const ZooName& name : zoo.Names()) judge_all(name);
@@ -223,6 +274,7 @@ Json VerdictsToJson(std::span<const VersionVerdict> verdicts) {
                     {"trust", verdict.word()},
                     {"exit_code", static_cast<int>(verdict.code)},
                     {"problem", verdict.problem},
+                    {"note", verdict.note},
                     {"signers", verdict.signers}});
   }
   return json;

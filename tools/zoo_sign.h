@@ -20,6 +20,12 @@ namespace oscar {
 CommandResult SignVerb(const ZooOptions& options, CommandContext& context);
 CommandResult SnapshotVerb(const ZooOptions& options, CommandContext& context);
 
+// The command that signs the zoo's list anew, where the signed one does not say what the zoo says
+// of this version; "" where it does, or where there is none and no key is at hand. Whose key is not
+// known stands there as KEY, with the one that signed last.
+std::string SnapshotCommand(const ZooOptions& options, const Zoo& zoo, const ZooName& name,
+                            const ZooVersion& version);
+
 // `verify --directory DIR --signature FILE`: a signed directory that is in no zoo.
 CommandResult VerifyDirectory(const ZooOptions& options, CommandContext& context);
 

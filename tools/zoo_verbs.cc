@@ -31,6 +31,22 @@ TransferOptions TransferOf(const ZooOptions& options, CommandContext& context,
   return transfer;
 }
 
+Asked Ask(const std::string& text, const ZooOptions& options, const TransferOptions& transfer) {
+  ZooAddress address = ParseZooAddress(text);
+  if (!address.source.empty() && !options.zoo.empty()) {
+    throw UsageError(
+        fmt::format("{} names a zoo, and --zoo another; give one of them", Quoted(text)));
+  }
+  if (address.source.empty()) address.source = ZooAddressOf(options);
+  Asked asked{OpenSource(address.source, transfer), address.reference};
+  if (address.repository) {
+    const IndexRow row = asked.source.index().rows.at(0);
+    asked.reference = {row.name};
+    if (address.pinned) asked.reference.version = row.version;
+  }
+  return asked;
+}
+
 std::string ByteText(double bytes) {
   if (bytes < 1e6) return fmt::format("{:.1f} kB", bytes / 1e3);
   return bytes < 1e9 ? fmt::format("{:.1f} MB", bytes / 1e6)

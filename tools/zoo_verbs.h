@@ -19,6 +19,7 @@ using VerbFunction = CommandResult (*)(const ZooOptions&, CommandContext&);
 
 // zoo_publish.cc
 CommandResult PublishVerb(const ZooOptions& options, CommandContext& context);
+CommandResult PushVerb(const ZooOptions& options, CommandContext& context);
 // zoo_read.cc
 CommandResult LsVerb(const ZooOptions& options, CommandContext& context);
 CommandResult InfoVerb(const ZooOptions& options, CommandContext& context);
@@ -44,6 +45,15 @@ std::optional<ModelGeometry> GeometryOf(const ZooOptions& options);
 // says what is left.
 TransferOptions TransferOf(const ZooOptions& options, CommandContext& context,
                            const std::string& kept = "nothing was changed");
+
+// What a text means, [SOURCE/]ORG/MODEL[@...] or hf:ORG/NAME[@REVISION]: where it names no zoo,
+// --zoo does. The Hub is asked what its repository holds. Throws UsageError, InputError,
+// ResourceError.
+struct Asked {
+  ZooSource source;
+  ZooReference reference;
+};
+Asked Ask(const std::string& text, const ZooOptions& options, const TransferOptions& transfer);
 
 // "12.3 MB".
 std::string ByteText(double bytes);

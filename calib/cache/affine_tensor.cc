@@ -166,16 +166,21 @@ at::Tensor AffineStraightThrough(const at::Tensor& rows, const at::Tensor& thres
 
 at::Tensor AffineRoundTripWithFeedback(const at::Tensor& rows, const at::Tensor& thresholds,
                                        const AffineFormat& format, const at::Tensor& factor) {
+  if (std::optional<at::Tensor> read =
+          FeedbackRoundTripInTwoKernels(rows, thresholds, format, factor))
+    return *std::move(read);
   const int64_t dim = rows.size(-1), group = format.quant_group_size;
   const int max_code = MaxCode(format.bits);
   const double share = CodeShare(format.bits), quanta = FeedbackQuanta(format.bits);
-  const at::Tensor x = rows.reshape({-1, dim}).t().contiguous();  // [dim, rows]
   const AffineGroups stored =
       FitGroups(Grouped(rows, group), Grouped(Clamped(rows, thresholds), group), format).stored;
-  const auto by_group = [&](const at::Tensor& of_groups) {  // [groups, rows]
-    return of_groups.reshape({-1, dim / group}).t().contiguous();
+  const int64_t heads = factor.size(0), tokens = heads == 1 ? 1 : rows.size(-2);
+  OSCAR_CHECK(heads == 1 || rows.size(-3) == heads);
+  const auto columns = [&](const at::Tensor& of_rows, int64_t n) {  // [n, heads, rows of a head]
+    return of_rows.reshape({-1, heads, tokens, n}).permute({3, 1, 0, 2}).reshape({n, heads, -1});
   };
-  const at::Tensor scales = by_group(stored.scale), zeros = by_group(stored.zero);
+  const at::Tensor x = columns(rows, dim), scales = columns(stored.scale, dim / group),
+                   zeros = columns(stored.zero, dim / group);
   const at::Tensor widest = std::get<0>(scales.max(0));
   // Tensors: a scalar dividend or divisor would become a product with a reciprocal.
   const at::Tensor a = at::full({}, share, x.options()).div(scales), b = zeros.mul(share);
@@ -191,10 +196,10 @@ at::Tensor AffineRoundTripWithFeedback(const at::Tensor& rows, const at::Tensor&
     if (i + 1 == dim) break;
     const at::Tensor q = y.sub(code.mul(share)).mul_(narrower[g]).round_();
     // Exact, in whatever order and however it is rounded.
-    fed.slice(0, i + 1).add_(
-        factor[i].slice(0, i + 1).unsqueeze(1).mul(q.clamp(-kMaxFeedback, kMaxFeedback)));
+    fed.slice(0, i + 1).add_(factor.select(1, i).slice(1, i + 1).t().unsqueeze(2).mul(
+        q.clamp(-kMaxFeedback, kMaxFeedback)));
   }
-  return read.t().reshape(rows.sizes());
+  return read.reshape({dim, heads, -1, tokens}).permute({2, 1, 3, 0}).reshape(rows.sizes());
 }
 
 at::Tensor ClipThresholds(const at::Tensor& sorted, double ratio) {
@@ -243,19 +248,19 @@ at::Tensor QuantizedRows(const at::Tensor& rows, const AffineQuantizer& quantize
     const AffineFormat format{width, group, quantizer.metadata, quantizer.scales};
     if (straight_through) return AffineStraightThrough(of_heads, clamps, format);
     if (!feedback.defined()) return AffineRoundTrip(of_heads, clamps, format);
+    const bool all = head < 0 || feedback.size(0) == 1;
     return AffineRoundTripWithFeedback(
         of_heads, clamps, format,
-        feedback[feedback.size(0) == 1 ? 0 : head].to(rows.scalar_type()));
+        (all ? feedback : feedback.narrow(0, head, 1)).to(rows.scalar_type()));
   };
-  const bool alike = bits.size() == 1 && (!feedback.defined() || feedback.size(0) == 1);
-  if (alike) return round_trip(rows, thresholds, bits[0], 0);
+  if (bits.size() == 1) return round_trip(rows, thresholds, bits[0], -1);
   std::vector<at::Tensor> heads;
   for (int64_t head = 0; head < rows.size(-3); ++head) {
     heads.push_back(round_trip(rows.select(-3, head),
                                thresholds.defined() ? thresholds.select(-3, head) : thresholds,
-                               bits[bits.size() == 1 ? 0 : static_cast<size_t>(head)], head));
+                               bits[static_cast<size_t>(head)], head));
   }
-  OSCAR_CHECK(bits.size() == 1 || bits.size() == heads.size());
+  OSCAR_CHECK_EQ(bits.size(), heads.size());
   return at::stack(heads, -3);
 }
 

@@ -24,8 +24,8 @@ at::Tensor AffineRoundTrip(const at::Tensor& rows, const at::Tensor& thresholds,
 at::Tensor AffineStraightThrough(const at::Tensor& rows, const at::Tensor& thresholds,
                                  const AffineFormat& format);
 
-// With error feedback (linalg/error_feedback.h): `factor` [dim, dim] of the rows' type is that of
-// all of them, and their device's.
+// With error feedback (linalg/error_feedback.h). `factor` [num_kv_heads, dim, dim] for rows [...,
+// num_kv_heads, tokens, dim], or [1, dim, dim] for all of them; of their type and device.
 at::Tensor AffineRoundTripWithFeedback(const at::Tensor& rows, const at::Tensor& thresholds,
                                        const AffineFormat& format, const at::Tensor& factor);
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "calib/cache/cuda/affine_round_trip.h"
+#include "calib/cache/cuda/feedback_round_trip.h"
 #include "calib/cache/cuda/logit_kernel.h"
 #include "linalg/check.h"
 
@@ -33,16 +34,15 @@ T* Writable(const at::Tensor& x) {
   return x.defined() ? x.mutable_data_ptr<T>() : nullptr;
 }
 
-}  // namespace
+bool HasKernel(const at::Tensor& rows, const AffineFormat& format) {
+  return rows.is_cuda() && IsReal(rows) && format.quant_group_size <= kMaxKernelGroup &&
+         rows.numel() > 0;
+}
 
-std::optional<at::Tensor> AffineRoundTripInOneKernel(const at::Tensor& rows,
-                                                     const at::Tensor& thresholds,
-                                                     const AffineFormat& format) {
-  if (!rows.is_cuda() || !IsReal(rows) || format.quant_group_size > kMaxKernelGroup ||
-      rows.numel() == 0)
-    return std::nullopt;
-  OSCAR_CHECK_EQ(rows.size(-1) % format.quant_group_size, 0);
-  const at::Tensor x = rows.contiguous(), read = at::empty_like(x);
+// Launches the round trip of contiguous rows; what is undefined is not asked for.
+void RoundTripOf(const at::Tensor& x, const at::Tensor& thresholds, const AffineFormat& format,
+                 const at::Tensor& read, const at::Tensor& scales, const at::Tensor& zeros) {
+  OSCAR_CHECK_EQ(x.size(-1) % format.quant_group_size, 0);
   const int64_t dim = x.size(-1);
   at::Tensor of_rows;
   if (thresholds.defined()) {
@@ -53,15 +53,57 @@ std::optional<at::Tensor> AffineRoundTripInOneKernel(const at::Tensor& rows,
   }
   OnItsGpu(x, [&]<typename T>(T, cudaStream_t stream) {
     AffineRoundTripArguments<T> arguments{.rows = x.const_data_ptr<T>(),
-                                          .read = read.mutable_data_ptr<T>(),
+                                          .read = Writable<T>(read),
                                           .num_rows = x.numel() / dim,
-                                          .dim = dim};
+                                          .dim = dim,
+                                          .scales = Writable<T>(scales),
+                                          .zeros = Writable<T>(zeros)};
     if (of_rows.defined()) {
       arguments.thresholds = of_rows.const_data_ptr<T>();
       arguments.threshold_row = of_rows.stride(0);
       arguments.threshold_column = of_rows.size(1) == 1 ? 0 : of_rows.stride(1);
     }
     return LaunchAffineRoundTrip(arguments, format, stream);
+  });
+}
+
+}  // namespace
+
+std::optional<at::Tensor> AffineRoundTripInOneKernel(const at::Tensor& rows,
+                                                     const at::Tensor& thresholds,
+                                                     const AffineFormat& format) {
+  if (!HasKernel(rows, format)) return std::nullopt;
+  const at::Tensor x = rows.contiguous(), read = at::empty_like(x);
+  RoundTripOf(x, thresholds, format, read, {}, {});
+  return read;
+}
+
+std::optional<at::Tensor> FeedbackRoundTripInTwoKernels(const at::Tensor& rows,
+                                                        const at::Tensor& thresholds,
+                                                        const AffineFormat& format,
+                                                        const at::Tensor& factor) {
+  const int64_t dim = rows.size(-1), heads = factor.size(0);
+  if (!HasKernel(rows, format) || dim > kMaxFeedbackDim) return std::nullopt;
+  OSCAR_CHECK(factor.scalar_type() == rows.scalar_type() && factor.is_cuda());
+  OSCAR_CHECK(heads == 1 || rows.size(-3) == heads);
+  const int64_t groups = dim / format.quant_group_size;
+  const at::Tensor x = rows.contiguous(), f = factor.contiguous(), read = at::empty_like(x),
+                   scales = at::empty({x.numel() / dim, groups}, x.options()),
+                   zeros = at::empty_like(scales);
+  RoundTripOf(x, thresholds, format, {}, scales, zeros);
+  OnItsGpu(x, [&]<typename T>(T, cudaStream_t stream) {
+    return LaunchFeedbackRoundTrip<T>({.rows = x.const_data_ptr<T>(),
+                                       .scales = scales.const_data_ptr<T>(),
+                                       .zeros = zeros.const_data_ptr<T>(),
+                                       .factor = f.const_data_ptr<T>(),
+                                       .read = read.mutable_data_ptr<T>(),
+                                       .num_rows = x.numel() / dim,
+                                       .rows_of_head = heads == 1 ? 1 : x.size(-2),
+                                       .dim = static_cast<int>(dim),
+                                       .groups = static_cast<int>(groups),
+                                       .heads = static_cast<int>(heads),
+                                       .bits = format.bits},
+                                      stream);
   });
   return read;
 }

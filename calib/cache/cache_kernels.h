@@ -19,6 +19,12 @@ std::optional<at::Tensor> AffineRoundTripInOneKernel(const at::Tensor& rows,
                                                      const at::Tensor& thresholds,
                                                      const AffineFormat& format);
 
+// AffineRoundTripWithFeedback of affine_tensor.h, bit for bit.
+std::optional<at::Tensor> FeedbackRoundTripInTwoKernels(const at::Tensor& rows,
+                                                        const at::Tensor& thresholds,
+                                                        const AffineFormat& format,
+                                                        const at::Tensor& factor);
+
 std::optional<LogitComparison> CompareLogitsInOneKernel(const ReferenceLogits& own,
                                                         const at::Tensor& logits,
                                                         const at::Tensor& sinks,

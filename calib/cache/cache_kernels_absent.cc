@@ -9,6 +9,11 @@ std::optional<at::Tensor> AffineRoundTripInOneKernel(const at::Tensor&, const at
   return std::nullopt;
 }
 
+std::optional<at::Tensor> FeedbackRoundTripInTwoKernels(const at::Tensor&, const at::Tensor&,
+                                                        const AffineFormat&, const at::Tensor&) {
+  return std::nullopt;
+}
+
 std::optional<LogitComparison> CompareLogitsInOneKernel(const ReferenceLogits&, const at::Tensor&,
                                                         const at::Tensor&, const LogitParts&) {
   return std::nullopt;

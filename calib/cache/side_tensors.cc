@@ -93,6 +93,9 @@ SidesOnDevice ToDevice(std::span<const CacheSide* const> sides, at::Device devic
   on_device.pair_scale =
       stacked(all([](const CacheSide& s) -> auto& { return s.pair_scale; }), 1, 1);
   on_device.mean = stacked(all([](const CacheSide& s) -> auto& { return s.mean; }), 1, 0);
+  const auto fed = [](const CacheSide* side) { return !side->feedback.empty(); };
+  OSCAR_CHECK(std::ranges::all_of(sides, fed) || std::ranges::none_of(sides, fed));
+  on_device.feedback = stacked(all([](const CacheSide& s) -> auto& { return s.feedback; }), dim, 0);
   return on_device;
 }
 

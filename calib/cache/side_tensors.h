@@ -30,6 +30,7 @@ at::Tensor AtOffset(const at::Tensor& rows, const RopeSpec& rope, int64_t offset
 struct SidesOnDevice {
   at::Tensor rotation, query_rotation;  // [sides, 1, num_kv_heads or 1, dim, dim] float32
   at::Tensor pair_scale, mean;  // [sides, 1, num_kv_heads, 1, dim]; undefined: no side has any
+  at::Tensor feedback;  // [sides, 1, num_kv_heads, dim, dim]; all sides have it, or undefined
 };
 SidesOnDevice ToDevice(std::span<const CacheSide* const> sides, at::Device device);
 

@@ -35,10 +35,15 @@ void AutoChoice::SetWriter(const ConsumerRules& rules, const CalibrationOptions&
   quant_group_size = options.clip.quant_group_size;
   if (!rules.fitted_scales) return;
   fitted_scales = MetadataType::kBFloat16;
-  // Four scales and zeros of 8 bits in the place of one of 32; where bits are counted, they are
-  // worth more as codes.
-  const bool quarters = quant_group_size == 0 && !options.automatic.shares_bits() &&
-                        head_dim == v_head_dim && head_dim % 4 == 0 && head_dim >= kLeastQuartered;
+  // Where bits are counted, those of scales are worth more as codes. Bytes hold no scale of wider
+  // codes than kMaxFittedBits.
+  if (options.automatic.shares_bits()) {
+    if (options.automatic.bits <= kMaxFittedBits) fitted_scales = MetadataType::kByte;
+    return;
+  }
+  // Else four scales and zeros of 8 bits take the place of one of 32.
+  const bool quarters = quant_group_size == 0 && head_dim == v_head_dim && head_dim % 4 == 0 &&
+                        head_dim >= kLeastQuartered;
   if (!quarters) return;
   fitted_scales = MetadataType::kByte;
   quant_group_size = head_dim / 4;

@@ -25,6 +25,8 @@ namespace oscar {
 // A later candidate, which asks more of a consumer, replaces an earlier one only if its score is
 // lower by this share.
 inline constexpr double kWorthwhile = 0.01;
+// A fit of another kind by this share: less is what the best of a dozen noisy scores is better by.
+inline constexpr double kWorthFit = 0.03;
 
 // How values are transformed before they are quantized; keys: KeyRecipe.
 struct ValueRecipe {
@@ -87,23 +89,23 @@ struct WindowPrice {
 };
 
 // What halving the tokens costs: the chosen recipes fitted to each half of them, and scored on the
-// rows that the fit to all of them was scored on. The largest principal angle of the covariances'
-// leading subspaces (the directions that hold half of the energy) and the share of the other
-// half's energy that these directions keep are told beside it. Trap: both are poor judges. Where
-// eigenvalues lie close, angles are near 90 degrees and shares well below 1 however many tokens
-// there were, and the noise does not care which of those directions it meets (README.md).
+// rows that the fit to all of them was scored on.
 struct Stability {
   bool measured = false;
-  double k_cost = 0, v_cost = 0;    // score of the worse half / score of all tokens - 1
-  double k_angle = 0, v_angle = 0;  // degrees, of the worst head
-  double k_kept = 1, v_kept = 1;    // share, of the worst head
-  int64_t tokens = 0;               // of the smaller half
-  bool few_tokens = false;          // fewer than kTokensPerDim per dimension
-  bool unstable = false;            // few_tokens, or a cost beyond kStableCost
+  double k_cost = 0, v_cost = 0;  // score of the worse half / score of all tokens - 1
+  int64_t tokens = 0;             // of the smaller half
+  bool few_tokens = false;        // fewer than kTokensPerDim per dimension
+  bool unstable = false;          // few_tokens, or a cost beyond kStableCost
 };
 inline constexpr int64_t kTokensPerDim = 20;
 inline constexpr double kStableCost = 0.15;
 inline constexpr double kNoFitCost = 100;  // of a half that the recipe has no fit to
+
+// What a writer stores for each quantization group.
+struct GroupFormat {
+  int64_t quant_group_size = 0;  // 0: a group is a head's row
+  bool bytes = false;            // scale and zero in 8 bits each; else in 16, as papers count
+};
 
 struct AutoChoice {
   bool made = false;
@@ -146,6 +148,7 @@ struct AutoChoice {
   // How rows are written at an option, or by codes of `bits` at any clip ratio.
   AffineQuantizer Quantizer(const SideOption& option, bool of_keys) const;
   AffineFormat Format(int bits, bool of_keys) const;  // quant_group_size 0: the head
+  GroupFormat Groups() const { return {quant_group_size, fitted_scales == MetadataType::kByte}; }
 
   const SideOption& k_option() const;
   const SideOption& v_option() const;

@@ -188,10 +188,6 @@ void GuardFields(auto at, auto& choice) {
 void StabilityFields(auto at, auto& s) {
   at("k_cost", s.k_cost);
   at("v_cost", s.v_cost);
-  at("k_angle", s.k_angle);
-  at("v_angle", s.v_angle);
-  at("k_kept", s.k_kept);
-  at("v_kept", s.v_kept);
   at("tokens", s.tokens);
   at("few_tokens", s.few_tokens);
   at("unstable", s.unstable);

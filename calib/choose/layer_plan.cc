@@ -12,8 +12,7 @@
 namespace oscar {
 namespace {
 
-constexpr double kKeptBits = 16;       // of tokens in windows
-constexpr int64_t kMetadataBits = 32;  // of a quantization group: 16-bit scale and zero
+constexpr double kKeptBits = 16;  // of tokens in windows
 constexpr double kRounding = 1e-9;
 
 const SideOption& At(const std::vector<SideOption>& options, double bits) {
@@ -123,18 +122,20 @@ void ShareClips(ClipScope scope, std::vector<AutoChoice>& choices) {
 }  // namespace
 
 LayerElements ElementsOf(int64_t num_kv_heads, int64_t head_dim, int64_t v_head_dim,
-                         int64_t quant_group_size) {
-  const auto groups = [&](int64_t dim) {
-    return quant_group_size == 0 ? 1 : (dim + quant_group_size - 1) / quant_group_size;
-  };
-  return {
-      num_kv_heads * head_dim, num_kv_heads * v_head_dim,
-      static_cast<double>(kMetadataBits * num_kv_heads * (groups(head_dim) + groups(v_head_dim)))};
+                         const GroupFormat& groups) {
+  const int64_t size = groups.quant_group_size;
+  const auto of_dim = [&](int64_t dim) { return size == 0 ? 1 : (dim + size - 1) / size; };
+  const auto count = static_cast<double>(num_kv_heads * (of_dim(head_dim) + of_dim(v_head_dim)));
+  return {num_kv_heads * head_dim, num_kv_heads * v_head_dim, (groups.bytes ? 16 : 32) * count,
+          64 * count};
 }
 
-LayerElements LatentElementsOf(int64_t rank, int64_t position_dim, int64_t quant_group_size) {
-  LayerElements elements = ElementsOf(1, rank, 0, quant_group_size);
-  if (quant_group_size == 0) elements.metadata_bits /= 2;  // a group of no values
+LayerElements LatentElementsOf(int64_t rank, int64_t position_dim, const GroupFormat& groups) {
+  LayerElements elements = ElementsOf(1, rank, 0, groups);
+  if (groups.quant_group_size == 0) {  // a group of no values
+    elements.metadata_bits /= 2;
+    elements.oscar_bits /= 2;
+  }
   elements.kept = position_dim;
   return elements;
 }
@@ -148,7 +149,7 @@ double StoredBits(const AutoOptions& options, const std::vector<LayerElements>& 
     return options.bits == 2 ? LeastStoredBits(elements) : options.bits;
   }
   std::vector<LayerElements> published = elements;
-  for (LayerElements& layer : published) layer.metadata_bits *= 2;  // float32
+  for (LayerElements& layer : published) layer.metadata_bits = layer.oscar_bits;
   return LeastStoredBits(published);
 }
 

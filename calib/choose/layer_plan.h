@@ -22,16 +22,16 @@ inline constexpr int64_t kPriceTokens = 32768;
 struct LayerElements {
   int64_t k = 0, v = 0;
   double metadata_bits = 0;  // per token
+  double oscar_bits = 0;     // what they take in OSCAR's cache: float32
   int64_t kept = 0;          // elements that stay in 16 bits
 };
 
-// Two 16-bit numbers for each quantization group, as papers count; 0: a group is a head's row.
 LayerElements ElementsOf(int64_t num_kv_heads, int64_t head_dim, int64_t v_head_dim,
-                         int64_t quant_group_size);
+                         const GroupFormat& groups);
 
 // Of latent attention: one row of `rank` values, stored once, and beside it the part with position,
 // which is not quantized.
-LayerElements LatentElementsOf(int64_t rank, int64_t position_dim, int64_t quant_group_size);
+LayerElements LatentElementsOf(int64_t rank, int64_t position_dim, const GroupFormat& groups);
 
 // Bits per element of 2-bit codes and their metadata: the least that --bits may be, 2 aside.
 double LeastStoredBits(const std::vector<LayerElements>& elements);

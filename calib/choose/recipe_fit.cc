@@ -4,15 +4,14 @@
 
 #include <fmt/format.h>
 
-#include <Eigen/SVD>
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numbers>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "calib/fit/feedback_fit.h"
 #include "calib/fit/fit.h"
 #include "calib/moments/position_spread.h"
 #include "linalg/check.h"
@@ -59,25 +58,6 @@ std::vector<Vector> Scales(const LayerMoments& moments, const KeyRecipe& recipe)
   for (int64_t head = 0; head < moments.num_kv_heads; ++head)
     scales.push_back(HeadPairScales(moments, head, recipe, fold.pairs));
   return scales;
-}
-
-// How far the leading eigenspaces of two covariances are apart.
-struct Distance {
-  double angle = 0, kept = 1;  // as in Stability
-};
-
-Distance LeadingDistance(const Matrix& a, const Matrix& b, const std::string& what) {
-  const Eigenbasis first = SymmetricEigenbasis(a, what), second = SymmetricEigenbasis(b, what);
-  const double energy = second.eigenvalues.sum();
-  double leading = 0;
-  Eigen::Index n = 0;  // eigenvalues ascending
-  while (n < second.eigenvalues.size() && leading < 0.5 * energy)
-    leading += second.eigenvalues[second.eigenvalues.size() - ++n];
-  const Matrix u = first.eigenvectors.rightCols(n);
-  const Vector cosines =
-      (u.transpose() * second.eigenvectors.rightCols(n)).jacobiSvd().singularValues();
-  return {std::acos(std::clamp(cosines[n - 1], 0.0, 1.0)) * 180 / std::numbers::pi,
-          (u.transpose() * b * u).trace() / leading};
 }
 
 // One matrix of a recipe on its way: of one head, or of all.
@@ -197,6 +177,14 @@ std::vector<CacheSide> FitKeys(const LayerMoments& moments, const std::vector<Ke
            problems[i].queries[at] == problems[other].queries[at];
   };
   FitMatrices(sides, fit, same);
+  for (size_t i = 0; i < sides.size(); ++i) {
+    if (!recipes[i].feedback || sides[i].num_rotations == 0) continue;
+    try {
+      FitKeyFeedback(moments, sides[i]);
+    } catch (const NumericalError&) {
+      sides[i] = {};
+    }
+  }
   return sides;
 }
 
@@ -304,23 +292,6 @@ Stability CompareHalves(const LayerMoments& first, const LayerMoments& second) {
   stability.few_tokens =
       stability.tokens < kTokensPerDim * std::max(first.head_dim, first.v_head_dim);
   stability.unstable = stability.few_tokens;
-  if (stability.tokens == 0) return stability;
-  const auto heads = static_cast<size_t>(first.num_kv_heads);
-  std::vector<Distance> k(heads), v(heads);
-  ParallelFor(first.num_kv_heads, [&](int64_t head) {
-    const auto i = static_cast<size_t>(head);
-    const std::string what =
-        fmt::format("layer {}, KV head {}, half of the tokens", first.layer_id, head);
-    k[i] = LeadingDistance(first.QueryCovariance(head), second.QueryCovariance(head), what);
-    v[i] = LeadingDistance(first.ValueCovariance(head, ValueTarget::kAttentionOutput),
-                           second.ValueCovariance(head, ValueTarget::kAttentionOutput), what);
-  });
-  for (size_t i = 0; i < heads; ++i) {
-    stability.k_angle = std::max(stability.k_angle, k[i].angle);
-    stability.v_angle = std::max(stability.v_angle, v[i].angle);
-    stability.k_kept = std::min(stability.k_kept, k[i].kept);
-    stability.v_kept = std::min(stability.v_kept, v[i].kept);
-  }
   return stability;
 }
 

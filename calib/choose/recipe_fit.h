@@ -36,8 +36,7 @@ void FitChoices(const LayerMoments& all, std::span<AutoChoice> choices);
 // The sums of `all` that `first`, which is part of them, has too, without those.
 LayerMoments OtherHalf(const LayerMoments& all, const LayerMoments& first);
 
-// How far apart the leading subspaces of two halves of the tokens are, and whether one is small or
-// empty; without costs.
+// Whether one of two halves of the tokens is small or empty; without costs.
 Stability CompareHalves(const LayerMoments& first, const LayerMoments& second);
 
 }  // namespace oscar

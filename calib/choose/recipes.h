@@ -18,6 +18,7 @@ struct RecipeLimits {
   Composition composition = Composition::kRHPbr;  // that was asked for
   bool rope = false;                              // known, so that pairs of channels can be scaled
   bool fold = false;                              // and their scales go into the checkpoint
+  bool feedback = false;                          // the writer can feed errors of keys back
   int64_t num_kv_heads = 1;
   int64_t quant_group_size = 0;  // 0: the head
 };

@@ -65,6 +65,7 @@ std::string KeyRecipe::Name() const {
   if (!per_head) name += " shared";
   if (centred) name += " centred";
   if (centred && mean_share != 1) name += fmt::format(" {:g}", mean_share);
+  if (feedback) name += " feedback";
   return fmt::format("{} {}", name, CompositionName(composition));
 }
 
@@ -85,6 +86,7 @@ KeyRecipe KeyRecipe::FromName(std::string_view name) {
         if (words >> std::ws && std::isdigit(words.peek()) != 0) words >> recipe.mean_share;
       }
       if (word == "eps") words >> recipe.epsilon;
+      if (word == "feedback") recipe.feedback = true;
     }
     recipe.composition = CompositionFromName(word);  // the last
   } catch (const UsageError&) {                      // said below

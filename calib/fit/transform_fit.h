@@ -34,6 +34,7 @@ struct KeyRecipe {
   bool per_head = false;      // a matrix for each KV head, or one for the layer
   bool centred = false;       // keys lose their mean before the transform
   double mean_share = 1;      // or this share of it, for a mean that moves from text to text
+  bool feedback = false;      // rounding errors are fed back at the write
   Composition composition = Composition::kRHPbr;
 
   std::string Name() const;                          // "pair_scaled_pow2 per_head centred r_h_pbr"

@@ -22,7 +22,7 @@ namespace oscar {
 namespace {
 
 constexpr const char* kFormat = "oscar-layer";
-constexpr int64_t kVersion = 6;
+constexpr int64_t kVersion = 7;
 
 // The plain numbers of a side and of an arm in the order of their rows.
 constexpr std::array<double SideResult::*, 6> kSideNumbers = {
@@ -114,6 +114,7 @@ void WriteCacheSide(Hdf5Writer& file, const std::string& group, const CacheSide&
   WriteVector(file, group + "/query_rotation", side.query_rotation);
   WriteVector(file, group + "/pair_scale", side.pair_scale);
   WriteVector(file, group + "/mean", side.mean);
+  WriteVector(file, group + "/feedback", side.feedback);
 }
 
 CacheSide ReadCacheSide(const Hdf5Reader& file, const std::string& group, int64_t num_kv_heads,
@@ -123,7 +124,8 @@ CacheSide ReadCacheSide(const Hdf5Reader& file, const std::string& group, int64_
                  .rotation = ReadVector(file, group + "/rotation"),
                  .query_rotation = ReadVector(file, group + "/query_rotation"),
                  .pair_scale = ReadVector(file, group + "/pair_scale"),
-                 .mean = ReadVector(file, group + "/mean")};
+                 .mean = ReadVector(file, group + "/mean"),
+                 .feedback = ReadVector(file, group + "/feedback")};
   const auto has = [](const std::vector<double>& values, int64_t rows, int64_t columns) {
     return std::ssize(values) == rows * columns;
   };
@@ -133,7 +135,8 @@ CacheSide ReadCacheSide(const Hdf5Reader& file, const std::string& group, int64_
   const int64_t n = side.num_rotations;
   if (side.dim != dim || (n != 1 && n != num_kv_heads) || !has(side.rotation, n * dim, dim) ||
       !may_have(side.query_rotation, n * dim, dim) ||
-      !may_have(side.pair_scale, num_kv_heads, dim) || !may_have(side.mean, num_kv_heads, dim)) {
+      !may_have(side.pair_scale, num_kv_heads, dim) || !may_have(side.mean, num_kv_heads, dim) ||
+      !may_have(side.feedback, num_kv_heads * dim, dim)) {
     throw InputError(fmt::format("{}: {} does not fit {} KV heads of dimension {}", what, group,
                                  num_kv_heads, dim),
                      Remedy::kStartOver);

@@ -88,10 +88,12 @@ void CheckAutomatic(const std::vector<LayerSpec>& layers, const CalibrationOptio
   std::vector<LayerElements> elements;
   for (const LayerSpec& layer : layers) {
     const AttentionSpec& spec = layer.attention;
-    const int64_t group = options.clip.quant_group_size;
-    elements.push_back(spec.latent
-                           ? LatentElementsOf(spec.head_dim, spec.latent->rope_dim, group)
-                           : ElementsOf(spec.num_kv_heads, spec.head_dim, spec.v_head_dim, group));
+    AutoChoice writer;
+    writer.SetWriter(rules, options, spec.head_dim, spec.latent ? spec.head_dim : spec.v_head_dim);
+    elements.push_back(
+        spec.latent
+            ? LatentElementsOf(spec.head_dim, spec.latent->rope_dim, writer.Groups())
+            : ElementsOf(spec.num_kv_heads, spec.head_dim, spec.v_head_dim, writer.Groups()));
   }
   const double least = LeastStoredBits(elements);
   if (StoredBits(automatic, elements) < least - 1e-9) {

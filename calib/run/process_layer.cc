@@ -219,7 +219,7 @@ LayerResult ProcessLayer(ObservedLayer observed, const LayerSpec& spec, const He
     const auto time = times.Measure("refinement");
     refined = result.automatic;
     RefineChoice(TextsOf(observed, split, /*fitted_to=*/true), spec.attention, WindowsOf(options),
-                 options.automatic.refine, refined);
+                 options.automatic.refine, observed.fit, refined);
   }
   if (judges) {
     const auto time = times.Measure("attention errors");
@@ -244,7 +244,7 @@ LayerResult ProcessLayer(ObservedLayer observed, const LayerSpec& spec, const He
   if (result.automatic.refined) {
     const auto time = times.Measure("refinement");
     RefineChoice(TextsOf(observed, split, /*fitted_to=*/false), spec.attention, WindowsOf(options),
-                 options.automatic.refine, result.automatic);
+                 options.automatic.refine, all, result.automatic);
   }
   if (options.clip.mode == ClipMode::kSearch) result.clip_candidates = options.clip.candidates;
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calib/run/provenance.h"
 
-#include <ATen/Parallel.h>
+#include <ATen/Version.h>
 #include <fmt/format.h>
 #include <torch/version.h>
 
@@ -258,6 +258,7 @@ Json DescribeOptions(const CalibrationOptions& options, const HeldOutSplit& spli
            {{"enabled", options.automatic.enabled},
             {"for", RulesOf(options.automatic.consumer).name},
             {"fold", options.automatic.fold},
+            {"feedback", options.automatic.feedback},
             {"bits", options.automatic.bits},
             {"bits_of", options.automatic.head_bits ? "head" : "layer"},
             {"bits_by", options.automatic.price ? BitPriceName(*options.automatic.price) : "least"},
@@ -278,9 +279,9 @@ Json DescribeOptions(const CalibrationOptions& options, const HeldOutSplit& spli
 
 Json DescribeMachine(at::Device device, at::ScalarType dtype) {
   return {{"libtorch", TORCH_VERSION},
-          {"device", DescribeDevice(device)},
-          {"compute_dtype", ComputeDTypeName(dtype)},
-          {"cpu_threads", at::get_num_threads()}};
+          {"device", device.is_cpu() ? fmt::format("cpu ({})", at::get_cpu_capability())
+                                     : DescribeDevice(device)},
+          {"compute_dtype", ComputeDTypeName(dtype)}};
 }
 
 Json DescribeMachine(const CalibrationInput& input) {

@@ -122,6 +122,7 @@ class Search {
                 .composition = options.fit.composition,
                 .rope = layer.moments.fold.pairs.rotary_dim > 0,
                 .fold = options.automatic.fold && layer.moments.fold.pairs.rotary_dim > 0,
+                .feedback = rules_.feedback || options.automatic.feedback,
                 .num_kv_heads = layer.num_kv_heads},
         scorer_(layer.scorer),
         choice_(Begun(rules_, options, moments_)),
@@ -204,9 +205,16 @@ class Search {
   static size_t Worthwhile(const std::vector<Candidate<Recipe>>& all) {
     size_t best = 0;
     for (size_t i = 1; i < all.size(); ++i) {
-      if (WorthMore(all[i].scores(), all[best].scores())) best = i;
+      const double share = IsReordered(all[i].recipe, all[best].recipe) ? kWorthwhile : kWorthFit;
+      if (WorthMore(all[i].scores(), all[best].scores(), share)) best = i;
     }
     return best;
+  }
+  // The same fit with its factors in another order; the data-free one is no fit.
+  template <typename Recipe>
+  static bool IsReordered(Recipe later, const Recipe& earlier) {
+    later.composition = earlier.composition;
+    return later == earlier && earlier.composition != Composition::kHPbr;
   }
 
   // The best ratio for each number of bits beyond 2; where none are to be spent, what they would
@@ -257,6 +265,11 @@ class Search {
       orders.back().composition = composition;
     }
     TryKeys(std::move(orders), written_);
+    if (limits_.feedback) {
+      KeyRecipe fed = BestKeys();
+      fed.feedback = true;
+      TryKeys({fed}, written_);
+    }
     // Clipping goes with the transform: the best few are clipped coarsely, the best of them finely.
     written_.AddRatios<KeyRecipe>(BestFew(keys_, writes_otherwise() ? 1 : kClippedRecipes),
                                   coarse());

@@ -23,8 +23,8 @@ const ClipGrid& GridOf(int bits) {
 
 double ScoreOf(const HeadScores& scores) { return Mean(scores.score); }
 
-bool WorthMore(const HeadScores& later, const HeadScores& earlier) {
-  if (!(Mean(later.score) < (1 - kWorthwhile) * Mean(earlier.score))) return false;
+bool WorthMore(const HeadScores& later, const HeadScores& earlier, double share) {
+  if (!(Mean(later.score) < (1 - share) * Mean(earlier.score))) return false;
   const size_t texts = std::min(later.of_texts.size(), earlier.of_texts.size());
   if (texts < 2) return true;
   double sum = 0, squares = 0;

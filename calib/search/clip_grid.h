@@ -28,10 +28,10 @@ const ClipGrid& GridOf(int bits);  // 2, 3, 4 or 8
 using Curve = std::vector<std::pair<double, HeadScores>>;
 
 double ScoreOf(const HeadScores& scores);  // mean over heads, on the rows that choose
-// Whether `later`, which asks more of its reader or of its fit, is worth it: better by kWorthwhile,
-// and by more than the standard error of the mean log ratio over texts (the one-standard-error
+// Whether `later`, which asks more of its reader or of its fit, is worth it: better by `share`, and
+// by more than the standard error of the mean log ratio over texts (the one-standard-error
 // rule: Hastie, Tibshirani and Friedman, The Elements of Statistical Learning, 7.10).
-bool WorthMore(const HeadScores& later, const HeadScores& earlier);
+bool WorthMore(const HeadScores& later, const HeadScores& earlier, double share = kWorthwhile);
 size_t Best(const Curve& curve);
 void Insert(Curve& curve, double ratio, HeadScores scores);
 bool Has(const Curve& curve, double ratio);

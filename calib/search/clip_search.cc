@@ -44,6 +44,16 @@ at::Tensor OrderStatistic(const at::Tensor& x, int64_t index) {
   return std::get<0>(x.topk(n - index, 1, /*largest=*/true, false)).amin(1);
 }
 
+// Sums of x [n, m], cut into pieces that no number of threads changes.  -> [n]
+at::Tensor SumInFixedOrder(at::Tensor x) {
+  constexpr int64_t kPiece = 1024;
+  while (x.size(1) > kPiece) {
+    x = at::constant_pad_nd(x, {0, (kPiece - x.size(1) % kPiece) % kPiece});
+    x = x.unflatten(1, {-1, kPiece}).sum(2);
+  }
+  return x.sum(1);
+}
+
 }  // namespace
 
 at::Tensor RotateRows(const at::Tensor& rows, const at::Tensor& rotation) {
@@ -63,7 +73,7 @@ void SearchClip(const at::Tensor& rows, const std::vector<Matrix>& importance,
   const at::Tensor rotated_importance = RotatedImportance(importance, side, rows);
   const auto energy = [&](const at::Tensor& x) {  // [n, num_kv_heads, tokens, dim] -> [n]
     const at::Tensor x64 = x.to(at::kDouble);
-    return x64.matmul(rotated_importance).mul_(x64).flatten(1).sum(1);
+    return SumInFixedOrder(x64.matmul(rotated_importance).mul_(x64).flatten(1));
   };
 
   const at::Tensor y = RotateRows(rows, RotationTensor(side, rows.device())).unsqueeze(0);

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "calib/cache/side_tensors.h"
+#include "calib/fit/feedback_fit.h"
+#include "calib/moments/position_spread.h"
 #include "calib/search/rotation_refinement.h"
 
 namespace oscar {
@@ -62,7 +64,8 @@ RefinementSequence Sequence(const RefinedTexts& texts, size_t index, const Cache
 }  // namespace
 
 void RefineChoice(const RefinedTexts& texts, const AttentionSpec& attention,
-                  const CacheWindows& windows, int64_t steps, AutoChoice& choice) {
+                  const CacheWindows& windows, int64_t steps, const LayerMoments& moments,
+                  AutoChoice& choice) {
   const bool keys = CanRefine(choice.k, attention.num_kv_heads);
   const bool values = CanRefine(choice.v, attention.num_kv_heads);
   if (steps == 0 || (!keys && !values)) return;
@@ -84,6 +87,9 @@ void RefineChoice(const RefinedTexts& texts, const AttentionSpec& attention,
   options.k = choice.Quantizer(choice.k_option(), /*of_keys=*/true);
   options.v = choice.Quantizer(choice.v_option(), /*of_keys=*/false);
   if (keys) Take(RefineKeys(problem, Transforms(choice.k, device), options).transforms, choice.k);
+  if (choice.keys.feedback) {
+    FitKeyFeedback(SpreadOverPositions(moments, choice.text_length, choice.context), choice.k);
+  }
   if (values) {
     Take(RefineValues(problem, Transforms(choice.v, device), Transforms(choice.k, device), options)
              .transforms,

@@ -29,7 +29,9 @@ struct RefinedTexts {
 };
 
 // `steps` of gradient descent from choice.k and choice.v, which then have a rotation per KV head.
+// Factors of error feedback are fitted again, to `moments`.
 void RefineChoice(const RefinedTexts& texts, const AttentionSpec& attention,
-                  const CacheWindows& windows, int64_t steps, AutoChoice& choice);
+                  const CacheWindows& windows, int64_t steps, const LayerMoments& moments,
+                  AutoChoice& choice);
 
 }  // namespace oscar

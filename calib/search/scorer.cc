@@ -60,11 +60,13 @@ at::Tensor OfSides(const at::Tensor& sides, AutoScorer::Trials trials) {
 
 SidesOnDevice OfSides(const SidesOnDevice& sides, AutoScorer::Trials trials) {
   return {OfSides(sides.rotation, trials), OfSides(sides.query_rotation, trials),
-          OfSides(sides.pair_scale, trials), OfSides(sides.mean, trials)};
+          OfSides(sides.pair_scale, trials), OfSides(sides.mean, trials),
+          OfSides(sides.feedback, trials)};
 }
 
-at::Tensor Quantized(const at::Tensor& rows, const at::Tensor& sorted, AutoScorer::Trials trials,
-                     AutoScorer::Quantizer quantizer) {
+// `factors`: SidesOnDevice::feedback of the trials.
+at::Tensor Quantized(const at::Tensor& rows, const at::Tensor& sorted, const at::Tensor& factors,
+                     AutoScorer::Trials trials, AutoScorer::Quantizer quantizer) {
   std::vector<at::Tensor> thresholds;
   for (const AutoScorer::Trial& trial : trials) {
     thresholds.push_back(
@@ -73,7 +75,14 @@ at::Tensor Quantized(const at::Tensor& rows, const at::Tensor& sorted, AutoScore
   std::vector<int64_t> shape = rows.sizes().vec();
   shape[0] = std::ssize(trials);
   if (quantizer.quant_group_size == 0) quantizer.quant_group_size = rows.size(-1);
-  return AffineRoundTrip(rows.expand(shape), at::stack(thresholds), quantizer);
+  const at::Tensor all = rows.expand(shape), clamps = at::stack(thresholds);
+  if (!factors.defined()) return AffineRoundTrip(all, clamps, quantizer);
+  if (factors.size(0) == 1)
+    return AffineRoundTripWithFeedback(all, clamps, quantizer, factors[0][0]);
+  std::vector<at::Tensor> read;
+  for (int64_t i = 0; i < shape[0]; ++i)
+    read.push_back(AffineRoundTripWithFeedback(all[i], clamps[i], quantizer, factors[i][0]));
+  return at::stack(read);
 }
 
 // Adds what another batch's rows give.
@@ -158,7 +167,7 @@ AutoScorer::AutoScorer(const ObservedLayer& layer, const LayerSpec& spec,
   for (size_t i = 0; i < picked.size(); ++i) {
     const auto at = static_cast<size_t>(picked[i]);
     const HeldOutQueries& queries = layer.queries[at];
-    const std::vector<int64_t> rows = Spread(usable[at], kRows);
+    const std::vector<int64_t> rows = Spread(usable[at], RowsOf(attention));
     if (!shifts || picked.size() > 1 || rows.size() < 4) {
       AddSequence(layer, queries, begins[at], positions[at], rows,
                   shifts && i % 2 == 1 ? offset : 0, sequences);
@@ -259,9 +268,11 @@ AutoScorer::Sums AutoScorer::OfTrials(const Rotated& rotated, Trials trials, Qua
     for (size_t begin = 0; begin < trials.size(); begin += step) {
       const Trials some = trials.subspan(begin, std::min(step, trials.size() - begin));
       const at::Tensor exact = OfSides(rows.rows, some);
-      parts.push_back(measure(batch, {{Quantized(exact, rows.sorted, some, quantizer), exact,
-                                       OfSides(rows.queries, some)},
-                                      OfSides(rotated.sides, some)}));
+      SidesOnDevice sides = OfSides(rotated.sides, some);
+      parts.push_back(
+          measure(batch, {{Quantized(exact, rows.sorted, sides.feedback, some, quantizer), exact,
+                           OfSides(rows.queries, some)},
+                          std::move(sides)}));
     }
     Sums of_batch;
     for (size_t j = 0; j < parts[0].size(); ++j) {
@@ -371,8 +382,13 @@ std::vector<HeadScores> AutoScorer::BySides(
   std::vector<HeadScores> scores;
   std::vector<Trial> some(trials.begin(), trials.end());
   auto next = some.begin();
-  for (size_t begin = 0; begin < sides.size() && next != some.end(); begin += step) {
-    const size_t end = std::min(sides.size(), begin + step);
+  size_t end = 0;
+  for (size_t begin = 0; begin < sides.size() && next != some.end(); begin = end) {
+    // All of them are written with error feedback, or none.
+    const auto alike = [&](const CacheSide* side) {
+      return side->feedback.empty() == sides[begin]->feedback.empty();
+    };
+    for (end = begin; end < std::min(sides.size(), begin + step) && alike(sides[end]);) ++end;
     const auto first = next;
     for (; next != some.end() && next->side < end; ++next) next->side -= begin;
     if (first == next) continue;

@@ -31,8 +31,10 @@ double Mean(const std::vector<double>& heads);
 
 class AutoScorer {
  public:
-  // At most this many query rows of each of this many sequences, and keys no further back.
-  static constexpr int64_t kRows = 64, kSequences = 8, kTokens = 4096;
+  // At most so many query rows of each of kSequences sequences, fewer where many heads average over
+  // their noise, and keys no further back than kTokens.
+  static int64_t RowsOf(const AttentionSpec& spec) { return spec.num_q_heads < 16 ? 64 : 32; }
+  static constexpr int64_t kSequences = 8, kTokens = 4096;
   // Sequences, sides and clip ratios are taken together as long as a tensor has about so many
   // values: enough to fill a GPU; a CPU takes one after the other.
   static int64_t ValuesAtOnce(at::DeviceType device);

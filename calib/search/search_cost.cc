@@ -34,12 +34,12 @@ struct Sampled {
 };
 
 // As AutoScorer picks them: of sequences with held-out rows the first of equals, at most so many.
-std::vector<Sampled> Sequences(const std::vector<int64_t>& lengths, const HeldOutSplit& split,
-                               const CalibrationOptions& options) {
+std::vector<Sampled> Sequences(const AttentionSpec& a, const std::vector<int64_t>& lengths,
+                               const HeldOutSplit& split, const CalibrationOptions& options) {
   std::vector<Sampled> sampled;
   for (size_t i = 0; i < lengths.size(); ++i) {
     const int64_t rows =
-        std::min(split.NumKeptRows(i, lengths[i], options.error_rows), AutoScorer::kRows);
+        std::min(split.NumKeptRows(i, lengths[i], options.error_rows), AutoScorer::RowsOf(a));
     if (rows >= 2) sampled.push_back({rows, std::min(lengths[i], AutoScorer::kTokens)});
   }
   std::ranges::stable_sort(sampled, std::ranges::greater(), &Sampled::tokens);
@@ -90,7 +90,7 @@ AutoCost CostOfChoice(const LayerSpec& layer, const std::vector<int64_t>& sequen
   const int64_t dim = std::max(d, dv);
   const int64_t key_scores = kKeyScores + kBitScores + kHalves,
                 value_scores = kValueScores + kBitScores + kHalves;
-  const std::vector<Sampled> sampled = Sequences(sequence_lengths, split, options);
+  const std::vector<Sampled> sampled = Sequences(a, sequence_lengths, split, options);
   Sampled longest;
   for (const auto& [rows, tokens] : sampled) {
     longest = {std::max(longest.rows, rows), std::max(longest.tokens, tokens)};

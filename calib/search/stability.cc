@@ -53,7 +53,6 @@ HalfFits::HalfFits(const ObservedLayer& observed, const AutoChoice& choice) : ob
   const LayerMoments& first = observed.first_half;
   if (first.tokens == 0) return;
   second_ = OtherHalf(observed.fit, first);
-  comparing_ = std::async(std::launch::async, [&] { return CompareHalves(first, second_); });
   if (second_.tokens == 0) return;
   const LayerMoments& second = second_;
   for (const LayerMoments* half : {&first, &second}) {
@@ -67,7 +66,8 @@ HalfFits::HalfFits(const ObservedLayer& observed, const AutoChoice& choice) : ob
 
 Stability HalfFits::Measure(const AutoChoice& choice, const AutoScorer& scorer) {
   if (observed_.first_half.tokens == 0) return {};
-  if (second_.tokens == 0) return comparing_.get();
+  Stability stability = CompareHalves(observed_.first_half, second_);
+  if (second_.tokens == 0) return stability;
   ValueRecipe recipe = choice.values;
   recipe.target = ValueTarget::kAttentionOutput;
   std::vector<const LayerMoments*> tokens = {&observed_.first_half, &second_};
@@ -88,7 +88,6 @@ Stability HalfFits::Measure(const AutoChoice& choice, const AutoScorer& scorer) 
   const std::vector<double> of_values = Scores(fitting.get(), v.clip, [&](auto sides, auto trials) {
     return scorer.ScoreValues(sides, trials, choice.Format(2, /*of_keys=*/false));
   });
-  Stability stability = comparing_.get();
   stability.k_cost = Cost(of_keys, Known(k));
   stability.v_cost =
       Cost(std::span(of_values).first(2), of_values.size() > 2 ? of_values[2] : Known(v));

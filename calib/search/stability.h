@@ -32,7 +32,6 @@ class HalfFits {
   const ObservedLayer& observed_;
   LayerMoments second_;                       // the first half is observed.first_half
   std::vector<std::future<CacheSide>> keys_;  // of either half
-  std::future<Stability> comparing_;
 };
 
 }  // namespace oscar

@@ -94,6 +94,16 @@ fs::path Expand(const std::string& text, const Environment& environment) {
   return ExpandVariables(expanded, environment);
 }
 
+// The folder of the Hub's client; "" if nothing says where it is.
+fs::path HubHome(const Environment& environment) {
+  if (const auto home = NonEmpty(environment, "HF_HOME")) return Expand(*home, environment);
+  if (const auto xdg = NonEmpty(environment, "XDG_CACHE_HOME"))
+    return Expand(*xdg, environment) / "huggingface";
+  if (const auto home = NonEmpty(environment, "HOME"))
+    return fs::path(*home) / ".cache" / "huggingface";
+  return {};
+}
+
 // File names in a directory that match, for "found" in errors; at most a few.
 std::string Listing(const fs::path& directory) {
   std::vector<std::string> names;
@@ -166,16 +176,16 @@ fs::path HubCacheRoot(const Environment& environment) {
   if (const auto cache = NonEmpty(environment, "HUGGINGFACE_HUB_CACHE")) {
     return Expand(*cache, environment);
   }
-  if (const auto home = NonEmpty(environment, "HF_HOME")) return Expand(*home, environment) / "hub";
-  if (const auto xdg = NonEmpty(environment, "XDG_CACHE_HOME")) {
-    return Expand(*xdg, environment) / "huggingface" / "hub";
-  }
-  if (const auto home = NonEmpty(environment, "HOME")) {
-    return fs::path(*home) / ".cache" / "huggingface" / "hub";
-  }
+  if (const fs::path home = HubHome(environment); !home.empty()) return home / "hub";
   throw InputError(
       "the Hugging Face cache cannot be found: none of HF_HUB_CACHE, HF_HOME, XDG_CACHE_HOME and "
       "HOME is set; set one, or give a model directory");
+}
+
+fs::path HubTokenFile(const Environment& environment) {
+  if (const auto file = NonEmpty(environment, "HF_TOKEN_PATH")) return Expand(*file, environment);
+  const fs::path home = HubHome(environment);
+  return home.empty() ? home : home / "token";
 }
 
 fs::path FindSnapshot(const fs::path& root, const HubId& id) {

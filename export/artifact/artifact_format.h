@@ -33,6 +33,9 @@
 //     layer.<i>.k.<c>.pair_scale        [num_kv_heads, d]  folded into the checkpoint: keys leave it scaled and
 //                                       queries divided; absent: ones, nothing to fold
 //     layer.<i>.k.<c>.mean              [num_kv_heads, d]  of scaled keys; absent: not centred
+//     layer.<i>.k.<c>.feedback          [num_kv_heads, d, d]  strictly upper triangular: the writer feeds rounding errors
+//                                       back by it (linalg/error_feedback.h), integers within +-127 times a power of
+//                                       two; absent: it rounds every value by itself. Readers need not know.
 //     layer.<i>.v.<c>.query_rotation, layer.<i>.v.<c>.mean: where the cache keeps a latent row, which is key and value
 //                                       at once, those of its keys
 //     layer.<i>.<s>.<c>.clip_ratio      [1], or [num_kv_heads]
@@ -71,7 +74,8 @@ inline constexpr ArtifactTensor kArtifactTensors[] = {
     {"rotation", "kv", "kv", "kv"},   {"eigenvalues", "kv", "kv", ""},
     {"clip_ratio", "kv", "kv", "kv"}, {"clip_threshold", "kv", "kv", ""},
     {"mean", "k", "", "kv"},          {"abs_max", "kv", "", ""},
-    {"query_rotation", "", "", "kv"}, {"pair_scale", "", "", "k"}};
+    {"query_rotation", "", "", "kv"}, {"pair_scale", "", "", "k"},
+    {"feedback", "", "", "k"}};
 
 // What is written is what a zoo accepts. `place`: &ArtifactTensor::own, shared or of_choice.
 inline bool IsArtifactTensor(std::string_view ArtifactTensor::*place, char side,

@@ -15,15 +15,17 @@ namespace oscar {
 struct SideTensor {
   const char* name;
   std::vector<double> CacheSide::*values;  // empty: not stored
-  bool of_matrices;                        // else a vector for each KV head
+  enum { kRotations, kHeadMatrices, kHeadVectors } shape;
 };
 
 namespace {
 
-constexpr SideTensor kSideTensors[] = {{"rotation", &CacheSide::rotation, true},
-                                       {"query_rotation", &CacheSide::query_rotation, true},
-                                       {"pair_scale", &CacheSide::pair_scale, false},
-                                       {"mean", &CacheSide::mean, false}};
+constexpr SideTensor kSideTensors[] = {
+    {"rotation", &CacheSide::rotation, SideTensor::kRotations},
+    {"query_rotation", &CacheSide::query_rotation, SideTensor::kRotations},
+    {"pair_scale", &CacheSide::pair_scale, SideTensor::kHeadVectors},
+    {"mean", &CacheSide::mean, SideTensor::kHeadVectors},
+    {"feedback", &CacheSide::feedback, SideTensor::kHeadMatrices}};
 
 // One number, or one for each KV head.
 Json BitsOf(const SideOption& option) {
@@ -60,7 +62,7 @@ void ChoicePlans::Add(const LayerResult& layer) {
   OSCAR_CHECK_EQ(plans_.size(), choices.size());
   const LayerMoments& m = layer.moments;
   layer_ids_.push_back(m.layer_id);
-  const int64_t group = layer.automatic.quant_group_size;
+  const GroupFormat group = layer.automatic.Groups();
   elements_.push_back(layer.automatic.latent()
                           ? LatentElementsOf(m.head_dim, layer.automatic.position_dim, group)
                           : ElementsOf(m.num_kv_heads, m.head_dim, m.v_head_dim, group));
@@ -74,11 +76,11 @@ void ChoicePlans::Add(const LayerResult& layer) {
     const CacheSide& side = *sides[i];
     StoredAs as{FirstEqual(sides, i), {}};
     if (as.choice != i) return as;
-    const std::vector<int64_t> matrices = {side.num_rotations, side.dim, side.dim},
-                               vectors = {m.num_kv_heads, side.dim};
+    const std::vector<int64_t> shapes[] = {{side.num_rotations, side.dim, side.dim},
+                                           {m.num_kv_heads, side.dim, side.dim},
+                                           {m.num_kv_heads, side.dim}};
     for (const SideTensor& tensor : kSideTensors) {
-      if (!(side.*tensor.values).empty())
-        as.shapes.emplace_back(&tensor, tensor.of_matrices ? matrices : vectors);
+      if (!(side.*tensor.values).empty()) as.shapes.emplace_back(&tensor, shapes[tensor.shape]);
     }
     return as;
   };
@@ -228,6 +230,8 @@ Json ChoicePlans::Runtimes() const {
                       {"kl", MeanOf(plan->layers, check)},
                       {"hadamard_kl", MeanOf(plan->layers, hadamard)},
                       {"output_error", MeanOf(plan->layers, error)}});
+      if (std::ranges::any_of(plan->layers, [](const auto& c) { return c.keys.feedback; }))
+        rows.back()["error_feedback"] = true;
     }
   }
   return rows;

@@ -11,6 +11,7 @@
 #include "export/artifact/artifact_format.h"
 #include "export/formats/rotation_file.h"  // kMaxFloat32FileOrthogonality
 #include "linalg/error.h"
+#include "linalg/error_feedback.h"
 #include "linalg/product.h"
 #include "linalg/rotation.h"
 
@@ -60,6 +61,7 @@ CacheSide ChoiceReader::Side(char side, int64_t dim) const {
   if (Has(side, "query_rotation")) read.query_rotation = Doubles(side, "query_rotation", matrices);
   if (Has(side, "pair_scale")) read.pair_scale = Doubles(side, "pair_scale", {heads_, dim});
   if (Has(side, "mean")) read.mean = Doubles(side, "mean", {heads_, dim});
+  if (Has(side, "feedback")) read.feedback = Doubles(side, "feedback", {heads_, dim, dim});
   Check(read, side);
   return read;
 }
@@ -116,6 +118,14 @@ void ChoiceReader::Check(const CacheSide& side, char name) const {
       throw NumericalError(fmt::format(
           "{}, matrix {}: {} is {:.3g}, expected at most {:.0e}", what, i,
           pair ? "with its query_rotation max|M_qᵀM - I|" : "max|RᵀR - I|", residual, limit));
+    }
+  }
+  for (size_t at = 0; at < side.feedback.size(); at += static_cast<size_t>(side.dim * side.dim)) {
+    try {
+      PackFeedbackFactor(Eigen::Map<const RowMajor>(side.feedback.data() + at, side.dim, side.dim));
+    } catch (const NumericalError& error) {
+      throw NumericalError(
+          fmt::format("{}: {}: {}", file_.path().string(), Name(name, "feedback"), error.what()));
     }
   }
   for (const double scale : side.pair_scale) {

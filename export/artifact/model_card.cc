@@ -48,7 +48,9 @@ std::string OneLine(std::string text) {
 // One row per arm of the validation, the one the verdict is about in bold.
 std::string ValidationText(const Json& validation) {
   ReportTable table;
-  table.header = {"arm", "KL", "KL end to end", "perplexity", "ratio", "needle", "bits"};
+  table.header = {"arm",           "attention-KL", "attention-KL end to end",
+                  "next-token KL", "perplexity",   "ratio",
+                  "needle",        "bits"};
   const std::string headline = validation.at("headline_arm");
   for (const Json& arm : validation.at("arms")) {
     const std::string name = arm.at("name");
@@ -60,8 +62,9 @@ std::string ValidationText(const Json& validation) {
     table.rows.push_back(
         {name == headline ? "**" + OneLine(name) + "**" : OneLine(name),
          number("/local/kl/mean", "{:.4f}"), number("/end_to_end/kl/mean", "{:.4f}"),
-         number("/text/perplexity", "{:.4f}"), number("/text/ppl_ratio", "{:.4f}"),
-         number("/needle/accuracy", "{:.1f} %", 100), number("/bits_per_element/paper", "{:.2f}")});
+         number("/text/token_kl/mean", "{:.4f}"), number("/text/perplexity", "{:.4f}"),
+         number("/text/ppl_ratio", "{:.4f}"), number("/needle/accuracy", "{:.1f} %", 100),
+         number("/bits_per_element/paper", "{:.2f}")});
   }
   std::string text = "\n## Validation\n\n";
   if (validation.contains("gate")) {
@@ -72,7 +75,10 @@ std::string ValidationText(const Json& validation) {
     text += "No gate was given. ";
   }
   const Verdict verdict = VerdictOf(validation);
-  text += OneLine(verdict.fit + " " + verdict.notice) + "\n\n";
+  for (const std::string& sentence :
+       {verdict.fit, verdict.domains, verdict.notice, verdict.caution})
+    text += sentence.empty() ? "" : OneLine(sentence) + "\n";
+  text += "\n";
   text += fmt::format(
       "Every way to store the cache on {}, measured by oscar-validate; what was published is in "
       "bold, everything else in report.html:\n\n",
@@ -113,9 +119,9 @@ std::string ExportText(const Json& serving, bool latents) {
         "\nWrite the files that SGLang loads with `oscar-export ARTIFACT --to {} -o DIRECTORY`.\n",
         own);
   }
-  return "\n## What each runtime gets\n\nChosen layer by layer under the rules of each runtime; KL "
-         "in "
-         "nats and relative output error at 2 bits on held-out rows that did not choose. The row "
+  return "\n## What each runtime gets\n\nChosen layer by layer under the rules of each runtime; "
+         "attention-KL in nats and relative output error at 2 bits, on held-out rows that see a "
+         "quantized key and did not choose. The row "
          "with * is what the validation judges. A folded checkpoint is a copy of the model that "
          "computes the same (`oscar-export ARTIFACT --to folded-checkpoint --for RUNTIME --model "
          "MODEL -o FOLDED`).\n\n" +
@@ -155,17 +161,13 @@ std::string ModelCard(const Json& report) {
         "position, which stays in 16 bits.\n\n";
   }
   card += fmt::format(
-      "Recommended serving parameters: clip ratio K {:.2f}, V {:.2f} (shared rotations: {:.2f}, "
-      "{:.2f}), {} sink and {} recent tokens in 16 bits.\n\n",
-      serving.at("k_clip_ratio").get<double>(), serving.at("v_clip_ratio").get<double>(),
-      serving.at("k_clip_ratio_shared").get<double>(),
-      serving.at("v_clip_ratio_shared").get<double>(), serving.value("sink_tokens", 64),
-      serving.value("recent_tokens", 256));
+      "Recommended serving parameters: {}, {} sink and {} recent tokens in 16 bits.\n\n",
+      ClipText(serving), serving.value("sink_tokens", 64), serving.value("recent_tokens", 256));
   if (const std::string sensitive = SensitiveSidesText(serving); !sensitive.empty())
     card += "Layers that need more bits: " + sensitive + ".\n\n";
   card +=
-      "Attention-KL in nats on held-out rows, with those windows (details in report.json, digests "
-      "and provenance in manifest.json):\n\n";
+      "Attention-KL in nats of each arm, on held-out rows that see a quantized key (details in "
+      "report.json, digests and provenance in manifest.json):\n\n";
   card += MarkdownTable(SummaryTable(report));
   if (report.contains("validation")) card += ValidationText(report.at("validation"));
   return card + ExportText(serving, latents);

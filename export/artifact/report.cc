@@ -16,6 +16,7 @@ namespace oscar {
 namespace {
 
 constexpr int64_t kSpectrumPoints = 64;
+constexpr const char* kNoRows = "-";  // in place of a number that nothing was measured for
 
 // Eigenvalues over their trace, descending, mean over the rotations, at evenly spaced ranks.
 // Nothing where there are none (data-free rotations) or where one trace is zero.
@@ -142,11 +143,9 @@ ReportTable SummaryTable(const Json& report) {
        {"naive", "hadamard", "hadamard_clip", "oscar_shared", "oscar_per_head", "auto"}) {
     if (!report.at("summary").at("arms").contains(arm)) continue;
     arms.emplace_back(arm);
-    table.header.push_back(fmt::format("KL {}", arm));
+    table.header.emplace_back(arm);
   }
-  const auto kl = [](const Json& holder, const std::string& arm) {
-    return fmt::format("{:.5f}", holder.at("arms").at(arm).at("kl_mean").get<double>());
-  };
+  std::vector<double> sums(arms.size()), counts = sums;
   for (const Json& layer : report.at("layers")) {
     const Json& sides = layer.at("sides");
     double orthogonality = 0;
@@ -157,20 +156,29 @@ ReportTable SummaryTable(const Json& report) {
         fmt::format("{}", layer.at("layer_id").get<int>()), fmt::format("{:.1e}", orthogonality),
         fmt::format("{:.2f}", sides.at("k").at("clip_ratio").get<double>()),
         fmt::format("{:.2f}", sides.at("v").at("clip_ratio").get<double>())};
-    for (const std::string& arm : arms) row.push_back(kl(layer, arm));
+    for (size_t i = 0; i < arms.size(); ++i) {
+      const Json& arm = layer.at("arms").at(arms[i]);
+      const double kl = arm.at("kl_mean_beyond");
+      const bool any = arm.at("rows_beyond") != 0;
+      row.push_back(any ? fmt::format("{:.5f}", kl) : kNoRows);
+      sums[i] += any ? kl : 0;
+      counts[i] += any ? 1 : 0;
+    }
     table.rows.push_back(row);
   }
   std::vector<std::string> mean = {
       "mean", fmt::format("{:.1e}", report.at("summary").at("orthogonality").get<double>()), "",
       ""};
-  for (const std::string& arm : arms) mean.push_back(kl(report.at("summary"), arm));
+  for (size_t i = 0; i < arms.size(); ++i)
+    mean.push_back(counts[i] > 0 ? fmt::format("{:.5f}", sums[i] / counts[i]) : kNoRows);
   table.rows.push_back(mean);
   return table;
 }
 
 ReportTable RuntimesTable(const Json& serving, const std::string& artifact) {
   ReportTable table;
-  table.header = {"runtime", "checkpoint", "KL", "of Hadamard's", "output error", "written by"};
+  table.header = {"runtime",       "checkpoint",   "writer",     "attention-KL",
+                  "of Hadamard's", "output error", "exported by"};
   if (!serving.contains("runtimes")) return table;
   for (const Json& row : serving.at("runtimes")) {
     const std::string runtime = row.at("runtime");
@@ -180,6 +188,7 @@ ReportTable RuntimesTable(const Json& serving, const std::string& artifact) {
     const double kl = row.at("kl"), hadamard = row.at("hadamard_kl");
     const bool headline = row.at("choice") == kHeadlineChoice;
     table.rows.push_back({runtime + (headline ? " *" : ""), folded ? "folded" : "as it is",
+                          row.value("error_feedback", false) ? "error feedback" : "as released",
                           fmt::format("{:.5f}", kl),
                           hadamard > 0 ? fmt::format("x {:.2f}", kl / hadamard) : "",
                           fmt::format("{:.4f}", row.at("output_error").get<double>()),
@@ -188,6 +197,24 @@ ReportTable RuntimesTable(const Json& serving, const std::string& artifact) {
                                   : "no exporter yet"});
   }
   return table;
+}
+
+std::string ClipText(const Json& serving) {
+  const auto both = [&](const Json& of, const char* suffix) {
+    const auto ratio = [&](const char* side) {
+      return of.at(fmt::format("{}_clip_ratio{}", side, suffix)).get<double>();
+    };
+    return fmt::format("K {:.2f}, V {:.2f}", ratio("k"), ratio("v"));
+  };
+  const std::string own =
+      fmt::format("{} (shared rotations: {})", both(serving, ""), both(serving, "_shared"));
+  if (!serving.contains("auto")) return "clip ratio " + own;
+  const Json& choice = serving.at("auto");
+  return fmt::format("clip ratio {}; of OSCAR's own rotations {}",
+                     choice.contains("k_clip_ratio") && choice.contains("v_clip_ratio")
+                         ? both(choice, "")
+                         : "as chosen for each layer, in the exported files",
+                     own);
 }
 
 }  // namespace oscar

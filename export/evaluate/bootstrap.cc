@@ -29,21 +29,37 @@ double Quantile(std::vector<Value>& values, double p) {
 
 std::optional<Interval> BootstrapRatio(std::span<const RatioUnit> units,
                                        const BootstrapOptions& options) {
+  const std::vector<RatioUnit> one_group(units.begin(), units.end());
+  return BootstrapGroups({&one_group, 1}, options);
+}
+
+std::optional<Interval> BootstrapGroups(std::span<const std::vector<RatioUnit>> groups,
+                                        const BootstrapOptions& options) {
   OSCAR_CHECK(options.resamples >= 1 && options.confidence > 0 && options.confidence < 1);
-  std::vector<RatioUnit> weighted;
-  for (const RatioUnit& unit : units) {
-    OSCAR_CHECK(std::isfinite(unit.sum) && std::isfinite(unit.weight) && unit.weight >= 0);
-    if (unit.weight > 0) weighted.push_back(unit);
+  std::vector<std::vector<RatioUnit>> weighted;
+  size_t units = 0;
+  for (const std::vector<RatioUnit>& group : groups) {
+    std::vector<RatioUnit> kept;
+    for (const RatioUnit& unit : group) {
+      OSCAR_CHECK(std::isfinite(unit.sum) && std::isfinite(unit.weight) && unit.weight >= 0);
+      if (unit.weight > 0) kept.push_back(unit);
+    }
+    units += kept.size();
+    if (!kept.empty()) weighted.push_back(std::move(kept));
   }
-  if (weighted.size() < 2) return {};
+  if (units < 2) return {};
   SplitMix64 random(options.seed);
   std::vector<double> ratios(static_cast<size_t>(options.resamples));
   for (double& ratio : ratios) {
     RatioUnit total;
     for (size_t i = 0; i < weighted.size(); ++i) {
-      const RatioUnit& unit = random.Pick(weighted);
-      total.sum += unit.sum;
-      total.weight += unit.weight;
+      const std::vector<RatioUnit>& group =
+          weighted.size() == 1 ? weighted[0] : random.Pick(weighted);
+      for (size_t j = 0; j < group.size(); ++j) {
+        const RatioUnit& unit = random.Pick(group);
+        total.sum += unit.sum;
+        total.weight += unit.weight;
+      }
     }
     ratio = total.sum / total.weight;
   }

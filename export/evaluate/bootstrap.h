@@ -35,6 +35,12 @@ struct BootstrapOptions {
 std::optional<Interval> BootstrapRatio(std::span<const RatioUnit> units,
                                        const BootstrapOptions& options = {});
 
+// The same of units in groups, such as pieces in sequences: draws as many groups as there are, and
+// in each as many units as it has (two stages; Davison and Hinkley 1997, section 3.8), so that what
+// differs from sequence to sequence counts beside what differs within one.
+std::optional<Interval> BootstrapGroups(std::span<const std::vector<RatioUnit>> groups,
+                                        const BootstrapOptions& options = {});
+
 // Quantile p of n sorted values: linear interpolation at index p (n - 1) (Hyndman and Fan 1996,
 // type 7; NumPy's default), in float64. `values` not empty, p in [0, 1]. Throws NumericalError for
 // NaN.

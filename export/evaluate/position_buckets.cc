@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "export/evaluate/position_buckets.h"
 
-#include <algorithm>
 #include <numeric>
 
 #include "linalg/check.h"

@@ -3,9 +3,11 @@
 //
 // Which query rows are measured, and how the report groups them by position. A position is 0-based;
 // the query at position p sees p + 1 keys. Trap: rows whose keys are all kept in full have KL 0 and
-// would flatter any mean; their bucket is its own and is marked.
+// would flatter any mean; their bucket is its own and is marked, and no headline row is one of
+// them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -19,8 +21,11 @@ inline constexpr int64_t kPositionBins = 16;
 // distinct; all rows if rows_per_sequence is 0 or at least `length`. No randomness.
 std::vector<int64_t> SelectRows(int64_t length, int64_t rows_per_sequence);
 
-// The rows of a sequence whose mean is the headline KL: [length / 2, length).
-inline int64_t FirstHeadlineRow(int64_t length) { return length / 2; }
+// The first of the rows whose mean is the headline KL, which go on to the end of the sequence: its
+// second half, without rows that see `exact_tokens` or fewer, which the windows keep in full.
+inline int64_t FirstHeadlineRow(int64_t length, int64_t exact_tokens) {
+  return std::max(length / 2, exact_tokens);
+}
 
 // Whether the query at `position` sees only keys that the windows keep in full.
 inline bool InsideWindows(int64_t position, int64_t sink_tokens, int64_t recent_tokens) {

@@ -167,6 +167,23 @@ void CheckIdeal(const Spot& spot) {
                 {"needle", CheckNumber, kOptional}});
 }
 
+// A mean KL, or a mean difference of two, over so many query rows.
+void CheckEstimate(const Spot& spot) {
+  Closed(spot,
+         {{"rows", CheckCount}, {"mean", CheckNumber}, {"interval", CheckInterval, kOptional}});
+}
+void CheckBehind(const Spot& spot) {
+  Closed(spot, {{"local", CheckEstimate, kOptional},
+                {"text", CheckEstimate, kOptional},
+                {"own_words", CheckEstimate, kOptional}});
+}
+void CheckDomain(const Spot& spot) {
+  Closed(spot, {{"domain", CheckText},
+                {"local", CheckEstimate, kOptional},
+                {"text", CheckEstimate, kOptional},
+                {"behind", CheckBehind, kOptional}});
+}
+
 void CheckArm(const Spot& spot) {
   Closed(spot, {{"name", CheckText},
                 {"method", CheckText},
@@ -182,7 +199,9 @@ void CheckArm(const Spot& spot) {
                 {"needle", CheckNeedle, kOptional},
                 {"tool_call", CheckToolCall, kOptional},
                 {"reasoning", CheckReasoning, kOptional},
-                {"ideal", CheckIdeal, kOptional}});
+                {"ideal", CheckIdeal, kOptional},
+                {"behind", CheckBehind, kOptional},
+                {"by_domain", ArrayOf<CheckDomain>, kOptional}});
 }
 
 // Losses of simulated runtimes are the differences of the arms' own numbers.

@@ -35,17 +35,17 @@ constexpr ArmColumn kColumns[] = {
      }},
     {"attention-KL", "local",
      [](const Record& m) { return WithInterval(m["kl"], "mean", "interval", Format::kError); }},
-    {"end to end", "end_to_end",
+    {"attention-KL end to end", "end_to_end",
      [](const Record& m) { return WithInterval(m["kl"], "mean", "interval", Format::kError); }},
     {"output error", "local",
      [](const Record& m) { return Value(m["output_rel_error"], Format::kError); }},
     {"perplexity", "text", Perplexity},
     {"ratio", "text", PerplexityRatio},
-    {"token KL", "text", TokenKl},
+    {"next-token KL", "text", TokenKl},
     {"same token", "text", SameToken},
     {"perplexity, own words", "own_words", Perplexity},
     {"ratio, own words", "own_words", PerplexityRatio},
-    {"token KL, own words", "own_words", TokenKl},
+    {"next-token KL, own words", "own_words", TokenKl},
     {"same token, own words", "own_words", SameToken},
     {"tool calls", "tool_call",
      [](const Record& m) {
@@ -68,6 +68,11 @@ constexpr ArmColumn kColumns[] = {
 };
 
 }  // namespace
+
+std::string EstimateCell(const Record& holder, std::string_view member) {
+  if (!holder.Has(member)) return kNoNumber;
+  return WithInterval(holder[member], "mean", "interval", Format::kError);
+}
 
 std::span<const ArmColumn> ArmColumns() { return kColumns; }
 

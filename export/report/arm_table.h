@@ -22,6 +22,10 @@ struct ArmColumn {
 };
 std::span<const ArmColumn> ArmColumns();
 
+// A KL or a difference of two: the mean and, in small print, the interval of `holder[member]`; a
+// dash where there is none.
+std::string EstimateCell(const Record& holder, std::string_view member);
+
 bool AnyArmHas(const std::vector<ArmLook>& arms, std::string_view member);
 
 // Arms in order of attention-KL; `on_front` [num_arms] marks those that nothing beats.

@@ -37,8 +37,6 @@ void CheckGuard(const Spot& spot) {
 void CheckStability(const Spot& spot) {
   Open(spot, {{"k_cost", CheckNonNegative},
               {"v_cost", CheckNonNegative},
-              {"k_angle", CheckNonNegative},
-              {"v_angle", CheckNonNegative},
               {"tokens", CheckCount},
               {"few_tokens", CheckBool},
               {"unstable", CheckBool}});
@@ -151,7 +149,9 @@ void CheckServingChoice(const Spot& spot) {
               {"windows", ArrayOf<CheckPricedWindows>},
               {"windows_priced_at_tokens", CheckCount},
               {"unstable_layers", CheckCount},
-              {"hadamard_layers", CheckCount}});
+              {"hadamard_layers", CheckCount},
+              {"k_clip_ratio", CheckNumber, kOptional},
+              {"v_clip_ratio", CheckNumber, kOptional}});
 }
 
 void CheckServedRuntime(const Spot& spot) {
@@ -160,7 +160,8 @@ void CheckServedRuntime(const Spot& spot) {
               {"choice", CheckText},
               {"kl", CheckNonNegative},
               {"hadamard_kl", CheckNonNegative},
-              {"output_error", CheckNonNegative}});
+              {"output_error", CheckNonNegative},
+              {"error_feedback", CheckBool, kOptional}});
 }
 
 void CheckCacheTypes(const Spot& spot) {

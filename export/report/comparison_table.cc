@@ -128,7 +128,7 @@ std::string Fronts(const Json& models) {
     text += fmt::format("- {}: {}\n", MarkdownText(ModelName(model)), fmt::join(front, ", "));
   }
   return text.empty() ? text
-                      : "\nNothing else has both fewer bits stored and less KL of the next token "
+                      : "\nNothing else has both fewer bits stored and less next-token KL "
                         "(in brackets) than\n\n" +
                             text;
 }

@@ -44,12 +44,12 @@ ScatterChart Chart(std::string_view id, const char* name, const char* title, con
 
 std::string ParetoCharts(const std::vector<ArmLook>& arms, std::string_view id) {
   ScatterChart attention = Chart(id, "attention", "Attention against the paper’s bits",
-                                 "bits per element, formula", "KL(S‖Ŝ), nats");
+                                 "bits per element, formula", "attention-KL, nats");
   attention.note =
       "Filled and named: nothing else has both fewer bits and less error (+w: with windows). Arms "
       "without any error have no place here.";
   ScatterChart token = Chart(id, "token", "Prediction against bytes stored",
-                             "bits per element, stored", "KL of the next token, nats");
+                             "bits per element, stored", "next-token KL, nats");
   token.note = "The same with every byte counted, and what is left of the error in the end.";
   for (const ArmLook& look : arms) {
     const Record bits = look.arm["bits_per_element"];

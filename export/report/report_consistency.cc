@@ -29,6 +29,9 @@ class Arms {
     for (const Json& arm : arms) names.push_back(arm.at("name"));
     if (settings.contains("arms") && settings.at("arms") != names)
       Fail("settings", "arms", settings.at("arms").dump(), names.dump());
+    const Json& headline = *std::ranges::find_if(arms, [&](const Json& arm) {  // CheckReport
+      return arm.at("name") == validation_.at("headline_arm");
+    });
     for (const Json& arm : arms) {
       arm_ = arm.at("name");
       Name(arm);
@@ -43,6 +46,8 @@ class Arms {
       if (arm.contains("needle")) Needle(arm.at("needle"), arms.front().at("needle"));
       if (arm.contains("reasoning")) Reasoning(arm.at("reasoning"), &arm == &arms.front());
       if (arm.contains("tool_call")) ToolCall(arm.at("tool_call"), &arm == &arms.front());
+      Behind(arm, headline, KlOf);
+      Domains(arm, headline);
     }
     Data();
   }
@@ -156,6 +161,48 @@ class Arms {
     if (&text != &exact) return;
     Expect("text.token_kl.mean", text.at("token_kl").at("mean"), 0);
     Expect("text.top1_agreement", same, 1);
+  }
+
+  static double KlOf(const Json& arm, const std::string& member) {
+    return arm.at(member).at(member == "local" ? "kl" : "token_kl").at("mean");
+  }
+  static double DomainKlOf(const Json& domain, const std::string& member) {
+    return domain.at(member).at("mean");
+  }
+
+  // Means of an arm, or of a domain of it, less the headline's.
+  void Behind(const Json& of, const Json& headline,
+              double (*mean)(const Json&, const std::string&)) const {
+    if (!of.contains("behind")) return;
+    for (const auto& [member, gap] : of.at("behind").items()) {
+      if (!of.contains(member) || !headline.contains(member))
+        Fail("arm " + arm_, "behind." + member, "there", "that arm and headline have it");
+      Expect("behind." + member, gap.at("mean"), mean(of, member) - mean(headline, member));
+    }
+  }
+
+  void Domains(const Json& arm, const Json& headline) const {
+    const Json domains = arm.value("by_domain", Json::array()),
+               others = headline.value("by_domain", Json::array());
+    for (const char* member : {"local", "text"}) {
+      Json rows = Json::array();
+      for (const Json& domain : domains)
+        if (domain.contains(member)) rows.push_back(domain.at(member));
+      if (rows.empty() || !arm.contains(member)) continue;
+      double count = 0;
+      for (const Json& row : rows) count += row.at("rows").get<double>();
+      const char* all = arm.at(member).contains("rows") ? "rows" : "scored_tokens";
+      Expect(std::string("by_domain, rows of ") + member, count, arm.at(member).at(all));
+      Expect(std::string("by_domain, mean of ") + member, Mean(rows, "mean", "rows"),
+             KlOf(arm, member));
+    }
+    if (domains.size() != others.size())
+      Fail("arm " + arm_, "by_domain", fmt::format("{} domains", domains.size()),
+           fmt::format("{}", others.size()));
+    for (size_t i = 0; i < domains.size(); ++i) {
+      ExpectSame("by_domain.domain", domains[i].at("domain"), others[i].at("domain"));
+      Behind(domains[i], others[i], DomainKlOf);
+    }
   }
 
   void Needle(const Json& needle, const Json& reference) const {

@@ -22,6 +22,7 @@ constexpr Section kSections[] = {
     {"methods", "Methods", "What methods cost and keep", MethodsSection},
     {"arms", "Arms", "Ways to store the cache", ArmsSection},
     {"context", "Context length", "Error against context length", ContextSection},
+    {"domains", "Domains", "Kinds of text", DomainsSection},
     {"heads", "Layers and heads", "Where in the model", HeadsSection},
     {"split", "Keys, values", "Keys or values", SplitSection},
     {"needle", "Needle", "Needle in a haystack", NeedleSection},

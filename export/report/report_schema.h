@@ -14,9 +14,9 @@
 namespace oscar {
 
 inline constexpr std::string_view kReportSchema = "oscar-report";
-// Version 1 had no `validation` and no spectra; 2 no `ideal` and no `by_length_depth`. Both are
-// read.
-inline constexpr int kReportVersion = 3;
+// Version 1 had no `validation` and no spectra; 2 no `ideal` and no `by_length_depth`; 3 no
+// `behind` and no `by_domain`. All are read.
+inline constexpr int kReportVersion = 4;
 
 // Throws InputError naming `what` and the member (as a JSON pointer) that is missing, unknown, of a
 // wrong type, not finite, out of its range, or at odds with another: an interval upside down, a

@@ -62,7 +62,7 @@ std::string RenderRowChart(const RowChart& chart) {
     }
   }
   if (chart.rows.empty()) return {};
-  const Axis x = range.MakeAxis(kRowLeft, kRowRight);
+  const Axis x = chart.range.value_or(range).MakeAxis(kRowLeft, kRowRight);
   const double bottom = kRowTop + kRowPitch * static_cast<double>(chart.rows.size());
   std::string svg;
   const std::vector<double> ticks = x.Ticks(7);

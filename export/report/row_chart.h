@@ -32,6 +32,7 @@ struct RowChart {
   std::string x_label;
   Scale scale = Scale::kLinear;
   std::vector<ChartRow> rows;
+  std::optional<Range> range = {};  // of the axis, where several charts share it
 };
 
 std::string RenderRowChart(const RowChart& chart);

@@ -12,11 +12,16 @@
 
 namespace oscar {
 
+// The clip ratios that are exported, of keys and values: one for all layers, or that layers have
+// their own. `serving`: of the report.
+std::string ExportedClip(const Record& serving);
+
 std::string VerdictSection(const Record& report);
 std::string ProvenanceSection(const Record& report);
 std::string MethodsSection(const Record& report);
 std::string ArmsSection(const Record& report);
 std::string ContextSection(const Record& report);
+std::string DomainsSection(const Record& report);
 std::string HeadsSection(const Record& report);
 std::string SplitSection(const Record& report);
 std::string NeedleSection(const Record& report);

@@ -3,10 +3,12 @@
 #include "export/report/verdict.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "export/report/verdict_text.h"
@@ -15,18 +17,24 @@
 namespace oscar {
 namespace {
 
+constexpr int kFewRows = 1000;  // below it what is printed is said to be rough
+
 struct Measured {
   double mean = 0;
   std::optional<std::pair<double, double>> interval;
 };
 
+// Of an object with "mean" and, perhaps, "interval".
+Measured EstimateOf(const Record& estimate) {
+  Measured measured{estimate["mean"].Number(), std::nullopt};
+  if (estimate.Has("interval"))
+    measured.interval = {estimate["interval"][0].Number(), estimate["interval"][1].Number()};
+  return measured;
+}
+
 // `text`: the member of arms that the verdict rests on; empty: none has one, and attention counts.
 Measured KlOf(const Record& arm, std::string_view text) {
-  const Record kl = text.empty() ? arm["local"]["kl"] : arm[text]["token_kl"];
-  Measured measured{kl["mean"].Number(), std::nullopt};
-  if (kl.Has("interval"))
-    measured.interval = {kl["interval"][0].Number(), kl["interval"][1].Number()};
-  return measured;
+  return EstimateOf(text.empty() ? arm["local"]["kl"] : arm[text]["token_kl"]);
 }
 
 std::string Text(const Measured& kl) {
@@ -34,12 +42,18 @@ std::string Text(const Measured& kl) {
   return fmt::format("{:.4f} ({:.4f} to {:.4f})", kl.mean, kl.interval->first, kl.interval->second);
 }
 
-enum class Order { kBetter, kWorse, kAlike, kUnknown };
-Order Compare(const Measured& ours, const Measured& other) {
-  if (!ours.interval || !other.interval) return Order::kUnknown;
-  if (ours.interval->second < other.interval->first) return Order::kBetter;
-  if (ours.interval->first > other.interval->second) return Order::kWorse;
-  return Order::kAlike;
+// How much more KL `of`, an arm or a domain of it, has than the headline on the same text, and the
+// interval of that paired difference; none: it was not made.
+std::optional<Measured> BehindOf(const Record& of, std::string_view member) {
+  if (!of.Has("behind") || !of["behind"].Has(member) || !of["behind"][member].Has("interval"))
+    return {};
+  return EstimateOf(of["behind"][member]);
+}
+
+enum class Order { kBetter, kWorse, kAlike };  // the headline than another arm
+Order OrderOf(const Measured& behind) {
+  if (behind.interval->first > 0) return Order::kBetter;
+  return behind.interval->second < 0 ? Order::kWorse : Order::kAlike;
 }
 
 // Of arms that are `wanted` the one with the least KL, among those with windows where some have
@@ -58,18 +72,90 @@ std::optional<Record> Least(const std::vector<Record>& arms, std::string_view te
   return least;
 }
 
-std::string Against(Order order, std::string_view what) {
-  switch (order) {
+std::string Against(const std::optional<Measured>& behind, std::string_view what) {
+  if (!behind) return fmt::format("not told apart from {}, as no paired interval was made", what);
+  const auto& [low, high] = *behind->interval;
+  switch (OrderOf(*behind)) {
     case Order::kBetter:
-      return fmt::format("better than {}", what);
+      return fmt::format("better than {} by {}", what, Text(*behind));
     case Order::kWorse:
-      return fmt::format("worse than {}", what);
+      return fmt::format("worse than {} by {}", what, Text({-behind->mean, {{-high, -low}}}));
     case Order::kAlike:
-      return fmt::format("no better than {}", what);
-    case Order::kUnknown:
-      return fmt::format("not told apart from {}, as no intervals were made", what);
+      return fmt::format("no better than {}: the difference is {}", what, Text(*behind));
   }
   return {};
+}
+
+// What the headline is held against.
+struct Rival {
+  Record arm;
+  std::string what;
+};
+
+std::string Joined(const std::vector<std::string>& names) {
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+// On which domains it is better than a rival, where that is not the same on all of them.
+std::string DomainsAgainst(const Rival& rival, const char* member) {
+  std::vector<std::string> better, alike, worse;
+  for (const Record& domain : rival.arm["by_domain"].Items()) {
+    const std::optional<Measured> behind = BehindOf(domain, member);
+    if (!behind) continue;
+    const Order order = OrderOf(*behind);
+    (order == Order::kBetter  ? better
+     : order == Order::kWorse ? worse
+                              : alike)
+        .push_back(domain["domain"].Text());
+  }
+  const size_t all = better.size() + alike.size() + worse.size();
+  if (better.empty() && worse.empty()) return {};
+  if (better.size() == all) return fmt::format(" Better than {} on each of them.", rival.what);
+  std::string text =
+      better.empty() ? fmt::format(" Not better than {} on any", rival.what)
+                     : fmt::format(" Better than {} on {} of {}", rival.what, better.size(), all);
+  if (!better.empty() && 2 * better.size() <= all)
+    text += fmt::format(" alone ({})", Joined(better));
+  if (!alike.empty() && !better.empty()) text += fmt::format("; no better on {}", Joined(alike));
+  if (!worse.empty()) text += fmt::format("; worse on {}", Joined(worse));
+  return text + ".";
+}
+
+std::string DomainsText(const Record& headline, const std::vector<Rival>& rivals) {
+  if (!headline.Has("by_domain")) return {};
+  const char* member = headline.Has("text") ? "text" : "local";
+  std::optional<Record> worst;
+  size_t domains = 0;
+  for (const Record& domain : headline["by_domain"].Items()) {
+    if (!domain.Has(member)) continue;
+    ++domains;
+    if (!worst || domain[member]["mean"].Number() > (*worst)[member]["mean"].Number())
+      worst.emplace(domain);
+  }
+  if (!worst) return {};
+  std::string text = fmt::format(
+      "Of {} domains of the text it is worst on {}: {} KL {}.", domains, (*worst)["domain"].Text(),
+      headline.Has("text") ? "next-token" : "attention", Text(EstimateOf((*worst)[member])));
+  for (const Rival& rival : rivals)
+    if (rival.arm.Has("by_domain")) text += DomainsAgainst(rival, member);
+  return text;
+}
+
+// Where few rows see a quantized key.
+std::string CautionText(const Record& headline) {
+  const double rows = headline["local"]["rows"].Number();
+  std::string few;
+  if (rows < kFewRows) few = fmt::format("{:.0f} query rows of attention", rows);
+  for (const auto& [member, name] :
+       {std::pair("text", "of the text"), std::pair("own_words", "of its own words")}) {
+    if (!headline.Has(member)) continue;
+    const double tokens = headline[member]["scored_tokens"].Number();
+    if (tokens < kFewRows)
+      few += fmt::format("{}{:.0f} next tokens {}", few.empty() ? "" : ", ", tokens, name);
+  }
+  if (few.empty()) return {};
+  return fmt::format("Few rows see a quantized key: {}; below {} such numbers are rough.", few,
+                     kFewRows);
 }
 
 }  // namespace
@@ -90,31 +176,33 @@ Verdict VerdictOf(const Record& validation) {
   const auto method_is = [](const Record& arm, std::string_view method) {
     return arm["method"].Text() == method;
   };
-  const auto hadamard =
-      Least(arms, member, [&](const Record& arm) { return method_is(arm, "hadamard"); });
+  std::vector<Rival> rivals;
+  const auto add = [&](const std::optional<Record>& arm, const std::string& what) {
+    if (arm && (*arm)["name"].Text() != name) rivals.push_back({*arm, what});
+  };
+  add(Least(arms, member, [&](const Record& arm) { return method_is(arm, "hadamard"); }),
+      "a Hadamard rotation");
+  add(Least(arms, member, [&](const Record& arm) { return method_is(arm, "oscar_shared"); }),
+      "OSCAR as published");
   // A matrix of ones knows nothing either, and rotates nothing.
   const auto control = Least(arms, member, [&](const Record& arm) {
     return arm["null_control"].True() && !method_is(arm, "identity");
   });
+  add(control, !control || method_is(*control, "random_rotation")
+                   ? "a random rotation"
+                   : fmt::format("the null control {}", (*control)["method"].Text()));
 
   Verdict verdict;
   verdict.fit =
       fmt::format("{}: {} KL {}", name, member.empty() ? "attention" : "next-token", Text(ours));
-  std::vector<std::string> parts;
-  if (hadamard && (*hadamard)["name"].Text() != name) {
-    const Measured kl = KlOf(*hadamard, member);
-    parts.push_back(
-        fmt::format("{}, {}", Against(Compare(ours, kl), "a Hadamard rotation"), Text(kl)));
+  for (size_t i = 0; i < rivals.size(); ++i) {
+    verdict.fit +=
+        (i == 0 ? "; here " : "; ") +
+        Against(BehindOf(rivals[i].arm, member.empty() ? "local" : member), rivals[i].what);
   }
-  if (control && (*control)["name"].Text() != name) {
-    const Measured kl = KlOf(*control, member);
-    const std::string what = method_is(*control, "random_rotation")
-                                 ? "a random rotation"
-                                 : fmt::format("the null control {}", (*control)["method"].Text());
-    parts.push_back(fmt::format("{}, {}", Against(Compare(ours, kl), what), Text(kl)));
-  }
-  for (size_t i = 0; i < parts.size(); ++i) verdict.fit += (i == 0 ? "; here " : "; ") + parts[i];
   verdict.fit += ".";
+  verdict.domains = DomainsText(*headline, rivals);
+  verdict.caution = CautionText(*headline);
 
   if (member.empty()) return verdict;
   const Record text = (*headline)[member];

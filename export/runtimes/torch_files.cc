@@ -2,15 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // For oscar-kv (export/runtimes/torch): a folder that its reader takes for an artifact, with the
-// one choice that it loads, under the names of export/artifact/artifact_format.h, and
-//     layer.<i>.k.auto.feedback  [num_kv_heads, d, d]  factors of linalg/error_feedback.h
-// in the place of the moments that they are made of. artifact.py reads both.
+// one choice that it loads, under the names of export/artifact/artifact_format.h.
 #include <fmt/format.h>
 
 #include <span>
 
-#include "calib/fit/feedback_factors.h"
-#include "calib/moments/moments_file.h"
 #include "capture/checkpoint/safetensors.h"
 #include "capture/files/atomic_file.h"
 #include "capture/files/digest_json.h"
@@ -30,16 +26,8 @@ struct NamedTensor {
   std::vector<float> values;
 };
 
-std::vector<float> RowMajorFloats(const std::vector<Matrix>& matrices) {
-  std::vector<float> values;
-  for (const Matrix& m : matrices)
-    for (int64_t i = 0; i < m.rows(); ++i)
-      for (int64_t j = 0; j < m.cols(); ++j) values.push_back(static_cast<float>(m(i, j)));
-  return values;
-}
-
-void AddLayer(const Artifact& artifact, const MomentsReader& moments, int layer_id,
-              std::string_view choice_name, std::vector<NamedTensor>& tensors) {
+void AddLayer(const Artifact& artifact, int layer_id, std::string_view choice_name,
+              std::vector<NamedTensor>& tensors) {
   const StoredChoice choice = artifact.ReadChoice(layer_id, choice_name);
   const int64_t heads = artifact.NumKvHeads(layer_id);
   const auto add = [&](char side, const char* what, std::vector<int64_t> shape,
@@ -54,15 +42,11 @@ void AddLayer(const Artifact& artifact, const MomentsReader& moments, int layer_
     add(name, "rotation", matrices, side.rotation);
     add(name, "query_rotation", matrices, side.query_rotation);
     add(name, "mean", {heads, side.dim}, side.mean);
+    add(name, "feedback", {heads, side.dim, side.dim}, side.feedback);
     add(name, "clip_ratio", {std::ssize(codes.clip)}, codes.clip);
   };
   add_side('k', choice.k, choice.k_codes);
   add_side('v', choice.v, choice.v_codes);
-  const LayerMoments layer = moments.Read(layer_id);
-  add('k', "feedback", {heads, choice.k.dim, choice.k.dim},
-      RowMajorFloats(FeedbackFactors(
-          choice.k, heads, [&](int64_t head) { return layer.QueryCovariance(head); },
-          fmt::format("layer {}, error feedback of keys", layer_id))));
 }
 
 std::string RunScript(const std::string& model) {
@@ -98,10 +82,8 @@ void WriteTorchFiles(const Artifact& artifact, const ExportRequest& request,
     layer.erase("k_of");
     layer.erase("v_of");
   }
-  const MomentsReader moments(artifact.files().path(kMomentsFile));
   std::vector<NamedTensor> tensors;
-  for (const int layer_id : artifact.layer_ids())
-    AddLayer(artifact, moments, layer_id, name, tensors);
+  for (const int layer_id : artifact.layer_ids()) AddLayer(artifact, layer_id, name, tensors);
   std::vector<SafetensorsWriter::Declaration> declared;
   for (const NamedTensor& tensor : tensors) declared.push_back(tensor.declaration);
 

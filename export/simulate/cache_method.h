@@ -142,8 +142,8 @@ struct CacheMethod {
   std::function<LayerCache(const MethodContext&, size_t layer_index, const ArmOptions&)> make;
   // Of a method that reads a layer's cache through that of the layer before: the caches of all
   // layers but the first, instead of `make`, with store_behind. `rows_before`: what its cache of
-  // the layer before gives back for the context's rows, sequence by sequence. Such a method takes
-  // no windows and has no form for latent attention.
+  // the layer before gives back for the context's rows, sequence by sequence. Such a method has no
+  // form for latent attention.
   std::function<LayerCache(const MethodContext&, size_t layer_index,
                            const std::vector<CacheSides>& rows_before)>
       make_behind = {};

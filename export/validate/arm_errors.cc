@@ -208,6 +208,7 @@ void ArmErrors::AddKl(const std::vector<double>& row_means, Json& metrics) const
     }
   }
   metrics["kl"] = KlJson(headline, std::move(samples), rows_.resamples, rows_.seed);
+  metrics[kPieces] = headline.ToJson();
   metrics["kl_all"] = all.value();
   metrics["rows"] = headline.count();
   metrics["inside_windows"] = {{"rows", inside.count}, {"kl", inside.value()}};

@@ -24,7 +24,7 @@ struct MeasuredRow {
   int64_t sequence = 0;   // index among all sequences of the run
   int64_t position = 0;   // in the sequence
   int64_t length = 0;     // of the sequence, tokens
-  bool headline = false;  // counts in the headline numbers: the second half of the sequence
+  bool headline = false;  // counts in the headline numbers: see FirstHeadlineRow
 };
 
 struct MeasuredRows {
@@ -57,7 +57,7 @@ class ArmErrors {
                 const at::Tensor& v, const at::Tensor& v_stored);
   void EndLayer();  // the layer's one synchronization; NumericalError for what is not finite
 
-  Json Metrics() const;
+  Json Metrics() const;  // and kPieces (piece_sums.h)
   // The headline rows' attention and KL by distance, means over heads and layers as `kl`'s mean;
   // null where a layer has none.
   Json ByDistance() const;

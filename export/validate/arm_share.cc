@@ -8,6 +8,7 @@
 #include <map>
 #include <utility>
 
+#include "export/validate/by_domain.h"
 #include "linalg/error.h"
 
 namespace oscar {
@@ -57,6 +58,7 @@ Json MergeArms(std::vector<Json> validations) {
     merged["settings"]["arms"].push_back(arm.at("name"));
     merged["arms"].push_back(std::move(arm));
   }
+  FinishArms(merged);
   return merged;
 }
 

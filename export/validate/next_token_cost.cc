@@ -189,9 +189,9 @@ std::vector<NextTokenCost> MeasureNextToken(const NextTokenRun& run,
   observer.FinishAttention();
   const OutputHead head(run.checkpoint, run.spec, {run.device, run.dtype});
   const int64_t inside = run.windows.sink + run.windows.recent;
-  std::vector<ScoredToken> tokens = ScoredTokens(run.sequences, 0, inside + 1, run.counted);
+  std::vector<ScoredToken> tokens = ScoredTokens(run.sequences, 0, 0, inside, run.counted);
   // A passage may end before the first query that counts.
-  if (tokens.empty()) tokens = ScoredTokens(run.sequences, 0, inside + 1);
+  if (tokens.empty()) tokens = ScoredTokens(run.sequences, 0, 0, inside);
   const std::vector<TokenErrors> errors = CompareTokens(head, streams, tokens);
   std::vector<NextTokenCost> costs(trials.size());
   for (size_t i = 0; i < order.size(); ++i) costs[order[i]] = CostOf(errors[i + 1]);

@@ -27,6 +27,13 @@ std::optional<Interval> PieceSums::Bootstrap(int64_t resamples, uint64_t seed) c
   return BootstrapRatio(units, {.resamples = resamples, .confidence = 0.95, .seed = seed});
 }
 
+Json PieceSums::ToJson() const {
+  Json json = Json::array();
+  for (const auto& [key, unit] : pieces_)
+    json.push_back({key.first, key.second, unit.sum, unit.weight});
+  return json;
+}
+
 Json KlJson(const PieceSums& sums, std::vector<float> samples, int64_t resamples, uint64_t seed) {
   const double probabilities[] = {0.5, 0.9, 0.99, 1.0};
   const std::vector<double> quantiles = Quantiles(std::move(samples), probabilities);

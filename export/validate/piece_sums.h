@@ -26,11 +26,16 @@ class PieceSums {
   double mean() const { return total_.weight > 0 ? total_.sum / total_.weight : 0; }
   // Of 95 %; nothing for fewer than two pieces.
   std::optional<Interval> Bootstrap(int64_t resamples, uint64_t seed) const;
+  Json ToJson() const;  // as kPieces
 
  private:
   RatioUnit total_;
   std::map<std::pair<int64_t, int64_t>, RatioUnit> pieces_;  // (sequence, sixteenth)
 };
+
+// Where a KL of an arm keeps the sums of its pieces until FinishArms (by_domain.h): a list of
+// [sequence, sixteenth, sum, number of values].
+inline constexpr const char* kPieces = "pieces";
 
 // A KL of report.json: the mean and its interval, and median, p90, p99 and max of `samples`, which
 // must not be empty.

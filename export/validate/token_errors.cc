@@ -99,12 +99,12 @@ std::vector<TokenErrors> CompareTokens(const OutputHead& head, std::span<const a
 }
 
 std::vector<ScoredToken> ScoredTokens(const std::vector<std::vector<int32_t>>& texts,
-                                      int64_t first_row, int64_t score_from,
+                                      int64_t first_row, int64_t score_from, int64_t exact_tokens,
                                       const CountedQueries& counted) {
   std::vector<ScoredToken> tokens;
   for (size_t i = 0; i < texts.size(); ++i) {
     const auto length = static_cast<int64_t>(texts[i].size());
-    const int64_t from = std::max<int64_t>(1, score_from < 0 ? length / 4 + 1 : score_from);
+    const int64_t from = std::max(exact_tokens + 1, score_from < 0 ? length / 4 + 1 : score_from);
     for (int64_t position = from; position < length; ++position) {
       if (NumCounted(counted, i, position - 1, position) == 0) continue;
       tokens.push_back({.sequence = static_cast<int64_t>(i),
@@ -145,7 +145,8 @@ Json TextReport(std::span<const ScoredToken> tokens, const TokenErrors& arm,
                {"perplexity", std::exp(total.nll.mean())},
                {"ppl_ratio", std::exp(total.difference.mean())},
                {"top1_agreement", agree / static_cast<double>(tokens.size())},
-               {"token_kl", KlJson(total.kl, arm.kl, resamples, seed)}};
+               {"token_kl", KlJson(total.kl, arm.kl, resamples, seed)},
+               {kPieces, total.kl.ToJson()}};
   if (const auto i = total.nll.Bootstrap(resamples, seed))
     json["perplexity_interval"] = {std::exp(i->low), std::exp(i->high)};
   if (const auto i = total.difference.Bootstrap(resamples, seed))

@@ -41,13 +41,14 @@ std::vector<TokenErrors> CompareTokens(const OutputHead& head, std::span<const a
                                        std::span<const ScoredToken> tokens);
 
 // Tokens score_from, score_from + 1, ... of every text; score_from < 0: the last three quarters of
-// each text, from token length / 4 + 1 on. `first_row` is where the first text begins. Not those
-// that are predicted by a query that does not count; `counted`: of the texts.
+// each text, from token length / 4 + 1 on. Not those that are predicted by a query that sees at
+// most `exact_tokens` keys, which the windows keep, or that does not count; `counted`: of the
+// texts. `first_row` is where the first text begins.
 std::vector<ScoredToken> ScoredTokens(const std::vector<std::vector<int32_t>>& texts,
-                                      int64_t first_row, int64_t score_from,
+                                      int64_t first_row, int64_t score_from, int64_t exact_tokens,
                                       const CountedQueries& counted = {});
 
-// The member "text" of an arm in report.json.
+// The member "text" of an arm in report.json, and kPieces (piece_sums.h).
 Json TextReport(std::span<const ScoredToken> tokens, const TokenErrors& arm,
                 const TokenErrors& reference, int64_t resamples, uint64_t seed);
 

@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
+//
+// Longer than 400 lines because it is the order of one validation, of a model or a dump.
 #include "export/validate/validate.h"
 
 #include <ATen/ATen.h>
@@ -18,6 +20,7 @@
 #include "export/report/of_record.h"
 #include "export/report/verdict_text.h"
 #include "export/validate/answer_errors.h"
+#include "export/validate/by_domain.h"
 #include "export/validate/calibration_rows.h"
 #include "export/validate/divergence.h"
 #include "export/validate/stream_memory.h"
@@ -35,9 +38,15 @@ using Clock = std::chrono::steady_clock;
 // On a GPU, which would wait for launches: a recall sample of the default length in one piece.
 constexpr int64_t kTokensAtOnce = 8192;
 
+int64_t NumExactTokens(const ValidationOptions& options) {
+  return options.methods.windows.sink + options.methods.windows.recent;
+}
+
+// Throws InputError where none of them is a headline row.
 MeasuredRows RowsToMeasure(const std::vector<int64_t>& lengths, const CountedQueries& counted,
                            const ValidationOptions& options) {
   MeasuredRows rows{{}, options.methods.windows, options.resamples, options.seed};
+  const int64_t exact = NumExactTokens(options);
   for (size_t i = 0; i < lengths.size(); ++i) {
     const std::vector<int64_t> positions = CountedRows(counted, i, 0, lengths[i]);
     for (const int64_t row : SelectRows(std::ssize(positions), options.rows_per_sequence)) {
@@ -45,8 +54,15 @@ MeasuredRows RowsToMeasure(const std::vector<int64_t>& lengths, const CountedQue
       rows.rows.push_back({.sequence = static_cast<int64_t>(i),
                            .position = position,
                            .length = lengths[i],
-                           .headline = position >= FirstHeadlineRow(lengths[i])});
+                           .headline = position >= FirstHeadlineRow(lengths[i], exact)});
     }
+  }
+  if (std::ranges::none_of(rows.rows, &MeasuredRow::headline)) {
+    throw InputError(
+        fmt::format("no query sees a quantized key: windows keep {} tokens exact, and no text has "
+                    "queries that count beyond them; give longer text, or smaller --sink-tokens "
+                    "and --recent-tokens",
+                    exact));
   }
   return rows;
 }
@@ -123,7 +139,9 @@ class Validation {
     return json;
   }
 
-  Json Report(const char* source, const std::string& compute_dtype, const Json& arms) const {
+  // `domains`: of the texts. Of one process FinishArms is done.
+  Json Report(const char* source, const std::string& compute_dtype, const Json& arms,
+              const std::vector<std::string>& domains) const {
     Json names = Json::array();
     Json clip = Json::object();  // whose ratios an arm clips with
     const MethodContext::Options& methods = options_.methods;
@@ -149,7 +167,12 @@ class Validation {
         {"source", source}, {"settings", settings}, {"headline_arm", headline_}, {"arms", arms}};
     if (Json by_distance = observer_.ByDistance(); !by_distance.is_null())
       report["by_distance"] = std::move(by_distance);
-    if (options_.share.ranks > 1) report[kArmPlaces] = places_;
+    report[kTextDomains] = domains;
+    if (options_.share.ranks > 1) {
+      report[kArmPlaces] = places_;
+    } else {
+      FinishArms(report);
+    }
     return report;
   }
 
@@ -311,9 +334,10 @@ Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Devi
     reports.push_back(validation.ArmReport(arm, spec.max_positions));
   if (!options.local_only) {
     const OutputHead head(checkpoint, spec, {device, dtype});
-    const auto text = ScoredTokens(data.texts, 0, options.score_from, data.counted);
+    const int64_t exact = NumExactTokens(options);
+    const auto text = ScoredTokens(data.texts, 0, options.score_from, exact, data.counted);
     OSCAR_CHECK(!text.empty());
-    const std::vector<ScoredToken> own = ScoredTokens(data.own_words, own_begin, -1);
+    const std::vector<ScoredToken> own = ScoredTokens(data.own_words, own_begin, -1, exact);
     const std::vector<TokenErrors> text_errors = CompareTokens(head, streams, text);
     const std::vector<TokenErrors> own_errors = CompareTokens(head, streams, own);
     for (size_t arm = 0; arm < arms.size(); ++arm) {
@@ -349,7 +373,8 @@ Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Devi
               });
     if (!data.continuations.empty()) {
       const std::vector<ScoredToken> tokens = ScoredTokens(
-          data.continuations, num_tokens - Sum(LengthsOf(data.continuations)), data.prefix_tokens);
+          data.continuations, num_tokens - Sum(LengthsOf(data.continuations)), data.prefix_tokens,
+          /*exact_tokens=*/0);
       const std::vector<TokenErrors> errors = CompareTokens(head, of_recall, tokens);
       for (size_t i = 0; i < errors.size(); ++i) {
         reports[validation.recall_arms()[i]]["reasoning"] =
@@ -357,9 +382,11 @@ Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Devi
       }
     }
   }
-  Json report = validation.Report("model", std::string(ComputeDTypeName(dtype)), reports);
-  report["settings"]["score_from"] =
-      options.score_from < 0 ? Json("length / 4 + 1") : Json(options.score_from);
+  Json report =
+      validation.Report("model", std::string(ComputeDTypeName(dtype)), reports, data.domains);
+  report["settings"]["score_from"] = options.score_from < 0
+                                         ? Json("length / 4 + 1, beyond the windows")
+                                         : Json(options.score_from);
   if (!verdict_text.is_null()) report["verdict_text"] = verdict_text;
   if (!recall.is_null()) report["recall"] = recall;
   if (!tool_call.is_null()) report["tool_call"] = tool_call;
@@ -367,7 +394,8 @@ Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Devi
 }
 
 Json ValidateDump(AttentionSource& source, const CountedQueries& counted, const Artifact& artifact,
-                  const ValidationOptions& options, const ValidationHooks& hooks) {
+                  const ValidationOptions& options, const ValidationHooks& hooks,
+                  const std::vector<std::string>& domains) {
   const std::vector<LayerSpec>& layers = source.layers();
   Validation validation(artifact, layers, source.sequence_lengths(), counted, false, false, options,
                         hooks);
@@ -378,7 +406,7 @@ Json ValidateDump(AttentionSource& source, const CountedQueries& counted, const 
   const int64_t longest = std::ranges::max(source.sequence_lengths());
   for (size_t arm = 0; arm < validation.arms().size(); ++arm)
     reports.push_back(validation.ArmReport(arm, longest));
-  return validation.Report("dump", "as captured", reports);
+  return validation.Report("dump", "as captured", reports, domains);
 }
 
 }  // namespace oscar

@@ -30,11 +30,12 @@ struct ValidationOptions {
   std::string headline_arm;              // empty: the artifact's own; see HeadlineArm
   std::vector<std::string> needle_arms;  // see RecallArms
   MethodContext::Options methods;
-  int64_t rows_per_sequence = 128;  // query rows on which attention is compared; 0: all
+  int64_t rows_per_sequence = 320;  // query rows on which attention is compared; 0: all
   bool measure_in_float32 = false;  // else float64
   bool round_to_bf16 = true;        // queries, keys and values, as a bf16 cache does
   bool local_only = false;          // nothing propagates; no perplexity, no needles
-  int64_t score_from = -1;          // first scored token of each text; -1: a quarter in
+  int64_t score_from = -1;          // first scored token of each text, if its query sees a
+                                    // quantized key; -1: a quarter in
   int64_t resamples = 1000;         // of bootstrap intervals
   uint64_t seed = 0;
 };
@@ -51,13 +52,15 @@ struct ValidationHooks {
 };
 
 // Texts are scored and their attention compared; the model's own words are scored alone, and so are
-// needles, tool calls and continuations, on some of the arms. Methods that are fitted to rows see
+// needles, tool calls and continuations, on some of the arms; of texts and own words those tokens
+// alone whose query sees a quantized key. Methods that are fitted to rows see
 // the calibration text, which runs through the model alone, and only for them.
 struct ValidationData {
   std::vector<std::vector<int32_t>> texts;
   std::vector<std::vector<int32_t>> own_words = {};  // drawn by the model at temperature 1
   CountedQueries counted = {};  // of `texts`: the others' rows and next tokens are not measured
-  bool builtin = true;          // the texts are the program's, nobody chose them
+  std::vector<std::string> domains = {};  // of `texts`; empty: all are of one
+  bool builtin = true;                    // the texts are the program's, nobody chose them
   std::vector<NeedleSample> needles = {};
   std::vector<NeedleSample> tool_calls = {};
   // What the exact model goes on with by itself, its likeliest tokens, behind prefixes of equal
@@ -80,8 +83,10 @@ Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Devi
                    at::ScalarType dtype, const ValidationData& data, const Artifact& artifact,
                    const ValidationOptions& options, const ValidationHooks& hooks);
 
-// Local errors on all sequences of a dump, of methods that need no calibration text.
+// Local errors on all sequences of a dump, of methods that need no calibration text. `domains`: of
+// the sequences; empty: all are of one.
 Json ValidateDump(AttentionSource& source, const CountedQueries& counted, const Artifact& artifact,
-                  const ValidationOptions& options, const ValidationHooks& hooks);
+                  const ValidationOptions& options, const ValidationHooks& hooks,
+                  const std::vector<std::string>& domains = {});
 
 }  // namespace oscar

@@ -241,8 +241,10 @@ void ValidationObserver::Measure(const LayerSpec& layer, int64_t sequence) {
 
   const at::Tensor positions = at::tensor(positions_.at(sequence), at::kLong);
   const int64_t tokens = rows.k.size(0);
-  const at::Tensor headline =
-      positions.ge(FirstHeadlineRow(tokens)).to(dtype).to(rows.k.device(), /*non_blocking=*/true);
+  const int64_t exact = rows_.windows.sink + rows_.windows.recent;
+  const at::Tensor headline = positions.ge(FirstHeadlineRow(tokens, exact))
+                                  .to(dtype)
+                                  .to(rows.k.device(), /*non_blocking=*/true);
   const bool streamed = positions.size(0) == tokens && tokens >= kStreamedTokens &&
                         dtype == at::kFloat &&
                         StreamedComparison::Takes(spec, reference.q, reference.k, reference.v);

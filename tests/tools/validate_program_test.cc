@@ -91,7 +91,7 @@ TEST(ValidateProgram, KernelsNeedAGpu) {
 
 // Enough text to be of record.
 ProgramStrings OfRecord(ProgramStrings more = {}) {
-  more.insert(more.begin(), {"--model", Model(), "--sequences", "3", "--length", "512", "--arms",
+  more.insert(more.begin(), {"--model", Model(), "--sequences", "2", "--length", "1024", "--arms",
                              "hadamard", "oscar_per_head+clip+windows", "--needle-lengths", "512",
                              "--needle-tasks", "single_1", "--self-generate", "1"});
   return more;
@@ -115,7 +115,7 @@ TEST(ValidateProgram, AComparisonNeverReplacesTheValidationOfRecord) {
   beside({"--model", Model(), "--sequences", "3", "--length", "512", "--needle-samples", "0",
           "--self-generate", "0", "--methods", "kivi2"},
          "-comparison", "its headline is kivi2");
-  beside(Quick(), "-comparison-2", "scores 383 tokens");
+  beside(Quick(), "-comparison-2", "scores 191 tokens");
   beside(OfRecord({"--recent-tokens", "128"}), "-comparison-3", "keeps 64 first and 128 recent");
   beside(OfRecord(), "-comparison-4", "--replace replaces it");
   const ProgramExit refused = Validate(artifact, Quick({"--replace"}));
@@ -197,7 +197,7 @@ TEST(ValidateProgram, TheModelsOwnWordsSayWhatTheCacheDoes) {
     ProgramStrings arguments = {
         "--model", Model(), "--sequences",     "1",   "--length",       "512",
         "--arms",  "naive", "--self-generate", "6",   "--needle-tasks", "passages",
-        "-o",      output,  "--self-length",   "384", "--headline-arm", "naive"};
+        "-o",      output,  "--self-length",   "768", "--headline-arm", "naive"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return Validate(artifact, arguments, environment);
   };
@@ -218,8 +218,8 @@ TEST(ValidateProgram, TheModelsOwnWordsSayWhatTheCacheDoes) {
   EXPECT_EQ(verdict.at("member"),
             verdict.at("perplexity_ratio").get<double>() > 3 ? "own_words" : "text");
   const Json &exact = validation.at("arms").at(0), &naive = validation.at("arms").at(1);
-  // Six sequences, of each the last three quarters.
-  EXPECT_EQ(naive.at("own_words").at("scored_tokens"), 6 * (384 - 384 / 4 - 1));
+  // Six sequences, of each the tokens that are predicted from a quantized one.
+  EXPECT_EQ(naive.at("own_words").at("scored_tokens"), 6 * (768 - 320 - 1));
   // On what the model drew, a ratio is the exponential of the token KL but for chance; on the
   // built-in text it is not.
   const auto excess = [&](const char* text) {
@@ -557,6 +557,7 @@ TEST(ValidateProgram, WhatCannotBeMeasuredIsRefusedFirst) {
     EXPECT_EQ(exit.err.find("layer 0"), std::string::npos) << exit.err;
   };
   refused({"--score-from", "100000"}, 3, "no token is scored");
+  refused({"--recent-tokens", "1000"}, 3, "for the 1064 tokens that windows keep exact");
   refused({"--local-only", "--gate", "ppl_ratio<=1"}, 2, "ppl_ratio will not be measured");
   refused({"--needle-samples", "0", "--gate", "needle>=0.5"}, 2, "needle will not be measured");
   refused({"--gate", "tool_call>=0.5"}, 2, "tool_call will not be measured");
@@ -709,7 +710,7 @@ TEST(ValidateProgram, AUserBringsHisOwnArms) {
 TEST(ValidateProgram, AllMethodsInOnePass) {
   const fs::path artifact = Copy("all_methods");
   const ProgramExit exit = Validate(
-      artifact, {"--model", Model(), "--sequences", "1", "--length", "256", "--needle-samples", "0",
+      artifact, {"--model", Model(), "--sequences", "1", "--length", "384", "--needle-samples", "0",
                  "--self-generate", "0", "--methods", "all", "--method-tokens", "1024"});
   ASSERT_EQ(exit.code, 0) << exit.all();
   const Json validation =

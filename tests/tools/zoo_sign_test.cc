@@ -12,6 +12,7 @@
 #include "tests/export/artifact/sample_artifact.h"
 #include "tests/support/run_program.h"
 #include "tests/support/test_data.h"
+#include "tests/zoo/fault_server.h"
 #include "tests/zoo/sample_zoo.h"
 #include "tests/zoo/signing/sample_keys.h"
 
@@ -105,6 +106,25 @@ TEST_F(ZooSigning, UnderWarnItIsPrintedAndPulled) {
   EXPECT_TRUE(fs::exists(out));
 }
 
+TEST_F(ZooSigning, APullWithoutAPolicySaysWhoSigned) {
+  const auto says = [&](const std::string& words, const Strings& more = {}) {
+    fs::remove_all(scratch_ / "pulled");
+    Strings arguments = {"pull", "example/Tiny", "-o", File("pulled")};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const ProgramExit pulled = Run(arguments);
+    EXPECT_EQ(pulled.code, 0) << pulled.all();
+    EXPECT_NE(pulled.out.find(words), std::string::npos) << pulled.out;
+  };
+  says("signed by nobody");
+  EXPECT_EQ(Sign("example/Tiny", "alice").code, 0);
+  const std::string id = KeyOf(ReadText(scratch_ / "alice.key")).public_key().id();
+  says("signed by key " + id.substr(0, 16) + ", as its signatures say; --public-key FILE");
+  says("\"claimed_signers\": [\n  \"key " + id.substr(0, 16), {"--json"});
+  says("TRUSTED by alice.pub (" + id.substr(0, 16) + ")", {"--trust", File("trust.yaml")});
+  WriteText(fs::path(zoo_) / "signatures/example/Tiny/0.2.0/index.json", "{");
+  says("its signatures cannot be read: ");
+}
+
 TEST_F(ZooSigning, OneAnswerTakesNoPolicy) {
   EXPECT_EQ(Sign("example/Tiny", "alice").code, 0);
   const auto by = [&](const std::string& who) {
@@ -130,6 +150,137 @@ TEST_F(ZooSigning, TheSnapshotShowsWhatAMirrorHides) {
   const ProgramExit hidden = Trusted("example/Tiny");
   EXPECT_EQ(hidden.code, 14) << hidden.all();
   EXPECT_NE(hidden.out.find("lists example/Tiny up to 0.2.0"), std::string::npos) << hidden.out;
+}
+
+// What a publisher reads on his pages is what verify tells him, before and after, yanked or not,
+// and both name the file of the key.
+TEST_F(ZooSigning, TheSiteAndVerifyAgree) {
+  for (const char* version : {"0.1.0", "0.2.0"})
+    EXPECT_EQ(Sign(std::string("example/Tiny@") + version, "alice").code, 0);
+  const auto agree = [&](int code, const std::string& page, const std::string& verified) {
+    for (int call = 0; call < 2; ++call) {
+      const ProgramExit site = Run({"site", File("site"), "--trust", File("trust.yaml")}),
+                        verify = Trusted("example/Tiny");
+      EXPECT_EQ(site.code, code) << site.all();
+      EXPECT_EQ(verify.code, code) << verify.all();
+      const std::string html = ReadText(scratch_ / "site/models/example/Tiny/index.html");
+      EXPECT_NE(html.find(page), std::string::npos) << page;
+      EXPECT_NE(verify.out.find(verified), std::string::npos) << verify.out;
+      EXPECT_EQ(html.find("UNTRUSTED") != html.npos, code == 14);
+    }
+  };
+  EXPECT_EQ(Run({"yank", "example/Tiny@0.2.0", "--reason", "wrong template"}).code, 0);
+  agree(0, "TRUSTED by alice.pub (", "TRUSTED: example/Tiny@0.1.0 by alice.pub (");
+  fs::remove_all(fs::path(zoo_) / "yanked");  // a pointer that lags behind what stands
+  agree(14, "UNTRUSTED: example/Tiny@0.1.0: offered as the latest", "but 0.2.0 was seen before");
+  fs::remove_all(fs::path(zoo_) / "signatures");
+  fs::remove(scratch_ / "trust.seen.json");
+  EXPECT_EQ(Run({"site", File("site"), "--trust", File("trust.yaml")}).code, 10);
+}
+
+TEST_F(ZooSigning, PublishWarnsOfNamesThatLookAlike) {
+  const ProgramExit like = Run({"publish", File("1"), "--name", "examp1e/Tiny"}),
+                    other = Run({"publish", File("1"), "--name", "someone/Tiny"});
+  EXPECT_EQ(like.code, 0) << like.all();
+  EXPECT_NE(like.err.find("warning: examp1e/Tiny: its organisation looks like"), std::string::npos)
+      << like.err;
+  EXPECT_EQ(other.err.find("organisation"), std::string::npos) << other.err;
+}
+
+// The line that ends a publish, a signature and a yank is the command that readers wait for.
+TEST_F(ZooSigning, TheSnapshotThatIsNeededIsSaid) {
+  const std::string start = "now: oscar-zoo snapshot --zoo " + zoo_ + " --key ";
+  const auto says = [&](const ProgramExit& ended, const std::string& words) {
+    EXPECT_EQ(ended.code, 0) << ended.all();
+    EXPECT_EQ(ended.out.find("now: ") == std::string::npos, words.empty()) << ended.out;
+    EXPECT_NE(ended.out.find(words), std::string::npos) << ended.out;
+  };
+  says(Sign("example/Tiny@0.1.0", "bob"), start + File("bob.key") + " --days 30\n");
+  EXPECT_EQ(Run({"snapshot", "--key", File("bob.key"), "--days", "14"}).code, 0);
+  says(Sign("example/Tiny@0.1.0", "alice"), "");  // it is listed
+  const std::string id = KeyOf(ReadText(scratch_ / "bob.key")).public_key().id(),
+                    unknown = start + "KEY --days 14 # KEY: the private key of " +
+                              id.substr(0, 16) + ", which signed the last one\n";
+  says(Run({"publish", File("1"), "--version", "0.3.0"}), unknown);
+  says(Sign("example/Tiny@0.3.0", "bob"), start + File("bob.key") + " --days 14\n");
+  says(Run({"yank", "example/Tiny@0.2.0", "--reason", "x"}), unknown);
+  EXPECT_EQ(Run({"snapshot", "--key", File("bob.key")}).code, 0);
+  says(Sign("example/Tiny@0.2.0", "bob"), "");
+}
+
+TEST_F(ZooSigning, PublishWarnsOfTheSameBytes) {
+  const Strings again = {"publish", File("1"), "--version", "0.9.0"};
+  const std::string same =
+      "warning: example/Tiny@0.9.0 has the same bytes as example/Tiny@0.1.0, which is there";
+  Strings dry = again;
+  dry.push_back("--dry-run");
+  for (const Strings& arguments : {dry, again}) {
+    const ProgramExit published = Run(arguments);
+    EXPECT_EQ(published.code, 0) << published.all();
+    EXPECT_NE(published.err.find(same), std::string::npos) << published.err;
+  }
+  EXPECT_EQ(Run({"publish", File("2")}).err.find("warning"), std::string::npos);
+}
+
+// hf, the Hub's own client, is a script here that copies what it is to upload to where the server
+// of the Hub's shape serves it.
+TEST_F(ZooSigning, WhatIsPushedToTheHubIsPulledFromIt) {
+  const fs::path hub = scratch_ / "hub", bin = scratch_ / "bin";
+  fs::create_directories(hub / "me");
+  fs::create_directories(bin);
+  const FaultServer server(hub, scratch_);
+  Strings environment = {"HF_ENDPOINT=" + server.Url("plain"), "HF_TOKEN=hf_secret",
+                         "PATH=" + bin.string()};
+  const auto push = [&](const Strings& what) {
+    Strings arguments = {"push", "hf:me/Tiny-oscar"};
+    arguments.insert(arguments.end(), what.begin(), what.end());
+    return RunProgram(OSCAR_ZOO_PROGRAM, arguments, environment);
+  };
+  const ProgramExit absent = push({File("1")});
+  EXPECT_EQ(absent.code, 4) << absent.all();
+  EXPECT_NE(absent.err.find("pip install -U huggingface_hub"), std::string::npos) << absent.err;
+  WriteText(
+      bin / "hf",
+      "#!/bin/sh\nPATH=/bin:/usr/bin\n[ \"$1 $4 $5\" = 'upload . --commit-message' ] || exit 1\n"
+      "echo \"uploaded $2: $6\"; rm -rf " +
+          hub.string() + "/$2; cp -r \"$3\" " + hub.string() + "/$2\n");
+  fs::permissions(bin / "hf", fs::perms::owner_all);
+  const ProgramExit dry = push({File("1"), "--dry-run"});
+  EXPECT_EQ(dry.code, 0) << dry.all();
+  EXPECT_TRUE(fs::is_empty(hub / "me"));
+  const ProgramExit first = push({File("1")});
+  EXPECT_EQ(first.code, 0) << first.all();
+  EXPECT_NE(first.err.find("uploaded me/Tiny-oscar: example/Tiny@0.1.0, identity "),
+            std::string::npos)
+      << first.err;
+  EXPECT_NE(first.out.find("pull it: oscar-zoo pull hf:me/Tiny-oscar"), std::string::npos);
+  EXPECT_NE(push({File("1")}).out.find("already there: example/Tiny@0.1.0"), std::string::npos);
+  const auto pull = [&](const std::string& what, const Strings& more = {}) {
+    fs::remove_all(scratch_ / "pulled");
+    Strings arguments = {"pull", what, "-o", File("pulled")};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return RunProgram(OSCAR_ZOO_PROGRAM, arguments, environment);
+  };
+  EXPECT_EQ(pull("hf:me/Tiny-oscar").code, 0);
+  EXPECT_TRUE(TreeBytes(scratch_ / "pulled") == TreeBytes(scratch_ / "1"));
+  EXPECT_EQ(pull("hf:me/Tiny-oscar", {"--trust", File("trust.yaml")}).code, 10);
+  // Versions never change there either.
+  EXPECT_EQ(push({File("2"), "--version", "0.1.0"}).code, 3);
+  EXPECT_EQ(push({File("2"), "--name", "example/Other"}).code, 3);
+  // A version of a zoo takes its signatures along.
+  EXPECT_EQ(Sign("example/Tiny@0.2.0", "alice").code, 0);
+  EXPECT_EQ(push({"example/Tiny@0.2.0", "--zoo", zoo_, "--ungated"}).code, 2);
+  const ProgramExit second = push({"example/Tiny@0.2.0", "--zoo", zoo_});
+  EXPECT_EQ(second.code, 0) << second.all();
+  const ProgramExit trusted = pull("hf:me/Tiny-oscar", {"--trust", File("trust.yaml")});
+  EXPECT_EQ(trusted.code, 0) << trusted.all();
+  EXPECT_NE(trusted.out.find("example/Tiny@0.2.0"), std::string::npos) << trusted.out;
+  EXPECT_NE(trusted.out.find("TRUSTED by alice.pub"), std::string::npos) << trusted.out;
+  EXPECT_EQ(push({File("2"), "--version", "0.1.0"}).out.find("pushed"), std::string::npos);
+  WriteText(bin / "hf", "#!/bin/sh\nexit 1\n");
+  const ProgramExit failed = push({File("1")});
+  EXPECT_EQ(failed.code, 3) << failed.all();
+  EXPECT_NE(failed.err.find("hf:me/Tiny-oscar was not uploaded"), std::string::npos) << failed.err;
 }
 
 TEST_F(ZooSigning, APolicyThatIsNoneSaysWhere) {

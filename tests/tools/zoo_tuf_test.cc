@@ -77,10 +77,13 @@ class TufAttack : public testing::Test {
 
   ProgramExit Pull(const std::string& fault, const std::string& name,
                    const ProgramStrings& more = {}) {
+    return PullUnder("trust.yaml", fault, name, more);
+  }
+  ProgramExit PullUnder(const std::string& policy, const std::string& fault,
+                        const std::string& name, const ProgramStrings& more = {}) {
     fs::remove_all(out_);
-    ProgramStrings arguments = {"pull",    server_->Url(fault) + "/example/" + name,
-                                "-o",      out_,
-                                "--trust", File("trust.yaml")};
+    ProgramStrings arguments = {
+        "pull", server_->Url(fault) + "/example/" + name, "-o", out_, "--trust", File(policy)};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return RunProgram(OSCAR_ZOO_PROGRAM, arguments);
   }
@@ -245,6 +248,57 @@ TEST_F(TufAttack, WrongSoftwareInstallation) {
   ExpectBelieved();
 }
 
+// configs/zoo/README.md, "Keys": the steps of a new key, and whom each of them serves.
+TEST_F(TufAttack, KeysRotateWithoutAFlagDay) {
+  const auto write = [&](const std::string& name, const std::string& keys,
+                         const std::string& keepers) {
+    WriteText(scratch_ / name, "rules: {\"example/*\": {keys: [" + keys +
+                                   "]}}\nsnapshot: {keys: [" + keepers + "]}\n");
+  };
+  write("old.yaml", "alice.pub", "keeper.pub");
+  write("both.yaml", "alice.pub, carol.pub", "keeper.pub, carol.pub");
+  write("new.yaml", "carol.pub", "carol.pub");
+  const auto expect = [&](int old_code, int both_code, int new_code) {
+    Mirror();
+    for (const auto& [policy, code] :
+         {std::pair("old.yaml", old_code), std::pair("both.yaml", both_code),
+          std::pair("new.yaml", new_code)}) {
+      const ProgramExit ended = PullUnder(policy, "plain", "Tiny");
+      EXPECT_EQ(ended.code, code) << policy << ended.all();
+    }
+  };
+  expect(0, 0, 11);
+  for (const char* version : {"0.1.0", "0.2.0"})
+    Run({"sign", std::string("example/Tiny@") + version, "--zoo", honest_, "--key",
+         File("carol.key")});
+  expect(0, 0, 11);
+  Run({"snapshot", "--zoo", honest_, "--key", File("carol.key")});
+  expect(11, 0, 0);
+  PublishTo(honest_, 3, "0.3.0", {"carol"});
+  Run({"snapshot", "--zoo", honest_, "--key", File("carol.key")});
+  expect(11, 0, 0);
+}
+
+// What a keeper withdraws reaches those who had it: a lower latest, with the reason, and for that
+// alone.
+TEST_F(TufAttack, AYankedVersionIsFollowedByALowerLatest) {
+  ExpectBelieved();  // and remembered
+  Run({"yank", "example/Tiny@0.2.0", "--zoo", honest_, "--reason", "wrong template"});
+  Mirror();  // whose snapshot was made before: it may be the mirror that yanked it
+  ExpectRefused(14, "which the snapshot does not list as yanked");
+  Run({"snapshot", "--zoo", honest_, "--key", File("keeper.key")});
+  ExpectBelieved();
+  const ProgramExit lower = Pull("plain", "Tiny");
+  EXPECT_NE(lower.out.find("example/Tiny@0.1.0"), std::string::npos) << lower.out;
+  EXPECT_NE(lower.err.find("example/Tiny@0.2.0, which was seen before, was taken back: wrong "
+                           "template"),
+            std::string::npos)
+      << lower.err;
+  // Without a snapshot nobody vouches for a yank.
+  WriteText(scratch_ / "trust.yaml", "rules: {\"example/*\": {keys: [alice.pub]}}\n");
+  ExpectRefused(14, "only a snapshot that the policy asks for");
+}
+
 // Not of that list: a mirror that does not say that a version was taken back.
 TEST_F(TufAttack, HiddenYank) {
   fs::copy(honest_, scratch_ / "before", fs::copy_options::recursive);
@@ -255,6 +309,10 @@ TEST_F(TufAttack, HiddenYank) {
   fs::copy(honest_ / "snapshot.sigstore.json", served_, fs::copy_options::overwrite_existing);
   ExpectRefused(14, "was taken back, which the zoo does not say: wrong template");
   ExpectRefused(14, "was taken back", "Tiny@0.2.0");
+  Mirror();
+  fs::copy(scratch_ / "before/entries/example/Tiny/latest.json", Served("entries/example/Tiny"),
+           fs::copy_options::overwrite_existing);
+  ExpectRefused(14, "offers as the latest all the same: wrong template");
   ExpectBelieved();  // 0.1.0
   const ProgramExit named = Pull("plain", "Tiny@0.2.0");
   EXPECT_EQ(named.code, 0) << named.all();

@@ -5,9 +5,12 @@
 # A static web server that misbehaves: http://127.0.0.1:PORT/FAULT/... serves the folder with that fault done to blobs (or to every
 # file where the fault is written "FAULT!"). Prints its port; appends "METHOD PATH RANGE HOST HEADERS" of
 # every request to the log: all its headers, so that a token shows wherever it is sent. Listens at 127.0.0.1 and 127.0.0.2.
+# Is the Hugging Face Hub too, as an HF_ENDPOINT: http://127.0.0.1:PORT/FAULT with /api/models/ORG/NAME/revision/REVISION and /ORG/NAME/resolve/COMMIT/FILE
+# of FOLDER/ORG/NAME; large files are redirected to another host, where the fault is done, and what holds a file ".private" wants a token.
 # fault_server.py FOLDER LOG [CERTIFICATE KEY]
 import gzip
 import http.server
+import json
 import os
 import re
 import ssl
@@ -16,6 +19,8 @@ import threading
 import time
 
 FOLDER, LOG = sys.argv[1], sys.argv[2]
+COMMIT, TOKEN = "c0ffee" * 6 + "c0ff", "hf_secret"
+LARGE = (".safetensors", ".h5", ".html", "report.json")  # .gitattributes of a repository
 LOCK = threading.Lock()
 COUNTS = {}
 
@@ -41,21 +46,50 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def redirect(self, to):
         self.head(302, 0, Location=to)
 
+    # The content at one of the Hub's addresses; None where the answer has been given.
+    def hub(self, prefix, match):
+        _, repository, kind, revision, name = match.groups()
+        folder = os.path.join(FOLDER, repository)
+        known = self.headers.get("Authorization") == f"Bearer {TOKEN}"
+        if not os.path.isdir(folder) or (os.path.exists(os.path.join(folder, ".private")) and not known):
+            return self.head(404 if known else 401, 0, X_Error_Code="RepoNotFound")
+        if kind == "revision":
+            if revision not in ("main", "refs%2Fpr%2F1", COMMIT):
+                return self.head(404, 0, X_Error_Code="RevisionNotFound")
+            files = [os.path.relpath(os.path.join(at, file), folder) for at, _, names in os.walk(folder) for file in names]
+            try:
+                with open(os.path.join(FOLDER, "listing.json"), "rb") as file:
+                    return file.read()
+            except OSError:
+                return json.dumps({"id": repository, "sha": COMMIT, "private": False, "siblings": [{"rfilename": file} for file in files]}).encode()
+        if revision != COMMIT or not os.path.isfile(os.path.join(folder, name)):
+            return self.head(404, 0, X_Error_Code="EntryNotFound")
+        if name.endswith(LARGE):
+            return self.redirect(f"http://127.0.0.2:{self.server.server_port}/{prefix}/cdn/{repository}/{name}?Signature=abc")
+        with open(os.path.join(folder, name), "rb") as file:
+            return file.read()
+
     def do_GET(self):
         _, fault, path = self.path.split("?")[0].split("/", 2)
         with LOCK:
             COUNTS[self.path] = count = COUNTS.get(self.path, 0) + 1
             with open(LOG, "a", encoding="utf-8") as log:
                 log.write(f"{self.command} {self.path} {self.headers.get('Range', '-')} {self.headers.get('Host')} {self.headers.items()}\n")
+        prefix, address = fault, re.fullmatch(r"(api/models/)?([^/]+/[^/]+)/(revision|resolve)/([^/]+)(?:/(.+))?", path)
         if fault.endswith("!"):
             fault = fault[:-1]
-        elif not path.startswith("blobs/"):
+        elif not path.startswith(("blobs/", "cdn/")):
             fault = "plain"
-        try:
-            with open(os.path.join(FOLDER, path), "rb") as file:
-                content = file.read()
-        except OSError:
-            return self.head(404, 0)
+        if address:
+            content = self.hub(prefix, address)
+            if content is None:
+                return None
+        else:
+            try:
+                with open(os.path.join(FOLDER, path.removeprefix("cdn/")), "rb") as file:
+                    content = file.read()
+            except OSError:
+                return self.head(404, 0)
         first, ranged = 0, False
         match = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
         if match and int(match[1]) < len(content) and fault != "no-range":

@@ -11,6 +11,7 @@
 #include "zoo/store/blob_store.h"
 #include "zoo/store/publisher.h"
 #include "zoo/store/zoo_index.h"
+#include "zoo/trust/look_alike.h"
 
 namespace fs = std::filesystem;
 
@@ -93,6 +94,22 @@ Published CheckForPublishing(const fs::path& artifact, const std::optional<Model
   return out;
 }
 
+// What nothing forbids, but nobody wants by mistake.
+std::vector<std::string> WarningsOf(const Zoo& zoo, const ZooEntry& entry) {
+  std::vector<std::string> warnings;
+  std::vector<ZooName> names;
+  for (const ZooFolder& folder : zoo.Folders()) names.push_back(folder.name);
+  if (std::string like = LookAlikeWarning(entry.name, names); !like.empty())
+    warnings.push_back(std::move(like));
+  for (const IndexRow& row : CurrentIndex(zoo).rows) {
+    if (row.identity != entry.identity) continue;
+    warnings.push_back(fmt::format("{}@{} has the same bytes as {}, which is there",
+                                   entry.name.text(), entry.version.text(), row.text()));
+    break;
+  }
+  return warnings;
+}
+
 }  // namespace
 
 Published Publish(const Zoo& zoo, const fs::path& artifact,
@@ -100,11 +117,13 @@ Published Publish(const Zoo& zoo, const fs::path& artifact,
   Published out = CheckForPublishing(artifact, model, options);
   if (!out.problems.empty() || options.dry_run) {
     if (out.problems.empty()) out.already = PlaceVersion(zoo, options, &out.entry);
+    if (out.problems.empty() && !out.already) out.warnings = WarningsOf(zoo, out.entry);
     return out;
   }
   Publisher publisher(zoo, out.entry.name, options.waiting);
   out.already = PlaceVersion(zoo, options, &out.entry);
   if (!out.already) {
+    out.warnings = WarningsOf(zoo, out.entry);
     for (const auto& [name, digest] : out.entry.files) {
       if (!AddBlob(zoo.path(), publisher.staging(), artifact / name, digest)) continue;
       ++out.new_blobs;
@@ -133,7 +152,7 @@ Published PublishRepository(const fs::path& directory, const fs::path& artifact,
   if (options.dry_run) return out;
   WriteRepository(
       out.entry, CanonicalJson(EntryToJson(out.entry)),
-      [&](const std::string& name) { return artifact / name; }, directory);
+      [&](const std::string& name) { return artifact / name; }, {}, directory);
   return out;
 }
 

@@ -32,7 +32,8 @@ struct Published {
   size_t new_blobs = 0;
   uint64_t new_bytes = 0;
   ZooVersion latest;
-  std::string index_problem;  // why index.json is not up to date; all else is done
+  std::vector<std::string> warnings = {};  // of a new version: what its publisher should look at
+  std::string index_problem;               // why index.json is not up to date; all else is done
 };
 
 // Checks the artifact (CheckArtifact) and makes it an entry. Throws InputError: an artifact that

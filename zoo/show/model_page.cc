@@ -13,7 +13,6 @@
 #include "export/report/page_shell.h"
 #include "export/report/report_page.h"
 #include "linalg/error.h"
-#include "zoo/signing/bundle.h"
 #include "zoo/store/blob_store.h"
 #include "zoo/trust/signature_store.h"
 
@@ -44,13 +43,9 @@ td.text,th{overflow-wrap:anywhere}
 std::string Claimed(const Zoo& zoo, const IndexRow& row) {
   std::string text;
   try {
-    for (const std::string& bundle : ReadSignatures(zoo, row.name, row.version)) {
-      const SignedBundle parsed = ParseBundle(bundle, row.text());
-      const std::vector<std::string> names =
-          parsed.chain.empty() ? std::vector<std::string>{} : parsed.chain.front().names();
-      text += text.empty() ? "not checked: " : ", ";
-      text += names.empty() ? "key " + parsed.key_hint.substr(0, 16) : names.front();
-    }
+    for (const std::string& signer :
+         ClaimedSigners(ReadSignatures(zoo, row.name, row.version), row.text()))
+      text += (text.empty() ? "not checked: " : ", ") + signer;
   } catch (const InputError&) {
     return "a signature that cannot be read";
   }

@@ -343,8 +343,8 @@ class HttpReader {
     if (status == 401 || status == 403)
       throw InputError(fmt::format(
           "{}: the server answers {}: it wants to know who asks, or does not let you; a token is "
-          "read from OSCAR_ZOO_TOKEN",
-          url, status));
+          "read from {}",
+          url, status, options_.token_from));
     throw InputError(fmt::format("{}: the server answers {}, expected 200", url, status));
   }
 

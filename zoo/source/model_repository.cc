@@ -16,6 +16,7 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
+constexpr const char* kSignatures = "signatures";
 constexpr std::string_view kAttributes =
     "*.safetensors filter=lfs diff=lfs merge=lfs -text\n"
     "*.h5 filter=lfs diff=lfs merge=lfs -text\n"
@@ -34,10 +35,7 @@ ZooSource RepositorySource(const fs::path& repository) {
   const auto entry = std::make_shared<const ZooEntry>(
       ParseEntry(ReadSmallFile(file, kZooJsonLimits.max_bytes), file.string()));
   const auto read = [=](const ReadRequest& request, const ByteSink& sink) -> ReadEnd {
-    std::string name;
-    if (request.file == EntryPath("", entry->name, entry->version)) name = kRepositoryEntryFile;
-    for (const auto& [file_name, digest] : entry->files)
-      if (request.file == BlobPath("", digest.sha256)) name = file_name;
+    const std::string name = RepositoryFileOf(*entry, request.file);
     // The Hub's own cache is one of links to contents elsewhere; what they lead to is checked.
     std::error_code error;
     const fs::path real = name.empty() ? fs::path() : fs::canonical(repository / name, error);
@@ -54,14 +52,35 @@ ZooSource RepositorySource(const fs::path& repository) {
   return {"hf:" + repository.string(), {}, read, index};
 }
 
+std::string RepositoryFileOf(const ZooEntry& entry, const std::string& zoo_file) {
+  if (zoo_file == EntryPath("", entry.name, entry.version)) return kRepositoryEntryFile;
+  for (const auto& [name, digest] : entry.files)
+    if (zoo_file == BlobPath("", digest.sha256)) return name;
+  const std::string signatures = SignatureFolder("", entry.name, entry.version).string() + "/";
+  if (!zoo_file.starts_with(signatures)) return "";
+  return kSignatures + ("/" + zoo_file.substr(signatures.size()));
+}
+
 void WriteRepository(const ZooEntry& entry, const std::string& entry_text,
                      const std::function<fs::path(const std::string&)>& file_of,
-                     const fs::path& repository) {
+                     const std::vector<std::string>& signatures, const fs::path& repository) {
   AtomicDirectory directory(repository);
   for (const auto& [name, digest] : entry.files)
     CopyChecked(file_of(name), digest, directory.staging() / name);
   WriteFileAtomically(directory.staging() / kRepositoryEntryFile, entry_text);
   WriteFileAtomically(directory.staging() / ".gitattributes", kAttributes);
+  SignatureIndex index;
+  for (const std::string& text : signatures) {
+    const std::string sha256 = Sha256Hex(text);
+    const std::string file = SignaturePath("", entry.name, entry.version, sha256).string();
+    index[sha256] = text.size();
+    fs::create_directory(directory.staging() / kSignatures);
+    WriteFileAtomically(directory.staging() / RepositoryFileOf(entry, file), text);
+  }
+  if (!index.empty()) {
+    WriteFileAtomically(directory.staging() / kSignatures / kSignatureIndexFile,
+                        CanonicalJson(SignatureIndexToJson(index)));
+  }
   directory.Commit();
 }
 

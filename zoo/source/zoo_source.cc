@@ -16,6 +16,7 @@
 #include "linalg/error.h"
 #include "zoo/source/fetch.h"
 #include "zoo/source/http_source.h"
+#include "zoo/source/hub_source.h"
 #include "zoo/source/model_repository.h"
 
 namespace fs = std::filesystem;
@@ -39,8 +40,11 @@ ZooSource OpenHttp(const std::string& rest, const TransferOptions& options) {
 ZooSource RefuseOci(const std::string& rest, const TransferOptions&) {
   throw UsageError(fmt::format("oci:{}: oci: {}", rest, RemovedHint("oci:")));
 }
-ZooSource OpenRepository(const std::string& rest, const TransferOptions&) {
-  return RepositorySource(rest);
+ZooSource OpenRepository(const std::string& rest, const TransferOptions& options) {
+  const auto id = ParseHubId(rest);
+  if (!id || id->repository.find('/') == std::string::npos || fs::is_directory(rest))
+    return RepositorySource(rest);
+  return HubSource(*id, options);
 }
 
 constexpr Scheme kSchemes[] = {
@@ -66,8 +70,8 @@ ZooSource OpenSource(const std::string& address, const TransferOptions& options)
       return scheme.open(address.substr(scheme.prefix.size()), options);
   }
   if (LooksLikeScheme(address)) {
-    throw UsageError(
-        fmt::format("{}: expected a directory, https://host/zoo or hf:DIR", Quoted(address)));
+    throw UsageError(fmt::format(
+        "{}: expected a directory, https://host/zoo, hf:DIR or hf:ORG/NAME", Quoted(address)));
   }
   const Zoo zoo = Zoo::Open(address);
   return {address, zoo.path(),

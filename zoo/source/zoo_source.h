@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a zoo lies and how its bytes come here: a directory, a static web server or a
-// model repository on disk. Everything that reads a zoo of others is written against this and is
-// the same for all three. Trap: nothing that comes from a source has been checked.
+// Where a zoo lies and how its bytes come here: a directory, a static web server or a model
+// repository, on disk or on the Hub. Everything that reads a zoo of others is written against this
+// and is the same for all of them. Trap: nothing that comes from a source has been checked.
 #pragma once
 
 #include <cstddef>
@@ -48,14 +48,16 @@ struct TransferOptions {
   int stall_seconds = 30;  // with less than `slowest` in that time the transfer is given up
   int64_t slowest = 1024;  // bytes per second
   int max_redirects = 5;
-  int max_failures = 4;              // broken transfers of one file before the command gives up
-  double pause_seconds = 0.5;        // before the second try; doubled for every other
-  std::string ca_file = {};          // PEM; certificates that are trusted instead of the system's
-  std::string token = {};            // sent as "Authorization: Bearer", to the first host alone
-  std::function<void()> alive = {};  // called about ten times a second; may throw to stop
+  int max_failures = 4;        // broken transfers of one file before the command gives up
+  double pause_seconds = 0.5;  // before the second try; doubled for every other
+  std::string ca_file = {};    // PEM; certificates that are trusted instead of the system's
+  std::string token = {};      // sent as "Authorization: Bearer", to the first host alone
+  std::string token_from = "OSCAR_ZOO_TOKEN";  // where it is read from, for errors
+  std::function<void()> alive = {};            // called about ten times a second; may throw to stop
 };
 
-// `address`: a directory, https://host/path (http:// on this machine alone), hf:DIR.
+// `address`: a directory, https://host/path (http:// on this machine alone), hf:DIR, or
+// hf:ORG/NAME[@REVISION] of the Hub where there is no such directory.
 // Throws UsageError for any other, InputError if a directory is no zoo. No byte is asked of a
 // network before the first read.
 ZooSource OpenSource(const std::string& address, const TransferOptions& options = {});

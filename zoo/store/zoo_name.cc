@@ -135,6 +135,11 @@ ZooReference ParseZooReference(std::string_view text) {
 }
 
 ZooAddress ParseZooAddress(std::string_view text) {
+  if (text.starts_with("hf:")) {
+    const std::string_view rest = text.substr(3), name = rest.substr(0, rest.find('@'));
+    if (ZooNameProblem(name).empty())
+      return {std::string(text), {ParseZooName(name, "name")}, true, name.size() < rest.size()};
+  }
   const size_t model = text.substr(0, text.find('@', text.rfind('/') + 1)).rfind('/');
   const size_t org = model == text.npos || model == 0 ? text.npos : text.rfind('/', model - 1);
   if (org == text.npos) return {"", ParseZooReference(text)};

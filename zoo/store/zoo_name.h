@@ -52,9 +52,11 @@ struct ZooReference {
 ZooReference ParseZooReference(std::string_view text);  // throws UsageError
 
 // The same with the zoo before it: SOURCE/ORG/MODEL[@...]. `source` is empty where there is none.
+// hf:ORG/NAME[@REVISION] is a source of one version, which may have another name.
 struct ZooAddress {
   std::string source;
-  ZooReference reference;
+  ZooReference reference;                   // of such a repository: its own name
+  bool repository = false, pinned = false;  // by a revision
 };
 ZooAddress ParseZooAddress(std::string_view text);  // throws UsageError
 

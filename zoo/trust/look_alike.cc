@@ -2,7 +2,39 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "zoo/trust/look_alike.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "capture/files/nearest.h"
+
 namespace oscar {
+namespace {
+
+// Whether one is the other with a digit, and nothing else, put in, left out or exchanged.
+bool DigitsDiffer(std::string_view a, std::string_view b) {
+  const auto [in_a, in_b] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
+  std::string_view rest_a(in_a, a.end()), rest_b(in_b, b.end());
+  while (!rest_a.empty() && !rest_b.empty() && rest_a.back() == rest_b.back()) {
+    rest_a.remove_suffix(1);
+    rest_b.remove_suffix(1);
+  }
+  const auto digits = [](std::string_view text) {
+    return text.find_first_not_of("0123456789") == text.npos;
+  };
+  return digits(rest_a) && digits(rest_b);
+}
+
+// Why `part` may be taken for `other`; "" if it may not.
+std::string Likeness(std::string_view part, std::string_view other) {
+  constexpr size_t kLeast = 4;  // letters: shorter ones are all one edit away from each other
+  if (part == other) return "";
+  if (LookSkeleton(part) == LookSkeleton(other)) return "looks like";
+  if (std::min(part.size(), other.size()) < kLeast || EditDistance(part, other) > 1) return "";
+  return "is one edit away from";
+}
+
+}  // namespace
 
 std::string LookSkeleton(std::string_view name) {
   std::string skeleton;
@@ -28,6 +60,23 @@ bool LooksLike(std::string_view name, std::string_view other) {
     name = name.substr(0, name.find('/'));
   }
   return name != other && LookSkeleton(name) == LookSkeleton(other);
+}
+
+std::string LookAlikeWarning(const ZooName& name, std::span<const ZooName> known) {
+  if (std::ranges::find(known, name) != known.end()) return "";
+  const auto of_org = [&](const ZooName& other) { return other.org == name.org; };
+  const bool org_known = std::ranges::any_of(known, of_org);
+  for (const ZooName& other : known) {
+    const bool same_org = of_org(other);
+    if (org_known && !same_org && !LooksLike(name.text(), other.text())) continue;
+    const std::string &part = same_org ? name.model : name.org,
+                      &seen = same_org ? other.model : other.org;
+    const std::string likeness = Likeness(part, seen);
+    if (likeness.empty() || (same_org && DigitsDiffer(part, seen))) continue;
+    return fmt::format("{}: its {} {} that of {}; readers may take one for the other", name.text(),
+                       same_org ? "model" : "organisation", likeness, other.text());
+  }
+  return "";
 }
 
 }  // namespace oscar

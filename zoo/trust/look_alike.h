@@ -6,8 +6,11 @@
 // like (the skeletons of Unicode Technical Standard 39, section 4, confined to those characters).
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
+
+#include "zoo/store/zoo_name.h"
 
 namespace oscar {
 
@@ -17,5 +20,11 @@ std::string LookSkeleton(std::string_view name);
 // Whether `name` looks like `other` and is another. `other` may be ORG/*, which stands for the
 // organisation; * looks like nothing.
 bool LooksLike(std::string_view name, std::string_view other);
+
+// Warns of a new name that readers may take for one of `known`: its organisation, or its model in
+// an organisation that is known, looks like another or is one edit away from it. Another digit in
+// the same organisation is no such edit: sizes and generations differ so. Returns a sentence, or
+// "".
+std::string LookAlikeWarning(const ZooName& name, std::span<const ZooName> known);
 
 }  // namespace oscar

@@ -77,6 +77,19 @@ std::vector<std::string> ReadSignatures(const Zoo& zoo, const ZooName& name,
   return texts;
 }
 
+std::vector<std::string> ClaimedSigners(std::span<const std::string> bundles,
+                                        std::string_view what) {
+  std::vector<std::string> signers;
+  for (const std::string& text : bundles) {
+    const SignedBundle bundle = ParseBundle(text, what);
+    const std::vector<std::string> names = bundle.chain.empty()
+                                               ? std::vector{"key " + bundle.key_hint.substr(0, 16)}
+                                               : bundle.chain.front().names();
+    signers.push_back(names.empty() ? "a certificate without a name" : names.front());
+  }
+  return signers;
+}
+
 std::optional<std::string> ReadSnapshotFile(const Zoo& zoo) {
   const fs::path file = zoo.path() / kSnapshotFile;
   if (fs::symlink_status(file).type() == fs::file_type::not_found) return std::nullopt;

@@ -6,7 +6,10 @@
 #pragma once
 
 #include <functional>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "zoo/signing/bundle.h"
@@ -25,6 +28,11 @@ std::string AddSignature(const Zoo& zoo, const ZooEntry& entry, const Signer& si
 // index or a signature that is not what its name says.
 std::vector<std::string> ReadSignatures(const Zoo& zoo, const ZooName& name,
                                         const ZooVersion& version);
+
+// Whom each signature names, which nobody has checked: "key 0123456789abcdef" or a certificate's
+// name. Throws InputError naming `what` for a text that is no signature.
+std::vector<std::string> ClaimedSigners(std::span<const std::string> bundles,
+                                        std::string_view what);
 
 // The text of the snapshot, or nothing if there is none. Throws InputError.
 std::optional<std::string> ReadSnapshotFile(const Zoo& zoo);

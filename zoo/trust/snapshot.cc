@@ -20,6 +20,20 @@ constexpr JsonLimits kSnapshotLimits{
 
 }  // namespace
 
+bool Snapshot::Lists(const ZooName& name, const ZooVersion& version,
+                     const std::string& identity) const {
+  const auto versions = entries.find(name.text());
+  if (versions == entries.end()) return false;
+  const auto entry = versions->second.find(version);
+  return entry != versions->second.end() && entry->second == identity;
+}
+
+bool Snapshot::TookBack(const ZooName& name, const ZooVersion& version,
+                        const std::string& identity) const {
+  const auto yank = yanked.find(name.text() + "@" + version.text());
+  return yank != yanked.end() && yank->second.identity == identity;
+}
+
 Snapshot SnapshotOf(const Zoo& zoo, int64_t created_unix, int64_t expires_unix) {
   Snapshot snapshot{created_unix, expires_unix, {}};
   for (const ZooName& name : zoo.Names()) {

@@ -25,6 +25,10 @@ struct Snapshot {
     std::string identity, reason;
   };
   std::map<std::string, Yanked> yanked = {};  // by NAME@X.Y.Z
+
+  // Whether it lists this very version, as standing or as yanked.
+  bool Lists(const ZooName& name, const ZooVersion& version, const std::string& identity) const;
+  bool TookBack(const ZooName& name, const ZooVersion& version, const std::string& identity) const;
 };
 
 Snapshot SnapshotOf(const Zoo& zoo, int64_t created_unix, int64_t expires_unix);

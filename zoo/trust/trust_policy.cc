@@ -53,7 +53,10 @@ void CheckSignatures(const TrustRule& rule, const TrustQuestion& question, Trust
                                                     what, signers.size(), rule.signatures));
 }
 
-void CheckAge(const TrustRule& rule, const TrustMemory& memory, const TrustQuestion& question) {
+// Refuses what is below the policy or was seen otherwise. A lower latest than before needs the
+// signed snapshot to say that what was seen has been taken back; `note` is then the reason.
+void CheckAge(const TrustRule& rule, const TrustMemory& memory, const TrustQuestion& question,
+              std::string* note) {
   const ZooEntry& entry = question.entry;
   if (rule.lowest && entry.version < *rule.lowest) {
     throw TrustError(ExitCode::kTooOld, fmt::format("{}: the policy takes no version below {}",
@@ -62,11 +65,21 @@ void CheckAge(const TrustRule& rule, const TrustMemory& memory, const TrustQuest
   const auto seen = memory.names.find(entry.name.text());
   if (seen == memory.names.end()) return;
   if (question.latest && entry.version < seen->second.version) {
-    throw TrustError(
-        ExitCode::kTooOld,
-        fmt::format("{}: offered as the latest, but {} was seen before; ask for the version by "
-                    "its number to go back",
-                    NameAt(entry), seen->second.version.text()));
+    const std::string version = seen->second.version.text();
+    const auto& snapshot = question.snapshot.snapshot;
+    if (!snapshot || !snapshot->TookBack(entry.name, seen->second.version, seen->second.identity)) {
+      throw TrustError(
+          ExitCode::kTooOld,
+          fmt::format("{}: offered as the latest, but {} was seen before{}; ask for the version by "
+                      "its number to go back",
+                      NameAt(entry), version,
+                      snapshot ? ", which the snapshot does not list as yanked"
+                               : ", and only a snapshot that the policy asks for can say that it "
+                                 "was yanked"));
+    }
+    const std::string before = entry.name.text() + "@" + version;
+    *note = fmt::format("{}, which was seen before, was taken back: {}", before,
+                        Escaped(snapshot->yanked.at(before).reason));
   }
   if (entry.version == seen->second.version && entry.identity != seen->second.identity) {
     throw TrustError(ExitCode::kAltered,
@@ -90,10 +103,14 @@ void CheckListed(const Snapshot& snapshot, const TrustQuestion& question) {
   };
   if (const auto yank = snapshot.yanked.find(NameAt(entry)); yank != snapshot.yanked.end()) {
     expect(yank->second.identity);
-    if (!question.yanked.empty()) return;  // who named it is told
-    RefuseSnapshot(ExitCode::kTooOld,
-                   fmt::format("says that {} was taken back, which the zoo does not say: {}",
-                               NameAt(entry), Escaped(yank->second.reason)));
+    // The zoo tells whoever names it; nobody gets it as the latest where another version stands.
+    const bool offered = question.latest && snapshot.entries.contains(entry.name.text());
+    if (!question.yanked.empty() && !offered) return;
+    RefuseSnapshot(
+        ExitCode::kTooOld,
+        fmt::format("says that {} was taken back, which the zoo {}: {}", NameAt(entry),
+                    question.yanked.empty() ? "does not say" : "offers as the latest all the same",
+                    Escaped(yank->second.reason)));
   }
   const auto versions = snapshot.entries.find(entry.name.text());
   if (versions == snapshot.entries.end() || !versions->second.contains(entry.version))
@@ -131,6 +148,12 @@ const TrustRule* TrustPolicy::RuleOf(const ZooName& name) const {
   for (const std::string& pattern : {name.text(), name.org + "/*", std::string("*")})
     if (const auto rule = rules.find(pattern); rule != rules.end()) return &rule->second;
   return nullptr;
+}
+
+std::string TrustPolicy::SignerText(const std::string& signer) const {
+  const auto name = key_names.find(signer);
+  if (name == key_names.end()) return Escaped(signer);
+  return fmt::format("{} ({})", Escaped(name->second), signer.substr(0, 16));
 }
 
 void TrustMemory::Remember(const ZooEntry& entry) {
@@ -178,6 +201,14 @@ std::string TrustVerdict::word() const {
   if (level == TrustLevel::kOff) return "UNCHECKED";
   if (code == ExitCode::kDone) return "TRUSTED";
   return code == ExitCode::kUnsigned ? "UNSIGNED" : "UNTRUSTED";
+}
+
+std::string TrustVerdict::Reason(const TrustPolicy& policy) const {
+  if (!problem.empty()) return problem;
+  std::string by;
+  for (const std::string& signer : signers)
+    by += (by.empty() ? "by " : ", ") + policy.SignerText(signer);
+  return by;
 }
 
 Vouched CheckVouched(std::string_view text, const TrustRule& rule, std::string_view what) {
@@ -259,13 +290,14 @@ TrustVerdict Judge(const TrustPolicy& policy, const TrustMemory& memory,
       throw TrustError(ExitCode::kLookAlike,
                        fmt::format("{}: looks like {}, but is another name", name.text(), like));
     }
-    CheckAge(*rule, memory, question);
+    CheckAge(*rule, memory, question, &verdict.note);
     CheckSignatures(*rule, question, &verdict);
     if (question.snapshot.problem) throw TrustError(*question.snapshot.problem);
     if (question.snapshot.snapshot) CheckListed(*question.snapshot.snapshot, question);
   } catch (const TrustError& error) {
     verdict.code = error.exit_code();
     verdict.problem = error.what();
+    verdict.note.clear();
   }
   return verdict;
 }

@@ -40,7 +40,10 @@ struct TrustPolicy {
   // By ORG/MODEL, ORG/* or *; the most exact one that fits a name holds. Without one: kOff.
   std::map<std::string, TrustRule> rules;
   std::optional<TrustRule> snapshot;  // of the zoo; without it no snapshot is asked for
+  std::map<std::string, std::string> key_names = {};  // files of keys, by PublicKey::id()
 
+  // A signer of a verdict for people: "alice.pub (0123456789abcdef)", or the identity.
+  std::string SignerText(const std::string& signer) const;
   const TrustRule* RuleOf(const ZooName& name) const;  // null without one
 };
 
@@ -82,11 +85,14 @@ struct TrustVerdict {
   ExitCode code = ExitCode::kDone;   // or what is wrong, kUnsigned to kLookAlike
   std::string problem;               // in words
   std::vector<std::string> signers;  // who vouches: ids of keys, names of identities
+  std::string note = {};             // why a lower latest is believed; "" where nothing is lower
 
   bool trusted() const { return level != TrustLevel::kOff && code == ExitCode::kDone; }
   bool refused() const { return level == TrustLevel::kEnforce && code != ExitCode::kDone; }
   // TRUSTED, UNSIGNED, UNTRUSTED, or UNCHECKED where no rule holds.
   std::string word() const;
+  // After the word: who signed, or what is wrong; "" where no rule holds.
+  std::string Reason(const TrustPolicy& policy) const;
 };
 
 TrustVerdict Judge(const TrustPolicy& policy, const TrustMemory& memory,

@@ -161,6 +161,11 @@ __global__ void __launch_bounds__(kThreads)
   const Affine<T> stored = Stored(fitted, codec);
   if (codec.metadata == MetadataType::kByte) rounds = stored;
   if (own >= num_groups) return;
+  if (a.scales != nullptr && first == 0) {
+    a.scales[group] = stored.scale;
+    a.zeros[group] = stored.zero;
+  }
+  if (a.read == nullptr) return;
 #pragma unroll
   for (int j = 0; j < kPerThread; ++j) {
     if (j >= held) break;

@@ -19,11 +19,12 @@ inline constexpr int64_t kMaxKernelGroup = 512;  // values per scale that the ke
 template <typename T>
 struct AffineRoundTripArguments {
   const T* rows;  // [num_rows, dim]
-  T* read;        // the same
+  T* read;        // the same; null: not asked for
   int64_t num_rows, dim;
   // Of value i of row r: [r * threshold_row + i * threshold_column]; null: nothing is clipped.
   const T* thresholds = nullptr;
   int64_t threshold_row = 0, threshold_column = 0;
+  T *scales = nullptr, *zeros = nullptr;  // [num_rows, groups], as stored; null: not asked for
 };
 
 // format.quant_group_size divides dim and is at most kMaxKernelGroup.

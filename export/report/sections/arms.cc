@@ -36,6 +36,26 @@ std::string DistributionTable(const std::vector<ArmLook>& arms) {
                rows);
 }
 
+std::string BehindTable(const std::vector<ArmLook>& arms) {
+  std::vector<TableRow> rows;
+  for (const ArmLook& look : arms) {
+    if (!look.arm.Has("behind")) continue;
+    const Record behind = look.arm["behind"];
+    rows.push_back({{ArmNameHtml(look), EstimateCell(behind, "local"), EstimateCell(behind, "text"),
+                     EstimateCell(behind, "own_words")},
+                    ArmRowCss(look)});
+  }
+  if (rows.empty()) return {};
+  return Note(
+             "How much more KL an arm has than the one in bold, on the same pieces of text: paired "
+             "differences, whose 95 % intervals draw sequences and pieces in each. Above zero the "
+             "arm in bold is better; where an interval holds zero, the two are not told apart.") +
+         Table(
+             "Differences to the headline",
+             {"above the arm in bold", "attention-KL", "next-token KL", "next-token KL, own words"},
+             rows);
+}
+
 std::string Legend(const std::vector<ArmLook>& arms) {
   std::string html = "<details><summary>What the arms are</summary><dl>\n";
   for (const ArmLook& look : arms) {
@@ -50,7 +70,7 @@ RowChart AttentionChart(const std::vector<ArmLook>& arms) {
   chart.id = "arms-kl";
   chart.title = "Error of attention, by arm";
   chart.scale = Scale::kLog;
-  chart.x_label = "KL(S‖Ŝ), nats, log scale";
+  chart.x_label = "attention-KL, nats, log scale";
   chart.description =
       "Mean attention-KL of every arm on a logarithmic axis; the numbers stand in "
       "the table above.";
@@ -82,7 +102,7 @@ RowChart TokenChart(const std::vector<ArmLook>& arms) {
   chart.title = "Error of the prediction, by arm";
   chart.note = "What is left of it in the next token's distribution, with its 95 % interval.";
   chart.scale = Scale::kLog;
-  chart.x_label = "KL of the next token, nats, log scale";
+  chart.x_label = "next-token KL, nats, log scale";
   chart.description =
       "Mean KL of the next-token distribution of every arm on a logarithmic axis; "
       "the numbers stand in the methods table.";
@@ -113,7 +133,7 @@ std::string ArmsSection(const Record& report) {
         "Null controls are rotations that know nothing of this layer. One that does as "
         "well as the arm in bold means that fitting bought nothing here.");
   }
-  html += DistributionTable(arms);
+  html += BehindTable(arms) + DistributionTable(arms);
   return html + Legend(arms);
 }
 

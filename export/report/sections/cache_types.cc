@@ -20,9 +20,9 @@ std::string Curve(const Record& types) {
   LineChart chart;
   chart.id = "cache-types-curve";
   chart.title = "Budget against KL";
-  chart.description = "KL of the next token against stored bits per value, logarithmic y axis.";
+  chart.description = "Next-token KL against stored bits per value, logarithmic y axis.";
   chart.x_label = "stored bits per value";
-  chart.y_label = "KL of the next token, nats";
+  chart.y_label = "next-token KL, nats";
   chart.y_floor = 1e-8;
   ChartSeries series{"shared out by the next token", "c1 strong", {}};
   series.dots = true;
@@ -62,8 +62,7 @@ std::string CacheTypesSection(const Record& report) {
              Html(types["for"].Text()), Value(types["bits"], Format::kBits),
              Value(types["tokens"], Format::kCount)) +
          FigureRow(Curve(types)) +
-         Table("Shared out by", {"by", "bits stored", "KL of the next token", "worst hundredth"},
-               plans) +
+         Table("Shared out by", {"by", "bits stored", "next-token KL", "worst hundredth"}, plans) +
          fmt::format("<details><summary>Types of all layers</summary>\n{}</details>\n",
                      Table("Types by layer", {"layer", "keys", "values"}, layers));
 }

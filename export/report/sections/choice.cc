@@ -84,11 +84,13 @@ std::string WindowsTable(const Record& serving) {
     rows.push_back(
         {{Value(window["sink_tokens"], Format::kCount) + " / " +
               Value(window["recent_tokens"], Format::kCount),
-          Value(window["bits_per_element"], Format::kBits), Value(window["kl"], Format::kError),
+          Value(window["bits_per_element"], Format::kBits),
+          window["rows_beyond"].Number() > 0 ? Value(window["kl"], Format::kError) : kNoNumber,
           Value(window["rows_beyond"], Format::kCount)},
          ""});
   }
-  return Table("Windows", {"sink / recent tokens", "bits per element", "KL", "rows beyond"}, rows);
+  return Table("Windows",
+               {"sink / recent tokens", "bits per element", "attention-KL", "rows beyond"}, rows);
 }
 
 // Which sides need more bits than others, where the next token was asked.

@@ -78,7 +78,7 @@ std::string PositionChart(const Arms& arms, const char* metrics, const Range& ra
       "Attention-KL of each arm against the position of the query, logarithmic y "
       "axis.";
   chart.x_label = "position of the query, tokens";
-  chart.y_label = "KL(S‖Ŝ), nats";
+  chart.y_label = "attention-KL, nats";
   chart.tokens = true;
   chart.y_range = range;
   chart.bands = WindowsBand(arms);
@@ -94,12 +94,12 @@ std::string TokenLossChart(const Arms& arms) {
   LineChart chart;
   chart.id = "context-token";
   chart.title = "Prediction, by position";
-  chart.note = "KL of the next token's distribution.";
+  chart.note = "Next-token KL: of the distributions over the vocabulary.";
   chart.description =
       "KL of the next-token distribution of each arm against position, logarithmic "
       "y axis.";
   chart.x_label = "position, tokens";
-  chart.y_label = "KL of the next token, nats";
+  chart.y_label = "next-token KL, nats";
   chart.tokens = true;
   for (const ArmLook& look : arms) {
     if (!look.arm.Has("text")) continue;
@@ -113,12 +113,14 @@ std::string ContextLengthChart(const Arms& arms) {
   LineChart chart;
   chart.id = "context-length";
   chart.title = "By length of the text";
-  chart.note = "Attention-KL over the second half of texts of each length.";
+  chart.note =
+      "Attention-KL over the second half of texts of each length, where a query sees a quantized "
+      "key.";
   chart.description =
       "Attention-KL of each arm against the length of the text, both axes "
       "logarithmic.";
   chart.x_label = "length of the text, tokens";
-  chart.y_label = "KL(S‖Ŝ), nats";
+  chart.y_label = "attention-KL, nats";
   chart.tokens = true;
   chart.x_scale = Scale::kLog;
   std::set<double> lengths;

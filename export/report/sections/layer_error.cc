@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "export/report/arm_look.h"
+#include "export/report/arm_table.h"  // kNoNumber
 #include "export/report/html.h"
 #include "export/report/line_chart.h"
 #include "export/report/sections.h"
@@ -17,11 +18,11 @@ namespace {
 constexpr struct {
   const char* heading;
   const char* key;
-} kErrorColumns[] = {{"KL, nats", "kl_mean"},
-                     {"KL beyond windows", "kl_mean_beyond"},
-                     {"largest KL", "kl_max"},
-                     {"output error", "output_rel_error"},
-                     {"KL without windows", "kl_mean_no_windows"},
+  bool beyond = false;  // of rows that see a quantized key, of which there may be none
+} kErrorColumns[] = {{"attention-KL", "kl_mean_beyond", true},
+                     {"largest", "kl_max", true},
+                     {"output error", "output_rel_error_beyond", true},
+                     {"attention-KL without windows", "kl_mean_no_windows"},
                      {"output error without windows", "output_rel_error_no_windows"}};
 
 std::string ByLayer(const Record& report, const std::vector<CalibrationArm>& arms, const char* key,
@@ -31,7 +32,7 @@ std::string ByLayer(const Record& report, const std::vector<CalibrationArm>& arm
   chart.title = title;
   chart.description = "Attention-KL of each arm against the layer, logarithmic y axis.";
   chart.x_label = "layer";
-  chart.y_label = "KL(S‖Ŝ), nats";
+  chart.y_label = "attention-KL, nats";
   for (const CalibrationArm& arm : arms) {
     ChartSeries series{
         arm.label, arm.line_css + (report["layers"].size() > 16 ? " quiet" : ""), {}};
@@ -55,20 +56,26 @@ std::string LayerErrorSection(const Record& report) {
   if (arms.empty()) return {};
   std::vector<std::string> header = {"mean over layers"};
   for (const auto& column : kErrorColumns) header.emplace_back(column.heading);
+  header.emplace_back("rows in a layer");
   std::vector<TableRow> rows;
   for (const CalibrationArm& arm : arms) {
     TableRow row{{fmt::format("<span class=\"name\"><span class=\"swatch {}\"></span>{}</span>",
                               arm.css, Html(arm.label))},
                  arm.name == CalibrationHeadline(summary) ? "headline" : ""};
-    for (const auto& column : kErrorColumns)
-      row.cells.push_back(Value(summary["arms"][arm.name][column.key], Format::kError));
+    const Record measured = summary["arms"][arm.name];
+    const bool any = measured["rows_beyond"].Number() > 0;
+    for (const auto& column : kErrorColumns) {
+      row.cells.push_back(column.beyond && !any ? kNoNumber
+                                                : Value(measured[column.key], Format::kError));
+    }
+    row.cells.push_back(Value(measured["rows_beyond"], Format::kCount));
     rows.push_back(std::move(row));
   }
   return Note(
              "Measured while fitting, on rows of the calibration text that the judged rotations "
-             "had not seen. The first and the most recent tokens are kept in 16 bits except where "
-             "it says without windows.") +
-         FigureRow(ByLayer(report, arms, "kl_mean", "layer-kl", "With windows") +
+             "had not seen and that see a quantized key: the first and the most recent tokens are "
+             "kept in 16 bits except where it says without windows.") +
+         FigureRow(ByLayer(report, arms, "kl_mean_beyond", "layer-kl", "With windows") +
                    ByLayer(report, arms, "kl_mean_no_windows", "layer-kl-all", "Without windows")) +
          Table("Arms of the calibration", header, rows);
 }

@@ -20,10 +20,10 @@ struct LossColumn {
 };
 constexpr LossColumn kLosses[] = {
     {"attention-KL", "kl", Format::kError},
-    {"end to end", "end_to_end_kl", Format::kError},
+    {"attention-KL end to end", "end_to_end_kl", Format::kError},
     {"output error", "output_rel_error", Format::kError},
     {"perplexity", "perplexity", Format::kError},
-    {"token KL", "token_kl", Format::kError},
+    {"next-token KL", "token_kl", Format::kError},
     {"same token", "top1_agreement", Format::kPercent},
     {"needle", "needle", Format::kPercent},
 };
@@ -77,12 +77,12 @@ std::string MethodsSection(const Record& report) {
   html += ArmTable(arms, IsOnFront(arms));
   html += Note(
       "Least error first. Lower is better, except “same token” (how often the most likely token "
-      "stays the same) and “needle”. Attention-KL: KL(S‖Ŝ) of the attention rows of the second "
-      "half "
-      "of each sequence, mean over heads and layers, in nats; end to end: with the errors of "
-      "earlier layers carried along. Output error: relative Frobenius norm. Bits: by the paper’s "
-      "formula, and of every byte stored. Small print: 95 % bootstrap intervals over pieces of "
-      "sequences.");
+      "stays the same) and “needle”. Attention-KL: KL(S‖Ŝ) at the unquantized model’s own queries, "
+      "keys and values, over the rows of the second half of each sequence that see a quantized "
+      "key, mean over heads and layers, in nats; end to end: with the errors of earlier layers "
+      "carried along. Next-token KL: over the vocabulary, where the query sees a quantized key. "
+      "Output error: relative Frobenius norm. Bits: by the paper’s formula, and of every byte "
+      "stored. Small print: 95 % bootstrap intervals over pieces of sequences.");
   return html + RuntimeTable(arms);
 }
 

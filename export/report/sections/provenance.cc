@@ -80,6 +80,15 @@ std::string Joined(const Record& object, const char* between,
 
 }  // namespace
 
+std::string ExportedClip(const Record& serving) {
+  const bool chosen = serving.Has("auto");
+  const auto has = [&](const char* ratio) { return serving["auto"].Has(ratio); };
+  if (chosen && !(has("k_clip_ratio") && has("v_clip_ratio"))) return "by layer";
+  const Record of = chosen ? serving["auto"] : serving;
+  return Value(of["k_clip_ratio"], Format::kBits) + " / " +
+         Value(of["v_clip_ratio"], Format::kBits);
+}
+
 std::string ProvenanceSection(const Record& report) {
   List list;
   const Record calibration = report["calibration"], serving = report["serving"];
@@ -91,9 +100,7 @@ std::string ProvenanceSection(const Record& report) {
                              (calibration.IsText("value_target")
                                   ? ", value target " + Code(calibration["value_target"].Text())
                                   : ""));
-  std::string serve = fmt::format("clip ratio {} for keys, {} for values",
-                                  Value(serving["k_clip_ratio"], Format::kBits),
-                                  Value(serving["v_clip_ratio"], Format::kBits));
+  std::string serve = fmt::format("clip ratio of keys / values {}", ExportedClip(serving));
   if (serving.Has("sink_tokens") && serving.Has("recent_tokens")) {
     serve += fmt::format("; first {} and last {} tokens in 16 bits",
                          Value(serving["sink_tokens"], Format::kCount),

@@ -80,6 +80,8 @@ std::string IntervalText(const Record& holder, std::string_view key, Format form
 
 std::string Sentences(const Record& validation, const ArmLook& headline) {
   const Verdict verdict = VerdictOf(validation);
+  std::string caution;
+  if (!verdict.caution.empty()) caution = Note("<b>" + Html(verdict.caution) + "</b>");
   const Record& arm = headline.arm;
   std::string html = fmt::format(
       "<p class=\"lead\">{}</p>\n<p class=\"lead\">The cache takes {} bits per element instead of "
@@ -90,7 +92,10 @@ std::string Sentences(const Record& validation, const ArmLook& headline) {
     html += fmt::format(" per layer, {} once the errors of earlier layers have added up",
                         Value(arm["end_to_end"]["kl"]["mean"], Format::kError));
   }
-  return html + fmt::format(". {}</p>\n", Html(verdict.notice));
+  html += fmt::format(". {}</p>\n", Html(verdict.notice));
+  if (!verdict.domains.empty())
+    html += fmt::format("<p class=\"lead\">{}</p>\n", Html(verdict.domains));
+  return html + caution;
 }
 
 std::string Validated(const Record& validation) {
@@ -99,7 +104,9 @@ std::string Validated(const Record& validation) {
   const Record& arm = headline.arm;
   const Record kl = arm["local"]["kl"], bits = arm["bits_per_element"];
   std::string tiles = Tile("Attention-KL, nats", Value(kl["mean"], Format::kError),
-                           IntervalText(kl, "interval", Format::kError));
+                           fmt::format("{} query rows see a quantized key<br>{}",
+                                       Value(arm["local"]["rows"], Format::kCount),
+                                       IntervalText(kl, "interval", Format::kError)));
   const std::string on = VerdictMember(validation);
   if (arm.Has(on)) {
     const Record text = arm[on];
@@ -136,29 +143,29 @@ std::string CalibratedOnly(const Record& report) {
   std::string html = Badge("", "–", "Calibrated; not yet validated");
   const std::string name = CalibrationHeadline(summary);
   std::string tiles;
-  if (name.empty()) {
-    html +=
-        "<p class=\"lead\">The rotations are orthogonal to the precision below. No tokens were "
-        "held out, so their effect on attention was not measured.</p>\n";
-    tiles += Tile("Attention-KL, nats", "", "no tokens were held out");
+  if (name.empty() || summary["arms"][name]["rows_beyond"].Number() == 0) {
+    const char* why =
+        name.empty() ? "No tokens were held out" : "No row that was held out sees a quantized key";
+    html += fmt::format(
+        "<p class=\"lead\">The rotations are orthogonal to the precision below. {}, so their "
+        "effect "
+        "on attention was not measured.</p>\n",
+        why);
+    tiles += Tile("Attention-KL, nats", "", why);
   } else {
     const Record arm = summary["arms"][name];
     html += fmt::format(
-        "<p class=\"lead\">On rows of the calibration text that were held out of the fit, "
-        "attention "
-        "with {} moves by {} nats, averaged over {} layers.</p>\n",
-        Html(MethodLabel(name)), Value(arm["kl_mean"], Format::kError),
+        "<p class=\"lead\">On rows of the calibration text that were held out of the fit and see "
+        "a quantized key, attention with {} moves by {} nats, averaged over {} layers.</p>\n",
+        Html(MethodLabel(name)), Value(arm["kl_mean_beyond"], Format::kError),
         Value(summary["layers"], Format::kCount));
-    tiles += Tile("Attention-KL, nats", Value(arm["kl_mean"], Format::kError),
+    tiles += Tile("Attention-KL, nats", Value(arm["kl_mean_beyond"], Format::kError),
                   "without windows " + Value(arm["kl_mean_no_windows"], Format::kError));
     tiles += Tile(
-        "Output error", Value(arm["output_rel_error"], Format::kError),
+        "Output error", Value(arm["output_rel_error_beyond"], Format::kError),
         "relative; without windows " + Value(arm["output_rel_error_no_windows"], Format::kError));
   }
-  tiles += Tile("Clip ratio, keys / values",
-                Value(serving["k_clip_ratio"], Format::kBits) + " / " +
-                    Value(serving["v_clip_ratio"], Format::kBits),
-                "recommended for serving");
+  tiles += Tile("Clip ratio, keys / values", ExportedClip(serving), "as exported for serving");
   tiles += Tile("Orthogonality", Value(summary["orthogonality"], Format::kInvariant),
                 "worst max|RᵀR − I|; as float32 " +
                     Value(summary["float32_orthogonality"], Format::kInvariant));

@@ -5,7 +5,8 @@
 // predicted from the keys that the layer before gives back, values from those of the layer before
 // and their own keys, both by linear regression on what is read back, not on what was written. What
 // is not predicted is rounded by HIGGS to 2 bits; the first layer to 4. The first 4 tokens are
-// exact, others until 128 of them are quantized at once.
+// exact, others until 128 of them are quantized at once. "predicted" rounds it as we do instead:
+// OSCAR's rotations, scales fitted in bytes, error feedback of keys, the arm's windows.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
@@ -14,6 +15,7 @@
 #include "export/simulate/codecs/higgs_tensor.h"
 #include "export/simulate/methods/methods.h"
 #include "export/simulate/rope_rows.h"
+#include "export/simulate/rotated_quantizer.h"
 #include "export/simulate/token_blocks.h"
 #include "linalg/error.h"
 
@@ -23,6 +25,7 @@ namespace {
 constexpr int64_t kAquaSink = 4, kAquaBlock = 128;      // tokens
 constexpr int64_t kAquaFirst = 256, kAquaEntries = 16;  // of the first layer's grid, the others'
 constexpr double kAquaDamping = 1e-3;                   // of the mean diagonal
+constexpr int kFirstBits = 4;                           // of the layer that nothing predicts
 
 // y = [x 1] W, [in + 1, out] float64.
 struct Predictor {
@@ -45,8 +48,43 @@ Predictor FitPredictor(const std::vector<at::Tensor>& inputs,
   return {at::linalg_solve(gram.cpu(), products.cpu())};
 }
 
-at::Tensor RoundResidual(const at::Tensor& rows, const at::Tensor& predicted) {
-  return HiggsRoundTrip(rows.sub(predicted), kAquaEntries).add_(predicted);
+// What is read of what is not predicted, [tokens, channels] float64, of keys before their rope.
+using Round = std::function<at::Tensor(const at::Tensor& rows)>;
+struct Rounding {
+  Round k, v;
+};
+// How a method rounds a layer.
+using RoundingOf = Rounding (*)(const MethodContext& context, size_t layer_index);
+
+Rounding AquaRounding(const MethodContext&, size_t layer_index) {
+  const Round round = [entries = layer_index == 0 ? kAquaFirst : kAquaEntries](
+                          const at::Tensor& rows) { return HiggsRoundTrip(rows, entries); };
+  return {round, round};
+}
+
+Rounding OurRounding(const MethodContext& context, size_t layer_index) {
+  RotatedSides sides = FedPerHeadSides(context, layer_index);
+  sides.k.codes.metadata = sides.v.codes.metadata = MetadataType::kByte;
+  if (layer_index == 0) sides.k.codes.bits = sides.v.codes.bits = {kFirstBits};
+  const AttentionSpec& spec = context.layers()[layer_index].attention;
+  // Queries meet keys that were turned by their position, so that is where errors of keys count.
+  const auto keys = [rope = spec.rope, dim = spec.head_dim,
+                     k = std::move(sides.k)](const at::Tensor& rows) mutable {
+    const at::Tensor turned = ApplyRope(rows.to(at::kFloat).unflatten(1, {-1, dim}), rope);
+    GoTo(turned, k);
+    return Wide(UndoRope(RoundTrip(k, turned), rope));
+  };
+  const auto values = [dim = spec.v_head_dim,
+                       v = std::move(sides.v)](const at::Tensor& rows) mutable {
+    const at::Tensor heads = rows.to(at::kFloat).unflatten(1, {-1, dim});
+    GoTo(heads, v);
+    return Wide(RoundTrip(v, heads));
+  };
+  return {keys, values};
+}
+
+at::Tensor RoundResidual(const Round& round, const at::Tensor& rows, const at::Tensor& predicted) {
+  return round(rows.sub(predicted)).add_(predicted);
 }
 
 // A layer's rows as the method computes them: [tokens, channels] float64, keys before their rope.
@@ -73,24 +111,25 @@ CachedRows AsRead(const CacheSides& rows, const AquaRows& read, const RopeSpec& 
                         read.v.to(dtype).view(rows.v.sizes())}};
 }
 
-LayerCache FirstAquaCache(const MethodContext& context, size_t layer_index) {
+LayerCache FirstCache(const MethodContext& context, size_t layer_index, RoundingOf rounding) {
   const LayerSpec& layer = context.layers()[layer_index];
   if (layer_index > 0) {
     throw InputError(
-        fmt::format("layer {}: AQUA-KV reads a layer through the one before, which a cache that is "
-                    "made by itself has not",
+        fmt::format("layer {}: the method reads a layer through the one before, which a cache that "
+                    "is made by itself has not",
                     layer.layer_id));
   }
-  const auto store = [rope = layer.attention.rope](const CacheSides& rows) {
+  const auto store = [rope = layer.attention.rope,
+                      round = rounding(context, layer_index)](const CacheSides& rows) {
     const AquaRows own = BeforeRope(rows, rope);
-    return AsRead(rows, {HiggsRoundTrip(own.k, kAquaFirst), HiggsRoundTrip(own.v, kAquaFirst)},
-                  rope);
+    return AsRead(rows, {round.k(own.k), round.v(own.v)}, rope);
   };
   return AquaCacheOf(store, {});
 }
 
-LayerCache AquaCacheBehind(const MethodContext& context, size_t layer_index,
-                           const std::vector<CacheSides>& rows_before) {
+LayerCache CacheBehind(const MethodContext& context, size_t layer_index,
+                       const std::vector<CacheSides>& rows_before, RoundingOf rounding) {
+  const Rounding round = rounding(context, layer_index);
   const RopeSpec &rope = context.layers()[layer_index].attention.rope,
                  &rope_before = context.layers()[layer_index - 1].attention.rope;
   const CalibrationRows& rows = context.rows();
@@ -105,12 +144,13 @@ LayerCache AquaCacheBehind(const MethodContext& context, size_t layer_index,
   }
   const Predictor keys = FitPredictor(k_inputs, k_targets);
   for (size_t i = 0; i < own.size(); ++i)
-    v_inputs.push_back(at::cat({RoundResidual(own[i].k, keys(before[i].k)), before[i].v}, 1));
+    v_inputs.push_back(
+        at::cat({RoundResidual(round.k, own[i].k, keys(before[i].k)), before[i].v}, 1));
   const Predictor values = FitPredictor(v_inputs, v_targets);
   return AquaCacheOf({}, [=](const CacheSides& sides, const CacheSides& sides_before) {
     const AquaRows x = BeforeRope(sides, rope), read = BeforeRope(sides_before, rope_before);
-    const at::Tensor k = RoundResidual(x.k, keys(read.k));
-    return AsRead(sides, {k, RoundResidual(x.v, values(at::cat({k, read.v}, 1)))}, rope);
+    const at::Tensor k = RoundResidual(round.k, x.k, keys(read.k));
+    return AsRead(sides, {k, RoundResidual(round.v, x.v, values(at::cat({k, read.v}, 1)))}, rope);
   });
 }
 
@@ -128,20 +168,60 @@ CacheCost AquaCost(const std::vector<LayerSpec>& layers, int64_t tokens) {
   });
 }
 
+CacheCost OurCost(const MethodContext& context, const ArmOptions& options, int64_t tokens) {
+  const CacheWindows windows = options.windows ? context.options().windows : CacheWindows{};
+  return MeanOverCache(context.layers(), 1, [&](size_t layer_index, bool keys) {
+    const AttentionSpec& spec = context.layers()[layer_index].attention;
+    const int64_t dim = keys ? spec.head_dim : spec.v_head_dim;
+    const CacheLayout layout{.payload_bits = layer_index == 0 ? double{kFirstBits} : 2.0,
+                             .metadata_bits = 16,
+                             .actual_metadata_bits = 16,
+                             .quant_group_size = dim,
+                             .sink_tokens = windows.sink,
+                             .recent_tokens = windows.recent};
+    const auto row = static_cast<double>(spec.num_kv_heads * dim);
+    return CacheCost{row * PaperBitsPerElement(layout, tokens),
+                     row * ActualBitsPerElement(layout, tokens)};
+  });
+}
+
+CacheMethod Predicted(std::string_view name, std::string_view description, RoundingOf rounding) {
+  return {
+      .name = name,
+      .description = description,
+      .takes_clip = false,
+      .needs_rows = true,
+      .why_no_latents = "it predicts keys and values, and a latent is both",
+      .make = [rounding](const MethodContext& context, size_t layer_index,
+                         const ArmOptions&) { return FirstCache(context, layer_index, rounding); },
+      .make_behind =
+          [rounding](const MethodContext& context, size_t layer_index,
+                     const std::vector<CacheSides>& rows_before) {
+            return CacheBehind(context, layer_index, rows_before, rounding);
+          },
+      .cost = {}};
+}
+
 }  // namespace
 
 std::vector<CacheMethod> AquaKvMethods() {
-  return {{.name = "aqua_kv_2",
-           .description = "AQUA-KV: 2 bits of what the layer before does not predict, layer 0 in 4",
-           .takes_clip = false,
-           .takes_windows = false,
-           .needs_rows = true,
-           .why_no_latents = "AQUA-KV predicts keys and values, and a latent is both",
-           .make = [](const MethodContext& context, size_t layer_index,
-                      const ArmOptions&) { return FirstAquaCache(context, layer_index); },
-           .make_behind = AquaCacheBehind,
-           .cost = [](const MethodContext& context, const ArmOptions&,
-                      int64_t tokens) { return AquaCost(context.layers(), tokens); }}};
+  CacheMethod aqua = Predicted(
+      "aqua_kv_2", "AQUA-KV: 2 bits of what the layer before does not predict, layer 0 in 4",
+      AquaRounding);
+  aqua.takes_windows = false;
+  aqua.cost = [](const MethodContext& context, const ArmOptions&, int64_t tokens) {
+    return AquaCost(context.layers(), tokens);
+  };
+  // A read is a product with both predictors for every token: 6 (KV heads x dim)^2 FLOP.
+  CacheMethod ours = Predicted(
+      "predicted",
+      "OSCAR with fitted byte scales and error feedback on what the layer before does not predict; "
+      "to read a token of a layer takes 6 (KV heads x dim)^2 FLOP more",
+      OurRounding);
+  ours.as_published = {.windows = true};
+  ours.cost = OurCost;
+  ours.available = HasFit;
+  return {aqua, ours};
 }
 
 }  // namespace oscar

@@ -117,12 +117,15 @@ LayerCache ChoiceCache(const StoredChoice& choice, int64_t num_kv_heads, const E
                         .exact = {KeysBack(keys, k, dtype), values_back(v)}};
     };
   };
-  cache.store = store_with(choice, feedback);
+  CacheSides factors = feedback;
+  if (!factors.k.defined() && !choice.k.feedback.empty())
+    factors.k = MatricesOf(choice.k.feedback, choice.k.dim, choice.k.dim);
+  cache.store = store_with(choice, factors);
   // Its one row is written once, as keys are.
   StoredChoice of_keys = choice;
   of_keys.v_codes = choice.k_codes;
   cache.store_once =
-      [store = store_with(of_keys, {feedback.k, feedback.k})](const at::Tensor& rows) mutable {
+      [store = store_with(of_keys, {factors.k, factors.k})](const at::Tensor& rows) mutable {
         return store({rows, rows});
       };
   cache.queries = [num_kv_heads, keys_at = side_at(choice.k)](const at::Tensor& queries) mutable {

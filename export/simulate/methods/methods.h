@@ -5,6 +5,7 @@
 #pragma once
 
 #include "export/simulate/cache_method.h"
+#include "export/simulate/rotated_quantizer.h"
 
 namespace oscar {
 
@@ -18,6 +19,9 @@ CacheMethod OscarPerHeadMethod();
 CacheMethod AutoChoiceMethod();
 
 std::vector<CacheMethod> WriterMethods();
+// OSCAR's rotations of KV heads with the artifact's clip ratios, fitted scales and error feedback
+// of keys. Throws InputError where the artifact has no moments.
+RotatedSides FedPerHeadSides(const MethodContext& context, size_t layer_index);
 std::vector<CacheMethod> PairScaledMethods();
 std::vector<CacheMethod> BalancedMethods();
 

@@ -11,7 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "calib/fit/feedback_factors.h"
+#include "calib/cache/side_tensors.h"
+#include "calib/fit/feedback_fit.h"
 #include "export/simulate/fitted_moments.h"
 #include "export/simulate/methods/chosen_cache.h"
 #include "export/simulate/methods/methods.h"
@@ -25,6 +26,12 @@ enum class Feedback { kNone, kKeys, kBoth };
 
 using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
+// Factors of every KV head, [num_kv_heads, dim, dim].
+at::Tensor Factors(const CacheSide& side, const LayerMoments& moments,
+                   const std::function<Matrix(int64_t head)>& metric, std::string_view what) {
+  return MatricesOf(FeedbackFactors(side, moments.num_kv_heads, metric, what), side.dim, side.dim);
+}
+
 CacheSides FactorsOf(const MethodContext& context, size_t layer_index, const CacheSide& k,
                      const CacheSide& v, Feedback feedback) {
   if (feedback == Feedback::kNone) return {};
@@ -33,17 +40,18 @@ CacheSides FactorsOf(const MethodContext& context, size_t layer_index, const Cac
     return fmt::format("layer {}, error feedback of {}", moments.layer_id, side);
   };
   CacheSides factors;
-  factors.k = RotationTensor(FeedbackFactors(
-      k, moments.num_kv_heads, [&](int64_t head) { return moments.QueryCovariance(head); },
-      what("keys")));
+  if (k.feedback.empty()) {  // else it is written so in any case
+    factors.k = Factors(
+        k, moments, [&](int64_t head) { return moments.QueryCovariance(head); }, what("keys"));
+  }
   if (feedback == Feedback::kKeys) return factors;
   const at::Tensor weight =
       context.options().output_projection(layer_index).to(at::kCPU, at::kDouble).contiguous();
   const Matrix projection =
       Eigen::Map<const RowMajor>(weight.const_data_ptr<double>(), weight.size(0), weight.size(1));
-  factors.v = RotationTensor(FeedbackFactors(
-      v, moments.num_kv_heads,
-      [&](int64_t head) { return OutputMetric(projection, moments, head); }, what("values")));
+  factors.v = Factors(
+      v, moments, [&](int64_t head) { return OutputMetric(projection, moments, head); },
+      what("values"));
   return factors;
 }
 
@@ -90,8 +98,8 @@ struct Row {
   bool fitted_scales = false;
 };
 
-LayerCache Rotated(const Row& row, const MethodContext& context, size_t layer_index,
-                   const ArmOptions& options) {
+RotatedSides SidesOf(const Row& row, const MethodContext& context, size_t layer_index,
+                     const ArmOptions& options) {
   const TurnedSides sides = row.sides(context, layer_index, options);
   RotatedSides rotated =
       AffineSides(context, RotationTensor(sides.k), RotationTensor(sides.v), sides.clip);
@@ -102,7 +110,7 @@ LayerCache Rotated(const Row& row, const MethodContext& context, size_t layer_in
   CacheSides factors = FactorsOf(context, layer_index, sides.k, sides.v, row.feedback);
   rotated.k.feedback = std::move(factors.k);
   rotated.v.feedback = std::move(factors.v);
-  return RotatedCache(context, options, std::move(rotated));
+  return rotated;
 }
 
 LayerCache Chosen(const Row& row, const MethodContext& context, size_t layer_index,
@@ -136,7 +144,7 @@ CacheMethod Method(const Row& row) {
   const bool values = row.feedback == Feedback::kBoth;
   if (values) method.why_no_latents = "it rounds values against o_proj, apart from keys";
   method.make = [row](const MethodContext& context, size_t layer_index, const ArmOptions& options) {
-    return row.sides ? Rotated(row, context, layer_index, options)
+    return row.sides ? RotatedCache(context, options, SidesOf(row, context, layer_index, options))
                      : Chosen(row, context, layer_index, options);
   };
   method.available = [row, values, available = method.available](const MethodContext& context) {
@@ -147,6 +155,11 @@ CacheMethod Method(const Row& row) {
 }
 
 }  // namespace
+
+RotatedSides FedPerHeadSides(const MethodContext& context, size_t layer_index) {
+  constexpr Row kRow = {"", "", OscarPerHeadMethod, PerHead, Feedback::kKeys, true};
+  return SidesOf(kRow, context, layer_index, {.clip = true});
+}
 
 std::vector<CacheMethod> WriterMethods() {
   std::vector<CacheMethod> methods;

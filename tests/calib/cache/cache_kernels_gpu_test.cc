@@ -70,6 +70,35 @@ TEST(CacheKernels, RoundTripsAreThoseOfTensorsBitForBit) {
   }
 }
 
+TEST(CacheKernels, FeedbackIsThatOfTensorsBitForBit) {
+  if (NumGpus() == 0) GTEST_SKIP() << "no CUDA device";
+  at::manual_seed(5);
+  for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
+    for (const auto& [dim, group] : {std::pair<int64_t, int64_t>{64, 64},
+                                     {64, 16},
+                                     {96, 24},
+                                     {128, 32},
+                                     {256, 256},
+                                     {40, 20}}) {
+      const at::Tensor rows = at::randn({3, 2, 41, dim}, dtype);
+      for (const int64_t heads : {1, 2}) {
+        const at::Tensor factor = at::randint(-127, 128, {heads, dim, dim}, dtype).div(256).triu(1);
+        for (const int bits : {2, 4}) {
+          for (const MetadataType metadata : {MetadataType::kFloat32, MetadataType::kByte}) {
+            const AffineFormat format{bits, group, metadata, ScaleFit::kUnbiasedRounded};
+            const at::Tensor clip = ClipThresholds(SortedMagnitudes(rows), 0.92);
+            EXPECT_TRUE(AffineRoundTripWithFeedback(OnGpu(rows), OnGpu(clip), format, OnGpu(factor))
+                            .cpu()
+                            .equal(AffineRoundTripWithFeedback(rows, clip, format, factor)))
+                << fmt::format("{} values in groups of {}, {} heads, {} bits", dim, group, heads,
+                               bits);
+          }
+        }
+      }
+    }
+  }
+}
+
 void ExpectClose(const at::Tensor& found, const at::Tensor& expected, double tolerance) {
   const at::Tensor host = found.cpu();
   ASSERT_EQ(host.sizes(), expected.sizes());

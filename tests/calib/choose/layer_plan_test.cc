@@ -108,7 +108,7 @@ TEST(AutoPlan, BitsHaveAPrice) {
 
 // Scales and zeros are paid for: rows of 64 in groups of 32 and of 16 values.
 TEST(AutoPlan, TheBudgetHoldsMetadata) {
-  const LayerElements whole = ElementsOf(2, 64, 32, 0), groups = ElementsOf(2, 64, 32, 16);
+  const LayerElements whole = ElementsOf(2, 64, 32, {}), groups = ElementsOf(2, 64, 32, {16});
   EXPECT_EQ(whole.k, 128);
   EXPECT_EQ(whole.v, 64);
   EXPECT_EQ(whole.metadata_bits, 2 * 2 * 32);
@@ -118,9 +118,12 @@ TEST(AutoPlan, TheBudgetHoldsMetadata) {
   const auto oscar = [](const LayerElements& layer) {
     return StoredBits({.bits = kOscarBytes}, {layer});
   };
-  EXPECT_EQ(oscar({.k = 256, .v = 256, .metadata_bits = 128}), 2.5);
+  EXPECT_EQ(oscar({.k = 256, .v = 256, .metadata_bits = 128, .oscar_bits = 256}), 2.5);
+  const LayerElements bytes = ElementsOf(2, 64, 32, {.bytes = true});
+  EXPECT_EQ(bytes.metadata_bits, 2 * 2 * 16);
+  EXPECT_EQ(oscar(bytes), oscar(whole));
   EXPECT_DOUBLE_EQ(oscar(whole), 2 + 8 * 32.0 / 192);
-  EXPECT_EQ(oscar(LatentElementsOf(512, 64, 0)), (512 * 2 + 64 + 64 * 16) / 576.0);
+  EXPECT_EQ(oscar(LatentElementsOf(512, 64, {})), (512 * 2 + 64 + 64 * 16) / 576.0);
   const std::vector<LayerElements> layers(3, {.k = 256, .v = 256, .metadata_bits = 128});
   const auto plan = [&](double bits) {
     std::vector<AutoChoice> choices = {Layer(0.1), Layer(0.01), Layer(0.3)};
@@ -202,9 +205,9 @@ TEST(AutoPlan, OneRatioForAllLayersWhereAConsumerTakesNoMore) {
 // One row that is key and value, and 8 dimensions with position in 16 bits beside 16 in two bits
 // with a 16-bit scale and zero: 192 bits of 24 elements.
 TEST(AutoPlan, LatentsHaveOneNumberOfBits) {
-  const LayerElements latent = LatentElementsOf(16, 8, 0);
+  const LayerElements latent = LatentElementsOf(16, 8, {});
   EXPECT_NEAR(LeastStoredBits({latent}), 8, 1e-12);
-  EXPECT_NEAR(LeastStoredBits({LatentElementsOf(512, 64, 128)}), (512 * 2.25 + 64 * 16) / 576,
+  EXPECT_NEAR(LeastStoredBits({LatentElementsOf(512, 64, {128})}), (512 * 2.25 + 64 * 16) / 576,
               1e-12);
   std::vector<AutoChoice> choices = {Layer(0.1), Layer(0.01), Layer(0.3)};
   for (AutoChoice& choice : choices) {

@@ -317,7 +317,7 @@ TEST(AutoChoice, JsonRoundTripIsExact) {
   choice.windows = {{{64, 256}, 10}, {{0, 0}, 12}};
   choice.k_fallback = "balanced";
   choice.rows = 12;
-  choice.stability = {.measured = true, .k_angle = 12.5, .v_kept = 0.75, .unstable = true};
+  choice.stability = {.measured = true, .k_cost = 12.5, .unstable = true};
   choice.scores = {{"k", "oscar", 2, 0.92, 64, 1.0 / 7, 0.2}};
   const Json json = ChoiceToJson(choice);
   const AutoChoice read = ChoiceFromJson(ParseStrictJson(json.dump(), "choice"), "choice");

@@ -77,12 +77,8 @@ AutoChoice EveryNumberSet(const LayerMoments& moments, const SampleRecipe& recip
   choice.refined = true;
   choice.refined_kl = 0.01;
   choice.unrefined_kl = 0.02;
-  choice.stability = {.measured = true,
-                      .k_cost = 0.25,
-                      .v_cost = 0.125,
-                      .k_angle = 85.5,
-                      .tokens = 700,
-                      .unstable = true};
+  choice.stability = {
+      .measured = true, .k_cost = 0.25, .v_cost = 0.125, .tokens = 700, .unstable = true};
   choice.scores = {{"k", choice.keys.Name(), 2, 0.92, 64, 1.0 / 7, 0.2}};
   return choice;
 }

@@ -158,6 +158,39 @@ TEST(AutoSearch, ChoosesWhatTheConsumerLoads) {
   }
 }
 
+// Queries that mostly ask along few directions see little of an error that is moved out of them.
+TEST(AutoSearch, FeedsErrorsBackWhereTheWriterCan) {
+  GoldenLayer layer = Layer(false);
+  at::manual_seed(1);
+  const at::Tensor directions = at::randn({4, kDim}, at::kDouble);
+  for (at::Tensor& q : layer.q) {
+    const at::Tensor along = at::randn({q.size(0), q.size(1), 4}, at::kDouble);
+    q = q.mul(0.1).add(at::matmul(along, directions).mul(0.5));
+  }
+  const ObservedLayer observed = Observe(layer, kSplit, 64);
+  for (const auto& [consumer, allowed, tries] : {std::tuple(Consumer::kAny, false, true),
+                                                 {Consumer::kSglangOct, false, false},
+                                                 {Consumer::kSglangOct, true, true}}) {
+    CalibrationOptions options = Options(consumer);
+    options.automatic.feedback = allowed;
+    const AutoChoice choice = Searched(observed, layer.spec, options);
+    EXPECT_EQ(KeyRecipe::FromName(choice.keys.Name()), choice.keys);
+    EXPECT_EQ(choice.k.feedback.size(), choice.keys.feedback ? 2U * kDim * kDim : 0U);
+    ExpectTheChoiceFollows(choice);
+    const Tried tried = TriedRecipes(choice, "k");
+    const auto fed = std::ranges::find_if(
+        tried, [](const auto& t) { return t.first.find(" feedback ") != std::string::npos; });
+    EXPECT_EQ(fed != tried.end(), tries);
+    if (!allowed) continue;
+    // A balanced transform leaves little to feed back; a rotation much.
+    std::string without = fed->first;
+    without.erase(without.find(" feedback"), 9);
+    const auto plain = std::ranges::find(tried, without, [](const auto& t) { return t.first; });
+    ASSERT_NE(plain, tried.end());
+    EXPECT_LT(fed->second.at(0.92), 0.95 * plain->second.at(0.92));
+  }
+}
+
 // One search of all finds what a search for each alone finds, whoever the headline is.
 TEST(AutoSearch, EveryConsumerGetsItsOwnChoice) {
   const GoldenLayer layer = Layer(true);

@@ -35,7 +35,7 @@ void WriteChosenArtifact(const std::filesystem::path& path,
 double StoredBits(const std::vector<SampleRecipe>& recipes, double code_bits) {
   std::vector<LayerElements> elements;
   for (const SampleRecipe& recipe : recipes)
-    elements.push_back(ElementsOf(2, 8, 4, recipe.quant_group_size));
+    elements.push_back(ElementsOf(2, 8, 4, {recipe.quant_group_size}));
   return LeastStoredBits(elements) - 2 + code_bits;
 }
 

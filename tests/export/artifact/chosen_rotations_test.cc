@@ -19,6 +19,7 @@
 #include "export/artifact/artifact_format.h"
 #include "export/artifact/artifact_writer.h"
 #include "export/artifact/choice_demands.h"
+#include "export/artifact/model_card.h"
 #include "export/formats/rotation_pair.h"
 #include "linalg/error.h"
 #include "tests/calib/moments/sample_moments.h"
@@ -334,6 +335,9 @@ TEST(ChosenRotations, Version3CarriesTheArtifactsTensors) {
   const SglangChoice exported = ChosenForRuntime(artifact, Consumer::kSglangOct, /*folded=*/true);
   EXPECT_EQ(exported.serving.k_clip_ratio, 0.92);
   EXPECT_EQ(exported.serving.v_clip_ratio, 0.9);
+  const std::string card = ModelCard(artifact.report());  // the ratios of OSCAR's own are others
+  EXPECT_NE(card.find("clip ratio K 0.92, V 0.90; of OSCAR's own rotations K"), card.npos) << card;
+  EXPECT_NE(artifact.report().at("serving").at("k_clip_ratio"), 0.92);
   EXPECT_EQ(exported.serving.quant_group_size, 8);
   EXPECT_EQ(exported.key_transform, "mixed");
   EXPECT_TRUE(exported.folded);

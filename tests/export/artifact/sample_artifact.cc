@@ -22,6 +22,8 @@ LayerResult SampleLayer(size_t index, unsigned seed) {
   arm.name = "naive";
   arm.rows = 10;
   arm.kl_mean = index == 0 ? 0.5 : 0.25;
+  arm.rows_beyond = 4;
+  arm.kl_mean_beyond = arm.kl_mean + 0.125;
   arm.kl_max = index == 0 ? 1 : 2;
   layer.arms = {arm};
   return layer;

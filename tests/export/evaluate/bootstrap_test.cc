@@ -73,6 +73,26 @@ TEST(Bootstrap, OneUnitSaysNothing) {
   EXPECT_FALSE(BootstrapRatio(std::array{RatioUnit{3, 1}, RatioUnit{0, 0}}));
 }
 
+// Values that differ from group to group alone are as many as there are groups, however many units
+// each has; what differs within a group alone counts as units do.
+TEST(Bootstrap, GroupsCountAsOne) {
+  SplitMix64 random(3);
+  std::vector<std::vector<RatioUnit>> between, within;
+  for (int group = 0; group < 100; ++group) {
+    const double common = Normal(random);
+    between.emplace_back(16, RatioUnit{common, 1});
+    std::vector<RatioUnit>& units = within.emplace_back();
+    for (int i = 0; i < 4; ++i) units.push_back({Normal(random), 1});
+  }
+  const auto wide = BootstrapGroups(between), narrow = BootstrapGroups(within);
+  EXPECT_NEAR(wide->high - wide->low, 2 * 1.96 / 10, 0.06);
+  // Two stages of drawing add up their variances.
+  EXPECT_NEAR(narrow->high - narrow->low, 2 * 1.96 * std::sqrt(2) / 20, 0.06);
+  const std::vector<RatioUnit> one = {{1, 1}, {5, 2}, {2, 3}};
+  EXPECT_EQ(BootstrapGroups(std::array{one})->low, BootstrapRatio(one)->low);
+  EXPECT_FALSE(BootstrapGroups(std::array{std::vector<RatioUnit>{{3, 1}}}));
+}
+
 // numpy.quantile([3, 1, 4, 1, 5], [0, .25, .5, .9, .99, 1]).
 TEST(Quantiles, AreThoseOfNumPy) {
   const std::array p = {0.0, 0.25, 0.5, 0.9, 0.99, 1.0};

@@ -34,6 +34,12 @@ TEST(SelectRows, EveryBinHasItsShareAtAnyLength) {
   }
 }
 
+TEST(SelectRows, HeadlineRowsSeeAQuantizedKey) {
+  EXPECT_EQ(FirstHeadlineRow(4096, 320), 2048);
+  EXPECT_EQ(FirstHeadlineRow(512, 320), 320);
+  EXPECT_FALSE(InsideWindows(FirstHeadlineRow(512, 320), 64, 256));
+}
+
 TEST(SelectRows, ZeroIsAll) {
   EXPECT_EQ(SelectRows(5, 0), (std::vector<int64_t>{0, 1, 2, 3, 4}));
   EXPECT_EQ(SelectRows(0, 0), std::vector<int64_t>());

@@ -94,11 +94,11 @@ TEST(Chromium, CheckTurnsRedOnAWrongPage) {
     std::string page;
     const char* message;
   } cases[] = {
-      {"number", replaced(">0.0310</data>", ">0.0311</data>"), "the page shows '0.0311'"},
+      {"number", replaced(">0.0372</data>", ">0.0373</data>"), "the page shows '0.0373'"},
       {"place",
-       replaced("data-path=\"/summary/arms/oscar_per_head/kl_mean\"",
-                "data-path=\"/summary/arms/naive/kl_mean\""),
-       "the record 0.101"},
+       replaced("data-path=\"/summary/arms/oscar_per_head/kl_mean_beyond\"",
+                "data-path=\"/summary/arms/naive/kl_mean_beyond\""),
+       "the record 0.12"},
       {"overflow", replaced("</main>", "<div style=\"width:3000px\">x</div></main>"), "px of page"},
       {"script", replaced("</main>", "<script>console.log(1)</script></main>"), "1 scripts"},
       {"request", replaced("</main>", "<img src=\"other.png\" alt=\"\"></main>"), "console:"},

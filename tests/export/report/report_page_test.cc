@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "export/report/html.h"
+#include "export/report/verdict.h"
 #include "linalg/error.h"
 #include "tests/export/report/sample_report.h"
+#include "tests/support/test_data.h"
 
 namespace oscar {
 namespace {
@@ -94,6 +96,49 @@ TEST(ReportPage, ShowsTheAutomaticChoice) {
   shown("/serving/auto/windows/1/kl", Format::kError);
   const std::string bare = ReportPage(SampleReport({.validation = false, .held_out = false}));
   EXPECT_EQ(bare.find("<section id=\"choice\""), bare.npos);
+}
+
+// The sample's random rotation is the best on the last of three domains.
+TEST(ReportPage, ShowsEveryDomainAndWhereTheGainHolds) {
+  const Json report = SampleReport();
+  const std::string page = ReportPage(report);
+  for (const char* arm : {"1", "5", "8"}) {
+    for (const char* domain : {"0", "2"}) {
+      const std::string at = std::string("/validation/arms/") + arm + "/by_domain/" + domain;
+      EXPECT_NE(page.find(Shown(report, at + "/text/mean", Format::kError)), page.npos) << at;
+      EXPECT_NE(page.find(Shown(report, at + "/local/mean", Format::kError)), page.npos) << at;
+      EXPECT_NE(page.find("data-path=\"" + at + "/text/mean\" data-value"), page.npos) << at;
+    }
+  }
+  EXPECT_NE(page.find(Shown(report, "/validation/arms/2/behind/text/mean", Format::kError)),
+            page.npos);
+  const Verdict verdict = VerdictOf(report["validation"]);
+  EXPECT_NE(verdict.domains.find("worst on tables: next-token KL 0.0152"), std::string::npos)
+      << verdict.domains;
+  EXPECT_NE(verdict.domains.find("Better than a random rotation on 1 of 3 alone (prose); no better "
+                                 "on code; worse on tables."),
+            std::string::npos)
+      << verdict.domains;
+  EXPECT_NE(page.find("worse on tables"), page.npos);
+  EXPECT_EQ(verdict.caution, "");
+
+  Json few = report;
+  few["validation"]["arms"][5]["local"]["rows"] = 999;
+  EXPECT_NE(ReportPage(few).find("999 query rows of attention; below 1000"), std::string::npos);
+}
+
+// Reports of version 3 have neither differences nor domains, and say so instead of guessing.
+TEST(ReportPage, ReadsReportsWithoutDifferences) {
+  Json old = SampleReport();
+  old["$schema"]["version"] = 3;
+  for (Json& arm : old["validation"]["arms"]) {
+    arm.erase("behind");
+    arm.erase("by_domain");
+  }
+  const std::string page = ReportPage(old);
+  EXPECT_EQ(page.find("<section id=\"domains\""), page.npos);
+  EXPECT_NE(page.find("not told apart from a random rotation"), page.npos);
+  EXPECT_NO_THROW(ReportPage(ReadJsonFile(TestData("reports/of_a_run.json"))));
 }
 
 TEST(ReportPage, SaysWhatARuntimeLoses) {
@@ -205,14 +250,29 @@ TEST(ReportPage, LeavesOutWhatWasNotMeasured) {
 
 // Any one optional part may be missing anywhere without a crash or an empty chart.
 TEST(ReportPage, SurvivesEveryMissingOptionalMember) {
-  for (const char* pointer :
-       {"/validation/model", "/validation/data/overlap", "/validation/arms/5/end_to_end",
-        "/validation/arms/5/text", "/validation/arms/5/needle", "/validation/arms/0/text",
-        "/validation/arms/2/needle", "/validation/arms/5/needle/by_length_depth",
-        "/validation/arms/5/tool_call", "/validation/arms/5/tool_call/accuracy",
-        "/validation/arms/10/ideal", "/validation/arms/5/local/kl/interval", "/model/id",
-        "/data/tokens", "/data/name", "/calibration/held_out", "/layers/0/sides/k_shared",
-        "/layers/3/arms/naive", "/serving/sink_tokens"}) {
+  for (const char* pointer : {"/validation/model",
+                              "/validation/data/overlap",
+                              "/validation/arms/5/end_to_end",
+                              "/validation/arms/5/text",
+                              "/validation/arms/5/needle",
+                              "/validation/arms/0/text",
+                              "/validation/arms/2/needle",
+                              "/validation/arms/5/needle/by_length_depth",
+                              "/validation/arms/5/tool_call",
+                              "/validation/arms/5/tool_call/accuracy",
+                              "/validation/arms/5/by_domain",
+                              "/validation/arms/1/by_domain/0/text",
+                              "/validation/arms/5/by_domain/2/local",
+                              "/validation/arms/8/behind",
+                              "/validation/arms/10/ideal",
+                              "/validation/arms/5/local/kl/interval",
+                              "/model/id",
+                              "/data/tokens",
+                              "/data/name",
+                              "/calibration/held_out",
+                              "/layers/0/sides/k_shared",
+                              "/layers/3/arms/naive",
+                              "/serving/sink_tokens"}) {
     Json report = SampleReport();
     const Json::json_pointer at(pointer);
     report.at(at.parent_pointer()).erase(at.back());

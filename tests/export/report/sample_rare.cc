@@ -112,6 +112,8 @@ void AddRareMembers(Json& report) {
   for (Json& arm : validation["arms"]) {
     arm["bits_per_element"]["note"] = "beside the codes of the runtime";
     if (arm.contains("text")) arm["own_words"] = arm["text"];
+    if (arm.contains("behind") && arm["behind"].contains("text"))
+      arm["behind"]["own_words"] = arm["behind"]["text"];
     if (!arm.contains("needle")) continue;
     for (Json& depth : arm["needle"]["by_depth"]) depth["answer_nll"] = 0.1;
   }

@@ -179,6 +179,7 @@ TEST(LayerBefore, IsWhatItsCacheGaveBackForTheSameTokens) {
   const auto method = std::make_shared<CacheMethod>(Chained(layers));
   method->name = "chained";
   ValidationOptions options = QuickOptions({"chained", "hadamard"});
+  options.methods.windows = {0, 0};
   options.methods.guests = {method};
   const TinyModel model;
   ValidateModel(model.checkpoint, model.spec, at::kCPU, at::kFloat,
@@ -207,6 +208,7 @@ TEST(LayerBefore, AStoppedValidationBeginsAgain) {
     hooks.on_layer = [&](size_t, size_t, double) { ++done; };
     hooks.stop_requested = [&] { return done == stop_after; };
     ValidationOptions options = QuickOptions({"aqua_kv_2"});
+    options.methods.windows = {0, 0};
     options.local_only = true;
     try {
       ValidateModel(model.checkpoint, model.spec, at::kCPU, at::kFloat,

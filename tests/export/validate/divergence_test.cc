@@ -9,7 +9,7 @@ namespace {
 
 // Two continuations of four tokens behind prefixes of three.
 std::vector<ScoredToken> Tokens() {
-  return ScoredTokens({{1, 2, 3, 4, 5, 6, 7}, {1, 2, 3, 4, 5, 6, 7}}, 0, 3);
+  return ScoredTokens({{1, 2, 3, 4, 5, 6, 7}, {1, 2, 3, 4, 5, 6, 7}}, 0, 3, 0);
 }
 
 Json Report(std::vector<uint8_t> agrees, std::vector<float> kl) {

@@ -43,15 +43,25 @@ TEST(Validate, WithoutAQuantizerTheRotationChangesNothing) {
   EXPECT_NEAR(ArmOf(v, "quantizer_off").at("text").at("ppl_ratio").get<double>(), 1, 1e-3);
 }
 
-TEST(Validate, WindowsAsLongAsTheTextHideEverything) {
+// Rows whose keys are all exact have no error; they are in no mean, and alone they are no text.
+TEST(Validate, RowsThatSeeAQuantizedKeyAreMeasured) {
   ValidationOptions options = QuickOptions({"naive+windows"});
-  options.methods.windows = {64, 1024};
+  options.rows_per_sequence = 0;
+  options.methods.windows = {64, 400};
   const Json v = ValidateTiny(TinyArtifact(), options);
-  const Json& arm = ArmOf(v, "naive+windows");
-  EXPECT_EQ(arm.at("local").at("kl").at("max"), 0);
-  EXPECT_LT(arm.at("local").at("output_rel_error").get<double>(), 1e-14);
-  EXPECT_LT(Kl(v, "naive+windows", "end_to_end"), 1e-6);
-  EXPECT_EQ(arm.at("local").at("beyond_windows").at("rows"), 0);
+  for (const Json& arm : v.at("arms")) {
+    EXPECT_EQ(arm.at("local").at("rows"), 2 * (768 - 464));
+    EXPECT_EQ(arm.at("text").at("scored_tokens"), 2 * (768 - 464 - 1));
+    EXPECT_EQ(arm.at("local").at("inside_windows").at("kl"), 0);
+  }
+  const Json &local = ArmOf(v, "naive+windows").at("local"), &beyond = local.at("beyond_windows");
+  EXPECT_EQ(beyond.at("rows"), local.at("rows"));
+  EXPECT_NEAR(beyond.at("kl").get<double>(), local.at("kl").at("mean").get<double>(), 1e-9);
+  options.methods.windows = {64, 704};
+  for (const bool local_only : {false, true}) {
+    options.local_only = local_only;
+    EXPECT_THROW(ValidateTiny(TinyArtifact(), options), InputError);
+  }
 }
 
 TEST(Validate, MethodsRankAsTheyMust) {
@@ -71,6 +81,7 @@ TEST(Validate, MethodsRankAsTheyMust) {
 TEST(Validate, QueriesThatDoNotCountAreNotMeasured) {
   ValidationOptions options = QuickOptions({"hadamard"});
   options.rows_per_sequence = 0;
+  options.methods.windows = {0, 0};
   const TinyModel model;
   const auto validate = [&](int odd) {  // -1: all
     CountedQueries counted;
@@ -182,6 +193,7 @@ TEST(Validate, EveryRowInAnyPiecesIsTheSameMean) {
   ValidationOptions options = QuickOptions({"hadamard"});
   options.local_only = true;
   options.rows_per_sequence = 0;
+  options.methods.windows = {0, 0};
   const Json v = ValidateTiny(TinyArtifact(), options, at::kCPU, 400);
   const Json& local = ArmOf(v, "hadamard").at("local");
   EXPECT_EQ(local.at("rows"), 2 * 200);  // the second half of both texts
@@ -217,12 +229,13 @@ TEST(Validate, TheReportGoesIntoTheArtifactAndHoldsTogether) {
   const std::filesystem::path copy = TestScratch("attach") / "artifact";
   std::filesystem::copy(TinyArtifact(), copy);
   const Artifact before = Artifact::Open(copy);
-  Json v = ValidateTiny(copy, QuickOptions({"naive", "oscar_per_head+clip+windows"}));
+  Json v =
+      ValidateTiny(copy, QuickOptions({"naive", "oscar_per_head+clip+windows"}), at::kCPU, 896);
   v["rotations"] = before.manifest().at("files").at("rotations.safetensors");
   v["data"] = {{"name", "x"},
                {"digest", std::string(64, 'a')},
-               {"tokens", 1536},
-               {"texts", {{{"length", 768}, {"sequences", 2}}}},
+               {"tokens", 1792},
+               {"texts", {{{"length", 896}, {"sequences", 2}}}},
                {"overlap", {{"fraction", 0.0}}}};
   v["program"] = {{"name", "oscar"}};
   v["machine"] = {{"device", "cpu"}};

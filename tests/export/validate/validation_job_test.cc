@@ -57,7 +57,7 @@ TEST(ValidationHooks, ALayerSaysHowFarItIs) {
   ValidationHooks hooks;
   hooks.on_part = [&](double part) { layers.back().push_back(part); };
   hooks.on_layer = [&](size_t, size_t, double) { layers.emplace_back(); };
-  ValidateModel(model.checkpoint, model.spec, at::kCPU, at::kFloat, {.texts = TinyTexts(1, 2, 256)},
+  ValidateModel(model.checkpoint, model.spec, at::kCPU, at::kFloat, {.texts = TinyTexts(1, 2, 400)},
                 Artifact::Open(TinyArtifact()), QuickOptions({"hadamard"}), hooks);
   layers.pop_back();
   ASSERT_EQ(layers.size(), model.spec.layers.size());

@@ -140,6 +140,7 @@ TEST_F(FormsTest, AModelRepositoryIsAZooOfOneVersion) {
   EXPECT_TRUE(TreeBytes(scratch_ / "linked") == TreeBytes(scratch_ / "1"));
   EXPECT_THROW(PublishRepository(repository, scratch_ / "2", {}, {}), InputError);
   EXPECT_THROW(OpenSource("hf:" + zoo_.path().string()), InputError);
+  EXPECT_THROW(OpenSource("hf:nothing"), InputError);
 }
 
 TEST_F(FormsTest, AYankMovesLatestAndStaysInEveryCopy) {

@@ -106,6 +106,20 @@ TEST(ZooVersion, OrderIsNumericNotAlphabetic) {
   EXPECT_EQ(ParseZooVersion("1.2.3")->NextMinor().text(), "1.3.0");
 }
 
+TEST(ZooAddress, ARepositoryOfTheHubIsASourceOfOneVersion) {
+  const ZooAddress hub = ParseZooAddress("hf:me/Tiny-oscar"),
+                   pinned = ParseZooAddress("hf:me/Tiny-oscar@refs/pr/1"),
+                   directory = ParseZooAddress("hf:folder/example/Tiny@0.1.0");
+  EXPECT_TRUE(hub.repository && !hub.pinned);
+  EXPECT_EQ(hub.source, "hf:me/Tiny-oscar");
+  EXPECT_EQ(hub.reference.name.model, "Tiny-oscar");
+  EXPECT_TRUE(pinned.repository && pinned.pinned);
+  EXPECT_EQ(pinned.source, "hf:me/Tiny-oscar@refs/pr/1");
+  EXPECT_FALSE(directory.repository);
+  EXPECT_EQ(directory.source, "hf:folder");
+  EXPECT_EQ(directory.reference.text(), "example/Tiny@0.1.0");
+}
+
 TEST(ZooReference, VersionOrLatestAfterTheAt) {
   EXPECT_FALSE(ParseZooReference("a/b").version);
   EXPECT_FALSE(ParseZooReference("a/b@latest").version);

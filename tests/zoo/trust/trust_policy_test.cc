@@ -251,6 +251,25 @@ TEST(LookAlike, NamesByTheirLook) {
   EXPECT_FALSE(LooksLike("anything/else", "*"));
 }
 
+TEST(LookAlike, ANewNameThatMayBeTakenForAnotherIsWarnedAbout) {
+  const std::vector<ZooName> known = {
+      {"Qwen", "Qwen3-8B"}, {"meta-llama", "Llama-3.1-8B"}, {"ab", "x"}};
+  const auto warned = [&](const char* name) {
+    return LookAlikeWarning(ParseZooName(name, "test"), known);
+  };
+  EXPECT_EQ(
+      warned("qwen/Other"),
+      "qwen/Other: its organisation looks like that of Qwen/Qwen3-8B; readers may take one for "
+      "the other");
+  for (const char* name : {"meta_llama/x", "meta-1lama/x", "meta-lama/x", "Qwem/x", "Qewn/x",
+                           "Qwenn/x", "Qwen/qwen3-8b", "Qwen/Qwen3_8B", "Qwen/Qwem3-8B",
+                           "Qwen/Qwen38B", "meta-llama/L1ama-3.1-8B"})
+    EXPECT_NE(warned(name), "") << name;
+  for (const char* name : {"Qwen/Qwen3-8B", "Qwen/Qwen3-4B", "Qwen/Qwen3-80B", "Qwen/Qwen2-8B",
+                           "Qwen/Other", "me/Qwen3-8B", "ac/x", "mistral/x"})
+    EXPECT_EQ(warned(name), "") << name;
+}
+
 TEST_F(Trust, UnderWarnItIsSaidAndNotRefused) {
   policy_.rules["example/*"].level = TrustLevel::kWarn;
   const TrustVerdict verdict = Judged(first_, {});

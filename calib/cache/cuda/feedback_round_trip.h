@@ -1,0 +1,34 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The coordinate-by-coordinate part of the affine round trip with error feedback
+// (linalg/feedback_codec.h) in one kernel, where as tensors it is ten for each coordinate: the same
+// roundings, so the same bits.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+namespace oscar {
+
+inline constexpr int64_t kMaxFeedbackDim = 512;
+
+// Device pointers of float32 or float64.
+template <typename T>
+struct FeedbackRoundTripArguments {
+  const T* rows;    // [num_rows, dim]
+  const T* scales;  // [num_rows, groups], as stored
+  const T* zeros;   // the same
+  const T* factor;  // [heads, dim, dim]; row r is of head r / rows_of_head % heads
+  T* read;          // [num_rows, dim]
+  int64_t num_rows, rows_of_head;
+  int dim, groups, heads, bits;
+};
+
+// dim is at most kMaxFeedbackDim, and groups divides it.
+template <typename T>
+cudaError_t LaunchFeedbackRoundTrip(const FeedbackRoundTripArguments<T>& arguments,
+                                    cudaStream_t stream);
+
+}  // namespace oscar
