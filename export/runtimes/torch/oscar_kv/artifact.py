@@ -60,7 +60,7 @@ class Layer:
 class Safetensors:
     """Tensors of a .safetensors file as numpy arrays, mapped."""
 
-    DTYPES = {"F32": np.float32, "F64": np.float64, "I8": np.int8}
+    DTYPES = {"F32": np.float32, "F64": np.float64}
 
     def __init__(self, path: Path):
         self.path = path

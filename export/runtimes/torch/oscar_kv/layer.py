@@ -75,10 +75,6 @@ class View:
     def stored(self, shared: Device, table: Tensor) -> tuple:
         return self.pages, self.windows, shared.state, table, shared.window_of_text, self.format, self.heads
 
-    @property
-    def nbytes(self) -> int:
-        return self.pages.nbytes + self.windows.nbytes
-
 
 @dataclass
 class Reading:
@@ -176,7 +172,7 @@ class OscarLayer(CacheLayerMixin):
 
     @property
     def nbytes(self) -> int:
-        return sum(view.nbytes for view in self.views)
+        return sum(view.pages.nbytes + view.windows.nbytes for view in self.views)
 
     def reset(self) -> None:
         self.length, self.views, self.is_initialized = 0, [], False

@@ -182,7 +182,10 @@ def register(artifact, feedback=False, name="oscar_oracle"):
         if attention_mask is not None:
             first = attention_mask.int().argmax(-1)
         scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-        out = attention(layers[module.layer_idx], artifact.windows, query, key, value, first, scale,
+        at, kinds = module.layer_idx, module.config.layer_types if hasattr(module.config, "layer_types") else None
+        if at not in layers:  # it shares keys and values of the last layer of its kind that has some
+            at = max(i for i in layers if kinds[i] == kinds[at])
+        out = attention(layers[at], artifact.windows, query, key, value, first, scale,
                         sliding_window, softcap, s_aux)
         return out.transpose(1, 2).to(query.dtype).contiguous(), None
 

@@ -245,6 +245,48 @@ class Model(Case):
             self.assertEqual((cache.nbytes, cache.get_seq_length()), (0, 0))
 
 
+class Families(Case):
+    """Random models whose attention has something of its own: their code, our cache, the simulator."""
+
+    SHAPE = {"hidden_size": 128, "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 64,
+             "intermediate_size": 128, "vocab_size": 500, "max_position_embeddings": 1024, "bos_token_id": 0, "eos_token_id": 0}
+
+    def logits(self, config, layers):
+        torch.manual_seed(0)
+        self.model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
+        for name, weights in self.model.named_parameters():
+            if "sinks" in name:
+                weights.normal_()
+        artifact, ids = self.artifact(layers=layers, feedback=False, k_bits=[2, 3]), torch.randint(500, (2, 200))
+        found = self.through(self.cache(artifact), ids, [90, 60] + [1] * 50)
+        self.model.set_attn_implementation("eager")
+        return self.model(ids, use_cache=False).logits, self.simulated(artifact, ids), found
+
+    def test_softcap_sinks_and_sliding_windows(self):
+        windows = {**self.SHAPE, "sliding_window": 48}
+        for config in (
+            transformers.Gemma2Config(**windows, query_pre_attn_scalar=64, attn_logit_softcapping=3.0),
+            transformers.GptOssConfig(**windows, num_local_experts=2, num_experts_per_tok=1),
+            transformers.MistralConfig(**windows),
+        ):
+            exact, expected, found = self.logits(config, 4)
+            with self.subTest(config.model_type):
+                self.assertLess(kl(expected, found), kl(exact, expected) / 200)
+
+    def test_layers_that_share_keys_and_linear_attention(self):
+        kinds = ["sliding_attention", "full_attention"] * 2
+        shared = transformers.Gemma4TextConfig(**self.SHAPE, sliding_window=48, num_kv_shared_layers=2, global_head_dim=64, layer_types=kinds,
+                                               hidden_size_per_layer_input=32, vocab_size_per_layer_input=500)
+        linear = transformers.Qwen3NextConfig(**self.SHAPE, num_experts=2, num_experts_per_tok=1, moe_intermediate_size=64,
+                                              shared_expert_intermediate_size=64, linear_num_key_heads=2, linear_num_value_heads=2,
+                                              linear_key_head_dim=32, linear_value_head_dim=32,
+                                              layer_types=["full_attention"] + 3 * ["linear_attention"])
+        for config, layers in ((shared, 2), (linear, 1)):
+            exact, expected, found = self.logits(config, layers)
+            with self.subTest(config.model_type):
+                self.assertLess(kl(expected, found), kl(exact, expected) / 50)
+
+
 class Reader(Case):
     def refused(self, change, message):
         folder = synthetic.write(self.folder / f"{self.id()}-{len(list(self.folder.iterdir()))}")
