@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/calibrate_run.h"
 
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -230,7 +229,7 @@ CommandResult RunToArtifact(const CalibrateOptions& options, const Places& place
   const Json report = WriteArtifact(info, layers, std::move(draft));
   job.Remove();
   times.Add("artifact", SecondsSince(publishing));
-  info.timings["cpu_threads"] = at::get_num_threads();
+  info.timings["cpu_threads"] = CpuThreads();
   info.timings["phases"] = times.seconds();
   const auto layers_run = static_cast<double>(opened->num_layers() - resumed_at) /
                           static_cast<double>(opened->num_layers());

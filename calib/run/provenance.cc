@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calib/run/provenance.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/Version.h>
 #include <fmt/format.h>
 #include <torch/version.h>
@@ -276,6 +277,8 @@ Json DescribeOptions(const CalibrationOptions& options, const HeldOutSplit& spli
           {"sink_tokens", options.sink_tokens},
           {"recent_tokens", options.recent_tokens}};
 }
+
+int CpuThreads() { return at::get_num_threads(); }
 
 Json DescribeMachine(at::Device device, at::ScalarType dtype) {
   return {{"libtorch", TORCH_VERSION},

@@ -49,7 +49,8 @@ Json SampleWeights(const Checkpoint& checkpoint);  // SampleWeightFiles of all o
 Json DescribeData(const DataSet& data);
 Json DescribeOptions(const CalibrationOptions& options, const HeldOutSplit& split,
                      const std::vector<LayerSpec>& layers);
-// LibTorch, device and threads: what the last bits of a result depend on.
+int CpuThreads();  // that operators may use; they change no result
+// LibTorch and device: what the last bits of a result depend on.
 Json DescribeMachine(at::Device device, at::ScalarType dtype);
 // And how many tokens and queries went through a model at a time, which memory may have decided.
 Json DescribeMachine(const CalibrationInput& input);

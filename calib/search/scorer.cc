@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
+//
+// Longer than 400 lines because all scores share rows, batches and what is summed over them.
 #include "calib/search/scorer.h"
 
 #include <ATen/ATen.h>

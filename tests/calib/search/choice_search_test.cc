@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The automatic choice on layers whose best transform is known.
+// The automatic choice on layers whose best transform is known. Longer than 400 lines because every
+// rule of the search has a case on the same layers.
 #include "calib/search/choice_search.h"
 
 #include <ATen/ATen.h>

@@ -92,7 +92,8 @@ CacheSide SideOf(const RotationLayer& layer) {
           .rotation = Doubles(layer.rotation),
           .query_rotation = Doubles(layer.q_rotation),
           .pair_scale = {},
-          .mean = Doubles(layer.k_mean)};
+          .mean = Doubles(layer.k_mean),
+          .feedback = {}};
 }
 
 void ExpectSame(const at::Tensor& a, const at::Tensor& b, const std::string& what) {

@@ -19,8 +19,6 @@ def parser() -> argparse.ArgumentParser:
         one.add_argument("--dtype", default="auto", help="of the model: auto, float32, bfloat16, float16")
         one.add_argument("--prefill", choices=("quantized", "exact"), default="quantized",
                          help="what tokens of a prompt read of each other (exact: as servers do)")
-        one.add_argument("--feedback", action=argparse.BooleanOptionalAction, default=None,
-                         help="write keys with error feedback (default: where the artifact can)")
         return one
 
     chat = verb("chat", "Talk to the model.")

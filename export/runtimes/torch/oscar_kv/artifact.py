@@ -20,7 +20,7 @@ EXPORT_SCHEMA, EXPORT_VERSION = "oscar-torch", 1
 MANIFEST, ROTATIONS, MOMENTS = "manifest.json", "rotations.safetensors", "moments.safetensors"
 ARTIFACT_FILES = (ROTATIONS, MOMENTS, "report.json", "report.html", "README.md")
 MAX_ORTHOGONALITY, MAX_INVERSE = 1e-6, 1e-3  # max|R^T R - I|, max|M_q^T M - I|
-MAX_FEEDBACK, DAMPING = 127, 0.2  # linalg/feedback_codec.h, export/simulate/methods/writers.cc
+MAX_FEEDBACK = 127  # linalg/feedback_codec.h
 BITS = (2, 3, 4)
 VERSION = "0.1.0"  # of the package
 
@@ -112,21 +112,6 @@ def member(value, key: str, path: Path, kind=None):
     return value[key]
 
 
-def feedback_factor(metric: np.ndarray, what: str) -> np.ndarray:
-    """U - I of the metric's U D U^T in integers of eight bits (linalg/error_feedback.h)."""
-    shrunk = metric + np.eye(len(metric)) * (DAMPING * np.trace(metric) / len(metric))
-    try:
-        lower = np.linalg.cholesky(shrunk[::-1, ::-1])
-    except np.linalg.LinAlgError as error:
-        raise ArtifactError(f"{what}: the queries' moments are not positive definite") from error
-    factor = np.triu((lower / np.diag(lower))[::-1, ::-1], 1)
-    largest = np.abs(factor).max()
-    if largest == 0:
-        return factor
-    unit = 2.0 ** np.ceil(np.log2(largest / MAX_FEEDBACK))
-    return np.rint(factor / unit) * unit
-
-
 class Artifact:
     """What a cache is made of; also the report of the validation of record, as a dictionary."""
 
@@ -192,25 +177,17 @@ class Artifact:
         return tuple(member(serving, k, self.path, int) for k in ("sink_tokens", "recent_tokens"))
 
     @property
-    def has_feedback(self) -> bool:
-        return not self.exported or f"layer.{self.layer_ids[0]}.k.auto.feedback" in self.rotations
-
-    @property
     def layer_ids(self) -> list[int]:
         return [member(layer, "layer_id", self.path, int) for layer in self.geometry]
 
-    def layer(self, layer_id: int, feedback: bool = False) -> Layer:
-        """One layer; with `feedback`, keys are written with error feedback (auto_feedback)."""
+    def layer(self, layer_id: int) -> Layer:
         shape = self._record(self.geometry, layer_id)
         if layer_id in self.manifest.get("calibration", {}).get("latent_layers", []):
             raise ArtifactError(f"{self.directory}: layer {layer_id} has latent attention (MLA), which sglang-oct alone loads")
         heads = member(shape, "num_kv_heads", self.path, int)
         record = self._record(member(self.choice, "layers", self.path, list), layer_id)
         dims = [member(shape, k, self.path, int) for k in ("head_dim", "v_head_dim")]
-        layer = Layer(layer_id, heads, *(self._side(layer_id, side, dim, heads, record) for side, dim in zip("kv", dims)))
-        if feedback:
-            layer.k.feedback = self._feedback(layer)
-        return layer
+        return Layer(layer_id, heads, *(self._side(layer_id, side, dim, heads, record) for side, dim in zip("kv", dims)))
 
     def _record(self, records: list, layer_id: int) -> dict:
         for record in records:
@@ -239,6 +216,7 @@ class Artifact:
             rotation=tensor("rotation"),
             query_rotation=tensor("query_rotation"),
             mean=tensor("mean"),
+            feedback=tensor("feedback"),
             bits=by_head(member(record, f"{side}_bits", self.path), "bits"),
             clip=by_head([0.0] if clip is None else clip.tolist(), "clip ratios"),
             group=group,
@@ -260,25 +238,13 @@ class Artifact:
                 raise ArtifactError(f"{what}: matrices {list(matrices.shape)} for heads of {dim}")
         if stored.mean is not None and stored.mean.shape != (heads, dim):
             raise ArtifactError(f"{what}: means {list(stored.mean.shape)}")
+        if stored.feedback is not None:
+            strict = stored.feedback.shape == (heads, dim, dim) and not np.tril(stored.feedback).any()
+            if not (strict and np.isfinite(stored.feedback).all()):
+                raise ArtifactError(f"{what}: factors of error feedback {list(stored.feedback.shape)} that are not strictly upper")
         product = np.swapaxes(stored.undo.astype(np.float64), 1, 2) @ stored.rotation
         residual = np.abs(product - np.eye(dim)).max()
         limit = MAX_ORTHOGONALITY if stored.query_rotation is None else MAX_INVERSE
         if not residual <= limit:
             raise ArtifactError(f"{what}: max|R^T R - I| is {residual:.3g}, expected at most {limit:.0e}")
         return stored
-
-    def _feedback(self, layer: Layer) -> np.ndarray:
-        side, name = layer.k, f"layer.{layer.layer_id}.k.auto.feedback"
-        shape = (layer.num_kv_heads, side.dim, side.dim)
-        if self.exported:
-            return self.rotations.get(name, shape)
-        moments = Safetensors(self.directory / MOMENTS)
-        sums = moments.get(f"layer.{layer.layer_id}.query", shape, "F64")
-        factors = []
-        for head in range(layer.num_kv_heads):
-            # A factor does not see the number of queries: it is that of any multiple of the metric.
-            metric = (sums[head] + sums[head].T) / 2
-            turn = side.undo[head % len(side.undo)].astype(np.float64)
-            what = f"{moments.path}: layer {layer.layer_id}, head {head}"
-            factors.append(feedback_factor(turn.T @ metric @ turn, what))
-        return np.stack(factors).astype(np.float32)

@@ -26,24 +26,22 @@ class OscarCache(Cache):
         self.core = core
 
     @classmethod
-    def from_artifact(cls, directory, model, prefill: str = "quantized", feedback: bool | None = None):
+    def from_artifact(cls, directory, model, prefill: str = "quantized"):
         """An empty cache for `model`, whose attn_implementation is "oscar" or, slower, another.
 
         prefill: "quantized", where every token reads what it would read if it came alone, or "exact",
-        where tokens of a pass read each other exactly, as servers do. feedback: whether keys are
-        written with error feedback; None: where the artifact knows it.
+        where tokens of a pass read each other exactly, as servers do.
         """
         if prefill not in ("quantized", "exact"):
             raise ValueError(f'prefill is {prefill!r}, expected "quantized" or "exact"')
         ops.load()
         artifact = directory if isinstance(directory, Artifact) else Artifact(directory)
-        feedback = artifact.has_feedback if feedback is None else feedback
         config = model.config.get_text_config(decoder=True)
         core = Core(artifact.windows, prefill, lambda: config._attn_implementation)
         layers, known = DynamicCache(config=model.config).layers, set(artifact.layer_ids)
         for index, layer in enumerate(layers):
             if index in known:
-                layers[index] = replaced(layer, artifact.layer(index, feedback), core, config, index)
+                layers[index] = replaced(layer, artifact.layer(index), core, config, index)
                 known.discard(index)
         if known:
             lacks = f"this model's cache of {len(layers)} layers lacks"

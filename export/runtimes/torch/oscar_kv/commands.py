@@ -28,7 +28,7 @@ class Subject:
         if own:
             return DynamicCache(config=self.model.config)
         options = self.options
-        return OscarCache.from_artifact(self.artifact, self.model, options.prefill, options.feedback)
+        return OscarCache.from_artifact(self.artifact, self.model, options.prefill)
 
     def logits(self, cache, tokens, last: bool = False):
         self.model.set_attn_implementation(NAME if isinstance(cache, OscarCache) else self.own)

@@ -23,14 +23,14 @@ def register() -> None:
 
     @register_model("oscar")
     class OscarLM(HFLM):
-        def __init__(self, pretrained, artifact, prefill="quantized", feedback=None, **kwargs):
-            self.artifact, self.writing = Artifact(artifact), (prefill, feedback)
+        def __init__(self, pretrained, artifact, prefill="quantized", **kwargs):
+            self.artifact, self.prefill = Artifact(artifact), prefill
             if isinstance(pretrained, str):
                 kwargs["attn_implementation"] = NAME
             super().__init__(pretrained, **kwargs)
 
         def _cache(self) -> dict:
-            return {argument(self.model): OscarCache.from_artifact(self.artifact, self.model, *self.writing)}
+            return {argument(self.model): OscarCache.from_artifact(self.artifact, self.model, self.prefill)}
 
         def _model_call(self, inps, attn_mask=None, labels=None):
             cache, logits = self._cache(), []

@@ -77,7 +77,7 @@ class Case(unittest.TestCase):
             logits.append(self.model(piece, **self.named(cache), **given).logits)
         return torch.cat(logits, 1)
 
-    def simulated(self, artifact, ids, feedback=None):
-        oracle.register(artifact, artifact.has_feedback if feedback is None else feedback)
+    def simulated(self, artifact, ids):
+        oracle.register(artifact)
         self.model.set_attn_implementation("oscar_oracle")
         return self.model(ids, use_cache=False).logits

@@ -170,11 +170,11 @@ def attention(layer, windows, q, k, v, first, scale, window=None, softcap=None, 
     return out @ undo.mT
 
 
-def register(artifact, feedback=False, name="oscar_oracle"):
+def register(artifact, name="oscar_oracle"):
     """An attention implementation for passes without a cache: model(ids) is then the simulator's."""
     from transformers import AttentionInterface, AttentionMaskInterface
 
-    layers = {i: artifact.layer(i, feedback) for i in artifact.layer_ids}
+    layers = {i: artifact.layer(i) for i in artifact.layer_ids}
 
     def forward(module, query, key, value, attention_mask, scaling=None, softcap=None, s_aux=None,
                 sliding_window=None, **kwargs):

@@ -36,7 +36,7 @@ class Attention(Case):
 
     def layer(self, artifact, prefill="quantized", window=0, implementation="oscar"):
         core = Core(artifact.windows, prefill, lambda: implementation)
-        return oscar_kv.layer.OscarLayer(artifact.layer(0, artifact.has_feedback), core, window), core
+        return oscar_kv.layer.OscarLayer(artifact.layer(0), core, window), core
 
     def attend(self, layer, q, k, v, sizes, **options):
         outputs = []
