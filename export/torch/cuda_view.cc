@@ -187,18 +187,4 @@ void AttendOnCuda(const ViewTensors& view, const AttendRule& rule, const AttendT
   }
 }
 
-at::Tensor RotateOnCuda(const at::Tensor& rows, const at::Tensor& rotation) {
-  const c10::DeviceGuard guard(rows.device());
-  const at::Tensor y = at::empty_like(rows);
-  RotateRows({.x = Data<__nv_bfloat16>(rows),
-              .y = Data<__nv_bfloat16>(y),
-              .num_rows = rows.size(0),
-              .num_heads = static_cast<int>(rows.size(1)),
-              .dim = static_cast<int>(rows.size(2)),
-              .rotation = Data<__nv_bfloat16>(rotation),
-              .num_matrices = static_cast<int>(rotation.size(0))},
-             StreamOf(rows));
-  return y;
-}
-
 }  // namespace oscar

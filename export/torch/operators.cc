@@ -141,6 +141,20 @@ std::tuple<at::Tensor, at::Tensor> Read(const at::Tensor& pages, const at::Tenso
   return {rows.k, rows.v};
 }
 
+// Sums in float32, in the order of the device's library.
+at::Tensor MultiplyByTensors(const at::Tensor& x, const at::Tensor& rotation, bool transposed) {
+  const int64_t heads = x.size(1), dim = x.size(2), count = rotation.size(0);
+  const at::ScalarType type = transposed ? at::kFloat : at::kBFloat16;
+  const at::Tensor rows =
+      x.to(type).reshape({-1, count, heads / count, dim}).transpose(0, 1).reshape({count, -1, dim});
+  const at::Tensor matrices = rotation.to(at::kBFloat16).to(type);
+  return at::bmm(rows, transposed ? matrices.transpose(1, 2) : matrices)
+      .view({count, -1, heads / count, dim})
+      .transpose(0, 1)
+      .reshape(x.sizes())
+      .to(transposed ? x.scalar_type() : at::kBFloat16);
+}
+
 at::Tensor Multiply(const at::Tensor& x, const at::Tensor& rotation, bool transposed) {
   if (x.dim() != 3 || rotation.dim() != 3 || rotation.size(1) != x.size(2) ||
       rotation.size(2) != x.size(2) || rotation.size(0) == 0 || x.size(1) % rotation.size(0) != 0)
@@ -148,6 +162,7 @@ at::Tensor Multiply(const at::Tensor& x, const at::Tensor& rotation, bool transp
         "rows of shape {} by matrices of shape {}; expected rows x heads x dim by matrices x dim x "
         "dim, of which the number divides the heads",
         fmt::join(x.sizes(), " x "), fmt::join(rotation.sizes(), " x ")));
+  if (!x.is_cpu()) return MultiplyByTensors(x, rotation, transposed);
   const at::Tensor rows = (transposed ? x : x.to(at::kBFloat16)).to(at::kFloat).contiguous();
   const at::Tensor matrices = rotation.to(at::kBFloat16).contiguous();
   const at::Tensor y = at::empty_like(rows);

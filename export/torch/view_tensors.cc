@@ -272,8 +272,13 @@ void AttendByRows(const ViewTensors& view, const AttendRule& rule, const AttendT
         stored.size() == 0 ? RowTensors{}
                            : typed(StoredRows(view, r, stored.begin - sink, stored.end - sink));
     const RowTensors sink_rows = typed(WindowRows(view, r, 0, std::min(sink, length)));
-    const RowTensors tail = typed({attend.tail.k[r], attend.tail.v[r]});
-    const int64_t tail_begin = lengths.length_before(r) - view.shape.recent_slots;
+    // Without a tail the ring holds what the one query of a request reads.
+    const bool has_tail = attend.tail.k.defined() && attend.tail.k.size(2) > 0;
+    const int64_t tail_begin =
+        has_tail ? lengths.length_before(r) - view.shape.recent_slots : std::max(sink, stored.end);
+    const RowTensors tail =
+        typed(has_tail ? RowTensors{attend.tail.k[r], attend.tail.v[r]}
+                       : WindowRows(view, r, tail_begin, std::max(tail_begin, length)));
     for (int64_t i = 0; i < rows; i += kQueries) {
       const int64_t count = std::min(kQueries, rows - i), position = first_position + i,
                     last = position + count - 1, seen = first_seen(position);

@@ -94,7 +94,8 @@ void CheckWrite(const ViewTensors& view, const WriteTensors& write);
 void AttendOnHost(const ViewTensors& view, const AttendRule& rule, const AttendTensors& attend,
                   int64_t max_rows);
 // Attention of many queries by tensors: codes that some query of a call reads are dequantized once,
-// and every query is masked to what it reads of codes and of exact rows. Needs the tail.
+// and every query is masked to what it reads of codes and of exact rows. Needs the tail where a
+// request has several.
 void AttendByRows(const ViewTensors& view, const AttendRule& rule, const AttendTensors& attend);
 
 // Keys and values in the view's pages and windows; returns tails. The second does it on copies of
@@ -115,7 +116,6 @@ void KeepNewest(const ViewTensors& view, int side, const at::Tensor& tail);
 RowTensors WriteOnCuda(const ViewTensors& view, const WriteTensors& write);
 void AttendOnCuda(const ViewTensors& view, const AttendRule& rule, const AttendTensors& attend,
                   int64_t max_rows, int64_t max_length);
-at::Tensor RotateOnCuda(const at::Tensor& rows, const at::Tensor& rotation);  // bf16
 #endif
 
 }  // namespace oscar

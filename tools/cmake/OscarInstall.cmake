@@ -12,6 +12,8 @@ function(oscar_install)
     set_target_properties(oscar_gpu_module PROPERTIES INSTALL_RPATH "${LibTorch_ROOT}/lib")
     install(TARGETS oscar_gpu_module LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/oscar)
   endif()
+  set_target_properties(oscar_torch PROPERTIES INSTALL_RPATH "${LibTorch_ROOT}/lib")
+  install(TARGETS oscar_torch LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/oscar)
   install(CODE "
     set(prefix \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}\")
     foreach(program ${ARGN})

@@ -204,6 +204,34 @@ TEST(TorchOperators, KeepTailsAndRingsByTensorsAsTheHostDoes) {
   }
 }
 
+// A decode step of formats that no kernel reads, where there is no tail.
+TEST(TorchOperators, AnswerOneQueryByTensorsAsTheHostDoes) {
+  at::manual_seed(9);
+  const LayerFormat layer = MakeLayer({.metadata = MetadataType::kByte}, {});
+  OperatorCache cache(layer, 2, 200);
+  const auto rows = [&](int64_t count, int64_t heads) {
+    return at::randn({count, heads, layer.k.dim}).to(at::kBFloat16);
+  };
+  cache.Step({150, 20}, rows(170, 2), rows(170, 2), rows(170, 4));
+  for (int step = 0; step < 12; ++step) {
+    cache.Step({1, 1}, rows(2, 2), rows(2, 2), rows(2, 4));
+    for (const int64_t window : {0, 40}) {
+      AttendTensors attend{.q = rows(2, 4),
+                           .out = at::zeros({2, 4, layer.v.dim}),
+                           .row_begin = at::arange(3, at::kInt),
+                           .gqa_ratio = 2,
+                           .sinks = {},
+                           .tail = {}};
+      const AttendRule rule{0.125F, 0, window, false};
+      AttendOnHost(cache.Tensors(0), rule, attend, 1);
+      const at::Tensor expected = attend.out;
+      attend.out = at::zeros_like(expected);
+      AttendByRows(cache.Tensors(0), rule, attend);
+      EXPECT_TRUE(at::allclose(attend.out, expected, 1e-4, 1e-5)) << step << ", " << window;
+    }
+  }
+}
+
 TEST(TorchOperators, CountRowsThatCannotBeStored) {
   LayerFormat layer = MakeLayer({}, {.metadata = MetadataType::kFloat32});
   OperatorCache cache(layer, 1, kTokens);
