@@ -30,6 +30,9 @@ struct Writer {
   void IfNotOne(const char* key, double value) const {
     if (value != 1) json[key] = value;
   }
+  void IfTrue(const char* key, bool value) const {
+    if (value) json[key] = true;
+  }
   // Left out where there are none.
   void IfAny(const char* key, const auto& list) const {
     if (!list.empty()) json[key] = list;
@@ -77,6 +80,7 @@ struct Reader {
     value = 1;
     if (json.contains(key)) (*this)(key, value);
   }
+  void IfTrue(const char* key, bool& value) const { value = JsonBool(json, key, false, what); }
   void Bits(const char* key, double& bits) const { (*this)(key, bits); }
   template <typename T>
   void IfAny(const char* key, std::vector<T>& list) const {
@@ -134,6 +138,7 @@ void KeyFields(auto at, auto& recipe) {
   at("per_head", recipe.per_head);
   at("centred", recipe.centred);
   at.IfNotOne("mean_share", recipe.mean_share);
+  at.IfTrue("feedback", recipe.feedback);
   at.Named("composition", recipe.composition, CompositionName, CompositionFromName);
 }
 

@@ -46,6 +46,9 @@ class Arms {
       if (arm.contains("needle")) Needle(arm.at("needle"), arms.front().at("needle"));
       if (arm.contains("reasoning")) Reasoning(arm.at("reasoning"), &arm == &arms.front());
       if (arm.contains("tool_call")) ToolCall(arm.at("tool_call"), &arm == &arms.front());
+    }
+    for (const Json& arm : arms) {  // what follows from two arms, once each holds by itself
+      arm_ = arm.at("name");
       Behind(arm, headline, KlOf);
       Domains(arm, headline);
     }

@@ -67,7 +67,7 @@ TEST(NextTokenPlan, BitsGoWhereTheNextTokenNeedsThem) {
 }
 
 TEST(NextTokenPlan, BitsMayBeTheSameEverywhere) {
-  const Json report = Json::parse(Calibrate("uniform", {"--bits-by", "uniform", "--bits", "3.5"}));
+  const Json report = Json::parse(Calibrate("uniform", {"--bits-by", "uniform", "--bits", "3.25"}));
   EXPECT_FALSE(report.at("serving").at("auto").contains("bits_by"));
   for (const Json& layer : report.at("layers")) {
     EXPECT_EQ(layer.at("auto").at("k_bits"), 3);

@@ -331,7 +331,7 @@ TEST_F(Ranks, AValidationBySeveralHasTheReportOfOne) {
                            "--sequences",
                            "2",
                            "--length",
-                           "300",
+                           "700",
                            "--needle-samples",
                            "1",
                            "--needle-tasks",

@@ -96,8 +96,8 @@ AquaRows BeforeRope(const CacheSides& rows, const RopeSpec& rope) {
   return {Wide(UndoRope(ComputeRows(rows.k), rope)), Wide(rows.v)};
 }
 
-LayerCache AquaCacheOf(std::function<CachedRows(const CacheSides&)> store,
-                       decltype(LayerCache::store_behind) store_behind) {
+LayerCache PredictingCache(std::function<CachedRows(const CacheSides&)> store,
+                           decltype(LayerCache::store_behind) store_behind) {
   LayerCache cache;
   cache.store = std::move(store);
   cache.store_behind = std::move(store_behind);
@@ -124,7 +124,7 @@ LayerCache FirstCache(const MethodContext& context, size_t layer_index, Rounding
     const AquaRows own = BeforeRope(rows, rope);
     return AsRead(rows, {round.k(own.k), round.v(own.v)}, rope);
   };
-  return AquaCacheOf(store, {});
+  return PredictingCache(store, {});
 }
 
 LayerCache CacheBehind(const MethodContext& context, size_t layer_index,
@@ -147,7 +147,7 @@ LayerCache CacheBehind(const MethodContext& context, size_t layer_index,
     v_inputs.push_back(
         at::cat({RoundResidual(round.k, own[i].k, keys(before[i].k)), before[i].v}, 1));
   const Predictor values = FitPredictor(v_inputs, v_targets);
-  return AquaCacheOf({}, [=](const CacheSides& sides, const CacheSides& sides_before) {
+  return PredictingCache({}, [=](const CacheSides& sides, const CacheSides& sides_before) {
     const AquaRows x = BeforeRope(sides, rope), read = BeforeRope(sides_before, rope_before);
     const at::Tensor k = RoundResidual(round.k, x.k, keys(read.k));
     return AsRead(sides, {k, RoundResidual(round.v, x.v, values(at::cat({k, read.v}, 1)))}, rope);
@@ -185,21 +185,26 @@ CacheCost OurCost(const MethodContext& context, const ArmOptions& options, int64
   });
 }
 
-CacheMethod Predicted(std::string_view name, std::string_view description, RoundingOf rounding) {
-  return {
-      .name = name,
-      .description = description,
-      .takes_clip = false,
-      .needs_rows = true,
-      .why_no_latents = "it predicts keys and values, and a latent is both",
-      .make = [rounding](const MethodContext& context, size_t layer_index,
-                         const ArmOptions&) { return FirstCache(context, layer_index, rounding); },
-      .make_behind =
-          [rounding](const MethodContext& context, size_t layer_index,
-                     const std::vector<CacheSides>& rows_before) {
-            return CacheBehind(context, layer_index, rows_before, rounding);
-          },
-      .cost = {}};
+CacheMethod Predicted(std::string_view name, std::string_view description, RoundingOf rounding,
+                      bool windows) {
+  return {.name = name,
+          .description = description,
+          .takes_clip = false,
+          .takes_windows = windows,
+          .needs_rows = true,
+          .why_no_latents = "it predicts keys and values, and a latent is both",
+          .make =
+              [=](const MethodContext& context, size_t layer_index, const ArmOptions& options) {
+                LayerCache cache = FirstCache(context, layer_index, rounding);
+                if (windows) cache.k_exact = cache.v_exact = ArmWindows(context, options);
+                return cache;
+              },
+          .make_behind =
+              [rounding](const MethodContext& context, size_t layer_index,
+                         const std::vector<CacheSides>& rows_before) {
+                return CacheBehind(context, layer_index, rows_before, rounding);
+              },
+          .cost = {}};
 }
 
 }  // namespace
@@ -207,8 +212,7 @@ CacheMethod Predicted(std::string_view name, std::string_view description, Round
 std::vector<CacheMethod> AquaKvMethods() {
   CacheMethod aqua = Predicted(
       "aqua_kv_2", "AQUA-KV: 2 bits of what the layer before does not predict, layer 0 in 4",
-      AquaRounding);
-  aqua.takes_windows = false;
+      AquaRounding, /*windows=*/false);
   aqua.cost = [](const MethodContext& context, const ArmOptions&, int64_t tokens) {
     return AquaCost(context.layers(), tokens);
   };
@@ -217,7 +221,7 @@ std::vector<CacheMethod> AquaKvMethods() {
       "predicted",
       "OSCAR with fitted byte scales and error feedback on what the layer before does not predict; "
       "to read a token of a layer takes 6 (KV heads x dim)^2 FLOP more",
-      OurRounding);
+      OurRounding, /*windows=*/true);
   ours.as_published = {.windows = true};
   ours.cost = OurCost;
   ours.available = HasFit;

@@ -90,12 +90,14 @@ void ExpectSide(const CacheSide& read, const CacheSide& wrote) {
   EXPECT_EQ(read.query_rotation, wrote.query_rotation);
   EXPECT_EQ(read.pair_scale, wrote.pair_scale);
   EXPECT_EQ(read.mean, wrote.mean);
+  EXPECT_EQ(read.feedback, wrote.feedback);
 }
 
 TEST(LayerFile, EveryKindOfChoiceComesBackExactly) {
   std::vector<SampleRecipe> recipes = SampleRecipes();
   recipes[1].k_clip = {0.9, 0.94};
   recipes[2].quant_group_size = 4;
+  recipes[2].keys.feedback = true;
   for (const SampleRecipe& recipe : recipes) {
     const fs::path path = TestScratch("layer-choice") / "layer.h5";
     LayerResult wrote = Sample();

@@ -231,13 +231,13 @@ TEST(Calibrate, OptionsThatDoNotFitTheModelAreRefused) {
   EXPECT_NO_THROW(CheckCalibration(input));
   input.options.clip.candidates = {0.9, 0.8};
   EXPECT_THROW(CheckCalibration(input), UsageError);
-  // Heads of 64: a 16-bit scale and zero are half a bit per value, in groups of 32 one.
+  // Heads of 64: a scale and a zero in bytes are a quarter of a bit per value, in groups of 32 half.
   input.options.clip.candidates = {0.9};
-  input.options.automatic = {.enabled = true, .bits = 2.9};
+  input.options.automatic = {.enabled = true, .bits = 2.4};
   EXPECT_THROW(CheckCalibration(input), UsageError);
   input.options.clip.quant_group_size = 0;
   EXPECT_NO_THROW(CheckCalibration(input));
-  input.options.automatic.bits = 2.49;
+  input.options.automatic.bits = 2.24;
   EXPECT_THROW(CheckCalibration(input), UsageError);
   input.options.automatic.bits = 2;
   EXPECT_NO_THROW(CheckCalibration(input));

@@ -129,7 +129,7 @@ TEST(AutoSearch, ChoosesWhatTheConsumerLoads) {
     for (const int64_t pair : {2 + head, 8 + head}) {
       for (const int64_t channel : {pair, pair + kDim / 2}) scale[head][channel] = 12;
     }
-    mean[head].narrow(0, 4 * head, 8).fill_(6);
+    mean[head].narrow(0, 4 * head, 8).fill_(12);
   }
   for (at::Tensor& k : layer.k) k = k.mul(scale).add(mean);
   for (at::Tensor& q : layer.q) q = q.div(scale.repeat_interleave(2, 0));

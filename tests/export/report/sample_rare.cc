@@ -18,8 +18,8 @@ Json RareOfServing() {
                      {"attention_kl", 0.03},
                      {"output_error", 0.1}};
   const auto runtime = [](const char* name, const char* choice, double kl) -> Json {
-    return {{"runtime", name}, {"fold_checkpoint", true}, {"choice", choice},
-            {"kl", kl},        {"hadamard_kl", 0.07},     {"output_error", 0.2}};
+    return {{"runtime", name},     {"fold_checkpoint", true}, {"choice", choice},      {"kl", kl},
+            {"hadamard_kl", 0.07}, {"output_error", 0.2},     {"error_feedback", true}};
   };
   return {{"auto",
            {{"bits_by",

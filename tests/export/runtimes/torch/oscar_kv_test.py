@@ -294,7 +294,7 @@ class Reader(Case):
         with self.assertRaisesRegex(oscar_kv.ArtifactError, message):
             artifact = oscar_kv.Artifact(folder)
             for layer in artifact.layer_ids:
-                artifact.layer(layer, True)
+                artifact.layer(layer)
 
     def test_a_changed_byte(self):
         def change(folder):
