@@ -36,7 +36,7 @@ while [ $# -gt 0 ]; do
   esac
 done
 [ -n "$data" ] || { [ -f "$models_dir/../calibration/heldout.jsonl" ] && data=$models_dir/../calibration; } || true
-[ -n "$names" ] || names=$(cd "$models_dir" && ls -d ./*/config.json ./*/*.gguf 2>/dev/null | cut -d/ -f2 | sort -u)
+[ -n "$names" ] || names=$(cd "$models_dir" && { ls -d ./*/config.json ./*/*.gguf 2>/dev/null || true; } | cut -d/ -f2 | sort -u)
 [ -n "${OSCAR_BIN:-}" ] || tools/build.sh oscar-calibrate oscar-validate >&2
 bin=${OSCAR_BIN:-build/dev/tools}
 

@@ -124,7 +124,7 @@ TEST(CacheTypesProgram, WhatCannotBeIsRefusedFirst) {
            {{"--for", "modelopt", "--bits", "4"}, "4.5 bits per value at least"},
            {{"--for", "trtllm", "--bits", "6", "--effort", "quick"}, "--effort quick"},
            {{"--for", "any", "--bits", "12"}, "at most 8"},
-           {{"--for", "any", "--bits", "1.5"}, "2-bit codes take 2.5"},
+           {{"--for", "any", "--bits", "1.5"}, "2-bit codes take 2.25"},
            {{"--bits", "1.5"}, "sglang-oct stores 2 bits everywhere"}}) {
     const ProgramExit refused = Calibrate(scratch / "a", flags);
     EXPECT_EQ(refused.code, 2) << refused.all();

@@ -161,7 +161,7 @@ TEST_F(RealModel, GoesFromWeightsToAZoo) {
                                                     "--sequences",
                                                     "1",
                                                     "--length",
-                                                    "1152",
+                                                    "1408",
                                                     "--score-from",
                                                     "64",
                                                     "--self-generate",

@@ -231,7 +231,8 @@ TEST(Calibrate, OptionsThatDoNotFitTheModelAreRefused) {
   EXPECT_NO_THROW(CheckCalibration(input));
   input.options.clip.candidates = {0.9, 0.8};
   EXPECT_THROW(CheckCalibration(input), UsageError);
-  // Heads of 64: a scale and a zero in bytes are a quarter of a bit per value, in groups of 32 half.
+  // Heads of 64: a scale and a zero in bytes are a quarter of a bit per value, in groups of 32
+  // half.
   input.options.clip.candidates = {0.9};
   input.options.automatic = {.enabled = true, .bits = 2.4};
   EXPECT_THROW(CheckCalibration(input), UsageError);
