@@ -887,7 +887,8 @@ TEST(ValidateProgram, LatentAttentionAllTheWay) {
       run(OSCAR_CAPTURE, {model, "--device", "cpu", "--data", held_out, "-o", at("other.h5")}).code,
       0);
   const ProgramExit local =
-      run(OSCAR_VALIDATE, {at("again"), "--from", at("other.h5"), "--device", "cpu"});
+      run(OSCAR_VALIDATE, {at("again"), "--from", at("other.h5"), "--device", "cpu",
+                           "--sink-tokens", "4", "--recent-tokens", "16"});
   EXPECT_EQ(local.code, 0) << local.all();
   const ProgramExit merged = run(OSCAR_CALIBRATE, {"--merge", at("artifact"), "-o", at("merged")});
   EXPECT_EQ(merged.code, 0) << merged.all();
