@@ -129,6 +129,10 @@ SidesOnDevice OneSide(const CacheSide& side, at::Device device) {
   return ToDevice(one, device);
 }
 
+at::Tensor FeedbackOf(const SidesOnDevice& side) {
+  return side.feedback.defined() ? side.feedback[0][0] : at::Tensor();
+}
+
 at::Tensor KeysOfOne(const SidesOnDevice& side, const at::Tensor& keys) {
   return TurnedKeys(side, OneSequence(keys))[0][0];
 }

@@ -46,6 +46,7 @@ at::Tensor ValuesTurnedBack(const SidesOnDevice& sides, const at::Tensor& rotate
 // The same of one side and sequence: [tokens, num_kv_heads, dim] to [num_kv_heads, tokens, dim],
 // and back in that order; queries [rows, num_q_heads, dim] to the same.
 SidesOnDevice OneSide(const CacheSide& side, at::Device device);
+at::Tensor FeedbackOf(const SidesOnDevice& side);  // [num_kv_heads, dim, dim], or undefined
 at::Tensor KeysOfOne(const SidesOnDevice& side, const at::Tensor& keys);
 at::Tensor ValuesOfOne(const SidesOnDevice& side, const at::Tensor& values);
 at::Tensor QueriesOfOne(const SidesOnDevice& side, const at::Tensor& queries, int64_t num_kv_heads);

@@ -35,7 +35,7 @@ void AutoChoice::SetWriter(const ConsumerRules& rules, const CalibrationOptions&
   quant_group_size = options.clip.quant_group_size;
   if (!rules.fitted_scales) return;
   fitted_scales = MetadataType::kBFloat16;
-  // Where bits are counted, those of scales are worth more as codes. Bytes hold no scale of wider
+  // Bits of scales are worth more as codes where bits are counted. Bytes hold no scale of wider
   // codes than kMaxFittedBits.
   if (options.automatic.shares_bits()) {
     if (options.automatic.bits <= kMaxFittedBits) fitted_scales = MetadataType::kByte;

@@ -101,7 +101,7 @@ inline constexpr int64_t kTokensPerDim = 20;
 inline constexpr double kStableCost = 0.15;
 inline constexpr double kNoFitCost = 100;  // of a half that the recipe has no fit to
 
-// What a writer stores for each quantization group.
+// Describes what a writer stores for each quantization group.
 struct GroupFormat {
   int64_t quant_group_size = 0;  // 0: a group is a head's row
   bool bytes = false;            // scale and zero in 8 bits each; else in 16, as papers count

@@ -92,10 +92,6 @@ std::vector<KeySet> KeySetsOf(const std::vector<CacheArm>& arms, at::TensorOptio
   return sets;
 }
 
-at::Tensor OfOne(const at::Tensor& of_sides) {
-  return of_sides.defined() ? of_sides[0][0] : of_sides;
-}
-
 // A choice's sides of one sequence, turned and sorted once for all points it may end at.
 class ChoiceRows {
  public:
@@ -117,7 +113,7 @@ class ChoiceRows {
     for (const CacheArm& arm : arms) caches.push_back(Values(arm.point));
     const at::Tensor k = QuantizedRows(
         k_, choice_.Quantizer(KeysAt(choice_, arms[0].point), /*of_keys=*/true), k_sorted_,
-        /*straight_through=*/false, OfOne(sides_.k.feedback));
+        /*straight_through=*/false, FeedbackOf(sides_.k));
     const RowComparison::Prepared keys =
         comparison_.Prepare({.k_stored = TokensFirst(k), .k = TokensFirst(k_)});
     caches[0].k_stored = keys.k_stored;

@@ -37,7 +37,7 @@ std::string DownloadCommand(const HubId& id);
 // InputError if nothing of this is set.
 std::filesystem::path HubCacheRoot(const Environment& environment);
 
-// Where the Hub's own client keeps its token: HF_TOKEN_PATH, HF_HOME/token,
+// Returns the file where the Hub's own client keeps its token: HF_TOKEN_PATH, HF_HOME/token,
 // XDG_CACHE_HOME/huggingface/token, ~/.cache/huggingface/token; "" if nothing of this is set.
 std::filesystem::path HubTokenFile(const Environment& environment);
 

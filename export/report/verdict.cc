@@ -24,7 +24,7 @@ struct Measured {
   std::optional<std::pair<double, double>> interval;
 };
 
-// Of an object with "mean" and, perhaps, "interval".
+// Reads an object with "mean" and, perhaps, "interval".
 Measured EstimateOf(const Record& estimate) {
   Measured measured{estimate["mean"].Number(), std::nullopt};
   if (estimate.Has("interval"))
@@ -86,7 +86,7 @@ std::string Against(const std::optional<Measured>& behind, std::string_view what
   return {};
 }
 
-// What the headline is held against.
+// The headline is held against these.
 struct Rival {
   Record arm;
   std::string what;
@@ -141,7 +141,7 @@ std::string DomainsText(const Record& headline, const std::vector<Rival>& rivals
   return text;
 }
 
-// Where few rows see a quantized key.
+// Warns where few rows see a quantized key.
 std::string CautionText(const Record& headline) {
   const double rows = headline["local"]["rows"].Number();
   std::string few;

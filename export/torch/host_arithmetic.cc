@@ -36,32 +36,35 @@ template <typename Vector>
   sum += factor * vector;
 }
 
+// Adds sum over i of factors[i] values[i * stride ...], in four chains; `count` a multiple of 4.
+template <typename Vector>
+[[gnu::always_inline]] inline void AddProducts(const float* factors, const float* values,
+                                               int stride, int count, Vector& sum) {
+  Vector a = {}, b = {}, c = {}, e = {};
+  for (int i = 0; i < count; i += 4, values += 4 * stride) {
+    AddProduct(factors[i], values, a);
+    AddProduct(factors[i + 1], values + stride, b);
+    AddProduct(factors[i + 2], values + 2 * stride, c);
+    AddProduct(factors[i + 3], values + 3 * stride, e);
+  }
+  a += sum;
+  sum = (a + b) + (c + e);
+}
+
 [[gnu::always_inline]] inline void CodeScoresBody(const float* q, const float* codes, int count,
                                                   float* scores) {
-  Sixteen a = {}, b = {}, c = {}, e = {};
-  for (int d = 0; d < count; d += 4, codes += 4 * kTileTokens) {
-    AddProduct(q[d], codes, a);
-    AddProduct(q[d + 1], codes + kTileTokens, b);
-    AddProduct(q[d + 2], codes + 2 * kTileTokens, c);
-    AddProduct(q[d + 3], codes + 3 * kTileTokens, e);
-  }
-  a = (a + b) + (c + e);
-  std::memcpy(scores, &a, sizeof(a));
+  Sixteen sum = {};
+  AddProducts(q, codes, kTileTokens, count, sum);
+  std::memcpy(scores, &sum, sizeof(sum));
 }
 
 template <typename Vector>
 [[gnu::always_inline]] inline void AddDims(const float* weights, const float* codes, int stride,
                                            float* out) {
-  Vector a = {}, b = {}, c = {}, e = {};
-  for (int t = 0; t < kTileTokens; t += 4, codes += 4 * stride) {
-    AddProduct(weights[t], codes, a);
-    AddProduct(weights[t + 1], codes + stride, b);
-    AddProduct(weights[t + 2], codes + 2 * stride, c);
-    AddProduct(weights[t + 3], codes + 3 * stride, e);
-  }
-  AddProduct(1, out, a);
-  a = (a + b) + (c + e);
-  std::memcpy(out, &a, sizeof(a));
+  Vector sum;
+  std::memcpy(&sum, out, sizeof(sum));
+  AddProducts(weights, codes, stride, kTileTokens, sum);
+  std::memcpy(out, &sum, sizeof(sum));
 }
 
 [[gnu::always_inline]] inline void AddWeightedCodesBody(const float* weights, const float* codes,

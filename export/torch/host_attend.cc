@@ -82,9 +82,12 @@ class ChunkAttention {
     const uint8_t* const record = cache_.Record(unit_.request, unit_.head, token);
     const int first = static_cast<int>(token % kTileTokens),
               last = first + static_cast<int>(end - begin);
-    keys_.ReadCodes(record, /*by_dim=*/true, bytes_.data());
-    FloatsOfBytes(bytes_.data(), kTileTokens * k_dim_, codes_.data());
-    keys_.ReadMetadata(record, k_scales_.data(), k_zeros_.data());
+    const auto load = [&](const auto& side, bool by_dim, int dim, auto& scales, auto& zeros) {
+      side.ReadCodes(record, by_dim, bytes_.data());
+      FloatsOfBytes(bytes_.data(), kTileTokens * dim, codes_.data());
+      side.ReadMetadata(record, scales.data(), zeros.data());
+    };
+    load(keys_, /*by_dim=*/true, k_dim_, k_scales_, k_zeros_);
     const int group = keys_.side().quant_group_size;
     for (int h = 0; h < heads_; ++h) {
       float* const scores = scores_.data() + h * kTileTokens;
@@ -99,9 +102,7 @@ class ChunkAttention {
           scores[t] += (products[t] - k_zeros_[at + t] * q_sum) * k_scales_[at + t];
       }
     }
-    values_.ReadCodes(record, /*by_dim=*/false, bytes_.data());
-    FloatsOfBytes(bytes_.data(), kTileTokens * v_dim_, codes_.data());
-    values_.ReadMetadata(record, v_scales_.data(), v_zeros_.data());
+    load(values_, /*by_dim=*/false, v_dim_, v_scales_, v_zeros_);
     const int v_group = values_.side().quant_group_size;
     for (int h = 0; h < heads_; ++h) {
       float* const weights = scores_.data() + h * kTileTokens;

@@ -11,7 +11,7 @@
 
 namespace oscar {
 
-// What a query sees of a cache, and of which tokens it reads codes.
+// Says what a query sees of a cache, and of which tokens it reads codes.
 struct AttendRule {
   float scale = 1;           // of logits, natural units
   float softcap = 0;         // logits become softcap * tanh(logits / softcap); 0: as they are

@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(kThreads)
   for (int k = 0; k < kPerLane; ++k) {
     for (int owner = 0; owner < 32 && k * 32 + owner < a.dim; ++owner) {
       T moved = fed[k] * wider[k] + y[k];
-      moved = moved < T(0) ? T(0) : (moved > T(1) ? T(1) : moved);
+      moved = fabs(moved < T(0) ? T(0) : (moved > T(1) ? T(1) : moved));  // of -0
       const T code = T(rint(double(moved) * max_code));
       const T limit = T(kMaxFeedback);
       T q = rint((y[k] - code * share) * narrower[k]);

@@ -48,7 +48,7 @@ Predictor FitPredictor(const std::vector<at::Tensor>& inputs,
   return {at::linalg_solve(gram.cpu(), products.cpu())};
 }
 
-// What is read of what is not predicted, [tokens, channels] float64, of keys before their rope.
+// Returns what is read of a residual, [tokens, channels] float64; of keys before their rope.
 using Round = std::function<at::Tensor(const at::Tensor& rows)>;
 struct Rounding {
   Round k, v;

@@ -107,25 +107,23 @@ LayerCache ChoiceCache(const StoredChoice& choice, int64_t num_kv_heads, const E
         return ValuesBackOfOne(values, rotated).to(dtype).permute({1, 0, 2}).contiguous();
       };
       const auto read = [&](const at::Tensor& turned, const AffineQuantizer& codes,
-                            const at::Tensor& factor) {
+                            const at::Tensor& factor, const SidesOnDevice& side) {
         if (codec) return codec(turned);
         return QuantizedRows(turned, codes, {}, false,
-                             factor.defined() ? SendTo(factor, turned.device()) : factor);
+                             factor.defined() ? SendTo(factor, turned.device()) : FeedbackOf(side));
       };
-      return CachedRows{.quantized = {KeysBack(keys, read(k, choice.k_codes, factors.k), dtype),
-                                      values_back(read(v, choice.v_codes, factors.v))},
-                        .exact = {KeysBack(keys, k, dtype), values_back(v)}};
+      return CachedRows{
+          .quantized = {KeysBack(keys, read(k, choice.k_codes, factors.k, keys), dtype),
+                        values_back(read(v, choice.v_codes, factors.v, values))},
+          .exact = {KeysBack(keys, k, dtype), values_back(v)}};
     };
   };
-  CacheSides factors = feedback;
-  if (!factors.k.defined() && !choice.k.feedback.empty())
-    factors.k = MatricesOf(choice.k.feedback, choice.k.dim, choice.k.dim);
-  cache.store = store_with(choice, factors);
+  cache.store = store_with(choice, feedback);
   // Its one row is written once, as keys are.
   StoredChoice of_keys = choice;
   of_keys.v_codes = choice.k_codes;
   cache.store_once =
-      [store = store_with(of_keys, {factors.k, factors.k})](const at::Tensor& rows) mutable {
+      [store = store_with(of_keys, {feedback.k, feedback.k})](const at::Tensor& rows) mutable {
         return store({rows, rows});
       };
   cache.queries = [num_kv_heads, keys_at = side_at(choice.k)](const at::Tensor& queries) mutable {

@@ -13,8 +13,9 @@
 
 namespace oscar {
 
-// `feedback`: factors of the sides that are written with error feedback, as QuantizedRows takes
-// them; undefined: none. `codec`: what is read of turned rows, in the place of the choice's codes.
+// `feedback`: factors of error feedback in the place of the choice's own, as QuantizedRows takes
+// them; undefined: the choice's, if it has any. `codec`: what is read of turned rows, in the place
+// of the choice's codes.
 LayerCache ChoiceCache(const StoredChoice& choice, int64_t num_kv_heads, const ExactTokens& exact,
                        const CacheSides& feedback = {},
                        const std::function<at::Tensor(const at::Tensor&)>& codec = {});
