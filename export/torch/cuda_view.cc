@@ -1,14 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The operators on a GPU: by the kernels of export/cuda where they have what is asked for, else by
-// tensor operations, or for what only scalar codecs have (fitted scales, clip ratios a head, byte
-// metadata) by way of the host. Trap: streams are LibTorch's, and the CUDA runtime is our own copy.
+// The operators on a GPU: by the kernels of export/cuda, or where those do not know a format
+// (groups that are no quarter of the head, steps other than 8) by tensor operations, and written by
+// way of the host. Trap: streams are LibTorch's, and the CUDA runtime is our own copy.
 #include <ATen/ATen.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
-#include <algorithm>
+#include <span>
 
 #include "export/cuda/decode/decode_attention.h"
 #include "export/cuda/device/cuda_check.h"
@@ -45,20 +45,15 @@ CacheView KernelView(const ViewTensors& view, const at::Tensor& lengths,
           .recent_slots = view.shape.recent_slots};
 }
 
-bool KernelsQuantize(const ViewTensors& view, const WriteTensors& write) {
-  if (!IsValid(view.shape.format) || view.shape.step != 8) return false;
-  return std::ranges::all_of(write.sides, [](const SideTensors& side) {
-    return side.scales == ScaleFit::kRange &&
-           std::ranges::all_of(side.clip, [&](double ratio) { return ratio == side.clip[0]; });
-  });
-}
-
 WriteSide KernelSide(const SideTensors& side) {
-  return {.rotation = Data<__nv_bfloat16>(side.rotation),
-          .per_head = side.rotation.defined() && side.rotation.size(0) > 1,
-          .clip_ratio = side.clip.empty() ? 0 : side.clip[0],
-          .feedback = Data<int8_t>(side.feedback),
-          .feedback_units = Data<float>(side.feedback_units)};
+  return {
+      .rotation = Data<__nv_bfloat16>(side.rotation),
+      .per_head = side.rotation.defined() && side.rotation.size(0) > 1,
+      .clip_ratio = side.clip.empty() ? 0 : side.clip[0],
+      .head_clip_ratios = side.clip.size() > 1 ? std::span(side.clip) : std::span<const double>(),
+      .scales = side.scales,
+      .feedback = Data<int8_t>(side.feedback),
+      .feedback_units = Data<float>(side.feedback_units)};
 }
 
 // The view's heads of the rows of a side, without their means.
@@ -67,38 +62,15 @@ at::Tensor RowsOfView(const ViewTensors& view, const SideTensors& side, const at
   return side.mean.defined() ? own.to(at::kFloat).sub(side.mean).to(at::kBFloat16) : own;
 }
 
-void AppendAndFlush(const ViewTensors& view, const WriteTensors& write, WriteOptions options,
-                    const at::Tensor& k, const at::Tensor& v, bool quantize, cudaStream_t stream) {
-  CacheView cache = KernelView(view, view.state[0], view.state[1]);
-  CacheView windows = cache;  // of which appending looks at nothing else
-  windows.format.metadata = MetadataType::kFloat32;
-  windows.format.k.quant_group_size = windows.format.k.dim;
-  windows.format.v.quant_group_size = windows.format.v.dim;
-  AppendTokens(windows, options, Data<__nv_bfloat16>(k), Data<__nv_bfloat16>(v), stream);
-  if (quantize) {
-    FlushWindows(cache, options, Data<int32_t>(view.state[3]), view.shape.recent_slots, stream);
-    return;
-  }
-  // The codecs of the host flush what is due, which their rows are in the ring for.
-  if (view.state[1].equal(view.state[3])) return;
-  ViewTensors flushed = view;
-  flushed.state = view.state.clone();
-  flushed.state[2].copy_(view.state[0]);
-  WriteTensors none = write;
-  for (at::Tensor& rows : none.rows) rows = rows.slice(0, 0, 0).contiguous();
-  none.row_begin = at::zeros_like(write.row_begin);
-  none.tail_rows = 0;
-  WriteThroughHost(flushed, none);
-}
+bool KernelsKnow(const CacheShape& shape) { return IsValid(shape.format) && shape.step == 8; }
 
 }  // namespace
 
 RowTensors WriteOnCuda(const ViewTensors& view, const WriteTensors& write) {
   const c10::DeviceGuard guard(view.pages.device());
-  const bool quantize = KernelsQuantize(view, write);
+  if (!KernelsKnow(view.shape)) return WriteThroughHost(view, write);
   const bool one_each =
       write.max_rows == 1 && write.tail_rows == 0 && write.rows[0].size(0) == view.num_requests();
-  if (!quantize && !one_each) return WriteThroughHost(view, write);
   const cudaStream_t stream = StreamOf(view.pages);
   const at::Tensor k = RowsOfView(view, write.sides[0], write.rows[0]),
                    v = RowsOfView(view, write.sides[1], write.rows[1]);
@@ -110,7 +82,9 @@ RowTensors WriteOnCuda(const ViewTensors& view, const WriteTensors& write) {
     return at::empty({view.num_requests(), view.num_kv_heads(), 0, dim}, view.windows.options());
   };
   if (one_each) {
-    AppendAndFlush(view, write, options, k, v, quantize, stream);
+    const CacheView cache = KernelView(view, view.state[0], view.state[1]);
+    AppendTokens(cache, options, Data<__nv_bfloat16>(k), Data<__nv_bfloat16>(v), stream);
+    FlushWindows(cache, options, Data<int32_t>(view.state[3]), view.shape.recent_slots, stream);
     return {empty(0), empty(1)};
   }
   const at::Tensor tails[] = {RingBefore(view, 0, write.max_rows),
@@ -144,8 +118,7 @@ void AttendOnCuda(const ViewTensors& view, const AttendRule& rule, const AttendT
   const c10::DeviceGuard guard(view.pages.device());
   const int64_t requests = view.num_requests(), heads = view.num_kv_heads(), gqa = attend.gqa_ratio;
   const bool one_each = max_rows == 1 && attend.q.size(0) == requests;
-  if (!one_each || !IsValid(view.shape.format) || view.shape.step != 8)
-    return AttendByRows(view, rule, attend);
+  if (!one_each || !KernelsKnow(view.shape)) return AttendByRows(view, rule, attend);
   int device = 0, num_sms = 0;
   OSCAR_CUDA_CHECK(cudaGetDevice(&device));
   OSCAR_CUDA_CHECK(cudaDeviceGetAttribute(&num_sms, cudaDevAttrMultiProcessorCount, device));

@@ -199,7 +199,7 @@ const RecordSide& RecordSide::Of(const CacheFormat& format, bool values) {
 
 void RecordSide::WriteMetadata(uint8_t* record, int t, int group, float scale, float zero) const {
   uint8_t* const to = record + metadata_offset_;
-  const int at = MetadataIndex(t, group);
+  const int at = MetadataIndex(side_, metadata_, t, group);
   const float steps = static_cast<float>(ScaleSteps(side_.bits)),
               middle = static_cast<float>(MaxCode(side_.bits)) / 2;
   switch (metadata_) {
@@ -229,10 +229,12 @@ void RecordSide::ReadMetadata(const uint8_t* record, float* scales, float* zeros
         scales[i] = std::bit_cast<float>(uint32_t{Get<BFloat16Bits>(from, 2 * i)} << 16);
         zeros[i] = std::bit_cast<float>(uint32_t{Get<BFloat16Bits>(from, 2 * i + 1)} << 16);
         break;
-      case MetadataType::kByte:
-        scales[i] = ScaleOfByte(from[2 * i]);
-        zeros[i] = middle + static_cast<float>(Get<int8_t>(from, 2 * i + 1)) / steps;
+      case MetadataType::kByte: {
+        const int at = MetadataIndex(side_, metadata_, i % kTileTokens, i / kTileTokens);
+        scales[i] = ScaleOfByte(from[at]);
+        zeros[i] = middle + static_cast<float>(Get<int8_t>(from, at + 1)) / steps;
         break;
+      }
     }
   }
 }

@@ -45,7 +45,10 @@ at::Tensor MetadataOf(const at::Tensor& records, const PagedSide& side, Metadata
   };
   if (type == MetadataType::kFloat32) return shaped(bytes.view(at::kFloat));
   if (type == MetadataType::kBFloat16) return shaped(bytes.view(at::kBFloat16));
-  const at::Tensor pairs = bytes.unflatten(-1, {groups, kTileTokens, 2});
+  const at::Tensor pairs = bytes.unflatten(-1, {kTileTokens / 2, groups, 2, 2})
+                               .movedim(-4, -2)  // [groups, token / 8, token % 8, 2]
+                               .flatten(-3, -2)
+                               .contiguous();
   // A byte of scale is the middle one of a float16 without its sign.
   const at::Tensor scale =
       pairs.select(-1, 0).to(at::kShort).bitwise_left_shift(7).view(at::kHalf).to(at::kFloat);

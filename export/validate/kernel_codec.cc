@@ -67,7 +67,7 @@ StoredRows ReadStoredRows(std::span<const uint8_t> pages, const CacheFormat& for
       rows.codes.push_back(static_cast<uint8_t>(code));
     }
     for (int group = 0; group < groups; ++group) {
-      const int index = MetadataIndex(t, group);
+      const int index = MetadataIndex(side, format.metadata, t, group);
       for (int part = 0; part < 2; ++part)
         rows.scales_zeros.push_back(
             ReadMetadata(record + metadata_offset, format.metadata, index + part));

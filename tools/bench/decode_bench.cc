@@ -114,6 +114,9 @@ std::vector<BenchEntry> DecodeBench() {
   add("batch 1, 100000 tokens, K 3 bits", {{128, 3, 128}, {128, 2, 128}}, 1, 100000, 36, 0);
   add("batch 1, 100000 tokens, K 4 V 4 bits", {{128, 4, 128}, {128, 4, 128}}, 1, 100000, 36, 0);
   add("batch 1, 100000 tokens, groups of 32", {{128, 2, 32}, {128, 2, 32}}, 1, 100000, 36, 0);
+  const CacheFormat quarters{{128, 2, 32}, {128, 2, 32}, MetadataType::kByte};
+  for (const auto& [length, bar] : {std::pair{30000, 19.}, {100000, 32.7}})
+    add(fmt::format("batch 1, {} tokens, byte quarters", length), quarters, 1, length, 36, bar);
   add("batch 1, 100000 tokens, bf16 scales", {{}, {}, MetadataType::kBFloat16}, 1, 100000, 36, 0);
   add("batch 1, 1024 tokens", int2, 1, 1024, 36, 0);
   return entries;

@@ -34,6 +34,7 @@ struct WriteShape {
   ClipMethod method = ClipMethod::kSort;
   double k_clip = 0.96, v_clip = 0.92;
   bool k_feedback = false, v_feedback = false;
+  ScaleFit k_scales = ScaleFit::kRange, v_scales = ScaleFit::kRange;
 };
 
 // Of every head, for a reader whose metric is that of twice as many Gaussian rows as dims.
@@ -82,6 +83,8 @@ struct Setup {
     WriteOptions options;
     options.k = {shape.rotated ? k_rotation.data() : nullptr, true, shape.k_clip};
     options.v = {shape.rotated ? v_rotation.data() : nullptr, true, shape.v_clip};
+    options.k.scales = shape.k_scales;
+    options.v.scales = shape.v_scales;
     if (factors[0]) factors[0]->Give(options.k);
     if (factors[1]) factors[1]->Give(options.v);
     options.clip_method = shape.method;
@@ -137,7 +140,8 @@ int64_t CountDifferent(const Setup& setup, int layer, int request, int begin, in
     std::vector<uint8_t> expected(dim);
     for (size_t row = 0; row < num_rows; ++row) {
       for (size_t i = 0; i < dim; ++i) x[i] = __bfloat162float(rows[values ? 1 : 0][row * dim + i]);
-      const AffineFormat affine{side.bits, side.quant_group_size, view.format.metadata};
+      const AffineFormat affine{side.bits, side.quant_group_size, view.format.metadata,
+                                values ? setup.shape.v_scales : setup.shape.k_scales};
       if (const auto& factors = setup.factors[values ? 1 : 0]) {
         EncodeAffineRowWithFeedback<float>(
             x, affine, clip,
@@ -332,15 +336,25 @@ std::vector<BenchEntry> WriteBench() {
   prefill("4 bits, rotated, sort", {.format = int4}, 0);
   prefill("K 3 bits, V 2 bits, rotated, sort", {.format = {{128, 3, 128}, {}}}, 0);
   prefill("d 256, 2 bits, rotated, sort", {.format = {{256, 2, 256}, {256, 2, 256}}}, 0);
+  // What `any` chooses.
+  WriteShape quarters{.format = {{128, 2, 32}, {128, 2, 32}, MetadataType::kByte},
+                      .k_scales = ScaleFit::kUnbiasedRounded,
+                      .v_scales = ScaleFit::kUnbiased};
+  prefill("2 bits, byte quarters", quarters, 0);
+  quarters.k_feedback = quarters.v_feedback = true;
+  prefill("2 bits, byte quarters, error feedback", quarters, 0);
   prefill("2 bits, rotated, sort, error feedback", {.k_feedback = true, .v_feedback = true}, 128);
   prefill("2 bits, rotated, sort, error feedback of keys", {.k_feedback = true}, 128);
-  const auto flush = [&](int requests, double bar, bool feedback = false) {
-    WriteShape shape;
-    shape.k_feedback = shape.v_feedback = feedback;
+  const auto flush = [&](int requests, double bar, bool feedback = false,
+                         bool of_quarters = false) {
+    WriteShape shape = of_quarters ? quarters : WriteShape{};
+    if (!of_quarters) shape.k_feedback = shape.v_feedback = feedback;
     shape.requests = requests;
     shape.tokens = requests > 1 ? 4096 : 30000;
     entries.push_back(
-        {"flush", fmt::format("8 tokens, batch {}{}", requests, feedback ? ", error feedback" : ""),
+        {"flush",
+         fmt::format("8 tokens, batch {}{}{}", requests, of_quarters ? ", byte quarters" : "",
+                     feedback ? ", error feedback" : ""),
          [=] { return MakeFlush(shape, bar); }});
     if (feedback) return;
     entries.push_back(
@@ -350,6 +364,8 @@ std::vector<BenchEntry> WriteBench() {
   flush(32, 0);
   flush(1, 0, true);
   flush(32, 0, true);
+  flush(1, 0, true, true);
+  flush(32, 0, true, true);
   return entries;
 }
 

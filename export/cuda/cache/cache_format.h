@@ -10,7 +10,9 @@
 //   record  K low plane | K high plane | V low plane | V high plane | K metadata | V metadata
 //
 // Low plane: the low 2 bits of every code. High plane: the rest, 1 bit of 3-bit codes or 2 bits of
-// 4-bit codes; none for 2-bit codes. Metadata: [groups][16 tokens][scale, zero].
+// 4-bit codes; none for 2-bit codes. Metadata: [groups][16 tokens][scale, zero]; of one byte each
+// [8 tokens][groups][token, token + 8][scale, zero], so that one load brings a lane all of its two
+// tokens.
 //
 // Where a code lives, for token t of the tile and dimension D of the row:
 //
@@ -40,7 +42,7 @@ inline constexpr int kMaxCacheDim = 512;
 struct PagedSide {
   int dim = 128;               // values per row: a multiple of 32, 64 to 512
   int bits = 2;                // 2, 3 or 4
-  int quant_group_size = 128;  // values per scale and zero: dim, 64 or 32, and divides dim
+  int quant_group_size = 128;  // values per scale and zero: dim, 64, 32, or dim / 4 (HasQuarters)
 };
 
 struct CacheFormat {
@@ -49,15 +51,19 @@ struct CacheFormat {
   int page_tokens = 128;                           // 16, 64 or 128
 };
 
+// Whether kernels know groups of a quarter of such a head.
+constexpr bool HasQuarters(int dim) { return dim == 64 || dim == 128 || dim == 256 || dim == 512; }
+
 constexpr bool IsValid(const PagedSide& side) {
   return side.dim >= kMinCacheDim && side.dim <= kMaxCacheDim && side.dim % 32 == 0 &&
          side.bits >= 2 && side.bits <= 4 &&
          (side.quant_group_size == side.dim || side.quant_group_size == 64 ||
-          side.quant_group_size == 32) &&
+          side.quant_group_size == 32 ||
+          (HasQuarters(side.dim) && side.quant_group_size == side.dim / 4)) &&
          side.dim % side.quant_group_size == 0;
 }
 constexpr bool IsValid(const CacheFormat& format) {
-  return IsValid(format.k) && IsValid(format.v) && format.metadata != MetadataType::kByte &&
+  return IsValid(format.k) && IsValid(format.v) &&
          (format.page_tokens == 16 || format.page_tokens == 64 || format.page_tokens == 128);
 }
 
@@ -91,7 +97,7 @@ constexpr int KMetadataOffset(const CacheFormat& format) {
 constexpr int VMetadataOffset(const CacheFormat& format) {
   return KMetadataOffset(format) + MetadataBytes(format.k, format.metadata);
 }
-constexpr int RecordBytes(const CacheFormat& format) {  // a multiple of 64
+constexpr int RecordBytes(const CacheFormat& format) {  // a multiple of 32
   return VMetadataOffset(format) + MetadataBytes(format.v, format.metadata);
 }
 constexpr int64_t PageBytes(const CacheFormat& format, int num_kv_heads) {
@@ -115,6 +121,9 @@ constexpr CodePlace PlaceOfCode(CacheOrder order, int dim, int plane_bits, int t
   return {lane, n / 16, 16 * half + 8 * (s / 2) + s % 2 + 2 * (n % 4)};
 }
 // Index of the scale of token t and group g among the metadata values of a side; its zero follows.
-constexpr int MetadataIndex(int t, int group) { return (group * kTileTokens + t) * 2; }
+constexpr int MetadataIndex(const PagedSide& side, MetadataType type, int t, int group) {
+  return type == MetadataType::kByte ? ((t % 8 * GroupsPerRow(side) + group) * 2 + t / 8) * 2
+                                     : (group * kTileTokens + t) * 2;
+}
 
 }  // namespace oscar

@@ -13,7 +13,9 @@ void CheckSide(const PagedSide& side, const char* name) {
   if (IsValid(side)) return;
   throw UsageError(fmt::format(
       "cache of {}: head dim {}, {} bits, quantization groups of {}; supported are multiples of 32 "
-      "from {} to {}, 2 to 4 bits, groups of the whole head, 64 or 32 that divide it",
+      "from {} to {}, 2 to 4 bits, groups of the whole head, 64 or 32 that divide it, or a quarter "
+      "of heads of "
+      "64, 128, 256 or 512",
       name, side.dim, side.bits, side.quant_group_size, kMinCacheDim, kMaxCacheDim));
 }
 

@@ -30,9 +30,17 @@ struct DecodeKernelArguments {
   uint16_t first_split[kMaxDecodeRequests + 1];
 };
 
-// Whether no fast instance serves a format: those have one scale per row and 2 bits on both sides,
-// or any bits with float32 scales at the commonest head dim.
+// Groups of a quarter with byte scales, and 2 bits.
+constexpr bool HasByteQuarters(const CacheFormat& format) {
+  const auto fits = [](const PagedSide& side) {
+    return side.bits == 2 && HasQuarters(side.dim) && GroupsPerRow(side) == 4;
+  };
+  return format.metadata == MetadataType::kByte && fits(format.k) && fits(format.v);
+}
+// Whether no fast instance serves a format: those have 2 bits on both sides and one scale per row
+// or byte quarters, or any bits with float32 scales at the commonest head dim.
 constexpr bool NeedsGeneralDecode(const CacheFormat& format) {
+  if (format.metadata == MetadataType::kByte) return !HasByteQuarters(format);
   if (GroupsPerRow(format.k) != 1 || GroupsPerRow(format.v) != 1) return true;
   if (format.k.bits == 2 && format.v.bits == 2) return false;
   return format.k.dim != 128 || format.v.dim != 128 || format.metadata != MetadataType::kFloat32;

@@ -22,7 +22,8 @@ struct DecodeSharedLayout {
   static constexpr int kBf16Rows =
       kRows + (Shape::kNarrow ? Shape::kQueryWords * 32 * 4 : kUnitHeads * Shape::kQueryStride * 2);
   static constexpr int kSums = kBf16Rows + Shape::kUnit * Shape::kQueryStride * 2;
-  static constexpr int kScratch = kSums + kUnitHeads * (Shape::kK / 32) * 4;
+  static constexpr int kSumDims = Shape::kK / Shape::kKeyGranules < 32 ? 16 : 32;  // of a sum
+  static constexpr int kScratch = kSums + kUnitHeads * (Shape::kK / kSumDims) * 4;
   static constexpr int kWindows = (kScratch + 4 * kScratchWords + 7) / 8 * 8;
   static constexpr int kBarriers = kWindows + static_cast<int>(sizeof(WindowView));
   static constexpr int kRing = (kBarriers + 8 * kDecodeWarps * kRingStages + 127) / 128 * 128;
@@ -35,7 +36,7 @@ struct DecodeSharedLayout {
 
 // Loads the unit's queries and leaves in shared memory: fp16 rows scaled by a power of two so that
 // the largest value lies in [2^14, 2^15), and by 4^-(octet % 4); the rows as they are; sums of
-// the scaled values over granules of 32 dims. Returns the power of two. All threads.
+// the scaled values over kSumDims dims. Returns the power of two. All threads.
 template <class Shape>
 __device__ inline float PrepareQuery(const __nv_bfloat16* q, int heads, uint8_t* shared) {
   using Layout = DecodeSharedLayout<Shape>;
@@ -43,6 +44,7 @@ __device__ inline float PrepareQuery(const __nv_bfloat16* q, int heads, uint8_t*
   __nv_bfloat16* bf16_rows = reinterpret_cast<__nv_bfloat16*>(shared + Layout::kBf16Rows);
   float* sums = reinterpret_cast<float*>(shared + Layout::kSums);
   float* scratch = reinterpret_cast<float*>(shared + Layout::kScratch);
+  constexpr int kSumDims = Layout::kSumDims;
   constexpr int kGranules = Shape::kK / 32, kHeads = kUnitHeads / kDecodeWarps;  // of a warp
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   float x[kHeads][kGranules];
@@ -80,9 +82,9 @@ __device__ inline float PrepareQuery(const __nv_bfloat16* q, int heads, uint8_t*
       float sum = x[h][n] * (scale * 0x1p-24F);
       if (head < heads) {
 #pragma unroll
-        for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(~0U, sum, step);
+        for (int step = kSumDims / 2; step > 0; step /= 2) sum += __shfl_xor_sync(~0U, sum, step);
       }
-      if (lane == n) sums[head * kGranules + n] = sum;
+      if (lane % kSumDims == 0) sums[(head * Shape::kK + 32 * n + lane) / kSumDims] = sum;
     }
   }
   __syncthreads();
@@ -189,14 +191,14 @@ __global__ void __launch_bounds__(kDecodeThreads, Shape::kCtasPerSm)
       query.rows = reinterpret_cast<const __half*>(shared + Layout::kRows);
       query.factor = args.call.rule.scale * kLog2E * 0x1p24F / query_scale;
       const float* sums = reinterpret_cast<const float*>(shared + Layout::kSums);
+      constexpr int kSums = Shape::kK / Layout::kSumDims;
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
 #pragma unroll
         for (int n = 0; n < Shape::kKeyGranules; ++n) query.sums[n][h] = 0;
 #pragma unroll
-        for (int n = 0; n < Shape::kK / 32; ++n)
-          query.sums[Shape::kKeyGranules == 1 ? 0 : n][h] +=
-              sums[(2 * (lane % 4) + h) * (Shape::kK / 32) + n];
+        for (int n = 0; n < kSums; ++n)
+          query.sums[n * Shape::kKeyGranules / kSums][h] += sums[(2 * (lane % 4) + h) * kSums + n];
       }
       query.Load(lane);
     }

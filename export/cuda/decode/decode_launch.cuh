@@ -59,12 +59,16 @@ void LaunchTwoBits(const DecodeKernelArguments& args, dim3 grid, cudaStream_t st
 template <int kK, int kV>
 void LaunchDecode(const DecodeKernelArguments& args, dim3 grid, cudaStream_t stream) {
   const CacheFormat& format = args.call.cache.format;
-  if (NeedsGeneralDecode(format))
+  if (NeedsGeneralDecode(format)) {
     LaunchDecodeShape<DecodeShape<kK, kV, 0, 0, ScaleType::kAny>>(args, grid, stream);
-  else if (format.metadata == MetadataType::kFloat32)
+  } else if (format.metadata == MetadataType::kByte) {
+    if constexpr (HasQuarters(kK) && HasQuarters(kV))
+      LaunchTwoBits<kK, kV, ScaleType::kByteQuarters>(args, grid, stream);
+  } else if (format.metadata == MetadataType::kFloat32) {
     LaunchTwoBits<kK, kV, ScaleType::kFloat32>(args, grid, stream);
-  else
+  } else {
     LaunchTwoBits<kK, kV, ScaleType::kBFloat16>(args, grid, stream);
+  }
 }
 
 template <int kK, int kV, int kKBits>

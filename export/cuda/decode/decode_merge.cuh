@@ -49,7 +49,8 @@ __device__ inline void FinishCodes(State& state) {
         const float codes = state.out[b][i] * (0x1p24F / static_cast<float>(1 << 2 * (octet % 4)));
         // The two columns of a narrow head have its zeros once.
         const bool mine = !Shape::kNarrow || i % 2 == 0;
-        const float zeros = mine ? state.zeros[Shape::kValueGranules == 1 ? 0 : octet / 4][h] : 0;
+        const float zeros =
+            mine ? state.zeros[octet * Shape::kValueGranules / (Shape::kV / 8)][h] : 0;
         state.out[b][i] = (codes - zeros) * unscale;
       }
   }

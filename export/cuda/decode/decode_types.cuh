@@ -24,9 +24,16 @@ constexpr int WindowPieceDims(int dim) { return dim % 128 == 0 ? 128 : dim % 96 
 constexpr int WindowRowBytes(int dim) { return 2 * WindowPieceDims(dim) + 16; }
 
 // One compiled instance. Fast ones know the bits of both sides and the type of scales, and have one
-// scale per row; the general one (bits 0) reads all of that at run time and looks scales up per 32
-// dims, whatever the group size.
-enum class ScaleType { kFloat32, kBFloat16, kAny };
+// scale per row or, in bytes, four; the general one (bits 0) reads all of that at run time and
+// looks scales up per 32 dims (16 at head dim 64), whatever the group size.
+enum class ScaleType { kFloat32, kBFloat16, kByteQuarters, kAny };
+
+constexpr int GranulesOf(int dim, ScaleType scales) {
+  return scales == ScaleType::kByteQuarters ? 4
+         : scales != ScaleType::kAny        ? 1
+         : dim == 64                        ? 4
+                                            : dim / 32;
+}
 
 //
 // A narrow instance serves units of up to 4 query heads: a query enters the tensor cores as two
@@ -44,13 +51,16 @@ struct DecodeShape {
   static constexpr int kLaneHeads = kNarrow ? 1 : 2;                     // query heads of a lane
   static constexpr int kScores = 2 * kLaneHeads;  // of a lane and tile: [2 tokens, kLaneHeads]
   static_assert(kGeneral == (kKBits == 0) && kGeneral == (kVBits == 0));
-  static constexpr int kKeyGranules = kGeneral ? kK / 32 : 1;
-  static constexpr int kValueGranules = kGeneral ? kV / 32 : 1;
+  static constexpr int kKeyGranules = GranulesOf(kK, kScales);
+  static constexpr int kValueGranules = GranulesOf(kV, kScales);
+  static constexpr bool kBytes = kScales == ScaleType::kByteQuarters;
   // Bytes of a record, at most; exactly for a fast instance.
-  static constexpr CacheFormat kFormat = {
-      {kK, kGeneral ? 4 : kKBits, kK / kKeyGranules},
-      {kV, kGeneral ? 4 : kVBits, kV / kValueGranules},
-      kScales == ScaleType::kBFloat16 ? MetadataType::kBFloat16 : MetadataType::kFloat32};
+  static constexpr CacheFormat kFormat = {{kK, kGeneral ? 4 : kKBits, kK / kKeyGranules},
+                                          {kV, kGeneral ? 4 : kVBits, kV / kValueGranules},
+                                          kBytes ? MetadataType::kByte
+                                          : kScales == ScaleType::kBFloat16
+                                              ? MetadataType::kBFloat16
+                                              : MetadataType::kFloat32};
   static constexpr int kMaxRecord = RecordBytes(kFormat);
   static constexpr int kCtasPerSm = DecodeCtasPerSm(kK, kV, kGeneral);
   // Records come in stages, of which the ring of a warp holds two, and are attended to in steps. A

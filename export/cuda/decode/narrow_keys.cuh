@@ -3,9 +3,10 @@
 //
 // Products of up to 4 query heads with 2-bit keys as integers: a query is 16 bits, scaled by a
 // power of two per head, in two 8-bit columns (high, low) of m16n8k32; codes are bytes masked in
-// place, four to a word where fp16 takes two. Sums are exact. Codes at odd places of a byte
-// count four times, so the sum over even places is multiplied by 4 and every product is 4 times
-// too large.
+// place, four to a word where fp16 takes two. Sums are exact. With one group, codes at odd places
+// of a byte count four times, so the sum over even places is multiplied by 4 and every product is 4
+// times too large (kPlaceWeight). With quarters all places are shifted down, and a group of 32 dims
+// or fewer takes the even or the odd bytes of a word.
 //
 // Of a word's byte, places 0 and 1 are masked as they lie and 2 and 3 after one shift by 4. The
 // order of a tile's codes is that of cache_format.h: words [2 tokens, dim / 64] of a lane, in word
@@ -21,9 +22,27 @@ namespace oscar {
 template <class Shape>
 struct NarrowQuery {
   uint32_t b[Shape::kNarrow ? Shape::kQueryWords : 1];  // [dim / 64, odd place, half of k]
-  float sum;                                            // 4 times the sum of the integers
-  float factor;  // of scores: attention scale, log2 e, the power of two and the 4
+  float sums[Shape::kKeyGranules];  // kPlaceWeight times the sum of the integers
+  float factor;                     // of scores: attention scale, log2 e, powers of two
+  static constexpr int kPlaceWeight = Shape::kKeyGranules == 1 ? 4 : 1;
 };
+
+// Where the codes of a quarter are: words of a token [first, last), bytes of a word by their low
+// bits, places of a byte.
+struct QuarterPlaces {
+  int first_word, last_word;
+  uint32_t bytes;
+  int first_place, last_place;
+};
+template <int kDim>
+constexpr QuarterPlaces PlacesOfQuarter(int n) {
+  if (kDim >= 256) return {n * kDim / 256, (n + 1) * kDim / 256, 0x01010101U, 0, 4};
+  const uint32_t bytes = 0x00010001U << (kDim == 128 ? 8 * (n % 2) : 8 * (n / 2));
+  return {kDim == 128 ? n / 2 : 0, kDim == 128 ? n / 2 + 1 : 1, bytes, kDim == 128 ? 0 : n % 2 * 2,
+          kDim == 128 ? 4 : n % 2 * 2 + 2};
+}
+// The query's word of a place, in a token's word u.
+constexpr int QueryWord(int u, int place) { return 4 * u + 2 * (place % 2) + place / 2; }
 
 // The sum over high and low column of a product.
 __device__ inline int JoinColumns(int high, int low) { return high * 256 + low; }
@@ -97,16 +116,24 @@ __device__ inline void PrepareNarrowQuery(const __nv_bfloat16* q, int heads, flo
   __syncthreads();
 #pragma unroll
   for (int word = 0; word < kWords; ++word) query.b[word] = fragments[word * 32 + lane];
-  int ones[4] = {0, 0, 0, 0};
 #pragma unroll
-  for (int word = 0; word < kWords; word += 2)
-    MmaU8S8(ones, 0x01010101U, 0x01010101U, 0x01010101U, 0x01010101U, query.b[word],
-            query.b[word + 1]);
-  query.sum = static_cast<float>(4 * JoinColumns(ones[0], ones[1]));
+  for (int n = 0; n < Shape::kKeyGranules; ++n) {
+    int ones[4] = {0, 0, 0, 0};
+    const QuarterPlaces of = Shape::kKeyGranules == 1
+                                 ? QuarterPlaces{0, kWords / 4, 0x01010101U, 0, 4}
+                                 : PlacesOfQuarter<Shape::kK>(n);
+#pragma unroll
+    for (int u = of.first_word; u < of.last_word; ++u)
+#pragma unroll
+      for (int i = of.first_place; i < of.last_place; i += 2)
+        MmaU8S8(ones, of.bytes, of.bytes, of.bytes, of.bytes, query.b[QueryWord(u, i)],
+                query.b[QueryWord(u, i + 1)]);
+    query.sums[n] = static_cast<float>(query.kPlaceWeight * JoinColumns(ones[0], ones[1]));
+  }
   // A power of two's reciprocal: exponents e and 254 - e.
   const int exponent = exponent_of(t);
-  query.factor =
-      scale * (kLog2E / 4) * __int_as_float((254 << 23) - __float_as_int(power_of(exponent)));
+  query.factor = scale * (kLog2E / query.kPlaceWeight) *
+                 __int_as_float((254 << 23) - __float_as_int(power_of(exponent)));
   if (exponent == 255) query.factor = __int_as_float(0x7FC00000);
 }
 
@@ -142,6 +169,34 @@ __device__ inline void NarrowProducts(const uint8_t* records, const NarrowQuery<
       const int low = 4 * sums[i][0][2 * e + 1] + sums[i][1][2 * e + 1];
       product[i][e] = static_cast<float>(JoinColumns(high, low));
     }
+}
+
+// The same over each quarter of the dims, once: product[i][n][e].
+template <class Shape, int kTiles>
+__device__ inline void NarrowQuarters(const uint8_t* records, const NarrowQuery<Shape>& query,
+                                      int lane, float (&product)[kTiles][4][2]) {
+  constexpr int kHalf = Shape::kK / 64;  // words of a token
+#pragma unroll
+  for (int i = 0; i < kTiles; ++i) {
+    uint32_t words[2 * kHalf];
+    LoadWords(records + i * Shape::kMaxRecord, lane, words);
+#pragma unroll
+    for (int n = 0; n < 4; ++n) {
+      const QuarterPlaces of = PlacesOfQuarter<Shape::kK>(n);
+      const uint32_t mask = 3 * of.bytes;
+      int sums[4] = {0, 0, 0, 0};
+#pragma unroll
+      for (int u = of.first_word; u < of.last_word; ++u)
+#pragma unroll
+        for (int p = of.first_place; p < of.last_place; p += 2)
+          MmaU8S8(sums, words[u] >> 2 * p & mask, words[kHalf + u] >> 2 * p & mask,
+                  words[u] >> 2 * (p + 1) & mask, words[kHalf + u] >> 2 * (p + 1) & mask,
+                  query.b[QueryWord(u, p)], query.b[QueryWord(u, p + 1)]);
+#pragma unroll
+      for (int e = 0; e < 2; ++e)
+        product[i][n][e] = static_cast<float>(JoinColumns(sums[2 * e], sums[2 * e + 1]));
+    }
+  }
 }
 
 }  // namespace oscar

@@ -70,20 +70,39 @@ struct TokenScales {
   float scale[2], zero[2];
 };
 
+// Of bytes [token g's scale, zero, token g + 8's]. The low bits of 2^23 hold a zero's steps.
+__device__ inline TokenScales ByteScales(uint32_t bytes, int bits) {
+  const uint32_t halves = (bytes & 0x00FF00FFU) << 7, biased = bytes ^ 0x80008000U;
+  const float2 scale = __half22float2(reinterpret_cast<const __half2&>(halves));
+  const float step = 1.0F / static_cast<float>(1 << (7 - bits)),
+              middle = static_cast<float>((1 << bits) - 1) / 2 - (0x1p23F + 128) * step;
+  const auto zero = [&](uint32_t number) { return fmaf(__uint_as_float(number), step, middle); };
+  return {{scale.x, scale.y},
+          {zero(__byte_perm(biased, 0x4B000000U, 0x7441)),
+           zero(__byte_perm(biased, 0x4B000000U, 0x7443))}};
+}
+
+// `n`: granule of the side.
 template <class Shape>
-__device__ inline TokenScales LoadScales(const uint8_t* metadata, int group, int g,
-                                         MetadataType type) {
+__device__ inline TokenScales LoadScales(const uint8_t* metadata, const PagedSide& side, int n,
+                                         int granules, int g, MetadataType type) {
+  if constexpr (Shape::kBytes)
+    return ByteScales(reinterpret_cast<const uint32_t*>(metadata)[4 * g + n], 2);
+  const int group = Shape::kGeneral ? side.dim / granules * n / side.quant_group_size : 0;
+  if (Shape::kGeneral && type == MetadataType::kByte)
+    return ByteScales(reinterpret_cast<const uint32_t*>(metadata)[g * GroupsPerRow(side) + group],
+                      side.bits);
   const bool float32 =
       Shape::kGeneral ? type == MetadataType::kFloat32 : Shape::kScales == ScaleType::kFloat32;
   TokenScales s;
 #pragma unroll
   for (int e = 0; e < 2; ++e) {
-    const int index = MetadataIndex(g + 8 * e, group);
+    const int index = group * kTileTokens + g + 8 * e;
     if (float32) {
-      const float2 x = reinterpret_cast<const float2*>(metadata)[index / 2];
+      const float2 x = reinterpret_cast<const float2*>(metadata)[index];
       s.scale[e] = x.x, s.zero[e] = x.y;
     } else {
-      const uint32_t x = reinterpret_cast<const uint32_t*>(metadata)[index / 2];
+      const uint32_t x = reinterpret_cast<const uint32_t*>(metadata)[index];
       s.scale[e] = __uint_as_float(x << 16), s.zero[e] = __uint_as_float(x & 0xFFFF0000U);
     }
   }
@@ -129,26 +148,44 @@ __device__ inline void KeyScores(const DecodeKernelArguments& args, const uint8_
   constexpr int kKG = Shape::kKeyGranules, kKSteps = Shape::kK / 16 / kKG;
   const int record_bytes = Shape::kGeneral ? args.record_bytes : Shape::kMaxRecord;
   const int k_metadata = Shape::kGeneral ? args.k_metadata : KMetadataOffset(Shape::kFormat);
-  if constexpr (Shape::kNarrow) {
+  const auto scales_of = [&](int i, int n) {
+    return LoadScales<Shape>(records + i * record_bytes + k_metadata, format.k, n, kKG, g,
+                             format.metadata);
+  };
+  if constexpr (Shape::kNarrow && Shape::kBytes) {
+    float product[kTiles][4][2];
+    NarrowQuarters<Shape, kTiles>(records, query.narrow, lane, product);
+#pragma unroll
+    for (int i = 0; i < kTiles; ++i) {
+      score[i][0] = score[i][1] = 0;
+#pragma unroll
+      for (int n = 0; n < 4; ++n) {
+        const TokenScales s = scales_of(i, n);
+#pragma unroll
+        for (int e = 0; e < 2; ++e)
+          score[i][e] = fmaf(fmaf(-s.zero[e], query.narrow.sums[n], product[i][n][e]), s.scale[e],
+                             score[i][e]);
+      }
+      factor[i][0] = factor[i][1] = query.narrow.factor;
+    }
+  } else if constexpr (Shape::kNarrow) {
     float product[kTiles][2];
     NarrowProducts<Shape, kTiles>(records, query.narrow, lane, product);
 #pragma unroll
     for (int i = 0; i < kTiles; ++i) {
-      const TokenScales s =
-          LoadScales<Shape>(records + i * record_bytes + k_metadata, 0, g, format.metadata);
+      const TokenScales s = scales_of(i, 0);
 #pragma unroll
       for (int e = 0; e < 2; ++e) {
-        score[i][e] = fmaf(-s.zero[e], query.narrow.sum, product[i][e]);
+        score[i][e] = fmaf(-s.zero[e], query.narrow.sums[0], product[i][e]);
         factor[i][e] = s.scale[e] * query.narrow.factor;
       }
     }
-    return;
   } else {
     CodeOperands<Shape::kK, Shape::kKBits> keys[kTiles];
 #pragma unroll
     for (int i = 0; i < kTiles; ++i) {
       keys[i].Load(records + i * record_bytes, lane, format.k.bits);
-      factor[i][0] = factor[i][1] = 1;
+      factor[i][0] = factor[i][1] = query.factor;
 #pragma unroll
       for (int c = 0; c < 4; ++c) score[i][c] = 0;
     }
@@ -170,23 +207,70 @@ __device__ inline void KeyScores(const DecodeKernelArguments& args, const uint8_
       }
 #pragma unroll
       for (int i = 0; i < kTiles; ++i) {
-        const int group = kKG == 1 ? 0 : 32 * n / format.k.quant_group_size;
-        const TokenScales s =
-            LoadScales<Shape>(records + i * record_bytes + k_metadata, group, g, format.metadata);
-        float scaled[2] = {s.scale[0] * query.factor, s.scale[1] * query.factor};
+        const TokenScales s = scales_of(i, n);
 #pragma unroll
         for (int c = 0; c < 4; ++c) {
           const float x =
               fmaf(-s.zero[c / 2], query.sums[n][c % 2], product[i][0][c] + product[i][1][c]);
           if (kKG == 1)
-            score[i][c] = x, factor[i][c / 2] = scaled[c / 2];
+            score[i][c] = x, factor[i][c / 2] = s.scale[c / 2] * query.factor;
           else
-            score[i][c] = fmaf(x, scaled[c / 2], score[i][c]);
+            score[i][c] = fmaf(x, s.scale[c / 2], score[i][c]);
         }
       }
     }
   }
 }
+
+// Scales of a tile's values, those of tokens that do not count set to 0; byte scales stay as they
+// are stored until they are used.
+template <class Shape>
+class ValueScales {
+ public:
+  __device__ void Load(const uint8_t* metadata, const CacheFormat& format, int g, bool first,
+                       bool second) {
+    if constexpr (Shape::kBytes) {
+      const uint32_t mask = (first ? 0xFFFFU : 0U) | (second ? 0xFFFF0000U : 0U);
+      const uint4 x = reinterpret_cast<const uint4*>(metadata)[g];
+      bytes_[0] = x.x & mask, bytes_[1] = x.y & mask, bytes_[2] = x.z & mask,
+      bytes_[3] = x.w & mask;
+    } else {
+#pragma unroll
+      for (int n = 0; n < Shape::kValueGranules; ++n) {
+        scales_[n] =
+            LoadScales<Shape>(metadata, format.v, n, Shape::kValueGranules, g, format.metadata);
+        if (!first) scales_[n].scale[0] = scales_[n].zero[0] = 0;
+        if (!second) scales_[n].scale[1] = scales_[n].zero[1] = 0;
+      }
+    }
+  }
+  __device__ TokenScales Of(int n) const {
+    if constexpr (Shape::kBytes)
+      return ByteScales(bytes_[n], 2);
+    else
+      return scales_[n];
+  }
+  // At least the largest scale.
+  __device__ float Sigma() const {
+    if constexpr (Shape::kBytes) {  // bytes order as their scales
+      const uint32_t largest = __vmaxu2(__vmaxu2(bytes_[0] & 0x00FF00FFU, bytes_[1] & 0x00FF00FFU),
+                                        __vmaxu2(bytes_[2] & 0x00FF00FFU, bytes_[3] & 0x00FF00FFU))
+                               << 7;
+      const float2 scale = __half22float2(reinterpret_cast<const __half2&>(largest));
+      return scale.x + scale.y;
+    } else {
+      float sum = 0;
+#pragma unroll
+      for (int n = 0; n < Shape::kValueGranules; ++n)
+        sum += scales_[n].scale[0] + scales_[n].scale[1];
+      return sum;
+    }
+  }
+
+ private:
+  TokenScales scales_[Shape::kBytes ? 1 : Shape::kValueGranules];
+  uint32_t bytes_[Shape::kBytes ? 4 : 1];
+};
 
 // Attends to kTiles tiles, records side by side in shared memory. Plain tiles are whole
 // and not softcapped; otherwise tokens begin to end count, and the rest may hold anything.
@@ -206,7 +290,7 @@ __device__ inline void AttendTiles(const DecodeKernelArguments& args, const uint
     return kPlain || (token >= begin && token < end);
   };
 
-  // Scores are score * factor: the factor is that of a token, or 1 once several were summed.
+  // Scores are score * factor: that of a token, or of all where several groups were summed.
   float score[kTiles][Shape::kScores], factor[kTiles][2];
   KeyScores<Shape, kTiles>(args, records, query, lane, score, factor);
   if constexpr (!kPlain) {
@@ -222,20 +306,13 @@ __device__ inline void AttendTiles(const DecodeKernelArguments& args, const uint
   }
 
   // Scales of the values, and whether the reference still serves.
-  TokenScales scales[kTiles][kVG];
+  ValueScales<Shape> scales[kTiles];
   float sigmas = 0;
 #pragma unroll
-  for (int i = 0; i < kTiles; ++i)
-#pragma unroll
-    for (int n = 0; n < kVG; ++n) {
-      const int group = kVG == 1 ? 0 : 32 * n / format.v.quant_group_size;
-      TokenScales& s = scales[i][n];
-      s = LoadScales<Shape>(records + i * record_bytes + v_metadata, group, g, format.metadata);
-#pragma unroll
-      for (int e = 0; e < 2; ++e)
-        if (!counts(i, e)) s.scale[e] = s.zero[e] = 0;
-      sigmas += s.scale[0] + s.scale[1];
-    }
+  for (int i = 0; i < kTiles; ++i) {
+    scales[i].Load(records + i * record_bytes + v_metadata, format, g, counts(i, 0), counts(i, 1));
+    sigmas += scales[i].Sigma();
+  }
   float p[kTiles][kScores], sum[kHeads];
   const auto exponentials = [&] {
 #pragma unroll
@@ -277,7 +354,7 @@ __device__ inline void AttendTiles(const DecodeKernelArguments& args, const uint
     uint32_t b[kTiles][2];
 #pragma unroll
     for (int i = 0; i < kTiles; ++i) {
-      const TokenScales& s = scales[i][n];
+      const TokenScales s = scales[i].Of(n);
       float weighted[kScores];
 #pragma unroll
       for (int c = 0; c < kScores; ++c) {

@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
+#include <cuda_fp16.h>
+
 #include <algorithm>
 #include <numeric>
 #include <random>
@@ -20,11 +22,20 @@ __device__ inline float Normal(uint64_t x) {
   return sqrtf(-2 * logf(Uniform(2 * x))) * cospif(2 * Uniform(2 * x + 1));
 }
 
-__device__ inline void StoreMetadata(uint8_t* metadata, MetadataType type, int index, float value) {
-  if (type == MetadataType::kFloat32)
-    reinterpret_cast<float*>(metadata)[index] = value;
-  else
-    reinterpret_cast<__nv_bfloat16*>(metadata)[index] = __float2bfloat16_rn(value);
+// Zeros of bytes lie between codes 0 and the largest.
+__device__ inline void StoreMetadata(uint8_t* metadata, const PagedSide& side, MetadataType type,
+                                     int token, int group, float scale, float zero) {
+  const int index = MetadataIndex(side, type, token, group);
+  if (type == MetadataType::kFloat32) {
+    reinterpret_cast<float2*>(metadata)[index / 2] = make_float2(scale, zero);
+  } else if (type == MetadataType::kBFloat16) {
+    reinterpret_cast<__nv_bfloat162*>(metadata)[index / 2] = __floats2bfloat162_rn(scale, zero);
+  } else {
+    const float middle = static_cast<float>((1 << side.bits) - 1) / 2;
+    metadata[index] = static_cast<uint8_t>(__half_as_ushort(__float2half_rn(scale)) >> 7);
+    metadata[index + 1] =
+        static_cast<uint8_t>(static_cast<int8_t>((zero - middle) * (1 << (7 - side.bits))));
+  }
 }
 
 // One CTA per tile: grid [tiles, num_kv_heads, requests].
@@ -53,8 +64,7 @@ __global__ void FillPages(const CacheView view, uint64_t seed, float outlier_sha
       const float max_code = static_cast<float>((1 << s.bits) - 1);
       float scale = (0.5F + Uniform(x)) * 3 / max_code;
       if (side == 0 && Uniform(base + 90000 + token) < outlier_share) scale *= 20;
-      StoreMetadata(metadata, format.metadata, MetadataIndex(token, group), scale);
-      StoreMetadata(metadata, format.metadata, MetadataIndex(token, group) + 1,
+      StoreMetadata(metadata, s, format.metadata, token, group, scale,
                     (0.3F + 0.4F * Uniform(x + 1)) * max_code);
     }
   }

@@ -44,15 +44,6 @@ __device__ uint32_t RecordCode(const uint8_t* record, const RecordSide& s, int t
   return code;
 }
 
-// Value `index` of a side's metadata.
-__device__ float RecordMetadata(const uint8_t* record, const RecordSide& s, MetadataType type,
-                                int index) {
-  const uint8_t* metadata = record + s.metadata_offset;
-  return type == MetadataType::kFloat32
-             ? reinterpret_cast<const float*>(metadata)[index]
-             : __bfloat162float(reinterpret_cast<const __nv_bfloat16*>(metadata)[index]);
-}
-
 // Grid: tokens, heads, sides. Threads over the values of a row.
 __global__ void UnpackKernel(const __grid_constant__ CacheView view, int request, int64_t begin,
                              const __grid_constant__ UnpackedRows rows) {
@@ -71,8 +62,8 @@ __global__ void UnpackKernel(const __grid_constant__ CacheView view, int request
   const int groups = GroupsPerRow(s.side);
   if (float* numbers = keys ? rows.k_scales_zeros : rows.v_scales_zeros; numbers != nullptr) {
     for (int i = first; i < 2 * groups; i += step)
-      numbers[row * 2 * groups + i] =
-          RecordMetadata(record, s, view.format.metadata, MetadataIndex(t, i / 2) + i % 2);
+      numbers[row * 2 * groups + i] = StoredNumber(record + s.metadata_offset, s.side,
+                                                   view.format.metadata, t, i / 2, i % 2 == 1);
   }
 }
 

@@ -1,14 +1,17 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// linalg/affine_group.h and the metadata of a record on the device, one rounding per operation.
+// linalg/affine_group.h, linalg/affine_metadata.h and the metadata of a record on the device, one
+// rounding per operation.
 // Nvcc contracts a * b + c wherever it may, so nothing here uses plain operators.
 #pragma once
 
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
 
 #include "export/cuda/cache/cache_format.h"
 #include "linalg/affine_group.h"
+#include "linalg/affine_metadata.h"
 
 namespace oscar {
 
@@ -29,23 +32,51 @@ __device__ inline uint32_t ExactAffineCode(float x, const AffineGroup<float>& af
   return static_cast<uint32_t>(fminf(fmaxf(t, 0.0F), static_cast<float>(max_code)));
 }
 
-// Whether the stored scale and zero are finite.
+// What a reader has of it (StoredAffine of linalg/affine_metadata.h).
+__device__ inline AffineGroup<float> AsStored(const AffineGroup<float>& affine, MetadataType type,
+                                              int bits) {
+  if (type == MetadataType::kFloat32) return affine;
+  if (type == MetadataType::kBFloat16)
+    return {__bfloat162float(__float2bfloat16_rn(affine.scale)),
+            __bfloat162float(__float2bfloat16_rn(affine.zero))};
+  const float clamped = fminf(fmaxf(affine.scale, kMinByteScale), kMaxByteScale);
+  const uint32_t exponent = max(__float_as_uint(clamped) >> 23, 127U - 14U);
+  const float anchor = __uint_as_float((exponent + 20U) << 23);
+  const float middle = static_cast<float>(MaxCode(bits)) / 2,
+              steps = static_cast<float>(ScaleSteps(bits)), limit = kMaxScaleSteps;
+  const float zero =
+      rintf(fminf(fmaxf(__fmul_rn(__fsub_rn(affine.zero, middle), steps), -limit), limit));
+  return {__fsub_rn(__fadd_rn(clamped, anchor), anchor), __fadd_rn(middle, __fdiv_rn(zero, steps))};
+}
+
+// Whether the stored scale and zero are finite; those of bytes are, unless they are no numbers.
 __device__ inline bool IsStorable(const AffineGroup<float>& affine, MetadataType type) {
+  if (type == MetadataType::kByte)
+    return affine.scale == affine.scale && affine.zero == affine.zero;
   // The largest float that rounds to a finite bfloat16, and the largest float.
   const float limit =
       type == MetadataType::kBFloat16 ? __uint_as_float(0x7F7F7FFFU) : __uint_as_float(0x7F7FFFFFU);
   return (affine.scale <= limit) & (fabsf(affine.zero) <= limit);
 }
 
-// Scale and zero of token t and a group, rounded to what is stored.
-__device__ inline void StoreAffine(uint8_t* metadata, MetadataType type, int t, int group,
-                                   const AffineGroup<float>& affine) {
-  const int index = MetadataIndex(t, group);
+// Scale and zero of token t and a group, rounded to what is stored; as bytes what AsStored gives,
+// or NaN and 0.
+__device__ inline void StoreAffine(uint8_t* metadata, const PagedSide& side, MetadataType type,
+                                   int t, int group, const AffineGroup<float>& affine) {
+  const int index = MetadataIndex(side, type, t, group);
   if (type == MetadataType::kFloat32) {
     reinterpret_cast<float2*>(metadata)[index / 2] = make_float2(affine.scale, affine.zero);
-  } else {
+  } else if (type == MetadataType::kBFloat16) {
     reinterpret_cast<__nv_bfloat162*>(metadata)[index / 2] =
         __floats2bfloat162_rn(affine.scale, affine.zero);
+  } else {
+    const uint32_t scale =
+        affine.scale == affine.scale ? __half_as_ushort(__float2half_rn(affine.scale)) >> 7 : 0xFF;
+    const auto zero = static_cast<int>(
+        __fmul_rn(__fsub_rn(affine.zero, static_cast<float>(MaxCode(side.bits)) / 2),
+                  static_cast<float>(ScaleSteps(side.bits))));
+    reinterpret_cast<uint16_t*>(metadata)[index / 2] =
+        static_cast<uint16_t>(scale | (static_cast<uint32_t>(zero) & 0xFF) << 8);
   }
 }
 

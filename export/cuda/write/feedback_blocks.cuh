@@ -133,11 +133,11 @@ __device__ inline void QuantizeBlocksWithFeedback(const WriteArguments& a, const
     const bool stored = (notes[lane / 16].Quantized() >> lane % 16 & 1) != 0;
     if (stored) {
       if (!good) atomicAdd(a.bad_rows, 1U);
-      StoreAffine(record(notes[lane / 16]) + s.metadata_offset, type, lane % 16, 0,
+      StoreAffine(record(notes[lane / 16]) + s.metadata_offset, s.side, type, lane % 16, 0,
                   good ? affine : AffineGroup<float>{__uint_as_float(0x7FC00000U), 0});
     }
     const auto chunk = [&](int row, int c) { return StagedChunk(rows, row, c); };
-    const FeedbackFit fit = FitFeedback(StoredAffine(affine, type), 2, unit);
+    const FeedbackFit fit = FitFeedback(AsStored(affine, type, 2), 2, unit);
     // Whether no value lies further outside its row's range than an error may be large.
     const bool tame =
         fabsf(fit.zero) + largest * fit.share + 1 < (kMaxFeedback - 1) / FeedbackQuanta(2);

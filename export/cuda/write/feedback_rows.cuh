@@ -18,14 +18,6 @@ struct FeedbackFit {
   float of_quantum, in_quanta;  // in a row of one group powers of two
 };
 
-// What a reader has of it.
-__device__ inline AffineGroup<float> StoredAffine(const AffineGroup<float>& affine,
-                                                  MetadataType type) {
-  if (type == MetadataType::kFloat32) return affine;
-  return {__bfloat162float(__float2bfloat16_rn(affine.scale)),
-          __bfloat162float(__float2bfloat16_rn(affine.zero))};
-}
-
 __device__ inline uint32_t LoadWord(uint32_t address) {
   uint32_t x;
   asm volatile("ld.shared.u32 %0, [%1];" : "=r"(x) : "r"(address) : "memory");

@@ -215,8 +215,8 @@ __device__ inline void QuantizeRegisters(const WriteArguments& a, const SideArgu
                                             ? fitted.fits[fit].affine
                                             : AffineGroup<float>{__uint_as_float(0x7FC00000U), 0};
       if (fit % (kFits / groups) == 0)
-        StoreAffine(record + s.metadata_offset, a.view.format.metadata, t, fit / (kFits / groups),
-                    affine);
+        StoreAffine(record + s.metadata_offset, s.side, a.view.format.metadata, t,
+                    fit / (kFits / groups), affine);
     }
   }
 

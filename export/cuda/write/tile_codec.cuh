@@ -68,10 +68,10 @@ __device__ inline float ClipThresholdOfRow(const LaneRows& rows, int h, int inde
   return __uint_as_float(static_cast<uint32_t>(high) << 16);
 }
 
-// Scale and zero of octets [begin, end) of row h, clipped.
+// Scale and zero of octets [begin, end) of row h, clipped. `with_zero`: 0 is in the range.
 __device__ inline AffineGroup<float> FitOctets(const LaneRows& rows, int h, int begin, int end,
-                                               float threshold, int max_code) {
-  float negative_min = -__uint_as_float(0x7F800000U);
+                                               float threshold, int max_code, bool with_zero) {
+  float negative_min = with_zero ? 0 : -__uint_as_float(0x7F800000U);
   float max = negative_min;
   for (int o = begin; o < end; ++o) {
     const uint32_t word = rows.Word(h, o);
@@ -81,6 +81,41 @@ __device__ inline AffineGroup<float> FitOctets(const LaneRows& rows, int h, int 
   max = fminf(fmaxf(QuadMax(max), -threshold), threshold);
   negative_min = fminf(fmaxf(QuadMax(negative_min), -threshold), threshold);
   return FitAffineGroup(-negative_min, max, max_code);
+}
+
+// One step of linalg/scale_fit.h on octets [begin, end) of row h as they came.
+__device__ inline AffineGroup<float> RefitOctets(const LaneRows& rows, int h, int begin, int end,
+                                                 const AffineGroup<float>& affine, int bits,
+                                                 bool least_squares) {
+  const float max_code = static_cast<float>(MaxCode(bits)), middle = max_code / 2,
+              steps = static_cast<float>(ScaleSteps(bits)), limit = kMaxScaleSteps;
+  int c_sum = 0, q_sum = 0, squares = 0, products = 0;
+  const auto add = [&](float x) {
+    const float place = __fadd_rn(__fdiv_rn(x, affine.scale), affine.zero);
+    const int c = static_cast<int>(fminf(fmaxf(truncf(__fadd_rn(place, 0.5F)), 0.0F), max_code));
+    const int q = static_cast<int>(
+        rintf(fminf(fmaxf(__fmul_rn(__fsub_rn(place, middle), steps), -limit), limit)));
+    c_sum += c;
+    q_sum += q;
+    squares += least_squares ? c * c : q * q;
+    products += c * q;
+  };
+  for (int o = begin; o < end; ++o) {
+    const uint32_t word = rows.Word(h, o);
+    add(LowBf16(word));
+    add(HighBf16(word));
+  }
+  const int64_t c = QuadSum(c_sum), q = QuadSum(q_sum), n = 8 * (end - begin);
+  const int64_t own = least_squares ? c : q;
+  const int64_t variance = n * QuadSum(squares) - own * own;
+  const int64_t covariance = n * QuadSum(products) - c * q;
+  if (covariance <= 0) return affine;
+  const float var = __ll2float_rn(variance), cov = __ll2float_rn(covariance),
+              count = static_cast<float>(n);
+  const float slope = __fdiv_rn(least_squares ? __fdiv_rn(cov, var) : __fdiv_rn(var, cov), steps);
+  const float mean = __fadd_rn(__fdiv_rn(__fdiv_rn(static_cast<float>(q), count), steps), middle);
+  const float at_zero = __fsub_rn(mean, __fmul_rn(slope, __fdiv_rn(static_cast<float>(c), count)));
+  return {__fmul_rn(affine.scale, slope), __fdiv_rn(__fsub_rn(affine.zero, at_zero), slope)};
 }
 
 // Bits of a plane word whose code belongs to a token of the mask, before V's transposition.
@@ -141,22 +176,31 @@ __device__ inline void AddCodes(uint32_t* planes, const PagedSide& side, int h, 
   if (side.bits == 4) high_plane[n / 8 * 32 + lane] |= (pair >> 2 & 0x00030003U) << (2 * (n % 8));
 }
 
-// Quantizes the tokens `tile.quantized` of `rows` (shared memory [16][stride words]) into the
-// record. `planes` is scratch of this warp, CodeBytes(side) bytes of shared memory.
-__device__ inline void QuantizeTile(const WriteArguments& a, const SideArguments& s,
-                                    const TokenTile& tile, int head, const uint32_t* y, int stride,
-                                    uint32_t* planes) {
-  const int lane = static_cast<int>(threadIdx.x % 32);
-  const int g = lane / 4;
-  const int dim = s.side.dim;
-  const int max_code = MaxCode(s.side.bits);
+// Of a warp's tile: what codes are made by, [16 tokens][groups].
+constexpr int TileFitBytes(const PagedSide& side) {
+  return kTileTokens * GroupsPerRow(side) * static_cast<int>(sizeof(AffineGroup<float>));
+}
+
+// Rows g and g + 8 of a tile, as a lane knows them after FitTileRows.
+struct RowFits {
+  float threshold[2];
+  bool good[2];  // can be stored
+};
+
+// Fits the groups of all rows, leaves in `fits` what codes are made by (`by_stored`: what a reader
+// has), and stores scales and zeros of the tokens that are quantized, NaN of those that cannot be.
+__device__ inline RowFits FitTileRows(const WriteArguments& a, const SideArguments& s,
+                                      const TokenTile& tile, int head, const LaneRows& rows,
+                                      bool by_stored, uint8_t* record, AffineGroup<float>* fits) {
+  const int lane = static_cast<int>(threadIdx.x % 32), g = lane / 4;
+  const int bits = s.side.bits, max_code = MaxCode(bits), groups = GroupsPerRow(s.side);
   const int group_octets = s.side.quant_group_size / 8;
-  const LaneRows rows{y + g * stride + lane % 4, stride, dim / 8};
-  uint8_t* record = TileRecord(a, tile, head);
-  for (int i = lane; i < CodeBytes(s.side) / 4; i += 32) planes[i] = 0;
-  __syncwarp();
+  const MetadataType type = a.view.format.metadata;
+  const bool bytes = type == MetadataType::kByte;
   const AffineGroup<float> not_storable = {__uint_as_float(0x7FC00000U), 0};
+  RowFits result;
   for (int h = 0; h < 2; ++h) {
+    const int t = g + 8 * h;
     float max = 0;
     bool good = true;
     for (int o = 0; o < rows.octets; ++o) {
@@ -164,23 +208,59 @@ __device__ inline void QuantizeTile(const WriteArguments& a, const SideArguments
       max = fmaxf(max, fmaxf(fabsf(LowBf16(word)), fabsf(HighBf16(word))));
       good = good && isfinite(LowBf16(word)) && isfinite(HighBf16(word));
     }
-    const float threshold = ClipThresholdOfRow(rows, h, s.clip_index, a.bisect, QuadMax(max));
-    AffineGroup<float> affine{};
-    for (int o = 0; o < rows.octets; o += group_octets) {
-      affine = FitOctets(rows, h, o, o + group_octets, threshold, max_code);
-      good = IsStorable(affine, a.view.format.metadata) && good;
+    const float threshold =
+        ClipThresholdOfRow(rows, h, s.ClipIndexOf(head), a.bisect, QuadMax(max));
+    const bool stored = ((tile.quantized >> t) & 1) != 0 && lane % 4 == 0;
+    for (int i = 0; i < groups; ++i) {
+      const int begin = i * group_octets, end = begin + group_octets;
+      AffineGroup<float> rounds = FitOctets(rows, h, begin, end, threshold, max_code, bytes);
+      good = IsStorable(rounds, type) && good;
+      AffineGroup<float> fitted = rounds;
+      if (FitsScale(s.scales, bits)) {
+        rounds = RefitOctets(rows, h, begin, end, rounds, bits, true);
+        fitted = RefitOctets(rows, h, begin, end, rounds, bits, false);
+        if (s.scales == ScaleFit::kUnbiasedRounded) rounds = fitted;
+      }
+      good = IsStorable(fitted, type) && good;
+      fitted = AsStored(fitted, type, bits);
+      if (lane % 4 == 0) fits[t * groups + i] = by_stored || bytes ? fitted : rounds;
+      if (stored) StoreAffine(record + s.metadata_offset, s.side, type, t, i, fitted);
     }
     good = QuadSum(good ? 0 : 1) == 0;
-    const bool stored = ((tile.quantized >> (g + 8 * h)) & 1) != 0;
-    if (!good && stored && lane % 4 == 0) atomicAdd(a.bad_rows, 1U);
+    if (!good && stored) {
+      atomicAdd(a.bad_rows, 1U);
+      for (int i = 0; i < groups; ++i)
+        StoreAffine(record + s.metadata_offset, s.side, type, t, i, not_storable);
+    }
+    result.threshold[h] = threshold;
+    result.good[h] = good;
+  }
+  __syncwarp();
+  return result;
+}
+
+// Quantizes the tokens `tile.quantized` of `y` (shared memory [16][stride words]) into the record.
+// `planes` and `fits` are scratch of this warp, CodeBytes(side) and TileFitBytes(side) of shared
+// memory.
+__device__ inline void QuantizeTile(const WriteArguments& a, const SideArguments& s,
+                                    const TokenTile& tile, int head, uint32_t* y, int stride,
+                                    uint32_t* planes, AffineGroup<float>* fits) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  const int g = lane / 4;
+  const int dim = s.side.dim, groups = GroupsPerRow(s.side);
+  const int max_code = MaxCode(s.side.bits);
+  const int group_octets = s.side.quant_group_size / 8;
+  const LaneRows rows{y + g * stride + lane % 4, stride, dim / 8};
+  uint8_t* record = TileRecord(a, tile, head);
+  for (int i = lane; i < CodeBytes(s.side) / 4; i += 32) planes[i] = 0;
+  const RowFits of_rows = FitTileRows(a, s, tile, head, rows, false, record, fits);
+  for (int h = 0; h < 2; ++h) {
+    if (!of_rows.good[h]) continue;
+    // What scales are fitted to is coded as it came.
+    const float threshold =
+        FitsScale(s.scales, s.side.bits) ? __uint_as_float(0x7F800000U) : of_rows.threshold[h];
     for (int o = 0; o < rows.octets; ++o) {
-      if (o % group_octets == 0) {
-        affine = FitOctets(rows, h, o, o + group_octets, threshold, max_code);
-        if (stored && lane % 4 == 0)
-          StoreAffine(record + s.metadata_offset, a.view.format.metadata, g + 8 * h,
-                      o / group_octets, good ? affine : not_storable);
-      }
-      if (!good) continue;
+      const AffineGroup<float> affine = fits[(g + 8 * h) * groups + o / group_octets];
       const uint32_t word = rows.Word(h, o);
       const auto code = [&](float x) {
         return ExactAffineCode(fminf(fmaxf(x, -threshold), threshold), affine, max_code);

@@ -13,6 +13,8 @@
 
 namespace oscar {
 
+inline constexpr int kMaxClipHeads = 128;  // KV heads that may have clip ratios of their own
+
 struct SideArguments {
   const __nv_bfloat16* x = nullptr;         // [rows, num_kv_heads, dim]; null in a flush
   __nv_bfloat16* rotated = nullptr;         // alike, or null
@@ -20,12 +22,19 @@ struct SideArguments {
   int64_t rotation_stride = 0;              // values from head to head
   PagedSide side;
   int clip_index = -1;
+  bool clip_of_head = false;  // head_clip counts, not clip_index
+  int16_t head_clip[kMaxClipHeads] = {};
+  ScaleFit scales = ScaleFit::kRange;
   float clip_guess = 0;     // threshold of a Gaussian row over the spread of its pieces
   bool transposed = false;  // V's order of codes
   int codes_offset = 0;     // bytes in a record
   int metadata_offset = 0;
   const int8_t* feedback = nullptr;  // as WriteSide has it
   const float* feedback_units = nullptr;
+
+  __host__ __device__ int ClipIndexOf(int head) const {
+    return clip_of_head ? head_clip[head] : clip_index;
+  }
 };
 
 struct WriteArguments {

@@ -68,6 +68,16 @@ SideArguments MakeSide(const CacheView& view, const WriteSide& write, const Page
   s.side = side;
   s.clip_index = static_cast<int>(ClipIndex(write.clip_ratio, side.dim).value_or(-1));
   s.clip_guess = GaussianClipGuess(s.clip_index, side.dim);
+  s.scales = write.scales;
+  if (const std::span<const double> ratios = write.head_clip_ratios; !ratios.empty()) {
+    if (std::ssize(ratios) != view.num_kv_heads || view.num_kv_heads > kMaxClipHeads)
+      throw UsageError(fmt::format(
+          "write: {} clip ratios for {} KV heads; expected one each, for up to {} heads",
+          ratios.size(), view.num_kv_heads, kMaxClipHeads));
+    s.clip_of_head = true;
+    for (size_t h = 0; h < ratios.size(); ++h)
+      s.head_clip[h] = static_cast<int16_t>(ClipIndex(ratios[h], side.dim).value_or(-1));
+  }
   s.transposed = values;
   s.codes_offset = values ? VCodesOffset(view.format) : KCodesOffset(view.format);
   s.metadata_offset = values ? VMetadataOffset(view.format) : KMetadataOffset(view.format);

@@ -17,9 +17,10 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
+#include <span>
 
 #include "export/cuda/cache/cache_view.h"
-#include "linalg/percentile_clip.h"  // ClipMethod
+#include "linalg/affine_codec.h"  // ScaleFit, ClipMethod
 
 namespace oscar {
 
@@ -27,6 +28,10 @@ struct WriteSide {
   const __nv_bfloat16* rotation = nullptr;  // [num_kv_heads or 1, dim, dim]; null: not rotated
   bool per_head = true;                     // whether `rotation` has a matrix for every KV head
   double clip_ratio = 0;                    // <= 0: not clipped
+  // On the host [num_kv_heads], in the place of clip_ratio; up to kMaxClipHeads; empty: one for
+  // all.
+  std::span<const double> head_clip_ratios = {};
+  ScaleFit scales = ScaleFit::kRange;
   // Error feedback: columns [num_kv_heads, dim, FeedbackStride(dim)], 16-byte aligned, and units
   // [num_kv_heads] of the factors that PackFeedbackFactor (linalg/error_feedback.h) gives, device;
   // null: without.

@@ -27,7 +27,7 @@ void LaunchGeneric(const WriteArguments& a, int first, int count, int tiles, int
   OSCAR_CUDA_CHECK(
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, limit));
   const auto bytes = [&](int warps) {
-    return WriteSharedBytes(side.side, warps, side.rotation != nullptr, feedback);
+    return WriteSharedBytes(side.side, warps, side.rotation != nullptr);
   };
   int warps = max_warps;
   while (warps > 1 && bytes(warps) > limit) warps /= 2;
@@ -35,6 +35,13 @@ void LaunchGeneric(const WriteArguments& a, int first, int count, int tiles, int
                   static_cast<unsigned>(rows_of_heads), static_cast<unsigned>(count));
   kernel<<<grid, 32 * warps, bytes(warps), stream>>>(a, first);
   OSCAR_CUDA_CHECK_LAUNCH("WriteKernel");
+}
+
+// Whether kernels other than WriteKernel know how a side is written: scales of the range with one
+// clip ratio, floats, and groups of 32 dims or a multiple.
+bool IsPlain(const SideArguments& side, MetadataType metadata) {
+  return side.scales == ScaleFit::kRange && !side.clip_of_head && metadata != MetadataType::kByte &&
+         side.side.quant_group_size % 32 == 0;
 }
 
 }  // namespace
@@ -53,10 +60,12 @@ void LaunchWrite(const WriteArguments& a, cudaStream_t stream) {
     const PagedSide& side = a.sides[first].side;
     const bool rotated = a.sides[first].rotation != nullptr;
     const bool feedback = a.sides[first].feedback != nullptr;
-    if (feedback && rotated && !flush && side.dim == 128 && side.bits == 2 &&
+    const bool plain = IsPlain(a.sides[first], a.view.format.metadata) &&
+                       IsPlain(a.sides[first + count - 1], a.view.format.metadata);
+    if (plain && feedback && rotated && !flush && side.dim == 128 && side.bits == 2 &&
         side.quant_group_size == 128 && HasWgmma()) {
       LaunchFeedbackPrefill128(a, first, count, stream);
-    } else if (!feedback && FitsRegisters(side.dim, rotated, MaxSharedBytes())) {
+    } else if (plain && !feedback && FitsRegisters(side.dim, rotated, MaxSharedBytes())) {
       const auto launch = side.dim == 64    ? LaunchRegisterWrite64
                           : side.dim == 128 ? LaunchRegisterWrite128
                           : side.dim == 192 ? LaunchRegisterWrite192

@@ -14,10 +14,9 @@
 namespace oscar {
 
 // Shared memory of a CTA, bytes.
-constexpr int WriteSharedBytes(const PagedSide& side, int warps, bool rotated, bool feedback) {
+constexpr int WriteSharedBytes(const PagedSide& side, int warps, bool rotated) {
   const int tile = kTileTokens * RowStride(side.dim) * 2;
-  return warps * (tile * (rotated ? 2 : 1) + CodeBytes(side) +
-                  (feedback ? FeedbackTileBytes(side) : 0)) +
+  return warps * (tile * (rotated ? 2 : 1) + CodeBytes(side) + TileFitBytes(side)) +
          (rotated ? 2 * kPieceValues * 2 : 0);
 }
 
@@ -37,9 +36,9 @@ __global__ void WriteKernel(const __grid_constant__ WriteArguments a, int first_
   auto* pieces = reinterpret_cast<__nv_bfloat16*>(shared);
   auto* x = pieces + (rotated ? 2 * kPieceValues : 0) + warp * tile_values * (rotated ? 2 : 1);
   auto* y = rotated ? x + tile_values : x;
-  const int plane_bytes = CodeBytes(s.side) + (kFeedback ? FeedbackTileBytes(s.side) : 0);
-  auto* planes = reinterpret_cast<uint32_t*>(
-      shared + WriteSharedBytes(s.side, warps, rotated, kFeedback) - (warps - warp) * plane_bytes);
+  const int plane_bytes = CodeBytes(s.side) + TileFitBytes(s.side);
+  auto* planes = reinterpret_cast<uint32_t*>(shared + WriteSharedBytes(s.side, warps, rotated) -
+                                             (warps - warp) * plane_bytes);
 
   int index = static_cast<int>(blockIdx.x) * warps + warp;
   const int request = static_cast<int>(blockIdx.y) / a.view.num_kv_heads;
@@ -69,14 +68,9 @@ __global__ void WriteKernel(const __grid_constant__ WriteArguments a, int first_
       });
     }
     if (tile.quantized != 0) {
-      if constexpr (kFeedback) {
-        QuantizeTileWithFeedback(
-            a, s, tile, head, reinterpret_cast<uint32_t*>(y), RowStride(dim) / 2, planes,
-            reinterpret_cast<AffineGroup<float>*>(planes + CodeBytes(s.side) / 4));
-      } else {
-        QuantizeTile(a, s, tile, head, reinterpret_cast<const uint32_t*>(y), RowStride(dim) / 2,
-                     planes);
-      }
+      const auto quantize = kFeedback ? QuantizeTileWithFeedback : QuantizeTile;
+      quantize(a, s, tile, head, reinterpret_cast<uint32_t*>(y), RowStride(dim) / 2, planes,
+               reinterpret_cast<AffineGroup<float>*>(planes + CodeBytes(s.side) / 4));
     }
     if (!flush) break;
     index += static_cast<int>(gridDim.x) * warps;

@@ -90,6 +90,28 @@ TEST(DecodeAttention, EveryBitPairGroupMetadataAndPage) {
           }
 }
 
+// Groups of a quarter, which have instances of their own at 2 bits, and of a whole head.
+TEST(DecodeAttention, ByteScales) {
+  Sweep sweep;
+  for (const auto& [k, v] : {std::pair{64, 64}, {128, 128}, {192, 128}, {256, 256}, {512, 512}})
+    for (const auto& [k_bits, v_bits] : {std::pair{2, 2}, {3, 2}, {4, 3}})
+      for (const bool quarters : {true, false})
+        for (const int ratio : {1, 4, 5, 8}) {
+          if (quarters && !HasQuarters(k)) continue;
+          DecodeCase c;
+          c.cache.format = {{k, k_bits, quarters ? k / 4 : k},
+                            {v, v_bits, quarters ? v / 4 : v},
+                            MetadataType::kByte,
+                            ratio == 4 ? 16 : 128};
+          c.cache.num_kv_heads = 2;
+          c.cache.lengths = {5000, 333, 1};
+          c.num_q_heads = 2 * ratio;
+          if (ratio == 5) c.rule.softcap = 20;
+          sweep.Add(c, fmt::format("dims {}/{}, {} and {} bits, quarters {}, ratio {}", k, v,
+                                   k_bits, v_bits, quarters, ratio));
+        }
+}
+
 TEST(DecodeAttention, EveryHeadDim) {
   Sweep sweep;
   const std::pair<int, int> dims[] = {{64, 64},   {96, 96},   {128, 128}, {192, 128},

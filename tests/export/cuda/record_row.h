@@ -6,12 +6,15 @@
 #pragma once
 
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
 
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <span>
 
 #include "export/cuda/cache/cache_format.h"
+#include "linalg/affine_metadata.h"
 
 namespace oscar {
 
@@ -40,9 +43,16 @@ inline void PutRow(uint8_t* record, const CacheFormat& format, CacheOrder order,
   uint8_t* metadata = record + (keys ? KMetadataOffset(format) : VMetadataOffset(format));
   for (int i = 0; i < 2 * GroupsPerRow(side); ++i) {
     const float value = scales_zeros[static_cast<size_t>(i)];
-    const auto index = static_cast<size_t>(MetadataIndex(t, i / 2) + i % 2);
+    const auto index = static_cast<size_t>(MetadataIndex(side, format.metadata, t, i / 2) + i % 2);
     if (format.metadata == MetadataType::kFloat32) {
       std::memcpy(metadata + 4 * index, &value, 4);
+    } else if (format.metadata == MetadataType::kByte) {
+      const float middle = static_cast<float>(MaxCode(side.bits)) / 2;
+      metadata[index] =
+          i % 2 == 1          ? static_cast<uint8_t>(static_cast<int8_t>(
+                           (value - middle) * static_cast<float>(ScaleSteps(side.bits))))
+          : std::isnan(value) ? uint8_t{0xFF}
+                              : static_cast<uint8_t>(__half_as_ushort(__float2half(value)) >> 7);
     } else {
       const __nv_bfloat16 rounded = __float2bfloat16(value);
       std::memcpy(metadata + 2 * index, &rounded, 2);

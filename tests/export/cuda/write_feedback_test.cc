@@ -92,13 +92,17 @@ void RunCase(int seed) {
     // Half of them for the kernel that is made for the shape.
     if (random() % 2 == 0) return {128, 2, 128};
     const int dim = Pick(random, {64, 96, 128, 128, 192, 256, 512});
-    const int group = Pick(random, {dim, 64, 32});
-    return {dim, Pick(random, {2, 2, 3, 4}), dim % group == 0 ? group : dim};
+    const int group = Pick(random, {dim, 64, 32, dim / 4});
+    return {dim, Pick(random, {2, 2, 3, 4}),
+            dim % group == 0 && (group != dim / 4 || HasQuarters(dim)) ? group : dim};
   };
   WriteTestShape shape;
   shape.format.k = shape_of();
   shape.format.v = random() % 2 == 0 ? shape.format.k : shape_of();
-  shape.format.metadata = random() % 4 == 0 ? MetadataType::kBFloat16 : MetadataType::kFloat32;
+  shape.format.metadata =
+      std::initializer_list<MetadataType>{MetadataType::kFloat32, MetadataType::kFloat32,
+                                          MetadataType::kBFloat16, MetadataType::kByte}
+          .begin()[random() % 4];
   shape.format.page_tokens = Pick(random, {16, 64, 128});
   shape.num_kv_heads = Pick(random, {1, 2, 3});
   const int heads = shape.num_kv_heads, requests = Pick(random, {1, 1, 2, 3});
@@ -127,9 +131,12 @@ void RunCase(int seed) {
   options.clip_method = random() % 4 == 0 ? ClipMethod::kBisect : ClipMethod::kSort;
   options.bad_rows = bad.data();
   options.overlap_previous = random() % 2 == 0;
+  const std::vector<double> ratios = {0.9, 0, 0.96};
   for (const auto& [side, write] : {std::pair(&k, &options.k), std::pair(&v, &options.v)}) {
     if (random() % 4 != 0) write->rotation = side->rotation.data();
     write->clip_ratio = std::initializer_list<double>{0, 0.5, 0.92, 0.96}.begin()[random() % 4];
+    if (random() % 3 == 0) write->head_clip_ratios = std::span(ratios).first(heads);
+    write->scales = static_cast<ScaleFit>(std::max<int>(0, static_cast<int>(random() % 5) - 2));
     if (!side->fed) continue;
     side->factors.Give(*write);
     cache.SetFeedback(side == &v, side->factors.values);
@@ -220,8 +227,11 @@ TEST(WriteFeedback, IsToldFromANeighbour) {
       const DeviceArray<float> unit(std::vector<float>{packed.unit});
       WriteOptions options;
       options.bad_rows = bad.data();
-      options.k = options.v = {rotated ? rotation.data() : nullptr, false, 0.96, columns.data(),
-                               unit.data()};
+      options.k = options.v = {.rotation = rotated ? rotation.data() : nullptr,
+                               .per_head = false,
+                               .clip_ratio = 0.96,
+                               .feedback = columns.data(),
+                               .feedback_units = unit.data()};
       cache.SetFeedback(false, none);
       cache.SetFeedback(true, none);
       WritePrefill(cache.view(), options, {x.data(), x.data(), kTokens, row_begin.data(), nullptr},

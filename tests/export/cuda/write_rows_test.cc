@@ -92,6 +92,7 @@ struct RowsCase {
   ClipMethod method;
   double ratio;
   MetadataType metadata = MetadataType::kFloat32;
+  ScaleFit scales = ScaleFit::kRange;
 };
 
 class WriteRowsTest : public ::testing::TestWithParam<RowsCase> {};
@@ -121,6 +122,7 @@ TEST_P(WriteRowsTest, EqualTheScalarCodec) {
   bad.Fill(0);
   WriteOptions options;
   options.k.clip_ratio = options.v.clip_ratio = c.ratio;
+  options.k.scales = options.v.scales = c.scales;
   options.clip_method = c.method;
   options.bad_rows = bad.data();
   WritePrefill(cache.view(), options, {x.data(), x.data(), tokens, row_begin.data(), nullptr},
@@ -143,6 +145,13 @@ std::vector<RowsCase> RowsCases() {
       cases.push_back({{128, 2, 64}, method, ratio, MetadataType::kBFloat16});
       cases.push_back({{256, 2, 256}, method, ratio});
       cases.push_back({{64, 2, 64}, method, ratio});
+      for (const ScaleFit fit :
+           {ScaleFit::kRange, ScaleFit::kUnbiased, ScaleFit::kUnbiasedRounded}) {
+        cases.push_back({{128, 2, 32}, method, ratio, MetadataType::kByte, fit});
+        cases.push_back({{64, 3, 16}, method, ratio, MetadataType::kByte, fit});
+        cases.push_back({{256, 4, 256}, method, ratio, MetadataType::kByte, fit});
+        cases.push_back({{128, 2, 128}, method, ratio, MetadataType::kBFloat16, fit});
+      }
     }
   }
   return cases;

@@ -52,6 +52,7 @@ void CanonicalizeMetadata(const CacheView& view, std::vector<uint8_t>& pages) {
   const auto record_bytes = static_cast<size_t>(RecordBytes(format));
   const auto metadata = static_cast<size_t>(KMetadataOffset(format));
   const size_t step = static_cast<size_t>(MetadataTypeBytes(format.metadata));
+  if (step == 1) return;  // of which zeros have no sign
   for (size_t record = 0; record < pages.size(); record += record_bytes) {
     for (size_t i = record + metadata; i < record + record_bytes; i += step) {
       uint32_t bits = 0;
@@ -136,11 +137,14 @@ void WriteTestCache::ExpectQuantized(int request, int token, int head, const __n
                                      bool values, const WriteSide& write, ClipMethod method) {
   const CacheFormat& format = view_.format;
   const PagedSide& side = values ? format.v : format.k;
-  const AffineFormat affine{side.bits, side.quant_group_size, format.metadata};
+  const AffineFormat affine{side.bits, side.quant_group_size, format.metadata, write.scales};
   std::vector<uint8_t> codes(static_cast<size_t>(side.dim));
   std::vector<float> scales_zeros(static_cast<size_t>(2 * GroupsPerRow(side)));
   const std::vector<float> x = ToFloats(row, side.dim);
-  const RowClip clip{write.clip_ratio, method};
+  const RowClip clip{write.head_clip_ratios.empty()
+                         ? write.clip_ratio
+                         : write.head_clip_ratios[static_cast<size_t>(head)],
+                     method};
   const std::vector<float>& factors = factors_[values ? 1 : 0];
   try {
     if (factors.empty()) {
