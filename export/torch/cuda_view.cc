@@ -10,6 +10,7 @@
 
 #include <span>
 
+#include "export/cuda/cache/read_pages.h"
 #include "export/cuda/decode/decode_attention.h"
 #include "export/cuda/device/cuda_check.h"
 #include "export/cuda/write/write_cache.h"
@@ -65,6 +66,25 @@ at::Tensor RowsOfView(const ViewTensors& view, const SideTensors& side, const at
 bool KernelsKnow(const CacheShape& shape) { return IsValid(shape.format) && shape.step == 8; }
 
 }  // namespace
+
+RowTensors StoredRowsOnCuda(const ViewTensors& view, int request, int64_t begin, int64_t end,
+                            at::ScalarType type) {
+  const c10::DeviceGuard guard(view.pages.device());
+  const auto empty = [&](int64_t dim) {
+    return at::empty({view.num_kv_heads(), end - begin, dim}, view.windows.options().dtype(type));
+  };
+  const RowTensors rows{empty(view.shape.format.k.dim), empty(view.shape.format.v.dim)};
+  const CacheView cache = KernelView(view, view.state[0], view.state[1]);
+  const auto read = [&]<typename T>(T* k, T* v) {
+    ReadPages(cache, request, begin, end - begin, k, v, StreamOf(view.pages));
+  };
+  if (type == at::kFloat) {
+    read(Data<float>(rows.k), Data<float>(rows.v));
+  } else {
+    read(Data<__nv_bfloat16>(rows.k), Data<__nv_bfloat16>(rows.v));
+  }
+  return rows;
+}
 
 RowTensors WriteOnCuda(const ViewTensors& view, const WriteTensors& write) {
   const c10::DeviceGuard guard(view.pages.device());

@@ -147,7 +147,6 @@ HostCache HostCacheOf(const ViewTensors& view) {
 }
 
 RowTensors StoredRows(const ViewTensors& view, int request, int64_t begin, int64_t end) {
-  if (!view.pages.is_cpu()) return StoredRowsByTensors(view, request, begin, end);
   const HostCache cache = HostCacheOf(view);
   const auto read = [&](bool values) {
     const int64_t dim = values ? view.shape.format.v.dim : view.shape.format.k.dim;
@@ -158,6 +157,19 @@ RowTensors StoredRows(const ViewTensors& view, int request, int64_t begin, int64
   };
   return {read(false), read(true)};
 }
+
+namespace {
+
+RowTensors RowsOfPages(const ViewTensors& view, int request, int64_t begin, int64_t end,
+                       at::ScalarType type) {
+#ifdef OSCAR_TORCH_CUDA
+  if (!view.pages.is_cpu()) return StoredRowsOnCuda(view, request, begin, end, type);
+#endif
+  const RowTensors rows = StoredRows(view, request, begin, end);
+  return {rows.k.to(type), rows.v.to(type)};
+}
+
+}  // namespace
 
 RowTensors WindowRows(const ViewTensors& view, int request, int64_t begin, int64_t end) {
   const CacheShape& shape = view.shape;
@@ -202,7 +214,7 @@ RowTensors ReadRows(const ViewTensors& view, int64_t layer_heads, int64_t max_le
     };
     put(0, std::min(length, sink), exact);
     put(sink, stored_end, [&](int64_t begin, int64_t end) {
-      return StoredRows(view, request, begin - sink, end - sink);
+      return RowsOfPages(view, request, begin - sink, end - sink, at::kFloat);
     });
     put(stored_end, length, exact);
   }
@@ -270,7 +282,7 @@ void AttendByRows(const ViewTensors& view, const AttendRule& rule, const AttendT
     const auto typed = [&](const RowTensors& t) { return RowTensors{t.k.to(type), t.v.to(type)}; };
     const RowTensors codes =
         stored.size() == 0 ? RowTensors{}
-                           : typed(StoredRows(view, r, stored.begin - sink, stored.end - sink));
+                           : RowsOfPages(view, r, stored.begin - sink, stored.end - sink, type);
     const RowTensors sink_rows = typed(WindowRows(view, r, 0, std::min(sink, length)));
     // Without a tail the ring holds what the one query of a request reads.
     const bool has_tail = attend.tail.k.defined() && attend.tail.k.size(2) > 0;
@@ -283,15 +295,17 @@ void AttendByRows(const ViewTensors& view, const AttendRule& rule, const AttendT
       const int64_t count = std::min(kQueries, rows - i), position = first_position + i,
                     last = position + count - 1, seen = first_seen(position);
       std::vector<at::Tensor> k, v, visible;
-      const at::Tensor positions = at::arange(position, last + 1, at::kLong).unsqueeze(1);
-      at::Tensor ends = positions.clone();
+      const at::TensorOptions whole = at::TensorOptions(at::kLong).device(view.pages.device());
+      const at::Tensor positions = at::arange(position, last + 1, whole).unsqueeze(1);
+      std::vector<int64_t> quantized;
       for (int64_t j = 0; j < count; ++j)
-        ends.mutable_data_ptr<int64_t>()[j] = QuantizedEnd(lengths, rule, r, position + j);
+        quantized.push_back(QuantizedEnd(lengths, rule, r, position + j));
+      const at::Tensor ends = at::tensor(quantized, at::kLong).to(whole.device()).unsqueeze(1);
       const auto add = [&](Span span, const RowTensors& from, int64_t begin, auto sees) {
         if (span.size() == 0) return;
         k.push_back(from.k.slice(1, span.begin - begin, span.end - begin));
         v.push_back(from.v.slice(1, span.begin - begin, span.end - begin));
-        const at::Tensor t = at::arange(span.begin, span.end, at::kLong);
+        const at::Tensor t = at::arange(span.begin, span.end, whole);
         at::Tensor mask = sees(t).logical_and(t.le(positions));
         if (rule.window > 0) mask = mask.logical_and(t.gt(positions.sub(rule.window)));
         visible.push_back(mask);
@@ -304,8 +318,8 @@ void AttendByRows(const ViewTensors& view, const AttendRule& rule, const AttendT
           tail_begin, [&](const at::Tensor& t) { return t.ge(ends); });
       const at::Tensor q =
           of_view(attend.q.slice(0, row + i, row + i + count), 1).permute({1, 2, 0, 3}).to(type);
-      const at::Tensor out = Masked(rule, q, at::cat(k, 1), at::cat(v, 1),
-                                    at::cat(visible, 1).to(view.pages.device()), sinks);
+      const at::Tensor out =
+          Masked(rule, q, at::cat(k, 1), at::cat(v, 1), at::cat(visible, 1), sinks);
       const at::Tensor of_rows = out.permute({2, 0, 1, 3}).to(attend.out.scalar_type());
       at::Tensor to = attend.out.slice(0, row + i, row + i + count).unflatten(1, {-1, gqa});
       if (view.heads.defined()) {

@@ -43,11 +43,12 @@ struct RowTensors {
   at::Tensor k, v;
 };
 
-// Dequantized rows of quantized tokens [begin, end) of a request: float32 [view heads, tokens,
-// dim].
+// Dequantized rows of quantized tokens [begin, end) of a request on the host: float32 [view heads,
+// tokens, dim].
 RowTensors StoredRows(const ViewTensors& view, int request, int64_t begin, int64_t end);
-// The same by tensors alone, wherever the pages are (page_tensors.cc).
-RowTensors StoredRowsByTensors(const ViewTensors& view, int request, int64_t begin, int64_t end);
+// The same of a device, as `type`, which is Float or BFloat16.
+RowTensors StoredRowsOnCuda(const ViewTensors& view, int request, int64_t begin, int64_t end,
+                            at::ScalarType type);
 // Rows of positions [begin, end) that a request's window holds, all sinks or all recent: bf16.
 RowTensors WindowRows(const ViewTensors& view, int request, int64_t begin, int64_t end);
 

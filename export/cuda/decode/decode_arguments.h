@@ -30,17 +30,21 @@ struct DecodeKernelArguments {
   uint16_t first_split[kMaxDecodeRequests + 1];
 };
 
-// Groups of a quarter with byte scales, and 2 bits.
-constexpr bool HasByteQuarters(const CacheFormat& format) {
+// Groups of a quarter and 2 bits, with byte scales, or at the commonest head dim with float32.
+constexpr bool HasFastQuarters(const CacheFormat& format) {
   const auto fits = [](const PagedSide& side) {
     return side.bits == 2 && HasQuarters(side.dim) && GroupsPerRow(side) == 4;
   };
-  return format.metadata == MetadataType::kByte && fits(format.k) && fits(format.v);
+  const bool has_instance =
+      format.metadata == MetadataType::kByte ||
+      (format.metadata == MetadataType::kFloat32 && format.k.dim == 128 && format.v.dim == 128);
+  return has_instance && fits(format.k) && fits(format.v);
 }
 // Whether no fast instance serves a format: those have 2 bits on both sides and one scale per row
-// or byte quarters, or any bits with float32 scales at the commonest head dim.
+// or quarters, or any bits with float32 scales at the commonest head dim.
 constexpr bool NeedsGeneralDecode(const CacheFormat& format) {
-  if (format.metadata == MetadataType::kByte) return !HasByteQuarters(format);
+  if (HasFastQuarters(format)) return false;
+  if (format.metadata == MetadataType::kByte) return true;
   if (GroupsPerRow(format.k) != 1 || GroupsPerRow(format.v) != 1) return true;
   if (format.k.bits == 2 && format.v.bits == 2) return false;
   return format.k.dim != 128 || format.v.dim != 128 || format.metadata != MetadataType::kFloat32;

@@ -185,7 +185,7 @@ __global__ void __launch_bounds__(kDecodeThreads, Shape::kCtasPerSm)
     query_scale = PrepareQuery<Shape>(q, heads, shared);
 
   Softmax<Shape> state;
-  state.Clear();
+  state.Clear(Shape::kBytes ? kMostByteValueScale : 0x1p60F);
   if (range.first < range.last) {
     if constexpr (!Shape::kNarrow) {
       query.rows = reinterpret_cast<const __half*>(shared + Layout::kRows);

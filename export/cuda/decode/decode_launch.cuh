@@ -64,6 +64,9 @@ void LaunchDecode(const DecodeKernelArguments& args, dim3 grid, cudaStream_t str
   } else if (format.metadata == MetadataType::kByte) {
     if constexpr (HasQuarters(kK) && HasQuarters(kV))
       LaunchTwoBits<kK, kV, ScaleType::kByteQuarters>(args, grid, stream);
+  } else if (HasFastQuarters(format)) {
+    if constexpr (kK == 128 && kV == 128)
+      LaunchTwoBits<kK, kV, ScaleType::kFloat32Quarters>(args, grid, stream);
   } else if (format.metadata == MetadataType::kFloat32) {
     LaunchTwoBits<kK, kV, ScaleType::kFloat32>(args, grid, stream);
   } else {

@@ -13,9 +13,10 @@ namespace oscar {
 
 inline constexpr float kNoScore = -1e30F;  // reference of a softmax that has seen nothing
 inline constexpr float kLog2E = 1.44269504F;
-inline constexpr int kRingStages = 2;      // of a warp
-inline constexpr int kScratchWords = 16;   // of a CTA, for maxima over warps and the like
-inline constexpr float kMaxRise = 8;       // log2: scores may exceed the reference by this
+inline constexpr int kRingStages = 2;     // of a warp
+inline constexpr int kScratchWords = 16;  // of a CTA, for maxima over warps and the like
+inline constexpr float kMaxRise = 8;      // log2: scores may exceed the reference by this
+inline constexpr float kMostByteValueScale = 0x1p15F;
 inline constexpr float kMaxStepSum = 512;  // of a step: see AttendTiles
 
 // A row of a window tile is brought in pieces of up to 128 dims, padded by 16 bytes so that eight
@@ -24,15 +25,15 @@ constexpr int WindowPieceDims(int dim) { return dim % 128 == 0 ? 128 : dim % 96 
 constexpr int WindowRowBytes(int dim) { return 2 * WindowPieceDims(dim) + 16; }
 
 // One compiled instance. Fast ones know the bits of both sides and the type of scales, and have one
-// scale per row or, in bytes, four; the general one (bits 0) reads all of that at run time and
-// looks scales up per 32 dims (16 at head dim 64), whatever the group size.
-enum class ScaleType { kFloat32, kBFloat16, kByteQuarters, kAny };
+// scale per row or four, in bytes or float32; the general one (bits 0) reads all of that at run
+// time and looks scales up per 32 dims (16 at head dim 64), whatever the group size.
+enum class ScaleType { kFloat32, kBFloat16, kByteQuarters, kFloat32Quarters, kAny };
 
 constexpr int GranulesOf(int dim, ScaleType scales) {
-  return scales == ScaleType::kByteQuarters ? 4
-         : scales != ScaleType::kAny        ? 1
-         : dim == 64                        ? 4
-                                            : dim / 32;
+  return scales == ScaleType::kByteQuarters || scales == ScaleType::kFloat32Quarters ? 4
+         : scales != ScaleType::kAny                                                 ? 1
+         : dim == 64                                                                 ? 4
+                                                                                     : dim / 32;
 }
 
 //
@@ -54,6 +55,7 @@ struct DecodeShape {
   static constexpr int kKeyGranules = GranulesOf(kK, kScales);
   static constexpr int kValueGranules = GranulesOf(kV, kScales);
   static constexpr bool kBytes = kScales == ScaleType::kByteQuarters;
+  static constexpr bool kHalves = kBytes && kIsNarrow;  // weights and zeros, see AttendTiles
   // Bytes of a record, at most; exactly for a fast instance.
   static constexpr CacheFormat kFormat = {{kK, kGeneral ? 4 : kKBits, kK / kKeyGranules},
                                           {kV, kGeneral ? 4 : kVBits, kV / kValueGranules},
@@ -91,7 +93,8 @@ struct RunningSoftmax {
   float zeros[kGranules][kHeads];  // of this lane's tokens: sum p sigma 2^v zero
   float value_scale;               // 2^v: keeps p sigma 2^v in fp16's range
 
-  __device__ void Clear() {
+  // `largest_value_scale`: lowered by the first tile whose scales are too large for it.
+  __device__ void Clear(float largest_value_scale) {
 #pragma unroll
     for (int b = 0; b < kV / 16; ++b)
 #pragma unroll
@@ -103,7 +106,7 @@ struct RunningSoftmax {
 #pragma unroll
       for (int n = 0; n < kGranules; ++n) zeros[n][h] = 0;
     }
-    value_scale = 0x1p60F;  // lowered by the first tile
+    value_scale = largest_value_scale;
   }
 
   // Multiplies what was summed so far.
@@ -155,13 +158,18 @@ using Softmax = RunningSoftmax<Shape::kV, Shape::kValueGranules, Shape::kLaneHea
 
 using PackPair = uint32_t(float low, float high);
 
+// Weights of the tile's tokens g and g + 8, in the halves of `pair`, as a narrow instance's.
+__device__ inline void NarrowWeightOperand(uint32_t pair, int lane, uint32_t (&b)[2]) {
+  pair = Transpose8x8(pair);
+  b[0] = lane & 4 ? 0 : pair, b[1] = lane & 4 ? pair : 0;
+}
+
 // Weights [2 tokens, kLaneHeads] of the tile's tokens g and g + 8 as the mma's B operand.
 template <class Shape, PackPair* kPack>
 __device__ inline void WeightOperand(const float (&weights)[Shape::kScores], int lane,
                                      uint32_t (&b)[2]) {
   if constexpr (Shape::kNarrow) {
-    const uint32_t pair = Transpose8x8(kPack(weights[0], weights[1]));
-    b[0] = lane & 4 ? 0 : pair, b[1] = lane & 4 ? pair : 0;
+    NarrowWeightOperand(kPack(weights[0], weights[1]), lane, b);
   } else {
     b[0] = Transpose8x8(kPack(weights[0], weights[1]));
     b[1] = Transpose8x8(kPack(weights[2], weights[3]));

@@ -171,7 +171,8 @@ __device__ inline void NarrowProducts(const uint8_t* records, const NarrowQuery<
     }
 }
 
-// The same over each quarter of the dims, once: product[i][n][e].
+// The same over each quarter of the dims, once: product[i][n][e]. Where two quarters share words,
+// each takes its bytes of the query.
 template <class Shape, int kTiles>
 __device__ inline void NarrowQuarters(const uint8_t* records, const NarrowQuery<Shape>& query,
                                       int lane, float (&product)[kTiles][4][2]) {
@@ -180,22 +181,31 @@ __device__ inline void NarrowQuarters(const uint8_t* records, const NarrowQuery<
   for (int i = 0; i < kTiles; ++i) {
     uint32_t words[2 * kHalf];
     LoadWords(records + i * Shape::kMaxRecord, lane, words);
+    int sums[4][4] = {};
 #pragma unroll
-    for (int n = 0; n < 4; ++n) {
-      const QuarterPlaces of = PlacesOfQuarter<Shape::kK>(n);
-      const uint32_t mask = 3 * of.bytes;
-      int sums[4] = {0, 0, 0, 0};
+    for (int u = 0; u < kHalf; ++u)
 #pragma unroll
-      for (int u = of.first_word; u < of.last_word; ++u)
+      for (int p = 0; p < 4; p += 2) {
+        const auto codes = [&](int word, int place) {
+          return words[word] >> 2 * place & 0x03030303U;
+        };
+        const uint32_t a[4] = {codes(u, p), codes(kHalf + u, p), codes(u, p + 1),
+                               codes(kHalf + u, p + 1)};
 #pragma unroll
-        for (int p = of.first_place; p < of.last_place; p += 2)
-          MmaU8S8(sums, words[u] >> 2 * p & mask, words[kHalf + u] >> 2 * p & mask,
-                  words[u] >> 2 * (p + 1) & mask, words[kHalf + u] >> 2 * (p + 1) & mask,
-                  query.b[QueryWord(u, p)], query.b[QueryWord(u, p + 1)]);
+        for (int n = 0; n < 4; ++n) {
+          const QuarterPlaces of = PlacesOfQuarter<Shape::kK>(n);
+          if (u < of.first_word || u >= of.last_word || p < of.first_place || p >= of.last_place)
+            continue;
+          const uint32_t bytes = 0xFF * of.bytes;
+          MmaU8S8(sums[n], a[0], a[1], a[2], a[3], query.b[QueryWord(u, p)] & bytes,
+                  query.b[QueryWord(u, p + 1)] & bytes);
+        }
+      }
+#pragma unroll
+    for (int n = 0; n < 4; ++n)
 #pragma unroll
       for (int e = 0; e < 2; ++e)
-        product[i][n][e] = static_cast<float>(JoinColumns(sums[2 * e], sums[2 * e + 1]));
-    }
+        product[i][n][e] = static_cast<float>(JoinColumns(sums[n][2 * e], sums[n][2 * e + 1]));
   }
 }
 

@@ -82,18 +82,18 @@ __device__ inline TokenScales ByteScales(uint32_t bytes, int bits) {
            zero(__byte_perm(biased, 0x4B000000U, 0x7443))}};
 }
 
-// `n`: granule of the side.
-template <class Shape>
+// Scales of granule `n` of kGranules, of the keys or values that `side` is.
+template <class Shape, int kDim, int kGranules>
 __device__ inline TokenScales LoadScales(const uint8_t* metadata, const PagedSide& side, int n,
-                                         int granules, int g, MetadataType type) {
+                                         int g, MetadataType type) {
   if constexpr (Shape::kBytes)
     return ByteScales(reinterpret_cast<const uint32_t*>(metadata)[4 * g + n], 2);
-  const int group = Shape::kGeneral ? side.dim / granules * n / side.quant_group_size : 0;
+  const int group = Shape::kGeneral ? kDim / kGranules * n / side.quant_group_size : n;
   if (Shape::kGeneral && type == MetadataType::kByte)
     return ByteScales(reinterpret_cast<const uint32_t*>(metadata)[g * GroupsPerRow(side) + group],
                       side.bits);
   const bool float32 =
-      Shape::kGeneral ? type == MetadataType::kFloat32 : Shape::kScales == ScaleType::kFloat32;
+      Shape::kGeneral ? type == MetadataType::kFloat32 : Shape::kScales != ScaleType::kBFloat16;
   TokenScales s;
 #pragma unroll
   for (int e = 0; e < 2; ++e) {
@@ -149,10 +149,10 @@ __device__ inline void KeyScores(const DecodeKernelArguments& args, const uint8_
   const int record_bytes = Shape::kGeneral ? args.record_bytes : Shape::kMaxRecord;
   const int k_metadata = Shape::kGeneral ? args.k_metadata : KMetadataOffset(Shape::kFormat);
   const auto scales_of = [&](int i, int n) {
-    return LoadScales<Shape>(records + i * record_bytes + k_metadata, format.k, n, kKG, g,
-                             format.metadata);
+    return LoadScales<Shape, Shape::kK, kKG>(records + i * record_bytes + k_metadata, format.k, n,
+                                             g, format.metadata);
   };
-  if constexpr (Shape::kNarrow && Shape::kBytes) {
+  if constexpr (Shape::kNarrow && kKG == 4) {
     float product[kTiles][4][2];
     NarrowQuarters<Shape, kTiles>(records, query.narrow, lane, product);
 #pragma unroll
@@ -222,8 +222,8 @@ __device__ inline void KeyScores(const DecodeKernelArguments& args, const uint8_
   }
 }
 
-// Scales of a tile's values, those of tokens that do not count set to 0; byte scales stay as they
-// are stored until they are used.
+// Scales of a tile's values; tokens that do not count have 0. Those of quarters stay as they are
+// stored until they are used, for registers are scarce.
 template <class Shape>
 class ValueScales {
  public:
@@ -235,42 +235,110 @@ class ValueScales {
       bytes_[0] = x.x & mask, bytes_[1] = x.y & mask, bytes_[2] = x.z & mask,
       bytes_[3] = x.w & mask;
     } else {
+      metadata_ = metadata, g_ = g, counts_[0] = first, counts_[1] = second;
+      if constexpr (!kLazy) {
 #pragma unroll
-      for (int n = 0; n < Shape::kValueGranules; ++n) {
-        scales_[n] =
-            LoadScales<Shape>(metadata, format.v, n, Shape::kValueGranules, g, format.metadata);
-        if (!first) scales_[n].scale[0] = scales_[n].zero[0] = 0;
-        if (!second) scales_[n].scale[1] = scales_[n].zero[1] = 0;
+        for (int n = 0; n < kGranules; ++n) scales_[n] = Counted(n, format);
       }
     }
   }
-  __device__ TokenScales Of(int n) const {
+  __device__ TokenScales Of(int n, const CacheFormat& format) const {
     if constexpr (Shape::kBytes)
       return ByteScales(bytes_[n], 2);
+    else if constexpr (kLazy)
+      return Counted(n, format);
     else
       return scales_[n];
   }
   // At least the largest scale.
-  __device__ float Sigma() const {
+  __device__ float Sigma(const CacheFormat& format) const {
     if constexpr (Shape::kBytes) {  // bytes order as their scales
-      const uint32_t largest = __vmaxu2(__vmaxu2(bytes_[0] & 0x00FF00FFU, bytes_[1] & 0x00FF00FFU),
-                                        __vmaxu2(bytes_[2] & 0x00FF00FFU, bytes_[3] & 0x00FF00FFU))
+      const auto larger = [](uint32_t a, uint32_t b) {
+        return __vmaxu2(a & 0x00FF00FFU, b & 0x00FF00FFU);
+      };
+      const uint32_t largest = larger(larger(bytes_[0], bytes_[1]), larger(bytes_[2], bytes_[3]))
                                << 7;
       const float2 scale = __half22float2(reinterpret_cast<const __half2&>(largest));
       return scale.x + scale.y;
     } else {
       float sum = 0;
 #pragma unroll
-      for (int n = 0; n < Shape::kValueGranules; ++n)
-        sum += scales_[n].scale[0] + scales_[n].scale[1];
+      for (int n = 0; n < kGranules; ++n) {
+        const TokenScales s = Of(n, format);
+        sum += s.scale[0] + s.scale[1];
+      }
       return sum;
     }
   }
 
+  // Byte scales and zeros of both tokens in halves.
+  __device__ __half2 HalfScales(int n) const {
+    const uint32_t halves = (bytes_[n] & 0x00FF00FFU) << 7;
+    return reinterpret_cast<const __half2&>(halves);
+  }
+  __device__ __half2 HalfZeros(int n) const {  // the low bits of 2^10 hold steps
+    const uint32_t steps = __byte_perm(bytes_[n] ^ 0x80008000U, 0x64646464U, 0x4341);
+    return __hfma2(reinterpret_cast<const __half2&>(steps), __float2half2_rn(1.0F / 32),
+                   __float2half2_rn(1.5F - (1024 + 128) / 32.0F));
+  }
+
  private:
-  TokenScales scales_[Shape::kBytes ? 1 : Shape::kValueGranules];
+  static constexpr int kGranules = Shape::kValueGranules;
+  static constexpr bool kLazy = Shape::kScales == ScaleType::kFloat32Quarters;
+  __device__ TokenScales Counted(int n, const CacheFormat& format) const {
+    TokenScales s =
+        LoadScales<Shape, Shape::kV, kGranules>(metadata_, format.v, n, g_, format.metadata);
+#pragma unroll
+    for (int e = 0; e < 2; ++e)
+      if (!counts_[e]) s.scale[e] = s.zero[e] = 0;
+    return s;
+  }
+
+  TokenScales scales_[Shape::kBytes || kLazy ? 1 : kGranules];
   uint32_t bytes_[Shape::kBytes ? 4 : 1];
+  const uint8_t* metadata_;
+  int g_;
+  bool counts_[2];
 };
+
+// Weights of granule n of a step's tiles as the mma's B operands, and what their zeros take off.
+template <class Shape, int kTiles>
+__device__ inline void GranuleWeights(const ValueScales<Shape> (&scales)[kTiles], int n,
+                                      const float (&p)[kTiles][Shape::kScores],
+                                      const CacheFormat& format, int lane, Softmax<Shape>& state,
+                                      uint32_t (&b)[kTiles][2]) {
+  constexpr int kHeads = Shape::kLaneHeads;
+#pragma unroll
+  for (int i = 0; i < kTiles; ++i) {
+    const TokenScales s = scales[i].Of(n, format);
+    float weighted[Shape::kScores];
+#pragma unroll
+    for (int c = 0; c < Shape::kScores; ++c) {
+      const int e = c / kHeads;
+      weighted[c] = p[i][c] * (s.scale[e] * state.value_scale);
+      state.zeros[n][c % kHeads] = fmaf(weighted[c], s.zero[e], state.zeros[n][c % kHeads]);
+    }
+    WeightOperand<Shape, PackHalf2>(weighted, lane, b[i]);
+  }
+}
+
+// The same in halves, of byte scales in narrow instances: p, 32 times as large, by scales of up to
+// 8 / 32. kMaxStepSum keeps sums below 2^16.
+template <class Shape, int kTiles>
+__device__ inline void GranuleWeightsInHalves(const ValueScales<Shape> (&scales)[kTiles], int n,
+                                              const __half2 (&p)[kTiles], __half2 value_scale,
+                                              int lane, Softmax<Shape>& state,
+                                              uint32_t (&b)[kTiles][2]) {
+  __half2 zeros = __float2half2_rn(0);
+#pragma unroll
+  for (int i = 0; i < kTiles; ++i) {
+    const __half2 weighted = __hmul2(p[i], __hmul2(scales[i].HalfScales(n), value_scale));
+    zeros = __hfma2(weighted, scales[i].HalfZeros(n), zeros);
+    NarrowWeightOperand(reinterpret_cast<const uint32_t&>(weighted), lane, b[i]);
+  }
+  const float2 sum = __half22float2(zeros);
+  state.zeros[n][0] += sum.x + sum.y;
+}
 
 // Attends to kTiles tiles, records side by side in shared memory. Plain tiles are whole
 // and not softcapped; otherwise tokens begin to end count, and the rest may hold anything.
@@ -311,7 +379,7 @@ __device__ inline void AttendTiles(const DecodeKernelArguments& args, const uint
 #pragma unroll
   for (int i = 0; i < kTiles; ++i) {
     scales[i].Load(records + i * record_bytes + v_metadata, format, g, counts(i, 0), counts(i, 1));
-    sigmas += scales[i].Sigma();
+    sigmas += scales[i].Sigma(format);
   }
   float p[kTiles][kScores], sum[kHeads];
   const auto exponentials = [&] {
@@ -330,7 +398,7 @@ __device__ inline void AttendTiles(const DecodeKernelArguments& args, const uint
   float largest = 4 * state.value_scale * sigmas;
 #pragma unroll
   for (int h = 0; h < kHeads; ++h) largest += sum[h];
-  if (__any_sync(~0U, largest > kMaxStepSum)) {
+  if (__any_sync(~0U, largest > (Shape::kHalves ? kMaxStepSum / 2 : kMaxStepSum))) {
     float highest[kHeads];
 #pragma unroll
     for (int h = 0; h < kHeads; ++h) highest[h] = -INFINITY;
@@ -349,21 +417,19 @@ __device__ inline void AttendTiles(const DecodeKernelArguments& args, const uint
 #pragma unroll
   for (int i = 0; i < kTiles; ++i)
     values[i].Load(records + i * record_bytes + v_codes, lane, format.v.bits);
+  __half2 halves[kTiles], value_scale;
+  if constexpr (Shape::kHalves) {
+    value_scale = __float2half2_rn(state.value_scale / 32);
+#pragma unroll
+    for (int i = 0; i < kTiles; ++i) halves[i] = __floats2half2_rn(32 * p[i][0], 32 * p[i][1]);
+  }
 #pragma unroll
   for (int n = 0; n < kVG; ++n) {
     uint32_t b[kTiles][2];
-#pragma unroll
-    for (int i = 0; i < kTiles; ++i) {
-      const TokenScales s = scales[i].Of(n);
-      float weighted[kScores];
-#pragma unroll
-      for (int c = 0; c < kScores; ++c) {
-        const int e = c / kHeads;
-        weighted[c] = p[i][c] * (s.scale[e] * state.value_scale);
-        state.zeros[n][c % kHeads] = fmaf(weighted[c], s.zero[e], state.zeros[n][c % kHeads]);
-      }
-      WeightOperand<Shape, PackHalf2>(weighted, lane, b[i]);
-    }
+    if constexpr (Shape::kHalves)
+      GranuleWeightsInHalves<Shape, kTiles>(scales, n, halves, value_scale, lane, state, b);
+    else
+      GranuleWeights<Shape, kTiles>(scales, n, p, format, lane, state, b);
 #pragma unroll
     for (int i = 0; i < kTiles; ++i)
 #pragma unroll

@@ -26,24 +26,6 @@ constexpr RecordSide ValuesOfRecord(const CacheFormat& format) {
   return {format.v, CacheOrder::kValues, VCodesOffset(format), VMetadataOffset(format)};
 }
 
-__device__ uint8_t* RecordOfToken(const CacheView& view, int request, int64_t token, int head) {
-  const int64_t page =
-      view.page_table[int64_t{request} * view.page_table_stride + token / view.format.page_tokens];
-  const int64_t record = head * (view.format.page_tokens / kTileTokens) +
-                         token % view.format.page_tokens / kTileTokens;
-  return view.pages + page * PageBytes(view.format, view.num_kv_heads) +
-         record * RecordBytes(view.format);
-}
-
-__device__ uint32_t RecordCode(const uint8_t* record, const RecordSide& s, int t, int d) {
-  const uint8_t* low = record + s.codes_offset;
-  uint32_t code = PlaneBits(low, s.order, s.side.dim, 2, t, d);
-  if (s.side.bits > 2)
-    code |= PlaneBits(low + PlaneBytes(s.side.dim, 2), s.order, s.side.dim, s.side.bits - 2, t, d)
-            << 2;
-  return code;
-}
-
 // Grid: tokens, heads, sides. Threads over the values of a row.
 __global__ void UnpackKernel(const __grid_constant__ CacheView view, int request, int64_t begin,
                              const __grid_constant__ UnpackedRows rows) {
@@ -57,7 +39,8 @@ __global__ void UnpackKernel(const __grid_constant__ CacheView view, int request
   const int step = static_cast<int>(blockDim.x), first = static_cast<int>(threadIdx.x);
   if (uint8_t* codes = keys ? rows.k_codes : rows.v_codes; codes != nullptr) {
     for (int i = first; i < s.side.dim; i += step)
-      codes[row * s.side.dim + i] = static_cast<uint8_t>(RecordCode(record, s, t, i));
+      codes[row * s.side.dim + i] =
+          static_cast<uint8_t>(RecordCode(record + s.codes_offset, s.side, s.order, t, i));
   }
   const int groups = GroupsPerRow(s.side);
   if (float* numbers = keys ? rows.k_scales_zeros : rows.v_scales_zeros; numbers != nullptr) {

@@ -147,9 +147,9 @@ TEST(TorchOperators, ReadAndWriteByTensorsAsTheHostDoes) {
         write.max_rows = write.tail_rows = kTokens - 40;
         WriteThroughHost(through.Tensors(view), write);
         const ViewTensors tensors = through.Tensors(view);
-        const RowTensors by_tensors = StoredRowsByTensors(tensors, 0, 3, 60),
-                         by_host = StoredRows(cache.Tensors(view), 0, 3, 60);
-        EXPECT_TRUE(by_tensors.k.equal(by_host.k) && by_tensors.v.equal(by_host.v))
+        const RowTensors written = StoredRows(tensors, 0, 3, 60),
+                         expected = StoredRows(cache.Tensors(view), 0, 3, 60);
+        EXPECT_TRUE(written.k.equal(expected.k) && written.v.equal(expected.v))
             << bits << " bits, " << MetadataTypeName(metadata);
         EXPECT_TRUE(cache.Window(view, 0).equal(through.Window(view, 0)));
       }

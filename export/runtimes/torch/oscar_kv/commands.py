@@ -73,6 +73,10 @@ def evaluate(options) -> dict:
     }
 
 
+def allocated(device) -> int:
+    return torch.cuda.memory_allocated(device) if device.type == "cuda" else 0
+
+
 def wait(device) -> float:
     if device.type == "cuda":
         torch.cuda.synchronize(device)
@@ -89,7 +93,7 @@ def bench(options) -> dict:
     prompt = torch.randint(vocabulary, (options.batch, options.tokens), generator=generator).to(model.device)
     for name in ("own", "oscar"):
         cache = subject.cache(own=name == "own")
-        begin = wait(model.device)
+        before_filling, begin = allocated(model.device), wait(model.device)
         for chunk in prompt.split(options.chunk, 1):
             logits = subject.logits(cache, chunk, last=True)
         filled = wait(model.device)
@@ -103,6 +107,10 @@ def bench(options) -> dict:
             "decode_tokens_per_s": options.batch / sorted(times)[len(times) // 2],
             "cache_bytes": sum(map(cache_bytes, cache.layers)),
         }
+        del logits
+        if model.device.type == "cuda":
+            results[name]["allocated_bytes"] = allocated(model.device) - before_filling
+        del cache
     own, ours = results["own"], results["oscar"]
     return results | {f"{name}_of_own": ours[name] / own[name] for name in ours}
 

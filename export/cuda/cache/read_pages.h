@@ -1,0 +1,21 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Quantized rows read back in rotated space, for attention of many queries.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "export/cuda/cache/cache_view.h"
+
+namespace oscar {
+
+// (code - zero) scale of quantized tokens [begin, begin + num_tokens) of a request, to device
+// arrays k [num_kv_heads, num_tokens, k.dim] and v alike, of T float or __nv_bfloat16. Any format.
+template <typename T>
+void ReadPages(const CacheView& view, int request, int64_t begin, int64_t num_tokens, T* k, T* v,
+               cudaStream_t stream);
+
+}  // namespace oscar
