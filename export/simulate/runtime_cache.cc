@@ -15,6 +15,7 @@
 #include "export/evaluate/bits_per_element.h"
 #include "export/simulate/affine_cost.h"
 #include "export/simulate/bf16_cache.h"
+#include "export/simulate/methods/chosen_cache.h"
 #include "export/simulate/rotation_caches.h"
 #include "export/simulate/runtime_choice.h"
 #include "export/simulate/stored_rotations.h"
@@ -104,6 +105,12 @@ bool CodecTakes(const RuntimeSpec& runtime, const AttentionSpec& spec) {
   return CodecTakes(runtime, spec.head_dim) && CodecTakes(runtime, spec.v_head_dim);
 }
 
+StoredChoice ChosenFor(const RuntimeSpec& runtime, const MethodContext& context,
+                       size_t layer_index) {
+  return context.artifact().ReadChoice(context.layers()[layer_index].layer_id,
+                                       ServedChoice(runtime, context.artifact()));
+}
+
 RotatedSides FittedSides(const RuntimeSpec& runtime, const MethodContext& context,
                          size_t layer_index) {
   const StoredLayer& layer = context.Stored(layer_index);
@@ -128,6 +135,10 @@ RotatedSides FittedSides(const RuntimeSpec& runtime, const MethodContext& contex
 
 LayerCache MakeCache(const RuntimeSpec& runtime, const MethodContext& context, size_t layer_index) {
   if (IsNative(runtime, layer_index, context.layers().size())) return Unquantized();
+  if (runtime.as_chosen)
+    return ChoiceCache(ChosenFor(runtime, context, layer_index),
+                       context.layers()[layer_index].attention.num_kv_heads,
+                       Windows(runtime, context.options().windows));
   const RotatedSides sides = runtime.chosen ? LoadChoice(runtime, context, layer_index)
                                             : FittedSides(runtime, context, layer_index);
   const ExactTokens exact = Windows(runtime, context.options().windows);
@@ -176,6 +187,9 @@ CacheCost SideCost(const RuntimeSpec& runtime, const MethodContext& context, int
 }
 
 CacheCost Cost(const RuntimeSpec& runtime, const MethodContext& context, int64_t tokens) {
+  if (runtime.as_chosen)
+    return ChoiceCost(context, context.options().windows, tokens,
+                      [&](size_t i) { return ChosenFor(runtime, context, i); });
   const std::vector<LayerSpec>& layers = context.layers();
   return MeanOverCache(layers, 1, [&](size_t i, bool keys) {
     const AttentionSpec& spec = layers[i].attention;

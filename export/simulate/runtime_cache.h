@@ -24,6 +24,8 @@ struct RuntimeSpec {
 
   // Loads the automatic choice, where its files can carry that; else the paper's rotations.
   bool chosen = false;
+  std::string_view choice = {};  // whom the choice is made for, where that is not `runtime`
+  bool as_chosen = false;      // stores what the choice says, in bf16 arithmetic; no writer counts
   bool per_head = false;       // loads a rotation per KV head; else one per layer
   bool bf16_rotation = false;  // matrix and result of x R in bf16, of queries too; else float32
   enum class WindowRows {
@@ -33,7 +35,8 @@ struct RuntimeSpec {
   } window_rows = WindowRows::kRotatedBf16;
   bool one_clip_ratio = false;  // the keys' for the values too
 
-  RowWriter prefill, flush;   // tokens of the prompt; tokens that leave the recent window later
+  RowWriter prefill = {},
+            flush = {};       // tokens of the prompt; tokens that leave the recent window later
   int64_t flush_tokens = 1;   // how many leave it at once
   int64_t sink_page = 1;      // the sink is rounded down to whole pages, tokens
   int64_t native_layers = 0;  // the first and the last that are not quantized at all

@@ -32,8 +32,9 @@ at::Tensor Vectors(const std::vector<double>& values, int64_t dim) {
 std::string ServedChoice(const RuntimeSpec& runtime, const Artifact& artifact) {
   if (!artifact.has_choices()) return {};
   const bool folds = artifact.Choice().value("fold_checkpoint", false);
-  const std::string like_headline = artifact.FindChoice(runtime.runtime, folds);
-  return like_headline.empty() ? artifact.FindChoice(runtime.runtime, !folds) : like_headline;
+  const std::string_view made_for = runtime.choice.empty() ? runtime.runtime : runtime.choice;
+  const std::string like_headline = artifact.FindChoice(made_for, folds);
+  return like_headline.empty() ? artifact.FindChoice(made_for, !folds) : like_headline;
 }
 
 RotatedSides LoadChoice(const RuntimeSpec& runtime, const MethodContext& context,

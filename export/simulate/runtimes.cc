@@ -98,6 +98,14 @@ constexpr RuntimeSpec kRuntimes[] = {
            "the same with the automatic choice, as a v3 file", kChosen, true, kSortedAffine, true),
     Vllm("runtime_vllm_auto", "the same with the automatic choice", kChosen, true),
     Llamacpp("runtime_llamacpp_auto", "the same with the automatic choice", kChosen, true),
+    {.runtime = "oscar-torch",
+     .method = "runtime_oscar_torch",
+     .description = "what liboscar_torch.so does with the choice for `any`, 8 tokens at a time",
+     .ideal = kChosen,
+     .chosen = true,
+     .choice = "any",
+     .as_chosen = true,
+     .flush_tokens = 8},
 };
 
 }  // namespace

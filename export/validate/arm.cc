@@ -211,7 +211,7 @@ std::string ShippedArm(const MethodContext& context) {
   if (!artifact.has_choices()) return {};
   const std::string made_for = JsonString(artifact.Choice(), "for", kManifestFile);
   for (const RuntimeSpec& runtime : Runtimes()) {
-    if (!runtime.chosen || runtime.runtime != made_for) continue;
+    if (!runtime.chosen || runtime.runtime != made_for) continue;  // `any` is judged as chosen
     const Arm arm = PublishedArm(runtime.method);
     if (arm.method->available(context) &&
         (!HasLatents(context) || arm.method->why_no_latents.empty()))

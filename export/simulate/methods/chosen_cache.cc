@@ -52,11 +52,18 @@ LayerCache MakeChoice(const MethodContext& context, size_t layer_index, const Ar
                      ArmWindows(context, options));
 }
 
-CacheCost ChoiceCost(const MethodContext& context, const ArmOptions& options, int64_t tokens) {
-  const CacheWindows windows = options.windows ? context.options().windows : CacheWindows{};
+CacheCost HeadlineCost(const MethodContext& context, const ArmOptions& options, int64_t tokens) {
+  return ChoiceCost(context, options.windows ? context.options().windows : CacheWindows{}, tokens,
+                    [&](size_t i) { return ChoiceOf(context, i); });
+}
+
+}  // namespace
+
+CacheCost ChoiceCost(const MethodContext& context, const CacheWindows& windows, int64_t tokens,
+                     const std::function<StoredChoice(size_t layer_index)>& choice_of) {
   return MeanOverCache(context.layers(), 1, [&](size_t i, bool keys) {
     const AttentionSpec& spec = context.layers()[i].attention;
-    const StoredChoice& choice = ChoiceOf(context, i);
+    const StoredChoice choice = choice_of(i);
     const AffineQuantizer& codes = keys ? choice.k_codes : choice.v_codes;
     const int64_t dim = keys ? spec.head_dim : spec.v_head_dim;
     const double metadata = 16.0 * static_cast<double>(MetadataTypeBytes(codes.metadata));
@@ -73,8 +80,6 @@ CacheCost ChoiceCost(const MethodContext& context, const ArmOptions& options, in
                      row * ActualBitsPerElement(layout, tokens)};
   });
 }
-
-}  // namespace
 
 const StoredChoice& ChoiceOf(const MethodContext& context, size_t layer_index) {
   const StoredLayer& layer = context.Stored(layer_index);
@@ -141,7 +146,7 @@ CacheMethod AutoChoiceMethod() {
       .takes_clip = false,
       .as_published = {.windows = true},
       .make = MakeChoice,
-      .cost = ChoiceCost,
+      .cost = HeadlineCost,
       .available = [](const MethodContext& context) { return context.artifact().has_choices(); }};
 }
 

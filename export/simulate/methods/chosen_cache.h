@@ -22,4 +22,8 @@ LayerCache ChoiceCache(const StoredChoice& choice, int64_t num_kv_heads, const E
 // Of the headline. InputError where the artifact holds none.
 const StoredChoice& ChoiceOf(const MethodContext& context, size_t layer_index);
 
+// What the choices of all layers cost.
+CacheCost ChoiceCost(const MethodContext& context, const CacheWindows& windows, int64_t tokens,
+                     const std::function<StoredChoice(size_t layer_index)>& choice_of);
+
 }  // namespace oscar

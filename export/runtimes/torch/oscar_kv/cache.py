@@ -15,7 +15,7 @@ from transformers.cache_utils import Cache, DynamicCache, DynamicLayer, DynamicS
 from . import ops
 from .artifact import Artifact, ArtifactError, Layer
 from .layer import OscarLayer
-from .steps import Core
+from .steps import QUANTUM, Core
 
 
 class OscarCache(Cache):
@@ -69,11 +69,9 @@ class OscarCache(Cache):
             count = max(0, core.length - tokens_to_remove)
         if count == 0 or core.length == 0:
             return
-        for device in core.devices:
-            slots, quantum = core.recent_slots(device), core.quantum(device)
-            depth = slots - core.recent - quantum
-            if count > depth and max(core.real) > core.sink + slots:
-                raise ValueError(f"crop by {count} tokens: at most {depth}, since older rows are no longer held exactly")
+        depth = core.recent_slots - core.recent - QUANTUM
+        if count > depth and max(core.real) > core.sink + core.recent_slots:
+            raise ValueError(f"crop by {count} tokens: at most {depth}, since older rows are no longer held exactly")
         core.length -= count
         core.real = [max(0, core.length - padding) for padding in core.first]
         for layer in self.layers:

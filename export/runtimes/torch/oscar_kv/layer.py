@@ -63,7 +63,7 @@ class View:
     def __init__(self, layer: Layer, heads: list[int] | None, core: Core, batch: int, device):
         self.heads = None if heads is None else torch.tensor(heads, device=device)
         self.count = layer.num_kv_heads if heads is None else len(heads)
-        self.format = core.format(layer.k, layer.v, 0 if heads is None else heads[0], device)
+        self.format = core.format(layer.k, layer.v, 0 if heads is None else heads[0])
         self.k, self.v = (SideTensors(side, heads, device) for side in (layer.k, layer.v))
         self.pages, self.windows = ops.load().make_cache(self.format, self.count, 0, batch, device)
 

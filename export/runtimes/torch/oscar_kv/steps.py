@@ -13,6 +13,7 @@ from .artifact import Side
 
 PAGE_TOKENS = 64
 CROP_TOKENS = 20  # at least: what assisted decoding takes back
+QUANTUM = 8  # tokens that are quantized at once
 METADATA = {"f32": 0, "bf16": 1, "byte": 2}
 
 
@@ -109,16 +110,13 @@ class Core:
         self.real: list[int] = []  # tokens of each text
         self.devices: dict[torch.device, Device] = {}
 
-    def quantum(self, device: torch.device) -> int:
-        """Tokens that are quantized at once."""
-        return 8 if device.type == "cuda" else 1
+    @property
+    def recent_slots(self) -> int:
+        return -(-(self.recent + QUANTUM + CROP_TOKENS) // 16) * 16
 
-    def recent_slots(self, device: torch.device) -> int:
-        return -(-(self.recent + self.quantum(device) + CROP_TOKENS) // 16) * 16
-
-    def format(self, k: Side, v: Side, head: int, device: torch.device) -> list[int]:
+    def format(self, k: Side, v: Side, head: int) -> list[int]:
         sides = [value for side in (k, v) for value in (side.dim, side.bits[head], side.group)]
-        window = [self.sink, self.recent_slots(device), self.recent, self.quantum(device)]
+        window = [self.sink, self.recent_slots, self.recent, QUANTUM]
         return [*sides, METADATA[k.metadata], PAGE_TOKENS, *window]
 
     def see_mask(self, mask: Tensor | None) -> None:
@@ -175,7 +173,6 @@ class Core:
             new_rows = (step.row_begin[1:] - step.row_begin[:-1]).contiguous()
             ops.load().advance(shared.state, new_rows, format)
         if window not in shared.moved:
-            margin = self.recent_slots(device)
-            pages = shared.pages.setdefault(window, Pages(window, margin, self.sink, self.recent))
+            pages = shared.pages.setdefault(window, Pages(window, self.recent_slots, self.sink, self.recent))
             shared.moved[window] = pages.reserve(step, device)
         return shared

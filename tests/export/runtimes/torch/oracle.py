@@ -10,6 +10,7 @@ import math
 
 import torch
 
+STEP = 8  # tokens that are quantized at once
 MAX_STEPS = 127  # linalg/affine_metadata.h
 
 
@@ -154,7 +155,9 @@ def attention(layer, windows, q, k, v, first, scale, window=None, softcap=None, 
     seen = (age >= 0)[None] & real[:, None]
     if window is not None:
         seen = seen & (age < window)
-    exact = ((position[None] - first[:, None] < sink)[:, None] | (age < recent)[None])[:, None]
+    of_text = position[None] - first[:, None]  # [batch, tokens]
+    end = sink + (of_text + 1 - sink - recent).clamp(min=0) // STEP * STEP  # of what a query reads quantized
+    exact = ((of_text < sink)[:, None] | (of_text[:, None] >= end[:, :, None]))[:, None]
     logits = torch.where(exact, queries @ keys.mT, queries @ keys_read.mT) * scale
     if softcap is not None:
         logits = softcap * torch.tanh(logits / softcap)
