@@ -229,6 +229,16 @@ RowTensors ReadRows(const ViewTensors& view, int64_t layer_heads, int64_t max_le
 
 namespace {
 
+// cuDNN's attention makes a plan for every number of keys, which takes the host milliseconds.
+class WithoutCudnnAttention {
+ public:
+  WithoutCudnnAttention() { at::globalContext().setSDPUseCuDNN(false); }
+  ~WithoutCudnnAttention() { at::globalContext().setSDPUseCuDNN(before_); }
+
+ private:
+  const bool before_ = at::globalContext().userEnabledCuDNNSDP();
+};
+
 // Attention of queries [heads, gqa_ratio, queries, dim] that are masked to `visible` [queries,
 // keys] of k, v [heads, keys, dim].
 at::Tensor Masked(const AttendRule& rule, const at::Tensor& q, const at::Tensor& k,
@@ -255,7 +265,8 @@ at::Tensor Masked(const AttendRule& rule, const at::Tensor& q, const at::Tensor&
 }  // namespace
 
 void AttendByRows(const ViewTensors& view, const AttendRule& rule, const AttendTensors& attend) {
-  constexpr int64_t kQueries = 256;  // at a time
+  const WithoutCudnnAttention without;
+  const int64_t num_queries = view.pages.is_cpu() ? 256 : 2048;  // at a time
   const at::Tensor state = view.state.cpu();
   const at::Tensor begins = attend.row_begin.cpu();
   const auto* const row_begin = begins.const_data_ptr<int32_t>();
@@ -291,8 +302,8 @@ void AttendByRows(const ViewTensors& view, const AttendRule& rule, const AttendT
     const RowTensors tail =
         typed(has_tail ? RowTensors{attend.tail.k[r], attend.tail.v[r]}
                        : WindowRows(view, r, tail_begin, std::max(tail_begin, length)));
-    for (int64_t i = 0; i < rows; i += kQueries) {
-      const int64_t count = std::min(kQueries, rows - i), position = first_position + i,
+    for (int64_t i = 0; i < rows; i += num_queries) {
+      const int64_t count = std::min(num_queries, rows - i), position = first_position + i,
                     last = position + count - 1, seen = first_seen(position);
       std::vector<at::Tensor> k, v, visible;
       const at::TensorOptions whole = at::TensorOptions(at::kLong).device(view.pages.device());
