@@ -74,7 +74,7 @@ void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options) {
                            "Hadamard, pbr bit reversal"});
   table.Add(&calibration.min_tokens,
             {.name = "min_tokens",
-             .help = "tokens every head must see; -1: 20 times its dimension",
+             .help = "tokens every head must see; auto: 20 times its dimension",
              .unit = "tokens",
              .min = -1});
   table.Add(&calibration.held_out,
