@@ -239,6 +239,10 @@ void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options) {
                                 .scope = OptionScope::kRun,
                                 .only_once = true,
                                 .main = true});
+  table.Add(&options->verbose, {.name = "verbose",
+                                .help = "also print what was measured of each layer as a table",
+                                .short_name = 'v',
+                                .scope = OptionScope::kCommandLine});
   table.Add(&options->shard,
             {.name = "shard",
              .help = "I/N, as 2/8: run the documents of that one of N jobs alone, which need no "
