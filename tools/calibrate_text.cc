@@ -12,6 +12,7 @@
 #include "calib/consumers.h"
 #include "export/artifact/report.h"
 #include "tools/cli/command_line.h"  // ShellQuote
+#include "tools/cli/console.h"       // AppendWrapped
 #include "tools/cli/text_table.h"
 
 namespace oscar {
@@ -35,7 +36,7 @@ std::string Listed(const std::vector<int>& ascending) {
     const size_t first = i;
     while (i + 1 < ascending.size() && ascending[i + 1] == ascending[i] + 1) ++i;
     text += fmt::format("{}{}", text.empty() ? "" : ", ", ascending[first]);
-    if (i > first) text += fmt::format(i > first + 1 ? " to {}" : ", {}", ascending[i]);
+    if (i > first) text += fmt::format("{}{}", i > first + 1 ? " to " : ", ", ascending[i]);
   }
   return text;
 }
@@ -54,10 +55,14 @@ std::string UnstableText(const Json& layers) {
     values = std::max(values, stability.at("v_cost").get<double>());
   }
   if (unstable.empty()) return "";
-  return fmt::format(
-      "unstable: {} of {} layers ({}): fits to half of the tokens cost up to {:.0f} % more KL and "
-      "{:.0f} % more output error; give more --tokens, or --data like what the model will see\n",
-      unstable.size(), layers.size(), Listed(unstable), 100 * keys, 100 * values);
+  std::string text;
+  AppendWrapped(
+      fmt::format("unstable: {} of {} layers ({}): fits to half of the tokens cost up to "
+                  "{:.0f} % more KL and {:.0f} % more output error; give more --tokens, "
+                  "or --data like what the model will see",
+                  unstable.size(), layers.size(), Listed(unstable), 100 * keys, 100 * values),
+      "  ", 100, &text);
+  return text;
 }
 
 // A name for oscar-zoo publish: that of the model in the Hub, or of the artifact.
