@@ -45,6 +45,7 @@ make_wheel() {
   cp -r tools/wheel "$source"
   install_with_libraries "$source/oscar_kv_tools"
   mv "$source/oscar_kv_tools/share" "$source/share"
+  cp LICENSE "$source"
   version >"$source/version"
   tools/wheel.sh "$out" "$source"
 }
