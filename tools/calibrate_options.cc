@@ -50,7 +50,7 @@ void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options) {
   AddSelfGenerateOptions(table, &options->self);
   table.Add(&options->show_samples,
             {.name = "show_samples",
-             .help = "print the first N documents as they will be fed, and stop",
+             .help = "print the first N documents as they will be fed, and stop; 0: go on",
              .min = 0,
              .scope = OptionScope::kRun,
              .only_once = true});

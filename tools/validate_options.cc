@@ -109,11 +109,12 @@ OptionTable ValidateTable(ValidateOptions* options) {
                      "from a quantized one; auto: a quarter in",
              .unit = "tokens",
              .min = -1});
-  table.Add(&options->show_samples,
-            {.name = "show_samples",
-             .help = "print the first N sequences and needles as they will be fed, and stop",
-             .min = 0,
-             .scope = OptionScope::kRun});
+  table.Add(
+      &options->show_samples,
+      {.name = "show_samples",
+       .help = "print the first N sequences and needles as they will be fed, and stop; 0: go on",
+       .min = 0,
+       .scope = OptionScope::kRun});
 
   table.Group("The model's own words");
   AddOwnWordsOptions(table, &options->own_words);

@@ -116,7 +116,7 @@ std::string HelpDescription(const Option& option, bool all) {
                                                   : ValueWord(option, value);
   std::vector<std::string> clauses = Clauses(option.spec.help);
   const auto meaning = std::ranges::find_if(clauses, [&](const std::string& clause) {
-    return !word.empty() && clause.starts_with(word + ": ");
+    return option.spec.choices.empty() && !word.empty() && clause.starts_with(word + ": ");
   });
   if (meaning != clauses.end()) {
     word = meaning->substr(word.size() + 2);
