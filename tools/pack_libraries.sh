@@ -12,5 +12,5 @@ mkdir -p "$folder"
 for object in $(readelf -d "$program" | sed -n 's/.*RUNPATH.*\[\(.*\)\]/\1/p' | tr : '\n' | sed 's,$,/liboscar_*.so,'); do
   [ ! -e "$object" ] || cp -u "$object" "$folder/"
 done
-ldd "$program" | awk '$3 ~ /^\// {print $3}' | grep -vE '/(libc|libm|libpthread|libdl|librt|ld-linux[^/]*)\.so' | grep -vE "$others" |
+ldd "$program" | awk '$3 ~ /^\// {print $3}' | grep -vE '/(libc|libm|libpthread|libdl|librt|libresolv|libutil|ld-linux[^/]*)\.so' | grep -vE "$others" |
   xargs -I{} cp -Lu {} "$folder/"
