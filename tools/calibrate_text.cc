@@ -55,13 +55,16 @@ std::string UnstableText(const Json& layers) {
     values = std::max(values, stability.at("v_cost").get<double>());
   }
   if (unstable.empty()) return "";
+  const std::string why =
+      std::max(keys, values) > kStableCost
+          ? fmt::format("cost up to {:.0f} % more KL and {:.0f} % more output error", 100 * keys,
+                        100 * values)
+          : "are of too few tokens for each dimension";
   std::string text;
-  AppendWrapped(
-      fmt::format("unstable: {} of {} layers ({}): fits to half of the tokens cost up to "
-                  "{:.0f} % more KL and {:.0f} % more output error; give more --tokens, "
-                  "or --data like what the model will see",
-                  unstable.size(), layers.size(), Listed(unstable), 100 * keys, 100 * values),
-      "  ", 100, &text);
+  AppendWrapped(fmt::format("unstable: {} of {} layers ({}): fits to half of the tokens {}; give "
+                            "more --tokens, or --data like what the model will see",
+                            unstable.size(), layers.size(), Listed(unstable), why),
+                "  ", 100, &text);
   return text;
 }
 
@@ -97,9 +100,11 @@ std::string LayerLine(const LayerProgress& layer) {
   }
   const AutoChoice& choice = result.automatic;
   if (!choice.made) return line;
-  const bool fell_back = !choice.k_fallback.empty() || !choice.v_fallback.empty();
-  return line + fmt::format(" ({})", fell_back ? "no better than Hadamard"
-                                               : KeyTransformName(choice.keys.kind));
+  const bool keys = !choice.k_fallback.empty(), values = !choice.v_fallback.empty();
+  return line + fmt::format(" ({})", keys && values ? "Hadamard for both"
+                                     : keys         ? "Hadamard for keys"
+                                     : values       ? "Hadamard for values"
+                                                    : KeyTransformName(choice.keys.kind));
 }
 
 Json LayerEvent(const LayerProgress& layer, const Json& report) {
@@ -138,7 +143,7 @@ std::string CalibrationTables(const Json& report, bool layers) {
   std::ranges::stable_sort(runtimes.rows, {}, [](const auto& row) { return std::stod(row[3]); });
   text += "what each runtime gets, best first (*: what oscar-validate judges):\n" +
           Rendered(runtimes, {"runtime", "checkpoint", "writer"});
-  if (!layers) text += measured + "\n";
+  if (!layers) AppendWrapped(measured, "  ", 100, &text);
   for (const Json& row : report.at("serving").at("runtimes")) {
     if (row.at("choice") == kHeadlineChoice &&
         row.at("kl").get<double>() > (1 - kWorthFit) * row.at("hadamard_kl").get<double>())
@@ -152,8 +157,9 @@ std::string NextCommands(const Json& report, const std::filesystem::path& artifa
   const std::string path = ShellQuote(artifact.string());
   const std::string model = options.model.model.empty() ? "MODEL" : ShellQuote(options.model.model);
   const std::string& device = options.model.device;
-  std::string text = fmt::format("next:\n  oscar-validate {} --model {}{}\n", path, model,
-                                 device == "auto" ? "" : " --device " + ShellQuote(device));
+  std::string text =
+      fmt::format("next:\n  oscar-validate {} --model {}{} --gate 'ppl_ratio<=1.05'\n", path, model,
+                  device == "auto" ? "" : " --device " + ShellQuote(device));
   const auto add_export = [&](std::string_view target, std::string_view more = "") {
     text += fmt::format("  oscar-export {} --to {}{} -o {}\n", path, target, more,
                         ShellQuote(fmt::format("{}-{}", artifact.string(), target)));
