@@ -174,7 +174,9 @@ std::string NextCommands(const Json& report, const std::filesystem::path& artifa
         (best == nullptr || row.at("kl").get<double>() < best->at("kl").get<double>()))
       best = &row;
   }
-  if (!options.types.runtime.empty()) {
+  if (runtimes.empty()) {
+    add_export("sglang");
+  } else if (!options.types.runtime.empty()) {
     add_export(options.types.runtime);
   } else {
     if (best != nullptr && best != judged) add_export(TargetOf(*best));
