@@ -110,10 +110,10 @@ std::string HelpDescription(const Option& option, bool all) {
   const Json& value = option.default_value;
   const bool is_switch = option.is_switch();
   // "; 0: the whole head" says what a default of 0 means: then that is the default.
-  std::string word = is_switch || value.is_null() ? ""
-                     : value == ""                ? "empty"
-                     : value == Json::array()     ? "none"
-                                                  : ValueWord(option, value);
+  std::string word = is_switch                                   ? ""
+                     : value == ""                               ? "empty"
+                     : value.is_null() || value == Json::array() ? "none"
+                                                                 : ValueWord(option, value);
   std::vector<std::string> clauses = Clauses(option.spec.help);
   const auto meaning = std::ranges::find_if(clauses, [&](const std::string& clause) {
     return option.spec.choices.empty() && !word.empty() && clause.starts_with(word + ": ");
