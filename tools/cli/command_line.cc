@@ -110,18 +110,20 @@ std::string HelpDescription(const Option& option, bool all) {
   const Json& value = option.default_value;
   const bool is_switch = option.is_switch();
   // "; 0: the whole head" says what a default of 0 means: then that is the default.
-  std::string word = is_switch                                   ? ""
-                     : value == ""                               ? "empty"
-                     : value.is_null() || value == Json::array() ? "none"
-                                                                 : ValueWord(option, value);
+  const bool absent = value == "" || value.is_null() || value == Json::array();
+  std::string word = is_switch     ? ""
+                     : value == "" ? "empty"
+                     : absent      ? "none"
+                                   : ValueWord(option, value);
   std::vector<std::string> clauses = Clauses(option.spec.help);
-  const auto meaning = std::ranges::find_if(clauses, [&](const std::string& clause) {
-    return option.spec.choices.empty() && !word.empty() && clause.starts_with(word + ": ");
-  });
+  const auto meaning =
+      std::find_if(clauses.begin() + 1, clauses.end(), [&](const std::string& clause) {
+        return option.spec.choices.empty() && clause.starts_with(word + ": ");
+      });
   if (meaning != clauses.end()) {
     word = meaning->substr(word.size() + 2);
     clauses.erase(meaning);
-  } else if (word == "empty" || word == "none") {
+  } else if (absent) {
     word.clear();
   }
   if (!all) clauses.resize(1);
