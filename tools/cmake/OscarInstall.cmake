@@ -6,9 +6,11 @@
 include(GNUInstallDirs)
 
 set(objects ${CMAKE_INSTALL_LIBDIR}/oscar)
+set(outside OFF)
 if(OSCAR_TORCH STREQUAL "found")
   set(torch_from_bin ${LibTorch_ROOT}/lib)
   set(torch_from_objects ${LibTorch_ROOT}/lib)
+  set(outside ON)  # and what else was linked from there
 elseif(OSCAR_TORCH STREQUAL "wheel")  # site-packages/oscar_kv_tools/{bin,lib/oscar} beside site-packages/torch
   set(torch_from_bin $ORIGIN/../../torch/lib)
   set(torch_from_objects $ORIGIN/../../../torch/lib)
@@ -26,7 +28,8 @@ function(oscar_install)
   if(TARGET oscar_gpu_module)
     list(APPEND libraries oscar_gpu_module)
   endif()
-  set_target_properties(${ARGN} PROPERTIES INSTALL_RPATH "$ORIGIN/../${objects};${torch_from_bin}")
+  set_target_properties(${ARGN} PROPERTIES INSTALL_RPATH "$ORIGIN/../${objects};${torch_from_bin}"
+                        INSTALL_RPATH_USE_LINK_PATH ${outside})
   set_target_properties(${libraries} PROPERTIES INSTALL_RPATH "$ORIGIN;${torch_from_objects}")
   install(TARGETS ${ARGN} ${libraries} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} LIBRARY DESTINATION ${objects})
   if(OSCAR_TORCH STREQUAL "bundled")
