@@ -3,20 +3,22 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Set-up, configure, build: the one build tree (preset dev, build/dev) that demo.sh and test.sh share. Arguments are targets;
-# none means everything. OSCAR_CUDA_ARCHITECTURES in the environment is what a fresh tree compiles kernels for.
+# none means everything. In the environment: OSCAR_CUDA_ARCHITECTURES is what a fresh tree compiles kernels for, OSCAR_PRESET another
+# preset and OSCAR_TORCH where its programs find LibTorch (tools/package.sh).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 tools/setup.sh
 # A tree that somebody works in keeps what it was configured with.
 fresh=()
-[ -f build/dev/CMakeCache.txt ] ||
+preset=${OSCAR_PRESET:-dev}
+[ -f "build/$preset/CMakeCache.txt" ] ||
   fresh=(-DOSCAR_UNITY_BUILD=ON ${OSCAR_CUDA_ARCHITECTURES:+"-DOSCAR_CUDA_ARCHITECTURES=$OSCAR_CUDA_ARCHITECTURES"})
-cmake --preset dev "${fresh[@]}"
+cmake --preset "$preset" "${fresh[@]}" ${OSCAR_TORCH:+"-DOSCAR_TORCH=$OSCAR_TORCH"}
 
 # A unit takes up to 3 GB to compile.
 memory_gb=$(awk '/^MemAvailable:/ { print int($2 / 1048576) }' /proc/meminfo)
 jobs=$((memory_gb / 3))
 [ "$jobs" -ge 1 ] || jobs=1
 [ "$jobs" -le "$(nproc)" ] || jobs=$(nproc)
-cmake --build --preset dev -j "$jobs" ${1:+--target "$@"}
+cmake --build --preset "$preset" -j "$jobs" ${1:+--target "$@"}

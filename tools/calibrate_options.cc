@@ -50,7 +50,7 @@ void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options) {
   AddSelfGenerateOptions(table, &options->self);
   table.Add(&options->show_samples,
             {.name = "show_samples",
-             .help = "print the first N documents as they will be fed, and stop",
+             .help = "print the first N documents as they will be fed, and stop; 0: go on",
              .min = 0,
              .scope = OptionScope::kRun,
              .only_once = true});
@@ -74,7 +74,7 @@ void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options) {
                            "Hadamard, pbr bit reversal"});
   table.Add(&calibration.min_tokens,
             {.name = "min_tokens",
-             .help = "tokens every head must see; -1: 20 times its dimension",
+             .help = "tokens every head must see; auto: 20 times its dimension",
              .unit = "tokens",
              .min = -1});
   table.Add(&calibration.held_out,
@@ -239,6 +239,10 @@ void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options) {
                                 .scope = OptionScope::kRun,
                                 .only_once = true,
                                 .main = true});
+  table.Add(&options->verbose, {.name = "verbose",
+                                .help = "also print what was measured of each layer as a table",
+                                .short_name = 'v',
+                                .scope = OptionScope::kCommandLine});
   table.Add(&options->shard,
             {.name = "shard",
              .help = "I/N, as 2/8: run the documents of that one of N jobs alone, which need no "

@@ -37,7 +37,7 @@ struct CalibrateOptions {
   SelfGenerateArguments self;
   DumpArguments dump;
   int64_t show_samples = 0;
-  bool restart = false;
+  bool restart = false, verbose = false;
   double max_vram = 0;  // GB; 0: what is free
   ReadMode read = ReadMode::kAuto;
   RankOptions ranks;

@@ -54,7 +54,8 @@ Json ProgramAndCompiler() {
 }
 
 // Says what is in the artifact.
-CommandResult Published(const Json& report, const fs::path& output, CommandContext& context) {
+CommandResult Published(const Json& report, const fs::path& output, const CalibrateOptions& options,
+                        CommandContext& context) {
   const Json arms = report.at("summary").value("arms", Json::object());
   if (arms.contains("naive") && arms.at("naive").at("rows_beyond") == 0) {
     context.log.Info("inside_windows",
@@ -62,7 +63,8 @@ CommandResult Published(const Json& report, const fs::path& output, CommandConte
                      "attention-KL is printed below; give longer documents, or see "
                      "kl_mean_no_windows in report.json");
   }
-  context.out << CalibrationTables(report, output);
+  context.out << CalibrationTables(report, options.verbose)
+              << NextCommands(report, output, options);
   return {ExitCode::kDone,
           output.string(),
           {{"summary", report.at("summary")}, {"serving", report.at("serving")}}};
@@ -188,7 +190,7 @@ CommandResult RunToArtifact(const CalibrateOptions& options, const Places& place
     const Json report = Artifact::Open(places.output).report();
     if (group != nullptr) RunCalibration(input, job, {});  // the others hear that nothing is left
     job.Remove();
-    return Published(report, places.output, context);
+    return Published(report, places.output, options, context);
   }
   CheckPlace(places);
   SayResumed(job, opened->num_layers(), context);
@@ -242,7 +244,7 @@ CommandResult RunToArtifact(const CalibrateOptions& options, const Places& place
                   static_cast<double>(memory.peak) / 1e9,
                   input.device.is_cpu() ? "resident" : "on the GPU"),
       info.timings);
-  CommandResult result = Published(report, places.output, context);
+  CommandResult result = Published(report, places.output, options, context);
   result.json["seconds"] = SecondsSince(started);
   return result;
 }
@@ -256,7 +258,7 @@ CommandResult MergeMoments(const CalibrateOptions& options, CommandContext& cont
   CheckSpace(options.output, largest, "the merged artifact");
   const Json report =
       MergeArtifacts(artifacts, options.calibration, ProgramAndCompiler(), options.output);
-  CommandResult merged = Published(report, options.output, context);
+  CommandResult merged = Published(report, options.output, options, context);
   if (report.at("calibration").contains("choices")) {
     for (const Json& line : report.at("calibration").at("choices").at("not_made_again"))
       context.log.Info("not_made_again", line.get<std::string>());

@@ -59,13 +59,11 @@ CommandResult RunShard(const CalibrateOptions& options, const Places& places,
   CalibrationHooks hooks = HooksOf(context, times, &weights_read);
   hooks.on_layer = [&](const LayerProgress& layer) {
     const int id = layer.result.moments.layer_id;
-    context.progress.StepDone(
-        fmt::format("layer {}: {} tokens, {:.2f} s, {:.2f} GB/s", id, layer.tokens, layer.seconds,
-                    static_cast<double>(layer.bytes_read) / layer.seconds / 1e9),
-        {{"layer_id", id},
-         {"tokens", layer.tokens},
-         {"seconds", layer.seconds},
-         {"bytes_read", layer.bytes_read}});
+    context.progress.StepDone(fmt::format("layer {}: {:.1f} s", id, layer.seconds),
+                              {{"layer_id", id},
+                               {"tokens", layer.tokens},
+                               {"seconds", layer.seconds},
+                               {"bytes_read", layer.bytes_read}});
   };
   context.progress.Begin("observing", static_cast<int64_t>(opened.num_layers()),
                          static_cast<int64_t>(job.finished_layers()));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "calib/run/calibrate.h"
+#include "tools/calibrate_options.h"
 
 namespace oscar {
 
@@ -19,7 +20,12 @@ Json LayerEvent(const LayerProgress& layer, const Json& report);  // for logs; `
 // How tokens were spread over the experts of a layer.
 std::string ExpertsLine(const LayerSpec& layer, const std::vector<int64_t>& tokens);
 
-// What was measured of each layer, and what each runtime gets.
-std::string CalibrationTables(const Json& report, const std::filesystem::path& artifact);
+// What each runtime gets, best first, and where `layers` or there are no choices, what was measured
+// of each layer.
+std::string CalibrationTables(const Json& report, bool layers);
+
+// Command lines that validate, export and publish the artifact, best runtime first.
+std::string NextCommands(const Json& report, const std::filesystem::path& artifact,
+                         const CalibrateOptions& options);
 
 }  // namespace oscar

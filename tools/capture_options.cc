@@ -44,7 +44,7 @@ OptionTable CaptureTable(CaptureOptions* options) {
             {.name = "logits", .help = "write the final logits of every token too"});
   table.Add(&options->deflate,
             {.name = "deflate",
-             .help = "compression of hdf5: 0 none, 1 fast to 9 small; slower than most disks",
+             .help = "compression of hdf5, 1 fast to 9 small, slower than most disks; 0: none",
              .min = 0,
              .max = 9});
 

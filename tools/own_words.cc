@@ -88,7 +88,7 @@ void AddOwnWordsOptions(OptionTable& table, OwnWordsArguments* own) {
             {.name = "self_generate",
              .help = "how many sequences the model draws itself, at temperature 1, to be measured "
                      "on beside the text; they are kept until the run is done, so that a resumed "
-                     "one reads them; -1: 4, or none where the weights do not fit into memory",
+                     "one reads them; auto: 4, or none where the weights do not fit into memory",
              .min = -1,
              .main = true});
   table.Add(&own->length, {.name = "self_length",

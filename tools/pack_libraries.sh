@@ -3,14 +3,14 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # pack_libraries.sh FOLDER PROGRAM [torch]: copies what PROGRAM loads into FOLDER, for another machine: everything but the C library
-# itself, which must be the machine's own, and for one that has torch its libraries and those of the compiler.
+# itself, which must be the machine's own, what is installed with PROGRAM, and for one that has torch its libraries and those of the compiler.
 set -eu
-folder=$1 program=$2 others='^$'
-[ "${3:-}" != torch ] || others='/\.deps/|/(libstdc\+\+|libgcc_s)\.so'
+folder=$1 program=$2 others='/\.\./lib/oscar/'
+[ "${3:-}" != torch ] || others+='|/\.deps/|/(libstdc\+\+|libgcc_s)\.so'
 mkdir -p "$folder"
 # The shared objects of ours that it may load later lie in one of the folders where it looks for libraries.
 for object in $(readelf -d "$program" | sed -n 's/.*RUNPATH.*\[\(.*\)\]/\1/p' | tr : '\n' | sed 's,$,/liboscar_*.so,'); do
   [ ! -e "$object" ] || cp -u "$object" "$folder/"
 done
-ldd "$program" | awk '$3 ~ /^\// {print $3}' | grep -vE '/(libc|libm|libpthread|libdl|librt|ld-linux[^/]*)\.so' | grep -vE "$others" |
+ldd "$program" | awk '$3 ~ /^\// {print $3}' | grep -vE '/(libc|libm|libpthread|libdl|librt|libresolv|libutil|ld-linux[^/]*)\.so' | grep -vE "$others" |
   xargs -I{} cp -Lu {} "$folder/"

@@ -106,14 +106,15 @@ OptionTable ValidateTable(ValidateOptions* options) {
   table.Add(&validation.score_from,
             {.name = "score_from",
              .help = "first token of a sequence that counts for perplexity, if it is predicted "
-                     "from a quantized one; -1: a quarter in",
+                     "from a quantized one; auto: a quarter in",
              .unit = "tokens",
              .min = -1});
-  table.Add(&options->show_samples,
-            {.name = "show_samples",
-             .help = "print the first N sequences and needles as they will be fed, and stop",
-             .min = 0,
-             .scope = OptionScope::kRun});
+  table.Add(
+      &options->show_samples,
+      {.name = "show_samples",
+       .help = "print the first N sequences and needles as they will be fed, and stop; 0: go on",
+       .min = 0,
+       .scope = OptionScope::kRun});
 
   table.Group("The model's own words");
   AddOwnWordsOptions(table, &options->own_words);
@@ -206,21 +207,22 @@ OptionTable ValidateTable(ValidateOptions* options) {
   table.Add(
       &options->sink_tokens,
       {.name = "sink_tokens",
-       .help = "first tokens that arms with windows keep exact; -1: as the artifact recommends",
+       .help = "first tokens that arms with windows keep exact; auto: as the artifact recommends",
        .unit = "tokens",
        .min = -1});
   table.Add(
       &options->recent_tokens,
       {.name = "recent_tokens",
        .help =
-           "most recent tokens that arms with windows keep exact; -1: as the artifact recommends",
+           "most recent tokens that arms with windows keep exact; auto: as the artifact recommends",
        .unit = "tokens",
        .min = -1});
-  table.Add(&options->quant_group_size,
-            {.name = "quant_group_size",
-             .help = "values that share a scale; 0: the whole head; -1: as the artifact recommends",
-             .unit = "values",
-             .min = -1});
+  table.Add(
+      &options->quant_group_size,
+      {.name = "quant_group_size",
+       .help = "values that share a scale; 0: the whole head; auto: as the artifact recommends",
+       .unit = "values",
+       .min = -1});
   table.Add(&validation.methods.k_clip,
             {.name = "k_clip",
              .help = "clip ratio for keys, of methods that bring none (OSCAR brings its own)",

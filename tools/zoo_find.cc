@@ -4,7 +4,9 @@
 // oscar-zoo search and for: what is in a zoo, and what of it fits a checkpoint.
 #include <fmt/format.h>
 
+#include "calib/consumers.h"
 #include "capture/checkpoint/model_location.h"
+#include "export/report/of_record.h"  // OwnArms
 #include "linalg/error.h"
 #include "tools/cli/text_table.h"
 #include "tools/zoo_verbs.h"
@@ -35,6 +37,18 @@ void AddFound(const IndexRow& row, TextTable* table) {
 
 std::string PullOf(const std::string& source, const IndexRow& row) {
   return fmt::format("oscar-zoo pull {}/{}@sha256:{}", source, row.name.text(), row.identity);
+}
+
+// What oscar-export --to calls the runtime whose choice was validated (OwnArms). OSCAR's own
+// rotations are what upstream's server loads.
+std::string JudgedTarget(const IndexRow& row) {
+  for (const ConsumerRules& rules : AllConsumers()) {
+    const Json report = {{"serving", {{"auto", {{"for", rules.name}}}}}};
+    if (rules.consumer != Consumer::kAny && OwnArms(report).front() == row.method)
+      return std::string(rules.export_target);
+  }
+  return row.method.starts_with("oscar_") ? "sglang"
+                                          : std::string(RulesOf(Consumer::kAny).export_target);
 }
 
 }  // namespace
@@ -156,8 +170,10 @@ CommandResult ForVerb(const ZooOptions& options, CommandContext& context) {
                 << "\n";
   }
   const std::string output = found[0].row->name.model + "-oscar";
-  context.out << fmt::format("use it: {} -o {}\n   then: oscar-export {} --to {} -o DIRECTORY\n",
-                             pull, output, output, "sglang");
+  const std::string target = JudgedTarget(*found[0].row);
+  context.out << fmt::format("use it: {} -o {}\n", pull, output);
+  context.out << fmt::format("   then: oscar-export {} --to {} -o {}-{}\n", output, target, output,
+                             target);
   return {};
 }
 

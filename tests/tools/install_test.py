@@ -16,7 +16,7 @@ FILES = {
 }
 shutil.rmtree(prefix, ignore_errors=True)
 subprocess.run([cmake, "--install", build, "--prefix", prefix], check=True, stdout=subprocess.DEVNULL)
-for name in ("oscar-calibrate", "oscar-capture", "oscar-export", "oscar-validate", "oscar-zoo"):
+for name in ("oscar", "oscar-calibrate", "oscar-capture", "oscar-export", "oscar-validate", "oscar-zoo"):
     program = prefix / "bin" / name
     for options in (["--version"], ["--help"]):
         result = subprocess.run([program, *options], capture_output=True, text=True, env={}, cwd="/")
@@ -26,6 +26,31 @@ for name in ("oscar-calibrate", "oscar-capture", "oscar-export", "oscar-validate
         printed = subprocess.run([program, *options], capture_output=True, check=True).stdout
         if not printed or (prefix / path.format(name)).read_bytes() != printed:
             sys.exit(f"{prefix / path.format(name)} is not what {name} {' '.join(options)} prints")
+# oscar VERB is the program oscar-VERB.
+def run_oscar(*arguments):
+    return subprocess.run([prefix / "bin/oscar", *arguments], capture_output=True, text=True, env={}, cwd="/")
+
+
+for verb in ("calibrate", "capture", "validate", "export", "zoo"):
+    expected = subprocess.run([prefix / f"bin/oscar-{verb}", "--help"], capture_output=True, text=True, env={}).stdout
+    if not expected or run_oscar(verb, "--help").stdout != expected:
+        sys.exit(f"oscar {verb} is not oscar-{verb}")
+if not run_oscar("doctor", "--help").stdout.startswith("oscar-calibrate doctor:"):
+    sys.exit("oscar doctor is not oscar-calibrate doctor")
+for arguments, code, words in ((["calibrat"], 2, "nearest: calibrate"), ([], 2, "calibrate, capture"), (["zoo", "pul"], 2, "nearest: pull")):
+    refused = run_oscar(*arguments)
+    if refused.returncode != code or words not in refused.stderr:
+        sys.exit(f"oscar {arguments}: {refused.returncode} {refused.stderr}")
+(prefix / "bin/oscar-zoo").rename(prefix / "bin/zoo")
+if run_oscar("zoo").returncode != 4 or "oscar zoo needs oscar-zoo beside oscar" not in run_oscar("zoo").stderr:
+    sys.exit(f"oscar zoo without oscar-zoo: {run_oscar('zoo').stderr}")
+for words, expected in (("oscar cal", "calibrate"), ("oscar calibrate --bits-b", "--bits-by"), ("oscar doctor --tab", "--tables"),
+                        ("oscar zoo publish --versio", "--version")):
+    completed = subprocess.run(
+        ["bash", "--norc", "-c", f". share/bash-completion/completions/oscar; COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _oscar; "
+         'echo "${COMPREPLY[*]}"'], capture_output=True, text=True, cwd=prefix).stdout
+    if completed.strip() != expected:
+        sys.exit(f"{words}<TAB>: {completed}")
 # Shared objects of ours load, with all that they name, on a machine without a GPU too.
 for built in pathlib.Path(build, "modules").glob("*.so"):
     installed = list(prefix.glob(f"lib*/**/oscar/{built.name}"))

@@ -3,6 +3,7 @@
 #include "tools/cli/command_line.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -13,7 +14,7 @@
 #include "linalg/check.h"
 #include "linalg/error.h"
 #include "tools/cli/console.h"       // AppendWrapped
-#include "tools/cli/program_docs.h"  // FirstClause
+#include "tools/cli/program_docs.h"  // Clauses
 
 namespace oscar {
 namespace {
@@ -106,17 +107,31 @@ std::string HelpLabel(const Option& option) {
 }
 
 std::string HelpDescription(const Option& option, bool all) {
-  std::string text = all ? option.spec.help : FirstClause(option.spec.help);
   const Json& value = option.default_value;
   const bool is_switch = option.is_switch();
+  // "; 0: the whole head" says what a default of 0 means: then that is the default.
+  const bool absent = value == "" || value.is_null() || value == Json::array();
+  std::string word = is_switch     ? ""
+                     : value == "" ? "empty"
+                     : absent      ? "none"
+                                   : ValueWord(option, value);
+  std::vector<std::string> clauses = Clauses(option.spec.help);
+  const auto meaning =
+      std::find_if(clauses.begin() + 1, clauses.end(), [&](const std::string& clause) {
+        return option.spec.choices.empty() && clause.starts_with(word + ": ");
+      });
+  if (meaning != clauses.end()) {
+    word = meaning->substr(word.size() + 2);
+    clauses.erase(meaning);
+  } else if (absent) {
+    word.clear();
+  }
+  if (!all) clauses.resize(1);
+  std::string text = fmt::format("{}", fmt::join(clauses, "; "));
   if (is_switch && value == true)
     text += fmt::format(" (default; --no-{} to switch off)", FlagName(option));
   if (option.spec.required) text += " (required)";
-  const bool shown = !value.is_null() && !is_switch && value != "" && value != Json::array();
-  if (shown) {
-    text +=
-        fmt::format(" (default: {})", value.is_string() ? value.get<std::string>() : value.dump());
-  }
+  if (!word.empty()) text += fmt::format(" (default: {})", word);
   return text;
 }
 

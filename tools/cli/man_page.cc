@@ -59,10 +59,11 @@ std::string ManPage(const ProgramDocs& docs) {
     if (verb) page += Roff(table.summary()) + "\n";
     page += OptionsOf(table);
   }
-  page += ".SH EXAMPLES\n";
+  std::string examples;
   for (const OptionTable& table : docs.tables)
     for (const auto& [line, what] : table.examples())
-      page += fmt::format(".TP\n.B {}\n{}\n", Roff(line), Roff(what));
+      examples += fmt::format(".TP\n.B {}\n{}\n", Roff(line), Roff(what));
+  if (!examples.empty()) page += ".SH EXAMPLES\n" + examples;
   page +=
       ".SH \"EXIT STATUS\"\n0 done; 1 a gate failed; 2 usage or configuration; 3 bad input; "
       "4 device, memory or disk; 10 unsigned, 11 wrong key, 12 altered, 13 extra file, 14 too old, "

@@ -65,7 +65,9 @@ std::string ScalarProblem(const Option& option, const Json& value) {
   if (value.is_number()) {
     const double number = value.get<double>();
     if (spec.min && number < *spec.min)
-      return fmt::format("found {}, expected at least {}", value.dump(), *spec.min);
+      return fmt::format(
+          "found {}, expected {}", value.dump(),
+          option.has_auto() ? "auto or at least 0" : fmt::format("at least {}", *spec.min));
     if (spec.max && number > *spec.max)
       return fmt::format("found {}, expected at most {}", value.dump(), *spec.max);
   }
@@ -90,12 +92,12 @@ std::string Option::flag() const {
 std::string Option::value_name() const {
   if (is_switch()) return "";
   if (!spec.choices.empty()) return fmt::format("{}", fmt::join(spec.choices, "|"));
-  if (!spec.unit.empty()) return Upper(spec.unit);
+  if (!spec.unit.empty()) return Upper(spec.unit) + (has_auto() ? "|auto" : "");
   switch (type.kind) {
     case ValueKind::kBool:
       return "BOOL";
     case ValueKind::kInteger:
-      return "N";
+      return has_auto() ? "N|auto" : "N";
     case ValueKind::kReal:
       return "NUMBER";
     case ValueKind::kText:
@@ -114,7 +116,7 @@ std::string ExpectedValue(const Option& option) {
     case ValueKind::kBool:
       return list + "true or false";
     case ValueKind::kInteger:
-      return list + "a whole number" + of_unit;
+      return list + "a whole number" + of_unit + (option.has_auto() ? " or auto" : "");
     case ValueKind::kReal:
       return list + "a number" + of_unit;
     case ValueKind::kText:
@@ -123,7 +125,9 @@ std::string ExpectedValue(const Option& option) {
   OSCAR_CHECK(false);
 }
 
-std::optional<Json> ParseScalar(const ValueType& type, std::string_view text) {
+std::optional<Json> ParseScalar(const Option& option, std::string_view text) {
+  const ValueType& type = option.type;
+  if (option.has_auto() && text == "auto") return -1;
   switch (type.kind) {
     case ValueKind::kBool:
       if (text == "true") return true;
@@ -144,6 +148,12 @@ std::optional<Json> ParseScalar(const ValueType& type, std::string_view text) {
       return std::string(text);
   }
   OSCAR_CHECK(false);
+}
+
+std::string ValueWord(const Option& option, const Json& value) {
+  if (option.has_auto() && value == -1) return "auto";
+  if (value.is_number_float()) return fmt::format("{:g}", value.get<double>());
+  return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
 std::string ValueProblem(const Option& option, const Json& value) {
@@ -188,7 +198,7 @@ Json WithoutTrailingSlashes(const Option& option, Json value) {
 
 Json ValueOfFlags(const Option& option, const std::vector<std::string>& texts) {
   const auto parse = [&](std::string_view text) {
-    std::optional<Json> value = ParseScalar(option.type, text);
+    std::optional<Json> value = ParseScalar(option, text);
     if (!value) {
       throw UsageError(fmt::format("{}: found {}, expected {}", option.flag(), Quoted(text),
                                    ExpectedValue(option)));

@@ -38,12 +38,13 @@ enum class OptionScope {
 };
 
 struct OptionSpec {
-  std::string name;                          // "min_tokens": the YAML key; the flag is --min-tokens
-  std::string help;                          // one sentence, no full stop
-  std::string unit = {};                     // "tokens"; names the value in the help and in errors
-  char short_name = 0;                       // 'o': -o
-  std::vector<std::string> choices = {};     // the only values allowed, if any
-  std::optional<double> min = {}, max = {};  // inclusive; of a number or each number of a list
+  std::string name;                       // "min_tokens": the YAML key; the flag is --min-tokens
+  std::string help;                       // one sentence, no full stop
+  std::string unit = {};                  // "tokens"; names the value in the help and in errors
+  char short_name = 0;                    // 'o': -o
+  std::vector<std::string> choices = {};  // the only values allowed, if any
+  // Inclusive; of a number or each number of a list. A least value of -1 is the word "auto".
+  std::optional<double> min = {}, max = {};
   std::function<std::string(const Json&)> check = {};  // returns what is wrong, or ""
   OptionScope scope = OptionScope::kResult;
   bool positional = false;  // given by place, MODEL, not by flag
@@ -67,6 +68,7 @@ struct Option {
   OptionSource source = OptionSource::kDefault;
 
   bool is_switch() const { return type.kind == ValueKind::kBool && !type.list && !type.optional; }
+  bool has_auto() const { return spec.min == -1; }
   std::string flag() const;        // "--min-tokens", or "MODEL" for a positional
   std::string value_name() const;  // "TOKENS", "N", "TEXT", "a|b"
 };
@@ -76,7 +78,10 @@ std::string ExpectedValue(const Option& option);
 
 // The value `text` stands for, of the option's scalar kind, or nothing if it stands for none.
 // Whole numbers are decimal; numbers are finite; switches are true or false.
-std::optional<Json> ParseScalar(const ValueType& type, std::string_view text);
+std::optional<Json> ParseScalar(const Option& option, std::string_view text);
+
+// As help and --print-config write a value of an option: "auto" for -1 where that is the word.
+std::string ValueWord(const Option& option, const Json& value);
 
 // What is wrong with a value of the right kind (range, choices, check), or "".
 std::string ValueProblem(const Option& option, const Json& value);

@@ -98,7 +98,7 @@ Json OptionTable::ValueOfEntry(const Option& option, const ConfigEntry& entry,
     if (given.IsNull()) return fail("nothing");
     if (given.quoted && option.type.kind != ValueKind::kText)
       return fail("the quoted text " + Quoted(given.text) + " (take the quotes away)");
-    std::optional<Json> value = ParseScalar(option.type, given.text);
+    std::optional<Json> value = ParseScalar(option, given.text);
     return value ? *std::move(value) : fail(Quoted(given.text));
   };
   Json value;
@@ -243,7 +243,9 @@ std::string OptionTable::ToYaml() const {
     yaml += "\n# ";
     AppendWrapped(fmt::format("{} ({})", option.spec.help, ExpectedValue(option)), "# ", 100,
                   &yaml);
-    yaml += fmt::format("{}: {}\n", option.spec.name, YamlValue(option.get()));
+    const Json value = option.get();
+    yaml += fmt::format("{}: {}\n", option.spec.name,
+                        option.has_auto() ? ValueWord(option, value) : YamlValue(value));
   }
   return yaml;
 }

@@ -30,7 +30,7 @@ std::string ShellCompletion(const ProgramDocs& docs, std::string_view shell);
 std::optional<std::string> DocsAskedFor(const ProgramDocs& docs,
                                         const std::vector<std::string>& arguments);
 
-// The part of a help text before the first semicolon that is in no parentheses: what fits a line.
-std::string FirstClause(const std::string& help);
+// The parts of a help text between semicolons that are in no parentheses; the first fits a line.
+std::vector<std::string> Clauses(const std::string& help);
 
 }  // namespace oscar

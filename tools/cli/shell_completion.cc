@@ -104,13 +104,18 @@ std::optional<std::string> DocsAskedFor(const ProgramDocs& docs,
   return std::nullopt;
 }
 
-std::string FirstClause(const std::string& help) {
+std::vector<std::string> Clauses(const std::string& help) {
+  std::vector<std::string> clauses;
   int open = 0;  // parentheses
+  size_t begin = 0;
   for (size_t i = 0; i < help.size(); ++i) {
     open += (help[i] == '(') - (help[i] == ')');
-    if (help[i] == ';' && open == 0) return help.substr(0, i);
+    if (help[i] != ';' || open != 0) continue;
+    clauses.push_back(help.substr(begin, i - begin));
+    begin = help.find_first_not_of(' ', i + 1);
   }
-  return help;
+  clauses.push_back(help.substr(begin));
+  return clauses;
 }
 
 }  // namespace oscar

@@ -51,6 +51,9 @@ target_compile_options(oscar_options INTERFACE
 target_link_options(oscar_options INTERFACE
   "$<$<AND:$<CONFIG:Release>,$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>>:-pie>"
   "$<$<CONFIG:Release>:-Wl,-z,relro,-z,now,-z,noexecstack>")
+if(NOT OSCAR_TORCH STREQUAL "found")  # RPATH, unlike RUNPATH, is also where the libraries of a program find theirs
+  target_link_options(oscar_options INTERFACE -Wl,--disable-new-dtags)
+endif()
 # A hundred and thirty programs are linked in a third of the time.
 include(CheckLinkerFlag)
 check_linker_flag(CXX -fuse-ld=gold OSCAR_HAS_GOLD)
@@ -70,9 +73,14 @@ if(OSCAR_FUZZ)
   target_compile_definitions(oscar_options INTERFACE OSCAR_FUZZ)
 endif()
 
-# oscar_library(NAME target SOURCES ... [LIBS ...] [PRIVATE_LIBS ...]): a static library of one folder.
+# oscar_library(NAME target SOURCES ... [LIBS ...] [PRIVATE_LIBS ...]): a library of one folder, static or with BUILD_SHARED_LIBS shared.
 function(oscar_library)
   cmake_parse_arguments(ARG "" "NAME" "SOURCES;LIBS;PRIVATE_LIBS" ${ARGN})
-  add_library(${ARG_NAME} STATIC ${ARG_SOURCES})
+  add_library(${ARG_NAME} ${ARG_SOURCES})
   target_link_libraries(${ARG_NAME} PUBLIC ${ARG_LIBS} PRIVATE oscar_options ${ARG_PRIVATE_LIBS})
+  set_target_properties(${ARG_NAME} PROPERTIES DEFINE_SYMBOL "")  # one command line for both kinds: the compiler's cache serves both
+  if(BUILD_SHARED_LIBS)
+    target_link_options(${ARG_NAME} PRIVATE -Wl,--exclude-libs,ALL)  # LibTorch must not find our copy of the CUDA runtime
+  endif()
+  set_property(GLOBAL APPEND PROPERTY OSCAR_LIBRARIES ${ARG_NAME})
 endfunction()

@@ -311,6 +311,30 @@ TEST(OptionTable, HelpShowsEveryOptionWithItsDefault) {
   }
 }
 
+TEST(OptionTable, ADefaultIsShownAsWhatItMeans) {
+  int64_t rest = -1, sugar = 0;
+  std::string cup;
+  OptionTable table("oscar-brew", "Brews");
+  table.Add(&rest, {.name = "rest", .help = "How long; auto: until cool; then drink", .min = -1});
+  table.Add(&sugar, {.name = "sugar", .help = "How much; 0: none", .min = 0});
+  table.Add(&cup, {.name = "cup", .help = "Which; empty: (any; clean) one"});
+  const std::string help = HelpText(table, 80, /*all=*/true);
+  for (const char* text : {"--rest N|auto", "How long; then drink (default: until cool)\n",
+                           "How much (default: none)\n", "Which (default: (any; clean) one)\n"})
+    EXPECT_NE(help.find(text), std::string::npos) << text << help;
+  EXPECT_NE(table.ToYaml().find("\nrest: auto\n"), std::string::npos) << table.ToYaml();
+  EXPECT_EQ(table.ToYaml().find("-1"), std::string::npos) << table.ToYaml();
+  table.ApplyFlags("rest", {"3"});
+  EXPECT_EQ(rest, 3);
+  table.ApplyConfig(ParseConfig("rest: auto\n", "c"), "c");
+  EXPECT_EQ(rest, -1);
+  table.ApplyFlags("rest", {"4"});
+  table.ApplyFlags("rest", {"auto"});
+  EXPECT_EQ(rest, -1);
+  EXPECT_THROW(table.ApplyFlags("rest", {"-2"}), UsageError);
+  EXPECT_THROW(table.ApplyFlags("sugar", {"auto"}), UsageError);
+}
+
 TEST(OptionTable, FirstHelpIsTheMainOptionsInTheirFirstWords) {
   BrewOptions options;
   const std::string help = HelpText(BrewTable(&options), 80, /*all=*/false);

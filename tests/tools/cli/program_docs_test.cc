@@ -77,10 +77,11 @@ TEST_F(ProgramDocsTest, TextInThemIsQuoted) {
   EXPECT_NE(man.find("[a]: 'b' \\e $(c)"), std::string::npos) << man;
 }
 
-TEST(FirstClause, EndsAtASemicolonOutsideParentheses) {
-  EXPECT_EQ(FirstClause("what it is; and more"), "what it is");
-  EXPECT_EQ(FirstClause("of (one; two) kinds; and more"), "of (one; two) kinds");
-  EXPECT_EQ(FirstClause("all of it"), "all of it");
+TEST(Clauses, EndAtSemicolonsOutsideParentheses) {
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(Clauses("what it is; and more"), (Texts{"what it is", "and more"}));
+  EXPECT_EQ(Clauses("of (one; two) kinds; and more"), (Texts{"of (one; two) kinds", "and more"}));
+  EXPECT_EQ(Clauses("all of it"), Texts{"all of it"});
 }
 
 TEST_F(ProgramDocsTest, AProgramPrintsItsOwn) {
