@@ -176,7 +176,7 @@ TEST(Sglang, LaunchTextIsAScriptThatRunsFromAnywhere) {
   const auto here = std::filesystem::current_path();
   EXPECT_NE(text.find("K_ROTATION_PATH=" + (here / "out/k.pt").string()), std::string::npos)
       << text;
-  EXPECT_NE(text.find("--model-path 'a b' "), std::string::npos) << text;
+  EXPECT_NE(text.find("--model-path '/PATH/TO/a b' "), std::string::npos) << text;
   const auto out = TestScratch("sglang-perhead-launch") / "export";
   WriteSglang(out, Example(true));
   EXPECT_NE(ReadText(out / "launch.txt").find("# perhead/ holds a rotation for each KV head"),

@@ -1,0 +1,60 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "export/formats/loaders.h"
+
+#include <gtest/gtest.h>
+
+#include "export/runtimes/exporter.h"
+#include "tests/calib/moments/sample_moments.h"
+#include "tests/export/artifact/chosen_artifact.h"
+#include "tests/export/runtimes/exporter_named.h"
+#include "tests/support/test_data.h"
+
+namespace fs = std::filesystem;
+
+namespace oscar {
+namespace {
+
+TEST(Loaders, EveryExporterSaysWhoLoadsItsFiles) {
+  for (const Exporter& exporter : AllExporters()) {
+    const Loader& loader = LoaderOf(exporter.name);
+    for (const std::string_view text : {loader.source, loader.released, loader.hardware}) {
+      EXPECT_FALSE(text.empty()) << exporter.name;
+      EXPECT_EQ(text.find('\n'), text.npos) << exporter.name;  // it is a comment of a script
+    }
+    const bool open = loader.source.find("is open") != loader.source.npos;
+    if (open) EXPECT_NE(loader.released.find(kNotReleased), loader.released.npos) << exporter.name;
+  }
+}
+
+// What is written without a checkpoint at hand.
+TEST(Loaders, StandBehindTheFirstLineOfEveryScriptWithAbsolutePaths) {
+  const fs::path scratch = TestScratch("loaders");
+  std::vector<SampleRecipe> recipes(2, SampleRecipes()[0]);
+  for (SampleRecipe& recipe : recipes) recipe.k_clip = recipe.v_clip = {0.9};
+  WriteChosenArtifact(
+      scratch / "a", recipes, {.consumer = Consumer::kLlamacpp, .fold = false},
+      [](int i) { return SampleMoments(i, 60, 4 + static_cast<unsigned>(i), 64, 32); });
+  const Artifact artifact = Artifact::Open(scratch / "a");
+  for (const Exporter& exporter : AllExporters()) {
+    if (exporter.needs_model) continue;
+    const fs::path output = scratch / exporter.name;
+    try {
+      WriteForRuntime(exporter, artifact, {}, fs::relative(output));
+    } catch (const std::exception& error) {
+      ADD_FAILURE() << exporter.name << ": " << error.what();
+      continue;
+    }
+    const bool torch = fs::exists(output / "run.py");
+    const std::string script = ReadText(output / (torch ? "run.py" : "launch.txt"));
+    std::string expected = script.substr(0, script.find('\n') + 1);
+    EXPECT_TRUE(expected.starts_with("#!"));
+    for (const std::string& line : LoaderLines(LoaderOf(exporter.name)))
+      expected += "# " + line + "\n";
+    EXPECT_TRUE(script.starts_with(expected)) << script;
+    if (!torch) EXPECT_NE(script.find(output.string()), script.npos) << script;
+  }
+}
+
+}  // namespace
+}  // namespace oscar
