@@ -108,7 +108,7 @@ ChartFile FileOf(std::string_view svg, std::string_view style) {
   size_t at = 0;
   const std::vector<std::string_view> box = Split(Between(svg, "viewBox=\"", "\"", at), ' ');
   const std::string_view id = Between(svg, "aria-labelledby=\"", "-t ", at);
-  const std::string_view title = Between(svg, "\">", "</title>", at);
+  const std::string_view title = Between(svg, "-t\">", "</title>", at);
   OSCAR_CHECK(box.size() == 4 && at != svg.npos);
   const double height = std::strtod(std::string(box[3]).c_str(), nullptr) + kTitleHeight;
   const std::string_view body = svg.substr(at);

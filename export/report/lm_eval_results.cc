@@ -136,7 +136,6 @@ const Json& ModelOf(const Json& report) {
 
 Json Config(const Json& report, const Json& arm) {
   const Json& settings = report.at("validation").at("settings");
-  const Json seed = settings.value("seed", Json(nullptr));
   const Json& machine = report.at("validation").at("machine");
   return {{"model", "oscar"},
           {"model_args", {{"pretrained", ModelId(report)}, {"kv_cache", arm.at("name")}}},
@@ -149,10 +148,10 @@ Json Config(const Json& report, const Json& arm) {
           {"limit", nullptr},
           {"bootstrap_iters", settings.value("bootstrap", Json(nullptr))},
           {"gen_kwargs", nullptr},
-          {"random_seed", seed},
-          {"numpy_seed", seed},
-          {"torch_seed", seed},
-          {"fewshot_seed", seed}};
+          {"random_seed", settings.value("seed", Json(nullptr))},
+          {"numpy_seed", nullptr},
+          {"torch_seed", nullptr},
+          {"fewshot_seed", nullptr}};
 }
 
 }  // namespace

@@ -119,7 +119,8 @@ void SayWhoLoads(const Exporter& exporter, const std::filesystem::path& output) 
   for (const char* name : {"launch.txt", "run.py"}) {
     const std::filesystem::path script = output / name;
     if (!std::filesystem::exists(script)) continue;
-    const std::span<const std::byte> bytes = MappedFile::Open(script).bytes();
+    const MappedFile file = MappedFile::Open(script);
+    const std::span<const std::byte> bytes = file.bytes();
     std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size()), lines;
     for (const std::string& line : LoaderLines(LoaderOf(exporter.name)))
       lines += "# " + line + "\n";

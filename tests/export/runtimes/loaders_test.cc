@@ -52,7 +52,8 @@ TEST(Loaders, StandBehindTheFirstLineOfEveryScriptWithAbsolutePaths) {
     for (const std::string& line : LoaderLines(LoaderOf(exporter.name)))
       expected += "# " + line + "\n";
     EXPECT_TRUE(script.starts_with(expected)) << script;
-    if (!torch) EXPECT_NE(script.find(output.string()), script.npos) << script;
+    if (torch) continue;  // it finds itself
+    EXPECT_NE(script.find(output.string()), script.npos) << script;
   }
 }
 

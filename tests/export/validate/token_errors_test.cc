@@ -25,7 +25,7 @@ TEST(TextReport, QuantilesAreThoseOfTheTokens) {
                   .agrees = std::vector<uint8_t>(kTokens, 1),
                   .is_top1 = {}};
   for (int i = 0; i < kTokens; ++i)
-    arm.kl.push_back(static_cast<float>(i * 7 % kTokens) / (kTokens - 1));
+    arm.kl.push_back(static_cast<float>(i * 3 % kTokens) / (kTokens - 1));
   const Json text = TextReport(Tokens(kTokens), arm, arm, 100, 0);
   const Json& kl = text.at("token_kl");
   const std::pair<const char*, double> quantiles[] = {
