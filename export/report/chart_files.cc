@@ -96,11 +96,13 @@ std::string ChartStyle() {
       style += fmt::format("{}{{{}}}\n", selectors, body);
     }
   }
+  // Before the others, which are as specific now and change widths and fills of some.
+  std::string of_series;
   for (const auto& [selectors, body] : coloured)
     for (const auto& [series, colour] : colours)
-      style += fmt::format("{}{{{}}}\n", OfSeries(selectors, series),
-                           Replaced(body, "var(--c)", colour));
-  return style;
+      of_series += fmt::format("{}{{{}}}\n", OfSeries(selectors, series),
+                               Replaced(body, "var(--c)", colour));
+  return of_series + style;
 }
 
 // `svg`: from the attributes of the page's <svg> to before its end.
