@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <fstream>
 #include <iterator>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "export/report/comparison.h"
 #include "export/report/comparison_table.h"
 #include "linalg/error.h"
+#include "tools/report_files.h"
 
 namespace fs = std::filesystem;
 
@@ -37,11 +39,15 @@ fs::path CombineReportFiles(const CombineOptions& options) {
   for (const std::string& source : options.sources) {
     const fs::path path =
         fs::is_directory(source) ? fs::path(source) / kReportFile : fs::path(source);
-    reports.push_back({path.string(), ReadJsonFile(path.string())});
+    Json report = ReadJsonFile(path.string());
+    const auto written = std::chrono::file_clock::to_sys(fs::last_write_time(path));
+    reports.push_back({path.string(), std::move(report),
+                       std::chrono::duration<double>(written.time_since_epoch()).count()});
   }
   const Json comparison = CombineReports(reports);
   if (!options.csv.empty()) WriteFileAtomically(options.csv, ComparisonCsv(comparison));
-  if (options.output.empty()) return options.csv;
+  if (!options.write.empty()) WriteReportFiles(reports, options.write);
+  if (options.output.empty()) return options.write.empty() ? options.csv : options.write;
   const std::string table = ComparisonMarkdown(comparison, options.table_rows);
   std::string page;
   if (!options.table_into.empty())

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// --combine: reports of several models to one page, a spreadsheet and a table for a README.
+// --combine: finished reports to one page, a spreadsheet, a table for a README and the files of
+// --write.
 #pragma once
 
 #include <filesystem>
@@ -20,8 +21,9 @@ inline constexpr const char* kComparisonTableFile = "comparison.md";
 struct CombineOptions {
   std::vector<std::string> sources;     // files, or directories (an artifact, an output of
                                         // oscar-validate) with a report.json
-  std::filesystem::path output;         // a new directory; empty: none but `csv`
+  std::filesystem::path output;         // a new directory; empty: none but `csv` and `write`
   std::string csv;                      // also write comparison.csv here; or empty
+  std::string write;                    // WriteReportFiles into this directory; or empty
   std::vector<std::string> table_rows;  // arms, see ComparisonMarkdown
   std::string table_into;               // a file that holds the table between marks; or empty
 };
@@ -31,7 +33,8 @@ void WriteReportCsv(const std::string& source, const Json& report,
                     const std::filesystem::path& path);
 
 // Writes the four files to the output directory, and the table into `table_into`. Throws InputError
-// for what is no report or was not validated. Returns the page's path, or the CSV's without one.
+// for what is no report or was not validated. Returns the path of the page; without one, of `write`
+// or the CSV.
 std::filesystem::path CombineReportFiles(const CombineOptions& options);
 
 }  // namespace oscar

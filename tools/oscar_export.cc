@@ -4,6 +4,7 @@
 // oscar-export: artifacts to what runtimes load, and back; or a look into a file. Loads no
 // LibTorch: where a model has to run, oscar-capture runs it.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -21,6 +22,7 @@
 #include "export/fold/fold_checkpoint.h"
 #include "export/fold/fold_plan.h"
 #include "export/formats/inspect.h"
+#include "export/formats/loaders.h"
 #include "export/runtimes/exporter.h"
 #include "export/runtimes/imports.h"
 #include "linalg/check.h"
@@ -59,11 +61,18 @@ CommandResult List(CommandContext& context) {
   std::string written;
   const auto yes = [](bool carried) { return carried ? "yes" : ""; };
   for (const Exporter& exporter : AllExporters()) {
-    written += fmt::format("{}: {}{}{}\n", exporter.name, exporter.help,
-                           exporter.carries.empty() ? "" : "; carries ", exporter.carries);
+    const Loader& loader = LoaderOf(exporter.name);
+    written += fmt::format("{}: {}{}{}\n  {}\n", exporter.name, exporter.help,
+                           exporter.carries.empty() ? "" : "; carries ", exporter.carries,
+                           fmt::join(LoaderLines(loader), "\n  "));
+    Json target = {{"to", exporter.name},
+                   {"writes", exporter.help},
+                   {"loaded_by", loader.source},
+                   {"released", loader.released},
+                   {"hardware", loader.hardware}};
     if (!exporter.carries.empty()) {
-      targets.push_back(
-          {{"to", exporter.name}, {"writes", exporter.help}, {"carries", exporter.carries}});
+      target["carries"] = exporter.carries;
+      targets.push_back(std::move(target));
       continue;
     }
     const auto rules =
@@ -73,15 +82,15 @@ CommandResult List(CommandContext& context) {
     table.AddRow({std::string(exporter.name), rules->per_head ? "per KV head" : "per layer",
                   yes(rules->key_mean), yes(rules->query_matrix),
                   std::string(ClipText(rules->clip)), yes(latents)});
-    targets.push_back({{"to", exporter.name},
-                       {"writes", exporter.help},
-                       {"rotation_per_head", rules->per_head},
-                       {"key_mean", rules->key_mean},
-                       {"query_matrix", rules->query_matrix},
-                       {"clip_ratio", ClipText(rules->clip)},
-                       {"latents", latents}});
+    target.update({{"rotation_per_head", rules->per_head},
+                   {"key_mean", rules->key_mean},
+                   {"query_matrix", rules->query_matrix},
+                   {"clip_ratio", ClipText(rules->clip)},
+                   {"latents", latents}});
+    targets.push_back(std::move(target));
   }
   context.out << table.ToString() << "\n"
+              << kSglangTrees << "\n\n"
               << written
               << "folded-checkpoint: a copy of the model, for any of them and for any other "
                  "runtime\nabsorbed-checkpoint: a copy of the model with the rotation of values in "
@@ -236,6 +245,11 @@ CommandResult Export(const ExportOptions& options, CommandContext& context) {
     json = Fold(options, context.log);
   } else {
     Write(options, *options.to.exporter);
+    const Loader& loader = LoaderOf(options.to.exporter->name);
+    for (const std::string& line : LoaderLines(loader)) context.log.Info("loader", line);
+    if (loader.target.starts_with("sglang")) context.log.Info("loader", std::string(kSglangTrees));
+    json = {
+        {"loaded_by", loader.source}, {"released", loader.released}, {"hardware", loader.hardware}};
   }
   return {ExitCode::kDone, options.output, json};
 }

@@ -42,6 +42,7 @@
 #include "tools/kernel_check.h"
 #include "tools/own_words.h"
 #include "tools/rank_job.h"
+#include "tools/report_files.h"
 #include "tools/runtime_arms.h"
 #include "tools/validate_input.h"
 #include "tools/validation_table.h"
@@ -76,8 +77,8 @@ void CheckNames(const ValidateOptions& options) {
 
 void CheckArguments(const ValidateOptions& options) {
   if (!options.combine.empty()) {
-    if (options.output.empty() && options.csv.empty())
-      throw UsageError("--combine: give -o, a new directory for the page, or --csv");
+    if (options.output.empty() && options.csv.empty() && options.write.empty())
+      throw UsageError("--combine: give -o, a new directory for the page, --csv or --write");
   } else if (options.artifact.empty()) {
     throw UsageError("no ARTIFACT given: a directory written by oscar-calibrate");
   } else if (options.model.model.empty() == options.dump.from.empty()) {
@@ -90,7 +91,8 @@ void CheckArguments(const ValidateOptions& options) {
   CheckNames(options);
   ParseDevice(options.model.device);
   if (!options.output.empty()) CheckNewOutput(options.output);
-  if (!options.csv.empty()) CheckNewOutput(options.csv);
+  for (const std::string& file : {options.csv, options.write})
+    if (!file.empty()) CheckNewOutput(file);
 }
 
 // A comparison must not take the place of the validation of record: said before it is measured.
@@ -449,6 +451,14 @@ std::optional<Json> OnModel(const ValidateOptions& options, const Artifact& arti
   if (kernels) validation["kernels"] = kernels->Report();
   validation["data"] = ValidationDataJson(model.data, input.overlap);
   validation["machine"] = DescribeMachine(device, dtype);
+  if (!options.validation.local_only) {
+    const int64_t exact = request.exact_tokens;
+    AddScoredSize(ScoredTokens(texts, 0, score_from, exact, model.data.counted()),
+                  model.tokenizer.get(), validation["data"]);
+    if (!own_words.texts.empty())
+      AddScoredSize(ScoredTokens(own_words.texts, 0, -1, exact), model.tokenizer.get(),
+                    own_words.description);
+  }
   validation["model"] = ValidationModelJson(input);
   if (!own_words.description.is_null()) validation["own_words"] = own_words.description;
   job->Remove();
@@ -476,6 +486,7 @@ CommandResult ValidateAsRank(ValidateOptions options, RankGroup* group, CommandC
     combined.made = CombineReportFiles({.sources = options.combine,
                                         .output = options.output,
                                         .csv = options.csv,
+                                        .write = options.write,
                                         .table_rows = options.table_rows,
                                         .table_into = options.table_into});
     return combined;
@@ -556,6 +567,10 @@ CommandResult ValidateAsRank(ValidateOptions options, RankGroup* group, CommandC
   const Json report = ReportWithValidation(artifact, validation);
   result.made = PlaceReport(options, artifact, report, context.log) / kReportPageFile;
   if (!options.csv.empty()) WriteReportCsv(options.artifact, report, options.csv);
+  if (!options.write.empty()) {
+    const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
+    WriteReportFiles({{options.artifact, report, now.count()}}, options.write);
+  }
   context.log.Info(
       "done",
       fmt::format(

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <sstream>
+#include <string>
 #include <utility>
 
 #include "calib/run/provenance.h"
@@ -198,6 +200,25 @@ Json ValidationDataJson(const DataSet& data, const OverlapResult& overlap) {
                {"overlap", overlap.ToJson()}};
   if (data.masked()) json["counted_queries"] = data.counted_queries();
   return json;
+}
+
+void AddScoredSize(std::span<const ScoredToken> tokens, const Tokenizer* tokenizer, Json& data) {
+  if (tokenizer == nullptr || tokens.empty()) return;
+  size_t words = 0, bytes = 0;
+  for (size_t begin = 0, end = 0; begin < tokens.size(); begin = end) {
+    std::vector<int32_t> ids;  // that stand side by side in one text
+    for (end = begin;
+         end < tokens.size() && tokens[end].sequence == tokens[begin].sequence &&
+         tokens[end].position - tokens[begin].position == static_cast<int64_t>(end - begin);
+         ++end)
+      ids.push_back(tokens[end].id);
+    const std::string text = tokenizer->Decode(ids, /*skip_special_tokens=*/true);
+    bytes += text.size();
+    std::istringstream of_text(text);
+    for (std::string word; of_text >> word;) ++words;
+  }
+  data["scored_words"] = words;
+  data["scored_bytes"] = bytes;
 }
 
 }  // namespace oscar

@@ -7,12 +7,14 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "capture/text/overlap.h"
 #include "export/artifact/artifact_reader.h"
 #include "export/evaluate/needle.h"
 #include "export/validate/arm.h"
+#include "export/validate/token_errors.h"
 #include "tools/model_input.h"
 #include "tools/validate_options.h"
 
@@ -43,5 +45,10 @@ OverlapResult OverlapOf(const Artifact& artifact, const DataSet& data);
 // "model" and "data" of the report's member "validation".
 Json ValidationModelJson(const ValidationInput& input);
 Json ValidationDataJson(const DataSet& data, const OverlapResult& overlap);
+
+// Adds to `data` how many words (between white space) and bytes of UTF-8 the scored tokens stand
+// for, special tokens left out: what perplexities of a word and a byte are over. Nothing without a
+// tokenizer.
+void AddScoredSize(std::span<const ScoredToken> tokens, const Tokenizer* tokenizer, Json& data);
 
 }  // namespace oscar

@@ -79,6 +79,14 @@ OptionTable ValidateTable(ValidateOptions* options) {
                             .help = "also write the arms' numbers to this file, a row each; with "
                                     "--combine those of all reports, and no page without --output",
                             .scope = OptionScope::kRun});
+  table.Add(&options->write,
+            {.name = "write",
+             .help = "also write what other tools read to this new directory: numbers.csv with "
+                     "intervals, tokens, seed and commit; for every arm a results file of "
+                     "lm-evaluation-harness and the lines of llama-perplexity --kl-divergence; the "
+                     "page's charts as SVG; with --combine from finished reports",
+             .scope = OptionScope::kRun,
+             .path = true});
 
   AddRankOptions(table, &options->ranks, /*plans=*/false);
   table.Group("Held-out text");
@@ -317,7 +325,8 @@ OptionTable ValidateTable(ValidateOptions* options) {
 
   table.OnlyWith({"table_rows", "table_into"}, "combine");
   for (const Option& option : table.options()) {
-    if (option.group != "Combine" && option.spec.name != "output" && option.spec.name != "csv")
+    const std::string& name = option.spec.name;
+    if (option.group != "Combine" && name != "output" && name != "csv" && name != "write")
       table.NotWith({option.spec.name}, "combine", "it reads finished reports alone");
   }
   table.NotWith({"data", "sequences", "length", "pack", "separator", "chat_template",
@@ -348,6 +357,8 @@ OptionTable ValidateTable(ValidateOptions* options) {
       "somebody's rotations beside the artifact's");
   table.Example("oscar-validate --combine report-4B report-8B -o comparison",
                 "two models on one page");
+  table.Example("oscar-validate --combine Qwen3-8B-oscar --write numbers",
+                "a finished report for lm-eval's tools, llama-perplexity's users and papers");
   return table;
 }
 

@@ -31,6 +31,7 @@ struct ValidateOptions {
   std::vector<std::string> table_rows;  // of the table that --combine makes
   std::string table_into;               // a file with marks where that table stands; or empty
   std::string csv;                      // a file for the arms' numbers; or empty
+  std::string write;                    // a directory for WriteReportFiles; or empty
   std::vector<std::string> runtimes;    // whose caches are simulated
   OwnArmArguments own;                  // methods and arms that the user brings
   // Artifacts among them, opened.

@@ -6,10 +6,13 @@
 #include "export/artifact/model_card.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <tuple>
 
+#include "calib/consumers.h"
 #include "export/artifact/report.h"
+#include "export/formats/loaders.h"
 #include "export/report/sensitive_sides.h"
 #include "export/report/verdict.h"
 
@@ -119,13 +122,19 @@ std::string ExportText(const Json& serving, bool latents) {
         "\nWrite the files that SGLang loads with `oscar-export ARTIFACT --to {} -o DIRECTORY`.\n",
         own);
   }
+  std::string loaders;
+  for (const ConsumerRules& rules : AllConsumers()) {
+    if (rules.export_target.empty() || (latents && !rules.latents)) continue;
+    loaders += fmt::format("- `--to {}`: {}\n", rules.export_target,
+                           fmt::join(LoaderLines(LoaderOf(rules.export_target)), "; "));
+  }
   return "\n## What each runtime gets\n\nChosen layer by layer under the rules of each runtime; "
          "attention-KL in nats and relative output error at 2 bits, on held-out rows that see a "
          "quantized key and did not choose. The row "
          "with * is what the validation judges. A folded checkpoint is a copy of the model that "
          "computes the same (`oscar-export ARTIFACT --to folded-checkpoint --for RUNTIME --model "
          "MODEL -o FOLDED`).\n\n" +
-         MarkdownTable(runtimes) +
+         MarkdownTable(runtimes) + "\nWho loads it:\n\n" + loaders +
          fmt::format(
              "\nOSCAR's own rotations, as published: `oscar-export ARTIFACT --to {} --rotations "
              "oscar -o DIRECTORY`.\n",

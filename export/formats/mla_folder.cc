@@ -98,9 +98,9 @@ void WriteMlaFolder(const std::filesystem::path& out, const MlaFolder& folder) {
   std::ranges::sort(layers, {}, &MlaFolderLayer::layer_id);
   CheckLayersReadBack(OpenMlaFolder(directory.staging()), layers);
   const std::string model = LaunchModel(folder.calibration);
-  WriteFileAtomically(
-      directory.staging() / "launch.txt",
-      LaunchHead(SglangServer().name, model, {}) + MlaLaunchText(folder.serving, out, model));
+  WriteFileAtomically(directory.staging() / "launch.txt",
+                      LaunchHead(SglangServer().name, model, {}) +
+                          MlaLaunchText(folder.serving, out, LaunchPath(folder.calibration)));
   directory.Commit();
 }
 

@@ -134,7 +134,8 @@ void WriteSglang(const std::filesystem::path& out, const SglangExport& rotations
   }
   WriteFileAtomically(directory.staging() / "launch.txt",
                       LaunchHead(server.name, model, notes) +
-                          server.launch(rotations.serving, out / k_name, out / v_name, model));
+                          server.launch(rotations.serving, out / k_name, out / v_name,
+                                        LaunchPath(rotations.calibration)));
   directory.Commit();
 }
 
@@ -155,6 +156,11 @@ std::string LaunchModel(const Json& calibration) {
   for (char& c : id)
     if (static_cast<unsigned char>(c) < 32 || c == 127) c = '?';  // a comment is one line
   return id.empty() ? "MODEL" : id;
+}
+
+std::string LaunchPath(const Json& calibration) {
+  const std::string model = LaunchModel(calibration);
+  return model.find('/') == model.npos ? "/PATH/TO/" + model : model;
 }
 
 std::string LaunchHead(std::string_view server, const std::string& model,

@@ -76,6 +76,9 @@ std::string ShellWord(std::string_view text);
 
 // What the launch script calls the model whose `calibration` block a file carries.
 std::string LaunchModel(const Json& calibration);
+// The same where a server is to load it: an id of the Hugging Face Hub as it is. Of a directory,
+// whose path no file carries, /PATH/TO/ and its name.
+std::string LaunchPath(const Json& calibration);
 // The first lines of a launch script: what it starts, then each line of `notes` as a comment.
 std::string LaunchHead(std::string_view server, const std::string& model,
                        const std::vector<std::string>& notes);

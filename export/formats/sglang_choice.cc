@@ -154,13 +154,14 @@ void WriteSglangChoice(const std::filesystem::path& out, const SglangChoice& cho
         notes.end(),
         {"They were fitted behind scales folded into q and k, so they are for a folded copy of",
          "the model alone. FOLDED_MODEL is what this writes:",
-         "oscar-export ARTIFACT --to folded-checkpoint --model " + ShellWord(model) +
-             " -o FOLDED_MODEL"});
+         "oscar-export ARTIFACT --to folded-checkpoint --model " +
+             ShellWord(LaunchPath(choice.calibration)) + " -o FOLDED_MODEL"});
   }
-  WriteFileAtomically(directory.staging() / "launch.txt",
-                      LaunchHead(server.name, model, notes) +
-                          server.launch(choice.serving, out / k.name, out / v.name,
-                                        choice.folded ? "FOLDED_MODEL" : model));
+  WriteFileAtomically(
+      directory.staging() / "launch.txt",
+      LaunchHead(server.name, model, notes) +
+          server.launch(choice.serving, out / k.name, out / v.name,
+                        choice.folded ? "FOLDED_MODEL" : LaunchPath(choice.calibration)));
   directory.Commit();
 }
 

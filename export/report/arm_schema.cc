@@ -16,10 +16,22 @@ namespace {
 void CheckDistribution(const Spot& spot) {
   Closed(spot, {{"mean", CheckNumber},
                 {"interval", CheckInterval, kOptional},
+                {"error", CheckNonNegative, kOptional},
+                {"min", CheckNumber, kOptional},
+                {"p0_1", CheckNumber, kOptional},
+                {"p1", CheckNumber, kOptional},
+                {"p5", CheckNumber, kOptional},
+                {"p10", CheckNumber, kOptional},
+                {"p25", CheckNumber, kOptional},
                 {"median", CheckNumber},
+                {"p75", CheckNumber, kOptional},
                 {"p90", CheckNumber},
+                {"p95", CheckNumber, kOptional},
                 {"p99", CheckNumber},
-                {"max", CheckNumber}});
+                {"p99_9", CheckNumber, kOptional},
+                {"max", CheckNumber},
+                {"rms", CheckNonNegative, kOptional},
+                {"rms_error", CheckNonNegative, kOptional}});
 }
 
 void CheckRowsKl(const Spot& spot) { Closed(spot, {{"rows", CheckCount}, {"kl", CheckNumber}}); }
@@ -75,9 +87,12 @@ void CheckTextMetrics(const Spot& spot) {
   Closed(spot, {{"scored_tokens", CheckCount},
                 {"perplexity", CheckNonNegative},
                 {"perplexity_interval", CheckInterval, kOptional},
+                {"perplexity_error", CheckNonNegative, kOptional},
                 {"ppl_ratio", CheckNonNegative},
                 {"ppl_ratio_interval", CheckInterval, kOptional},
+                {"ppl_ratio_error", CheckNonNegative, kOptional},
                 {"token_kl", CheckDistribution},
+                {"token_probability", CheckDistribution, kOptional},
                 {"top1_agreement", CheckFraction},
                 {"by_position", ArrayOf<CheckTextPosition>}});
 }

@@ -152,7 +152,7 @@ std::string Differences(const std::vector<Model>& models) {
 Json CombineReports(const std::vector<NamedReport>& reports) {
   if (reports.empty()) throw InputError("no report to compare");
   Json models = Json::array();
-  for (const auto& [source, report] : reports) {
+  for (const auto& [source, report, date] : reports) {
     CheckReport(report, source);
     if (!report.contains("validation")) {
       throw InputError(
@@ -169,6 +169,7 @@ Json CombineReports(const std::vector<NamedReport>& reports) {
                       {"validation",
                        {{"headline_arm", validation["headline_arm"]},
                         {"data", validation["data"]},
+                        {"program", validation["program"]},
                         {"settings", settings},
                         {"arms", arms}}}});
   }

@@ -20,6 +20,7 @@ inline constexpr int kComparisonVersion = 1;
 struct NamedReport {
   std::string source;  // where it was read, for messages
   Json report;
+  double date = 0;  // of its file, in seconds since 1970
 };
 
 // {"$schema": {name, version}, "models": [{"source", "model", "validation"}]}: the reports'

@@ -15,7 +15,7 @@ namespace {
 
 struct Column {
   const char* heading;
-  const char* member;  // JSON pointer in an arm
+  const char* member;  // JSON pointer, in an arm
 };
 constexpr Column kNumbers[] = {
     {"bits_paper", "/bits_per_element/paper"},
@@ -25,18 +25,38 @@ constexpr Column kNumbers[] = {
     {"kl_local_high", "/local/kl/interval/1"},
     {"output_error", "/local/output_rel_error"},
     {"kl_end_to_end", "/end_to_end/kl/mean"},
+    {"kl_end_to_end_low", "/end_to_end/kl/interval/0"},
+    {"kl_end_to_end_high", "/end_to_end/kl/interval/1"},
+    {"scored_tokens", "/text/scored_tokens"},
     {"perplexity", "/text/perplexity"},
     {"perplexity_low", "/text/perplexity_interval/0"},
     {"perplexity_high", "/text/perplexity_interval/1"},
     {"perplexity_ratio", "/text/ppl_ratio"},
+    {"perplexity_ratio_low", "/text/ppl_ratio_interval/0"},
+    {"perplexity_ratio_high", "/text/ppl_ratio_interval/1"},
     {"token_kl", "/text/token_kl/mean"},
+    {"token_kl_low", "/text/token_kl/interval/0"},
+    {"token_kl_high", "/text/token_kl/interval/1"},
+    {"token_kl_median", "/text/token_kl/median"},
+    {"token_kl_p99", "/text/token_kl/p99"},
+    {"token_kl_p99_9", "/text/token_kl/p99_9"},
+    {"token_kl_max", "/text/token_kl/max"},
     {"top1_agreement", "/text/top1_agreement"},
     {"needle", "/needle/accuracy"},
 };
+// Of the run, the same for all arms of a report; pointers in its validation.
+constexpr Column kRun[] = {
+    {"seed", "/settings/seed"},
+    {"bootstrap", "/settings/bootstrap"},
+    {"text", "/data/name"},
+    {"text_digest", "/data/digest"},
+    {"oscar_version", "/program/version"},
+    {"oscar_commit", "/program/git_commit"},
+};
 
-const Json* Member(const Json& arm, const char* pointer) {
+const Json* Member(const Json& of, const char* pointer) {
   const Json::json_pointer member(pointer);
-  return arm.contains(member) ? &arm.at(member) : nullptr;
+  return of.contains(member) ? &of.at(member) : nullptr;
 }
 
 std::string ModelName(const Json& model) {
@@ -173,6 +193,7 @@ std::string Table(const Json& models, const std::vector<std::string>& names) {
 std::string ComparisonCsv(const Json& comparison) {
   std::string csv = "model,arm,method,description,clip,windows,null_control";
   for (const Column& column : kNumbers) csv += fmt::format(",{}", column.heading);
+  for (const Column& column : kRun) csv += fmt::format(",{}", column.heading);
   csv += "\r\n";
   for (const Json& model : comparison.at("models")) {
     for (const Json& arm : model.at("validation").at("arms")) {
@@ -184,6 +205,12 @@ std::string ComparisonCsv(const Json& comparison) {
       for (const Column& column : kNumbers) {
         csv += ",";
         if (const Json* number = Member(arm, column.member)) csv += number->dump();
+      }
+      for (const Column& column : kRun) {
+        csv += ",";
+        const Json* value = Member(model.at("validation"), column.member);
+        if (value != nullptr && value->is_number()) csv += value->dump();
+        if (value != nullptr && value->is_string()) csv += CsvText(*value);
       }
       csv += "\r\n";
     }

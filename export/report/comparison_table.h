@@ -14,7 +14,8 @@
 namespace oscar {
 
 // A row per model and arm, a column per number, each with every digit it has; empty where an arm
-// was not measured. Strings are quoted as RFC 4180 says, numbers are bare.
+// was not measured; behind them seed, text and commit of the run. Strings are quoted as RFC 4180
+// says, numbers are bare.
 std::string ComparisonCsv(const Json& comparison);
 
 // Two tables, a row per arm: those named in `rows`, in that order, and folded away below them all

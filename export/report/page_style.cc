@@ -5,10 +5,12 @@
 // hue fails, and to have a contrast of 4.5 as text; nothing is said by colour alone.
 #include "export/report/page_style.h"
 
+#include <string>
+
 namespace oscar {
 namespace {
 
-constexpr std::string_view kStyle = R"css(
+constexpr std::string_view kPageColours = R"css(
 :root{color-scheme:light dark;
 --bg:#fff;--fg:#1a1f26;--muted:#59636e;--line:#d8dee4;--faint:#eceff2;--soft:#f6f8fa;
 --good:#0a6b52;--bad:#b03a0c;
@@ -21,7 +23,9 @@ constexpr std::string_view kStyle = R"css(
 --s0:#6fb3fb;--s1:#fb9a61;--s2:#41c79c;--s3:#cf9be3;--s4:#d9b548;--s5:#f48db2;--sn:#98a3ae;--sr:#e4e8ec;
 --h0:#221a15;--h1:#382518;--h2:#53331b;--h3:#72431f;--h4:#945623;--h5:#b86d2b;--h6:#d88a41;--h7:#efaa67;--h8:#ffd09c;
 --d0:#33537a;--d1:#3d628c;--d2:#48719e;--d3:#5481b0;--d4:#6291c0;--d5:#73a1cf;--d6:#87b2dd;--d7:#9dc3ea;--d8:#b5d4f4;--d9:#d0e5fd}}
-*{box-sizing:border-box}
+)css";
+
+constexpr std::string_view kPageRules = R"css(*{box-sizing:border-box}
 body{font:1rem/1.55 system-ui,-apple-system,"Segoe UI",Roboto,"Liberation Sans",sans-serif;color:var(--fg);background:var(--bg);
 max-width:72rem;margin:0 auto;padding:2rem 1.5rem 3rem;overflow-wrap:anywhere}
 h1{font-size:1.75rem;line-height:1.2;margin:.1rem 0 1rem;font-weight:650;letter-spacing:-.01em}
@@ -73,7 +77,10 @@ details{margin:.5rem 0}summary{cursor:pointer;font-size:.9375rem}
 figure{margin:0;max-width:36rem;min-width:0}
 figcaption{font-size:.875rem;line-height:1.45;margin-bottom:.5rem}
 figcaption span{display:block;color:var(--muted);font-size:.8125rem}
-svg{display:block;width:100%;height:auto}
+)css";
+
+// Rules of what is inside an <svg>; --c is the colour of a series.
+constexpr std::string_view kChartRules = R"css(svg{display:block;width:100%;height:auto}
 svg text{font-size:11.5px;fill:var(--fg);font-family:inherit}
 .axis,.axis-title{fill:var(--muted)!important}
 .axis{font-variant-numeric:tabular-nums}
@@ -104,7 +111,10 @@ td.heat.dense{color:var(--bg)}
 .h0{fill:var(--h0);background:var(--h0)}.h1{fill:var(--h1);background:var(--h1)}.h2{fill:var(--h2);background:var(--h2)}
 .h3{fill:var(--h3);background:var(--h3)}.h4{fill:var(--h4);background:var(--h4)}.h5{fill:var(--h5);background:var(--h5)}
 .h6{fill:var(--h6);background:var(--h6)}.h7{fill:var(--h7);background:var(--h7)}.h8{fill:var(--h8);background:var(--h8)}
-@media screen and (max-width:46rem){.tiles{grid-template-columns:1fr 1fr}}
+)css";
+
+constexpr std::string_view kMediaRules =
+    R"css(@media screen and (max-width:46rem){.tiles{grid-template-columns:1fr 1fr}}
 @media(max-width:34rem){
 body{padding:1.25rem 1rem 2rem}h1{font-size:1.4rem}
 svg text{font-size:12.25px}.row text{font-size:13px}
@@ -135,6 +145,16 @@ details::details-content{content-visibility:visible;display:block;height:auto}}
 
 }  // namespace
 
-std::string_view PageStyle() { return kStyle; }
+std::string_view PageStyle() {
+  static const std::string style =
+      std::string(kPageColours).append(kPageRules).append(kChartRules).append(kMediaRules);
+  return style;
+}
+
+std::string_view ChartRules() { return kChartRules; }
+
+std::string_view LightColours() {  // between the first pair of braces
+  return kPageColours.substr(0, kPageColours.find('}') + 1);
+}
 
 }  // namespace oscar

@@ -11,4 +11,9 @@ namespace oscar {
 
 std::string_view PageStyle();
 
+// Parts of it, for a chart outside the page: the rules of what is inside an <svg>, and the rule
+// that gives the variables their light values.
+std::string_view ChartRules();
+std::string_view LightColours();
+
 }  // namespace oscar

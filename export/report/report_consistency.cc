@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include "capture/files/quote.h"
+#include "export/report/quantile_names.h"
 #include "linalg/error.h"
 
 namespace oscar {
@@ -93,10 +95,11 @@ class Arms {
   }
 
   void Order(const std::string& member, const Json& distribution) const {
-    double last = distribution.at("median");
-    for (const char* quantile : {"p90", "p99", "max"}) {
-      const double value = distribution.at(quantile);
-      if (value < last) Expect(member + "." + quantile, value, last);
+    double last = -std::numeric_limits<double>::infinity();
+    for (const NamedQuantile& quantile : kReportQuantiles) {
+      if (!distribution.contains(quantile.name)) continue;
+      const double value = distribution.at(quantile.name);
+      if (value < last) Expect(member + "." + quantile.name, value, last);
       last = value;
     }
     const double mean = distribution.at("mean");
@@ -157,6 +160,8 @@ class Arms {
     const double perplexity = text.at("perplexity"), of_exact = exact.at("perplexity");
     Expect("text.ppl_ratio", text.at("ppl_ratio"), perplexity / of_exact);
     Order("text.token_kl", text.at("token_kl"));
+    if (text.contains("token_probability"))
+      Order("text.token_probability", text.at("token_probability"));
     const double count = text.at("scored_tokens"), same = text.at("top1_agreement");
     if (std::abs(same * count - std::round(same * count)) > 1e-4)
       Fail("arm " + arm_, "text.top1_agreement", fmt::format("{}", same),

@@ -166,6 +166,8 @@ void CheckValidationData(const Spot& spot) {
   Open(spot, {{"name", CheckText},
               {"digest", CheckText, kOptional},
               {"tokens", CheckCount},
+              {"scored_words", CheckCount, kOptional},
+              {"scored_bytes", CheckCount, kOptional},
               {"texts", ArrayOf<CheckTextLengths>},
               {"overlap", CheckOverlap, kOptional}});
 }
@@ -186,6 +188,8 @@ void CheckSettings(const Spot& spot) {
 void CheckOwnWords(const Spot& spot) {
   Open(spot, {{"sequences", CheckCount},
               {"length", CheckCount, kOptional},
+              {"scored_words", CheckCount, kOptional},
+              {"scored_bytes", CheckCount, kOptional},
               {"seed", CheckCount, kOptional},
               {"digest", CheckText, kOptional},
               {"reason", CheckText, kOptional}});

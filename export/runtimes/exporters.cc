@@ -1,14 +1,18 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A new runtime: its writer in a file of its own beside this one, a declaration and a row here, and
-// where it loads a choice, its name as export_target in calib/consumers.cc.
+// A new runtime: its writer in a file of its own beside this one, a declaration and a row here, who
+// loads it in export/formats/loaders.cc, and where it loads a choice, its name as export_target in
+// calib/consumers.cc.
 #include <fmt/format.h>
 
 #include <array>
 #include <string_view>
 
+#include "capture/files/atomic_file.h"
+#include "capture/files/mapped_file.h"
 #include "export/artifact/chosen_rotations.h"  // HoldsLatents
+#include "export/formats/loaders.h"
 #include "export/runtimes/exporter.h"
 #include "linalg/error.h"
 
@@ -108,6 +112,24 @@ std::span<const Exporter> AllExporters() {
   return kExporters;
 }
 
+namespace {
+
+// Behind the first line of the script that starts the runtime: who can load the files.
+void SayWhoLoads(const Exporter& exporter, const std::filesystem::path& output) {
+  for (const char* name : {"launch.txt", "run.py"}) {
+    const std::filesystem::path script = output / name;
+    if (!std::filesystem::exists(script)) continue;
+    const MappedFile file = MappedFile::Open(script);
+    const std::span<const std::byte> bytes = file.bytes();
+    std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size()), lines;
+    for (const std::string& line : LoaderLines(LoaderOf(exporter.name)))
+      lines += "# " + line + "\n";
+    WriteFileAtomically(script, text.insert(text.find('\n') + 1, lines));
+  }
+}
+
+}  // namespace
+
 void WriteForRuntime(const Exporter& exporter, const Artifact& artifact,
                      const ExportRequest& request, const std::filesystem::path& output) {
   const auto refuse = [&](std::string_view why) {
@@ -123,6 +145,7 @@ void WriteForRuntime(const Exporter& exporter, const Artifact& artifact,
           "--folded");
   }
   exporter.write(artifact, request, output);
+  SayWhoLoads(exporter, output);
 }
 
 }  // namespace oscar

@@ -102,7 +102,7 @@ std::string LlamacppLaunch(const SglangChoice& choice, const std::filesystem::pa
         notes.end(),
         {"They were fitted behind scales folded into q and k, so MODEL.gguf has to be made",
          "of a folded copy: oscar-export ARTIFACT --to folded-checkpoint --model " +
-             ShellWord(LaunchModel(choice.calibration)) + " -o FOLDED_MODEL"});
+             ShellWord(LaunchPath(choice.calibration)) + " -o FOLDED_MODEL"});
   }
   const SglangServing& serving = choice.serving;
   return LaunchHead("llama.cpp", LaunchModel(choice.calibration), notes) +

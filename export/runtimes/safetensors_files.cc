@@ -47,8 +47,10 @@ void WriteSafetensorsFiles(const Artifact& artifact, const ExportRequest& reques
                   "# Measures the rotations in this directory beside OSCAR's, of {}.\n"
                   "# Stored is (k * pair_scale - mean) rotation; queries meet query_rotation, and\n"
                   "# values are undone by output_rotation, where a matrix is not orthogonal.\n"
-                  "oscar-validate {} --rotation exported={}\n",
-                  ShellWord(model), ShellWord(model),
+                  "oscar-validate {} --model {} --rotation exported={}\n",
+                  ShellWord(model),
+                  ShellWord(std::filesystem::absolute(artifact.directory()).string()),
+                  ShellWord(LaunchPath(choice.calibration)),
                   ShellWord(std::filesystem::absolute(output / "rotations.safetensors").string())));
   directory.Commit();
 }

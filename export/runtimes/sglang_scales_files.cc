@@ -53,7 +53,7 @@ void WriteSglangScalesFiles(const Artifact& artifact, const ExportRequest&,
                   "# writes them as tensors, which all load.\n"
                   "python -m sglang.launch_server --model-path {} --kv-cache-dtype fp8_e4m3 "
                   "--quantization-param-path {}\n",
-                  ShellWord(name), ShellWord(name),
+                  ShellWord(name), ShellWord(LaunchPath(artifact.manifest())),
                   ShellWord(std::filesystem::absolute(output / ScalesName(1)).string())));
   directory.Commit();
 }

@@ -53,7 +53,7 @@ void WriteTrtllmFiles(const Artifact& artifact, const ExportRequest& request,
           model,
           typed ? "in types shared out by what each costs the next token"
                 : "each in the smallest type of so many bits",
-          model,
+          ShellWord(LaunchPath(artifact.manifest())),
           ShellWord(std::filesystem::absolute(output / "extra_llm_api_options.yaml").string())));
   directory.Commit();
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "export/evaluate/position_buckets.h"
+#include "export/report/quantile_names.h"
 
 namespace oscar {
 namespace {
@@ -34,14 +35,18 @@ Json PieceSums::ToJson() const {
   return json;
 }
 
-Json KlJson(const PieceSums& sums, std::vector<float> samples, int64_t resamples, uint64_t seed) {
-  const double probabilities[] = {0.5, 0.9, 0.99, 1.0};
+Json QuantilesJson(std::vector<float> samples) {
+  std::vector<double> probabilities;
+  for (const NamedQuantile& named : kReportQuantiles) probabilities.push_back(named.probability);
   const std::vector<double> quantiles = Quantiles(std::move(samples), probabilities);
-  Json kl = {{"mean", sums.mean()},
-             {"median", quantiles[0]},
-             {"p90", quantiles[1]},
-             {"p99", quantiles[2]},
-             {"max", quantiles[3]}};
+  Json json = Json::object();
+  for (size_t i = 0; i < quantiles.size(); ++i) json[kReportQuantiles[i].name] = quantiles[i];
+  return json;
+}
+
+Json KlJson(const PieceSums& sums, std::vector<float> samples, int64_t resamples, uint64_t seed) {
+  Json kl = QuantilesJson(std::move(samples));
+  kl["mean"] = sums.mean();
   if (const auto interval = sums.Bootstrap(resamples, seed))
     kl["interval"] = {interval->low, interval->high};
   return kl;

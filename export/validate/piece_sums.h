@@ -37,8 +37,10 @@ class PieceSums {
 // [sequence, sixteenth, sum, number of values].
 inline constexpr const char* kPieces = "pieces";
 
-// A KL of report.json: the mean and its interval, and median, p90, p99 and max of `samples`, which
-// must not be empty.
+// kReportQuantiles of `samples`, which must not be empty.
+Json QuantilesJson(std::vector<float> samples);
+
+// A KL of report.json: the mean, its interval and QuantilesJson.
 Json KlJson(const PieceSums& sums, std::vector<float> samples, int64_t resamples, uint64_t seed);
 
 }  // namespace oscar

@@ -118,6 +118,50 @@ std::vector<ScoredToken> ScoredTokens(const std::vector<std::vector<int32_t>>& t
   return tokens;
 }
 
+MeanError MeanWithError(std::span<const double> values) {
+  const auto n = static_cast<double>(values.size());
+  if (values.empty()) return {};
+  double sum = 0, squares = 0;
+  for (const double value : values) sum += value;
+  const double mean = sum / n;
+  if (values.size() == 1) return {mean, 0};
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  return {mean, std::sqrt(squares / n / (n - 1))};
+}
+
+namespace {
+
+// The member "token_probability": p^ - p of the token that the text has.
+Json ProbabilityChange(const TokenErrors& arm, const TokenErrors& reference) {
+  std::vector<double> changes, squares;
+  for (size_t i = 0; i < arm.nll.size(); ++i) {
+    changes.push_back(std::exp(-static_cast<double>(arm.nll[i])) -
+                      std::exp(-static_cast<double>(reference.nll[i])));
+    squares.push_back(changes.back() * changes.back());
+  }
+  Json json = QuantilesJson({changes.begin(), changes.end()});
+  const MeanError change = MeanWithError(changes), square = MeanWithError(squares);
+  const double rms = std::sqrt(square.mean);
+  json["mean"] = change.mean;
+  json["error"] = change.error;
+  json["rms"] = rms;
+  json["rms_error"] = rms > 0 ? square.error / (2 * rms) : 0;  // d sqrt(x) = dx / (2 sqrt(x))
+  return json;
+}
+
+// Standard errors, each with the member that it is of.
+void AddErrors(const TokenErrors& arm, const TokenErrors& reference, Json& text) {
+  const std::vector<double> nll(arm.nll.begin(), arm.nll.end()), kl(arm.kl.begin(), arm.kl.end());
+  std::vector<double> difference;
+  for (size_t i = 0; i < nll.size(); ++i) difference.push_back(nll[i] - reference.nll[i]);
+  text["token_kl"]["error"] = MeanWithError(kl).error;
+  // d exp(x) = exp(x) dx
+  text["perplexity_error"] = text["perplexity"].get<double>() * MeanWithError(nll).error;
+  text["ppl_ratio_error"] = text["ppl_ratio"].get<double>() * MeanWithError(difference).error;
+}
+
+}  // namespace
+
 Json TextReport(std::span<const ScoredToken> tokens, const TokenErrors& arm,
                 const TokenErrors& reference, int64_t resamples, uint64_t seed) {
   int64_t longest = 0;
@@ -146,7 +190,9 @@ Json TextReport(std::span<const ScoredToken> tokens, const TokenErrors& arm,
                {"ppl_ratio", std::exp(total.difference.mean())},
                {"top1_agreement", agree / static_cast<double>(tokens.size())},
                {"token_kl", KlJson(total.kl, arm.kl, resamples, seed)},
+               {"token_probability", ProbabilityChange(arm, reference)},
                {kPieces, total.kl.ToJson()}};
+  AddErrors(arm, reference, json);
   if (const auto i = total.nll.Bootstrap(resamples, seed))
     json["perplexity_interval"] = {std::exp(i->low), std::exp(i->high)};
   if (const auto i = total.difference.Bootstrap(resamples, seed))

@@ -48,6 +48,13 @@ std::vector<ScoredToken> ScoredTokens(const std::vector<std::vector<int32_t>>& t
                                       int64_t first_row, int64_t score_from, int64_t exact_tokens,
                                       const CountedQueries& counted = {});
 
+// The mean, and its standard error if the values were independent, as llama-perplexity takes tokens
+// to be. 0 for fewer than two values.
+struct MeanError {
+  double mean = 0, error = 0;
+};
+MeanError MeanWithError(std::span<const double> values);
+
 // The member "text" of an arm in report.json, and kPieces (piece_sums.h).
 Json TextReport(std::span<const ScoredToken> tokens, const TokenErrors& arm,
                 const TokenErrors& reference, int64_t resamples, uint64_t seed);

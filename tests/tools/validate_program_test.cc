@@ -791,6 +791,22 @@ TEST(ValidateProgram, NeedlesAtDepthsAndReportsOfTwoModelsOnOnePage) {
   EXPECT_NE(exit.out.find("comparison.html"), std::string::npos);
   EXPECT_EQ(ReadJsonFile(scratch / "both" / "comparison.json").at("models").size(), 2U);
   EXPECT_TRUE(fs::exists(scratch / "both" / "comparison.csv"));
+  const ProgramExit written = combine({"--write", scratch / "written"});
+  ASSERT_EQ(written.code, 0) << written.all();
+  EXPECT_NE(written.out.find("written"), std::string::npos);
+  const std::string name =
+      "tiny-qwen3_" + report.at("validation").at("headline_arm").get<std::string>();
+  size_t results = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(scratch / "written" / "lm-eval"))
+    results += entry.path().extension() == ".json" ? 1 : 0;
+  EXPECT_EQ(results, 2 * report.at("validation").at("arms").size());  // of both reports
+  EXPECT_NE(
+      ReadText(scratch / "written" / "llama-perplexity" / (name + ".txt")).find("\n99.9%   KLD: "),
+      std::string::npos);
+  EXPECT_FALSE(fs::is_empty(scratch / "written" / "plots" / "tiny-qwen3"));
+  EXPECT_EQ(combine({"--write", scratch / "written"}).code, 3);  // exists
+  EXPECT_GT(report.at("validation").at("data").at("scored_bytes"),
+            report.at("validation").at("data").at("scored_words"));
   const fs::path page = scratch / "page.md";
   std::ofstream(page) << "a\n<!-- oscar-validate --combine: begin -->\nold\n"
                          "<!-- oscar-validate --combine: end -->\nb\n";

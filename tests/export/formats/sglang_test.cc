@@ -172,6 +172,8 @@ TEST(Sglang, LaunchTextIsAScriptThatRunsFromAnywhere) {
   const Json calibration = {{"model", {{"id", "Example/Model\n8B"}}}};
   EXPECT_EQ(LaunchModel(calibration), "Example/Model?8B");
   EXPECT_EQ(LaunchModel(Json()), "MODEL");
+  EXPECT_EQ(LaunchPath(calibration), "Example/Model?8B");
+  EXPECT_EQ(LaunchPath({{"model", {{"id", "qwen"}}}}), "/PATH/TO/qwen");
   const std::string text = SglangServer().launch({}, "out/k.pt", "out/v.pt", "a b");
   const auto here = std::filesystem::current_path();
   EXPECT_NE(text.find("K_ROTATION_PATH=" + (here / "out/k.pt").string()), std::string::npos)

@@ -68,6 +68,8 @@ Json RareOfValidation() {
   return {{"own_words",
            {{"sequences", 6},
             {"length", 512},
+            {"scored_words", 2304},
+            {"scored_bytes", 12595},
             {"seed", 0},
             {"digest", "b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9"},
             {"reason", "the text is foreign to the model"}}},
@@ -82,6 +84,24 @@ Json RareOfValidation() {
               {{"from", 256}, {"to", 4096}, {"mass", 0.2}, {"kl", 0.02}}}}}},
           {"recall", tasks},
           {"tool_call", tasks}};
+}
+
+// A distribution's quantiles and errors, which reports before them lack.
+void AddQuantiles(Json& distribution) {
+  const double mean = distribution.at("mean");
+  const std::pair<const char*, double> rare[] = {
+      {"error", 0.008}, {"min", -0.001}, {"p0_1", 0},   {"p1", 0.002},
+      {"p5", 0.02},     {"p10", 0.05},   {"p25", 0.21}, {"p75", 1.2},
+      {"p95", 3.1},     {"p99_9", 11.4}, {"rms", 2},    {"rms_error", 0.02}};
+  for (const auto& [name, factor] : rare) distribution[name] = mean * factor;
+}
+
+void AddErrorsOfTokens(Json& text, bool exact) {
+  AddQuantiles(text["token_kl"]);
+  text["token_probability"] = text["token_kl"];
+  text["token_probability"].erase("interval");
+  text["perplexity_error"] = text["perplexity"].get<double>() * 0.006;
+  text["ppl_ratio_error"] = exact ? 0.0 : text["ppl_ratio"].get<double>() * 0.0004;
 }
 
 }  // namespace
@@ -101,6 +121,7 @@ void AddRareMembers(Json& report) {
   if (!report.contains("validation")) return;
   Json& validation = report["validation"];
   validation.merge_patch(RareOfValidation());
+  validation["data"].update({{"scored_words", 13820}, {"scored_bytes", 75547}});
   if (validation.contains("gate")) {
     validation["gate"]["checks"].push_back({{"metric", "recall"},
                                             {"op", ">="},
@@ -111,7 +132,11 @@ void AddRareMembers(Json& report) {
   }
   for (Json& arm : validation["arms"]) {
     arm["bits_per_element"]["note"] = "beside the codes of the runtime";
-    if (arm.contains("text")) arm["own_words"] = arm["text"];
+    AddQuantiles(arm["local"]["kl"]);
+    if (arm.contains("text")) {
+      AddErrorsOfTokens(arm["text"], &arm == &validation["arms"].front());
+      arm["own_words"] = arm["text"];
+    }
     if (arm.contains("behind") && arm["behind"].contains("text"))
       arm["behind"]["own_words"] = arm["behind"]["text"];
     if (!arm.contains("needle")) continue;

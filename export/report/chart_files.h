@@ -1,0 +1,23 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The charts of report.html as SVG documents that stand alone: with a title, a white background and
+// the light colours written out, since Inkscape and librsvg know no CSS variables.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "capture/files/strict_json.h"
+
+namespace oscar {
+
+struct ChartFile {
+  std::string name;  // "context-text.svg"; unique
+  std::string svg;
+};
+
+// In the order of the page. Throws like ReportPage.
+std::vector<ChartFile> ChartFiles(const Json& report);
+
+}  // namespace oscar

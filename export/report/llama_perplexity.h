@@ -1,0 +1,19 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What llama-perplexity --kl-divergence of llama.cpp prints at its end, from a report: Q is the
+// model with an arm's cache, base the unquantized model.
+#pragma once
+
+#include <string>
+
+#include "capture/files/strict_json.h"
+
+namespace oscar {
+
+// `member` is "text" or "own_words"; `arm` has it. The first line says what was measured. Errors
+// after ± take tokens as independent, as llama-perplexity does; the report's intervals do not, and
+// are wider. A report written before it had these errors and quantiles gives the lines that it can.
+std::string LlamaPerplexityText(const Json& report, const Json& arm, const std::string& member);
+
+}  // namespace oscar

@@ -1,0 +1,24 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The results file of EleutherAI's lm-evaluation-harness 0.4.13 (lm_eval/result_schema.py) from a
+// report, for tools that collect such files. A file describes one model; here, the model with one
+// arm's cache. Each evaluated text is a task.
+#pragma once
+
+#include <string>
+
+#include "capture/files/strict_json.h"
+
+namespace oscar {
+
+// The model that was validated, by its name.
+std::string ModelId(const Json& report);
+
+// "ORG/NAME ARM": the model with that cache.
+std::string ModelWithCache(const Json& report, const Json& arm);
+
+// `arm` is one of the report's, with "text"; `date` in seconds since 1970, UTC.
+Json LmEvalResults(const Json& report, const Json& arm, double date);
+
+}  // namespace oscar

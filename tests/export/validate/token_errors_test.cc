@@ -1,0 +1,109 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "export/validate/token_errors.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "export/report/llama_perplexity.h"
+
+namespace oscar {
+namespace {
+
+// Tokens 1 to n of one text, and nothing but their errors.
+std::vector<ScoredToken> Tokens(int64_t n) {
+  std::vector<ScoredToken> tokens;
+  for (int64_t i = 1; i <= n; ++i) tokens.push_back({.position = i, .length = n + 1});
+  return tokens;
+}
+
+TEST(TextReport, QuantilesAreThoseOfTheTokens) {
+  constexpr int kTokens = 1001;  // KL 0, 0.001, ..., 1 in another order: quantile p is p
+  TokenErrors arm{.nll = std::vector<float>(kTokens, 1),
+                  .kl = {},
+                  .agrees = std::vector<uint8_t>(kTokens, 1),
+                  .is_top1 = {}};
+  for (int i = 0; i < kTokens; ++i)
+    arm.kl.push_back(static_cast<float>(i * 3 % kTokens) / (kTokens - 1));
+  const Json text = TextReport(Tokens(kTokens), arm, arm, 100, 0);
+  const Json& kl = text.at("token_kl");
+  const std::pair<const char*, double> quantiles[] = {
+      {"min", 0},    {"p0_1", 0.001},  {"p1", 0.01},  {"p5", 0.05}, {"p10", 0.1},
+      {"p25", 0.25}, {"median", 0.5},  {"p75", 0.75}, {"p90", 0.9}, {"p95", 0.95},
+      {"p99", 0.99}, {"p99_9", 0.999}, {"max", 1}};
+  for (const auto& [name, value] : quantiles) EXPECT_NEAR(kl.at(name), value, 1e-7) << name;
+  EXPECT_NEAR(kl.at("mean"), 0.5, 1e-7);
+  // 0 to n - 1 have the variance (n^2 - 1) / 12.
+  const double variance = (kTokens * kTokens - 1) / 12.0 / ((kTokens - 1) * (kTokens - 1.0));
+  EXPECT_NEAR(kl.at("error"), std::sqrt(variance / (kTokens - 1)), 1e-7);
+  EXPECT_EQ(text.at("perplexity_error"), 0);
+  EXPECT_EQ(text.at("ppl_ratio_error"), 0);
+  EXPECT_EQ(text.at("token_probability").at("rms"), 0);
+  EXPECT_EQ(text.at("token_probability").at("rms_error"), 0);
+}
+
+// Six tokens; the block was computed from their values in Python by the formulas of llama.cpp's
+// perplexity.cpp (sums, sums of squares and of products).
+TEST(TextReport, GivesTheLinesOfLlamaPerplexity) {
+  const TokenErrors base{.nll = {0.45F, 1.1F, 1.3F, 1.8F, 0.35F, 2.5F},
+                         .kl = std::vector<float>(6, 0),
+                         .agrees = std::vector<uint8_t>(6, 1),
+                         .is_top1 = {}};
+  const TokenErrors arm{.nll = {0.5F, 1.0F, 1.5F, 2.0F, 0.25F, 3.0F},
+                        .kl = {0.01F, 0.04F, 0.02F, 0.3F, 0, 0.13F},
+                        .agrees = {1, 1, 1, 0, 1, 0},
+                        .is_top1 = {}};
+  const auto report_of = [&](const TokenErrors& errors, const char* name) -> Json {
+    return {{"name", name}, {"text", TextReport(Tokens(6), errors, base, 100, 0)}};
+  };
+  Json report = {{"model", {{"id", "a/b"}}},
+                 {"validation",
+                  {{"data", {{"name", "six\ntokens"}}},
+                   {"arms", Json::array({report_of(base, "bf16"), report_of(arm, "int2")})}}}};
+  EXPECT_EQ(LlamaPerplexityText(report, report["validation"]["arms"][1], "text"),
+            "a/b int2: six tokens, 6 tokens scored\n"
+            "\n"
+            "====== Perplexity statistics ======\n"
+            "Mean PPL(Q)                   :   3.955077 ±   1.649596\n"
+            "Mean PPL(base)                :   3.490343 ±   1.164611\n"
+            "Cor(ln(PPL(Q)), ln(PPL(base))):  99.40%\n"
+            "Mean ln(PPL(Q)/PPL(base))     :   0.125000 ±   0.092871\n"
+            "Mean PPL(Q)/PPL(base)         :   1.133148 ±   0.105236\n"
+            "Mean PPL(Q)-PPL(base)         :   0.464734 ±   0.508152\n"
+            "\n"
+            "====== KL divergence statistics ======\n"
+            "Mean    KLD:   0.083333 ±   0.047376\n"
+            "Maximum KLD:   0.300000\n"
+            "99.9%   KLD:   0.299150\n"
+            "99.0%   KLD:   0.291500\n"
+            "95.0%   KLD:   0.257500\n"
+            "90.0%   KLD:   0.215000\n"
+            "Median  KLD:   0.030000\n"
+            "10.0%   KLD:   0.005000\n"
+            " 5.0%   KLD:   0.002500\n"
+            " 1.0%   KLD:   0.000500\n"
+            " 0.1%   KLD:   0.000050\n"
+            "Minimum KLD:   0.000000\n"
+            "\n"
+            "====== Token probability statistics ======\n"
+            "Mean    Δp: -0.561 ± 1.990 %\n"
+            "Maximum Δp:  7.411%\n"
+            "99.9%   Δp:  7.392%\n"
+            "99.0%   Δp:  7.216%\n"
+            "95.0%   Δp:  6.434%\n"
+            "90.0%   Δp:  5.456%\n"
+            "75.0%   Δp:  1.877%\n"
+            "Median  Δp: -3.053%\n"
+            "25.0%   Δp: -3.200%\n"
+            "10.0%   Δp: -4.085%\n"
+            " 5.0%   Δp: -4.513%\n"
+            " 1.0%   Δp: -4.855%\n"
+            " 0.1%   Δp: -4.932%\n"
+            "Minimum Δp: -4.940%\n"
+            "RMS Δp    :  4.485 ± 0.819 %\n"
+            "Same top p: 66.667 ± 21.082 %\n");
+}
+
+}  // namespace
+}  // namespace oscar

@@ -1,0 +1,23 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// --write: the numbers of reports in the formats that other tools and their users read.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "export/report/comparison.h"  // NamedReport
+
+namespace oscar {
+
+// A new directory:
+//   numbers.csv                                 a row per model and arm
+//   lm-eval/MODEL_ARM/results_DATE.json         of every arm with next-token predictions
+//   llama-perplexity/MODEL_ARM[.own_words].txt  the same, without the unquantized model
+//   plots/MODEL/CHART.svg                       every chart of report.html
+// Throws InputError for what is no report or was not validated, and leaves nothing then.
+void WriteReportFiles(const std::vector<NamedReport>& reports,
+                      const std::filesystem::path& directory);
+
+}  // namespace oscar
