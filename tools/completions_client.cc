@@ -4,11 +4,8 @@
 
 #include <curl/curl.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -24,39 +21,21 @@ constexpr size_t kMaxAnswer = 64 << 20;  // bytes
 constexpr int32_t kNoOneId = -1;         // of a text that several tokens have
 constexpr double kLogProbSlack = 1e-3;   // log probabilities above 0 by rounding
 
-struct CurlClose {
-  void operator()(CURL* handle) const { curl_easy_cleanup(handle); }
-  void operator()(CURLU* url) const { curl_url_cleanup(url); }
-  void operator()(curl_slist* list) const { curl_slist_free_all(list); }
-};
-
-std::string UrlPart(CURLU* url, CURLUPart part) {
-  char* text = nullptr;
-  if (curl_url_get(url, part, &text, 0) != CURLUE_OK) return "";
-  const std::string copy = text;
-  curl_free(text);
-  return copy;
-}
-
 // Cuts the address down to what paths are added to, and drops a key that would be sent in the open.
 void CheckAddress(ServerArguments& server) {
-  const std::unique_ptr<CURLU, CurlClose> url(curl_url());
-  const bool parsed = curl_url_set(url.get(), CURLUPART_URL, server.url.c_str(), 0) == CURLUE_OK;
-  const std::string scheme = UrlPart(url.get(), CURLUPART_SCHEME);
-  const auto has = [&](CURLUPart part) { return !UrlPart(url.get(), part).empty(); };
-  if (!parsed || (scheme != "http" && scheme != "https") || has(CURLUPART_USER) ||
-      has(CURLUPART_QUERY) || has(CURLUPART_FRAGMENT)) {
+  std::string& url = server.url;
+  const bool https = url.starts_with("https://");
+  if ((!https && !url.starts_with("http://")) || url.find_first_of("@?#") != url.npos) {
     throw UsageError(fmt::format(
         "--served {}: expected an address such as http://127.0.0.1:8000, without user, '?' or '#'; "
         "a key is read from OPENAI_API_KEY",
-        Quoted(server.url)));
+        Quoted(url)));
   }
-  const std::string host = UrlPart(url.get(), CURLUPART_HOST);
-  if (scheme == "http" && host != "localhost" && host != "[::1]" && !host.starts_with("127."))
-    server.api_key.clear();
-  server.url = UrlPart(url.get(), CURLUPART_URL);
+  const std::string_view rest = std::string_view(url).substr(https ? 8 : 7);
+  const std::string_view host = rest.substr(0, rest.find_first_of(":/"));
+  if (!https && host != "localhost" && host != "127.0.0.1") server.api_key.clear();
   for (const std::string_view end : {"/", "/v1"})
-    if (server.url.ends_with(end)) server.url.resize(server.url.size() - end.size());
+    if (url.ends_with(end)) url.resize(url.size() - end.size());
 }
 
 size_t OnBody(char* data, size_t, size_t size, void* user) {
@@ -71,17 +50,16 @@ int OnProgress(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
   return stop_requested && stop_requested() ? 1 : 0;
 }
 
-// Posts `body`, or gets.
-Json Ask(const ServerArguments& server, const std::string& url, const Json* body) {
-  const std::unique_ptr<CURL, CurlClose> handle(curl_easy_init());
+Json Post(const ServerArguments& server, const std::string& url, const Json& body) {
+  const std::unique_ptr<CURL, void (*)(CURL*)> handle(curl_easy_init(), curl_easy_cleanup);
   const auto set = [&](CURLoption option, auto value) {
     if (curl_easy_setopt(handle.get(), option, value) != CURLE_OK)
       throw ResourceError(
           fmt::format("this libcurl does not know option {}", static_cast<int>(option)));
   };
-  const std::string request = body == nullptr ? "" : body->dump();
-  const std::unique_ptr<curl_slist, CurlClose> headers(
-      curl_slist_append(nullptr, "Content-Type: application/json"));
+  const std::string request = body.dump();
+  const std::unique_ptr<curl_slist, void (*)(curl_slist*)> headers(
+      curl_slist_append(nullptr, "Content-Type: application/json"), curl_slist_free_all);
   std::string answer;
   char reason[CURL_ERROR_SIZE] = "";
   set(CURLOPT_URL, url.c_str());
@@ -100,11 +78,8 @@ Json Ask(const ServerArguments& server, const std::string& url, const Json* body
     set(CURLOPT_HTTPAUTH, static_cast<long>(CURLAUTH_BEARER));
     set(CURLOPT_XOAUTH2_BEARER, server.api_key.c_str());
   }
-  if (body != nullptr) {
-    set(CURLOPT_HTTPHEADER, headers.get());
-    set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.size()));
-    set(CURLOPT_POSTFIELDS, request.c_str());
-  }
+  set(CURLOPT_HTTPHEADER, headers.get());
+  set(CURLOPT_POSTFIELDS, request.c_str());
   const CURLcode code = curl_easy_perform(handle.get());
   if (code == CURLE_ABORTED_BY_CALLBACK) throw Interrupted("stopped; nothing is kept");
   if (code == CURLE_WRITE_ERROR)
@@ -186,26 +161,9 @@ CompletionsClient::CompletionsClient(ServerArguments server, LazyTokenizer token
                                      int64_t vocab_size)
     : server_(std::move(server)), tokenizer_(std::move(tokenizer)), vocab_size_(vocab_size) {
   CheckAddress(server_);
-  if (!server_.model.empty()) return;
-  const std::string where = server_.url + "/v1/models";
-  std::vector<std::string> names;
-  for (const Json& model : JsonArray(Ask(server_, where, nullptr), "data", where))
-    names.push_back(JsonString(model, "id", where));
-  if (names.size() != 1) {
-    throw UsageError(fmt::format("{}: {} models; --served-model names one of: {}", where,
-                                 names.size(), Escaped(fmt::format("{}", fmt::join(names, ", ")))));
-  }
-  server_.model = names[0];
 }
 
 int64_t CompletionsClient::IdOf(const std::string& token, const std::string& where) {
-  constexpr std::string_view kIdPrefix = "token_id:";  // vLLM, return_tokens_as_token_ids
-  if (token.starts_with(kIdPrefix)) {
-    int64_t id = 0;
-    const char* const end = token.data() + token.size();
-    const auto read = std::from_chars(token.data() + kIdPrefix.size(), end, id);
-    if (read.ec == std::errc() && read.ptr == end) return id;
-  }
   if (ids_.empty() && tokenizer_) ids_ = IdsOfTexts(*tokenizer_);
   const auto found = ids_.find(token);
   if (found != ids_.end()) return found->second;
@@ -222,16 +180,11 @@ ServedCompletion CompletionsClient::Complete(const std::vector<int32_t>& prompt,
                                              int64_t max_tokens) {
   const std::string where = server_.url + "/v1/completions";
   // The members after "logprobs" are wishes that some servers grant and others pass over.
-  const Json body = {{"model", server_.model},
-                     {"prompt", prompt},
-                     {"max_tokens", max_tokens},
-                     {"temperature", 0},
-                     {"logprobs", 1},
-                     {"ignore_eos", true},
-                     {"return_token_ids", true},
-                     {"return_tokens_as_token_ids", true},
-                     {"cache_prompt", false}};
-  const Json answer = Ask(server_, where, &body);
+  Json body = {{"prompt", prompt},     {"max_tokens", max_tokens}, {"temperature", 0},
+               {"logprobs", 1},        {"ignore_eos", true},       {"return_token_ids", true},
+               {"cache_prompt", false}};
+  if (!server_.model.empty()) body["model"] = server_.model;
+  const Json answer = Post(server_, where, body);
   const Json& choices = JsonArray(answer, "choices", where);
   if (choices.empty()) throw InputError(where + ": an answer without choices");
   const int64_t sent = std::ssize(prompt),

@@ -19,7 +19,7 @@ namespace oscar {
 
 struct ServerArguments {
   std::string url;                // with /v1 at its end or without
-  std::string model;              // as the server names it; empty: the only one that it has
+  std::string model;              // as the server names it; empty: its only or default one
   int64_t timeout_seconds = 300;  // of an answer
   std::string api_key = {};       // never sent over http to another machine
   std::function<bool()> stop_requested = {};
@@ -33,12 +33,12 @@ struct ServedCompletion {
 
 class CompletionsClient {
  public:
-  // Asks for the models where none is named. Throws UsageError for an address that is none,
-  // ResourceError for a server that does not answer in time, InputError for an answer that is not
-  // what was asked for, Interrupted. `tokenizer` is read where the server gives tokens as text.
+  // Throws UsageError for an address that is none. `tokenizer` is read where the server gives
+  // tokens as text.
   CompletionsClient(ServerArguments server, LazyTokenizer tokenizer, int64_t vocab_size);
 
-  // Greedy, at most `max_tokens` tokens. Throws as above.
+  // Greedy, at most `max_tokens` tokens. Throws ResourceError for a server that does not answer in
+  // time, InputError for an answer that is not what was asked for, Interrupted.
   ServedCompletion Complete(const std::vector<int32_t>& prompt, int64_t max_tokens);
 
   const ServerArguments& server() const { return server_; }

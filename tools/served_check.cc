@@ -15,7 +15,6 @@
 #include "capture/model/device.h"
 #include "export/evaluate/nearest_cache.h"
 #include "export/validate/served_arms.h"
-#include "export/validate/stream_memory.h"
 #include "linalg/error.h"
 #include "tools/cli/output_path.h"
 #include "tools/cli/text_table.h"
@@ -67,15 +66,6 @@ Served AskServer(CompletionsClient& client, const ModelInput& model, int64_t pro
 std::vector<TokenErrors> ScoreArms(const Served& served, const LayerLoop& loop,
                                    const MethodContext& methods, const std::vector<Arm>& arms,
                                    CommandContext& context) {
-  int64_t tokens = 0, longest = 0;
-  for (const auto& sequence : served.text.sequences) {
-    tokens += std::ssize(sequence);
-    longest = std::max<int64_t>(longest, std::ssize(sequence));
-  }
-  const at::Device device = loop.device();
-  CheckStreamsFit(
-      StreamMemory(loop.spec(), loop.dtype(), std::vector<int64_t>(arms.size(), tokens), longest),
-      device.is_cpu() ? AvailableHostBytes() : QueryMemory(device).free, device.str());
   context.progress.Begin("simulating caches", std::ssize(loop.spec().layers));
   const auto on_layer = [&](size_t layer) {
     context.progress.StepDone(fmt::format("layer {}", layer), {{"layer", layer}});

@@ -294,14 +294,16 @@ OptionTable ValidateTable(ValidateOptions* options) {
                      "-o is then a JSON file. A key is read from OPENAI_API_KEY",
              .scope = OptionScope::kRun,
              .main = true});
-  table.Add(&options->served_model,
-            {.name = "served_model",
-             .help = "the model as the server names it; empty: the only one that it has",
-             .scope = OptionScope::kRun});
+  table.Add(
+      &options->served_model,
+      {.name = "served_model",
+       .help = "the model as the server names it; empty: the only one that it has, or its first",
+       .scope = OptionScope::kRun});
   table.Add(&options->served_tokens, {.name = "served_tokens",
                                       .help = "what the server generates behind each prompt",
                                       .unit = "tokens",
-                                      .min = 2});
+                                      .min = 2,
+                                      .scope = OptionScope::kRun});
   table.Add(&options->served_timeout, {.name = "served_timeout",
                                        .help = "how long one answer may take",
                                        .unit = "seconds",
