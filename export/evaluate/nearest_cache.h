@@ -4,7 +4,7 @@
 // Which simulated cache a server behaves like, by the log probabilities of tokens that it
 // generated. Distances are means of |server - arm|. Trap: the nearest arm need not explain the
 // server: errors of a rotation that nobody simulated are nearest to the exact cache, because errors
-// of two rotations differ by more than either has. So an arm must also be nearer than half of what
+// of two rotations differ by more than either has. So an arm must also be near, compared with what
 // quantization changes.
 #pragma once
 

@@ -133,10 +133,6 @@ TEST(ServedArms, EveryPlantedFaultIsNamed) {
     } else {
       EXPECT_LE(found.own_confidence, 0.05) << name;
     }
-    for (size_t i = 0; i < found.arms.size(); ++i)
-      printf("%-30s %-30s %.4f %.4f %.3f%s\n", name.c_str(), scores.arms.arms[i].name.c_str(),
-             found.arms[i].distance, found.arms[i].effect, found.arms[i].nearest,
-             i == found.nearest ? " <" : "");
   }
 }
 
@@ -144,9 +140,6 @@ TEST(ServedArms, AnUnknownArtifactIsNone) {
   const NearestCache found = FindNearestCache(RunOf(TinyScores().wrong[1], AllPrompts()));
   EXPECT_FALSE(found.explained);
   EXPECT_LE(found.own_confidence, 0.05);
-  for (size_t i = 0; i < found.arms.size(); ++i)
-    printf("unknown %-30s %.4f %.4f %.3f\n", TinyScores().arms.arms[i].name.c_str(),
-           found.arms[i].distance, found.arms[i].effect, found.arms[i].nearest);
 }
 
 // Runs of as many prompts as by default.
