@@ -44,6 +44,7 @@
 #include "tools/rank_job.h"
 #include "tools/report_files.h"
 #include "tools/runtime_arms.h"
+#include "tools/served_check.h"
 #include "tools/validate_input.h"
 #include "tools/validation_table.h"
 
@@ -524,13 +525,7 @@ CommandResult ValidateAsRank(ValidateOptions options, RankGroup* group, CommandC
   // Beside the opening of the model.
   std::future<MomentCheck> checked =
       std::async(std::launch::async, [&artifact] { return CheckRotationsFitMoments(artifact); });
-  const ServingSettings serving =
-      ServingOf(artifact.report(), (artifact.directory() / kReportFile).string());
-  const auto or_own = [](int64_t given, int64_t recorded) { return given < 0 ? recorded : given; };
-  MethodContext::Options& methods = options.validation.methods;
-  methods.windows = {or_own(options.sink_tokens, serving.sink_tokens),
-                     or_own(options.recent_tokens, serving.recent_tokens)};
-  methods.quant_group_size = or_own(options.quant_group_size, serving.quant_group_size);
+  TakeServing(artifact, options);
   if (!options.dump.from.empty()) checked.get();
   std::optional<Json> made = Doing("validating", [&] {
     return options.dump.from.empty()
@@ -583,6 +578,7 @@ CommandResult ValidateAsRank(ValidateOptions options, RankGroup* group, CommandC
 }
 
 CommandResult Validate(ValidateOptions options, CommandContext& context) {
+  if (!options.served.empty()) return CheckServed(std::move(options), context);
   const bool makes = !context.dry_run && options.combine.empty() && options.show_samples == 0 &&
                      !options.artifact.empty();
   if (!makes) return ValidateAsRank(std::move(options), nullptr, context);

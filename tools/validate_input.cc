@@ -19,6 +19,7 @@
 #include "export/artifact/artifact_format.h"
 #include "export/evaluate/passages.h"
 #include "export/evaluate/tool_calls.h"
+#include "export/report/of_record.h"
 #include "linalg/error.h"
 
 namespace fs = std::filesystem;
@@ -96,6 +97,16 @@ DataSet LoadMethodData(const ValidateOptions& options, int64_t length, Log& log,
 }
 
 }  // namespace
+
+void TakeServing(const Artifact& artifact, ValidateOptions& options) {
+  const ServingSettings serving =
+      ServingOf(artifact.report(), (artifact.directory() / kReportFile).string());
+  const auto or_own = [](int64_t given, int64_t recorded) { return given < 0 ? recorded : given; };
+  MethodContext::Options& methods = options.validation.methods;
+  methods.windows = {or_own(options.sink_tokens, serving.sink_tokens),
+                     or_own(options.recent_tokens, serving.recent_tokens)};
+  methods.quant_group_size = or_own(options.quant_group_size, serving.quant_group_size);
+}
 
 OverlapResult OverlapOf(const Artifact& artifact, const DataSet& data) {
   return FindOverlap(artifact.manifest().value("data", Json::object()),

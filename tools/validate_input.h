@@ -39,6 +39,9 @@ bool WantsPassages(const ValidateOptions& options);
 ValidationInput OpenValidationInput(const ValidateOptions& options, const Artifact& artifact,
                                     Log& log);
 
+// Sets windows and quantization groups that are not given to what the artifact recommends.
+void TakeServing(const Artifact& artifact, ValidateOptions& options);
+
 // What `data` has in common with the text that the artifact was fitted to.
 OverlapResult OverlapOf(const Artifact& artifact, const DataSet& data);
 

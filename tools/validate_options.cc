@@ -294,6 +294,32 @@ OptionTable ValidateTable(ValidateOptions* options) {
   table.Add(&options->v_bits,
             {.name = "v_bits", .help = "the same of a value", .min = 2, .max = 4});
 
+  table.Group("Server");
+  table.Add(&options->served,
+            {.name = "served",
+             .help = "address of a server of the model (vLLM, SGLang, llama.cpp, or another one "
+                     "with /v1/completions and logprobs): says which cache it behaves like, by "
+                     "what it generates behind --sequences prompts of --length tokens (1024 "
+                     "unless given); exit code 1 unless it is this artifact's at 95 % confidence; "
+                     "-o is then a JSON file. A key is read from OPENAI_API_KEY",
+             .scope = OptionScope::kRun,
+             .main = true});
+  table.Add(
+      &options->served_model,
+      {.name = "served_model",
+       .help = "the model as the server names it; empty: the only one that it has, or its first",
+       .scope = OptionScope::kRun});
+  table.Add(&options->served_tokens, {.name = "served_tokens",
+                                      .help = "what the server generates behind each prompt",
+                                      .unit = "tokens",
+                                      .min = 2,
+                                      .scope = OptionScope::kRun});
+  table.Add(&options->served_timeout, {.name = "served_timeout",
+                                       .help = "how long one answer may take",
+                                       .unit = "seconds",
+                                       .min = 1,
+                                       .scope = OptionScope::kRun});
+
   AddDumpOptions(table, &options->dump);
 
   table.Group("Machine");
@@ -342,6 +368,12 @@ OptionTable ValidateTable(ValidateOptions* options) {
   table.NotWith({"needle_lengths", "needle_depths", "needle_tasks"}, "needle_samples", "", 0);
   table.OnlyWith({"tool_call_lengths", "tool_call_tasks"}, "tool_calls");
   table.OnlyWith({"separator"}, "pack");
+  table.OnlyWith({"served_model", "served_tokens", "served_timeout"}, "served");
+  table.NotWith(
+      {"replace", "csv", "methods", "rotation", "other_artifact", "sweep", "gate", "local_only",
+       "kernels", "from", "self_generate", "needle_lengths", "needle_samples", "needle_tasks",
+       "tool_calls", "reasoning", "score_from", "prefill_tokens"},
+      "served", "the server is compared with caches of the artifact, and nothing else");
   table.OnlyWith({"k_bits", "v_bits"}, "kernels");
   table.Example(
       "oscar-validate Qwen3-8B-oscar --model Qwen/Qwen3-8B --gate 'kl<=0.05,ppl_ratio<=1.02'",
@@ -355,6 +387,8 @@ OptionTable ValidateTable(ValidateOptions* options) {
   table.Example(
       "oscar-validate Qwen3-8B-oscar --model Qwen/Qwen3-8B --rotation mine=k.npy:v.npy -o report",
       "somebody's rotations beside the artifact's");
+  table.Example("oscar-validate Qwen3-8B-oscar --model Qwen/Qwen3-8B --served http://gpu:8000",
+                "whether a running server reads its cache as the artifact says");
   table.Example("oscar-validate --combine report-4B report-8B -o comparison",
                 "two models on one page");
   table.Example("oscar-validate --combine Qwen3-8B-oscar --write numbers",

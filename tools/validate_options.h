@@ -63,7 +63,10 @@ struct ValidateOptions {
   std::string gate;
   int64_t show_samples = 0;
   bool allow_other_model = false;
-  bool restart = false;  // discard what an interrupted run left
+  std::string served, served_model;  // a server that is asked; empty: none, its only model
+  int64_t served_tokens = 64;        // that it generates behind each prompt
+  int64_t served_timeout = 300;      // seconds
+  bool restart = false;              // discard what an interrupted run left
   bool kernels = false;
   int64_t k_bits = 2, v_bits = 2;  // of the cache that the kernels write
   ValidationOptions validation;

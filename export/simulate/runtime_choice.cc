@@ -37,17 +37,7 @@ std::string ServedChoice(const RuntimeSpec& runtime, const Artifact& artifact) {
   return like_headline.empty() ? artifact.FindChoice(made_for, !folds) : like_headline;
 }
 
-RotatedSides LoadChoice(const RuntimeSpec& runtime, const MethodContext& context,
-                        size_t layer_index) {
-  const Artifact& artifact = context.artifact();
-  const std::string name = ServedChoice(runtime, artifact);
-  if (name.empty()) {
-    throw InputError(
-        fmt::format("{}: holds no automatic choice for {}; make one with "
-                    "oscar-calibrate",
-                    artifact.directory().string(), runtime.runtime));
-  }
-  const StoredChoice choice = artifact.ReadChoice(context.layers()[layer_index].layer_id, name);
+RotatedSides SidesOfChoice(const StoredChoice& choice) {
   const auto side = [](const CacheSide& of, const AffineQuantizer& codes) {
     RotatedQuantizer quantizer{.rotation = MatricesOf(of.rotation, of.dim, of.dim), .codes = codes};
     if (!of.query_rotation.empty()) {
@@ -61,6 +51,19 @@ RotatedSides LoadChoice(const RuntimeSpec& runtime, const MethodContext& context
   RotatedSides sides{side(choice.k, choice.k_codes), side(choice.v, choice.v_codes)};
   if (!choice.k.pair_scale.empty()) sides.pair_scale = Vectors(choice.k.pair_scale, choice.k.dim);
   return sides;
+}
+
+RotatedSides LoadChoice(const RuntimeSpec& runtime, const MethodContext& context,
+                        size_t layer_index) {
+  const Artifact& artifact = context.artifact();
+  const std::string name = ServedChoice(runtime, artifact);
+  if (name.empty()) {
+    throw InputError(
+        fmt::format("{}: holds no automatic choice for {}; make one with "
+                    "oscar-calibrate",
+                    artifact.directory().string(), runtime.runtime));
+  }
+  return SidesOfChoice(artifact.ReadChoice(context.layers()[layer_index].layer_id, name));
 }
 
 LayerCache BehindFold(LayerCache cache, const at::Tensor& pair_scale) {

@@ -18,6 +18,9 @@ namespace oscar {
 // where there is none.
 std::string ServedChoice(const RuntimeSpec& runtime, const Artifact& artifact);
 
+// Rotations, pair scales and codes of a choice, as loaders make them.
+RotatedSides SidesOfChoice(const StoredChoice& choice);
+
 // As the runtime's loader makes them of the exported files; InputError where it cannot.
 RotatedSides LoadChoice(const RuntimeSpec& runtime, const MethodContext& context,
                         size_t layer_index);

@@ -1,0 +1,46 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which simulated cache a server behaves like, by the log probabilities of tokens that it
+// generated. Distances are means of |server - arm|. Trap: the nearest arm need not explain the
+// server: errors of a rotation that nobody simulated are nearest to the exact cache, because errors
+// of two rotations differ by more than either has. So an arm must also be near, compared with what
+// quantization changes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "export/evaluate/bootstrap.h"
+
+namespace oscar {
+
+// Log probabilities (nats) of the same tokens. arms[0] is the exact cache, arms 1 .. num_own are
+// the artifact, as a server may rightly serve it.
+struct ServedTokens {
+  std::vector<double> server;             // [tokens]
+  std::vector<std::vector<double>> arms;  // [arms][tokens]
+  std::vector<int64_t> prompts;           // [tokens], ascending: what is resampled first
+  size_t num_own = 1;
+};
+
+struct NearestCache {
+  struct Arm {
+    double distance = 0;  // mean |server - arm|, nats
+    double effect = 0;    // mean |exact - arm|
+    double nearest = 0;   // share of the resamples in which the arm is the nearest
+  };
+  std::vector<Arm> arms;
+  size_t nearest = 0;      // the arm
+  bool explained = false;  // the nearest arm is near enough to be the server's cache
+  double own_confidence =
+      0;                    // share of the resamples in which the server behaves like the artifact
+  int64_t more_tokens = 0;  // that would make either answer 95 % sure, by the spread of resamples
+};
+
+// Two-stage, paired resamples: prompts, then tokens of each. The same for the same input on every
+// machine. Needs a token and an arm beside the exact one and the artifact's.
+NearestCache FindNearestCache(const ServedTokens& tokens, const BootstrapOptions& options = {});
+
+}  // namespace oscar

@@ -1,0 +1,160 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Servers with planted faults: the bundled model in bf16 arithmetic, against arms in float32.
+#include "export/validate/served_arms.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "capture/model/generate.h"
+#include "export/evaluate/nearest_cache.h"
+#include "linalg/error.h"
+#include "linalg/splitmix64.h"
+#include "tests/export/validate/tiny_artifact.h"
+
+namespace oscar {
+namespace {
+
+constexpr int64_t kPrompts = 20, kPromptTokens = 192, kGenerated = 24;
+const MethodContext::Options kMethods{
+    .seed = 0, .prefill_tokens = kPromptTokens, .windows = {4, 32}};
+
+// What the exact model goes on with.
+ServedText Generated(const TinyModel& model) {
+  std::vector<PromptToContinue> prompts;
+  for (auto& ids : TinyTexts(1, kPrompts, kPromptTokens))
+    prompts.push_back({.ids = std::move(ids), .longest = kGenerated});
+  DecodeLoop decoder(model.checkpoint, model.spec, at::kCPU, at::kFloat, /*resident=*/true);
+  const auto words = Generate(decoder, prompts, {}, {}, [](int64_t) { return true; });
+  ServedText text{.sequences = {}, .prompt_tokens = kPromptTokens};
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    text.sequences.push_back(prompts[i].ids);
+    text.sequences[i].insert(text.sequences[i].end(), words->at(i).ids.begin(),
+                             words->at(i).ids.end());
+  }
+  return text;
+}
+
+// Of every arm, in float32 and, as a server computes, in bf16; of a wrong artifact that no arm is.
+struct Scores {
+  ServedArms arms;
+  std::vector<TokenErrors> simulated, served, wrong;
+};
+
+const Scores& TinyScores() {
+  static const Scores scores = [] {
+    const TinyModel model;
+    const Artifact artifact = Artifact::Open(TinyArtifact());
+    const ServedText text = Generated(model);
+    LoopOptions options;
+    options.cache_dtype = at::kBFloat16;
+    const auto go_on = [](size_t) { return true; };
+    const auto score = [&](at::ScalarType dtype, uint64_t seed, const ServedArms& arms) {
+      const LayerLoop loop(model.checkpoint, model.spec, at::kCPU, dtype, options);
+      MethodContext::Options methods = kMethods;
+      methods.seed = seed;
+      return ScoreServed(loop, text, MethodContext(artifact, loop.seen_layers(), methods),
+                         arms.arms, go_on);
+    };
+    Scores of;
+    const MethodContext context(artifact, model.spec.layers, kMethods);
+    of.arms = MakeServedArms({"oscar_per_head+clip+windows"}, {}, context);
+    of.simulated = score(at::kFloat, 0, of.arms);
+    of.served = score(at::kBFloat16, 0, of.arms);
+    ServedArms two;
+    two.arms = {of.arms.arms[0], *std::ranges::find(of.arms.arms, "wrong_artifact", &Arm::name)};
+    of.wrong = score(at::kBFloat16, 7, two);
+    return of;
+  }();
+  return scores;
+}
+
+// A run over some of the prompts, whose first tokens read no cache.
+ServedTokens RunOf(const TokenErrors& server, const std::vector<size_t>& prompts) {
+  const Scores& scores = TinyScores();
+  ServedTokens tokens;
+  tokens.arms.resize(scores.simulated.size());
+  tokens.num_own = scores.arms.num_own;
+  for (size_t run = 0; run < prompts.size(); ++run) {
+    for (size_t i = prompts[run] * kGenerated + 1; i < (prompts[run] + 1) * kGenerated; ++i) {
+      tokens.server.push_back(-server.nll[i]);
+      tokens.prompts.push_back(static_cast<int64_t>(run));
+      for (size_t arm = 0; arm < tokens.arms.size(); ++arm)
+        tokens.arms[arm].push_back(-scores.simulated[arm].nll[i]);
+    }
+  }
+  return tokens;
+}
+
+std::vector<size_t> AllPrompts() {
+  std::vector<size_t> prompts(kPrompts);
+  for (size_t i = 0; i < prompts.size(); ++i) prompts[i] = i;
+  return prompts;
+}
+
+TEST(ServedArms, HoldTheArtifactItsFaultsAndHadamard) {
+  std::vector<std::string> names;
+  for (const Arm& arm : TinyScores().arms.arms) names.push_back(arm.name);
+  EXPECT_EQ(names, (std::vector<std::string>{
+                       "bf16", "oscar_per_head+clip+windows", "wrong_artifact",
+                       "queries_not_rotated", "other_head", "scales_ignored", "windows_ignored",
+                       "oscar_per_head+windows", "hadamard+windows", "hadamard+clip+windows"}));
+  const TinyModel model;
+  const Artifact artifact = Artifact::Open(TinyArtifact());
+  const MethodContext context(artifact, model.spec.layers, kMethods);
+  EXPECT_THROW(MakeServedArms({"auto+windows", "nothing"}, {}, context), InputError);
+  EXPECT_THROW(MakeServedArms({"kivi2"}, {}, context), UsageError);
+}
+
+// The first token is predicted by the prompt, whatever the cache.
+TEST(ServedArms, ThePromptIsReadExactly) {
+  const Scores& scores = TinyScores();
+  for (size_t arm = 1; arm < scores.simulated.size(); ++arm) {
+    for (size_t i = 0; i < scores.simulated[0].nll.size(); i += kGenerated)
+      EXPECT_EQ(scores.simulated[arm].nll[i], scores.simulated[0].nll[i]);
+    EXPECT_NE(scores.simulated[arm].nll[1], scores.simulated[0].nll[1]);
+  }
+}
+
+TEST(ServedArms, EveryPlantedFaultIsNamed) {
+  const Scores& scores = TinyScores();
+  for (size_t planted = 0; planted < scores.served.size(); ++planted) {
+    const std::string& name = scores.arms.arms[planted].name;
+    const NearestCache found = FindNearestCache(RunOf(scores.served[planted], AllPrompts()));
+    EXPECT_EQ(scores.arms.arms[found.nearest].name, name);
+    EXPECT_TRUE(found.explained) << name;
+    if (planted == 1) {
+      EXPECT_GE(found.own_confidence, 0.95);
+    } else {
+      EXPECT_LE(found.own_confidence, 0.05) << name;
+    }
+  }
+}
+
+TEST(ServedArms, AnUnknownArtifactIsNone) {
+  const NearestCache found = FindNearestCache(RunOf(TinyScores().wrong[1], AllPrompts()));
+  EXPECT_FALSE(found.explained);
+  EXPECT_LE(found.own_confidence, 0.05);
+}
+
+// Runs of as many prompts as by default.
+TEST(ServedArms, ACleanServerRaisesNoAlarm) {
+  SplitMix64 random(3);
+  int alarms = 0;
+  for (int run = 0; run < 200; ++run) {
+    std::vector<size_t> prompts;
+    while (prompts.size() < 6) prompts.push_back(random.Below(kPrompts));
+    const NearestCache found =
+        FindNearestCache(RunOf(TinyScores().served[1], prompts), {.resamples = 200});
+    alarms += found.own_confidence < 0.95;
+  }
+  EXPECT_LE(alarms, 1);
+}
+
+}  // namespace
+}  // namespace oscar
