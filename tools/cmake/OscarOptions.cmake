@@ -66,7 +66,7 @@ if(OSCAR_SANITIZE)
   target_link_options(oscar_options INTERFACE -fsanitize=${OSCAR_SANITIZE})
 endif()
 if(OSCAR_FUZZ)
-  # Our mutators know the structure: looking at every comparison for values to try costs much time (tests/fuzz/RESULTS.md). The check of
+  # Our mutators know the structure: looking at every comparison for values to try costs much time. The check of
   # dynamic types looks them up in a cache by the address, which is another in each process, and a miss is an edge: it stays with preset asan.
   target_compile_options(oscar_options INTERFACE
     "$<${host}:-fsanitize=fuzzer-no-link;-fno-sanitize-coverage=trace-cmp;-fno-sanitize=vptr>")

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Keys multiplied by the invertible matrix that balances their quantization noise against the
-// queries (README.md, "A better key transform"), values likewise against o_proj. For runtimes that
+// queries (RESULTS.md, "A better key transform"), values likewise against o_proj. For runtimes that
 // load one matrix for queries and another for keys.
 #include "export/simulate/methods/methods.h"
 #include "export/simulate/transformed_methods.h"

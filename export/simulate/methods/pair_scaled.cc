@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Keys scaled by a diagonal that commutes with rope, so that it folds into the checkpoint
-// (export/fold), then rotated by OSCAR fitted to the scaled queries: README.md, "A better key
+// (export/fold), then rotated by OSCAR fitted to the scaled queries: RESULTS.md, "A better key
 // transform". And OSCAR itself with centred keys, to tell the two gains apart: beside
 // `oscar_per_head` nothing else differs, clip ratios included.
 #include "export/simulate/methods/methods.h"
