@@ -46,7 +46,7 @@ TEST(TextReport, QuantilesAreThoseOfTheTokens) {
 // Six tokens; the block was computed from their values in Python by the formulas of llama.cpp's
 // perplexity.cpp (sums, sums of squares and of products).
 TEST(TextReport, GivesTheLinesOfLlamaPerplexity) {
-  const TokenErrors base{.nll = {0.45F, 1.1F, 1.3F, 1.8F, 0.35F, 2.5F},
+  const TokenErrors base{.nll = {0.4375F, 1.125F, 1.25F, 1.75F, 0.375F, 2.5F},
                          .kl = std::vector<float>(6, 0),
                          .agrees = std::vector<uint8_t>(6, 1),
                          .is_top1 = {}};
@@ -66,11 +66,11 @@ TEST(TextReport, GivesTheLinesOfLlamaPerplexity) {
             "\n"
             "====== Perplexity statistics ======\n"
             "Mean PPL(Q)                   :   3.955077 ±   1.649596\n"
-            "Mean PPL(base)                :   3.490343 ±   1.164611\n"
-            "Cor(ln(PPL(Q)), ln(PPL(base))):  99.40%\n"
-            "Mean ln(PPL(Q)/PPL(base))     :   0.125000 ±   0.092871\n"
-            "Mean PPL(Q)/PPL(base)         :   1.133148 ±   0.105236\n"
-            "Mean PPL(Q)-PPL(base)         :   0.464734 ±   0.508152\n"
+            "Mean PPL(base)                :   3.454174 ±   1.137477\n"
+            "Cor(ln(PPL(Q)), ln(PPL(base))):  99.16%\n"
+            "Mean ln(PPL(Q)/PPL(base))     :   0.135417 ±   0.100022\n"
+            "Mean PPL(Q)/PPL(base)         :   1.145014 ±   0.114526\n"
+            "Mean PPL(Q)-PPL(base)         :   0.500903 ±   0.541921\n"
             "\n"
             "====== KL divergence statistics ======\n"
             "Mean    KLD:   0.083333 ±   0.047376\n"
@@ -87,21 +87,21 @@ TEST(TextReport, GivesTheLinesOfLlamaPerplexity) {
             "Minimum KLD:   0.000000\n"
             "\n"
             "====== Token probability statistics ======\n"
-            "Mean    Δp: -0.561 ± 1.990 %\n"
-            "Maximum Δp:  7.411%\n"
-            "99.9%   Δp:  7.392%\n"
-            "99.0%   Δp:  7.216%\n"
-            "95.0%   Δp:  6.434%\n"
-            "90.0%   Δp:  5.456%\n"
-            "75.0%   Δp:  1.877%\n"
-            "Median  Δp: -3.053%\n"
-            "25.0%   Δp: -3.200%\n"
-            "10.0%   Δp: -4.085%\n"
-            " 5.0%   Δp: -4.513%\n"
-            " 1.0%   Δp: -4.855%\n"
-            " 0.1%   Δp: -4.932%\n"
-            "Minimum Δp: -4.940%\n"
-            "RMS Δp    :  4.485 ± 0.819 %\n"
+            "Mean    Δp: -0.642 ± 2.454 %\n"
+            "Maximum Δp:  9.151%\n"
+            "99.9%   Δp:  9.127%\n"
+            "99.0%   Δp:  8.910%\n"
+            "95.0%   Δp:  7.944%\n"
+            "90.0%   Δp:  6.737%\n"
+            "75.0%   Δp:  2.435%\n"
+            "Median  Δp: -3.537%\n"
+            "25.0%   Δp: -3.895%\n"
+            "10.0%   Δp: -5.125%\n"
+            " 5.0%   Δp: -5.731%\n"
+            " 1.0%   Δp: -6.216%\n"
+            " 0.1%   Δp: -6.325%\n"
+            "Minimum Δp: -6.337%\n"
+            "RMS Δp    :  5.524 ± 1.038 %\n"
             "Same top p: 66.667 ± 21.082 %\n");
 }
 
