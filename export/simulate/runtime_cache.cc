@@ -15,7 +15,7 @@
 #include "export/evaluate/bits_per_element.h"
 #include "export/simulate/affine_cost.h"
 #include "export/simulate/bf16_cache.h"
-#include "export/simulate/methods/chosen_cache.h"
+#include "export/simulate/chosen_cache.h"
 #include "export/simulate/rotation_caches.h"
 #include "export/simulate/runtime_choice.h"
 #include "export/simulate/stored_rotations.h"

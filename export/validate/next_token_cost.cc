@@ -14,7 +14,7 @@
 #include "calib/cache/row_comparison.h"
 #include "capture/model/output_head.h"
 #include "export/evaluate/bootstrap.h"
-#include "export/simulate/methods/chosen_cache.h"
+#include "export/simulate/chosen_cache.h"
 #include "export/validate/cached_attention.h"
 #include "export/validate/token_errors.h"
 #include "linalg/check.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "calib/cache/side_tensors.h"  // MatricesOf
-#include "export/simulate/methods/chosen_cache.h"
+#include "export/simulate/chosen_cache.h"
 #include "export/simulate/random_rotation.h"
 #include "export/simulate/rotation_caches.h"
 #include "export/simulate/runtime_choice.h"

@@ -5,8 +5,8 @@
 // serves, since a write searches 2^10 states per value, but what a codec of 2 bits can gain over
 // levels per value on the same rotation.
 #include "export/simulate/affine_cost.h"
+#include "export/simulate/chosen_cache.h"
 #include "export/simulate/codecs/trellis_tensor.h"
-#include "export/simulate/methods/chosen_cache.h"
 #include "export/simulate/methods/methods.h"
 #include "export/simulate/rotation_caches.h"
 #include "export/simulate/stored_rotations.h"

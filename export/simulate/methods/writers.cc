@@ -13,8 +13,8 @@
 
 #include "calib/cache/side_tensors.h"
 #include "calib/fit/feedback_fit.h"
+#include "export/simulate/chosen_cache.h"
 #include "export/simulate/fitted_moments.h"
-#include "export/simulate/methods/chosen_cache.h"
 #include "export/simulate/methods/methods.h"
 #include "export/simulate/rotation_caches.h"
 #include "linalg/rotation.h"

@@ -3,7 +3,7 @@
 //
 // The automatic choice in simulation: from the artifact, from the files that were exported of it,
 // and as serving runtimes hold it.
-#include "export/simulate/methods/chosen_cache.h"
+#include "export/simulate/chosen_cache.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

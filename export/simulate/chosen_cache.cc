@@ -5,7 +5,7 @@
 // (calib/cache/side_tensors.h on the artifact's tensors). That computes in the transformed space;
 // simulators speak of the model's, so keys go back by the exact inverse and queries by its
 // transpose, which leaves every logit as it is.
-#include "export/simulate/methods/chosen_cache.h"
+#include "export/simulate/chosen_cache.h"
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -19,7 +19,6 @@
 #include "capture/model/device.h"
 #include "export/evaluate/bits_per_element.h"
 #include "export/simulate/affine_cost.h"
-#include "export/simulate/methods/methods.h"
 #include "linalg/error.h"
 
 namespace oscar {
@@ -44,17 +43,6 @@ at::Tensor QueriesBack(const SidesOnDevice& side, const at::Tensor& rotated, int
                             side.rotation[0][0].transpose(1, 2).to(dtype));
   if (side.pair_scale.defined()) q = q.mul(side.pair_scale[0][0].to(dtype));
   return q.view({num_kv_heads, -1, rows, dim}).permute({2, 0, 1, 3}).flatten(1, 2);
-}
-
-LayerCache MakeChoice(const MethodContext& context, size_t layer_index, const ArmOptions& options) {
-  return ChoiceCache(ChoiceOf(context, layer_index),
-                     context.layers()[layer_index].attention.num_kv_heads,
-                     ArmWindows(context, options));
-}
-
-CacheCost HeadlineCost(const MethodContext& context, const ArmOptions& options, int64_t tokens) {
-  return ChoiceCost(context, options.windows ? context.options().windows : CacheWindows{}, tokens,
-                    [&](size_t i) { return ChoiceOf(context, i); });
 }
 
 }  // namespace
@@ -137,17 +125,6 @@ LayerCache ChoiceCache(const StoredChoice& choice, int64_t num_kv_heads, const E
     return QueriesBack(keys, QueriesOfOne(keys, queries, num_kv_heads), num_kv_heads, dtype);
   };
   return cache;
-}
-
-CacheMethod AutoChoiceMethod() {
-  return {
-      .name = "auto",
-      .description = "what oscar-calibrate chose, in bf16 arithmetic",
-      .takes_clip = false,
-      .as_published = {.windows = true},
-      .make = MakeChoice,
-      .cost = HeadlineCost,
-      .available = [](const MethodContext& context) { return context.artifact().has_choices(); }};
 }
 
 }  // namespace oscar
