@@ -182,10 +182,8 @@ ValidationHooks Hooks(CommandContext& context, size_t num_layers, bool scores,
                                              all - done, all - done == 1 ? "" : "s"),
                                  {{"seconds", left}});
               },
-          .on_part =
-              [&context](double part, const std::string& doing) {
-                context.progress.Update(part, doing);
-              },
+          .on_part = [&context](double part,
+                                const std::string& doing) { context.progress.Update(part, doing); },
           .on_scored =
               [&context](double part, const std::string& what) {
                 context.progress.Update(part, "next tokens of the " + what);
@@ -250,8 +248,9 @@ std::optional<Json> OnDump(const ValidateOptions& options, const Artifact& artif
   const auto kernels = Kernels(options, artifact, device, source.sequence_lengths().size());
   std::vector<std::string> domains;  // a dump has numbers of them
   for (const int32_t number : dump->domains()) domains.push_back(fmt::format("{}", number + 1));
-  Json validation = ValidateDump(source, data.counted(), artifact, options.validation,
-                                 Hooks(context, source.layers().size(), false, kernels.get()), domains);
+  Json validation =
+      ValidateDump(source, data.counted(), artifact, options.validation,
+                   Hooks(context, source.layers().size(), false, kernels.get()), domains);
   if (kernels) validation["kernels"] = kernels->Report();
   validation["data"] = ValidationDataJson(data, overlap);
   validation["machine"] = DescribeMachine(device, dtype);
@@ -478,8 +477,8 @@ std::optional<Json> OnModel(const ValidateOptions& options, const Artifact& arti
   if (!options.runtimes.empty() && options.prefill_tokens == 0)
     how.methods.prefill_tokens = HalfOfLongest(texts);
   if (input.method_data) data.calibration = TokenIds(*input.method_data);
-  ValidationHooks hooks = Hooks(context, model.spec.layers.size(),
-                                !options.validation.local_only, kernels.get());
+  ValidationHooks hooks =
+      Hooks(context, model.spec.layers.size(), !options.validation.local_only, kernels.get());
   if (!kernels) hooks.job = &*job;  // kernels are checked in one go
   Json validation = Doing("comparing arms", [&] {
     return ValidateModel(model.checkpoint, model.spec, device, dtype, data, artifact, how, hooks);

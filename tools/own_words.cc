@@ -140,11 +140,11 @@ OwnWordsPlan PlanOwnWords(const OwnWordsRequest& request, const ModelInput& inpu
   if (!drawing.model) return {.line = "own words               none: " + drawing.why_not + "\n"};
   const SelfGeneration& model = *drawing.model;
   const SelfGenerationPlan plan = PlanSelfGeneration(model, LimitOf(request));
-  return {std::ssize(model.prompts), model.max_sequence, plan.seconds,
-          fmt::format("own words               {} sequences of {} tokens, {} at once: {} steps, "
-                      "about {:.0f} s\n",
-                      model.prompts.size(), model.max_sequence, plan.batch, plan.steps,
-                      plan.seconds)};
+  return {
+      std::ssize(model.prompts), model.max_sequence, plan.seconds,
+      fmt::format("own words               {} sequences of {} tokens, {} at once: {} steps, "
+                  "about {:.0f} s\n",
+                  model.prompts.size(), model.max_sequence, plan.batch, plan.steps, plan.seconds)};
 }
 
 }  // namespace oscar

@@ -18,8 +18,8 @@ bool Sets(const char* variable, const char* name_and_more) {
 }
 
 // Before the constructors of any library, sanitizers' included: system calls and memory of its own.
-__attribute__((no_sanitize("address", "thread", "undefined"))) void BeforeLibraries(int, char** argv,
-                                                                                   char** variables) {
+__attribute__((no_sanitize("address", "thread", "undefined"))) void BeforeLibraries(
+    int, char** argv, char** variables) {
   size_t count = 0;
   for (; variables[count] != nullptr; ++count)
     if (Sets(variables[count], kSpinCount) || Sets(variables[count], kPolicy)) return;
@@ -34,9 +34,8 @@ __attribute__((no_sanitize("address", "thread", "undefined"))) void BeforeLibrar
   execve(program, argv, more);  // comes back if it fails: then waits are long
 }
 
-__attribute__((section(".preinit_array"), used)) void (*const g_before_libraries)(int, char**,
-                                                                                  char**) =
-    BeforeLibraries;
+__attribute__((section(".preinit_array"),
+               used)) void (*const g_before_libraries)(int, char**, char**) = BeforeLibraries;
 
 }  // namespace
 

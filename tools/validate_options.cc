@@ -22,8 +22,10 @@ std::string ArmHelp() {
       "what is compared: METHOD[+clip[=RATIO]][+windows][+bf16]; METHOD is one of the {} that "
       "--methods help describes; or lists: default, published (every method as its authors use "
       "it), all "
-      "(every method plain and with its modifiers), quick (bf16, the artifact's own choice, Hadamard, "
-      "OSCAR as published, a random rotation); none: as --scope has it, unless --methods names some",
+      "(every method plain and with its modifiers), quick (bf16, the artifact's own choice, "
+      "Hadamard, "
+      "OSCAR as published, a random rotation); none: as --scope has it, unless --methods names "
+      "some",
       CacheMethods().size());
 }
 
@@ -70,14 +72,15 @@ OptionTable ValidateTable(ValidateOptions* options) {
                                .scope = OptionScope::kRun,
                                .main = true,
                                .path = true});
-  table.Add(&options->scope,
-            {.name = "scope",
-             .help = "how much is measured where no option says so. quick: five arms on 4 sequences "
-                     "of 2048 tokens, no recall; normal: the default arms on 6 of 4096, the model's "
-                     "own words, recall; thorough: every method too, 16 sequences, 4 recall "
-                     "samples; auto: quick on a CPU, normal on a GPU",
-             .choices = {"auto", "quick", "normal", "thorough"},
-             .main = true});
+  table.Add(
+      &options->scope,
+      {.name = "scope",
+       .help = "how much is measured where no option says so. quick: five arms on 4 sequences "
+               "of 2048 tokens, no recall; normal: the default arms on 6 of 4096, the model's "
+               "own words, recall; thorough: every method too, 16 sequences, 4 recall "
+               "samples; auto: quick on a CPU, normal on a GPU",
+       .choices = {"auto", "quick", "normal", "thorough"},
+       .main = true});
   table.Add(&options->replace,
             {.name = "replace",
              .help = "replace the artifact's validation of record. A validation is of record if "
@@ -107,11 +110,10 @@ OptionTable ValidateTable(ValidateOptions* options) {
              .scope = OptionScope::kRun,
              .main = true,
              .path = true});
-  table.Add(&options->sequences,
-            {.name = "sequences",
-             .help = "how many sequences of text; 0: as --scope has it",
-             .min = 0,
-             .main = true});
+  table.Add(&options->sequences, {.name = "sequences",
+                                  .help = "how many sequences of text; 0: as --scope has it",
+                                  .min = 0,
+                                  .main = true});
   table.Add(&options->length,
             {.name = "length",
              .help = "of each sequence; 0: as --scope has it, or what the model supports if that "

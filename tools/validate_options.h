@@ -38,9 +38,9 @@ struct ValidateOptions {
   // Artifacts among them, opened.
   std::vector<std::shared_ptr<const Artifact>> others = {};
   std::vector<std::string> data;  // files; empty: the built-in evaluation text
-  int64_t sequences = 0;        // 0: the scope's
-  int64_t length = 0;           // tokens of each; 0: usual_length, or what the model supports
-  int64_t usual_length = 4096;  // the scope's
+  int64_t sequences = 0;          // 0: the scope's
+  int64_t length = 0;             // tokens of each; 0: usual_length, or what the model supports
+  int64_t usual_length = 4096;    // the scope's
   // Of arms with windows, and of groups; -1: as the artifact recommends.
   int64_t sink_tokens = -1, recent_tokens = -1, quant_group_size = -1;
   bool pack = true;

@@ -61,11 +61,13 @@ AppliedScope ApplyScope(bool on_cpu, ValidateOptions& options) {
     if (!given) option = value;
     return !given && value < usual;
   };
-  const bool of_model = options.dump.from.empty(), predicts = of_model && !options.validation.local_only;
+  const bool of_model = options.dump.from.empty(),
+             predicts = of_model && !options.validation.local_only;
   if (options.needle_samples < 0 && AsksForRecall(options))
     options.needle_samples = std::max<int64_t>(1, scope.needle_samples);
-  leave_out(fill(-1, scope.needle_samples, normal.needle_samples, options.needle_samples) && predicts,
-            "recall (--needle-samples 1)");
+  leave_out(
+      fill(-1, scope.needle_samples, normal.needle_samples, options.needle_samples) && predicts,
+      "recall (--needle-samples 1)");
   if (options.own_words.sequences < 0 && !AsksForOwnWords(options)) {
     options.own_words.sequences = scope.own_words;
     leave_out(scope.own_words == 0 && predicts,

@@ -11,8 +11,9 @@
 namespace oscar {
 
 struct AppliedScope {
-  std::string name;      // "quick", "normal" or "thorough"
-  std::string left_out;  // what the normal scope has and this run does not, and how to get it; or ""
+  std::string name;  // "quick", "normal" or "thorough"
+  std::string
+      left_out;  // what the normal scope has and this run does not, and how to get it; or ""
 };
 
 // Fills in what `options` leave to the scope; "auto" is quick on a CPU and normal on a GPU. An

@@ -19,6 +19,8 @@ namespace {
 
 // How far off the fastest probe's forecast may be.
 constexpr double kLow = 0.75, kHigh = 1.3;
+// How much longer it may take where something else comes and goes.
+constexpr double kBusy = 2;
 // Beyond these something else is running.
 constexpr double kIdleSpread = 1.5, kIdleLoad = 0.75;
 
@@ -85,28 +87,33 @@ double Probe(const ValidationOptions& options, const Artifact& artifact,
   return seconds;
 }
 
-// Two digits.
-double Rounded(double value) {
-  if (value <= 0) return 0;
-  const double step = std::pow(10, std::floor(std::log10(value)) - 1);
-  return std::max(1.0, std::round(value / step)) * step;
+struct InUnit {
+  std::string number, unit;
+};
+
+// Two digits, in the unit that a person would take.
+InUnit Written(double seconds) {
+  const auto in = [](double value, const char* unit) {
+    const double step = value < 10 ? 1 : std::pow(10, std::floor(std::log10(value)) - 1);
+    return InUnit{fmt::format("{:g}", std::max(1.0, std::round(value / step)) * step), unit};
+  };
+  if (seconds < 180) return in(seconds, "s");
+  return seconds < 3 * 3600 ? in(seconds / 60, "min") : in(seconds / 3600, "h");
 }
 
 }  // namespace
 
 std::string RangeText(double from, double to) {
-  const auto in = [&](double unit, const char* name) {
-    return fmt::format("{:g} to {:g} {}", Rounded(from / unit), Rounded(to / unit), name);
-  };
   if (to < 1) return "under 1 s";
-  if (to < 180) return fmt::format("{:.0f} to {:.0f} s", std::max(1.0, Rounded(from)), std::ceil(Rounded(to)));
-  return to < 3 * 3600 ? in(60, "min") : in(3600, "h");
+  const InUnit low = Written(from), high = Written(to);
+  return fmt::format("{}{} to {} {}", low.number, low.unit == high.unit ? "" : " " + low.unit,
+                     high.number, high.unit);
 }
 
 bool Forecast::busy() const { return spread > kIdleSpread || load > kIdleLoad * cores; }
 
 Json Forecast::ToJson() const {
-  const double high = kHigh * (busy() ? spread * (1 + load / cores) : 1);
+  const double high = kHigh * (busy() ? std::max(kBusy, spread) : 1);
   Json json = {{"from", 0.0}, {"to", 0.0}, {"busy", busy()}, {"load", load}, {"spread", spread}};
   for (const Part& part : parts) {
     const double from = kLow * part.seconds, to = high * part.seconds;
@@ -127,9 +134,10 @@ std::string Forecast::Text() const {
   }
   std::string text = fmt::format("{}: {}", range(json), of_parts);
   if (!busy()) return text;
-  return text + fmt::format("; the machine is busy (load {:.1f} on {} cores, equal probes differ "
-                            "{:.1f} times), so it may take longer",
-                            load, cores, spread);
+  return text + fmt::format(
+                    "; the machine is busy (load {:.1f} on {} cores, equal probes differ "
+                    "{:.1f} times), so it may take longer",
+                    load, cores, spread);
 }
 
 Forecast ForecastValidation(const ValidationOptions& options, const Artifact& artifact,
@@ -174,8 +182,7 @@ Forecast ForecastValidation(const ValidationOptions& options, const Artifact& ar
   const Work short_work(spec, probed, probed.arms.size()), work(spec, options, input.arms.size());
   const double least = short_work.Text(first) / layers, most = short_work.Text(second) / layers;
   double rate = seconds[1] / most;
-  if (second > first)
-    rate = std::clamp((seconds[1] - seconds[0]) / (most - least), rate / 2, rate);
+  if (second > first) rate = std::clamp((seconds[1] - seconds[0]) / (most - least), rate / 2, rate);
   const double start = std::max(0.0, seconds[1] - rate * most);
 
   const auto arms = static_cast<double>(input.arms.size());

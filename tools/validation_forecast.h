@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How long a validation on a CPU will take, by its parts: from the first layer of a short text, run
-// as the validation itself runs it, and from how much more work the whole is. The fastest of several
-// such probes counts, since what else the machine does only makes them slower.
+// as the validation itself runs it, and from how much more work the whole is. The fastest of
+// several such probes counts, since what else the machine does only makes them slower.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,8 @@ struct Forecast {
   int cores = 1;
 
   bool busy() const;
-  // "90 to 150 s: text 80 to 130 s, own words 10 to 20 s, recall none", and whether that is doubtful.
+  // "90 to 150 s: text 80 to 130 s, own words 10 to 20 s, recall none", and whether that is
+  // doubtful.
   std::string Text() const;
   Json ToJson() const;  // seconds, from and to, of all and of each part
 };
@@ -39,7 +40,7 @@ Forecast ForecastValidation(const ValidationOptions& options, const Artifact& ar
                             const std::vector<int64_t>& recall_lengths, size_t recall_arms,
                             at::ScalarType dtype);
 
-// "90 to 150 s", "4 to 7 min", "2.5 to 4 h".
+// "90 to 150 s", "4 to 7 min", "170 s to 5 min".
 std::string RangeText(double from, double to);
 
 }  // namespace oscar

@@ -256,9 +256,7 @@ at::Tensor QuantizedRows(const at::Tensor& rows, const AffineQuantizer& quantize
   if (std::ranges::any_of(quantizer.clip, [](double ratio) { return ratio > 0; })) {
     if (quantizer.clip_groups && group < dim) {  // as rows of their own
       const at::Tensor groups = rows.unflatten(-1, {-1, group}).flatten(-3, -2);
-      thresholds = ThresholdsOfRows(groups, quantizer.clip)
-                       .expand_as(groups)
-                       .reshape(rows.sizes());
+      thresholds = ThresholdsOfRows(groups, quantizer.clip).expand_as(groups).reshape(rows.sizes());
     } else {
       thresholds = sorted.defined() ? HeadThresholds(sorted, quantizer.clip)
                                     : ThresholdsOfRows(rows, quantizer.clip);

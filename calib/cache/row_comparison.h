@@ -96,8 +96,8 @@ class RowComparison {
   // [num_q_heads, outputs, dv]. Before SetRows.
   void SetOutputMap(const at::Tensor& map) { output_map_ = map.to(dtype_); }
 
-  // The rows compared from here on. Keys that none of them sees cost nothing, so slices of ascending
-  // rows are cheaper than all rows at once.
+  // The rows compared from here on. Keys that none of them sees cost nothing, so slices of
+  // ascending rows are cheaper than all rows at once.
   void SetRows(const QueryRows& rows);
   const ReferenceRows& reference() const { return reference_; }
 

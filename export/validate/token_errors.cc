@@ -95,8 +95,7 @@ std::vector<TokenErrors> CompareTokens(const OutputHead& head, std::span<const a
     const RivalIds rivals = RivalsOf(piece, device);
     at::Tensor own_logits, own_top;
     for (size_t stream = 0; stream < streams.size(); ++stream) {
-      const at::Tensor logits =
-          head.Logits(streams[stream].index_select(0, rows)).to(at::kFloat);
+      const at::Tensor logits = head.Logits(streams[stream].index_select(0, rows)).to(at::kFloat);
       const at::Tensor top = logits.argmax(-1);
       if (stream == 0) {
         own_logits = logits;
@@ -109,8 +108,9 @@ std::vector<TokenErrors> CompareTokens(const OutputHead& head, std::span<const a
                            other = stream == 0 ? own : Softmax(part(logits));
         Append(KlOfRows(own, other), errors[stream].kl);
         Append(other.log.gather(1, part(ids).unsqueeze(1)).squeeze(1).neg(), errors[stream].nll);
-        Append(IsFirst(other.log, part(top), part(ids), rivals.Of(row, row + at_once)).to(at::kByte),
-               errors[stream].is_top1);
+        Append(
+            IsFirst(other.log, part(top), part(ids), rivals.Of(row, row + at_once)).to(at::kByte),
+            errors[stream].is_top1);
       }
       Append(top.eq(own_top).to(at::kByte), errors[stream].agrees);
       if (on_part) {

@@ -227,10 +227,9 @@ class ObserverPair : public LayerObserver {
     if (second_ != nullptr) second_->OnAttention(view);
     done_ += view.q.size(0);
     if (!hooks_.on_part) return;
-    hooks_.on_part(
-        std::min(1.0, static_cast<double>(done_) / static_cast<double>(tokens_)),
-        fmt::format("{}: {}", sequences_.at(static_cast<size_t>(view.sequence)),
-                    arms_[view.stream].name));
+    hooks_.on_part(std::min(1.0, static_cast<double>(done_) / static_cast<double>(tokens_)),
+                   fmt::format("{}: {}", sequences_.at(static_cast<size_t>(view.sequence)),
+                               arms_[view.stream].name));
   }
   void OnLayerEnd(const LayerSpec& layer) override {
     first_.OnLayerEnd(layer);
@@ -361,8 +360,7 @@ Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Devi
         if (hooks.on_scored) hooks.on_scored(part, what);
       };
     };
-    const std::vector<TokenErrors> text_errors =
-        CompareTokens(head, streams, text, scored("text"));
+    const std::vector<TokenErrors> text_errors = CompareTokens(head, streams, text, scored("text"));
     const std::vector<TokenErrors> own_errors =
         CompareTokens(head, streams, own, scored("own words"));
     for (size_t arm = 0; arm < arms.size(); ++arm) {

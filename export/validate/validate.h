@@ -46,7 +46,7 @@ struct ValidationHooks {
   std::function<void(double part, const std::string& doing)> on_part = {};
   // How many of the next tokens of a part are scored, after the last layer.
   std::function<void(double part, const std::string& what)> on_scored = {};
-  std::function<bool()> stop_requested;      // asked at layer boundaries
+  std::function<bool()> stop_requested;                                // asked at layer boundaries
   std::function<void(const std::string& arm, double seconds)> on_arm;  // at the end, of its caches
   LayerObserver* beside = nullptr;  // sees all that the validation sees, after it
   // Of a model: where a run that is stopped or killed goes on, but for up to ten seconds of it, or

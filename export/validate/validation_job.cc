@@ -12,7 +12,8 @@
 namespace oscar {
 namespace {
 
-// Hidden states of all arms take longer to write than a fast layer: a twentieth of the time at most.
+// Hidden states of all arms take longer to write than a fast layer: a twentieth of the time at
+// most.
 constexpr std::chrono::seconds kKeepEvery{10};
 constexpr int kTimesWriting = 20;
 

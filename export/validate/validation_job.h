@@ -35,7 +35,7 @@ class ValidationJob {
   JobDirectory* job_;
   const ModelSpec& spec_;
   ValidationObserver& observer_;
-  size_t added_ = 0;  // layers in the job
+  size_t added_ = 0;             // layers in the job
   Clock::time_point next_ = {};  // when layers are kept again
 };
 

@@ -19,8 +19,8 @@
 namespace oscar {
 namespace {
 
-// Of one score matrix: large enough to keep a GPU busy; on a CPU several of them fit into its caches,
-// and the rows of a slice end at nearly the same key.
+// Of one score matrix: large enough to keep a GPU busy; on a CPU several of them fit into its
+// caches, and the rows of a slice end at nearly the same key.
 int64_t ScoreBytes(at::Device device) { return device.is_cpu() ? 4 << 20 : 256 << 20; }
 
 // Of a sequence whose rows are all measured: from here on without score matrices.

@@ -280,8 +280,7 @@ int RunCommand(int argc, const char* const* argv, OptionTable table, const Comma
     });
   };
   try {
-    CommandContext context{text, log,           progress, stop, table.Stored(), common.dry_run,
-                           stop_within};
+    CommandContext context{text, log, progress, stop, table.Stored(), common.dry_run, stop_within};
     CommandResult result = run(context);
     impatient = std::jthread();  // it may not speak from here on
     progress.End();
