@@ -512,7 +512,7 @@ const Json& HeadlineArmOf(const Json& validation) {
   throw UsageError("the headline arm is not among the arms");
 }
 
-constexpr std::chrono::milliseconds kPatience{1500};  // with layers that do not end, after a stop
+constexpr std::chrono::milliseconds kPatience{1200};  // with layers that do not end, after a stop
 
 constexpr int kReportTag = 1;  // of what ranks send to rank 0
 
