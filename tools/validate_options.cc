@@ -155,7 +155,7 @@ OptionTable ValidateTable(ValidateOptions* options) {
        .unit = "tokens"});
   table.Add(&options->needle_samples,
             {.name = "needle_samples",
-             .help = "samples of each task and length; 0: no recall tasks; -1: as --scope has it, "
+             .help = "samples of each task and length; 0: no recall tasks; auto: as --scope has it, "
                      "at least one where an option or a gate is about recall",
              .min = -1});
   table.Add(&options->needle_depths,
@@ -279,7 +279,7 @@ OptionTable ValidateTable(ValidateOptions* options) {
   table.Add(&validation.rows_per_sequence,
             {.name = "rows",
              .help = "query rows of each sequence on which attention is compared, spread over its "
-                     "length; 0: all; -1: as --scope has it",
+                     "length; 0: all; auto: as --scope has it",
              .min = -1});
   table.Add(&validation.local_only,
             {.name = "local_only",

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include <algorithm>
 #include <chrono>
@@ -22,7 +23,7 @@ constexpr double kLow = 0.75, kHigh = 1.3;
 // How much longer it may take where something else comes and goes.
 constexpr double kBusy = 2;
 // Beyond these something else is running.
-constexpr double kIdleSpread = 1.5, kIdleLoad = 0.75;
+constexpr double kIdleSlowdown = 1.5, kIdleLoad = 0.75;
 
 // Multiply-adds that functions of a score, or of a logit, take the time of.
 constexpr double kScoreWork = 450, kLogitWork = 250;
@@ -65,13 +66,31 @@ class Work {
   double arms_;
 };
 
-// Seconds of the first layer.
-double Probe(const ValidationOptions& options, const Artifact& artifact,
-             const ValidationInput& input, at::ScalarType dtype, int64_t tokens) {
-  double seconds = 0;
+// Seconds of the first layer: on the clock, and those that this thread, which does its share of all
+// work, was not kept waiting for a core.
+struct ProbeTime {
+  double wall = 0, own = 0;
+
+  // On an idle machine. Threads wait for each other there too, but not for a fifth of the time.
+  double idle() const { return std::min(wall, 1.2 * own); }
+};
+
+double ThreadSeconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+ProbeTime Probe(const ValidationOptions& options, const Artifact& artifact,
+                const ValidationInput& input, at::ScalarType dtype, int64_t tokens) {
+  using Clock = std::chrono::steady_clock;
+  const auto started = Clock::now();
+  const double own = ThreadSeconds();
+  ProbeTime time;
   ValidationHooks hooks;
-  hooks.on_layer = [&](size_t, size_t, double of_layer) {
-    if (seconds == 0) seconds = of_layer;
+  hooks.on_layer = [&](size_t, size_t, double) {
+    if (time.wall > 0) return;
+    time = {std::chrono::duration<double>(Clock::now() - started).count(), ThreadSeconds() - own};
   };
   hooks.stop_requested = [] { return true; };
   std::vector<int32_t> text;
@@ -82,9 +101,9 @@ double Probe(const ValidationOptions& options, const Artifact& artifact,
     ValidateModel(input.model.checkpoint, input.model.spec, at::kCPU, dtype, {.texts = {text}},
                   artifact, options, hooks);
   } catch (const Interrupted&) {
-    return seconds;
+    return time;
   }
-  return seconds;
+  return time;  // of a model of one layer
 }
 
 struct InUnit {
@@ -110,11 +129,12 @@ std::string RangeText(double from, double to) {
                      high.number, high.unit);
 }
 
-bool Forecast::busy() const { return spread > kIdleSpread || load > kIdleLoad * cores; }
+bool Forecast::busy() const { return slowdown > kIdleSlowdown || load > kIdleLoad * cores; }
 
 Json Forecast::ToJson() const {
-  const double high = kHigh * (busy() ? std::max(kBusy, spread) : 1);
-  Json json = {{"from", 0.0}, {"to", 0.0}, {"busy", busy()}, {"load", load}, {"spread", spread}};
+  const double high = kHigh * (busy() ? std::max(kBusy, slowdown) : 1);
+  Json json = {
+      {"from", 0.0}, {"to", 0.0}, {"busy", busy()}, {"load", load}, {"slowdown", slowdown}};
   for (const Part& part : parts) {
     const double from = kLow * part.seconds, to = high * part.seconds;
     json[part.name] = {{"from", from}, {"to", to}};
@@ -135,9 +155,9 @@ std::string Forecast::Text() const {
   std::string text = fmt::format("{}: {}", range(json), of_parts);
   if (!busy()) return text;
   return text + fmt::format(
-                    "; the machine is busy (load {:.1f} on {} cores, equal probes differ "
-                    "{:.1f} times), so it may take longer",
-                    load, cores, spread);
+                    "; the machine is busy: load {:.1f} on {} cores, probes take {:.1f} times as "
+                    "long as alone",
+                    load, cores, slowdown);
 }
 
 Forecast ForecastValidation(const ValidationOptions& options, const Artifact& artifact,
@@ -168,15 +188,16 @@ Forecast ForecastValidation(const ValidationOptions& options, const Artifact& ar
 
   double seconds[2] = {};
   const int64_t tokens[2] = {first, second};
-  double spent = 0;
+  double spent = 0, idle = 0;
   for (int pass = 0; pass < kMostPasses && (pass == 0 || spent < kEnough); ++pass) {
     for (int i = 0; i < 2; ++i) {
-      const double now = Probe(probed, artifact, input, dtype, tokens[i]);
-      spent += now;
-      if (pass > 1) forecast.spread = std::max(forecast.spread, now / seconds[i]);  // warm by then
-      seconds[i] = pass == 0 ? now : std::min(seconds[i], now);
+      const ProbeTime now = Probe(probed, artifact, input, dtype, tokens[i]);
+      spent += now.wall;
+      idle += now.idle();
+      seconds[i] = pass == 0 ? now.idle() : std::min(seconds[i], now.idle());
     }
   }
+  forecast.slowdown = spent / idle;
   // A layer takes `start`, for its weights and fits, and `rate` for each multiply-add.
   const auto layers = static_cast<double>(spec.layers.size());
   const Work short_work(spec, probed, probed.arms.size()), work(spec, options, input.arms.size());

@@ -22,7 +22,7 @@ struct Forecast {
     double seconds = 0;  // on an idle machine; 0: the run does without it
   };
   std::vector<Part> parts;  // text, own words, recall
-  double spread = 1;        // the slowest probe's time over the fastest one's
+  double slowdown = 1;      // what probes took, over what they take where nothing else runs
   double load = 0;          // processes that ran or waited in the last minute, when it was made
   int cores = 1;
 
