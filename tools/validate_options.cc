@@ -153,11 +153,12 @@ OptionTable ValidateTable(ValidateOptions* options) {
        .help = "context lengths of the recall tasks; none: the longest the model supports, up "
                "to 8192, and a quarter of it",
        .unit = "tokens"});
-  table.Add(&options->needle_samples,
-            {.name = "needle_samples",
-             .help = "samples of each task and length; 0: no recall tasks; auto: as --scope has it, "
-                     "at least one where an option or a gate is about recall",
-             .min = -1});
+  table.Add(
+      &options->needle_samples,
+      {.name = "needle_samples",
+       .help = "samples of each task and length; 0: no recall tasks; auto: as --scope has it, "
+               "at least one where an option or a gate is about recall",
+       .min = -1});
   table.Add(&options->needle_depths,
             {.name = "needle_depths",
              .help = "depths at which needles are hidden, 0 to 100, each with samples of its own "
