@@ -46,6 +46,8 @@
 #include "tools/runtime_arms.h"
 #include "tools/served_check.h"
 #include "tools/validate_input.h"
+#include "tools/validate_scope.h"
+#include "tools/validation_forecast.h"
 #include "tools/validation_table.h"
 
 namespace fs = std::filesystem;
@@ -165,8 +167,10 @@ fs::path PlaceReport(const ValidateOptions& options, const Artifact& artifact, c
 
 constexpr double kWorthSaying = 5;  // seconds of an arm beyond which the log names it
 
-ValidationHooks Hooks(CommandContext& context, size_t num_layers, KernelCheck* kernels) {
-  context.progress.Begin("validating", static_cast<int64_t>(num_layers));
+// `scores`: whether next tokens are scored after the layers, a step of its own.
+ValidationHooks Hooks(CommandContext& context, size_t num_layers, bool scores,
+                      KernelCheck* kernels) {
+  context.progress.Begin("validating", static_cast<int64_t>(num_layers) + (scores ? 1 : 0));
   return {.on_layer =
               [&context, said = false](size_t done, size_t all, double seconds) mutable {
                 context.progress.StepDone(fmt::format("layer {}: {:.2f} s", done - 1, seconds),
@@ -178,8 +182,12 @@ ValidationHooks Hooks(CommandContext& context, size_t num_layers, KernelCheck* k
                                              all - done, all - done == 1 ? "" : "s"),
                                  {{"seconds", left}});
               },
-          .on_part =
-              [&context](double part) { context.progress.Update(part, "every arm's attention"); },
+          .on_part = [&context](double part,
+                                const std::string& doing) { context.progress.Update(part, doing); },
+          .on_scored =
+              [&context](double part, const std::string& what) {
+                context.progress.Update(part, "next tokens of the " + what);
+              },
           .stop_requested = [&context] { return context.stop.requested(); },
           .on_arm =
               [&context](const std::string& arm, double seconds) {
@@ -240,8 +248,9 @@ std::optional<Json> OnDump(const ValidateOptions& options, const Artifact& artif
   const auto kernels = Kernels(options, artifact, device, source.sequence_lengths().size());
   std::vector<std::string> domains;  // a dump has numbers of them
   for (const int32_t number : dump->domains()) domains.push_back(fmt::format("{}", number + 1));
-  Json validation = ValidateDump(source, data.counted(), artifact, options.validation,
-                                 Hooks(context, source.layers().size(), kernels.get()), domains);
+  Json validation =
+      ValidateDump(source, data.counted(), artifact, options.validation,
+                   Hooks(context, source.layers().size(), false, kernels.get()), domains);
   if (kernels) validation["kernels"] = kernels->Report();
   validation["data"] = ValidationDataJson(data, overlap);
   validation["machine"] = DescribeMachine(device, dtype);
@@ -291,6 +300,7 @@ void CheckPassages(const ValidateOptions& options, const OwnWords& own_words) {
 struct StreamTokens {
   int64_t text = 0, recall = 0;  // of the data, through one arm each
   size_t recall_arms = 0;
+  std::vector<int64_t> recall_lengths = {};  // in tokens, but for passages
 };
 
 StreamTokens TokensOf(const ValidateOptions& options, const Artifact& artifact,
@@ -303,9 +313,12 @@ StreamTokens TokensOf(const ValidateOptions& options, const Artifact& artifact,
       .recall_arms =
           RecallArms(input.arms, headline, validation.needle_arms, validation.arms).size()};
   for (const auto* samples : {&input.needles, &input.tool_calls})
-    for (const NeedleSample& sample : *samples) tokens.recall += std::ssize(sample.ids);
+    for (const NeedleSample& sample : *samples)
+      tokens.recall_lengths.push_back(std::ssize(sample.ids));
   const ContinuationArguments& reasoning = options.continuations;
-  tokens.recall += reasoning.samples * (reasoning.prefix + reasoning.length);
+  tokens.recall_lengths.insert(tokens.recall_lengths.end(), static_cast<size_t>(reasoning.samples),
+                               reasoning.prefix + reasoning.length);
+  for (const int64_t length : tokens.recall_lengths) tokens.recall += length;
   return tokens;
 }
 
@@ -318,7 +331,8 @@ uint64_t HiddenBytes(const StreamTokens& tokens, const ValidationInput& input) {
 
 // What --dry-run prints.
 std::string PlanText(const ValidateOptions& options, const Artifact& artifact,
-                     const ValidationInput& input, const OwnWordsRequest& own_words) {
+                     const ValidationInput& input, const OwnWordsPlan& own_words,
+                     const std::optional<Forecast>& forecast) {
   uint64_t weights = 0;
   for (const TensorNeed& need : AllTensors(input.model.spec))
     weights += FindWeightStorage(input.model.checkpoint, need.name).bytes();
@@ -329,7 +343,24 @@ std::string PlanText(const ValidateOptions& options, const Artifact& artifact,
       "arms                    {}\n",
       static_cast<double>(weights) / 1e9, tokens.text, fmt::format("{} arms", tokens.recall_arms),
       tokens.recall, static_cast<double>(HiddenBytes(tokens, input)) / 1e9, input.arms.size());
-  return text + ArmLines(input.arms) + PlanOwnWords(own_words, input.model);
+  return text + ArmLines(input.arms) + own_words.line +
+         (forecast ? fmt::format("expected time           {}\n", forecast->Text()) : "");
+}
+
+// Nothing on a GPU, where probes would mostly measure how it starts.
+std::optional<Forecast> ForecastOf(const ValidateOptions& options, const Artifact& artifact,
+                                   const ValidationInput& input, const OwnWordsPlan& own_words,
+                                   at::Device device, at::ScalarType dtype) {
+  if (!device.is_cpu() || options.kernels) return std::nullopt;
+  StreamTokens tokens = TokensOf(options, artifact, input);
+  if (WantsPassages(options)) {
+    tokens.recall_lengths.insert(tokens.recall_lengths.end(),
+                                 static_cast<size_t>(own_words.sequences), own_words.length);
+  }
+  Forecast forecast = ForecastValidation(options.validation, artifact, input, own_words,
+                                         tokens.recall_lengths, tokens.recall_arms, dtype);
+  if (forecast.parts.empty()) return std::nullopt;
+  return forecast;
 }
 
 // A prompt and as much again: runtimes write the two with different kernels.
@@ -368,10 +399,17 @@ std::optional<Json> OnModel(const ValidateOptions& options, const Artifact& arti
         score_from, request.exact_tokens,
         model.data.masked() ? ", or no query beyond them counts (loss_mask, labels)" : ""));
   }
+  const bool resumes = fs::exists(JobOf(options));  // what is left of it is less
+  const OwnWordsPlan own_words_plan =
+      context.dry_run || !resumes ? PlanOwnWords(request, model) : OwnWordsPlan{};
+  std::optional<Forecast> forecast;
+  if (group == nullptr && !resumes)
+    forecast = ForecastOf(options, artifact, input, own_words_plan, device, dtype);
   if (context.dry_run) {
-    context.out << PlanText(options, artifact, input, request);
+    context.out << PlanText(options, artifact, input, own_words_plan, forecast);
     return std::nullopt;
   }
+  if (forecast) context.log.Info("forecast", "expected " + forecast->Text(), forecast->ToJson());
   if (options.replace) CheckReplace(artifact, PlannedFacts(options, artifact, input));
   if (group != nullptr) {
     CheckSameOnAllRanks(*group, {{"artifact", artifact.identity()},
@@ -439,7 +477,8 @@ std::optional<Json> OnModel(const ValidateOptions& options, const Artifact& arti
   if (!options.runtimes.empty() && options.prefill_tokens == 0)
     how.methods.prefill_tokens = HalfOfLongest(texts);
   if (input.method_data) data.calibration = TokenIds(*input.method_data);
-  ValidationHooks hooks = Hooks(context, model.spec.layers.size(), kernels.get());
+  ValidationHooks hooks =
+      Hooks(context, model.spec.layers.size(), !options.validation.local_only, kernels.get());
   if (!kernels) hooks.job = &*job;  // kernels are checked in one go
   Json validation = Doing("comparing arms", [&] {
     return ValidateModel(model.checkpoint, model.spec, device, dtype, data, artifact, how, hooks);
@@ -473,6 +512,8 @@ const Json& HeadlineArmOf(const Json& validation) {
   throw UsageError("the headline arm is not among the arms");
 }
 
+constexpr std::chrono::milliseconds kPatience{1200};  // with layers that do not end, after a stop
+
 constexpr int kReportTag = 1;  // of what ranks send to rank 0
 
 CommandResult ValidateAsRank(ValidateOptions options, RankGroup* group, CommandContext& context) {
@@ -492,6 +533,10 @@ CommandResult ValidateAsRank(ValidateOptions options, RankGroup* group, CommandC
                                         .table_into = options.table_into});
     return combined;
   }
+  const bool default_arms =
+      options.validation.arms.empty() && options.methods.empty() && options.runtimes.empty();
+  const AppliedScope scope = ApplyScope(ParseDevice(options.model.device).is_cpu(), options);
+  context.config["scope"] = scope.name;
   std::optional<Gate> gate;
   if (!options.gate.empty()) {
     gate = ParseGate(options.gate);
@@ -501,22 +546,19 @@ CommandResult ValidateAsRank(ValidateOptions options, RankGroup* group, CommandC
                           .tool_calls = predictions && options.tool_calls > 0,
                           .reasoning = predictions && options.continuations.samples > 0});
   }
-  const bool on_gpu = options.measure == "auto" && !ParseDevice(options.model.device).is_cpu();
-  options.validation.measure_in_float32 = options.measure == "f32" || on_gpu;
   options.validation.round_to_bf16 = options.cache_dtype == "bf16";
   options.validation.methods.seed = options.validation.seed;
   if (options.prefill_tokens > 0)
     options.validation.methods.prefill_tokens = options.prefill_tokens;
   for (const std::string& method : options.methods)
     options.validation.arms.push_back(method == "all" ? "published" : PublishedArm(method).name);
-  const bool default_arms = options.validation.arms.empty() && options.runtimes.empty();
+  if (group == nullptr) context.stop_within(kPatience);
   const auto started = std::chrono::steady_clock::now();
   const Artifact artifact = Artifact::Open(options.artifact);
   if (options.output.empty()) CheckNewOutput(ComparisonDirectory(artifact.directory()));
+  if (!scope.left_out.empty()) context.log.Info("scope", scope.left_out, {{"scope", scope.name}});
   const GivenArms own = ReadGivenArms(options.own, artifact, options.validation.headline_arm);
   for (const std::string& line : own.found) context.log.Info("own_arm", line);
-  if ((!options.runtimes.empty() || !own.arms.empty()) && options.validation.arms.empty())
-    options.validation.arms = {"default"};
   options.validation.methods.guests = own.methods;
   CheckArms(options.validation);
   options.validation.arms.insert(options.validation.arms.end(), own.arms.begin(), own.arms.end());
@@ -548,6 +590,8 @@ CommandResult ValidateAsRank(ValidateOptions options, RankGroup* group, CommandC
   validation["rotations"] = artifact.manifest().at("files").at(kRotationsFile);
   validation["program"] = ProgramJson();
   validation["settings"]["configuration"] = context.config;
+  validation["settings"]["scope"] = scope.name;
+  if (!scope.left_out.empty()) validation["settings"]["left_out"] = scope.left_out;
   validation["settings"].update(own.settings);
   AddRuntimeLosses(artifact, validation);
   CommandResult result;

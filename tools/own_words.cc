@@ -88,7 +88,8 @@ void AddOwnWordsOptions(OptionTable& table, OwnWordsArguments* own) {
             {.name = "self_generate",
              .help = "how many sequences the model draws itself, at temperature 1, to be measured "
                      "on beside the text; they are kept until the run is done, so that a resumed "
-                     "one reads them; auto: 4, or none where the weights do not fit into memory",
+                     "one reads them; auto: 4, or none in the quick scope or where the weights do "
+                     "not fit into memory",
              .min = -1,
              .main = true});
   table.Add(&own->length, {.name = "self_length",
@@ -133,15 +134,17 @@ OwnWords DrawOwnWords(const OwnWordsRequest& request, const ModelInput& input,
   return own;
 }
 
-std::string PlanOwnWords(const OwnWordsRequest& request, const ModelInput& input) {
+OwnWordsPlan PlanOwnWords(const OwnWordsRequest& request, const ModelInput& input) {
   if (request.arguments.sequences == 0) return {};
   const Drawing drawing = Prepare(request, input);
-  if (!drawing.model) return "own words               none: " + drawing.why_not + "\n";
+  if (!drawing.model) return {.line = "own words               none: " + drawing.why_not + "\n"};
   const SelfGeneration& model = *drawing.model;
   const SelfGenerationPlan plan = PlanSelfGeneration(model, LimitOf(request));
-  return fmt::format(
-      "own words               {} sequences of {} tokens, {} at once: {} steps, about {:.0f} s\n",
-      model.prompts.size(), model.max_sequence, plan.batch, plan.steps, plan.seconds);
+  return {
+      std::ssize(model.prompts), model.max_sequence, plan.seconds,
+      fmt::format("own words               {} sequences of {} tokens, {} at once: {} steps, "
+                  "about {:.0f} s\n",
+                  model.prompts.size(), model.max_sequence, plan.batch, plan.steps, plan.seconds)};
 }
 
 }  // namespace oscar

@@ -45,7 +45,11 @@ struct OwnWords {
 OwnWords DrawOwnWords(const OwnWordsRequest& request, const ModelInput& input,
                       const std::filesystem::path& job, CommandContext& context);
 
-// For --dry-run: a line.
-std::string PlanOwnWords(const OwnWordsRequest& request, const ModelInput& input);
+struct OwnWordsPlan {
+  int64_t sequences = 0, length = 0;  // in tokens
+  double seconds = 0;                 // to draw them
+  std::string line;                   // for --dry-run; empty where none are asked for
+};
+OwnWordsPlan PlanOwnWords(const OwnWordsRequest& request, const ModelInput& input);
 
 }  // namespace oscar

@@ -30,6 +30,7 @@
 #include "capture/checkpoint/model_location.h"  // ProcessEnvironment
 #include "capture/model/device.h"
 #include "tools/cli/command.h"
+#include "tools/thread_waits.h"
 
 namespace oscar {
 namespace {
@@ -248,6 +249,7 @@ void AddRankOptions(OptionTable& table, RankOptions* options, bool plans) {
 }
 
 Console EnterJob() {
+  KeepWaitsShort();
   Console console = ProcessConsole();
   std::optional<RankPlace> place;
   try {

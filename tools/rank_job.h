@@ -25,8 +25,9 @@ struct RankOptions {
 // `plans`: whether the command plans for ranks on several machines.
 void AddRankOptions(OptionTable& table, RankOptions* options, bool plans = true);
 
-// First thing in main(): gives each rank of a machine a GPU of its own, and the console of a rank
-// that is not rank 0, which speaks for all, if it has to.
+// First thing in main(): keeps worker threads' waits short (thread_waits.h), gives each rank of a
+// machine a GPU of its own, and the console of a rank that is not rank 0, which speaks for all, if
+// it has to.
 Console EnterJob();
 
 // How many ranks are asked for.

@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-constexpr int64_t kDefaultLength = 4096, kLongestNeedle = 8192;  // tokens
+constexpr int64_t kLongestNeedle = 8192;  // tokens
 
 // A sample of every weight file, so that weights are read once.
 Json ModelIdentity(const ModelInput& model) {
@@ -146,7 +146,7 @@ ValidationInput OpenValidationInput(const ValidateOptions& options, const Artifa
   }
   const int64_t length = options.length > 0
                              ? options.length
-                             : std::min(kDefaultLength, input.model.spec.max_positions);
+                             : std::min(options.usual_length, input.model.spec.max_positions);
   input.model.data = LoadModelData({.data = options.data,
                                     .tokens = options.sequences * length,
                                     .max_sequence = length,

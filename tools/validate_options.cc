@@ -1,6 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
+// Longer than 400 lines because it is one table.
+//
 // Keys and meanings are part of reports: rename nothing.
 #include "tools/validate_options.h"
 
@@ -22,7 +24,10 @@ std::string ArmHelp() {
       "what is compared: METHOD[+clip[=RATIO]][+windows][+bf16]; METHOD is one of the {} that "
       "--methods help describes; or lists: default, published (every method as its authors use "
       "it), all "
-      "(every method plain and with its modifiers); none: default, unless --methods names some",
+      "(every method plain and with its modifiers), quick (bf16, the artifact's own choice, "
+      "Hadamard, "
+      "OSCAR as published, a random rotation); none: as --scope has it, unless --methods names "
+      "some",
       CacheMethods().size());
 }
 
@@ -44,6 +49,7 @@ std::string GateHelp() {
 
 OptionTable ValidateTable(ValidateOptions* options) {
   ValidationOptions& validation = options->validation;
+  validation.rows_per_sequence = -1;  // the scope's
   OptionTable table(
       "oscar-validate",
       "Measures what an artifact's rotations do to the model's attention, predictions "
@@ -68,6 +74,15 @@ OptionTable ValidateTable(ValidateOptions* options) {
                                .scope = OptionScope::kRun,
                                .main = true,
                                .path = true});
+  table.Add(
+      &options->scope,
+      {.name = "scope",
+       .help = "how much is measured where no option says so. quick: five arms on 4 sequences "
+               "of 2048 tokens, no recall; normal: the default arms on 6 of 4096, the model's "
+               "own words, recall; thorough: every method too, 16 sequences, 4 recall "
+               "samples; auto: quick on a CPU, normal on a GPU",
+       .choices = {"auto", "quick", "normal", "thorough"},
+       .main = true});
   table.Add(&options->replace,
             {.name = "replace",
              .help = "replace the artifact's validation of record. A validation is of record if "
@@ -97,11 +112,14 @@ OptionTable ValidateTable(ValidateOptions* options) {
              .scope = OptionScope::kRun,
              .main = true,
              .path = true});
-  table.Add(&options->sequences,
-            {.name = "sequences", .help = "how many sequences of text", .min = 1, .main = true});
+  table.Add(&options->sequences, {.name = "sequences",
+                                  .help = "how many sequences of text; 0: as --scope has it",
+                                  .min = 0,
+                                  .main = true});
   table.Add(&options->length,
             {.name = "length",
-             .help = "of each sequence; 0: 4096, or what the model supports if that is less",
+             .help = "of each sequence; 0: as --scope has it, or what the model supports if that "
+                     "is less",
              .unit = "tokens",
              .min = 0,
              .main = true});
@@ -137,10 +155,12 @@ OptionTable ValidateTable(ValidateOptions* options) {
        .help = "context lengths of the recall tasks; none: the longest the model supports, up "
                "to 8192, and a quarter of it",
        .unit = "tokens"});
-  table.Add(&options->needle_samples,
-            {.name = "needle_samples",
-             .help = "samples of each task and length; 0: no recall tasks",
-             .min = 0});
+  table.Add(
+      &options->needle_samples,
+      {.name = "needle_samples",
+       .help = "samples of each task and length; 0: no recall tasks; auto: as --scope has it, "
+               "at least one where an option or a gate is about recall",
+       .min = -1});
   table.Add(&options->needle_depths,
             {.name = "needle_depths",
              .help = "depths at which needles are hidden, 0 to 100, each with samples of its own "
@@ -262,8 +282,8 @@ OptionTable ValidateTable(ValidateOptions* options) {
   table.Add(&validation.rows_per_sequence,
             {.name = "rows",
              .help = "query rows of each sequence on which attention is compared, spread over its "
-                     "length; 0: all",
-             .min = 0});
+                     "length; 0: all; auto: as --scope has it",
+             .min = -1});
   table.Add(&validation.local_only,
             {.name = "local_only",
              .help = "errors at the model's own queries, keys and values alone; no perplexity, no "
@@ -271,8 +291,8 @@ OptionTable ValidateTable(ValidateOptions* options) {
   table.Add(
       &options->measure,
       {.name = "measure",
-       .help = "precision of attention errors; auto: f64 on a CPU, f32 on a GPU, where the methods "
-               "compute in it too",
+       .help = "precision of attention errors; auto: f64 on a CPU, f32 on a GPU and in the quick "
+               "scope, where the methods compute in it too",
        .choices = {"auto", "f64", "f32"}});
   table.Add(&options->cache_dtype,
             {.name = "cache_dtype",

@@ -25,6 +25,7 @@ struct ValidateOptions {
   ModelArguments model;
   DumpArguments dump;  // instead of the model
   RankOptions ranks;
+  std::string scope = "auto";        // see ApplyScope
   std::string output;                // empty: into the artifact if it is of record, else beside it
   bool replace = false;              // the validation of record that is there
   std::vector<std::string> combine;  // reports to put on one page; nothing is validated then
@@ -37,8 +38,9 @@ struct ValidateOptions {
   // Artifacts among them, opened.
   std::vector<std::shared_ptr<const Artifact>> others = {};
   std::vector<std::string> data;  // files; empty: the built-in evaluation text
-  int64_t sequences = 6;
-  int64_t length = 0;  // tokens of each; 0: 4096, or what the model supports
+  int64_t sequences = 0;          // 0: the scope's
+  int64_t length = 0;             // tokens of each; 0: usual_length, or what the model supports
+  int64_t usual_length = 4096;    // the scope's
   // Of arms with windows, and of groups; -1: as the artifact recommends.
   int64_t sink_tokens = -1, recent_tokens = -1, quant_group_size = -1;
   bool pack = true;
@@ -47,7 +49,7 @@ struct ValidateOptions {
   std::vector<int64_t>
       needle_lengths;  // empty: the longest the model supports, and a quarter of it
   OwnWordsArguments own_words;
-  int64_t needle_samples = 1;          // of each task and length; 0: none
+  int64_t needle_samples = -1;         // of each task and length; 0: none; -1: the scope's
   std::vector<int64_t> needle_depths;  // percent
   std::vector<std::string> needle_tasks;
   int64_t tool_calls = 0;                  // samples of each task and length; 0: none

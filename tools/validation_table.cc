@@ -266,7 +266,7 @@ std::string LinesBelow(const Json& validation) {
   const Verdict verdict = VerdictOf(validation);
   std::string lines = DomainTable(validation);
   for (const std::string& sentence :
-       {verdict.fit, verdict.domains, verdict.notice, verdict.caution})
+       {verdict.fit, verdict.domains, verdict.notice, verdict.caution, verdict.left_out})
     lines += sentence.empty() ? "" : sentence + "\n";
   return lines + RowLines(validation) + TextLines(validation) + DistanceLines(validation) +
          RecallLines(validation, "recall", "recall") +

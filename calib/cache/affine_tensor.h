@@ -35,7 +35,8 @@ at::Tensor ClipThresholds(const at::Tensor& sorted, double ratio);
 at::Tensor SortedMagnitudes(const at::Tensor& rows);  // |rows|, so sorted
 // The same where heads have ratios of their own: [..., num_kv_heads, tokens, 1].
 at::Tensor HeadThresholds(const at::Tensor& sorted, std::span<const double> clip);
-at::Tensor Clamped(const at::Tensor& rows, const at::Tensor& thresholds);  // to [-t, t]
+at::Tensor ThresholdsOfRows(const at::Tensor& rows, std::span<const double> clip);  // not sorted
+at::Tensor Clamped(const at::Tensor& rows, const at::Tensor& thresholds);           // to [-t, t]
 
 // What is read of turned `rows` [..., num_kv_heads, tokens, dim]; `sorted`: their magnitudes, where
 // they are known; `feedback` [num_kv_heads or 1, dim, dim] on their device: factors of error

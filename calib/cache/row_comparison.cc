@@ -52,11 +52,11 @@ at::Tensor RowComparison::Queries(const at::Tensor& queries) const {
       .reshape({spec_.num_kv_heads, -1, queries.size(2)});
 }
 
-// Scaled logits [num_kv_heads, gqa_ratio, rows, tokens], those of hidden tokens kHiddenLogit.
+// Scaled logits [num_kv_heads, gqa_ratio, rows, seen], those of hidden tokens kHiddenLogit.
 at::Tensor RowComparison::Logits(const at::Tensor& queries, const at::Tensor& keys) const {
-  at::Tensor logits = queries.bmm(keys.transpose(1, 2))
+  at::Tensor logits = queries.bmm(Seen(keys).transpose(1, 2))
                           .mul_(spec_.scale)
-                          .view({keys.size(0), -1, hidden_.size(0), keys.size(1)});
+                          .view({keys.size(0), -1, hidden_.size(0), hidden_.size(1)});
   if (position_logits_.defined()) logits.add_(position_logits_);
   SoftCap(spec_.softcap, logits);
   return logits.masked_fill_(hidden_, kHiddenLogit);
@@ -74,24 +74,25 @@ at::Tensor RowComparison::OutputEnergy(const at::Tensor& outputs) const {
 }
 
 void RowComparison::SetRows(const QueryRows& rows) {
-  const at::Tensor positions = rows.positions.to(k_.device(), /*non_blocking=*/true);
-  const at::Tensor age = positions.unsqueeze(1) - at::arange(k_.size(1), positions.options());
+  positions_ = rows.positions.cpu();
+  num_seen_ = std::min(k_.size(1), positions_.max().item<int64_t>() + 1);
+  const at::Tensor positions = positions_.to(k_.device(), /*non_blocking=*/true);
+  const at::Tensor age = positions.unsqueeze(1) - at::arange(num_seen_, positions.options());
   at::Tensor visible = age.ge(0);
   if (spec_.window) visible = visible.logical_and(age.lt(*spec_.window));
   hidden_ = visible.logical_not();
   reference_.visible_keys = visible.sum(-1);
-  positions_ = rows.positions.cpu();
   queries_ = Queries(rows.queries);
   OSCAR_CHECK_EQ(k_pe_.defined(), rows.q_pe.defined());
   if (k_pe_.defined()) {
-    position_logits_ = at::matmul(Queries(rows.q_pe), k_pe_.t())
+    position_logits_ = at::matmul(Queries(rows.q_pe), k_pe_.narrow(0, 0, num_seen_).t())
                            .mul_(spec_.scale)
-                           .view({spec_.num_kv_heads, -1, hidden_.size(0), k_.size(1)});
+                           .view({spec_.num_kv_heads, -1, hidden_.size(0), num_seen_});
   }
   own_.logits = Logits(queries_, k_);
   own_.p.log = WithSinks(own_.logits, sinks_).log_softmax(-1);
   own_.p.scores = own_.p.log.exp();
-  output_ = Weighted(OfTokens(own_.p.scores), v_);
+  output_ = Weighted(OfTokens(own_.p.scores), Seen(v_));
   reference_.output_sq = OutputEnergy(output_);
   if (detail_ == RowDetail::kAll)
     reference_.logit_sq = own_.logits.masked_fill(hidden_, 0).square_().sum(-1);
@@ -119,7 +120,7 @@ RowComparison::Prepared RowComparison::WithValuesOf(std::span<const Prepared> ca
 
 RowComparison::ExactMasks RowComparison::MasksOf(const ExactSides& exact) const {
   const auto mask = [&](const ExactTokens& tokens) {
-    return tokens.any() ? ExactMask(tokens, positions_, k_.size(1), k_.device()) : at::Tensor();
+    return tokens.any() ? ExactMask(tokens, positions_, num_seen_, k_.device()) : at::Tensor();
   };
   return {mask(exact.k), mask(exact.v)};
 }
@@ -150,7 +151,7 @@ std::vector<RowErrors> RowComparison::Compare(const Prepared& stored, const at::
 }
 
 DistanceErrors RowComparison::ByDistance(const at::Tensor& kl_of_tokens) const {
-  const int64_t tokens = k_.size(1);
+  const int64_t tokens = num_seen_;
   const at::Tensor positions = positions_.to(k_.device());
   // Column d has the key at distance d; those behind a row's first key are ahead of it, and add
   // nothing.
@@ -185,11 +186,11 @@ RowErrors RowComparison::Errors(const at::Tensor& logits, const at::Tensor& exac
 
   const at::Tensor scores = OfTokens(compared.scores);
   const int64_t dim = v_.size(2), all = stored.exact_minus_stored.size(2);
-  const at::Tensor sums = Weighted(scores, stored.values);  // both in one product
+  const at::Tensor sums = Weighted(scores, Seen(stored.values));  // both in one product
   at::Tensor output = sums.narrow(-1, 0, all);
   if (exact_values.defined()) {
     const at::Tensor weights = scores.masked_fill(exact_values.logical_not(), 0);
-    output = output.add(Weighted(weights, stored.exact_minus_stored));
+    output = output.add(Weighted(weights, Seen(stored.exact_minus_stored)));
   }
   const at::Tensor difference =
       all == dim ? output.sub(output_) : output.unflatten(-1, {-1, dim}).sub(output_.unsqueeze(3));

@@ -96,7 +96,8 @@ class RowComparison {
   // [num_q_heads, outputs, dv]. Before SetRows.
   void SetOutputMap(const at::Tensor& map) { output_map_ = map.to(dtype_); }
 
-  // The rows compared from here on.
+  // The rows compared from here on. Keys that none of them sees cost nothing, so slices of
+  // ascending rows are cheaper than all rows at once.
   void SetRows(const QueryRows& rows);
   const ReferenceRows& reference() const { return reference_; }
 
@@ -112,7 +113,7 @@ class RowComparison {
   // into keys. Their RowErrors have one more dimension.
   static Prepared WithValuesOf(std::span<const Prepared> caches);
 
-  // Which of the tokens a row reads exactly, bool [rows, tokens]; undefined: none.
+  // Which of the tokens that some row sees a row reads exactly, bool [rows, seen]; undefined: none.
   struct ExactMasks {
     at::Tensor k, v;
   };
@@ -132,11 +133,13 @@ class RowComparison {
   at::Tensor Heads(const at::Tensor& rows) const;
   at::Tensor Queries(const at::Tensor& queries) const;
   at::Tensor Logits(const at::Tensor& queries, const at::Tensor& keys) const;
-  at::Tensor OfTokens(const at::Tensor& scores) const { return scores.narrow(-1, 0, k_.size(1)); }
+  at::Tensor OfTokens(const at::Tensor& scores) const { return scores.narrow(-1, 0, num_seen_); }
+  // The tokens that some row sees, of [num_kv_heads, tokens, dim].
+  at::Tensor Seen(const at::Tensor& heads) const { return heads.narrow(1, 0, num_seen_); }
   at::Tensor OutputEnergy(const at::Tensor& outputs) const;
   RowErrors Errors(const at::Tensor& logits, const at::Tensor& exact_values, const Prepared& stored,
                    bool apart) const;
-  // [num_kv_heads, gqa_ratio, rows, tokens]
+  // [num_kv_heads, gqa_ratio, rows, seen]
   DistanceErrors ByDistance(const at::Tensor& kl_of_tokens) const;
 
   const AttentionSpec& spec_;
@@ -144,11 +147,12 @@ class RowComparison {
   RowDetail detail_;
   at::Tensor k_, v_;            // [num_kv_heads, tokens, dim]
   at::Tensor positions_;        // [rows] int64, host
+  int64_t num_seen_ = 0;        // tokens up to the last row's
   at::Tensor k_pe_;             // [tokens, rope_dim], or undefined
   at::Tensor output_map_;       // [num_q_heads, outputs, dv], or undefined
-  at::Tensor position_logits_;  // [num_kv_heads, gqa_ratio, rows, tokens], where there is k_pe
+  at::Tensor position_logits_;  // [num_kv_heads, gqa_ratio, rows, seen], where there is k_pe
   at::Tensor sinks_;            // [num_kv_heads, gqa_ratio, 1, 1], where the layer has them
-  at::Tensor hidden_;           // [rows, tokens] bool
+  at::Tensor hidden_;           // [rows, seen] bool
   ReferenceLogits own_;
   at::Tensor queries_, output_;
   ReferenceRows reference_;

@@ -181,6 +181,8 @@ void CheckSettings(const Spot& spot) {
               {"seed", CheckCount, kOptional},
               {"bootstrap", CheckCount, kOptional},
               {"weights_read", CheckNonNegative, kOptional},
+              {"scope", CheckText, kOptional},
+              {"left_out", CheckText, kOptional},
               {"arms", ArrayOf<CheckText>, kOptional}});
 }
 

@@ -203,6 +203,8 @@ Verdict VerdictOf(const Record& validation) {
   verdict.fit += ".";
   verdict.domains = DomainsText(*headline, rivals);
   verdict.caution = CautionText(*headline);
+  if (validation.Has("settings") && validation["settings"].Has("left_out"))
+    verdict.left_out = validation["settings"]["left_out"].Text();
 
   if (member.empty()) return verdict;
   const Record text = (*headline)[member];

@@ -14,10 +14,11 @@
 namespace oscar {
 
 struct Verdict {
-  std::string fit;      // by KL of the next token, of attention where there was no text
-  std::string notice;   // empty where there was no text
-  std::string domains;  // the worst one, and those that gains hold on; empty where there is one
-  std::string caution;  // where fewer than 1,000 rows see a quantized key
+  std::string fit;       // by KL of the next token, of attention where there was no text
+  std::string notice;    // empty where there was no text
+  std::string domains;   // the worst one, and those that gains hold on; empty where there is one
+  std::string caution;   // where fewer than 1,000 rows see a quantized key
+  std::string left_out;  // of a quick validation, and how to get it
 };
 
 // "text" or "own_words", which the verdict rests on. `validation`: the member of a checked report.

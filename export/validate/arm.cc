@@ -11,6 +11,7 @@
 #include <numeric>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "export/artifact/artifact_format.h"
@@ -59,6 +60,16 @@ constexpr std::string_view kDefaultArms[] = {
 
 constexpr std::string_view kDefaultList = "default";
 
+// What a verdict is made of: the exact model, the artifact's own choice and its rivals.
+constexpr std::string_view kQuickArms[] = {
+    "bf16",
+    "hadamard+clip+windows",
+    "oscar_shared+clip+windows",
+    "oscar_per_head+clip+windows",  // where the artifact has no choices
+    "random_rotation+clip+windows",
+};
+constexpr std::string_view kQuickList = "quick";
+
 Arm MakeArm(const CacheMethod& method, const ArmOptions& options) {
   std::string name(method.name);
   for (const Modifier& modifier : kModifiers) {
@@ -80,9 +91,9 @@ double ParseClipRatio(std::string_view text, std::string_view arm) {
   return ratio;
 }
 
-std::vector<Arm> DefaultArms() {
+std::vector<Arm> ArmsNamed(std::span<const std::string_view> names) {
   std::vector<Arm> arms;
-  for (const std::string_view arm : kDefaultArms) arms.push_back(ParseArm(arm));
+  for (const std::string_view name : names) arms.push_back(ParseArm(name));
   return arms;
 }
 
@@ -144,7 +155,7 @@ Arm ParseArm(std::string_view name, const GuestMethods& guests) {
 }
 
 bool IsArmList(std::string_view name) {
-  return name == kDefaultList || ListNamed(name).has_value();
+  return name == kDefaultList || name == kQuickList || ListNamed(name).has_value();
 }
 
 Arm PublishedArm(std::string_view method) {
@@ -168,14 +179,18 @@ std::vector<Arm> ParseArms(const std::vector<std::string>& names, const MethodCo
         add(arm);
     }
   };
-  const auto add_default = [&] {
-    add_list(DefaultArms());
-    if (const std::string shipped = ShippedArm(context); !shipped.empty()) add(ParseArm(shipped));
+  const auto add_with_shipped = [&](std::string_view list) {
+    const std::string shipped = ShippedArm(context);
+    std::vector<Arm> of_list = list == kQuickList ? ArmsNamed(kQuickArms) : ArmsNamed(kDefaultArms);
+    if (list == kQuickList && !shipped.empty())
+      std::erase_if(of_list, [](const Arm& arm) { return arm.method->name == "oscar_per_head"; });
+    add_list(of_list);
+    if (!shipped.empty()) add(ParseArm(shipped));
   };
-  if (names.empty()) add_default();
+  if (names.empty()) add_with_shipped(kDefaultList);
   for (const std::string& name : names) {
-    if (name == kDefaultList) {
-      add_default();
+    if (name == kDefaultList || name == kQuickList) {
+      add_with_shipped(name);
       continue;
     }
     if (const auto list = ListNamed(name)) {

@@ -27,15 +27,16 @@ inline constexpr std::string_view kReferenceArm = "bf16";
 // UsageError naming what is wrong, a modifier that the method does not take included. Modifiers in
 // either order; the name comes out in the usual one.
 Arm ParseArm(std::string_view name, const GuestMethods& guests = {});
-bool IsArmList(std::string_view name);  // "default", "published" or "all"
+bool IsArmList(std::string_view name);  // "quick", "default", "published" or "all"
 
 // A method as its authors use it.
 Arm PublishedArm(std::string_view method);
 
-// Names of arms and of lists; none: the list "default". "published" is every method but the null
-// controls as its authors use it; "all" every method plain, with windows, and with clipping and
-// windows, of null controls with clipping alone too. The reference comes first in any case,
-// duplicates once. Lists leave out what artifact and model cannot provide, methods that need
+// Names of arms and of lists; none: the list "default". "quick" is the reference, the artifact's
+// own choice, Hadamard, OSCAR as published and a random rotation; "published" is every method but
+// the null controls as its authors use it; "all" every method plain, with windows, and with
+// clipping and windows, of null controls with clipping alone too. The reference comes first in any
+// case, duplicates once. Lists leave out what artifact and model cannot provide, methods that need
 // calibration text where there is none (`has_rows`), and those without a form for latent attention
 // where the model has it; UsageError for such a method by name.
 std::vector<Arm> ParseArms(const std::vector<std::string>& names, const MethodContext& context,

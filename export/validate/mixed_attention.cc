@@ -21,7 +21,10 @@
 namespace oscar {
 namespace {
 
-constexpr int64_t kQueryChunk = 512;
+// Queries at once. A CPU's time grows with the keys that a chunk reads exactly, a band as wide as
+// the chunk.
+int64_t QueryChunk(at::Device device) { return device.is_cpu() ? 256 : 512; }
+
 constexpr int64_t kMaskBytes = int64_t{64} << 20;
 
 // From which token on the query at `position` reads a side exactly.
@@ -85,7 +88,7 @@ struct MixedMasks::Chunk {
     const int64_t exact_from = std::clamp(band, sink_end, end);
     std::vector<at::Tensor> masks;
     const auto add = [&](bool k, bool v, int64_t from, int64_t to) {
-      if (from == to) return;
+      if (from >= to) return;
       const auto is = [&](const at::Tensor& of_side, bool value) {
         const at::Tensor part = of_side.slice(1, from, to);
         return value ? part : part.logical_not();
@@ -98,7 +101,10 @@ struct MixedMasks::Chunk {
       add(k, v, first, sink_end);
       add(k, v, exact_from, end);
     };
-    add(false, false, first, end);
+    // Both sides are stored after the sinks, up to where the chunk's last query reads one exactly.
+    const int64_t stored_end =
+        std::min({end, ExactFrom(exact.k, end - 1), ExactFrom(exact.v, end - 1)});
+    add(false, false, std::max(first, sinks), stored_end);
     add_exact(true, true);
     if (!agree) {
       add_exact(true, false);
@@ -237,8 +243,9 @@ void MixedAttention(const AttentionSpec& spec, const ExactSides& exact, const at
   }
   const at::Tensor queries = HeadsFirst(q, spec), result = HeadsFirst(out, spec);
   const at::Tensor sinks = SinkLogits(spec, q.device());
-  for (int64_t begin = 0; begin < tokens; begin += kQueryChunk) {
-    const int64_t end = std::min(begin + kQueryChunk, tokens);
+  const int64_t step = QueryChunk(q.device());
+  for (int64_t begin = 0; begin < tokens; begin += step) {
+    const int64_t end = std::min(begin + step, tokens);
     const auto chunk = masks.Of(spec, exact, begin, end, q);
     const at::Tensor keys = chunk->Keys(cache), values = chunk->Values(cache);
     if (NeedsExplicitAttention(spec)) {

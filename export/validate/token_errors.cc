@@ -18,6 +18,12 @@ namespace {
 constexpr int64_t kLogitBytes = int64_t{256} << 20;  // of one float32 matrix of logits
 constexpr int64_t kLeastRows = 16;
 
+// Of these logits, what is compared at once: a GPU takes all, a CPU as much as its caches hold.
+int64_t ComparedRows(at::Device device, int64_t rows, int64_t vocab_size) {
+  constexpr int64_t kComparedBytes = 4 << 20;
+  return device.is_cpu() ? std::clamp(kComparedBytes / (4 * vocab_size), int64_t{1}, rows) : rows;
+}
+
 template <typename T>
 void Append(const at::Tensor& values, std::vector<T>& out) {
   const at::Tensor host = values.cpu().contiguous();
@@ -36,6 +42,11 @@ at::Tensor IndexTensor(std::span<const ScoredToken> tokens, auto member, at::Dev
 struct RivalIds {
   at::Tensor ids, none;  // `none`: 1 where there is no rival
   at::Tensor any;        // [n] whether a token has rivals
+
+  RivalIds Of(int64_t begin, int64_t end) const {
+    if (!ids.defined()) return {};
+    return {ids.slice(0, begin, end), none.slice(0, begin, end), any.slice(0, begin, end)};
+  }
 };
 RivalIds RivalsOf(std::span<const ScoredToken> tokens, at::Device device) {
   size_t width = 0;
@@ -52,6 +63,11 @@ RivalIds RivalsOf(std::span<const ScoredToken> tokens, at::Device device) {
   return {table.clamp_min(0), none, none.logical_not().any(1)};
 }
 
+LogAndScores Softmax(const at::Tensor& logits) {
+  const at::Tensor log = logits.log_softmax(-1);
+  return {log, log.exp()};
+}
+
 // 1 where the id is the most likely token, or is likelier than its rivals.
 at::Tensor IsFirst(const at::Tensor& log_q, const at::Tensor& top, const at::Tensor& ids,
                    const RivalIds& rivals) {
@@ -66,7 +82,8 @@ at::Tensor IsFirst(const at::Tensor& log_q, const at::Tensor& top, const at::Ten
 }  // namespace
 
 std::vector<TokenErrors> CompareTokens(const OutputHead& head, std::span<const at::Tensor> streams,
-                                       std::span<const ScoredToken> tokens) {
+                                       std::span<const ScoredToken> tokens,
+                                       const std::function<void(double part)>& on_part) {
   std::vector<TokenErrors> errors(streams.size());
   int64_t step = kLeastRows;
   for (size_t begin = 0; begin < tokens.size();) {
@@ -76,24 +93,33 @@ std::vector<TokenErrors> CompareTokens(const OutputHead& head, std::span<const a
     const at::Tensor rows = IndexTensor(piece, &ScoredToken::hidden_row, device);
     const at::Tensor ids = IndexTensor(piece, &ScoredToken::id, device);
     const RivalIds rivals = RivalsOf(piece, device);
-    LogAndScores own;
-    at::Tensor top;
+    at::Tensor own_logits, own_top;
     for (size_t stream = 0; stream < streams.size(); ++stream) {
-      const at::Tensor log_q =
-          head.Logits(streams[stream].index_select(0, rows)).to(at::kFloat).log_softmax(-1);
-      const at::Tensor own_top = log_q.argmax(-1);
-      const LogAndScores of_stream = {log_q, log_q.exp()};
+      const at::Tensor logits = head.Logits(streams[stream].index_select(0, rows)).to(at::kFloat);
+      const at::Tensor top = logits.argmax(-1);
       if (stream == 0) {
-        own = of_stream;
-        top = own_top;
+        own_logits = logits;
+        own_top = top;
       }
-      Append(KlOfRows(own, of_stream), errors[stream].kl);
-      Append(log_q.gather(1, ids.unsqueeze(1)).squeeze(1).neg(), errors[stream].nll);
-      Append(own_top.eq(top).to(at::kByte), errors[stream].agrees);
-      Append(IsFirst(log_q, own_top, ids, rivals).to(at::kByte), errors[stream].is_top1);
+      const int64_t at_once = ComparedRows(device, logits.size(0), logits.size(1));
+      for (int64_t row = 0; row < logits.size(0); row += at_once) {
+        const auto part = [&](const at::Tensor& x) { return x.slice(0, row, row + at_once); };
+        const LogAndScores own = Softmax(part(own_logits)),
+                           other = stream == 0 ? own : Softmax(part(logits));
+        Append(KlOfRows(own, other), errors[stream].kl);
+        Append(other.log.gather(1, part(ids).unsqueeze(1)).squeeze(1).neg(), errors[stream].nll);
+        Append(
+            IsFirst(other.log, part(top), part(ids), rivals.Of(row, row + at_once)).to(at::kByte),
+            errors[stream].is_top1);
+      }
+      Append(top.eq(own_top).to(at::kByte), errors[stream].agrees);
+      if (on_part) {
+        const size_t done = begin * streams.size() + piece.size() * (stream + 1);
+        on_part(static_cast<double>(done) / static_cast<double>(tokens.size() * streams.size()));
+      }
     }
     begin += piece.size();
-    step = std::max(kLeastRows, kLogitBytes / (4 * own.log.size(1)));
+    step = std::max(kLeastRows, kLogitBytes / (4 * own_logits.size(1)));
   }
   return errors;
 }

@@ -9,6 +9,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -38,7 +39,8 @@ struct TokenErrors {
 
 // streams[0] is the reference; [T_total, hidden_size] each. Works in pieces that fit into memory.
 std::vector<TokenErrors> CompareTokens(const OutputHead& head, std::span<const at::Tensor> streams,
-                                       std::span<const ScoredToken> tokens);
+                                       std::span<const ScoredToken> tokens,
+                                       const std::function<void(double part)>& on_part = {});
 
 // Tokens score_from, score_from + 1, ... of every text; score_from < 0: the last three quarters of
 // each text, from token length / 4 + 1 on. Not those that are predicted by a query that sees at

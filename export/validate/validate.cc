@@ -205,11 +205,17 @@ class Validation {
 };
 
 // The validation's own observer, and another one that attends to nothing; says how far a layer is,
-// which is as far as its attention: `calls` of it in a layer.
+// which is as far as its attention: `tokens` of all streams.
 class ObserverPair : public LayerObserver {
  public:
-  ObserverPair(LayerObserver& first, const ValidationHooks& hooks, size_t calls)
-      : first_(first), second_(hooks.beside), hooks_(hooks), calls_(calls) {}
+  ObserverPair(LayerObserver& first, const ValidationHooks& hooks, const std::vector<Arm>& arms,
+               std::vector<std::string> sequences, int64_t tokens)
+      : first_(first),
+        second_(hooks.beside),
+        hooks_(hooks),
+        arms_(arms),
+        sequences_(std::move(sequences)),
+        tokens_(tokens) {}
   void OnLayerBegin(const LayerSpec& layer) override {
     done_ = 0;
     first_.OnLayerBegin(layer);
@@ -219,9 +225,11 @@ class ObserverPair : public LayerObserver {
   void OnAttention(const AttentionView& view) override {
     first_.OnAttention(view);
     if (second_ != nullptr) second_->OnAttention(view);
-    ++done_;
-    if (hooks_.on_part)
-      hooks_.on_part(std::min(1.0, static_cast<double>(done_) / static_cast<double>(calls_)));
+    done_ += view.q.size(0);
+    if (!hooks_.on_part) return;
+    hooks_.on_part(std::min(1.0, static_cast<double>(done_) / static_cast<double>(tokens_)),
+                   fmt::format("{}: {}", sequences_.at(static_cast<size_t>(view.sequence)),
+                               arms_[view.stream].name));
   }
   void OnLayerEnd(const LayerSpec& layer) override {
     first_.OnLayerEnd(layer);
@@ -232,8 +240,15 @@ class ObserverPair : public LayerObserver {
   LayerObserver& first_;
   LayerObserver* second_;
   const ValidationHooks& hooks_;
-  size_t calls_, done_ = 0;
+  const std::vector<Arm>& arms_;
+  std::vector<std::string> sequences_;  // what each is called
+  int64_t tokens_, done_ = 0;
 };
+
+// "text 1 of 4", ...
+void AppendNames(const char* what, size_t count, std::vector<std::string>& names) {
+  for (size_t i = 1; i <= count; ++i) names.push_back(fmt::format("{} {} of {}", what, i, count));
+}
 
 std::vector<int64_t> LengthsOf(const std::vector<std::vector<int32_t>>& sequences) {
   std::vector<int64_t> lengths;
@@ -311,12 +326,14 @@ Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Devi
     streams.push_back(
         streams[0].narrow(0, calibration_tokens, stream_tokens[streams.size()]).clone());
   }
-  // Every stream has the texts, some what follows too.
-  const size_t of_all =
-      options.local_only ? evaluated.size() : data.texts.size() + data.own_words.size();
-  const size_t needle_runs =
-      (evaluated.size() - of_all) * std::min(validation.recall_arms().size(), streams.size());
-  ObserverPair observers(validation.observer(), hooks, streams.size() * of_all + needle_runs);
+  std::vector<std::string> names;
+  AppendNames("text", data.texts.size(), names);
+  AppendNames("own words", data.own_words.size(), names);
+  AppendNames("recall", data.needles.size(), names);
+  AppendNames("tool call", data.tool_calls.size(), names);
+  AppendNames("continuation", data.continuations.size(), names);
+  ObserverPair observers(validation.observer(), hooks, validation.arms(), std::move(names),
+                         Sum(stream_tokens));
   CalibrationRowsObserver observer(calibration_lengths, validation.context(), observers);
   ValidationJob job(hooks.job, spec, validation.observer());
   const size_t first = job.Resume(streams);
@@ -338,8 +355,14 @@ Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Devi
     const auto text = ScoredTokens(data.texts, 0, options.score_from, exact, data.counted);
     OSCAR_CHECK(!text.empty());
     const std::vector<ScoredToken> own = ScoredTokens(data.own_words, own_begin, -1, exact);
-    const std::vector<TokenErrors> text_errors = CompareTokens(head, streams, text);
-    const std::vector<TokenErrors> own_errors = CompareTokens(head, streams, own);
+    const auto scored = [&](const char* what) {
+      return [&hooks, what](double part) {
+        if (hooks.on_scored) hooks.on_scored(part, what);
+      };
+    };
+    const std::vector<TokenErrors> text_errors = CompareTokens(head, streams, text, scored("text"));
+    const std::vector<TokenErrors> own_errors =
+        CompareTokens(head, streams, own, scored("own words"));
     for (size_t arm = 0; arm < arms.size(); ++arm) {
       reports[arm]["text"] =
           TextReport(text, text_errors[arm], text_errors[0], options.resamples, options.seed);
@@ -354,7 +377,8 @@ Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Devi
                            auto report_of_arm) -> Json {
       if (samples.empty()) return nullptr;
       const std::vector<ScoredToken> answers = AnswerTokens(samples, first_row);
-      const std::vector<TokenErrors> errors = CompareTokens(head, of_recall, answers);
+      const std::vector<TokenErrors> errors =
+          CompareTokens(head, of_recall, answers, scored("recall"));
       const Recall measurable(samples, AnswerScores(samples, answers, errors[0]));
       for (size_t i = 0; i < errors.size(); ++i)
         report_of_arm(reports[validation.recall_arms()[i]], answers, errors[i], measurable);
@@ -399,7 +423,10 @@ Json ValidateDump(AttentionSource& source, const CountedQueries& counted, const 
   const std::vector<LayerSpec>& layers = source.layers();
   Validation validation(artifact, layers, source.sequence_lengths(), counted, false, false, options,
                         hooks);
-  ObserverPair observer(validation.observer(), hooks, source.sequence_lengths().size());
+  std::vector<std::string> names;
+  AppendNames("sequence", source.sequence_lengths().size(), names);
+  ObserverPair observer(validation.observer(), hooks, validation.arms(), std::move(names),
+                        Sum(source.sequence_lengths()));
   source.Run(0, observer, [&](size_t index) { return validation.AfterLayer(index); });
   validation.CheckNotStopped();
   Json reports = Json::array();

@@ -42,12 +42,15 @@ struct ValidationOptions {
 
 struct ValidationHooks {
   std::function<void(size_t layers_done, size_t num_layers, double seconds)> on_layer;
-  std::function<void(double part)> on_part;  // of the running layer, in [0, 1], often
-  std::function<bool()> stop_requested;      // asked at layer boundaries
+  // How much of the running layer is done, in [0, 1], and what it is at; often.
+  std::function<void(double part, const std::string& doing)> on_part = {};
+  // How many of the next tokens of a part are scored, after the last layer.
+  std::function<void(double part, const std::string& what)> on_scored = {};
+  std::function<bool()> stop_requested;                                // asked at layer boundaries
   std::function<void(const std::string& arm, double seconds)> on_arm;  // at the end, of its caches
   LayerObserver* beside = nullptr;  // sees all that the validation sees, after it
-  // Of a model: where a run that is stopped or killed goes on, but for up to a minute of it. Null:
-  // it starts anew.
+  // Of a model: where a run that is stopped or killed goes on, but for up to ten seconds of it, or
+  // what it does in twenty times the time of keeping its hidden states. Null: it starts anew.
   JobDirectory* job = nullptr;
 };
 

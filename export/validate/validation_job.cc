@@ -12,7 +12,10 @@
 namespace oscar {
 namespace {
 
-constexpr std::chrono::seconds kKeepEvery{60};
+// Hidden states of all arms take longer to write than a fast layer: a twentieth of the time at
+// most.
+constexpr std::chrono::seconds kKeepEvery{10};
+constexpr int kTimesWriting = 20;
 
 }  // namespace
 
@@ -44,7 +47,8 @@ bool ValidationJob::CanStartAfter(size_t layer_index) const {
 
 void ValidationJob::AfterLayer(size_t layer_index, std::span<const at::Tensor> streams,
                                bool stopping) {
-  if (job_ == nullptr || (!stopping && Clock::now() - kept_ < kKeepEvery)) return;
+  const auto began = Clock::now();
+  if (job_ == nullptr || (!stopping && began < next_)) return;
   if (!CanStartAfter(layer_index)) return;
   for (; added_ <= layer_index; ++added_) {
     job_->AddLayer([&](const std::filesystem::path& path) { observer_.WriteLayer(path, added_); },
@@ -55,7 +59,8 @@ void ValidationJob::AfterLayer(size_t layer_index, std::span<const at::Tensor> s
     for (const at::Tensor& stream : streams) host.push_back(stream.cpu());
     WriteTensors(path, {{"hidden", at::cat(host)}});
   });
-  kept_ = Clock::now();
+  const auto ended = Clock::now();
+  next_ = ended + std::max<Clock::duration>(kKeepEvery, kTimesWriting * (ended - began));
 }
 
 }  // namespace oscar

@@ -24,8 +24,7 @@ class ValidationJob {
   // The first layer that is to run. Those before it go into the observer, what they made of
   // `streams` into these. InputError for files of another validation.
   size_t Resume(std::span<at::Tensor> streams);
-  // Keeps the layers up to this one where the run is stopping, or a minute has gone: hidden states
-  // of all arms take longer to write than a fast layer.
+  // Keeps the layers up to this one where the run is stopping, or has not kept any for a while.
   void AfterLayer(size_t layer_index, std::span<const at::Tensor> streams, bool stopping);
 
  private:
@@ -36,8 +35,8 @@ class ValidationJob {
   JobDirectory* job_;
   const ModelSpec& spec_;
   ValidationObserver& observer_;
-  size_t added_ = 0;  // layers in the job
-  Clock::time_point kept_ = Clock::now();
+  size_t added_ = 0;             // layers in the job
+  Clock::time_point next_ = {};  // when layers are kept again
 };
 
 }  // namespace oscar

@@ -8,10 +8,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <fstream>
+#include <regex>
+#include <thread>
 #include <vector>
 
 #include "capture/files/digest_json.h"
@@ -337,9 +340,9 @@ TEST(ValidateProgram, RecallIsMeasuredWhereTheExactModelRecalls) {
 // Six rows for a reader who knows no arm by name; with names, the arms that were named.
 TEST(ValidateProgram, TheDefaultComparisonIsPrintedInSixRows) {
   const fs::path output = Copy("six").parent_path() / "report";
-  const ProgramExit exit =
-      Validate(Calibrated(), {"--model", Model(), "--sequences", "1", "--length", "512",
-                              "--needle-samples", "0", "--self-generate", "0", "-o", output});
+  const ProgramExit exit = Validate(
+      Calibrated(), {"--scope", "normal", "--model", Model(), "--sequences", "1", "--length", "512",
+                     "--needle-samples", "0", "--self-generate", "0", "-o", output});
   ASSERT_EQ(exit.code, 0) << exit.all();
   for (const char* words : {"exact", "2 bits, nothing else", "Hadamard rotation", "this artifact",
                             "random rotation (null control)", "more arms are in the report"})
@@ -369,6 +372,93 @@ TEST(ValidateProgram, AFailedGateIsExitCode1AndTheReportIsThere) {
       ReadJsonFile((output / "report.json").string()).at("validation").at("gate").at("passed"),
       false);
   EXPECT_EQ(ReadJsonFile((artifact / "manifest.json").string()).dump(), before);
+}
+
+// Minutes on a CPU: five arms, little text, no recall; said on the screen, in the report and on its
+// page, with the options that add what is missing. Those that are given win.
+TEST(ValidateProgram, AQuickScopeSaysWhatItLeavesOut) {
+  const fs::path output = Copy("scope").parent_path() / "report";
+  const auto run = [&](const ProgramStrings& more) {
+    fs::remove_all(output);
+    ProgramStrings arguments = {Calibrated(), "--model",     Model(), "--device", "cpu", "--length",
+                                "512",        "--bootstrap", "20",    "-o",       output};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const ProgramExit exit = RunProgram(OSCAR_VALIDATE, arguments);
+    EXPECT_EQ(exit.code, 0) << exit.all();
+    return exit;
+  };
+  const auto validation = [&] { return ReadJsonFile(output / "report.json").at("validation"); };
+  const ProgramExit quick = run({});
+  const Json settings = validation().at("settings");
+  EXPECT_EQ(settings.at("arms"),
+            Json({"bf16", "hadamard+clip+windows", "oscar_shared+clip+windows",
+                  "oscar_per_head+clip+windows", "random_rotation+clip+windows"}));
+  EXPECT_EQ(settings.at("scope"), "quick");
+  EXPECT_EQ(settings.at("configuration").at("scope"), "quick");
+  EXPECT_EQ(settings.at("rows_per_sequence"), 128);
+  EXPECT_EQ(settings.at("measure_dtype"), "f32");
+  EXPECT_EQ(validation().at("data").at("tokens"), 4 * 512);
+  EXPECT_FALSE(validation().contains("recall") || validation().contains("own_words"));
+  const std::string left_out = settings.at("left_out");
+  for (const char* option : {"--needle-samples 1", "--self-generate 4", "--arms default",
+                             "--sequences 6 --length 4096", "--rows 320", "--measure f64"})
+    EXPECT_NE(left_out.find(option), std::string::npos) << left_out;
+  EXPECT_NE(quick.err.find(left_out + "\n"), std::string::npos) << quick.err;
+  EXPECT_NE(quick.out.find(left_out + "\n"), std::string::npos) << quick.out;
+  EXPECT_NE(ReadText(output / "report.html").find(left_out.substr(0, left_out.find(','))),
+            std::string::npos);
+
+  run({"--sequences", "1", "--rows", "16", "--measure", "f64", "--arms", "naive", "--needle-tasks",
+       "passages", "--self-length", "640"});
+  const Json given = validation().at("settings");
+  EXPECT_EQ(given.at("arms"), Json({"bf16", "naive"}));
+  EXPECT_EQ(given.at("rows_per_sequence"), 16);
+  EXPECT_EQ(given.at("measure_dtype"), "f64");
+  EXPECT_FALSE(given.contains("left_out")) << given.at("left_out");
+  EXPECT_EQ(validation().at("own_words").at("sequences"), 4);
+  EXPECT_EQ(validation().at("recall").at("tasks").at(0).at("task"), "passages");
+}
+
+// By part, as ranges; what a run says first is what a dry run says.
+TEST(ValidateProgram, ADryRunSaysHowLongEachPartTakes) {
+  const ProgramExit plan =
+      Validate(Calibrated(), {"--model", Model(), "--dry-run", "--self-generate", "1",
+                              "--self-length", "400", "--needle-lengths", "512"});
+  ASSERT_EQ(plan.code, 0) << plan.all();
+  const std::string range = "([0-9]+( s)? to [0-9]+ (s|min)|under 1 s)";
+  const std::regex time("expected time +" + range + ": text " + range + ", own words " + range +
+                        ", recall " + range);
+  EXPECT_TRUE(std::regex_search(plan.out, time)) << plan.out;
+  const ProgramExit quick = Validate(
+      Calibrated(), {"--model", Model(), "--dry-run", "--sequences", "1", "--length", "512"});
+  EXPECT_NE(quick.out.find("own words none, recall none"), std::string::npos) << quick.out;
+}
+
+// Wherever it is; what was kept is gone on from by the command that it prints.
+TEST(ValidateProgram, AStopIsObeyedWithinTwoSeconds) {
+  const fs::path scratch = Copy("stop").parent_path(), output = scratch / "report";
+  const ProgramStrings arguments = {
+      Calibrated(), "--model",   Model(), "--device",    "cpu",      "--sequences",
+      "2",          "--length",  "3072",  "--bootstrap", "20",       "--rows",
+      "0",          "--measure", "f64",   "--arms",      "hadamard", "oscar_per_head+clip+windows",
+      "-o",         output};
+  const pid_t child = StartProgram(OSCAR_VALIDATE, arguments, {}, scratch / "log");
+  const fs::path kept = output.string() + ".validation.job/state.json";
+  const auto wait_until = [&](auto holds) {
+    for (int i = 0; i < 2400 && !holds(); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  };
+  wait_until([&] { return fs::exists(kept); });  // a layer is done, the next one takes long
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  const auto asked = std::chrono::steady_clock::now();
+  kill(child, SIGINT);
+  const ProgramExit stopped = WaitForProgram(child, scratch / "log");
+  EXPECT_LT(std::chrono::steady_clock::now() - asked, std::chrono::seconds(2)) << stopped.all();
+  EXPECT_EQ(stopped.code, 130) << stopped.all();
+  EXPECT_NE(stopped.err.find("to resume: "), std::string::npos) << stopped.err;
+  const ProgramExit resumed = RunProgram(OSCAR_VALIDATE, arguments);
+  EXPECT_EQ(resumed.code, 0) << resumed.all();
+  EXPECT_NE(resumed.err.find("resuming: "), std::string::npos) << resumed.err;
 }
 
 // Before the artifact is opened, let alone a model: it is not there, and nobody says so.
@@ -851,9 +941,9 @@ TEST(ValidateProgram, LatentAttentionAllTheWay) {
   EXPECT_NE(folded.err.find("without --folded"), std::string::npos) << folded.err;
 
   const ProgramExit validated =
-      run(OSCAR_VALIDATE,
-          {at("artifact"), "--model", model, "--device", "cpu", "--data", held_out, "--no-pack",
-           "--bootstrap", "20", "--sink-tokens", "4", "--recent-tokens", "16"});
+      run(OSCAR_VALIDATE, {at("artifact"), "--model", model, "--device", "cpu", "--data", held_out,
+                           "--no-pack", "--bootstrap", "20", "--sink-tokens", "4",
+                           "--recent-tokens", "16", "--scope", "normal"});
   ASSERT_EQ(validated.code, 0) << validated.all();
   const Json validation =
       ReadJsonFile(scratch / "artifact-comparison" / "report.json").at("validation");

@@ -6,10 +6,15 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <condition_variable>
 #include <csignal>
+#include <cstdlib>
+#include <mutex>
 #include <new>
 #include <sstream>
+#include <stop_token>
 #include <system_error>
+#include <thread>
 
 #include "linalg/doing.h"
 #include "tools/cli/build_info.h"
@@ -105,6 +110,21 @@ std::string_view RemedyText(Remedy remedy) {
       return "--dry-run prints what is needed";
   }
   return {};
+}
+
+// Whether a stop was asked for, and `patience` has gone without the command having finished.
+bool WaitForStop(const StopSignal& stop, std::chrono::milliseconds patience,
+                 const std::stop_token& finished) {
+  constexpr std::chrono::milliseconds kLook{50};
+  std::mutex mutex;
+  std::condition_variable_any woken;
+  std::unique_lock lock(mutex);
+  for (std::chrono::milliseconds waited{0}; waited < patience;) {
+    if (woken.wait_for(lock, finished, kLook, [&] { return finished.stop_requested(); }))
+      return false;
+    if (stop.requested()) waited += kLook;
+  }
+  return true;
 }
 
 void Report(Log* log, const Failure& failure, const std::string& hint) {
@@ -238,9 +258,31 @@ int RunCommand(int argc, const char* const* argv, OptionTable table, const Comma
           : "\n" + notice + "\n");
   hint.clear();
   std::ostringstream text;  // for people
+  // Says why the command failed. Returns the exit code.
+  const auto fail = [&](const std::exception& error) {
+    progress.End();
+    if (common.json) {
+      PrintFailure(error, *console.out);
+    } else {
+      *console.out << text.str() << std::flush;
+    }
+    const Failure failure = DescribeFailure(error);
+    if (failure.exit_code == ExitCode::kInterrupted)
+      hint = "to resume: " + ResumeCommand(table, argc > 0 ? argv[0] : table.command(), arguments);
+    Report(&log, failure, hint);
+    return static_cast<int>(failure.exit_code);
+  };
+  std::jthread impatient;
+  const auto stop_within = [&](std::chrono::milliseconds patience) {
+    impatient = std::jthread([&, patience](const std::stop_token& finished) {
+      if (WaitForStop(stop, patience, finished))
+        std::_Exit(fail(Interrupted("stopped; what was kept until then is kept")));
+    });
+  };
   try {
-    CommandContext context{text, log, progress, stop, table.Stored(), common.dry_run};
+    CommandContext context{text, log, progress, stop, table.Stored(), common.dry_run, stop_within};
     CommandResult result = run(context);
+    impatient = std::jthread();  // it may not speak from here on
     progress.End();
     if (common.json) {
       result.json["exit_code"] = static_cast<int>(result.exit_code);
@@ -253,17 +295,8 @@ int RunCommand(int argc, const char* const* argv, OptionTable table, const Comma
     FlushResults(*console.out);
     return static_cast<int>(result.exit_code);
   } catch (const std::exception& error) {
-    progress.End();
-    if (common.json) {
-      PrintFailure(error, *console.out);
-    } else {
-      *console.out << text.str() << std::flush;
-    }
-    const Failure failure = DescribeFailure(error);
-    if (failure.exit_code == ExitCode::kInterrupted)
-      hint = "to resume: " + ResumeCommand(table, argc > 0 ? argv[0] : table.command(), arguments);
-    Report(&log, failure, hint);
-    return static_cast<int>(failure.exit_code);
+    impatient = std::jthread();
+    return fail(error);
   }
 }
 

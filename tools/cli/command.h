@@ -6,6 +6,7 @@
 // Trap: a command returns its results as text on `out`; nothing else may write to standard output.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <ostream>
 #include <string>
@@ -39,6 +40,9 @@ struct CommandContext {
   const StopSignal& stop;  // to be asked at every layer boundary
   Json config;             // OptionTable::Stored(): what goes into the artifact
   bool dry_run;            // print the plan, make nothing
+  // From here on a stop is obeyed after this time wherever the command is then: the process ends as
+  // if it had been killed, and says how to resume. For a command whose files survive that.
+  std::function<void(std::chrono::milliseconds)> stop_within = [](std::chrono::milliseconds) {};
 };
 
 struct CommandResult {

@@ -94,6 +94,7 @@ Json RecordedConfiguration(const Json& validation, std::string_view what) {
   Json configuration = JsonMember(settings, "configuration", what);
   if (!configuration.is_object())
     throw InputError(fmt::format("{}: 'configuration' is not an object", what));
+  if (!configuration.contains("scope")) configuration["scope"] = "normal";  // before there was one
   configuration["arms"] = JsonMember(settings, "arms", what);
   configuration["methods"] = Json::array();
   configuration["headline_arm"] = JsonString(validation, "headline_arm", what);

@@ -82,6 +82,7 @@ std::string Sentences(const Record& validation, const ArmLook& headline) {
   const Verdict verdict = VerdictOf(validation);
   std::string caution;
   if (!verdict.caution.empty()) caution = Note("<b>" + Html(verdict.caution) + "</b>");
+  if (!verdict.left_out.empty()) caution += Note(Html(verdict.left_out));
   const Record& arm = headline.arm;
   std::string html = fmt::format(
       "<p class=\"lead\">{}</p>\n<p class=\"lead\">The cache takes {} bits per element instead of "

@@ -52,6 +52,22 @@ void ExpectScalarValues(const at::Tensor& rows, double ratio, const AffineFormat
   }
 }
 
+// Of the largest values alone what a sort of all would find.
+TEST(AffineTensor, ThresholdsNeedNoSort) {
+  const at::Tensor rows = Rows(64, 1).view({4, 16, 64});
+  const at::Tensor sorted = SortedMagnitudes(rows);
+  for (const double ratio : {0.0, 0.01, 0.5, 0.92, 0.96, 1.0}) {
+    const at::Tensor expected = HeadThresholds(sorted, {&ratio, 1}),
+                     found = ThresholdsOfRows(rows, {&ratio, 1});
+    ASSERT_EQ(found.defined(), expected.defined()) << ratio;
+    if (found.defined()) {
+      EXPECT_TRUE(found.equal(expected)) << ratio;
+    }
+  }
+  const double of_heads[] = {0.9, 0, 0.96, 0.5};
+  EXPECT_TRUE(ThresholdsOfRows(rows, of_heads).equal(HeadThresholds(sorted, of_heads)));
+}
+
 // Heads with numbers of their own are each what it is with those numbers for all.
 TEST(QuantizedRows, HeadsHaveTheirOwnBitsAndClipRatios) {
   at::manual_seed(7);

@@ -146,6 +146,34 @@ TEST(RowComparison, DistancesAreThoseBetweenQueryAndKey) {
   }
 }
 
+// Keys beyond the last row of a slice are left out, and had no part in it.
+TEST(RowComparison, ASliceOfRowsIsTheSameRows) {
+  at::manual_seed(4);
+  RowCase c;
+  c.sinks = {0.5F, -1, 2, 0};
+  const AttentionSpec spec = c.Spec();
+  const ExactSides rules[] = {{ExactInWindows({4, 20}), ExactInWindows({8, 10})}};
+  RowComparison comparison(spec, c.k, c.v, at::kDouble);
+  const RowComparison::Prepared stored = comparison.Prepare(c.stored);
+  const auto rows = [&](int64_t begin, int64_t end) {
+    comparison.SetRows({at::arange(begin, end), c.q.slice(0, begin, end)});
+    return comparison.Compare(stored, {}, rules, /*apart=*/0)[0];
+  };
+  const RowErrors all = rows(0, c.dims.tokens), slice = rows(90, 131);
+  const auto expect_same = [](const at::Tensor& of_slice, const at::Tensor& of_all) {
+    const at::Tensor expected = of_all.slice(2, 90, 131);
+    EXPECT_LT((of_slice - expected).abs().max().item<double>(), 1e-12);
+    EXPECT_GT(expected.abs().max().item<double>(), 1e-3);
+  };
+  expect_same(slice.kl, all.kl);
+  expect_same(slice.output_error_sq, all.output_error_sq);
+  expect_same(slice.k_term_sq, all.k_term_sq);
+  expect_same(slice.v_term_sq, all.v_term_sq);
+  expect_same(slice.logit_error_sq, all.logit_error_sq);
+  expect_same(slice.by_distance.kl, all.by_distance.kl);
+  expect_same(slice.by_distance.mass, all.by_distance.mass);
+}
+
 TEST(RowComparison, OneResultForEachRule) {
   at::manual_seed(3);
   const RowCase c;

@@ -82,6 +82,17 @@ TEST(Arm, AllIsEveryMethodPlainAndWithWhatItTakes) {
   EXPECT_TRUE(Has(names, "identity+clip"));
 }
 
+// The exact model, the judged arm, Hadamard, OSCAR as published, a random rotation.
+TEST(Arm, QuickIsWhatAVerdictIsMadeOf) {
+  const Tiny tiny;
+  const std::vector<Arm> arms = ParseArms({"quick"}, tiny.context);
+  EXPECT_EQ(NamesOf(arms), (std::vector<std::string>{
+                               "bf16", "hadamard+clip+windows", "oscar_shared+clip+windows",
+                               "oscar_per_head+clip+windows", "random_rotation+clip+windows"}));
+  EXPECT_EQ(HeadlineArm(arms, OwnArms(tiny.artifact.report())).name, "oscar_per_head+clip+windows");
+  EXPECT_TRUE(IsArmList("quick"));
+}
+
 TEST(Arm, PublishedIsEveryMethodOnceAsItsAuthorsUseIt) {
   const Tiny tiny;
   const std::vector<Arm> arms = ParseArms({"published"}, tiny.context);

@@ -55,7 +55,13 @@ TEST(ValidationHooks, ALayerSaysHowFarItIs) {
   const TinyModel model;
   std::vector<std::vector<double>> layers(1);
   ValidationHooks hooks;
-  hooks.on_part = [&](double part) { layers.back().push_back(part); };
+  std::vector<std::string> doing;
+  hooks.on_part = [&](double part, const std::string& what) {
+    layers.back().push_back(part);
+    doing.push_back(what);
+  };
+  std::vector<double> scored;
+  hooks.on_scored = [&](double part, const std::string&) { scored.push_back(part); };
   hooks.on_layer = [&](size_t, size_t, double) { layers.emplace_back(); };
   ValidateModel(model.checkpoint, model.spec, at::kCPU, at::kFloat, {.texts = TinyTexts(1, 2, 400)},
                 Artifact::Open(TinyArtifact()), QuickOptions({"hadamard"}), hooks);
@@ -65,8 +71,12 @@ TEST(ValidationHooks, ALayerSaysHowFarItIs) {
     EXPECT_GE(parts.size(), 4u);  // two texts of two arms
     EXPECT_TRUE(std::ranges::is_sorted(parts));
     EXPECT_GT(parts.front(), 0);
-    EXPECT_LE(parts.back(), 1);
+    EXPECT_EQ(parts.back(), 1);
   }
+  EXPECT_EQ(doing.front(), "text 1 of 2: bf16");
+  EXPECT_EQ(doing.back(), "text 2 of 2: hadamard");
+  ASSERT_FALSE(scored.empty());
+  EXPECT_EQ(scored.back(), 1);
 }
 
 TEST(ValidationJob, DamagedNumbersAreRefused) {

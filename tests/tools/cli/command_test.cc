@@ -6,8 +6,11 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <csignal>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include "linalg/doing.h"
 #include "tests/support/test_data.h"
@@ -218,6 +221,20 @@ TEST(Command, FirstSignalAsksSecondKills) {
                         return {};
                       }),
               testing::KilledBySignal(SIGINT), "stopping after this layer");
+}
+
+// Wherever the command is; one that has finished by then is not disturbed.
+TEST(Command, AStopIsObeyedAfterItsTime) {
+  const auto run = [](std::chrono::milliseconds works) {
+    return RunBrew({"bean"}, [works](CommandContext& context) -> CommandResult {
+      context.stop_within(std::chrono::milliseconds(200));
+      std::raise(SIGINT);
+      std::this_thread::sleep_for(works);
+      return {};
+    });
+  };
+  EXPECT_EXIT(run(std::chrono::seconds(60)), testing::ExitedWithCode(130), "stopping after");
+  EXPECT_EQ(run(std::chrono::milliseconds(1)).exit_code, 0);
 }
 
 TEST(Command, HandlersAreGoneAfterwards) {
