@@ -93,6 +93,9 @@ std::string CalibrationTables(const Json& report, const std::filesystem::path& a
       "that "
       "see a quantized key and did not choose):\n" +
       Rendered(runtimes, {"runtime", "checkpoint", "writer", "exported by"});
+  const ReportTable budgets = BudgetsTable(report.at("serving"), artifact.string());
+  if (!budgets.rows.empty())
+    text += "\nwhat any gets at each budget:\n" + Rendered(budgets, {"exported by"});
   for (const Json& row : report.at("serving").at("runtimes")) {
     if (row.at("choice") == kHeadlineChoice &&
         row.at("kl").get<double>() > (1 - kWorthFit) * row.at("hadamard_kl").get<double>())

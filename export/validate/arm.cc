@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "export/artifact/artifact_format.h"
+#include "export/simulate/guest_methods.h"
 #include "export/simulate/runtime_cache.h"
 #include "linalg/error.h"
 
@@ -58,6 +59,10 @@ constexpr std::string_view kDefaultArms[] = {
 };
 
 constexpr std::string_view kDefaultList = "default";
+
+// Types that released servers load today, beside what was chosen at several budgets.
+constexpr std::string_view kReleasedArms[] = {"fp8_e4m3", "lmdeploy_int8", "llama_q8_0",
+                                              "lmdeploy_int4", "llama_q4_0"};
 
 Arm MakeArm(const CacheMethod& method, const ArmOptions& options) {
   std::string name(method.name);
@@ -171,6 +176,10 @@ std::vector<Arm> ParseArms(const std::vector<std::string>& names, const MethodCo
   const auto add_default = [&] {
     add_list(DefaultArms());
     if (const std::string shipped = ShippedArm(context); !shipped.empty()) add(ParseArm(shipped));
+    const auto budgets = BudgetArms(context.artifact());
+    for (const auto& [bits, arm] : budgets) add(ParseArm(arm, context.options().guests));
+    for (const std::string_view arm : kReleasedArms)
+      if (!budgets.empty()) add_list({ParseArm(arm)});
   };
   if (names.empty()) add_default();
   for (const std::string& name : names) {
