@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calib/consumers.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "linalg/check.h"
@@ -63,7 +65,9 @@ const ConsumerRules& RulesOf(Consumer consumer) {
   return AllConsumers().front();
 }
 
-bool AutoOptions::shares_bits() const { return RulesOf(consumer).any_bits && bits != 2; }
+bool AutoOptions::shares_bits() const {
+  return RulesOf(consumer).any_bits && (bits != 2 || !budgets.empty());
+}
 
 bool ConsumerRules::SameAs(const ConsumerRules& other) const {
   ConsumerRules named = other;
@@ -73,8 +77,15 @@ bool ConsumerRules::SameAs(const ConsumerRules& other) const {
   return named == *this;
 }
 
-std::string ChoiceName(const ConsumerRules& rules, bool fold) {
-  return std::string(rules.name) + (fold ? "+fold" : "");
+bool ShareSearch(const AutoOptions& a, const AutoOptions& b) {
+  return a.shares_bits() && b.shares_bits() && a.consumer == b.consumer && a.fold == b.fold &&
+         a.wide_codes() == b.wide_codes();
+}
+
+std::string ChoiceName(const AutoOptions& options) {
+  std::string name(RulesOf(options.consumer).name);
+  if (options.fold) name += "+fold";
+  return options.shares_bits() ? fmt::format("{}@{:g}", name, options.bits) : name;
 }
 
 namespace {
@@ -89,21 +100,33 @@ std::vector<AutoOptions> OtherChoices(AutoOptions headline, bool latents) {
   std::vector<AutoOptions> others;
   if (!headline.enabled) return others;
   if (latents) headline.fold = false;  // there is nothing to fold
+  AutoOptions other = headline;
+  other.bits = 2;
+  other.price.reset();
+  other.windows = false;
+  other.refine = 0;
+  other.feedback = false;
+  other.budgets.clear();
   for (const ConsumerRules& rules : AllConsumers()) {
     for (const bool fold : {false, true}) {
       if (latents && (!rules.latents || fold)) continue;
       if (fold && rules.query_matrix) continue;
-      AutoOptions other = headline;
       other.consumer = rules.consumer;
       other.fold = fold;
-      other.bits = 2;
-      other.price.reset();
-      other.windows = false;
-      other.refine = 0;
-      other.feedback = false;
       const auto same = [&](const AutoOptions& known) { return SameRules(known, other); };
       if (!same(headline) && std::ranges::none_of(others, same)) others.push_back(other);
     }
+  }
+  other.consumer = Consumer::kAny;
+  other.fold = false;
+  other.price = headline.price;
+  other.budgets = headline.budgets;
+  for (const double bits : headline.budgets) {
+    other.bits = bits;
+    const auto same = [&](const AutoOptions& known) {
+      return SameRules(known, other) && known.bits == other.bits && known.shares_bits();
+    };
+    if (!same(headline) && std::ranges::none_of(others, same)) others.push_back(other);
   }
   return others;
 }
@@ -117,7 +140,7 @@ std::string ChoiceFor(const AutoOptions& headline, bool latents, Consumer consum
   if (RulesOf(consumer).query_matrix) wanted.fold = false;
   if (SameRules(known, wanted)) return std::string(kHeadlineChoice);
   for (const AutoOptions& other : OtherChoices(headline, latents)) {
-    if (SameRules(other, wanted)) return ChoiceName(RulesOf(other.consumer), other.fold);
+    if (SameRules(other, wanted)) return ChoiceName(other);
   }
   return {};
 }

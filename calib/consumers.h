@@ -91,18 +91,27 @@ struct AutoOptions {
   // What bits are shared out by. None: by what is least as a whole cache, where passes measure it,
   // else by attention.
   std::optional<BitPrice> price = {};
+  // `any` gets a choice at each of these `bits`, beside the headline's; 2 stands for the fewest
+  // that there are, those of 2-bit codes with a scale for each head. Empty: no list was given.
+  std::vector<double> budgets = {};
 
   bool shares_bits() const;  // out to layers, sides and heads; else codes have 2 bits
+  bool wide_codes() const { return bits > 4; }  // 8 bits are an option, whose scales no byte holds
 };
 
-// "sglang", or of a folded checkpoint "sglang+fold": what a choice is stored under, beside the
-// headline's.
-std::string ChoiceName(const ConsumerRules& rules, bool fold);
+// Whether one search serves both: they differ in the budget alone, which is spent once all layers
+// are known.
+bool ShareSearch(const AutoOptions& a, const AutoOptions& b);
+
+// What a choice is stored under, beside the headline's: "sglang", of a folded checkpoint
+// "sglang+fold", at a budget "any@2.5".
+std::string ChoiceName(const AutoOptions& options);
 
 // What the other choices of a run are made under: of every consumer, with folding and without, that
-// has other rules than the headline and than those before it. They have 2 bits, the windows given
-// and no refinement. A consumer that turns queries by a matrix of their own has no choice with
-// folding: that matrix holds the scales which a checkpoint would be folded with.
+// has other rules than the headline and than those before it, with 2 bits; then of `any` at each of
+// the headline's budgets. They have the windows given and no refinement. A consumer that turns
+// queries by a matrix of their own has no choice with folding: that matrix holds the scales which a
+// checkpoint would be folded with.
 std::vector<AutoOptions> OtherChoices(AutoOptions headline, bool latents);
 
 // Of those and the headline the one whose choice `consumer` loads, by its name; empty where there

@@ -19,6 +19,26 @@ namespace oscar {
 namespace {
 
 constexpr double kMostCodeBits = 8;
+constexpr size_t kMostBudgets = 8;
+
+// Throws UsageError for a list of --bits that cannot be made into as many choices.
+void CheckBudgets(const std::vector<double>& budgets, const AutoOptions& automatic) {
+  if (budgets.size() > kMostBudgets)
+    throw UsageError(fmt::format("--bits: {} budgets, at most {}", budgets.size(), kMostBudgets));
+  for (size_t i = 0; i < budgets.size(); ++i) {
+    if (budgets[i] < 2) {
+      throw UsageError(fmt::format("--bits: found {:g} in a list, expected {} to {:g}{}",
+                                   budgets[i], 2, kMostCodeBits,
+                                   budgets[i] == kOscarBytes ? "; 0 stands alone" : ""));
+    }
+    if (std::ranges::count(budgets, budgets[i]) > 1)
+      throw UsageError(fmt::format("--bits: {:g} is given twice", budgets[i]));
+  }
+  if (automatic.windows)
+    throw UsageError("--windows auto spends one budget on windows: give --bits one number");
+  if (automatic.refine > 0)
+    throw UsageError("--refine learns the matrices of one choice: give --bits one number");
+}
 
 // Of --merge. A path that is not there is neither, which its reader will say.
 bool AreShards(const Json& paths) {
@@ -113,16 +133,19 @@ void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options) {
                      "whose writer was patched; its factors stand in rotations.safetensors. "
                      "Choices for any may have it anyway"});
   table.Add(
-      &automatic.bits,
+      &options->bits,
       {.name = "bits",
        .help = "mean bits stored per element of keys and values: codes, and a 16-bit scale and "
                "zero for each quantization group; they go to the layers and sides where "
                "they lower the error most; 2: codes of 2 bits, whatever those take; 0: as many as "
                "OSCAR's 2 bits take, which are codes of 2 bits where the runtime has no others; of "
-               "types (--for modelopt and such) up to 16",
+               "types (--for modelopt and such) up to 16; a list, as 2,2.5,3,4: a choice of any at "
+               "each, beside that of --for, where 2 is the fewest that codes take",
        .min = 0,
        .max = 16,
-       .main = true});
+       .check = [](const Json& bits) { return bits.empty() ? "an empty list" : ""; },
+       .main = true,
+       .one_text = true});
   const auto scopes = ChoiceNames<bool>{{"layer", false}, {"head", true}};
   table.AddChoice(&automatic.head_bits, scopes,
                   {.name = "bits_of",
@@ -293,12 +316,25 @@ CalibrateOptions Resolved(CalibrateOptions options) {
   AutoOptions& automatic = options.calibration.automatic;
   automatic.consumer = options.runtime.consumer;
   const std::string_view types = options.runtime.types;
+  const std::vector<double>& bits = options.bits.bits;
+  const bool has_others = automatic.enabled && RulesOf(automatic.consumer).any_bits;
+  automatic.bits = bits.at(0);
   if (types.empty()) {
-    if (automatic.bits > kMostCodeBits)
+    if (std::ranges::max(bits) > kMostCodeBits)
       throw UsageError(fmt::format("--bits: at most {:g} of codes", kMostCodeBits));
-    const bool has_others = automatic.enabled && RulesOf(automatic.consumer).any_bits;
+    if (bits.size() > 1) {
+      CheckBudgets(bits, automatic);
+      automatic.budgets = bits;
+      if (!has_others) automatic.bits = 2;
+    }
     if (automatic.bits == kOscarBytes && !has_others) automatic.bits = 2;
     return options;
+  }
+  if (bits.size() > 1) {
+    throw UsageError(
+        fmt::format("--for {} takes one budget; oscar-export --to {} --bits B writes "
+                    "others from the same artifact",
+                    types, types));
   }
   if (automatic.bits == kOscarBytes)
     throw UsageError(

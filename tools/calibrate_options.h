@@ -28,6 +28,19 @@ struct ForRuntime {
   bool operator==(const ForRuntime&) const = default;
 };
 
+// --bits: one number, which configurations and artifacts store as such, or a list.
+struct BitBudgets {
+  std::vector<double> bits = {kOscarBytes};
+};
+template <>
+struct FieldTraits<BitBudgets> : FieldTraits<std::vector<double>> {};
+inline Json FieldToJson(const BitBudgets& field) {
+  return field.bits.size() == 1 ? Json(field.bits[0]) : Json(field.bits);
+}
+inline void FieldFromJson(const Json& value, BitBudgets* field) {
+  field->bits = value.get<std::vector<double>>();
+}
+
 struct CalibrateOptions {
   ModelArguments model;            // none with --merge and --from
   std::string output;              // empty: named after the model
@@ -42,14 +55,16 @@ struct CalibrateOptions {
   ReadMode read = ReadMode::kAuto;
   RankOptions ranks;
   ForRuntime runtime;
+  BitBudgets bits;
   CacheTypesWanted types;  // set by Resolved()
   CalibrationOptions calibration = {
       .automatic = {
           .enabled = true, .consumer = Consumer::kSglangOct, .fold = false, .bits = kOscarBytes}};
 };
 
-// With --for in the calibration's options: of types `any` has the headline, and --bits are theirs.
-// Throws UsageError where the two do not go together.
+// With --for and --bits in the calibration's options: of types `any` has the headline, and --bits
+// are theirs; of a list `any` has a choice at each, the first of which is its headline. Throws
+// UsageError for a list that makes no sense, and where the two do not go together.
 CalibrateOptions Resolved(CalibrateOptions options);
 
 void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options);

@@ -144,6 +144,11 @@ std::string CalibrationTables(const Json& report, bool layers) {
   text += "what each runtime gets, best first (*: what oscar-validate judges):\n" +
           Rendered(runtimes, {"runtime", "checkpoint", "writer"});
   if (!layers) AppendWrapped(measured, "  ", 100, &text);
+  if (ReportTable budgets = BudgetsTable(report.at("serving"), ""); !budgets.rows.empty()) {
+    drop_last(budgets.header);
+    std::ranges::for_each(budgets.rows, drop_last);
+    text += "what `any` gets at each budget (oscar-export --bits):\n" + Rendered(budgets, {});
+  }
   for (const Json& row : report.at("serving").at("runtimes")) {
     if (row.at("choice") == kHeadlineChoice &&
         row.at("kl").get<double>() > (1 - kWorthFit) * row.at("hadamard_kl").get<double>())

@@ -94,9 +94,10 @@ OptionTable ExportTable(ExportOptions* options) {
              .scope = OptionScope::kRun});
   table.Add(&options->bits,
             {.name = "bits",
-             .help = "of --to modelopt and trtllm: another budget than oscar-calibrate's, "
-                     "bits per value with scales; needs no model, because the "
-                     "artifact holds what every type costs; 0: as calibrated",
+             .help = "of --to oscar-torch: the choice at that budget, one of those that "
+                     "oscar-calibrate --bits was given as a list; of --to modelopt and trtllm: "
+                     "another budget than oscar-calibrate's, bits per value with scales; needs no "
+                     "model, because the artifact holds what every type costs; 0: as calibrated",
              .min = 0,
              .max = 16,
              .scope = OptionScope::kRun});
@@ -129,8 +130,7 @@ OptionTable ExportTable(ExportOptions* options) {
                  {"folded-checkpoint", "absorbed-checkpoint"});
   table.OnlyWith({"model", "copy"}, "to");
   table.OnlyWith({"per_head"}, "to", "kv-scales");
-  table.OnlyWith({"bits"}, "to", {"modelopt", "trtllm"});
-  table.OnlyWith({"folded", "rotations"}, "to");
+  table.OnlyWith({"folded", "rotations", "bits"}, "to");
   table.OnlyWith({"merge_into"}, "to", "llamacpp");
   table.OnlyWith({"gguf"}, "to", "kv-mean-center");
   table.NotWith({"output", "to", "from"}, "inspect", "it writes nothing");
@@ -143,6 +143,8 @@ OptionTable ExportTable(ExportOptions* options) {
       "a copy whose values lie rotated in the cache, for a runtime that knows of no rotation");
   table.Example("oscar-export Qwen3-8B-oscar --to sglang -o rotations",
                 "what was chosen for OSCAR's SGLang, as it loads it");
+  table.Example("oscar-export Qwen3-8B-oscar --to oscar-torch --bits 3 -o cache",
+                "what oscar-calibrate --bits 2,2.5,3,4 chose at 3 bits");
   table.Example("oscar-export Qwen3-8B-oscar --to sglang --rotations oscar -o rotations",
                 "the paper's rotations of any artifact");
   table.Example(

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -120,19 +121,39 @@ void DoPass(const char* what, const PassText& text, NextTokenRun& run, CommandCo
   context.progress.End();
 }
 
+namespace {
+
+// Whether passes of the model price the bits of a choice.
+bool IsPriced(const AutoOptions& options) {
+  return options.effort != SearchEffort::kQuick && options.shares_bits() &&
+         options.price.value_or(BitPrice::kNextToken) == BitPrice::kNextToken;
+}
+
+// The headline's choice and the others.
+std::vector<AutoOptions> AllChoices(const CalibrationInput& input) {
+  const AutoOptions& headline = input.options.automatic;
+  const bool latents = std::ranges::any_of(input.source->layers(), [](const LayerSpec& layer) {
+    return layer.attention.latent.has_value();
+  });
+  std::vector<AutoOptions> all = OtherChoices(headline, latents);
+  all.insert(all.begin(), headline);
+  return all;
+}
+
+}  // namespace
+
 bool PlansByNextToken(const CalibrationInput& input) {
   const AutoOptions& automatic = input.options.automatic;
   if (!automatic.enabled || input.model() == nullptr) return false;
-  if (automatic.effort == SearchEffort::kThorough) return true;
-  return automatic.effort == SearchEffort::kNormal && automatic.shares_bits() &&
-         automatic.price.value_or(BitPrice::kNextToken) == BitPrice::kNextToken;
+  return automatic.effort == SearchEffort::kThorough ||
+         std::ranges::any_of(AllChoices(input), IsPriced);
 }
 
 void CheckBitPrice(const CalibrationInput& input) {
   const AutoOptions& automatic = input.options.automatic;
   if (!automatic.price) return;
   const std::string_view name = BitPriceName(*automatic.price);
-  if (!automatic.shares_bits())
+  if (std::ranges::none_of(AllChoices(input), &AutoOptions::shares_bits))
     throw UsageError(fmt::format("--bits-by {} has no effect: all codes have 2 bits", name));
   if (automatic.price == BitPrice::kNextToken && !PlansByNextToken(input)) {
     throw UsageError(fmt::format(
@@ -140,14 +161,19 @@ void CheckBitPrice(const CalibrationInput& input) {
   }
 }
 
-void PlanByNextToken(const CalibrationInput& input, const HeldOutSplit& split,
-                     const JobDirectory& job, ArtifactDraft& draft, CommandContext& context) {
-  ChoicePlans& plans = draft.choices();
-  std::vector<AutoChoice> choices = plans.headline_layers();
+namespace {
+
+// The bits of `choices`, indices of those that share one search and so its prices.
+void PlanTogether(const std::vector<size_t>& together, const CalibrationInput& input,
+                  const HeldOutSplit& split, const JobDirectory& job, ChoicePlans& plans,
+                  CommandContext& context) {
+  const size_t first = together.front();
+  std::vector<AutoChoice> choices = plans.layers(first);
   NextTokenRun run = RunOf(input, context);
   run.windows = {input.options.sink_tokens, input.options.recent_tokens};
   run.choice = [&](size_t layer) {
-    return ReadLayerFile(job.LayerPath(layer), MomentsPart::kMeans).automatic;
+    LayerResult result = ReadLayerFile(job.LayerPath(layer), MomentsPart::kMeans);
+    return first == 0 ? std::move(result.automatic) : std::move(result.other_choices.at(first - 1));
   };
   const auto tokens_of = [&](MeasuredWidths widths) {
     return TokensOfTrial(SearchTokens(input), NumMeasured(choices, widths));
@@ -159,37 +185,63 @@ void PlanByNextToken(const CalibrationInput& input, const HeldOutSplit& split,
   DoPass("pricing bits by the next token", texts.priced, run, context,
          [&] { PriceOptions(run, widths, choices); });
 
-  const AutoOptions& automatic = input.options.automatic;
+  const AutoOptions& automatic = plans.options(first);
   std::vector<BitPrice> prices = {automatic.price.value_or(BitPrice::kNextToken)};
   if (automatic.shares_bits() && !automatic.price)
     prices.assign(std::begin(kBitPrices), std::end(kBitPrices));
-  std::vector<std::vector<AutoChoice>> planned;
-  for (const BitPrice price : prices) planned.push_back(plans.PlannedAt(price, choices));
+  std::vector<std::vector<AutoChoice>> planned;  // [together][prices]
+  for (const size_t choice : together)
+    for (const BitPrice price : prices) planned.push_back(plans.PlannedAt(choice, price, choices));
   std::vector<NextTokenCost> whole;
   DoPass("measuring whole caches", texts.judged, run, context,
          [&] { whole = MeasureWhole(run, planned); });
-  size_t best = 0;
-  Json compared = Json::array();
-  for (size_t i = 0; i < whole.size(); ++i) {
-    if (whole[i].damage() < whole[best].damage()) best = i;
-    compared.push_back(CostJson(prices[i], whole[i]));
-  }
   const int64_t tokens = NumTokens(texts.judged.ids);
-  const Json why = {{"sensitive", SensitiveSides(choices, input.source->layers())},
-                    {"price", BitPriceName(prices[best])},
-                    {"tokens", tokens},
-                    {"tokens_priced", NumTokens(texts.priced.ids)},
-                    {"sink_tokens", run.windows.sink},
-                    {"recent_tokens", run.windows.recent},
-                    {"plans", compared}};
-  std::string line = fmt::format("next token, on {} held-out tokens:", tokens);
-  for (size_t i = 0; i < whole.size(); ++i) {
-    line += fmt::format("{} bits by {}: KL {:.4f}, worst hundredth {:.3f}", i == 0 ? "" : ";",
-                        BitPriceName(prices[i]), whole[i].mean, whole[i].p99);
+  Json why = {{"sensitive", SensitiveSides(choices, input.source->layers())},
+              {"tokens", tokens},
+              {"tokens_priced", NumTokens(texts.priced.ids)},
+              {"sink_tokens", run.windows.sink},
+              {"recent_tokens", run.windows.recent}};
+  for (size_t i = 0; i < together.size(); ++i) {
+    const std::span<const NextTokenCost> costs(&whole[i * prices.size()], prices.size());
+    const auto least = std::ranges::min_element(costs, {}, &NextTokenCost::damage);
+    const BitPrice best = prices[static_cast<size_t>(least - costs.begin())];
+    why["price"] = BitPriceName(best);
+    why["plans"] = Json::array();
+    std::string line = fmt::format("next token, on {} held-out tokens:", tokens);
+    if (!input.options.automatic.budgets.empty())
+      line = fmt::format("{:g} bits: {}", plans.options(together[i]).bits, line);
+    for (size_t p = 0; p < costs.size(); ++p) {
+      why["plans"].push_back(CostJson(prices[p], costs[p]));
+      line += fmt::format("{} bits by {}: KL {:.4f}, worst hundredth {:.3f}", p == 0 ? "" : ";",
+                          BitPriceName(prices[p]), costs[p].mean, costs[p].p99);
+    }
+    context.log.Info("next_token", line, why);
+    plans.SetPriced(together[i], choices, best, why);
   }
-  context.log.Info("next_token", line, why);
   context.log.Info("sensitive", SensitiveSidesText({{"auto", {{"bits_by", why}}}}));
-  plans.SetPriced(std::move(choices), prices[best], why);
+}
+
+}  // namespace
+
+void PlanByNextToken(const CalibrationInput& input, const HeldOutSplit& split,
+                     const JobDirectory& job, ArtifactDraft& draft, CommandContext& context) {
+  ChoicePlans& plans = draft.choices();
+  const bool prices_headline = input.options.automatic.effort == SearchEffort::kThorough;
+  std::vector<std::vector<size_t>> groups;
+  for (size_t choice = 0; choice < plans.size(); ++choice) {
+    const AutoOptions& options = plans.options(choice);
+    if (!IsPriced(options) && !(choice == 0 && prices_headline)) continue;
+    const auto same = std::ranges::find_if(groups, [&](const std::vector<size_t>& group) {
+      return ShareSearch(plans.options(group.front()), options);
+    });
+    if (same == groups.end()) {
+      groups.push_back({choice});
+    } else {
+      same->push_back(choice);
+    }
+  }
+  for (const std::vector<size_t>& group : groups)
+    PlanTogether(group, input, split, job, plans, context);
 }
 
 }  // namespace oscar

@@ -200,6 +200,24 @@ void Write(const ExportOptions& options, const Exporter& exporter) {
                   options.output);
 }
 
+// Throws UsageError where --bits is given and the target holds one width.
+void CheckBits(const ExportOptions& options) {
+  const Exporter* exporter = options.to.exporter;
+  if (options.bits == 0 || (exporter != nullptr && exporter->any_bits)) {
+    if (options.bits > 0 && options.folded)
+      throw UsageError("--bits is of choices for the checkpoint as it is: leave out --folded");
+    return;
+  }
+  std::string others;
+  for (const Exporter& other : AllExporters()) {
+    if (other.any_bits) others += fmt::format("{}{}", others.empty() ? "" : ", ", other.name);
+  }
+  const bool codes = exporter != nullptr && exporter->carries.empty();
+  throw UsageError(fmt::format("--bits {:g}: {} {}; --bits is of --to {}", options.bits,
+                               exporter == nullptr ? "a copy of the checkpoint" : exporter->name,
+                               codes ? "stores 2 bits everywhere" : "has one width", others));
+}
+
 CommandResult Export(const ExportOptions& options, CommandContext& context) {
   if (options.list) return List(context);
   if (options.input.empty()) throw UsageError("no INPUT given: an artifact, or a file to inspect");
@@ -218,6 +236,7 @@ CommandResult Export(const ExportOptions& options, CommandContext& context) {
   if (options.folded &&
       (options.to.exporter == nullptr || no_choice || options.rotations == Rotations::kOscar))
     throw UsageError("--folded is of what was chosen for a runtime");
+  CheckBits(options);
   const bool needs_model =
       fold || (options.to.exporter != nullptr && options.to.exporter->needs_model);
   if (needs_model && options.model.empty()) {

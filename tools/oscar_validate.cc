@@ -29,6 +29,7 @@
 #include "export/evaluate/tool_calls.h"
 #include "export/report/of_record.h"
 #include "export/report/verdict_text.h"
+#include "export/simulate/guest_methods.h"
 #include "export/validate/token_errors.h"
 #include "export/validate/validate.h"
 #include "linalg/doing.h"
@@ -55,18 +56,23 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-void CheckArms(const ValidationOptions& validation) {
-  const GuestMethods& guests = validation.methods.guests;
+// `artifact`: null where it is not known yet what it has at which budget.
+void CheckArms(const ValidationOptions& validation, const Artifact* artifact) {
+  GuestMethods guests = validation.methods.guests;
+  if (artifact != nullptr) std::ranges::move(BudgetMethods(*artifact), std::back_inserter(guests));
+  const auto check = [&](const std::string& arm) {
+    if (artifact != nullptr || !arm.starts_with(kBudgetPrefix)) ParseArm(arm, guests);
+  };
   for (const std::string& arm : validation.arms)
-    if (!IsArmList(arm)) ParseArm(arm, guests);
-  if (!validation.headline_arm.empty()) ParseArm(validation.headline_arm, guests);
+    if (!IsArmList(arm)) check(arm);
+  if (!validation.headline_arm.empty()) check(validation.headline_arm);
 }
 
 // What of the options can be wrong without a look at artifact and model; arms may also name what
 // the user brings, which is read later.
 void CheckNames(const ValidateOptions& options) {
   if (options.own.rotations.empty() && options.own.other_artifacts.empty())
-    CheckArms(options.validation);
+    CheckArms(options.validation, nullptr);
   for (const std::string& method : options.methods)
     if (method != "all") PublishedArm(method);
   for (const std::string& task : options.needle_tasks) {
@@ -560,7 +566,7 @@ CommandResult ValidateAsRank(ValidateOptions options, RankGroup* group, CommandC
   const GivenArms own = ReadGivenArms(options.own, artifact, options.validation.headline_arm);
   for (const std::string& line : own.found) context.log.Info("own_arm", line);
   options.validation.methods.guests = own.methods;
-  CheckArms(options.validation);
+  CheckArms(options.validation, &artifact);
   options.validation.arms.insert(options.validation.arms.end(), own.arms.begin(), own.arms.end());
   options.others = own.others;
   AddRuntimeArms(options.runtimes, artifact, options.validation.arms);
@@ -599,6 +605,10 @@ CommandResult ValidateAsRank(ValidateOptions options, RankGroup* group, CommandC
     const GateResult verdict =
         EvaluateGate(*gate, ArmOfVerdict(validation, HeadlineArmOf(validation)));
     validation["gate"] = verdict.json;
+    for (Json& arm : validation.at("arms")) {
+      if (arm.contains("capacity"))
+        arm["capacity"]["passes_gate"] = EvaluateGate(*gate, ArmOfVerdict(validation, arm)).passed;
+    }
     if (!verdict.passed) result.exit_code = ExitCode::kGateFailed;
   }
   if (validation.contains("kernels") && !validation["kernels"]["passed"].get<bool>())

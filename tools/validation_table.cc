@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "export/report/capacity.h"
 #include "export/report/verdict.h"
 #include "export/validate/arm.h"
 #include "tools/cli/text_table.h"
@@ -80,15 +81,19 @@ std::string MemberOfVerdict(const Json& validation) {
   return validation.value("/verdict_text/member"_json_pointer, std::string("text"));
 }
 
-// "0.0030 (0.0012 to 0.0050)": how much more KL an arm has than the headline on the same text.
+// "0.0030 (0.0012 to 0.0050)"
+std::string EstimateText(const Json& estimate) {
+  const auto mean = fmt::format("{:.4f}", estimate.at("mean").get<double>());
+  if (!estimate.contains("interval")) return mean;
+  return fmt::format("{} ({:.4f} to {:.4f})", mean, estimate.at("interval").at(0).get<double>(),
+                     estimate.at("interval").at(1).get<double>());
+}
+
+// How much more KL an arm has than the headline on the same text.
 std::string BehindText(const Json& arm, const std::string& member) {
   const Json::json_pointer at("/behind/" + member);
   if (!arm.contains(at)) return "";
-  const Json& behind = arm.at(at);
-  const auto mean = fmt::format("{:.4f}", behind.at("mean").get<double>());
-  if (!behind.contains("interval")) return mean;
-  return fmt::format("{} ({:.4f} to {:.4f})", mean, behind.at("interval").at(0).get<double>(),
-                     behind.at("interval").at(1).get<double>());
+  return EstimateText(arm.at(at));
 }
 
 // `rows`: the words in front, and the arm; `on`: see MemberOfVerdict.
@@ -119,6 +124,33 @@ std::string Render(const std::vector<std::string>& words_heading, std::span<cons
     table.AddRow(cells);
   }
   return table.ToString();
+}
+
+// What was chosen at each budget, and types of released servers: the page has the other arms too.
+std::string BudgetTable(const Json& validation, const std::string& on) {
+  if (!validation.contains("capacity")) return {};
+  std::vector<std::string> headings = {"arm", ">bits", ">next-token KL"};
+  for (const Json& held : validation.at("arms").at(0).at("capacity").at("held"))
+    headings.push_back(fmt::format(">GB at {}", held.at("tokens").get<int64_t>()));
+  headings.push_back(fmt::format(">requests of {} on {:g} GB",
+                                 validation.at("capacity").at("request_tokens").get<int64_t>(),
+                                 validation.at("capacity").at("device_bytes").get<double>() / 1e9));
+  TextTable table(headings);
+  for (const Json& arm : validation.at("arms")) {
+    const Json& capacity = arm.at("capacity");
+    const bool released = FindReleasedType(arm.at("method").get<std::string>()) != nullptr;
+    if ((!released && !capacity.contains("budget")) || !arm.contains(on)) continue;
+    std::vector<std::string> cells = {arm.at("name").get<std::string>()};
+    for (const Json& held : capacity.at("held"))
+      if (held.at("tokens") == validation.at("capacity").at("request_tokens"))
+        cells.push_back(fmt::format("{:.2f}", held.at("bits").get<double>()));
+    cells.push_back(EstimateText(arm.at(on).at("token_kl")));
+    for (const Json& held : capacity.at("held"))
+      cells.push_back(fmt::format("{:.3g}", held.at("bytes").get<double>() / 1e9));
+    cells.push_back(capacity.at("requests").dump());
+    table.AddRow(cells);
+  }
+  return "at how many bits:\n" + table.ToString();
 }
 
 // What the headline does on each domain of the text, and others beside it.
@@ -264,7 +296,8 @@ std::string RowLines(const Json& validation) {
 
 std::string LinesBelow(const Json& validation) {
   const Verdict verdict = VerdictOf(validation);
-  std::string lines = DomainTable(validation);
+  std::string lines =
+      BudgetTable(validation, MemberOfVerdict(validation)) + DomainTable(validation);
   for (const std::string& sentence :
        {verdict.fit, verdict.domains, verdict.notice, verdict.caution, verdict.left_out})
     lines += sentence.empty() ? "" : sentence + "\n";
@@ -272,6 +305,7 @@ std::string LinesBelow(const Json& validation) {
          RecallLines(validation, "recall", "recall") +
          RecallLines(validation, "tool_call", "exact match of tool calls") +
          (validation.contains("gate") ? GateLines(validation.at("gate")) : "") +
+         (verdict.remedy.empty() ? "" : verdict.remedy + "\n") +
          (validation.contains("kernels") ? KernelLines(validation.at("kernels")) : "");
 }
 

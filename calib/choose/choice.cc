@@ -35,10 +35,9 @@ void AutoChoice::SetWriter(const ConsumerRules& rules, const CalibrationOptions&
   quant_group_size = options.clip.quant_group_size;
   if (!rules.fitted_scales) return;
   fitted_scales = MetadataType::kBFloat16;
-  // Bits of scales are worth more as codes where bits are counted. Bytes hold no scale of wider
-  // codes than kMaxFittedBits.
+  // Bits of scales are worth more as codes where bits are counted.
   if (options.automatic.shares_bits()) {
-    if (options.automatic.bits <= kMaxFittedBits) fitted_scales = MetadataType::kByte;
+    if (!options.automatic.wide_codes()) fitted_scales = MetadataType::kByte;
     return;
   }
   // Else four scales and zeros of 8 bits take the place of one of 32.

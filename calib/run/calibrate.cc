@@ -78,18 +78,15 @@ void CheckAutomaticLatents(int layer_id, const AutoOptions& automatic, const Con
   }
 }
 
-void CheckAutomatic(const std::vector<LayerSpec>& layers, const CalibrationOptions& options) {
+// Throws UsageError where `options` ask for fewer bits than 2-bit codes take.
+void CheckBits(const std::vector<LayerSpec>& layers, const CalibrationOptions& options) {
   const AutoOptions& automatic = options.automatic;
-  if (!automatic.enabled) return;
-  const ConsumerRules& rules = RulesOf(automatic.consumer);
-  for (const LayerSpec& layer : layers) {
-    if (layer.attention.latent) CheckAutomaticLatents(layer.layer_id, automatic, rules);
-  }
   std::vector<LayerElements> elements;
   for (const LayerSpec& layer : layers) {
     const AttentionSpec& spec = layer.attention;
     AutoChoice writer;
-    writer.SetWriter(rules, options, spec.head_dim, spec.latent ? spec.head_dim : spec.v_head_dim);
+    writer.SetWriter(RulesOf(automatic.consumer), options, spec.head_dim,
+                     spec.latent ? spec.head_dim : spec.v_head_dim);
     elements.push_back(
         spec.latent
             ? LatentElementsOf(spec.head_dim, spec.latent->rope_dim, writer.Groups())
@@ -101,6 +98,23 @@ void CheckAutomatic(const std::vector<LayerSpec>& layers, const CalibrationOptio
         "{:g} bits per element were asked for, and 2-bit codes take {:g} with their scales and "
         "zeros; give at least that, or 2 for 2-bit codes, whatever they take",
         automatic.bits, least));
+  }
+}
+
+void CheckAutomatic(const std::vector<LayerSpec>& layers, const CalibrationOptions& options) {
+  const AutoOptions& automatic = options.automatic;
+  if (!automatic.enabled) return;
+  bool latents = false;
+  for (const LayerSpec& layer : layers) {
+    if (!layer.attention.latent) continue;
+    latents = true;
+    CheckAutomaticLatents(layer.layer_id, automatic, RulesOf(automatic.consumer));
+  }
+  CheckBits(layers, options);
+  for (const AutoOptions& other : OtherChoices(automatic, latents)) {
+    CalibrationOptions as_other = options;
+    as_other.automatic = other;
+    CheckBits(layers, as_other);
   }
 }
 

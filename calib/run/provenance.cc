@@ -241,41 +241,44 @@ Json DescribeOptions(const CalibrationOptions& options, const HeldOutSplit& spli
       hadamard[std::to_string(dim)] = HadamardBlockSize(dim);
     }
   }
-  return {{"value_target", ValueTargetName(options.fit.value_target)},
-          {"composition", CompositionName(options.fit.composition)},
-          {"source",
-           "arXiv 2605.17757; keys: mean of q^T q over the query heads of each KV head; "
-           "covariances are means, symmetrized, float64"},
-          {"hadamard_block_of_dim", hadamard},
-          // Whose cache holds one latent for keys and values, and so one rotation for both.
-          {"latent_layers", latent},
-          {"clip",
-           {{"mode", ClipModeName(options.clip.mode)},
-            {"fixed_k", options.clip.fixed_k},
-            {"fixed_v", options.clip.fixed_v},
-            {"candidates", options.clip.candidates}}},
-          {"quant_group_size", options.clip.quant_group_size},
-          {"auto",
-           {{"enabled", options.automatic.enabled},
-            {"for", RulesOf(options.automatic.consumer).name},
-            {"fold", options.automatic.fold},
-            {"feedback", options.automatic.feedback},
-            {"bits", options.automatic.bits},
-            {"bits_of", options.automatic.head_bits ? "head" : "layer"},
-            {"bits_by", options.automatic.price ? BitPriceName(*options.automatic.price) : "least"},
-            {"clip_of", options.automatic.head_clip ? "head" : "layer"},
-            {"context", options.automatic.context},
-            {"refine", options.automatic.refine},
-            {"effort", SearchEffortName(options.automatic.effort)},
-            {"windows", options.automatic.windows ? "auto" : "given"}}},
-          {"held_out",
-           {{"share", options.held_out},
-            {"kind", HeldOutKindName(split.kind)},
-            {"tokens", split.held_out_tokens}}},
-          {"min_tokens", options.min_tokens},
-          {"error_rows", options.error_rows},
-          {"sink_tokens", options.sink_tokens},
-          {"recent_tokens", options.recent_tokens}};
+  Json json = {
+      {"value_target", ValueTargetName(options.fit.value_target)},
+      {"composition", CompositionName(options.fit.composition)},
+      {"source",
+       "arXiv 2605.17757; keys: mean of q^T q over the query heads of each KV head; "
+       "covariances are means, symmetrized, float64"},
+      {"hadamard_block_of_dim", hadamard},
+      // Whose cache holds one latent for keys and values, and so one rotation for both.
+      {"latent_layers", latent},
+      {"clip",
+       {{"mode", ClipModeName(options.clip.mode)},
+        {"fixed_k", options.clip.fixed_k},
+        {"fixed_v", options.clip.fixed_v},
+        {"candidates", options.clip.candidates}}},
+      {"quant_group_size", options.clip.quant_group_size},
+      {"auto",
+       {{"enabled", options.automatic.enabled},
+        {"for", RulesOf(options.automatic.consumer).name},
+        {"fold", options.automatic.fold},
+        {"feedback", options.automatic.feedback},
+        {"bits", options.automatic.bits},
+        {"bits_of", options.automatic.head_bits ? "head" : "layer"},
+        {"bits_by", options.automatic.price ? BitPriceName(*options.automatic.price) : "least"},
+        {"clip_of", options.automatic.head_clip ? "head" : "layer"},
+        {"context", options.automatic.context},
+        {"refine", options.automatic.refine},
+        {"effort", SearchEffortName(options.automatic.effort)},
+        {"windows", options.automatic.windows ? "auto" : "given"}}},
+      {"held_out",
+       {{"share", options.held_out},
+        {"kind", HeldOutKindName(split.kind)},
+        {"tokens", split.held_out_tokens}}},
+      {"min_tokens", options.min_tokens},
+      {"error_rows", options.error_rows},
+      {"sink_tokens", options.sink_tokens},
+      {"recent_tokens", options.recent_tokens}};
+  if (!options.automatic.budgets.empty()) json["auto"]["budgets"] = options.automatic.budgets;
+  return json;
 }
 
 int CpuThreads() { return at::get_num_threads(); }

@@ -149,10 +149,25 @@ Json ShardSet::timings() const {
   return all;
 }
 
+namespace {
+
+// Without what decides about choices alone, once everything is observed: a merge may have another
+// list of --bits than its shards had.
+Json WhatIsObserved(Json run) {
+  if (!run.contains("/options/auto"_json_pointer)) return run;
+  for (const char* option : {"for", "fold", "feedback", "bits", "budgets", "bits_of", "bits_by",
+                             "clip_of", "context", "effort", "windows"})
+    run["options"]["auto"].erase(option);
+  return run;
+}
+
+}  // namespace
+
 void ShardSet::CheckRun(const Json& run, size_t num_layers,
                         const std::vector<int64_t>& lengths) const {
   for (const Shard& shard : shards_) {
-    const std::string differences = ReadableDifferences(shard.document.run, run);
+    const std::string differences =
+        ReadableDifferences(WhatIsObserved(shard.document.run), WhatIsObserved(run));
     if (differences.empty()) continue;
     throw InputError(
         fmt::format("{} is of another run than the one asked for (was: the shard's, now: what is "

@@ -36,8 +36,8 @@ struct Candidate {
 
 // What the searches of a layer know together, by names of recipes.
 struct KnownScores {
-  // Keys; recipe, bits, ratio, group, scales.
-  using Key = std::tuple<bool, std::string, int, double, int64_t, ScaleFit>;
+  // Keys; recipe, bits, ratio, group, scales and their type.
+  using Key = std::tuple<bool, std::string, int, double, int64_t, ScaleFit, MetadataType>;
   std::map<Key, HeadScores> scores;
 };
 
@@ -128,16 +128,17 @@ class CandidateScores {
   }
   template <typename Recipe>
   const HeadScores* Known(const Recipe& recipe, double clip) const {
-    const auto found =
-        known_.scores.find({kKeys<Recipe>, recipe.Name(), 2, clip,
-                            Format<Recipe>().quant_group_size, Format<Recipe>().scales});
+    const auto found = known_.scores.find({kKeys<Recipe>, recipe.Name(), 2, clip,
+                                           Format<Recipe>().quant_group_size,
+                                           Format<Recipe>().scales, Format<Recipe>().metadata});
     return found == known_.scores.end() ? nullptr : &found->second;
   }
   template <typename Recipe>
   void Record(const Recipe& recipe, const AutoScorer::Quantizer& quantizer, double clip,
               const HeadScores& scores) {
     const auto& [bits, group, metadata, fit] = quantizer;
-    known_.scores.try_emplace({kKeys<Recipe>, recipe.Name(), bits, clip, group, fit}, scores);
+    known_.scores.try_emplace({kKeys<Recipe>, recipe.Name(), bits, clip, group, fit, metadata},
+                              scores);
     scores_.push_back({kKeys<Recipe> ? "k" : "v", recipe.Name(), bits, clip, group, ScoreOf(scores),
                        Mean(scores.check), FittedScalesOf(quantizer)});
   }

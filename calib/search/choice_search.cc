@@ -439,7 +439,27 @@ std::vector<CacheWindows> PricedWindows(const CalibrationOptions& options) {
 
 std::vector<int> MoreBits(const CalibrationOptions& options) {
   if (!RulesOf(options.automatic.consumer).any_bits) return {};
-  return options.automatic.bits > 4 ? std::vector<int>{3, 4, 8} : std::vector<int>{3, 4};
+  return options.automatic.wide_codes() ? std::vector<int>{3, 4, 8} : std::vector<int>{3, 4};
+}
+
+std::vector<AutoChoice> SearchEach(
+    const CalibrationOptions& options, const std::vector<AutoOptions>& others,
+    const std::function<AutoChoice(const CalibrationOptions& options, bool headline)>& search) {
+  std::vector<AutoChoice> choices = {search(options, true)};
+  for (const AutoOptions& other : others) {
+    size_t shared = 0;
+    while (shared < choices.size() &&
+           !ShareSearch(shared == 0 ? options.automatic : others[shared - 1], other))
+      ++shared;
+    if (shared < choices.size()) {
+      choices.push_back(AutoChoice(choices[shared]));
+      continue;
+    }
+    CalibrationOptions as_other = options;
+    as_other.automatic = other;
+    choices.push_back(search(as_other, false));
+  }
+  return choices;
 }
 
 std::vector<AutoChoice> SearchChoices(const ObservedLayer& observed, const LayerSpec& spec,
@@ -452,13 +472,12 @@ std::vector<AutoChoice> SearchChoices(const ObservedLayer& observed, const Layer
     const auto time = times.Measure("choice: rows and moments");
     layer.emplace(observed, spec, options, times);
   }
-  std::vector<AutoChoice> choices = {Search(*layer, options, /*in_depth=*/true).Run()};
-  const auto time = times.Measure("choice: other runtimes");
-  for (const AutoOptions& other : others) {
-    CalibrationOptions as_other = options;
-    as_other.automatic = other;
-    choices.push_back(Search(*layer, as_other, /*in_depth=*/false).Run());
-  }
+  std::vector<AutoChoice> choices =
+      SearchEach(options, others, [&](const CalibrationOptions& of, bool headline) {
+        std::optional<PhaseTimes::Scope> time;
+        if (!headline) time.emplace(times, "choice: other runtimes");
+        return Search(*layer, of, headline || of.automatic.shares_bits()).Run();
+      });
   TakeTheBetterUnfolded(others, std::span(choices).subspan(1));
   return choices;
 }

@@ -6,6 +6,7 @@
 // choice is a recipe; what is published is fitted again, to all tokens (FitChoices).
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "calib/choose/choice.h"
@@ -21,9 +22,14 @@ std::vector<CacheWindows> PricedWindows(const CalibrationOptions& options);
 // Bits beyond the two that a search itself uses.
 std::vector<int> MoreBits(const CalibrationOptions& options);
 
-// The choice under `options`, searched in depth, and those under each of `others` (OtherChoices),
-// which have 2 bits and neither stability nor prices of windows. Candidates are scored once. Needs
-// held-out queries. `observed.fit` has the sums of the rows that are fitted to; the choices'
+// `search` under `options` and under each of `others`, once for those that share one (ShareSearch).
+std::vector<AutoChoice> SearchEach(
+    const CalibrationOptions& options, const std::vector<AutoOptions>& others,
+    const std::function<AutoChoice(const CalibrationOptions& options, bool headline)>& search);
+
+// The choice under `options`, searched in depth, and those under each of `others` (OtherChoices):
+// where they have 2 bits, without stability and prices of windows. Candidates are scored once.
+// Needs held-out queries. `observed.fit` has the sums of the rows that are fitted to; the choices'
 // matrices are fitted to them. Phases go into `times` as "choice: ...".
 std::vector<AutoChoice> SearchChoices(const ObservedLayer& observed, const LayerSpec& spec,
                                       const CalibrationOptions& options,

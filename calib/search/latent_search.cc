@@ -332,13 +332,9 @@ std::vector<AutoChoice> SearchLatentChoices(const ObservedLayer& observed, const
                                             PhaseTimes& times) {
   const AutoScorer scorer(observed, spec, PricedWindows(options), /*offset=*/0,
                           AutoScorer::ValuesAtOnce(observed.keys.at(0).device().type()));
-  std::vector<AutoChoice> choices = {LatentSearch(observed, spec, options, scorer, times).Run()};
-  for (const AutoOptions& other : others) {
-    CalibrationOptions as_other = options;
-    as_other.automatic = other;
-    choices.push_back(LatentSearch(observed, spec, as_other, scorer, times).Run());
-  }
-  return choices;
+  return SearchEach(options, others, [&](const CalibrationOptions& of, bool) {
+    return LatentSearch(observed, spec, of, scorer, times).Run();
+  });
 }
 
 }  // namespace oscar

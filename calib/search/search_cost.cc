@@ -73,7 +73,7 @@ ChoiceArms ChoiceArmsOf(const AutoOptions& options) {
   if (rules.clip == ClipScope::kSide) arms = {ratios, ratios * ratios};
   if (rules.clip == ClipScope::kModel) arms = {ratios, ratios};
   if (options.shares_bits()) {
-    const int64_t bits = (options.bits > 4 ? 4 : 3) + (options.head_bits ? 2 : 0);
+    const int64_t bits = (options.wide_codes() ? 4 : 3) + (options.head_bits ? 2 : 0);
     arms = {bits, bits * bits};
   }
   if (options.refine > 0) arms = {2 * arms.keys, 2 * arms.points};

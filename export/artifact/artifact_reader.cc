@@ -250,6 +250,28 @@ std::string Artifact::ChoiceFor(std::string_view runtime, bool folded) const {
       folded ? Remedy::kNotFolded : Remedy::kFolded);
 }
 
+std::vector<std::pair<double, std::string>> Artifact::budgets() const {
+  std::vector<std::pair<double, std::string>> budgets;
+  if (!manifest_.contains("/serving/budgets"_json_pointer)) return budgets;
+  for (const Json& row : JsonArray(manifest_.at("serving"), "budgets", kManifestFile)) {
+    budgets.emplace_back(JsonDouble(row, "bits", kManifestFile),
+                         JsonString(row, "choice", kManifestFile));
+  }
+  return budgets;
+}
+
+std::string Artifact::ChoiceAt(double bits) const {
+  std::string there;
+  for (const auto& [budget, choice] : budgets()) {
+    if (budget == bits) return choice;
+    there += fmt::format("{}{:g}", there.empty() ? "" : ", ", budget);
+  }
+  throw InputError(fmt::format(
+      "{}: holds no choice at {:g} bits{}; oscar-calibrate --bits {},{:g} makes one at each",
+      directory().string(), bits, there.empty() ? ", nor at others" : ", but at " + there,
+      there.empty() ? "2" : there, bits));
+}
+
 StoredChoice Artifact::ReadChoice(int layer_id, std::string_view name) const {
   const Json& chosen = Choice(name);
   const Json& geometry =

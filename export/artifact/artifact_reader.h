@@ -85,7 +85,13 @@ class Artifact {
   // InputError where it has none, saying what it has.
   std::string ChoiceFor(std::string_view runtime, bool folded) const;
   std::string FindChoice(std::string_view runtime, bool folded) const;  // the same; empty: none
-  StoredChoice ReadChoice(int layer_id, std::string_view name) const;   // checked as in ReadLayer
+  // What `any` gets at each budget of --bits: name by bits, as that option listed them; empty: no
+  // list was given.
+  std::vector<std::pair<double, std::string>> budgets() const;
+  // The name of the choice of `any` at that budget; InputError where there is none, saying which
+  // there are.
+  std::string ChoiceAt(double bits) const;
+  StoredChoice ReadChoice(int layer_id, std::string_view name) const;  // checked as in ReadLayer
   // Rotations that a layer's side ('k', 'v') is stored with: its own, or shared by all heads; 0:
   // none. Looks at shapes alone.
   int64_t NumRotations(int layer_id, char side, bool shared) const;

@@ -209,6 +209,7 @@ Json WriteArtifact(const ArtifactInfo& info, const LayerSource& layers, Artifact
   if (!choices.empty()) {
     serving["auto"] = choices.ServingChoice();
     serving["runtimes"] = choices.Runtimes();
+    if (Json budgets = choices.Budgets(); !budgets.empty()) serving["budgets"] = std::move(budgets);
     serving["sink_tokens"] = serving["auto"].at("sink_tokens");
     serving["recent_tokens"] = serving["auto"].at("recent_tokens");
   }

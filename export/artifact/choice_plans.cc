@@ -44,6 +44,13 @@ double MeanOf(const std::vector<AutoChoice>& layers, const auto& number) {
   return sum / static_cast<double>(layers.size());
 }
 
+// Means over layers on held-out rows that did not choose.
+Json ErrorsOf(const std::vector<AutoChoice>& layers) {
+  return {{"kl", MeanOf(layers, [](const AutoChoice& c) { return c.k_option().check; })},
+          {"hadamard_kl", MeanOf(layers, [](const AutoChoice& c) { return c.k_hadamard; })},
+          {"output_error", MeanOf(layers, [](const AutoChoice& c) { return c.v_option().check; })}};
+}
+
 }  // namespace
 
 void ChoicePlans::Add(const LayerResult& layer) {
@@ -55,17 +62,12 @@ void ChoicePlans::Add(const LayerResult& layer) {
     plans_.push_back({.name = std::string(kHeadlineChoice), .options = headline_});
     const std::vector<AutoOptions> others = OtherChoices(headline_, latents_);
     for (size_t i = 0; i < layer.other_choices.size(); ++i) {
-      plans_.push_back({.name = ChoiceName(RulesOf(others.at(i).consumer), others.at(i).fold),
-                        .options = others.at(i)});
+      plans_.push_back({.name = ChoiceName(others.at(i)), .options = others.at(i)});
     }
   }
   OSCAR_CHECK_EQ(plans_.size(), choices.size());
   const LayerMoments& m = layer.moments;
   layer_ids_.push_back(m.layer_id);
-  const GroupFormat group = layer.automatic.Groups();
-  elements_.push_back(layer.automatic.latent()
-                          ? LatentElementsOf(m.head_dim, layer.automatic.position_dim, group)
-                          : ElementsOf(m.num_kv_heads, m.head_dim, m.v_head_dim, group));
   points_.push_back(layer.auto_arms);
   std::vector<const CacheSide*> keys, values;
   for (const AutoChoice* choice : choices) {
@@ -89,6 +91,10 @@ void ChoicePlans::Add(const LayerResult& layer) {
     plans_[i].v.push_back(stored(values, i));
     plans_[i].layers.push_back(*choices[i]);
     plans_[i].layers.back().k = plans_[i].layers.back().v = {};
+    const GroupFormat group = choices[i]->Groups();
+    plans_[i].elements.push_back(latents_
+                                     ? LatentElementsOf(m.head_dim, choices[i]->position_dim, group)
+                                     : ElementsOf(m.num_kv_heads, m.head_dim, m.v_head_dim, group));
   }
 }
 
@@ -105,18 +111,20 @@ bool ChoicePlans::Same(const Plan& a, const Plan& b) const {
   return true;
 }
 
-std::vector<AutoChoice> ChoicePlans::PlannedAt(BitPrice price,
+std::vector<AutoChoice> ChoicePlans::PlannedAt(size_t choice, BitPrice price,
                                                std::vector<AutoChoice> layers) const {
-  AutoOptions options = headline_;
+  AutoOptions options = plans_.at(choice).options;
   options.price = price;
-  PlanLayers(options, elements_, layers);
+  PlanLayers(options, plans_[choice].elements, layers);
   return layers;
 }
 
-void ChoicePlans::SetPriced(std::vector<AutoChoice> layers, BitPrice price, Json why) {
-  plans_.front().layers = std::move(layers);
-  plans_.front().options.price = price;
-  bits_by_ = std::move(why);
+void ChoicePlans::SetPriced(size_t choice, std::vector<AutoChoice> layers, BitPrice price,
+                            Json why) {
+  Plan& plan = plans_.at(choice);
+  plan.layers = std::move(layers);
+  plan.options.price = price;
+  plan.bits_by = std::move(why);
 }
 
 void ChoicePlans::Finish() {
@@ -124,7 +132,7 @@ void ChoicePlans::Finish() {
   searched_ = plans_.front().layers;
   for (size_t i = 0; i < plans_.size(); ++i) {
     Plan& plan = plans_[i];
-    plan.shared = PlanLayers(plan.options, elements_, plan.layers);
+    plan.shared = PlanLayers(plan.options, plan.elements, plan.layers);
     while (plan.same_as < i && !Same(plans_[plan.same_as], plan)) ++plan.same_as;
   }
 }
@@ -166,7 +174,10 @@ void ChoicePlans::AddTo(size_t index, Json& layer_report) const {
 }
 
 Json ChoicePlans::ServingChoice() const {
-  const auto& [name, options, plan, choices, k, v, same] = plans_.front();
+  const Plan& headline = plans_.front();
+  const AutoOptions& options = headline.options;
+  const AutoPlan& plan = headline.shared;
+  const std::vector<AutoChoice>& choices = headline.layers;
   Json windows = Json::array();
   for (size_t i = 0; i < plan.window_scores.size(); ++i) {
     const WindowPrice& window = choices.front().windows[i];
@@ -178,9 +189,7 @@ Json ChoicePlans::ServingChoice() const {
                        {"rows_beyond", rows},
                        {"kl", plan.window_scores[i]}});
   }
-  const auto any = [&, &all = choices](auto property) {
-    return std::ranges::any_of(all, property);
-  };
+  const auto any = [&](auto property) { return std::ranges::any_of(choices, property); };
   Json serving = {
       {"for", RulesOf(options.consumer).name},
       {"bits", options.bits},
@@ -200,7 +209,7 @@ Json ChoicePlans::ServingChoice() const {
       {"hadamard_layers", std::ranges::count_if(choices, [](const AutoChoice& c) {
          return !c.k_fallback.empty() || !c.v_fallback.empty();
        })}};
-  if (!bits_by_.is_null()) serving["bits_by"] = bits_by_;
+  if (!headline.bits_by.is_null()) serving["bits_by"] = headline.bits_by;
   const ClipScope scope = RulesOf(options.consumer).clip;
   if (scope == ClipScope::kSide || scope == ClipScope::kModel) {
     serving["k_clip_ratio"] = choices.front().k_option().clip.at(0);
@@ -221,18 +230,30 @@ Json ChoicePlans::Runtimes() const {
     for (const bool fold : {false, true}) {
       const Plan* plan = plan_for(rules.consumer, fold);
       if (plan == nullptr || (fold && plan == plain)) continue;
-      const auto check = [](const AutoChoice& c) { return c.k_option().check; };
-      const auto hadamard = [](const AutoChoice& c) { return c.k_hadamard; };
-      const auto error = [](const AutoChoice& c) { return c.v_option().check; };
-      rows.push_back({{"runtime", rules.name},
-                      {"fold_checkpoint", std::ranges::any_of(plan->layers, Folds)},
-                      {"choice", plan->name},
-                      {"kl", MeanOf(plan->layers, check)},
-                      {"hadamard_kl", MeanOf(plan->layers, hadamard)},
-                      {"output_error", MeanOf(plan->layers, error)}});
+      rows.push_back(ErrorsOf(plan->layers));
+      rows.back().update({{"runtime", rules.name},
+                          {"fold_checkpoint", std::ranges::any_of(plan->layers, Folds)},
+                          {"choice", plan->name}});
       if (std::ranges::any_of(plan->layers, [](const auto& c) { return c.keys.feedback; }))
         rows.back()["error_feedback"] = true;
     }
+  }
+  return rows;
+}
+
+Json ChoicePlans::Budgets() const {
+  Json rows = Json::array();
+  AutoOptions at_budget{.consumer = Consumer::kAny, .fold = false, .budgets = headline_.budgets};
+  for (const double bits : headline_.budgets) {
+    at_budget.bits = bits;
+    const auto found = std::ranges::find(plans_, ChoiceName(at_budget), &Plan::name);
+    const Plan& plan = found == plans_.end() ? plans_.front() : *found;  // or it is the headline
+    rows.push_back(ErrorsOf(plan.layers));
+    rows.back().update({{"bits", bits},
+                        {"choice", plans_[plan.same_as].name},
+                        {"bits_spent", plan.shared.bits},
+                        {"bits_stored", plan.shared.stored_bits}});
+    if (!plan.bits_by.is_null()) rows.back()["bits_by"] = plan.bits_by;
   }
   return rows;
 }

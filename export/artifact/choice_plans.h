@@ -29,13 +29,17 @@ class ChoicePlans {
   // Layers in order; nothing of a layer without a choice.
   void Add(const LayerResult& layer);
   bool empty() const { return plans_.empty(); }
-  // The headline's layers without their matrices, as searched; and as PlanLayers leaves them at a
-  // price. Before Finish.
-  const std::vector<AutoChoice>& headline_layers() const { return plans_.front().layers; }
-  std::vector<AutoChoice> PlannedAt(BitPrice price, std::vector<AutoChoice> layers) const;
+  // Choices by index, as LayerResult has them: 0 is the headline's. What one is made under; its
+  // layers without their matrices, as searched; and as PlanLayers leaves them at a price. Before
+  // Finish.
+  size_t size() const { return plans_.size(); }
+  const AutoOptions& options(size_t choice) const { return plans_.at(choice).options; }
+  const std::vector<AutoChoice>& layers(size_t choice) const { return plans_.at(choice).layers; }
+  std::vector<AutoChoice> PlannedAt(size_t choice, BitPrice price,
+                                    std::vector<AutoChoice> layers) const;
   // The same layers, priced by the next token, and the price that bits are shared out by from now
   // on; `why`: report.json's serving.auto.bits_by.
-  void SetPriced(std::vector<AutoChoice> layers, BitPrice price, Json why);
+  void SetPriced(size_t choice, std::vector<AutoChoice> layers, BitPrice price, Json why);
   // Once, after the last layer: what layers share (calib/choose/layer_plan.h), for every consumer.
   void Finish();
 
@@ -52,6 +56,8 @@ class ChoicePlans {
   // makes a difference: {runtime, fold_checkpoint, choice, kl, hadamard_kl, output_error}, means
   // over layers on held-out rows that did not choose.
   Json Runtimes() const;
+  // report.json's serving.budgets: a row for each of the headline's budgets. Empty without a list.
+  Json Budgets() const;
   Json ManifestAuto() const;     // manifest.json's auto
   Json ManifestChoices() const;  // manifest.json's choices, by name
 
@@ -69,6 +75,8 @@ class ChoicePlans {
     std::vector<AutoChoice> layers = {};   // without their matrices
     std::vector<StoredAs> k = {}, v = {};  // of layers
     size_t same_as = 0;  // the first plan that is the same in all layers, or itself
+    std::vector<LayerElements> elements = {};
+    Json bits_by = {};  // null: not measured
   };
 
   Json LayerRecord(const Plan& plan, size_t index) const;
@@ -76,10 +84,8 @@ class ChoicePlans {
   bool Same(const Plan& a, const Plan& b) const;
 
   AutoOptions headline_;
-  Json bits_by_;
   bool latents_ = false;
   std::vector<int> layer_ids_;
-  std::vector<LayerElements> elements_;
   std::vector<Plan> plans_;                   // the first is the headline's
   std::vector<AutoChoice> searched_;          // the headline's layers before they were planned
   std::vector<std::vector<AutoArm>> points_;  // of the headline

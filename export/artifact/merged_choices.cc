@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "calib/choose/recipe_fit.h"
@@ -30,6 +31,7 @@ AutoOptions OptionsOf(const Json& calibration) {
   options.bits = JsonDouble(chosen, "bits", kManifestFile);
   options.context = JsonInt(chosen, "context", kManifestFile);
   options.windows = JsonString(chosen, "windows", kManifestFile) != "given";
+  if (chosen.contains("budgets")) options.budgets = chosen.at("budgets").get<std::vector<double>>();
   return options;
 }
 
@@ -45,12 +47,22 @@ const Json& RowOf(const Json& serving, std::string_view runtime, bool fold) {
   return *found;
 }
 
+// What `any` gets at a budget of the list.
+const Json& BudgetRow(const Json& serving, double bits) {
+  for (const Json& row : JsonMember(serving, "budgets", kManifestFile))
+    if (JsonDouble(row, "bits", kManifestFile) == bits) return row;
+  throw InputError(fmt::format("{}: nothing was chosen at {:g} bits", kManifestFile, bits));
+}
+
 // One option, which stands wherever a plan may want to put it.
-SideOption Only(const std::vector<double>& clip, double check) {
-  return {.clip = clip,
+SideOption Only(const AffineQuantizer& codes, double check) {
+  const std::vector<int>& bits = codes.bits;
+  return {.bits = std::accumulate(bits.begin(), bits.end(), 0.0) / static_cast<double>(bits.size()),
+          .clip = codes.clip,
           .score = check,
           .check = check,
-          .ratios = {clip.at(0)},
+          .head_bits = bits.size() == 1 ? std::vector<int>() : bits,
+          .ratios = {codes.clip.at(0)},
           .curve = {check},
           .in_windows = {check}};
 }
@@ -80,7 +92,8 @@ MergedChoices::MergedChoices(const Artifact& from) {
   const bool latents = layers_.at(0).choices.at(0).latent();
   for (const AutoOptions& other : OtherChoices(options_, latents)) {
     const ConsumerRules& rules = RulesOf(other.consumer);
-    const Json& row = RowOf(serving, rules.name, other.fold);
+    const Json& row = other.budgets.empty() ? RowOf(serving, rules.name, other.fold)
+                                            : BudgetRow(serving, other.bits);
     const std::string name = JsonString(row, "choice", kManifestFile);
     for (OfLayer& layer : layers_) {
       if (name == kHeadlineChoice) {
@@ -95,11 +108,11 @@ MergedChoices::MergedChoices(const Artifact& from) {
       choice.values = ValueRecipe::FromName(JsonString(record, "values", kManifestFile));
       choice.quant_group_size = stored.k_codes.quant_group_size;
       choice.fitted_scales = FittedScalesOf(stored.k_codes);
-      choice.k_bits = choice.v_bits = 2;
       choice.windows.resize(1);
-      choice.k_options = {Only(stored.k_codes.clip, JsonDouble(row, "kl", kManifestFile))};
-      choice.v_options = {
-          Only(stored.v_codes.clip, JsonDouble(row, "output_error", kManifestFile))};
+      choice.k_options = {Only(stored.k_codes, JsonDouble(row, "kl", kManifestFile))};
+      choice.v_options = {Only(stored.v_codes, JsonDouble(row, "output_error", kManifestFile))};
+      choice.k_bits = choice.k_options[0].bits;
+      choice.v_bits = choice.v_options[0].bits;
       choice.k_hadamard = JsonDouble(row, "hadamard_kl", kManifestFile);
       choice.stability = {};
       choice.scores = {};

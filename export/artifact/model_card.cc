@@ -79,7 +79,7 @@ std::string ValidationText(const Json& validation) {
   }
   const Verdict verdict = VerdictOf(validation);
   for (const std::string& sentence :
-       {verdict.fit, verdict.domains, verdict.notice, verdict.caution})
+       {verdict.remedy, verdict.fit, verdict.domains, verdict.notice, verdict.caution})
     text += sentence.empty() ? "" : OneLine(sentence) + "\n";
   text += "\n";
   text += fmt::format(
@@ -113,6 +113,13 @@ std::string FrontMatterMetrics(const Json& validation, const std::string& model)
   return fmt::format("metrics:\n{}model-index: {}\n", types, index.dump());
 }
 
+std::string BudgetsText(const Json& serving) {
+  const ReportTable budgets = BudgetsTable(serving, "ARTIFACT");
+  if (budgets.rows.empty()) return {};
+  return "\nWhat `any` gets at each number of bits stored per element, windows aside:\n\n" +
+         MarkdownTable(budgets);
+}
+
 // What every runtime gets, and how.
 std::string ExportText(const Json& serving, bool latents) {
   const ReportTable runtimes = RuntimesTable(serving, "ARTIFACT");
@@ -134,7 +141,7 @@ std::string ExportText(const Json& serving, bool latents) {
          "with * is what the validation judges. A folded checkpoint is a copy of the model that "
          "computes the same (`oscar-export ARTIFACT --to folded-checkpoint --for RUNTIME --model "
          "MODEL -o FOLDED`).\n\n" +
-         MarkdownTable(runtimes) + "\nWho loads it:\n\n" + loaders +
+         MarkdownTable(runtimes) + BudgetsText(serving) + "\nWho loads it:\n\n" + loaders +
          fmt::format(
              "\nOSCAR's own rotations, as published: `oscar-export ARTIFACT --to {} --rotations "
              "oscar -o DIRECTORY`.\n",

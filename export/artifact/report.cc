@@ -199,6 +199,30 @@ ReportTable RuntimesTable(const Json& serving, const std::string& artifact) {
   return table;
 }
 
+ReportTable BudgetsTable(const Json& serving, const std::string& artifact) {
+  ReportTable table;
+  table.header = {"bits",         "stored",        "of codes",   "attention-KL",
+                  "output error", "next-token KL", "exported by"};
+  if (!serving.contains("budgets")) return table;
+  for (const Json& row : serving.at("budgets")) {
+    const double bits = row.at("bits");
+    std::string token_kl;
+    if (row.contains("bits_by")) {
+      const Json& by = row.at("bits_by");
+      for (const Json& plan : by.at("plans"))
+        if (plan.at("by") == by.at("price"))
+          token_kl = fmt::format("{:.4f}", plan.at("token_kl").get<double>());
+    }
+    table.rows.push_back(
+        {fmt::format("{:g}", bits), fmt::format("{:.3f}", row.at("bits_stored").get<double>()),
+         fmt::format("{:.3f}", row.at("bits_spent").get<double>()),
+         fmt::format("{:.5f}", row.at("kl").get<double>()),
+         fmt::format("{:.4f}", row.at("output_error").get<double>()), token_kl,
+         fmt::format("oscar-export {} --to oscar-torch --bits {:g} -o DIRECTORY", artifact, bits)});
+  }
+  return table;
+}
+
 std::string ClipText(const Json& serving) {
   const auto both = [&](const Json& of, const char* suffix) {
     const auto ratio = [&](const char* side) {

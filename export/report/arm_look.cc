@@ -47,7 +47,11 @@ constexpr Word kWords[] = {{"oscar", "OSCAR"},
 constexpr Word kMethods[] = {{"naive", "naive INT2"},
                              {"hadamard", "Hadamard INT2"},
                              {"hadamard_clip", "Hadamard INT2, clip"},
-                             {"int4_hadamard", "Hadamard INT4"}};
+                             {"int4_hadamard", "Hadamard INT4"},
+                             {"llama_q8_0", "llama.cpp q8_0"},
+                             {"llama_q4_0", "llama.cpp q4_0"},
+                             {"lmdeploy_int8", "LMDeploy INT8"},
+                             {"lmdeploy_int4", "LMDeploy INT4"}};
 
 // A method keeps its colour from report to report. The headline's method has s0, the accent; whose
 // colour that was takes the headline's own. Methods unknown here share what is left.

@@ -199,6 +199,17 @@ void CheckDomain(const Spot& spot) {
                 {"behind", CheckBehind, kOptional}});
 }
 
+void CheckHeld(const Spot& spot) {
+  Closed(spot, {{"tokens", CheckCount}, {"bits", CheckNonNegative}, {"bytes", CheckCount}});
+}
+void CheckArmCapacity(const Spot& spot) {
+  Closed(spot, {{"budget", CheckNonNegative, kOptional},
+                {"held", ArrayOf<CheckHeld>},
+                {"requests", CheckCount},
+                {"passes_gate", CheckBool, kOptional}});
+  if (spot.Member("held").Elements().empty()) spot.Member("held").Refuse("no context is there");
+}
+
 void CheckArm(const Spot& spot) {
   Closed(spot, {{"name", CheckText},
                 {"method", CheckText},
@@ -216,7 +227,8 @@ void CheckArm(const Spot& spot) {
                 {"reasoning", CheckReasoning, kOptional},
                 {"ideal", CheckIdeal, kOptional},
                 {"behind", CheckBehind, kOptional},
-                {"by_domain", ArrayOf<CheckDomain>, kOptional}});
+                {"by_domain", ArrayOf<CheckDomain>, kOptional},
+                {"capacity", CheckArmCapacity, kOptional}});
 }
 
 // Losses of simulated runtimes are the differences of the arms' own numbers.

@@ -164,6 +164,17 @@ void CheckServedRuntime(const Spot& spot) {
               {"error_feedback", CheckBool, kOptional}});
 }
 
+void CheckBudget(const Spot& spot) {
+  Open(spot, {{"bits", CheckNonNegative},
+              {"choice", CheckText},
+              {"bits_spent", CheckNonNegative},
+              {"bits_stored", CheckNonNegative},
+              {"bits_by", CheckBitsBy, kOptional},
+              {"kl", CheckNonNegative},
+              {"hadamard_kl", CheckNonNegative},
+              {"output_error", CheckNonNegative}});
+}
+
 void CheckCacheTypes(const Spot& spot) {
   Open(spot, {{"for", CheckText},
               {"bits", CheckNonNegative},

@@ -13,6 +13,7 @@ namespace oscar {
 void CheckLayerChoice(const Spot& spot);
 void CheckServingChoice(const Spot& spot);
 void CheckServedRuntime(const Spot& spot);
+void CheckBudget(const Spot& spot);
 void CheckCacheTypes(const Spot& spot);
 
 }  // namespace oscar

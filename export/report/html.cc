@@ -107,6 +107,9 @@ std::string FormatNumber(double value, Format format) {
       return GroupThousands(fmt::format(FMT_COMPILE("{:.0f}"), value));
     case Format::kInvariant:
       return value == 0 ? "0" : fmt::format(FMT_COMPILE("{:.1e}"), value);
+    case Format::kGigabytes:
+      return size < 1e9 ? fmt::format(FMT_COMPILE("{:.4f}{}GB"), value / 1e9, kThinSpace)
+                        : fmt::format(FMT_COMPILE("{:.2f}{}GB"), value / 1e9, kThinSpace);
   }
   return {};
 }

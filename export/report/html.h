@@ -28,6 +28,7 @@ enum class Format {
   kBits,        // bits per element, clip ratios: 2.38
   kCount,       // 18 420, thin spaces
   kInvariant,   // 3.1e-15
+  kGigabytes,   // bytes: 1.21 GB
 };
 std::string FormatNumber(double value, Format format);
 

@@ -19,6 +19,7 @@ struct Section {
 
 constexpr Section kSections[] = {
     {"provenance", "Provenance", "What was measured", ProvenanceSection},
+    {"bits", "Bits", "At how many bits", BudgetsSection},
     {"methods", "Methods", "What methods cost and keep", MethodsSection},
     {"arms", "Arms", "Ways to store the cache", ArmsSection},
     {"context", "Context length", "Error against context length", ContextSection},

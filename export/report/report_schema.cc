@@ -110,7 +110,8 @@ void CheckServing(const Spot& spot) {
               {"quant_group_size", CheckCount, kOptional},
               {"auto", CheckServingChoice, kOptional},
               {"cache_types", CheckCacheTypes, kOptional},
-              {"runtimes", ArrayOf<CheckServedRuntime>, kOptional}});
+              {"runtimes", ArrayOf<CheckServedRuntime>, kOptional},
+              {"budgets", ArrayOf<CheckBudget>, kOptional}});
 }
 
 // ---- what oscar-validate adds
@@ -227,6 +228,12 @@ void CheckByDistance(const Spot& spot) {
          {{"buckets", ArrayOf<CheckDistance>}, {"attention_sinks", CheckDistance, kOptional}});
 }
 
+void CheckCapacity(const Spot& spot) {
+  Closed(
+      spot,
+      {{"device_bytes", CheckCount}, {"weight_bytes", CheckCount}, {"request_tokens", CheckCount}});
+}
+
 void CheckValidation(const Spot& spot) {
   Closed(spot, {{"rotations", CheckAnyObject},
                 {"model", CheckModel, kOptional},
@@ -243,6 +250,7 @@ void CheckValidation(const Spot& spot) {
                 {"tool_call", CheckRecall, kOptional},
                 {"gate", CheckGate, kOptional},
                 {"kernels", CheckKernels, kOptional},
+                {"capacity", CheckCapacity, kOptional},
                 {"arms", CheckArms}});
   if (const std::string source = spot.Member("source").Text();
       source != "model" && source != "dump") {

@@ -19,6 +19,7 @@ std::string ExportedClip(const Record& serving);
 std::string VerdictSection(const Record& report);
 std::string ProvenanceSection(const Record& report);
 std::string MethodsSection(const Record& report);
+std::string BudgetsSection(const Record& report);
 std::string ArmsSection(const Record& report);
 std::string ContextSection(const Record& report);
 std::string DomainsSection(const Record& report);

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "export/report/capacity.h"
 #include "export/report/verdict_text.h"
 #include "linalg/check.h"
 
@@ -203,6 +204,7 @@ Verdict VerdictOf(const Record& validation) {
   verdict.fit += ".";
   verdict.domains = DomainsText(*headline, rivals);
   verdict.caution = CautionText(*headline);
+  verdict.remedy = WhatWouldPass(validation);
   if (validation.Has("settings") && validation["settings"].Has("left_out"))
     verdict.left_out = validation["settings"]["left_out"].Text();
 

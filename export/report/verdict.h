@@ -17,6 +17,7 @@ struct Verdict {
   std::string fit;       // by KL of the next token, of attention where there was no text
   std::string notice;    // empty where there was no text
   std::string domains;   // the worst one, and those that gains hold on; empty where there is one
+  std::string remedy;    // after a gate that failed: what would pass (WhatWouldPass)
   std::string caution;   // where fewer than 1,000 rows see a quantized key
   std::string left_out;  // of a quick validation, and how to get it
 };

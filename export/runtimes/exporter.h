@@ -21,7 +21,9 @@ struct ExportRequest {
   std::filesystem::path checkpoint = {};  // where `needs_model`: its directory
   bool whole_copy = false;                // the checkpoint's files beside what is new
   bool per_head = false;                  // of kv-scales: a scale for each KV head
-  double bits = 0;  // of TypedRuntimes(): per value, another budget than the artifact's; 0: its own
+  // Per value. Of oscar-torch: the choice at that budget; of TypedRuntimes(): another budget than
+  // the artifact's. 0: the artifact's own.
+  double bits = 0;
 };
 
 struct Exporter {
@@ -30,6 +32,7 @@ struct Exporter {
   // What of an artifact it writes, where that is no choice: "key means". Empty: what was chosen for
   // its consumer.
   std::string_view carries = {};
+  bool any_bits = false;     // takes ExportRequest::bits
   bool needs_model = false;  // writes what belongs to a checkpoint, which has to be at hand
   // Empty where it can; else why it cannot and what can, in words that follow the artifact's name.
   std::string_view why_no_latents = {};

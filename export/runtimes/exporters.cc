@@ -37,6 +37,7 @@ std::span<const Exporter> AllExporters() {
       {.name = "oscar-torch",
        .help = "all that was chosen, with factors of error feedback and run.py, for oscar-kv: "
                "Hugging Face transformers",
+       .any_bits = true,
        .why_no_latents = kNoLatents,
        .why_no_own_rotations = "runs what was chosen, bits and groups included",
        .write = WriteTorchFiles},
@@ -83,6 +84,7 @@ std::span<const Exporter> AllExporters() {
        .help = "FP8 and NVFP4 layer by layer with their scales as ModelOpt's checkpoints say it "
                "(kv_cache_schema_version 1), for TensorRT-LLM and vLLM; --copy as above",
        .carries = "a type per layer, of keys and of values, and scales",
+       .any_bits = true,
        .needs_model = true,
        .why_no_latents = kNoLatentScales,
        .write = WriteModelOptFiles},
@@ -94,6 +96,7 @@ std::span<const Exporter> AllExporters() {
       {.name = "trtllm",
        .help = "types by layer for TensorRT-LLM's kv_cache_config.dtype (pull request 13695)",
        .carries = "a type per layer, of keys and values together",
+       .any_bits = true,
        .why_no_latents = kNoLatentBits,
        .write = WriteTrtllmFiles},
       {.name = "upstream-moments",

@@ -75,7 +75,8 @@ void WriteTorchFiles(const Artifact& artifact, const ExportRequest& request,
                     "calibrate the model",
                     artifact.directory().string()));
   }
-  const std::string name = artifact.ChoiceFor("any", request.folded);
+  const std::string name = request.bits > 0 ? artifact.ChoiceAt(request.bits)
+                                            : artifact.ChoiceFor("any", request.folded);
   const Json& manifest = artifact.manifest();
   Json choice = artifact.Choice(name);
   for (Json& layer : choice.at("layers")) {

@@ -10,6 +10,7 @@
 #include "capture/files/quote.h"  // Quoted
 #include "capture/files/removed_names.h"
 #include "export/artifact/artifact_format.h"
+#include "export/simulate/guest_methods.h"
 #include "linalg/check.h"
 #include "linalg/error.h"
 
@@ -42,6 +43,8 @@ void CheckGeometry(const Artifact& artifact, const LayerSpec& layer) {
 MethodContext::MethodContext(const Artifact& artifact, const std::vector<LayerSpec>& layers,
                              const Options& options)
     : artifact_(artifact), layers_(layers), options_(options) {
+  const GuestMethods budgets = BudgetMethods(artifact);
+  options_.guests.insert(options_.guests.end(), budgets.begin(), budgets.end());
   for (const LayerSpec& layer : layers) {
     CheckGeometry(artifact, layer);
     for (int64_t dim : {layer.attention.head_dim, layer.attention.v_head_dim}) {

@@ -52,7 +52,8 @@ class MethodContext {
     std::function<at::Tensor(size_t layer_index)> output_projection = {};
     GuestMethods guests = {};  // that arms may name
   };
-  // References are kept. Throws InputError if the artifact was not made for these layers.
+  // References are kept; guests are the options' and BudgetMethods (guest_methods.h). Throws
+  // InputError if the artifact was not made for these layers.
   MethodContext(const Artifact& artifact, const std::vector<LayerSpec>& layers,
                 const Options& options);
 
@@ -167,6 +168,8 @@ bool HasLatents(const MethodContext& context);
 ExactTokens ArmWindows(const MethodContext& context, const ArmOptions& options);
 
 std::span<const CacheMethod> CacheMethods();
+// The method "auto" of another choice of the artifact than the headline's, by its name.
+CacheMethod ChoiceMethod(const std::string& choice);
 // Of the table or of the guests; UsageError for another name.
 const CacheMethod& CacheMethodNamed(std::string_view name, const GuestMethods& guests = {});
 

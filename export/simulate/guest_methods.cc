@@ -179,6 +179,30 @@ std::shared_ptr<const CacheMethod> RotationMethod(const std::string& name,
   return Named(std::move(guest));
 }
 
+GuestMethods BudgetMethods(const Artifact& artifact) {
+  GuestMethods methods;
+  for (const auto& [bits, choice] : artifact.budgets()) {
+    if (choice == kHeadlineChoice) continue;
+    auto guest = std::make_shared<Guest>();
+    guest->name = fmt::format("{}{:g}", kBudgetPrefix, bits);
+    guest->description =
+        fmt::format("what oscar-calibrate chose at {:g} bits, in bf16 arithmetic", bits);
+    guest->method = ChoiceMethod(choice);
+    methods.push_back(Named(std::move(guest)));
+  }
+  return methods;
+}
+
+std::vector<std::pair<double, std::string>> BudgetArms(const Artifact& artifact) {
+  std::vector<std::pair<double, std::string>> arms;
+  for (const auto& [bits, choice] : artifact.budgets()) {
+    arms.emplace_back(bits, choice == kHeadlineChoice
+                                ? std::string("auto+windows")
+                                : fmt::format("{}{:g}+windows", kBudgetPrefix, bits));
+  }
+  return arms;
+}
+
 GuestMethods MethodsOfArtifact(const std::string& name, std::shared_ptr<const Artifact> artifact) {
   const auto other = std::make_shared<OtherContext>(std::move(artifact));
   GuestMethods methods;

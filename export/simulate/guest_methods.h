@@ -8,6 +8,9 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "export/artifact/artifact_reader.h"
 #include "export/formats/given_rotations.h"
@@ -19,6 +22,13 @@ namespace oscar {
 // layers, heads or dimensions they do not have.
 std::shared_ptr<const CacheMethod> RotationMethod(const std::string& name,
                                                   GivenRotations rotations);
+
+// "any@2.5": what `any` gets at each budget of the artifact, but for the headline's own, which is
+// `auto`.
+GuestMethods BudgetMethods(const Artifact& artifact);
+// The arm of each budget, by bits; empty where the artifact has no list of them.
+std::vector<std::pair<double, std::string>> BudgetArms(const Artifact& artifact);
+inline constexpr std::string_view kBudgetPrefix = "any@";  // of those methods' names
 
 // "name:oscar_per_head" and every other one: that method with `artifact` in place of the run's.
 GuestMethods MethodsOfArtifact(const std::string& name, std::shared_ptr<const Artifact> artifact);

@@ -22,6 +22,7 @@
 #include "export/validate/answer_errors.h"
 #include "export/validate/by_domain.h"
 #include "export/validate/calibration_rows.h"
+#include "export/validate/capacity.h"
 #include "export/validate/divergence.h"
 #include "export/validate/stream_memory.h"
 #include "export/validate/token_errors.h"
@@ -346,9 +347,13 @@ Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Devi
   streams[0] = streams[0].narrow(0, calibration_tokens, num_tokens);
 
   const std::vector<Arm>& arms = validation.arms();
-  Json reports = Json::array(), verdict_text, recall, tool_call;
-  for (size_t arm = 0; arm < arms.size(); ++arm)
+  Json reports = Json::array(), verdict_text, recall, tool_call, capacity;
+  if (!artifact.budgets().empty()) capacity = DeviceCapacity(spec);
+  for (size_t arm = 0; arm < arms.size(); ++arm) {
     reports.push_back(validation.ArmReport(arm, spec.max_positions));
+    if (!capacity.is_null())
+      reports[arm]["capacity"] = ArmCapacity(validation.context(), arms[arm], capacity);
+  }
   if (!options.local_only) {
     const OutputHead head(checkpoint, spec, {device, dtype});
     const int64_t exact = NumExactTokens(options);
@@ -414,6 +419,7 @@ Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Devi
   if (!verdict_text.is_null()) report["verdict_text"] = verdict_text;
   if (!recall.is_null()) report["recall"] = recall;
   if (!tool_call.is_null()) report["tool_call"] = tool_call;
+  if (!capacity.is_null()) report["capacity"] = capacity;
   return report;
 }
 

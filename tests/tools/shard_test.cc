@@ -134,8 +134,10 @@ TEST_F(Shards, OfAMixtureOfExpertsWithLatentAttentionMakeTheBytesOfOne) {
 }
 TEST_F(Shards, LeaveBitsByTheNextTokenToTheMerge) {
   Arguments model = FamilyRun("exaone4", scratch_, 12);
-  model.insert(model.end(), {"--for", "any", "--bits", "7"});
-  ExpectSameBytes(model, 2);
+  const std::vector<fs::path> shards = MakeShards(model, 2);
+  // Which bits is for the merge to say, too.
+  model.insert(model.end(), {"--for", "any", "--bits", "7,4"});
+  ExpectWhole(Merge(model, shards), BytesOfOne(model));
 }
 
 // Shards in a file of a layer, in hidden states and before they are published, and their merge.

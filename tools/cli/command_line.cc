@@ -38,10 +38,11 @@ CLI::Option* AddTo(CLI::App* app, const Option& option) {
       added = app->add_option(short_name + "--" + name);
     }
   }
-  if (is_list) added->expected(1, kMany);
-  added->allow_extra_args(is_list && !spec.positional);
-  added->multi_option_policy(is_list ? CLI::MultiOptionPolicy::TakeAll
-                                     : CLI::MultiOptionPolicy::TakeLast);
+  const bool takes_many = is_list && !spec.one_text;
+  if (takes_many) added->expected(1, kMany);
+  added->allow_extra_args(takes_many && !spec.positional);
+  added->multi_option_policy(takes_many ? CLI::MultiOptionPolicy::TakeAll
+                                        : CLI::MultiOptionPolicy::TakeLast);
   return added;
 }
 

@@ -53,6 +53,7 @@ struct OptionSpec {
   bool main = false;       // on the screen of --help; the others are in --help-all alone
   bool path = false;       // names files: a list is not cut at the commas of one that exists
   bool verbatim = false;   // a list whose values may hold commas and spaces, so it is never cut
+  bool one_text = false;  // a list that one argument holds, cut at its commas; the last flag counts
 };
 
 // Where a value came from; the higher one wins.

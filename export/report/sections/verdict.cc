@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "export/report/arm_look.h"
+#include "export/report/capacity.h"
 #include "export/report/html.h"
 #include "export/report/sections.h"
 #include "export/report/verdict_text.h"
@@ -66,12 +67,13 @@ std::string GateDetails(const Record& validation, const std::vector<ArmLook>& ar
         "for <code>--gate</code>, to say.");
   }
   const Record gate = validation["gate"];
+  const std::string remedy = WhatWouldPass(validation);
   const auto arm = std::find_if(arms.begin(), arms.end(), [&](const ArmLook& look) {
     return look.arm["name"].Text() == gate["arm"].Text();
   });
   return fmt::format("<p class=\"demand\">Demanded of {}: <code>{}</code></p>\n", Html(arm->label),
                      Html(gate["text"].Text())) +
-         GateTable(gate);
+         GateTable(gate) + (remedy.empty() ? "" : "<p>" + Html(remedy) + "</p>\n");
 }
 
 std::string IntervalText(const Record& holder, std::string_view key, Format format) {

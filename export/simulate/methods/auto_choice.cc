@@ -6,28 +6,34 @@
 namespace oscar {
 namespace {
 
-LayerCache MakeChoice(const MethodContext& context, size_t layer_index, const ArmOptions& options) {
-  return ChoiceCache(ChoiceOf(context, layer_index),
-                     context.layers()[layer_index].attention.num_kv_heads,
-                     ArmWindows(context, options));
-}
-
-CacheCost HeadlineCost(const MethodContext& context, const ArmOptions& options, int64_t tokens) {
-  return ChoiceCost(context, options.windows ? context.options().windows : CacheWindows{}, tokens,
-                    [&](size_t i) { return ChoiceOf(context, i); });
+StoredChoice ChoiceNamed(const MethodContext& context, size_t layer_index,
+                         const std::string& name) {
+  if (name == kHeadlineChoice) return ChoiceOf(context, layer_index);
+  return context.artifact().ReadChoice(context.layers()[layer_index].layer_id, name);
 }
 
 }  // namespace
 
-CacheMethod AutoChoiceMethod() {
+CacheMethod ChoiceMethod(const std::string& choice) {
   return {
       .name = "auto",
       .description = "what oscar-calibrate chose, in bf16 arithmetic",
       .takes_clip = false,
       .as_published = {.windows = true},
-      .make = MakeChoice,
-      .cost = HeadlineCost,
+      .make =
+          [choice](const MethodContext& context, size_t layer_index, const ArmOptions& options) {
+            return ChoiceCache(ChoiceNamed(context, layer_index, choice),
+                               context.layers()[layer_index].attention.num_kv_heads,
+                               ArmWindows(context, options));
+          },
+      .cost =
+          [choice](const MethodContext& context, const ArmOptions& options, int64_t tokens) {
+            return ChoiceCost(context, options.windows ? context.options().windows : CacheWindows{},
+                              tokens, [&](size_t i) { return ChoiceNamed(context, i, choice); });
+          },
       .available = [](const MethodContext& context) { return context.artifact().has_choices(); }};
 }
+
+CacheMethod AutoChoiceMethod() { return ChoiceMethod(std::string(kHeadlineChoice)); }
 
 }  // namespace oscar

@@ -16,12 +16,12 @@ namespace {
 using Rows = std::vector<CacheMethod> (*)();
 
 constexpr Rows kFamilies[] = {
-    KiviMethods,     KittyMethods,    KvarnMethods,      OscarKvMethods, PairScaledMethods,
-    BalancedMethods, Float8Methods,   QuarotMethods,     SawMethods,     OscarVariants,
-    LloydMaxMethods, WriterMethods,   TurboQuantMethods, KvQuantMethods, RotateKvMethods,
-    OptrMethods,     Nvfp4Methods,    SquatMethods,      TrellisMethods, BlockGtqMethods,
-    OctopusMethods,  VecInferMethods, NsnQuantMethods,   KvtcMethods,    KvLincMethods,
-    AquaKvMethods,   HeadQMethods,    CacheTypeMethods,
+    KiviMethods,     KittyMethods,    KvarnMethods,      OscarKvMethods,      PairScaledMethods,
+    BalancedMethods, Float8Methods,   QuarotMethods,     SawMethods,          OscarVariants,
+    LloydMaxMethods, WriterMethods,   TurboQuantMethods, KvQuantMethods,      RotateKvMethods,
+    OptrMethods,     Nvfp4Methods,    SquatMethods,      TrellisMethods,      BlockGtqMethods,
+    OctopusMethods,  VecInferMethods, NsnQuantMethods,   KvtcMethods,         KvLincMethods,
+    AquaKvMethods,   HeadQMethods,    CacheTypeMethods,  ReleasedTypeMethods,
 };
 
 std::vector<CacheMethod> AllMethods() {

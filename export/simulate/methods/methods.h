@@ -16,7 +16,7 @@ CacheMethod HadamardInt2Method();
 CacheMethod HadamardInt4Method();
 CacheMethod OscarSharedMethod();
 CacheMethod OscarPerHeadMethod();
-CacheMethod AutoChoiceMethod();
+CacheMethod AutoChoiceMethod();  // the headline's
 
 std::vector<CacheMethod> WriterMethods();
 // OSCAR's rotations of KV heads with the artifact's clip ratios, fitted scales and error feedback
@@ -35,6 +35,7 @@ std::vector<CacheMethod> KvarnMethods();
 std::vector<CacheMethod> OscarKvMethods();
 
 std::vector<CacheMethod> Float8Methods();
+std::vector<CacheMethod> ReleasedTypeMethods();
 std::vector<CacheMethod> QuarotMethods();
 std::vector<CacheMethod> SawMethods();
 std::vector<CacheMethod> OscarVariants();

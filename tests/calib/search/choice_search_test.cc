@@ -211,7 +211,7 @@ TEST(AutoSearch, EveryConsumerGetsItsOwnChoice) {
       CalibrationOptions own = options;
       if (i > 0) own.automatic = others[i - 1];
       const AutoChoice alone = Searched(observed, layer.spec, own);
-      const std::string name = ChoiceName(RulesOf(own.automatic.consumer), own.automatic.fold);
+      const std::string name = ChoiceName(own.automatic);
       EXPECT_EQ(choices[i].keys, alone.keys) << name;
       EXPECT_EQ(choices[i].values, alone.values) << name;
       EXPECT_EQ(choices[i].k, alone.k) << name;
@@ -223,6 +223,37 @@ TEST(AutoSearch, EveryConsumerGetsItsOwnChoice) {
                   1e-9 * alone.k_option().in_windows.at(0))
           << name;
       EXPECT_EQ(choices[i].stability.measured, i == 0) << name;
+    }
+  }
+}
+
+// Of a list of budgets too: those whose scales are alike share a search.
+TEST(AutoSearch, EveryBudgetGetsItsOwnChoice) {
+  const GoldenLayer layer = Layer(true);
+  const ObservedLayer observed = Observe(layer, kSplit, 64);
+  CalibrationOptions options = Options(Consumer::kSglang);
+  options.automatic.fold = false;
+  options.automatic.budgets = {3, 6, 2, 2.5};
+  const std::vector<AutoOptions> others = OtherChoices(options.automatic, false);
+  ASSERT_EQ(others.size(), 11U);
+  PhaseTimes times;
+  const std::vector<AutoChoice> choices =
+      SearchChoices(observed, layer.spec, options, others, times);
+  for (size_t i = 7; i < others.size(); ++i) {
+    CalibrationOptions own = options;
+    own.automatic = others[i];
+    const AutoChoice alone = Searched(observed, layer.spec, own), &choice = choices[i + 1];
+    const std::string name = ChoiceName(others[i]);
+    EXPECT_EQ(name, (std::vector<std::string>{"any@3", "any@6", "any@2", "any@2.5"})[i - 7]);
+    EXPECT_EQ(choice.keys, alone.keys) << name;
+    EXPECT_EQ(choice.k, alone.k) << name;
+    EXPECT_EQ(choice.v, alone.v) << name;
+    EXPECT_EQ(choice.fitted_scales, alone.fitted_scales) << name;
+    ASSERT_EQ(choice.k_options.size(), alone.k_options.size()) << name;
+    for (size_t option = 0; option < alone.k_options.size(); ++option) {
+      EXPECT_EQ(choice.k_options[option].bits, alone.k_options[option].bits) << name;
+      EXPECT_EQ(choice.k_options[option].clip, alone.k_options[option].clip) << name;
+      EXPECT_EQ(choice.k_options[option].score, alone.k_options[option].score) << name;
     }
   }
 }

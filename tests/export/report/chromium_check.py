@@ -181,15 +181,16 @@ def at_pointer(document, pointer):
 def shows(text, value):
     """Whether a printed number is `value`, rounded to the digits shown."""
     text = text.replace("\u202f", "")
-    scale = 100 if text.endswith("%") else 1
-    match = re.fullmatch(r"(-?)(\d+)(?:\.(\d+))?(?:e([+-]\d+))?", text.rstrip("%"))
+    scale = 100 if text.endswith("%") else 1e-9 if text.endswith("GB") else 1
+    text = text.removesuffix("%").removesuffix("GB")
+    match = re.fullmatch(r"(-?)(\d+)(?:\.(\d+))?(?:e([+-]\d+))?", text)
     if not match:
         return False
     unit = 10.0 ** (int(match[4] or 0) - len(match[3] or ""))
     # Zero may stand for zero alone.
     if not re.search(r"[1-9]", text) and value != 0 and abs(value * scale) > 0.5 * unit:
         return False
-    return abs(float(text.rstrip("%")) - value * scale) <= 0.5000001 * unit
+    return abs(float(text) - value * scale) <= 0.5000001 * unit
 
 
 def check_values(content, report):

@@ -176,6 +176,34 @@ TEST(ReportPage, SaysWhetherTheGatePassed) {
   EXPECT_TRUE(has({.end_to_end = false, .gate_passes = false}, "not measured"));
 }
 
+// What was chosen at each budget, what a device holds of it, and which would pass a failed gate.
+TEST(ReportPage, ShowsAtHowManyBits) {
+  Json report = SampleReport({.every_member = true});
+  const std::string page = ReportPage(report);
+  EXPECT_NE(page.find("<section id=\"bits\""), page.npos);
+  for (const std::string arm : {"0", "5", "6"}) {
+    const std::string capacity = "/validation/arms/" + arm + "/capacity";
+    for (const char* context : {"0", "1", "2"}) {
+      const std::string bytes = capacity + "/held/" + context + "/bytes";
+      EXPECT_NE(page.find(Shown(report, bytes, Format::kGigabytes)), page.npos) << bytes;
+    }
+    const std::string bits = capacity + "/held/1/bits", requests = capacity + "/requests";
+    EXPECT_NE(page.find(Shown(report, bits, Format::kBits)), page.npos);
+    EXPECT_NE(page.find(Shown(report, requests, Format::kCount)), page.npos);
+    const std::string kl = "/validation/arms/" + arm + "/own_words/token_kl/mean";
+    EXPECT_NE(page.find(Shown(report, kl, Format::kError)), page.npos);
+  }
+  EXPECT_NE(page.find("chosen at 2.25 bits"), page.npos);
+  EXPECT_EQ(Count(page, "4 bits would pass, the fewest of those that were measured (2.25, 4)"), 1u);
+  for (Json& arm : report["validation"]["arms"]) arm["capacity"]["passes_gate"] = false;
+  EXPECT_NE(ReportPage(report).find("None of the budgets that were measured would pass"),
+            page.npos);
+  report["validation"]["arms"][1]["method"] = "fp8_e4m3";
+  report["validation"]["arms"][1]["capacity"]["passes_gate"] = true;
+  EXPECT_NE(ReportPage(report).find("vLLM, SGLang: --kv-cache-dtype fp8_e4m3"), page.npos);
+  EXPECT_EQ(ReportPage(SampleReport()).find("<section id=\"bits\""), page.npos);
+}
+
 TEST(ReportPage, ShowsWhereKernelsAndCodecDiffer) {
   const Json report = SampleReport({.kernels_pass = false});
   const std::string page = ReportPage(report);

@@ -21,17 +21,23 @@ Json RareOfServing() {
     return {{"runtime", name},     {"fold_checkpoint", true}, {"choice", choice},      {"kl", kl},
             {"hadamard_kl", 0.07}, {"output_error", 0.2},     {"error_feedback", true}};
   };
-  return {{"auto",
-           {{"bits_by",
-             {{"price", "next token"},
-              {"tokens", 2048},
-              {"tokens_priced", 1024},
-              {"sink_tokens", 64},
-              {"recent_tokens", 256},
-              {"plans", {plan, plan}},
-              {"sensitive",
-               {{{"layer_id", 0}, {"side", "k"}, {"token_kl", 0.4}, {"share", 0.6}, {"bits", 4}},
-                {{"layer_id", 0}, {"side", "v"}, {"token_kl", 0.1}, {"share", 0.2}}}}}}}},
+  const Json bits_by = {
+      {"price", "next token"},
+      {"tokens", 2048},
+      {"tokens_priced", 1024},
+      {"sink_tokens", 64},
+      {"recent_tokens", 256},
+      {"plans", {plan, plan}},
+      {"sensitive",
+       {{{"layer_id", 0}, {"side", "k"}, {"token_kl", 0.4}, {"share", 0.6}, {"bits", 4}},
+        {{"layer_id", 0}, {"side", "v"}, {"token_kl", 0.1}, {"share", 0.2}}}}};
+  const auto budget = [&](double bits, const char* choice) -> Json {
+    return {{"bits", bits},        {"choice", choice},  {"bits_spent", bits - 0.125},
+            {"bits_stored", bits}, {"kl", 0.02},        {"hadamard_kl", 0.07},
+            {"output_error", 0.1}, {"bits_by", bits_by}};
+  };
+  return {{"auto", {{"bits_by", bits_by}}},
+          {"budgets", {budget(2.25, "auto"), budget(4, "any@4")}},
           {"cache_types",
            {{"for", "llama.cpp"},
             {"bits", 4.5},
@@ -83,7 +89,25 @@ Json RareOfValidation() {
              {{{"from", 0}, {"to", 256}, {"mass", 0.4}, {"kl", 0.01}},
               {{"from", 256}, {"to", 4096}, {"mass", 0.2}, {"kl", 0.02}}}}}},
           {"recall", tasks},
-          {"tool_call", tasks}};
+          {"tool_call", tasks},
+          {"capacity",
+           {{"device_bytes", 80'000'000'000},
+            {"weight_bytes", 16'000'000'000},
+            {"request_tokens", 32768}}}};
+}
+
+// Of arm `index`: the headline and 4 bits are of budgets, and these alone would pass.
+Json CapacityOf(size_t index, double bits) {
+  Json capacity = {{"held", Json::array()}, {"requests", static_cast<int>(210 / bits)}};
+  for (const int64_t tokens : {8192, 32768, 131072}) {
+    capacity["held"].push_back({{"tokens", tokens},
+                                {"bits", bits},
+                                {"bytes", static_cast<int64_t>(bits * 9216) * tokens}});
+  }
+  if (index == 5) capacity["budget"] = 2.25;
+  if (index == 6) capacity["budget"] = 4;
+  capacity["passes_gate"] = index == 6;
+  return capacity;
 }
 
 // A distribution's quantiles and errors, which reports before them lack.
@@ -130,7 +154,9 @@ void AddRareMembers(Json& report) {
                                             {"passed", false}});
     validation["gate"]["passed"] = false;
   }
-  for (Json& arm : validation["arms"]) {
+  for (size_t i = 0; i < validation["arms"].size(); ++i) {
+    Json& arm = validation["arms"][i];
+    arm["capacity"] = CapacityOf(i, arm["bits_per_element"]["actual"]);
     arm["bits_per_element"]["note"] = "beside the codes of the runtime";
     AddQuantiles(arm["local"]["kl"]);
     if (arm.contains("text")) {

@@ -5,10 +5,14 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "export/simulate/codecs/float8_tensor.h"
+#include "linalg/stored_float.h"
 #include "tests/export/simulate/cache_loop.h"
 #include "tests/export/simulate/per_token_rows.h"
 #include "tests/reference/scalar_float8.h"
@@ -19,9 +23,12 @@ namespace {
 bool IsPerToken(std::string_view name) {
   if (name.ends_with("_feedback_kv")) return false;  // needs a model's o_proj
   for (const std::string_view prefix :
-       {"fp8_", "nvfp4", "block_gtq_", "octopus_", "naive_", "quarot_", "saw_", "turboquant_",
-        "hadamard_lloyd", "hadamard_trellis", "oscar_trellis", "oscar_k2", "oscar_k3", "oscar_k4",
-        "oscar_shared_", "oscar_per_head_", "oscar_bisect", "oscar_bf16_", "oscar_lloyd"}) {
+       {"fp8_",          "nvfp4",           "block_gtq_",     "octopus_",
+        "naive_",        "quarot_",         "saw_",           "turboquant_",
+        "llama_",        "lmdeploy_",       "hadamard_lloyd", "hadamard_trellis",
+        "oscar_trellis", "oscar_k2",        "oscar_k3",       "oscar_k4",
+        "oscar_shared_", "oscar_per_head_", "oscar_bisect",   "oscar_bf16_",
+        "oscar_lloyd"}) {
     if (name.starts_with(prefix)) return true;
   }
   return false;
@@ -108,6 +115,57 @@ TEST(Float8Methods, CalibratedScalesAreThoseOfCalibrationRows) {
   expect("fp8_e4m3_calibrated", largest.max().expand({2}), Float8Type::kE4M3);
   expect("fp8_e4m3", at::full({2}, 448.F), Float8Type::kE4M3);
   expect("fp8_e5m2", at::full({2}, 57344.F), Float8Type::kE5M2);
+}
+
+// ggml-quants.c, one block at a time.
+void RoundTripQ8(const float* x, float* y) {
+  float largest = 0;
+  for (int i = 0; i < 32; ++i) largest = std::max(largest, std::fabs(x[i]));
+  const float d = largest / 127, inverse = d != 0 ? 1.0F / d : 0.0F;
+  for (int i = 0; i < 32; ++i) y[i] = std::round(x[i] * inverse) * RoundToFloat16(d);
+}
+void RoundTripQ4(const float* x, float* y) {
+  float largest = 0, value = 0;
+  for (int i = 0; i < 32; ++i) {
+    if (std::fabs(x[i]) <= largest) continue;
+    largest = std::fabs(x[i]);
+    value = x[i];
+  }
+  const float d = value / -8, inverse = d != 0 ? 1.0F / d : 0.0F;
+  for (int i = 0; i < 32; ++i) {
+    const int code = std::min(15, static_cast<int>(x[i] * inverse + 8.5F));
+    y[i] = static_cast<float>(code - 8) * RoundToFloat16(d);
+  }
+}
+
+TEST(ReleasedTypes, LlamaBlocksAreGgmls) {
+  RowContext rows(kSmallRows);
+  CacheSides x = RowsOf(rows, at::kFloat);
+  x.k[3].zero_();
+  for (const auto& [name, round_trip] :
+       {std::pair("llama_q8_0", &RoundTripQ8), std::pair("llama_q4_0", &RoundTripQ4)}) {
+    const CacheSides y = Stored(rows, name, x);
+    for (const auto& [from, to] : {std::pair(x.k, y.k), std::pair(x.v, y.v)}) {
+      const at::Tensor flat = from.contiguous(), stored = to.contiguous();
+      for (int64_t at = 0; at < flat.numel(); at += 32) {
+        float expected[32];
+        round_trip(flat.const_data_ptr<float>() + at, expected);
+        for (int64_t i = 0; i < 32; ++i)
+          ASSERT_EQ(stored.const_data_ptr<float>()[at + i], expected[i]) << name << " " << at + i;
+      }
+    }
+  }
+}
+
+TEST(ReleasedTypes, CostWhatTheirServersStore) {
+  RowContext rows(kSquareRows);
+  const auto bits = [&](std::string_view name) {
+    return CacheMethodNamed(name).cost(rows.context(), {}, 4096).actual;
+  };
+  EXPECT_DOUBLE_EQ(bits("llama_q8_0"), 8.5);     // 34 bytes for 32 values
+  EXPECT_DOUBLE_EQ(bits("llama_q4_0"), 4.5);     // 18
+  EXPECT_DOUBLE_EQ(bits("lmdeploy_int8"), 8.5);  // two halves for 64 values
+  EXPECT_DOUBLE_EQ(bits("lmdeploy_int4"), 4.5);
 }
 
 }  // namespace

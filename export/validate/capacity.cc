@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "export/validate/capacity.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
+#include <set>
+#include <string>
+
+#include "export/simulate/guest_methods.h"
+
+namespace oscar {
+namespace {
+
+constexpr int64_t kDeviceBytes = 80'000'000'000;
+constexpr int64_t kContexts[] = {8192, 32768, 131072};  // tokens
+constexpr int64_t kRequestTokens = 32768;
+
+// Values that caches of all layers hold of a sequence: those with a window no more than it.
+double CachedValues(const std::vector<LayerSpec>& layers, int64_t tokens) {
+  double values = 0;
+  for (const LayerSpec& layer : layers) {
+    if (!layer.has_cache()) continue;
+    const AttentionSpec& spec = layer.attention;
+    const int64_t row = spec.latent ? spec.num_kv_heads * spec.head_dim + spec.latent->rope_dim
+                                    : spec.num_kv_heads * (spec.head_dim + spec.v_head_dim);
+    values += static_cast<double>(row * std::min(tokens, spec.window.value_or(tokens)));
+  }
+  return values;
+}
+
+}  // namespace
+
+Json DeviceCapacity(const ModelSpec& spec) {
+  int64_t values = 0;
+  std::set<std::string> counted;  // what is tied stands there twice
+  for (const TensorNeed& need : AllTensors(spec)) {
+    if (!counted.insert(need.name).second) continue;
+    values += std::accumulate(need.shape.begin(), need.shape.end(), int64_t{1}, std::multiplies());
+  }
+  return {{"device_bytes", kDeviceBytes},
+          {"weight_bytes", 2 * values},
+          {"request_tokens", kRequestTokens}};
+}
+
+Json ArmCapacity(const MethodContext& context, const Arm& arm, const Json& device) {
+  Json capacity = {{"held", Json::array()}};
+  for (const int64_t tokens : kContexts) {
+    const double bits = arm.method->cost(context, arm.options, tokens).actual;
+    const double bytes = std::ceil(bits * CachedValues(context.layers(), tokens) / 8);
+    capacity["held"].push_back(
+        {{"tokens", tokens}, {"bits", bits}, {"bytes", static_cast<int64_t>(bytes)}});
+    if (tokens != kRequestTokens) continue;
+    const int64_t left =
+        device.at("device_bytes").get<int64_t>() - device.at("weight_bytes").get<int64_t>();
+    capacity["requests"] =
+        std::max(int64_t{0}, static_cast<int64_t>(static_cast<double>(left) / bytes));
+  }
+  for (const auto& [bits, name] : BudgetArms(context.artifact()))
+    if (name == arm.name) capacity["budget"] = bits;
+  return capacity;
+}
+
+}  // namespace oscar

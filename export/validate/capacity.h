@@ -1,0 +1,23 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the cache of an arm takes at contexts that are served, and how many requests fit on a device
+// beside the weights: for validations of an artifact that has choices at several budgets.
+#pragma once
+
+#include <cstdint>
+
+#include "capture/files/strict_json.h"
+#include "capture/model/model_spec.h"
+#include "export/validate/arm.h"
+
+namespace oscar {
+
+// The member "capacity" of a validation: 80 GB, and the model's weights in bf16.
+Json DeviceCapacity(const ModelSpec& spec);
+
+// That of an arm: {"budget", "held": [{"tokens", "bits", "bytes"}], "requests"}. `device`:
+// DeviceCapacity.
+Json ArmCapacity(const MethodContext& context, const Arm& arm, const Json& device);
+
+}  // namespace oscar

@@ -1,0 +1,219 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The real programs with a list of --bits: one run holds what single runs choose, each is written
+// and measured, and a gate that fails is told what would pass.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "capture/files/strict_json.h"
+#include "export/artifact/artifact_reader.h"
+#include "tests/support/run_program.h"
+#include "tests/support/test_data.h"
+
+namespace fs = std::filesystem;
+
+namespace oscar {
+namespace {
+
+std::string TinyModel() { return TestData("tiny-qwen3/config.json").parent_path().string(); }
+
+ProgramExit CalibrateBits(const fs::path& path, std::vector<std::string> flags) {
+  std::vector<std::string> arguments = {TinyModel(), "-o",   path.string(),  "--device", "cpu",
+                                        "--tokens",  "3000", "--error-rows", "8"};
+  arguments.insert(arguments.end(), flags.begin(), flags.end());
+  return RunProgram(OSCAR_CALIBRATE, arguments);
+}
+
+// One artifact for all tests: bytes for scales up to 4 bits, 16 bits for those of 5.
+const fs::path& OfList() {
+  static const fs::path artifact = [] {
+    const fs::path path = TestScratch("budgets") / "artifact";
+    const ProgramExit exit = CalibrateBits(path, {"--bits", "3,2.5,2,5"});
+    EXPECT_EQ(exit.code, 0) << exit.all();
+    EXPECT_NE(exit.out.find("what any gets at each budget"), std::string::npos) << exit.out;
+    return path;
+  }();
+  return artifact;
+}
+
+TEST(BudgetsProgram, AListHoldsWhatSingleRunsChoose) {
+  const Artifact list = Artifact::Open(OfList());
+  ASSERT_EQ(list.budgets().size(), 4u);
+  EXPECT_EQ(list.Choice().at("for"), "sglang-oct");  // the headline is what it was
+  double last = 100;
+  for (const double bits : {5.0, 3.0, 2.5, 2.0}) {
+    SCOPED_TRACE(bits);
+    const fs::path path = TestScratch("budgets_single") / "artifact";
+    // 2 in a list are the fewest: a byte each of a scale and a zero for 64 values.
+    const ProgramExit exit = CalibrateBits(
+        path, {"--for", "any", "--bits", fmt::format("{:g}", bits == 2 ? 2.25 : bits)});
+    ASSERT_EQ(exit.code, 0) << exit.all();
+    const Artifact single = Artifact::Open(path);
+    for (const int id : single.layer_ids()) {
+      const StoredChoice a = list.ReadChoice(id, list.ChoiceAt(bits));
+      const StoredChoice b = single.ReadChoice(id, kHeadlineChoice);
+      EXPECT_TRUE(a.k == b.k && a.v == b.v) << "layer " << id;
+      EXPECT_EQ(a.k_codes.bits, b.k_codes.bits);
+      EXPECT_EQ(a.v_codes.bits, b.v_codes.bits);
+      EXPECT_EQ(a.k_codes.clip, b.k_codes.clip);
+      EXPECT_EQ(a.v_codes.clip, b.v_codes.clip);
+      EXPECT_EQ(a.k_codes.metadata, b.k_codes.metadata);
+    }
+    const Json serving = single.manifest().at("serving");
+    for (const Json& row : list.manifest().at("serving").at("budgets")) {
+      if (row.at("bits") != bits) continue;
+      EXPECT_EQ(row.at("bits_stored"), serving.at("auto").at("bits_stored"));
+      EXPECT_EQ(row.contains("bits_by"), serving.at("auto").contains("bits_by"));
+      EXPECT_LT(row.at("bits_stored"), last);
+      last = row.at("bits_stored");
+    }
+    fs::remove_all(path);
+  }
+}
+
+TEST(BudgetsProgram, AnExportTakesOneOfThem) {
+  const fs::path scratch = TestScratch("budgets_export");
+  const auto write = [&](const char* to, const char* name, std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {OfList().string(), "--to", to, "-o", (scratch / name).string()});
+    return RunProgram(OSCAR_EXPORT, flags);
+  };
+  const auto codes = [&](const char* name) {
+    return ReadJsonFile((scratch / name / "manifest.json").string()).at("auto").at("layers");
+  };
+  ASSERT_EQ(write("oscar-torch", "three", {"--bits", "3"}).code, 0);
+  ASSERT_EQ(write("oscar-torch", "plain", {}).code, 0);
+  const Artifact list = Artifact::Open(OfList());
+  const Json &three = list.Choice(list.ChoiceAt(3)).at("layers"),
+             &any = list.Choice("any").at("layers");
+  for (size_t i = 0; i < three.size(); ++i) {
+    for (const char* side : {"k_bits", "v_bits"}) {
+      EXPECT_EQ(codes("three").at(i).at(side), three.at(i).at(side));
+      EXPECT_EQ(codes("plain").at(i).at(side), any.at(i).at(side));  // as without a list
+    }
+    EXPECT_EQ(codes("plain").at(i).at("quant_group_size"), 16);
+  }
+  const ProgramExit other = write("oscar-torch", "x", {"--bits", "3.5"});
+  EXPECT_EQ(other.code, 3);
+  EXPECT_NE(other.err.find("no choice at 3.5 bits, but at 3, 2.5, 2, 5"), std::string::npos)
+      << other.err;
+  const ProgramExit width = write("sglang", "x", {"--bits", "3"});
+  EXPECT_EQ(width.code, 2);
+  EXPECT_NE(width.err.find("sglang stores 2 bits everywhere; --bits is of --to oscar-torch, "
+                           "modelopt, trtllm"),
+            std::string::npos)
+      << width.err;
+  EXPECT_FALSE(fs::exists(scratch / "x"));
+}
+
+TEST(BudgetsProgram, AreMeasuredAndAFailedGateIsToldWhatPasses) {
+  const fs::path output = TestScratch("budgets_validate") / "report";
+  const auto validate = [&](const char* gate, std::vector<std::string> flags = {}) {
+    std::vector<std::string> arguments = {OfList().string(),
+                                          "--model",
+                                          TinyModel(),
+                                          "--device",
+                                          "cpu",
+                                          "--rows",
+                                          "16",
+                                          "--bootstrap",
+                                          "20",
+                                          "--sequences",
+                                          "1",
+                                          "--length",
+                                          "1024",
+                                          "--self-generate",
+                                          "0",
+                                          "--needle-samples",
+                                          "0",
+                                          "-o",
+                                          output.string(),
+                                          "--gate",
+                                          gate};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    return RunProgram(OSCAR_VALIDATE, arguments);
+  };
+  const ProgramExit failed = validate("top1_agreement>=0.93");
+  ASSERT_EQ(failed.code, 1) << failed.all();
+  const Json report = ReadJsonFile((output / "report.json").string());
+  const Json& validation = report.at("validation");
+  EXPECT_GT(validation.at("capacity").at("weight_bytes"), 0);
+  double last_bits = 0, last_kl = 1e9, fewest = 0;
+  size_t measured = 0;
+  for (const char* name : {"any@2+windows", "any@2.5+windows", "any@3+windows", "any@5+windows"}) {
+    for (const Json& arm : validation.at("arms")) {
+      if (arm.at("name") != name) continue;
+      ++measured;
+      const Json& capacity = arm.at("capacity");
+      const double bits = capacity.at("held").at(1).at("bits");
+      const double kl = arm.at("text").at("token_kl").at("mean");
+      EXPECT_GT(bits, last_bits) << name;
+      EXPECT_LT(kl, last_kl) << name;
+      EXPECT_EQ(capacity.at("passes_gate"), arm.at("text").at("top1_agreement") >= 0.93);
+      if (fewest == 0 && capacity.at("passes_gate")) fewest = capacity.at("budget");
+      // 4 layers, 2 KV heads, keys and values of 64: at 32768 tokens.
+      EXPECT_NEAR(capacity.at("held").at(1).at("bytes").get<double>(),
+                  bits / 8 * 32768 * 4 * 2 * 2 * 64, 1);
+      last_bits = bits;
+      last_kl = kl;
+    }
+  }
+  EXPECT_EQ(measured, 4u);
+  ASSERT_GT(fewest, 2);
+  EXPECT_NE(failed.out.find(fmt::format("{:g} bits would pass, the fewest of those", fewest)),
+            std::string::npos)
+      << failed.out;
+  EXPECT_NE(failed.out.find("requests of 32768 on 80 GB"), std::string::npos) << failed.out;
+  const std::string page = ReadText(output / "report.html");
+  EXPECT_NE(page.find("id=\"bits\""), std::string::npos);
+  EXPECT_NE(page.find("chosen at 2.5 bits"), std::string::npos);
+  EXPECT_NE(page.find("llama.cpp"), std::string::npos);
+  fs::remove_all(output);
+  EXPECT_EQ(validate("kl<=0", {"--arms", "any@3+windows"}).code, 1);
+  fs::remove_all(output);
+  const ProgramExit unknown = validate("kl<=1", {"--arms", "any@7+windows"});
+  EXPECT_EQ(unknown.code, 2) << unknown.all();
+}
+
+TEST(BudgetsProgram, MergedArtifactsKeepTheirBits) {
+  const fs::path merged = TestScratch("budgets_merged") / "artifact";
+  const ProgramExit exit =
+      RunProgram(OSCAR_CALIBRATE, {"--merge", OfList().string(), "-o", merged.string()});
+  ASSERT_EQ(exit.code, 0) << exit.all();
+  const Artifact artifact = Artifact::Open(merged), list = Artifact::Open(OfList());
+  ASSERT_EQ(artifact.budgets(), list.budgets());
+  for (const auto& [bits, name] : list.budgets()) {
+    for (const int id : list.layer_ids()) {
+      EXPECT_EQ(artifact.ReadChoice(id, name).k_codes.bits, list.ReadChoice(id, name).k_codes.bits);
+      EXPECT_EQ(artifact.ReadChoice(id, name).v_codes.bits, list.ReadChoice(id, name).v_codes.bits);
+    }
+  }
+}
+
+TEST(BudgetsProgram, ListsThatMakeNoSenseAreRefused) {
+  const fs::path path = TestScratch("budgets_refused") / "artifact";
+  const std::vector<std::pair<std::vector<std::string>, std::string>> refused = {
+      {{"--bits", "3,2.5,3"}, "--bits: 3 is given twice"},
+      {{"--bits", "2.5,9"}, "at most 8 of codes"},
+      {{"--bits", "2.5,0"}, "0 stands alone"},
+      {{"--bits", "2.5,1"}, "found 1 in a list, expected 2 to 8"},
+      {{"--bits", "2.1,3"}, "2.1 bits per element were asked for, and 2-bit codes take 2.25"},
+      {{"--bits", "2,2.25,2.5,2.75,3,3.25,3.5,3.75,4"}, "9 budgets, at most 8"},
+      {{"--bits", "2,x"}, "expected a list, each a number"},
+      {{"--bits", "2.5,3", "--windows", "auto"}, "give --bits one number"},
+      {{"--bits", "2.5,3", "--refine", "5"}, "give --bits one number"},
+      {{"--bits", "5,6", "--for", "modelopt"}, "--for modelopt takes one budget"},
+      {{"--bits", "2.5,3", "--no-auto"}, "--bits has no effect with --no-auto"}};
+  for (const auto& [flags, why] : refused) {
+    const ProgramExit exit = CalibrateBits(path, flags);
+    EXPECT_EQ(exit.code, 2) << exit.all();
+    EXPECT_NE(exit.err.find(why), std::string::npos) << exit.err;
+    EXPECT_FALSE(fs::exists(path));
+  }
+}
+
+}  // namespace
+}  // namespace oscar
