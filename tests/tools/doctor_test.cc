@@ -322,17 +322,17 @@ TEST(Doctor, AnUnknownFieldIsOneOptionAway) {
 }
 
 // After a family, a weight format or a part of tokenizers was added:
-//   oscar-calibrate doctor --tables --into README.md
+//   oscar-calibrate doctor --tables --into configs/docs/support.md
 TEST(Doctor, TheReadmeHasTheTablesOfTheCode) {
   const ProgramExit tables = RunProgram(OSCAR_CALIBRATE, {"doctor", "--tables"});
   ASSERT_EQ(tables.code, 0) << tables.all();
   for (const char* name : {"qwen3_next", "deepseek_v3", "compressed-tensors", "Metaspace", "NFKC"})
     EXPECT_TRUE(Says(tables, name)) << name << "\n" << tables.out;
-  const std::string readme = ReadText(OSCAR_README);
+  const std::string readme = ReadText(OSCAR_SUPPORT);
   const std::string begin = "<!-- oscar-calibrate doctor --tables: begin -->\n",
                     end = "<!-- oscar-calibrate doctor --tables: end -->\n";
   EXPECT_NE(readme.find(begin + tables.out + end), std::string::npos)
-      << "run: oscar-calibrate doctor --tables --into README.md";
+      << "run: oscar-calibrate doctor --tables --into configs/docs/support.md";
 
   const fs::path page = TestScratch("doctor_tables") / "page.md";
   std::ofstream(page) << "before\n" << begin << "old\n" << end << "after\n";
