@@ -75,8 +75,8 @@ NearestCache FindNearestCache(const ServedTokens& tokens, const BootstrapOptions
       drawn += static_cast<double>(prompt.size());
     }
     const double own = Margin(sums, tokens.num_own) / drawn;
-    result.own_confidence += (own > 0) / resamples;
-    result.arms[NearestOf(sums, 0, sums.size())].nearest += 1 / resamples;
+    result.own_confidence += own > 0;
+    result.arms[NearestOf(sums, 0, sums.size())].nearest += 1;
     sum += own;
     squares += own * own;
   }
@@ -85,7 +85,9 @@ NearestCache FindNearestCache(const ServedTokens& tokens, const BootstrapOptions
   for (NearestCache::Arm& arm : result.arms) {
     arm.distance /= count;
     arm.effect /= count;
+    arm.nearest /= resamples;
   }
+  result.own_confidence /= resamples;
   const double spread =
       std::sqrt(std::max(0.0, squares / resamples - sum * sum / resamples / resamples));
   const double times = std::pow(kSure * spread / std::abs(margin), 2);
