@@ -235,7 +235,8 @@ Verb DoctorVerb(DoctorOptions* options, std::vector<std::string> arguments, Plan
   table.ShowFirst({"model", "json", "tables", "into", "data", "tokens", "self_generate", "for",
                    "bits", "device", "max_vram", "output"});
   table.Example("oscar-calibrate doctor Qwen/Qwen3-8B", "before anything is done");
-  table.Example("oscar-calibrate doctor --tables --into configs/docs/support.md", "after a family was added");
+  table.Example("oscar-calibrate doctor --tables --into configs/docs/support.md",
+                "after a family was added");
   return {table, [=](CommandContext& context) {
             return Doctor(*options, table, arguments, plan, context);
           }};

@@ -112,7 +112,8 @@ TEST(TorchOperators, PlaceCodesWhereTheFormatSays) {
         for (int d = 0; d < 96; ++d) {
           uint32_t code = plane(codes, 2, t, d);
           if (bits > 2) code |= plane(codes + PlaneBytes(96, 2), bits - 2, t, d) << 2;
-          const float* const affine = metadata + MetadataIndex(values ? format.v : format.k, format.metadata, t, d / 32);
+          const float* const affine =
+              metadata + MetadataIndex(values ? format.v : format.k, format.metadata, t, d / 32);
           ASSERT_EQ((static_cast<float>(code) - affine[1]) * affine[0],
                     stored[kPage * 16 + t][d].item<float>())
               << bits << " bits, token " << t << ", dim " << d;
