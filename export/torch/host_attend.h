@@ -12,7 +12,7 @@
 
 namespace oscar {
 
-// What a query sees of a cache, and for which tokens it reads codes.
+// Which tokens of a cache a query sees, and which of them it reads as codes.
 struct AttendRule {
   float scale = 1;           // of logits, natural units
   float softcap = 0;         // logits become softcap * tanh(logits / softcap); 0: as they are

@@ -29,20 +29,20 @@ struct ModelSubject {
 ModelSubject LookAtModel(const Zoo& zoo, std::span<const IndexRow> rows,
                          const SiteOptions& options);
 
-// Two pages with the same key are the same.
+// The cache key of a page: pages with equal keys are equal.
 std::string PageKey(const ModelSubject& subject, const SiteOptions& options);
 
-// `problem`: why its report cannot be shown, if so.
+// `problem` receives the reason if the report cannot be shown.
 std::string ModelPage(const ModelSubject& subject, const SiteOptions& options,
                       std::string* problem);
 
-// The version that a name stands for: the highest that was not taken back, else the highest.
+// The version that represents a name: the highest that was not yanked, else the highest.
 const IndexRow& Headline(std::span<const IndexRow> rows);
 
 std::string PageOf(const ZooName& name);  // its place in the site
 std::string_view SiteStyle();             // css, besides the report's
 
-// Cells, html.
+// HTML table cells.
 std::string DateCell(int64_t unix_seconds);
 std::string NumberCell(const std::optional<double>& value, Format format);
 std::string GateCell(const IndexRow& row);

@@ -12,7 +12,7 @@
 namespace oscar {
 namespace {
 
-// Where a side's bytes are in a record.
+// The offsets of a side's bytes in a record.
 struct RecordSide {
   PagedSide side;
   CacheOrder order;

@@ -18,7 +18,7 @@ struct PipelineMaps {
   CUtensorMap rotation[2];  // [heads or 1 times dim, 1, dim], boxes of dim rows
 };
 
-// What the quantizing warp needs to know about its tile.
+// Data about a tile for the warp that quantizes it.
 struct TileNote {
   int page;           // the number of its page, or its place in the page table until that is known
   int record_offset;  // bytes from the beginning of the page
