@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the weights of one kind of module are stored, as quantization_config says it: the rule,
-// before any tensor was looked at (weight_storage.h has the tensors).
-// group_size counts values of one output row; 0 stands for the whole row (-1 in files).
+// How the weights of one kind of module are stored according to quantization_config. This is the
+// rule, before any tensor was read (weight_storage.h has the tensors). group_size counts values of
+// one output row; 0 means the whole row (-1 in files).
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ enum class WeightFormat {
   kGguf,    // as gguf/gguf_weight.h says
 };
 
-// What one scale covers.
+// The values that share one scale.
 enum class ScaleKind { kTensor, kRow, kTensorOrRow, kGroup, kBlock };
 
 struct WeightScheme {
