@@ -3,8 +3,9 @@
 //
 // How the zero points of a GPTQ file were stored. In "gptq" (v1) files they are one less. GPTQModel
 // and AutoRound subtract the ones from whole words, with borrows, so they are added back to words
-// modulo 2^32. The value that GPTQModel subtracted depends on its version (gptqmodel/utils/model.py,
-// convert_gptq_v2_to_v1_format_module), and the tensors of an asymmetric file do not show it:
+// modulo 2^32. The value that GPTQModel subtracted depends on its version
+// (gptqmodel/utils/model.py, convert_gptq_v2_to_v1_format_module), and the tensors of an asymmetric
+// file do not show it:
 //   3 bits, where codes straddle words: below 7.0.0 its constants for the first and last of three
 //     words are exchanged; from 7.0.0 (#2763) one comes off each code, modulo 8 (AutoGPTQ).
 //   modules of other bits than the file (`dynamic`): below 7.3.2 (#2971) they get the file's
