@@ -24,8 +24,7 @@ static_assert(std::endian::native == std::endian::little);  // like the file
 constexpr uint64_t kMaxGgufDims = 4, kMaxName = 63, kMaxKey = 65535;
 constexpr uint64_t kMaxTensors = 1 << 18, kMaxEntries = 1 << 14, kMaxAlignment = 1 << 20;
 
-// From type_traits in ggml.c. The size of a tensor of another type follows from the next one's
-// offset.
+// From type_traits in ggml.c. The next tensor's offset gives the size of a tensor of other types.
 constexpr std::array kGgmlTypes = {
     GgmlType{0, "F32", 1, 4},         GgmlType{1, "F16", 1, 2},
     GgmlType{2, "Q4_0", 32, 18},      GgmlType{3, "Q4_1", 32, 20},
