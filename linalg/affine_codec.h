@@ -26,7 +26,7 @@ constexpr int64_t MetadataTypeBytes(MetadataType type) {
 
 // How a writer derives a group's scale and zero. Readers do not depend on it.
 enum class ScaleFit {
-  kRange,     // of what clipping leaves, as published (affine_group.h)
+  kRange,     // of the clipped values, as published (affine_group.h)
   kUnbiased,  // from the rounded values, so that a row keeps its length along itself (scale_fit.h)
   kUnbiasedRounded,  // the same, rounded once more: a smaller error, and almost the same length
 };

@@ -20,7 +20,7 @@ enum class ExitCode {
   kInput = 3,
   kResources = 4,
   kUnsigned = 10,   // no signature, or fewer than asked for
-  kWrongKey = 11,   // signed, but by nobody who is trusted
+  kWrongKey = 11,   // signed, but by an untrusted key
   kAltered = 12,    // a file or a signature is not what was signed
   kExtraFile = 13,  // a file that the signature does not name
   kTooOld = 14,     // rolled back, expired, or a newer version is hidden

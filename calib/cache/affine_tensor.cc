@@ -215,7 +215,7 @@ at::Tensor SortedMagnitudes(const at::Tensor& rows) {
 
 namespace {
 
-// What `thresholds` makes of all rows and their ratio, or of each head and its own.
+// Applies `thresholds` to all rows with their common ratio, or to each head with its own ratio.
 at::Tensor OfHeads(const at::Tensor& rows, std::span<const double> clip, auto thresholds) {
   if (clip.size() == 1) return thresholds(rows, clip[0]);
   OSCAR_CHECK_EQ(std::ssize(clip), rows.size(-3));
@@ -240,7 +240,7 @@ at::Tensor ThresholdsOfRows(const at::Tensor& rows, std::span<const double> clip
   return OfHeads(rows.detach().abs(), clip, [](const at::Tensor& magnitudes, double ratio) {
     const std::optional<int64_t> index = ClipIndex(ratio, magnitudes.size(-1));
     if (!index) return at::Tensor();
-    // The largest ones alone: a sort takes three times as long.
+    // Takes only the largest ones, because a sort takes three times as long.
     return std::get<0>(magnitudes.topk(magnitudes.size(-1) - *index, -1, /*largest=*/true,
                                        /*sorted=*/false))
         .amin(-1, /*keepdim=*/true);

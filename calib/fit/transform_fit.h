@@ -57,7 +57,7 @@ KeyFit FitKeyTransform(const LayerMoments& moments, int64_t head, const KeyRecip
 // One D [head_dim] for all heads of a layer, with the least sum of the heads' trace products.
 // Weights that all heads share (QK-norm) can hold only one D.
 Vector SharedPairScales(const LayerMoments& moments, const KeyRecipe& recipe, RopePairs pairs);
-// The D [head_dim] of KV head `head` alone.
+// The D [head_dim] of one KV head.
 Vector HeadPairScales(const LayerMoments& moments, int64_t head, const KeyRecipe& recipe,
                       RopePairs pairs);
 

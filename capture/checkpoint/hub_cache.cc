@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMaxIdBytes = 96;        // as huggingface_hub
+constexpr size_t kMaxIdBytes = 96;        // like huggingface_hub
 constexpr size_t kMaxRefFileBytes = 256;  // a commit and white space
 
 bool IsWordCharacter(char c) {

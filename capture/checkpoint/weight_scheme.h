@@ -24,7 +24,7 @@ enum class WeightFormat {
   kAwq,     // (code - zero) * scale: 4-bit codes in int32 words along N, stored [K, N]
   kMxfp4,   // E2M1 * 2^(s - 127), 32 values per scale (OCP microscaling)
   kNvfp4,   // E2M1 * scale of 16 values * or / scale of the tensor
-  kGguf,    // as gguf/gguf_weight.h says
+  kGguf,    // see gguf/gguf_weight.h
 };
 
 // The values that share one scale.

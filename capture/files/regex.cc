@@ -24,7 +24,7 @@ constexpr uint32_t kHeapLimitKib = 64 << 10;   // interpreter
 constexpr size_t kJitStackStart = 32 << 10;    // bytes
 constexpr size_t kJitStackMost = 4 << 20;      // bytes
 constexpr uint32_t kParenthesesLimit = 100;    // nesting
-constexpr size_t kShownBytes = 300;            // of a pattern, in an error
+constexpr size_t kShownBytes = 300;            // of a pattern, shown in errors
 
 template <auto kFree>
 struct Deleter {

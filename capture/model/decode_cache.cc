@@ -16,7 +16,7 @@
 namespace oscar {
 namespace {
 
-// Like ExplicitAttention, with a leading dimension of sequences. // all [sequences, num_kv_heads,
+// Like ExplicitAttention, with a leading dimension of sequences.  // all [sequences, num_kv_heads,
 // ..]
 at::Tensor ExplicitlyAttend(const AttentionSpec& spec, const at::Tensor& queries,
                             const at::Tensor& keys, const at::Tensor& values,

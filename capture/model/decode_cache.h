@@ -38,7 +38,7 @@ struct DecodeCache {
 // out[s, h] = sum_j softmax_j(cap(scale * q[s, h] . k[s, j, h / gqa_ratio])) v[s, j, ..], j <
 // lengths[s] - first_key, within the layer's window. q [sequences, num_q_heads, dim], k and v
 // [sequences, keys, num_kv_heads, ..]: the cache from first_key on; lengths [sequences] int64:
-// tokens of each, including the new one; sinks as for CausalAttention. // -> [sequences,
+// tokens of each, including the new one; sinks as for CausalAttention.  // -> [sequences,
 // num_q_heads, v dim]
 at::Tensor AttendOneToken(const AttentionSpec& spec, const at::Tensor& q, const at::Tensor& k,
                           const at::Tensor& v, const at::Tensor& lengths, int64_t first_key,

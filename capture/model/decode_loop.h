@@ -36,9 +36,9 @@ class DecodeLoop {
              at::ScalarType dtype, bool resident, const LoopOptions& options = {});
 
   // Replaces the sequences by new ones, of at least one token, with room for `capacity` tokens
-  // each. // -> logits after the last token of each, [sequences, vocab_size]
+  // each.  // -> logits after the last token of each, [sequences, vocab_size]
   at::Tensor Begin(std::vector<std::vector<int32_t>> sequences, int64_t capacity);
-  // Adds a token to each sequence. // -> logits as from Begin
+  // Adds a token to each sequence.  // -> logits as from Begin
   at::Tensor Append(std::span<const int32_t> ids);
   // Drops every sequence except `kept` (indices in ascending order).
   void Keep(const std::vector<size_t>& kept);

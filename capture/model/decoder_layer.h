@@ -13,7 +13,7 @@
 
 namespace oscar {
 
-// Rope of some tokens. // [n, 1, NumPairs], compute dtype; undefined: nothing rotates
+// Rope of some tokens.  // [n, 1, NumPairs], compute dtype; undefined: nothing rotates
 struct RopeRows {
   at::Tensor cos, sin;
   RopeLayout layout = RopeLayout::kHalf;
@@ -21,7 +21,7 @@ struct RopeRows {
 };
 
 // Cosines and sines of positions 0 .. num_positions-1 in a sequence of `sequence_length` tokens:
-// float32 on the host, then cast. // [num_positions, 1, NumPairs]
+// float32 on the host, then cast.  // [num_positions, 1, NumPairs]
 RopeRows MakeRopeTable(const RopeSpec& rope, int64_t num_positions, const WeightTarget& target,
                        int64_t sequence_length = 0);
 
@@ -36,7 +36,7 @@ struct PairViews {
 };
 PairViews PairsOf(const at::Tensor& rows, const RopeSpec& rope);
 
-// Rotates the leading rotary dimensions of every head in place. // x [n, heads, head_dim]
+// Rotates the leading rotary dimensions of every head in place.  // x [n, heads, head_dim]
 void RotateInPlace(at::Tensor& x, const RopeRows& rope);
 
 // Projects hidden [n, hidden_size] to queries, keys and values as they enter attention, q, k, v [n,
@@ -47,7 +47,7 @@ at::Tensor ProjectQkv(const LayerSpec& layer, const LayerWeights& weights, doubl
                       at::Tensor& v);
 
 // The two values added in turn to hidden states [n, hidden_size]: from attn_out [n, num_q_heads,
-// v_head_dim] and its gate, and from the MLP. // -> [n, hidden_size]
+// v_head_dim] and its gate, and from the MLP.  // -> [n, hidden_size]
 at::Tensor AttentionOutput(const LayerSpec& layer, const LayerWeights& weights, double eps,
                            const at::Tensor& attn_out, const at::Tensor& gate);
 at::Tensor MlpOutput(const LayerSpec& layer, const LayerWeights& weights, double eps,

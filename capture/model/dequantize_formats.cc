@@ -24,7 +24,7 @@ at::TensorOptions On(const at::Tensor& x, at::ScalarType dtype) {
 at::Tensor None(const MatrixParts& /*parts*/) { return {}; }
 
 // Unpacks codes of `bits` bits from int32 or int64 words along the last dimension, the first in the
-// lowest bits; a code may straddle words. // [.., W] -> [.., 32 W / bits], type of the words
+// lowest bits; a code may straddle words.  // [.., W] -> [.., 32 W / bits], type of the words
 at::Tensor Unpack(const at::Tensor& words, int bits) {
   const int64_t mask = (int64_t{1} << bits) - 1;
   if (32 % bits == 0) {

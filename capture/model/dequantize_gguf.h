@@ -14,7 +14,7 @@
 
 namespace oscar {
 
-// `bytes`: runs of `type.bytes`, [..] of kByte. // [runs, type.values] float32
+// `bytes`: runs of `type.bytes`, [..] of kByte.  // [runs, type.values] float32
 at::Tensor GgmlValues(const at::Tensor& bytes, const GgmlType& type);
 
 // Dequantize() for a storage of format kGguf.

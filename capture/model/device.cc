@@ -65,7 +65,7 @@ constexpr GroupFiles kSecondVersion = {"/sys/fs/cgroup", "memory.max", "anon", "
 
 struct GroupMemory {
   uint64_t limit = 0;  // bytes
-  uint64_t held = 0;   // of them, what nobody can drop: no page cache
+  uint64_t held = 0;   // of them, not droppable: no page cache
 };
 
 std::optional<GroupMemory> MemoryOf(const fs::path& group, const GroupFiles& files) {

@@ -40,7 +40,7 @@ struct DeviceMemory {
   uint64_t peak = 0;   // bytes: most held at once since ResetPeakMemory (GPU: allocated by tensors;
                        // CPU: resident set)
   uint64_t limit = 0;  // bytes of the device (CPU: of the machine or this process's cgroup)
-  uint64_t free = 0;   // bytes of it that nobody holds (CPU: not asked, 0)
+  uint64_t free = 0;   // unused bytes of it (CPU: not queried, 0)
 };
 DeviceMemory QueryMemory(at::Device device);
 void ResetPeakMemory(at::Device device);  // if the system allows it

@@ -23,7 +23,7 @@ struct ColumnRange {
   int64_t first = 0, count = 0;
 };
 
-// Rows of matrix `name` for all ids, concatenated. // [T_total, columns], on the target. Every id
+// Rows of matrix `name` for all ids, concatenated.  // [T_total, columns], on the target. Every id
 // must be a row of the matrix.
 at::Tensor GatherRows(const Checkpoint& checkpoint, const std::string& name,
                       const std::vector<std::vector<int32_t>>& ids, const WeightTarget& target,

@@ -47,7 +47,7 @@ class ExpertsPass {
   void Finish(const std::function<at::Tensor(size_t stream, int64_t first_row, int64_t num_rows)>&
                   per_layer_input);
 
-  // Number of tokens of the first stream, on all ranks, that chose each expert. // [num_experts]
+  // Number of tokens of the first stream, on all ranks, that chose each expert.  // [num_experts]
   std::vector<int64_t> TokensPerExpert() const;
 
   // Bytes that a pass holds for `tokens` tokens of one stream.

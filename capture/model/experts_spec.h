@@ -39,7 +39,7 @@ struct RouterSpec {
   int64_t top_expert_sets = 1;     // by the sum of their set_terms highest scores, may be chosen
   int64_t set_terms = 2;           // from
   double mixer_distance = 0;     // kSparseMixer: a logit is near where it is lower by no more than
-                                 // as a share of the larger magnitude
+                                 // this share of the larger magnitude
   bool weigh_input = false;      // the weight multiplies what the expert sees (Llama 4)
   bool normed_input = false;     // Gemma 4: logits of input_scale * x / rms(x) / sqrt(hidden)
   std::string input_scale = {};  // tensor name; [hidden_size], with normed_input
@@ -63,7 +63,7 @@ struct ExpertsSpec {
   // Fused, with separate gate and up: all three [num_experts * intermediate, hidden], so that down
   // is transposed (DBRX).
   bool rows_below = false;
-  std::string gate_up = {}, up = {}, down = {};   // fused: tensor names; up: rows_below alone
+  std::string gate_up = {}, up = {}, down = {};   // fused: tensor names; up: rows_below only
   std::string gate_up_bias = {}, down_bias = {};  // fused: tensor names, or "" for none
   std::string prefix = {};                        // not fused: "model.layers.3.mlp.experts."
   std::string gate_name = {}, up_name = {}, down_name = {};  // not fused: "gate_proj.weight" ...

@@ -77,7 +77,7 @@ RuleInputs MakeRuleInputs(const GatedDeltaNetSpec& spec, const GatedDeltaNetWeig
           Sigmoid(in.b).to(at::kFloat)};
 }
 
-// norm(x) * silu(gate), with transformers' order of casts. // both [.., v_head_dim]
+// norm(x) * silu(gate), with transformers' order of casts.  // both [.., v_head_dim]
 at::Tensor GatedNorm(const at::Tensor& x, const at::Tensor& weight, double eps,
                      const at::Tensor& gate) {
   return RmsNorm(x, weight, eps).mul(Silu(gate.to(at::kFloat))).to(x.scalar_type());

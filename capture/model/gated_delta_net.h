@@ -29,7 +29,7 @@ GatedDeltaNetWeights LoadGatedDeltaNet(WeightLoader& loader, const GatedDeltaNet
 // S_t = S_{t-1} (I - beta_t k_t k_tᵀ) exp(g_t) + beta_t v_t k_tᵀ; out_t = S_t q_t /
 // sqrt(k_head_dim) for one sequence. q, k [T, H, k_head_dim] (normalized to length 1), v [T, H,
 // v_head_dim], g, beta [T, H], all float32. `state` [H, k_head_dim, v_head_dim] float32 is Sᵀ:
-// before the first token on entry, after the last on return. // -> [T, H, v_head_dim] float32
+// before the first token on entry, after the last on return.  // -> [T, H, v_head_dim] float32
 at::Tensor GatedDeltaRule(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                           const at::Tensor& g, const at::Tensor& beta, at::Tensor& state);
 
@@ -41,7 +41,7 @@ struct DeltaNetState {
 };
 
 // The whole block for one sequence of normalized hidden states x [T, hidden_size], at most
-// token_chunk tokens at a time. Sets `end`, if not null, to its state. // -> [T, hidden_size]
+// token_chunk tokens at a time. Sets `end`, if not null, to its state.  // -> [T, hidden_size]
 at::Tensor GatedDeltaNet(const GatedDeltaNetSpec& spec, const GatedDeltaNetWeights& weights,
                          double eps, int64_t token_chunk, const at::Tensor& x,
                          DeltaNetState* end = nullptr);

@@ -52,7 +52,7 @@ std::vector<LayerSpec> LayersInLatentSpace(const ModelSpec& spec);
 // The weights that expand the latent, per head [W_UK | W_UV]: [num_q_heads, nope_dim + v_head_dim,
 // rank].
 at::Tensor ExpansionOf(const AttentionSpec& spec, const LatentWeights& weights);
-// Their part W_UV. // [num_q_heads, v_head_dim, rank]
+// Their part W_UV.  // [num_q_heads, v_head_dim, rank]
 at::Tensor ValueExpansion(const LatentSpec& spec, const at::Tensor& kv_b);
 
 // Queries of one sequence as its cache sees them, in contiguous tensors: logits are scale * (q .
@@ -64,11 +64,11 @@ struct LatentQueries {
 // `q` [n, num_q_heads, nope_dim + rope_dim]: queries of the expanded heads.
 LatentQueries QueriesInLatentSpace(const LatentSpec& spec, const at::Tensor& kv_b,
                                    const at::Tensor& q);
-// Concatenates [latent | position] of queries or keys into rows for one product. // [n, heads,
+// Concatenates [latent | position] of queries or keys into rows for one product.  // [n, heads,
 // rank] and [n, heads, rope_dim], or [n, rope_dim] of the key that all heads share -> [n, heads,
 // rank + rope_dim]
 at::Tensor WithPosition(const at::Tensor& latent, const at::Tensor& position);
-// Applies W_UV of each head. // [n, num_q_heads, rank] -> [n, num_q_heads, v_head_dim]
+// Applies W_UV of each head.  // [n, num_q_heads, rank] -> [n, num_q_heads, v_head_dim]
 at::Tensor OutputsFromLatentSpace(const LatentSpec& spec, const at::Tensor& kv_b,
                                   const at::Tensor& out);
 

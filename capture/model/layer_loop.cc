@@ -62,7 +62,7 @@ std::vector<Span> MakeSpansBetween(const std::vector<int64_t>& lengths,
   return spans;
 }
 
-// A checksum over all bits. // [1] int64
+// A checksum over all bits.  // [1] int64
 at::Tensor SumOfWords(const std::vector<at::Tensor>& tensors, at::Device device) {
   at::Tensor sum = at::zeros({1}, at::dtype(at::kLong).device(device));
   for (const at::Tensor& tensor : tensors) {

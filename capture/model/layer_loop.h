@@ -109,7 +109,7 @@ class LayerLoop {
   LayerLoop(const Checkpoint& checkpoint, const ModelSpec& spec, at::Device device,
             at::ScalarType dtype, const LoopOptions& options = {});
 
-  // Embedding rows of all sequences, concatenated; reads only the rows in use. // [T_total,
+  // Embedding rows of all sequences, concatenated; reads only the rows in use.  // [T_total,
   // hidden_size] Throws InputError for an id outside the vocabulary, an empty sequence, or one
   // longer than max_positions. `first`: positions of their first tokens; empty: all 0.
   at::Tensor Embed(const std::vector<std::vector<int32_t>>& sequences,
@@ -132,7 +132,7 @@ class LayerLoop {
            LayerObserver& observer,
            const std::function<bool(size_t layer_index)>& after_layer) const;
 
-  // Applies final norm and head to rows of the final hidden states. // [n, hidden_size] -> [n,
+  // Applies final norm and head to rows of the final hidden states.  // [n, hidden_size] -> [n,
   // vocab_size] Reads the head once per call; OutputHead keeps it.
   at::Tensor Logits(const at::Tensor& hidden) const;
 

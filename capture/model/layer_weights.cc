@@ -19,7 +19,7 @@ namespace oscar {
 namespace {
 
 // The rows of a projection among those of a stored tensor, without reading them. Pieces stay a
-// separate dimension until the tensor has been read. // [rows, ..] or [pieces, piece_rows, ..]
+// separate dimension until the tensor has been read.  // [rows, ..] or [pieces, piece_rows, ..]
 at::Tensor RowsOf(const LinearSpec& linear, const at::Tensor& stored) {
   if (linear.whole()) return stored;
   if (linear.piece_rows == 0) return stored.narrow(0, linear.first_row, linear.out_features);

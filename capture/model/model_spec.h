@@ -133,7 +133,7 @@ struct ModelSpec {
   // index" always means an index into this list.
   std::vector<LayerSpec> layers;
   std::vector<LayerSpec> uncached;  // the others, by layer_id; they run in their place, unobserved
-  std::string config_dtype;         // as the config says: "bfloat16", or "" if it does not
+  std::string config_dtype;         // from the config: "bfloat16", or "" if missing
   std::string rope_description;     // DescribeRope of the layers
   // Stored tensors with these suffixes or prefixes are legitimate and unused.
   std::vector<std::string> skipped_suffixes, skipped_prefixes;

@@ -19,7 +19,7 @@ class OutputHead {
   // configuration ties the head to the embedding and the checkpoint stores a different one.
   OutputHead(const Checkpoint& checkpoint, const ModelSpec& spec, const WeightTarget& target);
 
-  // Applies final norm and head. // [n, hidden_size] -> [n, vocab_size], compute dtype
+  // Applies final norm and head.  // [n, hidden_size] -> [n, vocab_size], compute dtype
   at::Tensor Logits(const at::Tensor& hidden) const;
 
  private:

@@ -16,11 +16,11 @@ namespace oscar {
 at::Tensor LinearProduct(const at::Tensor& x, const at::Tensor& weight,
                          const at::Tensor& bias = {});
 
-// a b for each of a batch. // [..., m, k], [..., k, n] -> [..., m, n], with equal and at least one
+// a b for each of a batch.  // [..., m, k], [..., k, n] -> [..., m, n], with equal and at least one
 // leading dimensions
 at::Tensor BatchProduct(const at::Tensor& a, const at::Tensor& b);
 
-// sum = a b, or if `add` sum + a b. // [batch, m, k], [batch, k, n], sum [batch, m, n]
+// sum = a b, or if `add` sum + a b.  // [batch, m, k], [batch, k, n], sum [batch, m, n]
 void BatchProductInto(at::Tensor& sum, const at::Tensor& a, const at::Tensor& b, bool add);
 
 }  // namespace oscar

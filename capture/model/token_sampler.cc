@@ -16,7 +16,7 @@
 namespace oscar {
 namespace {
 
-// Draws an index into each row. // [n, vocab_size] -> [n] int64
+// Draws an index into each row.  // [n, vocab_size] -> [n] int64
 at::Tensor Draw(const at::Tensor& logits, const SamplingOptions& options,
                 std::span<const DrawKey> keys) {
   std::vector<double> draws;

@@ -15,10 +15,10 @@ namespace oscar {
 struct RankPlace {
   int rank = 0, size = 1;              // of the job
   int local_rank = 0, local_size = 1;  // on this machine
-  std::string address = "127.0.0.1";   // where rank 0 can be reached
+  std::string address = "127.0.0.1";   // address of rank 0
   int port = 29500;
   bool has_store = false;  // the launcher has opened that port: torchrun
-  std::string launcher;    // what started it, for people
+  std::string launcher;    // its program, for messages
 };
 
 // Looks up an environment variable.

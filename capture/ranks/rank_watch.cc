@@ -27,7 +27,7 @@ constexpr std::chrono::milliseconds kBeat{250};
 // counts as having made another step. Waiting threads use a tenth of that share. If a virtual
 // machine is suspended, the lost time counts as computed by the running thread.
 constexpr double kComputed = 0.1, kShare = 0.02;  // seconds; share of one processor
-constexpr std::chrono::seconds kSuspected{3};     // of silence, where a peer has lost somebody
+constexpr std::chrono::seconds kSuspected{3};     // of silence, after a peer lost a rank
 constexpr std::chrono::seconds kAllHeard{10};     // after which it was the network, not a rank
 constexpr std::chrono::seconds kLeaving{2};       // at most, until all others have left
 constexpr std::chrono::seconds kFinishing{5};     // the same where none has failed
@@ -339,7 +339,7 @@ void RankWatch::Fail(ExitCode exit_code, const std::string& cause) {
       return;
     }
     impl.words.set(LeftKey(impl.place.rank), "");
-  } catch (const std::exception&) {  // nobody hears it
+  } catch (const std::exception&) {  // nobody receives it
     if (impl.place.rank == 0) return;
     impl.report({exit_code, cause});
   }

@@ -24,11 +24,11 @@ namespace oscar {
 struct AddedToken {
   int32_t id = -1;
   std::string content;
-  std::string decoded;       // what Decode() writes: content, normalized if `normalized`
+  std::string decoded;       // Decode() writes this: content, normalized if `normalized`
   bool special = false;      // left out by Decode(skip_special_tokens)
   bool normalized = false;   // matched in normalized text
   bool lstrip = false;       // takes the white space before it along
-  bool rstrip = false;       // takes the white space behind it along
+  bool rstrip = false;       // also takes the white space after it
   bool single_word = false;  // only if no word character touches it
 };
 

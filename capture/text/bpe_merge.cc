@@ -24,7 +24,7 @@ struct Symbol {
 struct Candidate {
   uint32_t rank;
   int32_t position;  // of the left symbol
-  int32_t token;     // what the merge builds
+  int32_t token;     // result of the merge
 };
 
 // std::push_heap keeps the largest on top, so the lowest rank, then the leftmost, counts as the

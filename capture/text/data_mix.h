@@ -18,7 +18,7 @@ struct MixClass {
   size_t source = 0;    // index of the file
   int64_t longest = 0;  // tokens: the bucket's upper end; 0: no buckets, or beyond the last
   double weight = 1;    // of the source
-  int64_t documents = 0, tokens = 0;            // that there are
+  int64_t documents = 0, tokens = 0;            // available
   int64_t documents_used = 0, tokens_used = 0;  // number of documents and tokens taken
   bool operator==(const MixClass&) const = default;
 };

@@ -65,7 +65,7 @@ struct Kind {
   std::vector<std::string_view> names;     // of tokenizer.ggml.pre
   std::vector<std::string_view> patterns;  // of the splits, in order
   bool whole_words = false;                // ignore_merges
-  bool adds_bos = false;                   // where tokenizer.ggml.add_bos_token is missing
+  bool adds_bos = false;                   // if tokenizer.ggml.add_bos_token is missing
   bool composes = false;                   // NFC
 };
 

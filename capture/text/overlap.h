@@ -55,7 +55,7 @@ inline constexpr int64_t kMinDocumentWindows = 4;    // ... and sampled windows
 
 struct OverlapResult {
   int64_t windows = 0;  // sampled windows of the evaluation, each once per document
-  int64_t shared = 0;   // those that are also in the calibration data
+  int64_t shared = 0;   // also in the calibration data
   double fraction = 0;  // shared / windows; 0 without windows
   // The document of at least kMinDocumentTokens with the largest share; an empty origin means
   // none.

@@ -16,7 +16,7 @@ constexpr size_t kMaxTemplatePieces = 64;
 class Template : public PostProcessor {
  public:
   struct Piece {
-    bool is_text;              // the text's own tokens stand here
+    bool is_text;              // the text's own tokens go here
     std::vector<int32_t> ids;  // otherwise these
   };
   explicit Template(std::vector<Piece> pieces) : pieces_(std::move(pieces)) {}

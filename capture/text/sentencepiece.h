@@ -20,7 +20,7 @@ SentencePieceVocabulary ParseSentencePieceModel(std::string_view bytes, const st
 // Special tokens and the chunks between them, which SentencePiece itself does not have.
 struct SentencePieceOptions {
   Json extra;            // AddedTokens' tokens of other files; an "id" renames that piece
-  bool legacy = true;    // the dummy prefix stands before each chunk, not only before the first
+  bool legacy = true;    // each chunk gets the dummy prefix, not only the first
   std::string bos, eos;  // added around a text; empty: none
 };
 TokenizerPipeline MakeSentencePiecePipeline(SentencePieceVocabulary vocabulary,

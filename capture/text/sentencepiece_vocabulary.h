@@ -16,7 +16,7 @@ struct SentencePieceVocabulary {
   enum class Type {
     kNormal = 1,
     kUnknown = 2,
-    kControl = 3,      // stands for itself only where a program puts it
+    kControl = 3,      // has a meaning only where a program inserts it
     kUserDefined = 4,  // never split or merged
     kUnused = 5,
     kByte = 6,

@@ -14,7 +14,7 @@
 namespace oscar {
 namespace {
 
-constexpr size_t kMaxLines = 8;        // of differences that are printed
+constexpr size_t kMaxLines = 8;        // of printed differences
 constexpr double kSameMachine = 1e-6;  // relative to the number
 constexpr double kOtherMachine = 0.05, kFraction = 0.05, kNothing = 1e-4;
 

@@ -25,7 +25,7 @@ struct Verified {
   size_t measured = 0;            // entries whose validation was made again
   uint64_t bytes = 0;             // of those blobs
   std::vector<ZooProblem> problems;
-  std::vector<ZooProblem> notes;         // no defects: a pointer that lags, strangers
+  std::vector<ZooProblem> notes;         // not defects: a pointer that lags, unknown files
   std::vector<FileDigest> unreferenced;  // blobs that no entry names; filled only for a whole zoo
 };
 

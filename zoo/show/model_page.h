@@ -22,7 +22,7 @@ struct ModelSubject {
   std::span<const IndexRow> rows;           // versions, ascending
   std::vector<std::string> signed_by = {};  // of each row
   std::optional<ZooEntry> entry = {};       // of the headline; none: damaged
-  std::filesystem::path record = {};        // its report, and what stands there
+  std::filesystem::path record = {};        // the file of its report
   std::string record_text = {};
   std::string problem = {};
 };

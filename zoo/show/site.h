@@ -22,7 +22,7 @@
 namespace oscar {
 
 struct SiteOptions {
-  std::string url;  // where the zoo will be, for pull lines: https://zoo.example.org
+  std::string url;  // future address of the zoo, for pull lines: https://zoo.example.org
   std::string title = "oscar zoo";
   std::string made_by = {};  // the program; pages made by another one are not kept
   // Who signed a version, as text; "" if nobody did. Without this function pages show the

@@ -17,7 +17,7 @@
 namespace oscar {
 
 struct SignedBundle {
-  std::string payload;             // what is signed
+  std::string payload;             // the signed bytes
   std::string signature;           // DER, the envelope's first
   std::string key_hint;            // PublicKey::id() of the signer; may be ""
   std::vector<Certificate> chain;  // the signer's first; empty for method `key`

@@ -34,7 +34,7 @@ void SignModel(const std::filesystem::path& model, std::span<const std::string> 
 
 struct ModelCheck {
   std::vector<std::string> ignored = {};  // below the model, in addition to those in the statement
-  bool ignore_unsigned = false;           // files that the statement does not name are no defect
+  bool ignore_unsigned = false;           // accepts files that the statement does not name
 };
 
 // Checks that the files are those of the statement. Throws TrustError naming them: kAltered (also

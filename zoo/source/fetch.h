@@ -23,7 +23,7 @@ struct FetchedEntry {
 };
 
 struct FetchCounts {
-  uint64_t bytes = 0;                  // that came over the source in this call
+  uint64_t bytes = 0;                  // received from the source in this call
   uint64_t resumed = 0;                // bytes that earlier calls had brought
   uint64_t reused = 0;                 // bytes of blobs that were here already
   std::vector<std::string> refetched;  // files whose bytes were wrong at first

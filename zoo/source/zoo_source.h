@@ -34,7 +34,7 @@ struct ReadEnd {
 };
 
 struct ZooSource {
-  std::string address;              // as it is given to commands; for messages and pull lines
+  std::string address;              // as given to commands; for messages and pull lines
   std::filesystem::path directory;  // of a local zoo; empty for the other forms
   // Throws InputError for failures that trying again cannot fix, and whatever the sink throws. The
   // sink gets bytes from `offset` on, never more than `size` if that is known.
@@ -51,7 +51,7 @@ struct TransferOptions {
   int max_failures = 4;        // broken transfers of one file before the command gives up
   double pause_seconds = 0.5;  // before the second try; doubles each time
   std::string ca_file = {};    // PEM; certificates that are trusted instead of the system's
-  std::string token = {};      // sent as "Authorization: Bearer", to the first host alone
+  std::string token = {};      // sent as "Authorization: Bearer", only to the first host
   std::string token_from = "OSCAR_ZOO_TOKEN";  // its source, for error messages
   std::function<void()> alive = {};            // called about ten times a second; may throw to stop
 };

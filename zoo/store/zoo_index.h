@@ -30,14 +30,14 @@ struct IndexRow {
   std::string identity = {};              // SHA-256 of the artifact's manifest
   uint64_t bytes = 0;                     // of all files
   std::string model = {}, revision = {};  // the base model's id
-  std::string config_sha256 = {};         // of its config.json; empty where the manifest has none
-  std::string weights_sha256 = {};        // WeightsDigest; empty where there is no sample
+  std::string config_sha256 = {};         // of its config.json; empty if the manifest has none
+  std::string weights_sha256 = {};        // WeightsDigest; empty if there is no sample
   std::string method = {};                // the headline arm's name
   std::string gate = {};                  // text of the gate that it passed; empty: ungated
   std::optional<double> kl = {}, ppl_ratio = {}, bits = {};  // the headline arm's; bits per element
-  std::vector<std::string> runtimes = {};                    // that have a choice of their own
+  std::vector<std::string> runtimes = {};                    // that have their own choice
   int64_t published_at = 0;                                  // Unix seconds
-  std::string yanked = {};                                   // reason; empty: it stands
+  std::string yanked = {};                                   // reason; empty: not yanked
 
   std::string text() const { return name.text() + "@" + version.text(); }
   bool operator==(const IndexRow&) const = default;

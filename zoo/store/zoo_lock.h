@@ -4,9 +4,9 @@
 // Locks (flock) for writers of a zoo, in its staging folder. Some shares do not support them.
 // Publishing is safe without them (publisher.h); gc is not and checks held().
 //
-//     staging/.lock                shared: somebody publishes; exclusive: gc removes blobs
-//     staging/.index.lock          whoever rewrites index.json
-//     staging/<org>/<model>/lock   whoever publishes that name
+//     staging/.lock                shared: a publisher; exclusive: gc, which removes blobs
+//     staging/.index.lock          a writer of index.json
+//     staging/<org>/<model>/lock   a publisher of that name
 #pragma once
 
 #include <filesystem>

@@ -58,7 +58,7 @@ ZooReference ParseZooReference(std::string_view text);  // throws UsageError
 // hf:ORG/NAME[@REVISION] is a source of one version, which may have another name.
 struct ZooAddress {
   std::string source;
-  ZooReference reference;                   // of such a repository: its own name
+  ZooReference reference;                   // of such a repository: its name
   bool repository = false, pinned = false;  // pinned by a revision
 };
 ZooAddress ParseZooAddress(std::string_view text);  // throws UsageError

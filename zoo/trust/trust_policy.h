@@ -34,7 +34,7 @@ struct TrustRule {
   TrustLevel level = TrustLevel::kEnforce;
   std::vector<PublicKey> keys;
   std::vector<TrustedIdentity> identities;
-  size_t signatures = 1;             // by so many different ones of the above
+  size_t signatures = 1;             // number of different ones of the above
   std::optional<ZooVersion> lowest;  // lower versions are refused
 };
 
@@ -79,13 +79,13 @@ struct TrustQuestion {
   std::span<const std::string> bundles;  // texts of the version's signatures, by any signer
   bool latest = false;                   // asked for as the latest, not by its version
   const SnapshotCheck& snapshot;         // of the zoo, under the same policy
-  std::string_view yanked = {};          // why, as the zoo says; "": it says that it stands
+  std::string_view yanked = {};          // the zoo's reason; "": not yanked according to the zoo
 };
 
 struct TrustVerdict {
   TrustLevel level = TrustLevel::kOff;
   ExitCode code = ExitCode::kDone;   // or what is wrong, kUnsigned to kLookAlike
-  std::string problem;               // in words
+  std::string problem;               // as text
   std::vector<std::string> signers;  // trusted signers: ids of keys, names of identities
   std::string note = {};             // why a lower latest is believed; "" where nothing is lower
 

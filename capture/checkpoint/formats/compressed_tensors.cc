@@ -139,7 +139,7 @@ void ReadGroup(const Json& json, const std::string& what, const std::string& top
   group.Ignore({"input_activations", "output_activations"});
   const std::string own_format = group.String("format", "");
   const std::string& format = own_format.empty() ? top_format : own_format;
-  WeightScheme scheme;  // plain: activations alone are quantized
+  WeightScheme scheme;  // plain: only activations are quantized
   if (const Json* json_weights = group.Find("weights");
       json_weights != nullptr && format != "dense") {
     QuantizationFields weights(*json_weights, what + ".weights");

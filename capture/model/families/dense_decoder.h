@@ -46,9 +46,9 @@ struct DenseDecoderOptions {
   std::optional<double> scale = {};                  // on q·k; nothing: 1 / sqrt(head_dim)
   std::string eps_field = "rms_norm_eps", activation_field = "hidden_act";
   std::string default_activation = "silu";
-  bool tied_by_default = false;  // if the config does not say
-  bool gated_mlp = true;         // false: up and down alone
-  bool dense_mlp = true;         // false: the family describes what stands in its place
+  bool tied_by_default = false;                   // if the config does not say
+  bool gated_mlp = true;                          // false: only up and down
+  bool dense_mlp = true;                          // false: the family describes a replacement
   bool fused_qkv = false, fused_gate_up = false;  // stored as qkv_proj, as gate_up_proj
 };
 

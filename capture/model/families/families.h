@@ -37,7 +37,7 @@ std::span<const Refusal> Refusals();  // sorted by model_type
 struct Wrapper {
   std::string_view model_type, architecture;
   std::string_view text_model_type;  // if text_config does not name it
-  std::string_view member = {};      // all this stands under that member ("thinker_config")
+  std::string_view member = {};      // the parent of all this ("thinker_config")
   // The first position of text. 1: PaliGemma, where images and a prompt see each other, but text
   // alone is causal.
   int64_t first_position = 0;

@@ -21,9 +21,10 @@ namespace oscar::jinja {
 // One call of a row's function.
 struct Call {
   Session& session;
-  std::string_view name;  // in the row
-  const Value& self;      // what is filtered or tested, or the method's; None for a global function
-  const Arguments& given;                   // as passed
+  std::string_view name;   // in the row
+  const Value& self;       // the filtered or tested value, or the method's; None for a global
+                           // function
+  const Arguments& given;  // as passed
   std::vector<std::optional<Value>> bound;  // by parameter
 
   bool Has(size_t i) const { return bound[i] && !bound[i]->is_none(); }

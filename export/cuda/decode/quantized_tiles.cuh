@@ -73,7 +73,7 @@ struct QueryFragments {
   uint32_t b[Shape::kQueryInRegisters ? Shape::kK / 16 : 1][2];
   const __half* rows = nullptr;  // [kUnitHeads, kQueryStride] shared
   float sums[Shape::kKeyGranules]
-            [2];  // [2]; // sums of the query over each granule, times 2^-24; heads 2t, 2t+1
+            [2];  // sums of the query over each granule, times 2^-24; heads 2t, 2t+1
   float factor;   // of scores: attention scale, log2 e and the query's exponent
 
   __device__ uint32_t Fragment(int lane, int step, int part) const {

@@ -46,7 +46,7 @@ struct WriteArguments {
   const int32_t* row_begin = nullptr;         // prefill
   const int32_t* position_begin = nullptr;    // prefill
   const int32_t* quantized_before = nullptr;  // for a flush; null in a prefill
-  int page_bytes = 0;                         // of view, for there is no division to spare
+  int page_bytes = 0;                         // from view; saves a division
   int head_bytes = 0;                         // of a page
   int record_bytes = 0;
   int page_tokens_log2 = 0;
