@@ -19,9 +19,9 @@ enum class ExitCode {
   kUsage = 2,
   kInput = 3,
   kResources = 4,
-  kUnsigned = 10,   // no signature, or fewer than asked for
+  kUnsigned = 10,   // no signature, or fewer than required
   kWrongKey = 11,   // signed, but by an untrusted key
-  kAltered = 12,    // a file or a signature is not what was signed
+  kAltered = 12,    // a file or a signature was changed after signing
   kExtraFile = 13,  // a file that the signature does not name
   kTooOld = 14,     // rolled back, expired, or a newer version is hidden
   kLookAlike = 15,  // a name that only looks like a trusted one

@@ -58,8 +58,8 @@ struct RowErrors {
   at::Tensor kl;               // nats
   at::Tensor output_error_sq;  // |P^ V^ - P V|^2
   // Filled with RowDetail::kAll only:
-  at::Tensor k_term_sq;             // |(P^ - P) V|^2: what wrong scores do
-  at::Tensor v_term_sq;             // |P^ (V^ - V)|^2: what wrong values do
+  at::Tensor k_term_sq;             // |(P^ - P) V|^2: the effect of wrong scores
+  at::Tensor v_term_sq;             // |P^ (V^ - V)|^2: the effect of wrong values
   at::Tensor logit_error_sq;        // sum over visible keys of (scaled logit^ - logit)^2
   DistanceErrors by_distance = {};  // only if requested
 };
@@ -153,7 +153,7 @@ class RowComparison {
   at::Tensor k_pe_;             // [tokens, rope_dim], or undefined
   at::Tensor output_map_;       // [num_q_heads, outputs, dv], or undefined
   at::Tensor position_logits_;  // [num_kv_heads, gqa_ratio, rows, seen], if there is k_pe
-  at::Tensor sinks_;            // [num_kv_heads, gqa_ratio, 1, 1], where the layer has them
+  at::Tensor sinks_;            // [num_kv_heads, gqa_ratio, 1, 1], if the layer has them
   at::Tensor hidden_;           // [rows, seen] bool
   ReferenceLogits own_;
   at::Tensor queries_, output_;

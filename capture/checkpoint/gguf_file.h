@@ -96,7 +96,7 @@ using GgufValue = std::variant<GgufArray, bool, int64_t, uint64_t, double, std::
 struct GgufTensorInfo {
   std::string_view name;
   std::vector<uint64_t> dims;  // innermost first
-  uint32_t type = 0;           // of ggml; 0: float32
+  uint32_t type = 0;           // a ggml type; 0: float32
   uint64_t offset = 0;         // bytes from data_begin
   uint64_t size = 0;           // bytes; up to the next tensor where ggml's type is unknown here
 };

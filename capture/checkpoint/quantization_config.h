@@ -39,7 +39,7 @@ class QuantizationConfig {
   const std::vector<std::string>& unknown_fields() const { return unknown_fields_; }
 
   // Used by the readers in formats/.
-  size_t AddScheme(WeightScheme scheme);         // its number
+  size_t AddScheme(WeightScheme scheme);         // returns its number
   ModuleRules& targets() { return targets_; }    // number of a scheme
   ModuleRules& excluded() { return excluded_; }  // numbers have no meaning
   void AddUnknownField(std::string field) { unknown_fields_.push_back(std::move(field)); }

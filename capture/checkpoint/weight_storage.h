@@ -32,9 +32,9 @@ struct WeightStorage {
   std::vector<int64_t> shape;     // of the dense tensor: [N, K], or [E, ..] for stacked experts
   std::vector<WeightPart> parts;  // codes first
   std::vector<std::string> also_read;         // stored tensors already used up (weight_shape)
-  int64_t scale_rows = 0, scale_columns = 0;  // n, k that one scale covers
+  int64_t scale_rows = 0, scale_columns = 0;  // sizes [n, k] that share one scale
   bool transposed = false;                    // dense is [.., K, N] (gpt-oss's experts)
-  int64_t stored_rows = 0;                    // N of what the parts hold
+  int64_t stored_rows = 0;                    // N over all parts
   int64_t first_row = 0;  // quantized matrix: shape[0] rows of the parts from here on
   // GPTQ v1: increments of words i % size of a row of qzeros (modulo 2^32), and of each zero point
   // (modulo 2^bits).

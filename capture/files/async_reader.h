@@ -22,7 +22,7 @@ struct AsyncRead {
   int descriptor = -1;
   uint64_t offset = 0;  // bytes
   std::span<std::byte> into;
-  size_t tag = 0;  // the caller's
+  size_t tag = 0;  // for the caller's use
 };
 
 struct AsyncReadResult {

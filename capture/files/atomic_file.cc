@@ -100,7 +100,7 @@ AtomicDirectory::AtomicDirectory(std::filesystem::path path, Target target)
 }
 
 AtomicDirectory::~AtomicDirectory() {
-  std::error_code ignored;  // nothing can be done about it here
+  std::error_code ignored;  // it could not be handled here
   if (!committed_) std::filesystem::remove_all(staging_, ignored);
 }
 

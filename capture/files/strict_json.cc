@@ -154,7 +154,7 @@ class Builder {
   Json* of_rows_ = nullptr;  // the open array whose elements are passed to the callback
   const size_t* consumed_;   // bytes read by the lexer
   size_t* rows_given_;       // so far by both parsers
-  size_t rows_known_;        // to the caller, from the one before
+  size_t rows_known_;        // reported by the previous parser, still to skip
   Json root_;
   std::vector<Json*> open_;  // the containers around the current value; stable while they are open
   std::string key_;          // of the next member

@@ -19,7 +19,7 @@ namespace {
 
 constexpr size_t kPiece = size_t{1} << 20;  // bytes unpacked at a time
 constexpr int kGzipOnly = 16;               // zlib's windowBits: no zlib or raw streams
-constexpr int kLargestZstdWindow = 27;      // log2 bytes, what zstd itself takes without --long
+constexpr int kLargestZstdWindow = 27;      // log2 bytes, zstd's own limit without --long
 
 // The unpacked bytes, with their limit.
 class Output {

@@ -18,7 +18,7 @@ namespace oscar {
 
 struct MathField {
   std::string_view name;
-  std::string_view effect;        // what it does to the model
+  std::string_view effect;        // its effect on the model
   std::string_view neutral_text;  // values without effect, as JSON texts separated by " | "; empty:
                                   // every value has an effect
 };

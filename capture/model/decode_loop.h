@@ -99,7 +99,7 @@ class DecodeLoop {
   std::optional<DecodePositions> positions_;
   std::map<int, DecodeCache> caches_;  // by layer_id
   RecordedWork step_;                  // of one token for each sequence, through all layers
-  at::Tensor step_hidden_;             // its rows
+  at::Tensor step_hidden_;             // rows of the step
 };
 
 }  // namespace oscar

@@ -19,7 +19,7 @@ namespace oscar {
 // The score that decides which top k are chosen.
 enum class RouterScore {
   kSoftmax,        // softmax over all experts
-  kSigmoid,        // each expert by itself (DeepSeek-V3, arXiv 2412.19437, equations 13 to 16)
+  kSigmoid,        // independent per expert (DeepSeek-V3, arXiv 2412.19437, equations 13 to 16)
   kChosenSoftmax,  // the logit; softmax over the chosen ones gives the weights (gpt-oss, Granite)
   kSparseMixer,  // the logit; each of two choices is weighed among those near it (arXiv 2409.12136)
 };
@@ -27,7 +27,7 @@ enum class RouterScore {
 struct RouterSpec {
   RouterScore score = RouterScore::kSoftmax;
   LinearSpec logits;             // [num_experts, hidden_size]
-  bool float32_logits = false;   // computed in float32 whatever the compute dtype
+  bool float32_logits = false;   // computed in float32 for any compute dtype
   std::string choice_bias = {};  // tensor name; [num_experts] float32, for the choice; "" for none
   int64_t choice_bias_rows = 0;  // stored as [rows, num_experts], of which only the first row is
                                  // used
@@ -40,7 +40,7 @@ struct RouterSpec {
   int64_t set_terms = 2;           // from
   double mixer_distance = 0;     // kSparseMixer: a logit is near where it is lower by no more than
                                  // this share of the larger magnitude
-  bool weigh_input = false;      // the weight multiplies what the expert sees (Llama 4)
+  bool weigh_input = false;      // the weight multiplies the expert's input (Llama 4)
   bool normed_input = false;     // Gemma 4: logits of input_scale * x / rms(x) / sqrt(hidden)
   std::string input_scale = {};  // tensor name; [hidden_size], with normed_input
   std::string per_expert_scale =
@@ -71,7 +71,7 @@ struct ExpertsSpec {
   // The expert that every token uses, added at the end; none if shared_size is 0.
   int64_t shared_size = 0;  // its intermediate size
   LinearSpec shared_gate_proj, shared_up_proj, shared_down_proj;
-  double sum_scale = 1;    // on the sum of all, that one included
+  double sum_scale = 1;    // factor on the whole sum, shared expert included
   LinearSpec shared_gate;  // sigmoid(shared_gate(x)) multiplies it, if present
 
   // Number of values in one expert's weights.

@@ -158,7 +158,7 @@ void LayerLoop::Run(std::span<at::Tensor> streams, const std::vector<int64_t>& s
   for (const at::Tensor& hidden : streams.subspan(1)) longest = std::max(longest, hidden.size(0));
   const int64_t lead_tokens = longest == 0 ? 0 : num_tokens - longest;  // tokens of the first
                                                                         // stream alone
-  std::set<int64_t> cuts = {lead_tokens, num_tokens};  // where streams begin and end
+  std::set<int64_t> cuts = {lead_tokens, num_tokens};  // begins and ends of streams
   for (const at::Tensor& hidden : streams) {
     if (&hidden == &streams[0]) {
       OSCAR_CHECK_EQ(hidden.size(0), num_tokens);

@@ -32,10 +32,10 @@ struct AttentionView {
   int64_t first_token;         // of the sequence, in the concatenation of all sequences
   const at::Tensor& q;         // [T, num_q_heads, head_dim], after QK-norm and rope
   const at::Tensor& k;         // [T, num_kv_heads, head_dim], after QK-norm and rope
-  const at::Tensor& v;         // [T, num_kv_heads, v_head_dim], as it enters the cache
+  const at::Tensor& v;         // [T, num_kv_heads, v_head_dim], as stored in the cache
   const at::Tensor& attn_out;  // [T, num_q_heads, v_head_dim], before an output gate and o_proj
   size_t stream = 0;           // which of the hidden states given to Run
-  at::Tensor sinks = {};       // [num_q_heads], where the layer has them
+  at::Tensor sinks = {};       // [num_q_heads], if the layer has them
   // For latent attention, the cache's content. k and v above are expanded from these. In latent
   // space (LoopOptions) both are c_kv, with matching q and attn_out before W_UV; logits are then
   // scale * (q . c_kv + q_pe . k_pe).

@@ -51,7 +51,7 @@ struct LayerWeights {
   LinearWeights per_layer_gate, per_layer_projection;
   NormWeights per_layer_norm;  // [hidden_size]
   at::Tensor scalar;           // [1]
-  RouterWeights router;        // the experts themselves come after the layer
+  RouterWeights router;        // the experts themselves follow the layer
   NormWeights mlp_out_norm, experts_in_norm, experts_out_norm;  // [hidden_size]
   GatedDeltaNetWeights delta_net;
   LatentWeights latent;

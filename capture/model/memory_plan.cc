@@ -31,7 +31,7 @@ int64_t Elements(const TensorNeed& need) {
 // A part of a layer that is separately in memory: the layer without its experts, or a run of them.
 struct PartBytes {
   int64_t elements = 0, stored = 0, largest_stored = 0;  // values, bytes, bytes
-  int64_t converted = 0;   // stored bytes of what becomes another type
+  int64_t converted = 0;   // stored bytes that are converted to another type
   bool quantized = false;  // some of it needs more than one rounding
 };
 

@@ -29,8 +29,7 @@ struct MemoryPlan {
   uint64_t attention =
       0;  // q, k, v, attn_out of the longest step, and the largest attention call's temporaries
   uint64_t temporaries = 0;  // norms, MLP of one token chunk; rope tables
-  uint64_t program =
-      0;  // host memory of the process itself: what it holds now, and what LibTorch adds when used
+  uint64_t program = 0;  // host memory of the process: its current use, and LibTorch's on first use
   uint64_t workspaces = 0;  // CUDA: cuBLAS's memory for the loop's stream
   uint64_t device_peak =
       0;  // CUDA: layer_weights + hidden + kept + attention + temporaries + workspaces

@@ -40,7 +40,7 @@ struct AttentionSpec {
 
   NormSpec v_norm = {};    // of each head of v
   double v_scale = 1;      // factor on v
-  bool v_from_k = false;   // v is what k's projection gives, before k's norm and rope
+  bool v_from_k = false;   // v is the output of k's projection, before k's norm and rope
   double softcap = 0;      // c: a scaled logit x becomes c tanh(x / c); 0: there is none
   std::string sinks = {};  // tensor name; [num_q_heads]: logits of a key without value; "": none
   std::vector<float> sink_logits = {};  // their values, if the spec was read with a checkpoint
@@ -114,7 +114,7 @@ struct PerLayerInputsSpec {
 // Names of fields of config.json that have no effect here.
 struct FieldNotes {
   std::vector<std::string> unknown = {};  // unknown to all tables, and allowed by UnknownConfig
-  std::vector<std::string> unread = {};   // that transformers stores for the family and never reads
+  std::vector<std::string> unread = {};   // stored by transformers for the family, but never read
 };
 
 struct ModelSpec {

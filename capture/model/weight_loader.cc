@@ -166,7 +166,7 @@ class WeightLoader::Uploader : public PieceSink {
   c10::Stream compute_stream_, stream_;
   at::Tensor pinned_;               // [kPinnedBytes] bytes
   std::vector<c10::Event> copied_;  // the last copy out of each block
-  std::vector<FileRange> ranges_;   // asked for
+  std::vector<FileRange> ranges_;   // requested
   std::vector<Place> places_;       // of the same ranges
   std::vector<Wanted> wanted_;
   ReadMode way_;

@@ -189,7 +189,7 @@ struct RankGroup::Impl {
   c10::intrusive_ptr<c10d::Backend> tensors, bytes;
   bool on_cpu = true;
   std::map<int, int> sent, received;  // tags by rank: number of tensors
-  std::mutex issuing;                 // of bytes
+  std::mutex issuing;                 // guards the sending of bytes
   std::shared_future<void> ready;     // the channel of tensors; null: it is
 
   c10d::Backend& Tensors() const {

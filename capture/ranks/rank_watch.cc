@@ -31,7 +31,7 @@ constexpr std::chrono::seconds kSuspected{3};     // of silence, after a peer lo
 constexpr std::chrono::seconds kAllHeard{10};     // after which it was the network, not a rank
 constexpr std::chrono::seconds kLeaving{2};       // at most, until all others have left
 constexpr std::chrono::seconds kFinishing{5};     // the same where none has failed
-constexpr std::chrono::milliseconds kLook{20};    // between two looks at a word
+constexpr std::chrono::milliseconds kLook{20};    // between two reads of a word
 
 constexpr const char* kEnd = "end";
 constexpr const char* kSuspicion = "suspicion";

@@ -40,8 +40,8 @@ class RankWatch {
   ~RankWatch();  // this rank is done
 
   void At(const std::string& where);  // this rank starts a new step, such as "layer 3"
-  void Tick();                        // it gets on
-  void BeginWait();                   // for others, which is no fault of its own,
+  void Tick();                        // this rank makes progress
+  void BeginWait();                   // the rank waits for others and is not judged
   void EndWait();                     // until here
 
   // Ends the job because of a failure here: all ranks leave with that exit code. On rank 0 it

@@ -63,7 +63,7 @@ constexpr std::string_view kDeepseekLetters =
 
 struct Kind {
   std::vector<std::string_view> names;     // of tokenizer.ggml.pre
-  std::vector<std::string_view> patterns;  // of the splits, in order
+  std::vector<std::string_view> patterns;  // patterns of the splits, in order
   bool whole_words = false;                // ignore_merges
   bool adds_bos = false;                   // if tokenizer.ggml.add_bos_token is missing
   bool composes = false;                   // NFC

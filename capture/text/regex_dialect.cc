@@ -266,7 +266,7 @@ class Translator {
   size_t position_ = 0;  // bytes of `in_`
   std::string out_;
   std::vector<size_t> open_groups_;  // offsets in `out_`
-  size_t atom_ = kNoAtom;            // offset in `out_` of what a quantifier would repeat
+  size_t atom_ = kNoAtom;            // offset in `out_` of the part that a quantifier would repeat
   bool quantified_ = false;          // the atom already carries a quantifier
 };
 

@@ -100,7 +100,7 @@ class TokenModel {
   // Appends the tokens of a piece that is not in the cache; returns how much was lost.
   virtual uint32_t EncodeNew(std::string_view piece, std::vector<int32_t>& ids) const = 0;
 
-  StringMap<int32_t> ids_;                           // token as the file has it -> id
+  StringMap<int32_t> ids_;                           // token as written in the file -> id
   std::unordered_map<int32_t, std::string> tokens_;  // id -> token as the file has it
   int32_t max_id_ = -1;
 };

@@ -15,7 +15,7 @@ namespace oscar {
 // Which tokens of a cache a query sees, and which of them it reads as codes.
 struct AttendRule {
   float scale = 1;           // of logits, natural units
-  float softcap = 0;         // logits become softcap * tanh(logits / softcap); 0: as they are
+  float softcap = 0;         // logits become softcap * tanh(logits / softcap); 0: no softcap
   int64_t window = 0;        // tokens a query sees, itself included; 0: all
   bool exact_chunk = false;  // whether a query reads all rows of its own call exactly
 };

@@ -27,7 +27,7 @@ struct CacheShape {
   int sink_tokens = 64;     // a multiple of 16
   int recent_slots = 272;   // a multiple of 16
   int recent_tokens = 256;  // read exactly by a query, including its own
-  int step = 8;             // tokens are quantized so many at a time
+  int step = 8;             // number of tokens that are quantized at a time
 
   int window_slots() const { return sink_tokens + recent_slots; }
   int64_t window_head_values() const {

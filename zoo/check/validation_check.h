@@ -24,7 +24,7 @@ struct ValidationDemands {
 };
 
 struct ValidationProblem {
-  const char* code;  // of lint_codes.md
+  const char* code;  // a code of lint_codes.md
   std::string text;  // includes the command to run
 };
 

@@ -16,10 +16,10 @@ namespace oscar {
 
 struct Mirrored {
   std::vector<std::string> added;     // NAME@VERSION
-  std::vector<std::string> yanked;    // newly
+  std::vector<std::string> yanked;    // newly yanked
   std::vector<std::string> problems;  // versions that were not copied, and why
-  size_t versions = 0;                // that the source has
-  size_t signatures = 0;              // newly
+  size_t versions = 0;                // number of versions in the source
+  size_t signatures = 0;              // new ones
   FetchCounts counts;
 };
 

@@ -18,7 +18,7 @@ namespace oscar {
 struct PublishOptions {
   std::optional<ZooName> name;        // absent: the manifest's model id
   std::optional<ZooVersion> version;  // absent: the next minor version
-  ValidationDemands demands;          // a gate besides the report's own, or that none is needed
+  ValidationDemands demands;          // an additional gate, or permission to have none
   bool dry_run = false;               // check everything, change nothing
   Json publisher = Json::object();    // program and time
   std::function<void()> waiting;      // see Publisher
@@ -27,7 +27,7 @@ struct PublishOptions {
 struct Published {
   ZooEntry entry;
   std::vector<std::string> problems;  // of the validation; if not empty, nothing was published
-  Json gates = Json::array();         // what was evaluated
+  Json gates = Json::array();         // the evaluated gates
   bool already = false;  // no version was requested, and the zoo already has this artifact
   size_t new_blobs = 0;
   uint64_t new_bytes = 0;

@@ -39,8 +39,8 @@ std::string ModelPage(const ModelSubject& subject, const SiteOptions& options,
 // The version that represents a name: the highest that was not yanked, else the highest.
 const IndexRow& Headline(std::span<const IndexRow> rows);
 
-std::string PageOf(const ZooName& name);  // its place in the site
-std::string_view SiteStyle();             // css, besides the report's
+std::string PageOf(const ZooName& name);  // its path in the site
+std::string_view SiteStyle();             // css, in addition to the report's
 
 // HTML table cells.
 std::string DateCell(int64_t unix_seconds);

@@ -18,7 +18,7 @@ namespace oscar {
 
 struct FetchedEntry {
   ZooEntry entry;
-  std::string text;    // of its file
+  std::string text;    // text of its file
   std::string yanked;  // the reason; "" if not yanked
 };
 

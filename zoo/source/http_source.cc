@@ -82,8 +82,8 @@ struct Transfer {
   const ReadRequest* request = nullptr;
   const ByteSink* sink = nullptr;
   const std::function<void()>* alive = nullptr;
-  bool ranged = false;       // a range was asked for
-  uint64_t skip = 0;         // bytes that come before the offset
+  bool ranged = false;       // a range was requested
+  uint64_t skip = 0;         // bytes before the offset
   uint64_t delivered = 0;    // bytes
   bool judged = false;       // the response's head was looked at
   bool drop = false;         // the body is not the file

@@ -50,7 +50,7 @@ struct TransferOptions {
   int max_redirects = 5;
   int max_failures = 4;        // broken transfers of one file before the command gives up
   double pause_seconds = 0.5;  // before the second try; doubles each time
-  std::string ca_file = {};    // PEM; certificates that are trusted instead of the system's
+  std::string ca_file = {};    // PEM; trusted certificates that replace the system's
   std::string token = {};      // sent as "Authorization: Bearer", only to the first host
   std::string token_from = "OSCAR_ZOO_TOKEN";  // its source, for error messages
   std::function<void()> alive = {};            // called about ten times a second; may throw to stop

@@ -35,7 +35,7 @@ struct IndexRow {
   std::string method = {};                // the headline arm's name
   std::string gate = {};                  // text of the gate that it passed; empty: ungated
   std::optional<double> kl = {}, ppl_ratio = {}, bits = {};  // the headline arm's; bits per element
-  std::vector<std::string> runtimes = {};                    // that have their own choice
+  std::vector<std::string> runtimes = {};                    // runtimes with their own choice
   int64_t published_at = 0;                                  // Unix seconds
   std::string yanked = {};                                   // reason; empty: not yanked
 

@@ -77,17 +77,17 @@ SnapshotCheck CheckSnapshot(const TrustPolicy& policy, const TrustMemory& memory
 struct TrustQuestion {
   const ZooEntry& entry;
   std::span<const std::string> bundles;  // texts of the version's signatures, by any signer
-  bool latest = false;                   // asked for as the latest, not by its version
+  bool latest = false;                   // requested as the latest, not by its version
   const SnapshotCheck& snapshot;         // of the zoo, under the same policy
   std::string_view yanked = {};          // the zoo's reason; "": not yanked according to the zoo
 };
 
 struct TrustVerdict {
   TrustLevel level = TrustLevel::kOff;
-  ExitCode code = ExitCode::kDone;   // or what is wrong, kUnsigned to kLookAlike
+  ExitCode code = ExitCode::kDone;   // or the problem, kUnsigned to kLookAlike
   std::string problem;               // as text
   std::vector<std::string> signers;  // trusted signers: ids of keys, names of identities
-  std::string note = {};             // why a lower latest is believed; "" where nothing is lower
+  std::string note = {};             // why a lower latest is accepted; "" if none is lower
 
   bool trusted() const { return level != TrustLevel::kOff && code == ExitCode::kDone; }
   bool refused() const { return level == TrustLevel::kEnforce && code != ExitCode::kDone; }

@@ -70,7 +70,7 @@ enum class GgufRuleKind {
   kExperts,     // stacked; one tensor for each, "{e}" in the name is its number
   kRow,         // [n] for [1, n]
   kLogOfMinus,  // -exp(x) for x
-  kSkip,        // no weight of the model: used for its configuration, or for nothing
+  kSkip,        // not a weight: used for the configuration, or unused
 };
 
 // Names of a layer's tensors without "blk.N." and "model.layers.N."; others are whole.
@@ -90,11 +90,11 @@ enum class GgufStorage {
 
 struct GgufArchitecture {
   std::string_view name;        // general.architecture
-  std::string_view model_type;  // of transformers
+  std::string_view model_type;  // in transformers
   std::string_view model_class;
   GgufStorage storage = GgufStorage::kAsTrained;
   std::span<const GgufRule> rules = {};                      // before those that all share
-  void (*config)(GgufFields&, Json&) = nullptr;              // adds to what all share
+  void (*config)(GgufFields&, Json&) = nullptr;              // adds to the common fields
   void (*weights)(GgufFields&, GgufWeightMaker&) = nullptr;  // handles everything that rules cannot
                                                              // express
 };

@@ -28,7 +28,7 @@ struct GgufWeight {
     std::string tensor;  // "blk.0.attn_q.weight"
     const GgmlType* type = nullptr;
     uint64_t begin = 0, size = 0;  // bytes within the stored tensor
-    int64_t rows = 0;              // of each matrix, as stored
+    int64_t rows = 0;              // per matrix, as stored
     int64_t columns = 0;
     int64_t heads = 0;  // if not 0, each matrix is [heads, rows / heads, columns], and the dense
                         // rows are [heads, columns] of rows / heads values (W_UK of DeepSeek)

@@ -28,7 +28,7 @@ ModelSpec ReadPhiMoe(ConfigReader& config) {
     spec.positions_limit =
         "original_max_position_embeddings: beyond it implementations of this family disagree";
   }
-  (void)config.Find("input_jitter_noise");  // of training
+  (void)config.Find("input_jitter_noise");  // for training
   const bool released = config.StoresPrefix(config.LayerPrefix(0) + "block_sparse_moe.");
   const std::string block = released || !config.knows_names() ? "block_sparse_moe." : "mlp.";
   ExpertsSpec experts = ReadExperts(

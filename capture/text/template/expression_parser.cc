@@ -329,7 +329,7 @@ Expression ExpressionParser::ParseCall(const Expression& value, Called called) {
   const Nesting nesting(*this);
   const int line = Current().line;
   Parts parts = {value};
-  std::vector<std::string> names;  // of the last parts
+  std::vector<std::string> names;  // names of the last parts
   if (Skip("(")) {
     while (!Is(")")) {
       if (Is("*") || Is("**")) Fail(NotSupported("argument", Current().text));

@@ -65,7 +65,7 @@ class Value {
   bool is_big() const { return Is<BigInteger>(); }
   bool is_float() const { return Is<double>(); }
   bool is_string() const { return Is<Text>(); }
-  bool is_items() const { return Is<std::shared_ptr<const Sequence>>(); }  // of any kind
+  bool is_items() const { return Is<std::shared_ptr<const Sequence>>(); }  // any kind of sequence
   bool is_list() const { return is_items() && kind() == SequenceKind::kList; }
   bool is_tuple() const { return is_items() && kind() == SequenceKind::kTuple; }
   bool is_sequence() const { return is_list() || is_tuple(); }

@@ -38,11 +38,11 @@ struct AttentionKlOptions {
 // Row-major bf16 on the device, 16-byte aligned.
 struct AttentionKlInputs {
   const __nv_bfloat16* q = nullptr;      // [tokens, num_q_heads, head_dim]
-  const __nv_bfloat16* q_hat = nullptr;  // as q; nullptr: q
+  const __nv_bfloat16* q_hat = nullptr;  // like q; nullptr: same as q
   const __nv_bfloat16* k = nullptr;      // [tokens, num_kv_heads, head_dim]
-  const __nv_bfloat16* k_hat = nullptr;  // as k: what a reader of the cache gets
+  const __nv_bfloat16* k_hat = nullptr;  // like k: the rows that a reader of the cache gets
   const __nv_bfloat16* v = nullptr;      // [tokens, num_kv_heads, v_head_dim]
-  const __nv_bfloat16* v_hat = nullptr;  // as v
+  const __nv_bfloat16* v_hat = nullptr;  // like v
   // [rows] positions of the query rows, ascending; nullptr: 0, 1, ... A row that is out of order or
   // out of range gets NaN.
   const int64_t* positions = nullptr;
@@ -54,7 +54,7 @@ struct AttentionKlRows {
   float* logit_error_sq = nullptr;  // sum over visible keys of (logit^ - logit)^2
   float* logit_sq = nullptr;        // sum over visible keys of logit^2, with options.logit_sq
   float* lse = nullptr;             // log sum exp of the logits
-  float* lse_hat = nullptr;         // of the quantized ones
+  float* lse_hat = nullptr;         // LSE of the quantized attention
   // [num_q_heads, rows, v_head_dim], with options.outputs:
   float* output = nullptr;      // P V
   float* output_hat = nullptr;  // P^ V^

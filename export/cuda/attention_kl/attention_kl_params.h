@@ -45,7 +45,7 @@ enum KlField {
 
 struct KlParams {
   const __nv_bfloat16* q;      // [tokens, num_q_heads, head_dim]
-  const __nv_bfloat16* q_hat;  // as q, or null
+  const __nv_bfloat16* q_hat;  // like q, or null
   const __nv_bfloat16* k;      // [tokens, num_kv_heads, head_dim]; k_hat as k
   const __nv_bfloat16* k_hat;
   const __nv_bfloat16* v;  // [tokens, num_kv_heads, v_head_dim]; v_hat as v; null without outputs
@@ -57,7 +57,7 @@ struct KlParams {
   int rows, num_vrows;         // num_vrows = rows * gqa_ratio
   int window, sink, recent;    // tokens; window 0: none
   int chunk_keys, num_chunks;  // keys per chunk, a multiple of 64
-  int tile_rows, tile_keys;    // of the kernel that runs
+  int tile_rows, tile_keys;    // of the selected kernel
   bool skip_exact, want_logit_sq;
   float scale, scale_log2;        // scale_log2 = scale * log2(e)
   float softcap_in, softcap_out;  // s = softcap_out * tanh(softcap_in * q·k); softcap_in 0: none

@@ -19,7 +19,7 @@
 namespace oscar::kl {
 namespace {
 
-constexpr int kChunkStep = 64;          // of which the keys of every kernel's tile are a divisor
+constexpr int kChunkStep = 64;          // a multiple of every kernel's keys per tile
 constexpr int64_t kEnoughItems = 4096;  // so that 132 multiprocessors finish at about the same time
 constexpr int64_t kFewestChunkKeys = 2048;
 

@@ -31,7 +31,7 @@ struct CacheView {
   uint8_t* pages = nullptr;             // [num_pages] pages of PageBytes()
   const int32_t* page_table = nullptr;  // [num_requests, page_table_stride], page numbers
   int page_table_stride = 0;            // entries per request
-  const int32_t* lengths = nullptr;     // [num_requests], tokens in all
+  const int32_t* lengths = nullptr;     // [num_requests], total tokens
   const int32_t* quantized = nullptr;   // [num_requests], tokens in pages: a multiple of 8
 
   // [num_windows, num_kv_heads] of { K [WindowSlots, k.dim], V [WindowSlots, v.dim] }

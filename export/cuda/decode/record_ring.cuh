@@ -158,7 +158,7 @@ class RecordRing {
   int lane_;
   bool whole_;       // a stage lies in one page
   int tile_, last_;  // first of the stage to be read next, end of the range
-  int asked_;        // next to be asked for
+  int asked_;        // next to request
   const int32_t* pages_;
   const uint8_t* head_base_;
   int page_ = 0;

@@ -17,7 +17,7 @@ struct WindowTiles {
   int num_recent;             // tiles of the ring; they wrap
   int recent;                 // recent tokens
   int oldest;                 // slot of the oldest of them, if FindOldestSlot was called
-  int first_recent_position;  // of the oldest of them
+  int first_recent_position;  // position of the oldest of them
   int first_position;         // positions before it are out of the sliding window
   int num_tokens;             // of the request
 

@@ -22,7 +22,7 @@ struct PipelineMaps {
 struct TileNote {
   int page;           // the number of its page, or its place in the page table until that is known
   int record_offset;  // bytes from the beginning of the page
-  uint32_t tokens;    // that are quantized, and in bit 31 whether rows also go elsewhere
+  uint32_t tokens;    // bits of the quantized tokens; bit 31: rows also go elsewhere
   int row;            // of the inputs
 
   __device__ uint32_t Quantized() const { return tokens & 0xFFFFU; }

@@ -153,7 +153,7 @@ __device__ inline void FeedBack(int dim, int bits, const int8_t* factor, int str
       int fed[16];
 #pragma unroll
       for (int n = 0; n < 2; ++n) {  // eight at a time, stored over the values
-        __syncwarp();                // all lanes have what was there
+        __syncwarp();                // all lanes have read the old values
 #pragma unroll
         for (int i = 0; i < 2 * kTiles; ++i)
           StorePair(chunk(SumRow(8 * i + lane / 4), first / 8 + lane % 4 / 2) + lane % 2 * 8,
@@ -183,7 +183,7 @@ __device__ inline void FeedBack(int dim, int bits, const int8_t* factor, int str
         const float value = p % 2 == 0 ? LowBf16(x[p / 2]) : HighBf16(x[p / 2]);
         const float y = __fadd_rn(__fmul_rn(value, fit.share), fit.zero);
         const float sum = __int2float_rn(fed[p]);
-        const float moved = kPlanes ? SaturatedFma(sum, fit.of_quantum, y)  // that product is exact
+        const float moved = kPlanes ? SaturatedFma(sum, fit.of_quantum, y)  // this product is exact
                                     : __saturatef(__fadd_rn(y, __fmul_rn(sum, fit.of_quantum)));
         const float raised = __fmaf_rn(moved, max_code, kInteger);
         const float code = __fsub_rn(raised, kInteger);

@@ -35,7 +35,7 @@ struct GroupFit {
   AffineGroup<float> affine;
   float min, max;
   float inverse;  // of the scale
-  bool regular;   // whether DivideBy serves its values
+  bool regular;   // whether DivideBy is exact for its values
 };
 
 // extremes: the largest value and the negated smallest one, bf16. FitAffineGroup with fewer

@@ -13,7 +13,7 @@ namespace oscar {
 struct TokenTile {
   int request = 0;
   int position = 0;        // of token 0, a multiple of 16
-  int row = 0;             // of token 0 in the inputs; of tokens outside the call it means nothing
+  int row = 0;             // row of token 0 in the inputs; undefined for tokens outside the call
   uint32_t tokens = 0;     // bit t: token t is written by this call
   uint32_t quantized = 0;  // the tokens that go into pages
 };
@@ -29,7 +29,7 @@ __device__ inline uint32_t TokenMask(int begin, int end) {  // bits in [0, 16)
 struct PrefillCursor {
   int request = 0;
   int end_index = -1;       // of the request's tiles
-  int position_shift = 0;   // position of token 0 of tile 0, were it the request's
+  int position_shift = 0;   // position that token 0 of tile 0 would have
   int row_shift = 0;        // from positions to rows of the inputs
   int full_begin = 0;       // positions of tiles that are quantized as a whole
   unsigned full_count = 0;  // number of such positions
