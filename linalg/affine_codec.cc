@@ -29,8 +29,8 @@ void RequireFinite(std::span<const T> row, std::span<const T> group, const Affin
       finite ? "all values finite" : "the row holds NaN or Inf"));
 }
 
-// Calls group_done(first value, values that are coded, what codes are made by, what is stored) for
-// every quantization group of `row`; the values of `clipped` set the ranges.
+// Calls group_done(first value, coded values, scale and zero that make the codes, stored scale and
+// zero) for every quantization group of `row`. The values of `clipped` set the ranges.
 template <typename T, typename GroupDone>
 void ForEachGroup(std::span<const T> row, std::span<const T> clipped, const AffineFormat& format,
                   GroupDone group_done) {

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scalar reference of the affine codecs of 1 to 8 bits: what every kernel must match bit for bit,
-// code by code, however codes are packed. Trap: IEEE float32 with one rounding per operation and no
-// fused multiply-add, so this folder is compiled with -ffp-contract=off. Formulas: affine_group.h.
+// Scalar reference of the affine codecs of 1 to 8 bits. Every kernel must match its codes bit for
+// bit, however they are packed. Trap: IEEE float32 with one rounding per operation and no fused
+// multiply-add, so this folder is compiled with -ffp-contract=off. Formulas: affine_group.h.
 #pragma once
 
 #include <cstdint>
@@ -24,16 +24,16 @@ constexpr int64_t MetadataTypeBytes(MetadataType type) {
   return type == MetadataType::kFloat32 ? 4 : type == MetadataType::kBFloat16 ? 2 : 1;
 }
 
-// What a writer takes a group's scale and zero from; readers do not care.
+// How a writer derives a group's scale and zero. Readers do not depend on it.
 enum class ScaleFit {
-  kRange,     // of what clipping leaves, as published (affine_group.h)
-  kUnbiased,  // of what was rounded, so that a row keeps its length along itself (scale_fit.h)
-  kUnbiasedRounded,  // the same, and rounded to it once more: nearer, and almost as long
+  kRange,     // of the clipped values, as published (affine_group.h)
+  kUnbiased,  // from the rounded values, so that a row keeps its length along itself (scale_fit.h)
+  kUnbiasedRounded,  // the same, rounded once more: a smaller error, and almost the same length
 };
-inline constexpr int kMaxFittedBits = 4;  // with more there is no bias to speak of: kRange
+inline constexpr int kMaxFittedBits = 4;  // above this the bias is negligible: kRange
 
-// Whether scales are fitted to values as they came, which are coded so too; otherwise a value is
-// clipped before it is coded.
+// Whether scales are fitted to the unclipped values, which are then also the ones coded. Otherwise
+// a value is clipped before it is coded.
 constexpr bool FitsScale(ScaleFit fit, int bits) {
   return fit != ScaleFit::kRange && bits <= kMaxFittedBits;
 }
@@ -50,25 +50,25 @@ struct RowClip {
   ClipMethod method = ClipMethod::kSort;
 };
 
-// Quantizes one row x [dim], as it is: rotate and clip before. codes [dim]; scales_zeros [2 dim /
+// Quantizes one row x [dim] without rotating or clipping it. codes [dim]; scales_zeros [2 dim /
 // quant_group_size], already rounded to the format's metadata type. Throws NumericalError if x is
 // not finite, or is so large (about 1e30) that a scale or zero overflows the metadata type.
 void EncodeAffineRow(std::span<const float> x, const AffineFormat& format, std::span<uint8_t> codes,
                      std::span<float> scales_zeros);
 
-// Clips x [dim], then EncodeAffineRow. Returns the threshold.
+// Clips x [dim], then calls EncodeAffineRow. Returns the threshold.
 float ClipAndEncodeAffineRow(std::span<const float> x, const AffineFormat& format,
                              const RowClip& clip, std::span<uint8_t> codes,
                              std::span<float> scales_zeros);
 
-// The inverse, up to quantization: y [dim].
+// Decodes a row into y [dim].
 void DecodeAffineRow(std::span<const uint8_t> codes, std::span<const float> scales_zeros,
                      const AffineFormat& format, std::span<float> y);
 
-// Clips (ratio <= 0: not) and quantizes x [dim] and writes what a reader of the cache gets to y
-// [dim]; y may be x. Returns the threshold. In float32 this equals ClipAndEncodeAffineRow +
-// DecodeAffineRow; float64, for comparing methods, stands in for float32 and rounds no more than
-// that: scale and zero where the metadata type is narrower (affine_metadata.h).
+// Clips (unless ratio <= 0) and quantizes x [dim], and writes the values that a reader of the cache
+// gets to y [dim]; y may be x. Returns the threshold. In float32 this equals ClipAndEncodeAffineRow
+// + DecodeAffineRow. In float64, for comparing methods, it rounds only the scale and zero, and only
+// where the metadata type is narrower than float32 (affine_metadata.h).
 template <typename T>
 T QuantizeDequantizeAffineRow(std::span<const T> x, const AffineFormat& format, const RowClip& clip,
                               std::span<T> y);

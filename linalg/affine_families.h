@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every uniform quantizer of the field as one rule, one scale and one offset per group; lo and hi
+// All published uniform quantizers as one rule with one scale and one offset per group. lo and hi
 // are the group's ends after `clip_ratio` and `include_zero`, m = 2^b - 1, HE rounds halves to
 // even, HU up:
 //
@@ -11,9 +11,9 @@
 //   A3   (hi - lo) / m                z = HE(-lo / s)  clamp(HE(x / s) + z)        (q - z) s
 //   A4   (hi - lo) / m                -z s             clamp(HE(x / s + z))        q s + offset
 //
-// Codes come from the unrounded numbers, values from the stored ones. Sources divide by zero
-// where a group has no range. Here its values become lo, exactly, with code 0; groups of zeros in
-// A3 and A4 take lo = -1, hi = 1, as their sources do.
+// Codes are made with the unrounded scale and offset, values with the stored ones. The sources
+// divide by zero where a group has no range. Here its values become exactly lo, with code 0; groups
+// of zeros in A3 and A4 take lo = -1, hi = 1, as their sources do.
 #pragma once
 
 #include "linalg/stored_float.h"
@@ -37,7 +37,7 @@ struct AffineRule {
   int divisor = 0;            // of hi - lo; 0: m (RotateKV divides by b^2 - 1: 8 at 3 bits)
   float min_range = 0;        // floors of hi - lo and of the scale; A1 has its own
   float min_scale = 0;
-  CodeRounding rounding = CodeRounding::kHalfEven;  // of A2; the others' is fixed
+  CodeRounding rounding = CodeRounding::kHalfEven;  // of A2; fixed in the others
   StoredFloat metadata = StoredFloat::kFloat32;     // of scales and offsets
 };
 

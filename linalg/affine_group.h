@@ -34,8 +34,8 @@ AffineGroup<T> FitAffine(std::span<const T> group, int max_code) {
   return {scale, -*min / scale};
 }
 
-// Clamped as a number, before the conversion: far outside the codes the sum need not fit an
-// integer.
+// Clamps before the conversion to an integer, because values far outside the range of codes may not
+// fit one.
 template <typename T>
 uint8_t AffineCode(T x, const AffineGroup<T>& affine, int max_code) {
   const T t = std::trunc(x / affine.scale + affine.zero + T{0.5});

@@ -1,13 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A group's scale and zero as they are stored. In a byte each:
+// The stored form of a group's scale and zero. As one byte each:
 //
 //   scale: 5 bits of exponent and 3 of fraction, the middle byte of a float16 without its sign
 //   zero:  ScaleSteps(bits) of a code from the middle code, -127 to 127
 //
-// so that groups of 16 values cost what one float32 pair costs 64. A zero fits where the group's
-// range holds 0: RangeOf. The scale is off by up to 1/16: codes are made by what is stored.
+// so that groups of 16 values have the overhead of groups of 64 with a float32 pair. A zero fits if
+// the group's range contains 0 (RangeOf). The scale is off by up to 1/16, so codes are made with
+// the stored one.
 //
 // Trap: one rounding per operation; include this only from units compiled with -ffp-contract=off.
 #pragma once
@@ -29,8 +30,8 @@ constexpr int ScaleSteps(int bits) { return 1 << (7 - bits); }
 
 inline constexpr float kMinByteScale = 0x1p-17F, kMaxByteScale = 61440;
 
-// The nearest scale of a byte, beyond the largest that. Adding and taking away a number whose last
-// place is that of the result leaves the rounding to the float32 adder.
+// The nearest scale that a byte can hold, at most the largest. Adding and subtracting a number with
+// the result's last place makes the float32 adder do the rounding.
 inline float ByteScale(float x) {
   const float clamped = std::clamp(x, kMinByteScale, kMaxByteScale);
   const uint32_t exponent = std::max(std::bit_cast<uint32_t>(clamped) >> 23, 127U - 14U);
@@ -38,7 +39,7 @@ inline float ByteScale(float x) {
   return (clamped + anchor) - anchor;
 }
 
-// What the metadata type keeps; float64 stands in for float32. A byte takes up to kMaxFittedBits.
+// Rounds to the metadata type; float64 stands in for float32. A byte allows up to kMaxFittedBits.
 template <typename T>
 AffineGroup<T> StoredAffine(const AffineGroup<T>& affine, MetadataType type, int bits) {
   if (type == MetadataType::kFloat32) return affine;
@@ -51,7 +52,7 @@ AffineGroup<T> StoredAffine(const AffineGroup<T>& affine, MetadataType type, int
   return {ByteScale(static_cast<float>(affine.scale)), middle + zero / steps};
 }
 
-// FitAffine of a group, with 0 in its range where the type needs it.
+// FitAffine of a group. The range is extended to 0 if the metadata type needs that.
 template <typename T>
 AffineGroup<T> RangeOf(std::span<const T> group, MetadataType type, int max_code) {
   if (type != MetadataType::kByte) return FitAffine(group, max_code);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks of our own invariants: a failure is a bug in oscar, prints both values and aborts. Never
-// used on input (see error.h).
+// Checks of our own invariants. A failure is a bug in oscar: it prints both values and aborts.
+// Never used on input (see error.h).
 #pragma once
 
 #include <cstdlib>

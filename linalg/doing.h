@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What was being done when memory ran out or a device gave up: LibTorch's messages do not know.
+// Adds the current step to out-of-memory and device errors, which LibTorch reports without it.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +17,8 @@
 
 namespace oscar {
 
-// Whether what LibTorch, CUDA or the system said is of memory that ran out or a device that gave
-// up.
+// Whether a message of LibTorch, CUDA or the system reports exhausted memory or a failed
+// device.
 inline bool IsResourceFailure(std::string_view message) {
   constexpr std::array<std::string_view, 8> kSigns = {
       "out of memory", "can't allocate memory", "cannot allocate memory",
@@ -30,7 +30,7 @@ inline bool IsResourceFailure(std::string_view message) {
       kSigns, [&](std::string_view sign) { return lower.find(sign) != std::string::npos; });
 }
 
-// What LibTorch says, without its page of stack and its list of who else uses the GPU.
+// LibTorch's message without its stack trace and its list of other processes on the GPU.
 inline std::string FirstWords(const std::exception& error) {
   std::string text = error.what();
   text.erase(std::min(text.find('\n'), text.size()));
@@ -40,8 +40,8 @@ inline std::string FirstWords(const std::exception& error) {
   return text;
 }
 
-// From a handler of an exception: where memory ran out or a device gave up, a ResourceError that
-// begins with `step`; anything else is thrown on.
+// Called in an exception handler. Turns an out-of-memory or device error into a ResourceError that
+// begins with `step`, and rethrows anything else.
 [[noreturn]] inline void RethrowNaming(std::string_view step) {
   try {
     throw;
@@ -56,7 +56,7 @@ inline std::string FirstWords(const std::exception& error) {
   }
 }
 
-// Does `work`; where that fails for want of memory or of a device, the error begins with `step`:
+// Runs `work`. If it fails for want of memory or of a device, the error begins with `step`:
 // "running layer 3: CUDA error: unspecified launch failure".
 template <typename Work>
 decltype(auto) Doing(std::string_view step, Work&& work) {

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Eigenvectors of a covariance, with their quality measured (LAPACK dsyevd, float64). An
-// eigenvector's sign and, near a repeated eigenvalue, its direction are the solver's choice. The
-// sign is fixed here; close eigenvalues are reported (min_relative_gap). Never compare eigenvectors
+// Eigenvectors of a covariance, with their quality measured (LAPACK dsyevd, float64). The solver
+// chooses an eigenvector's sign and, near a repeated eigenvalue, its direction. The sign is fixed
+// here; close eigenvalues are reported (min_relative_gap). Never compare eigenvectors
 // elementwise.
 #pragma once
 
@@ -24,7 +24,7 @@ struct Eigenbasis {
   double min_relative_gap = 0;
 };
 
-// Turns columns around until their component of largest magnitude is positive.
+// Negates columns as needed to make their component of largest magnitude positive.
 void FixSigns(Matrix& eigenvectors);
 
 // Decomposes A = (a + a^T) / 2, a [n, n]. The same input gives the same bytes, whatever the number

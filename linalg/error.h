@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Failures that are not our bug: bad usage, bad input, a device that gave up. Each type is one
-// process exit code. A message says what failed and where, what was expected and what was found;
-// what to try is a remedy, which a program puts in words with its options (tools/cli/command.cc). A
-// defect of ours is never an Error; it is OSCAR_CHECK (check.h), which aborts.
+// Failures that are not our bug: bad usage, bad input, a device that failed. Each type has its own
+// process exit code. A message says what failed and where, what was expected and what was found. A
+// remedy says what to try; tools/cli/command.cc words it with the program's options. A bug of ours
+// is never an Error but an OSCAR_CHECK (check.h), which aborts.
 #pragma once
 
 #include <stdexcept>
@@ -19,9 +19,9 @@ enum class ExitCode {
   kUsage = 2,
   kInput = 3,
   kResources = 4,
-  kUnsigned = 10,   // no signature, or fewer than asked for
-  kWrongKey = 11,   // signed, but by nobody who is trusted
-  kAltered = 12,    // a file or a signature is not what was signed
+  kUnsigned = 10,   // no signature, or fewer than required
+  kWrongKey = 11,   // signed, but by an untrusted key
+  kAltered = 12,    // a file or a signature was changed after signing
   kExtraFile = 13,  // a file that the signature does not name
   kTooOld = 14,     // rolled back, expired, or a newer version is hidden
   kLookAlike = 15,  // a name that only looks like a trusted one
@@ -57,7 +57,7 @@ class Error : public std::runtime_error {
   Remedy remedy_;
 };
 
-// A command line or configuration file that cannot be followed.
+// An invalid command line or configuration file.
 struct UsageError : Error {
   explicit UsageError(const std::string& message, Remedy remedy = Remedy::kNone)
       : Error(ExitCode::kUsage, message, remedy) {}
@@ -75,19 +75,19 @@ struct NumericalError : InputError {
   using InputError::InputError;
 };
 
-// No GPU, out of memory, disk full, file system errors.
+// No GPU, out of memory, full disk, or a file system error.
 struct ResourceError : Error {
   explicit ResourceError(const std::string& message, Remedy remedy = Remedy::kNone)
       : Error(ExitCode::kResources, message, remedy) {}
 };
 
-// A signature that is missing, is not by whom it should be, or is of something else: kUnsigned to
+// A signature that is missing, by the wrong signer, or for other content: kUnsigned to
 // kLookAlike.
 struct TrustError : Error {
   using Error::Error;
 };
 
-// The user asked to stop; the work so far is on disk.
+// The user asked to stop. The work so far is on disk.
 struct Interrupted : Error {
   explicit Interrupted(const std::string& message) : Error(ExitCode::kInterrupted, message) {}
 };

@@ -19,7 +19,7 @@ void EncodeAffineRowWithFeedback(std::span<const T> x, const AffineFormat& forma
   const size_t dim = x.size(), group = static_cast<size_t>(format.quant_group_size);
   const int max_code = MaxCode(format.bits);
   std::vector<T> clipped(x.begin(), x.end());
-  QuantizeDequantizeAffineRow<T>(x, format, clip, clipped);  // refuses what the codec cannot store
+  QuantizeDequantizeAffineRow<T>(x, format, clip, clipped);  // throws for unstorable rows
   std::copy(x.begin(), x.end(), clipped.begin());
   ClampRow<T>(clipped, ClipThreshold(x, clip.ratio, clip.method));
   T widest = 0;
@@ -34,7 +34,7 @@ void EncodeAffineRowWithFeedback(std::span<const T> x, const AffineFormat& forma
     widest = std::max(widest, stored.scale);
   }
   const T share = CodeShare(format.bits), quanta = FeedbackQuanta(format.bits);
-  std::vector<T> fed(dim);  // sums of integers times a power of two: exact
+  std::vector<T> fed(dim);  // sums of integers times a power of two, hence exact
   for (size_t i = 0; i < dim; ++i) {
     const T scale = scales_zeros[i / group * 2], zero = scales_zeros[i / group * 2 + 1];
     const T wider = std::min(widest / scale, T{kMostWider});

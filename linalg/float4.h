@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // NVFP4: 4-bit floats E2M1 (0 .5 1 1.5 2 3 4 6 and their negatives; ties to even) in runs of 16
-// values with an 8-bit float E4M3 as scale, below one float32 scale g of the tensor. With E4M3()
-// and E2M1() saturating,
+// values that share an 8-bit float E4M3 scale, and one float32 scale g per tensor. With E4M3() and
+// E2M1() saturating,
 //
 //   s = E4M3(max|x| / 6 / g) g,   x^ = E2M1(x / s) s,   0 where s is 0
 //
@@ -21,8 +21,8 @@ namespace oscar {
 inline constexpr float kE2M1Max = 6;
 inline constexpr int64_t kNvfp4Values = 16;  // per E4M3 scale
 
-// The g that maps the largest magnitude of calibration rows onto the largest number; 1 where there
-// is nothing but zeros.
+// The g that maps the largest magnitude of calibration rows onto the largest number; 1 if all
+// values are zero.
 inline float Nvfp4Scale(float absmax) { return Float8Scale(absmax / kE2M1Max, Float8Type::kE4M3); }
 
 }  // namespace oscar

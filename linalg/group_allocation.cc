@@ -15,12 +15,12 @@ std::vector<size_t> AllocateGroups(std::span<const GroupOption> options,
                                    const std::function<double(int64_t begin, size_t option)>& error,
                                    int64_t budget) {
   OSCAR_CHECK(options.size() <= std::numeric_limits<int8_t>::max());
-  int64_t unit = 0;  // bits that every group's are a multiple of
+  int64_t unit = 0;  // every group's number of bits is a multiple of this
   for (const GroupOption& option : options) unit = std::gcd(unit, option.bits);
   if (unit == 0) return {};
   const auto components = static_cast<int64_t>(energies.size());
   const int64_t units = budget / unit;
-  // Least error of the first `end` components at `spent` units, and the option that ends there.
+  // The least error of the first `end` components with `spent` units, and the last group's option.
   const auto count = static_cast<size_t>((components + 1) * (units + 1));
   std::vector<double> errors(count, std::numeric_limits<double>::infinity());
   std::vector<int8_t> last(count);
@@ -41,7 +41,7 @@ std::vector<size_t> AllocateGroups(std::span<const GroupOption> options,
       }
     }
   }
-  // The shortest of equals.
+  // Among equal allocations the shortest wins.
   double tail = std::accumulate(energies.begin(), energies.end(), 0.0),
          least = std::numeric_limits<double>::infinity();
   int64_t end = 0, spent = 0;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Neighbouring components coded in groups under a budget of bits, the last ones with none: the
-// dynamic program of KVTC (arXiv 2511.01815, appendix B.17).
+// Allocates bits to groups of neighbouring components under a budget; the last components may get
+// none. This is the dynamic program of KVTC (arXiv 2511.01815, appendix B.17).
 #pragma once
 
 #include <cstddef>
@@ -18,9 +18,10 @@ struct GroupOption {
   int64_t bits = 0;  // of one token, metadata included
 };
 
-// The groups of least error, from the first component on, that `budget` bits pay for, as indices
-// into `options`; what lies behind the last group has no bits. `energies`: of the components, which
-// is the error of those without bits. `error(begin, option)`: of components from `begin` on.
+// Returns the groups of least total error that `budget` bits pay for, from the first component on,
+// as indices into `options`. Components after the last group get no bits. `energies`: per
+// component, its error without bits. `error(begin, option)`: the error of a group that starts at
+// `begin`.
 std::vector<size_t> AllocateGroups(std::span<const GroupOption> options,
                                    std::span<const double> energies,
                                    const std::function<double(int64_t begin, size_t option)>& error,

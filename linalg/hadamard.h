@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The data-independent factors of a rotation: H (normalized Sylvester Hadamard) and P_br (bit
-// reversal). For a dimension that is no power of two both act on blocks of HadamardBlockSize(dim)
+// reversal). If the dimension is not a power of two, both act on blocks of HadamardBlockSize(dim)
 // neighbouring coordinates and mix nothing across blocks.
 #pragma once
 
@@ -28,7 +28,7 @@ std::vector<int64_t> BitReversal(int64_t n);
 // b columns, whatever the data. [dim]
 std::vector<int64_t> BitReversalPermutation(int64_t dim);
 
-// The same as a matrix: P_{perm[j], j} = 1. [dim, dim]
+// BitReversalPermutation as a matrix: P_{perm[j], j} = 1. [dim, dim]
 Matrix BitReversalMatrix(int64_t dim);
 
 }  // namespace oscar

@@ -18,7 +18,7 @@
 namespace oscar {
 namespace {
 
-// Eigenvalues of a moment, which rounding alone may have made negative.
+// Eigenvalues of a moment. Those that rounding made negative become 0.
 Eigenbasis MomentBasis(MatrixRef moment, const std::string& what) {
   Eigenbasis basis = SymmetricEigenbasis(moment, what);
   const double least = basis.eigenvalues[0], most = basis.eigenvalues[basis.eigenvalues.size() - 1];
@@ -39,7 +39,7 @@ Matrix Power(const Eigenbasis& basis, double power) {
 
 Matrix Symmetric(const Matrix& m) { return 0.5 * (m + m.transpose()); }
 
-// Of a nearly orthogonal matrix what rounding has bent: two steps of Newton and Schulz, each of
+// Restores the orthogonality that rounding took from a matrix: two Newton-Schulz steps, each of
 // which squares the error.
 Matrix Orthogonalized(Matrix e) {
   for (int step = 0; step < 2; ++step) e = 1.5 * e - 0.5 * Product(e, TransposedProduct(e, e));
@@ -56,7 +56,7 @@ NumericalError NoInverse(std::string_view what, double residual, double allowed,
       what, residual, allowed, condition));
 }
 
-// x = diag(d) b and its inverse, checked.
+// The transform x = diag(d) b with its inverse, after checking their product.
 KeyTransform Checked(VectorRef d, const Matrix& b, const Matrix& b_inverse, double condition,
                      std::string_view what) {
   KeyTransform transform;
@@ -96,7 +96,7 @@ KeyTransform BalancedTransform(MatrixRef reader, MatrixRef cached, double epsilo
   const Matrix s = Shrunk(Scaled(cached, d), epsilon);
 
   // With S = L L^T and L^T C L = V M V^T, L^-T V M^1/4 makes both moments M^1/2. So does A E, and
-  // the two differ in signs alone: A is the symmetric factor of the polar decomposition, E the
+  // the two differ only in signs. A is the symmetric factor of the polar decomposition, E the
   // orthogonal one.
   const Eigen::LLT<Matrix> s_factor(s);
   if (s_factor.info() != Eigen::Success) {
@@ -144,7 +144,7 @@ Vector PairScales(VectorRef query_energy, VectorRef key_energy, const PairScalin
                     what, query_energy.minCoeff(), query_energy.maxCoeff(), key_energy.minCoeff(),
                     key_energy.maxCoeff()));
   }
-  // A channel is in use if it is both written and read; log(0) and 0 / 0 stand for the others.
+  // A channel is in use if it is both written and read. The others would give log(0) or 0 / 0.
   Vector log_scale(dim);
   double sum = 0;
   int64_t in_use = 0;

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Invertible transforms that balance quantization noise between a cached side and what reads it.
-// Rows k X are quantized with noise spread evenly, of energy proportional to tr(X^T S X); a reader
-// with covariance C sees tr(X^-1 C X^-T) of it, so the expected error is proportional to the
-// product of both traces. Trap: X is not orthogonal: keys take x, queries take inverse^T, and a
-// cached row comes back as y * inverse. Derivation: export/simulate/RESULTS.md.
+// Invertible transforms that balance quantization noise between a cached side and its reader. Rows
+// k X are quantized with evenly spread noise of energy proportional to tr(X^T S X). A reader with
+// covariance C sees tr(X^-1 C X^-T) of it, so the expected error is proportional to the product of
+// both traces. Trap: X is not orthogonal: keys take x, queries take inverse^T, and a cached row
+// comes back as y * inverse. Derivation: export/simulate/RESULTS.md.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +16,17 @@
 
 namespace oscar {
 
-// Cached rows k -> k x, their readers q -> q inverse^T, so that q k^T stays.
+// Cached rows become k x and their readers q inverse^T, which leaves q k^T unchanged.
 struct KeyTransform {
   Matrix x;        // [dim, dim] = diag(d) B, d positive
   Matrix inverse;  // [dim, dim] x^-1
-  // Largest / smallest singular value of B. That of the diagonal does no harm: it scales channels,
-  // and floating point is relative.
+  // Largest / smallest singular value of B. The diagonal's does not matter: it scales channels, and
+  // floating point is relative.
   double condition = 1;
   double residual = 0;  // max|B B^-1 - I|
 };
 
-// M + epsilon tr(M) / dim I, of condition number at most dim / epsilon + 1. m [dim, dim]
+// M + epsilon tr(M) / dim I, whose condition number is at most dim / epsilon + 1. m [dim, dim]
 Matrix Shrunk(MatrixRef m, double epsilon);
 
 // Second moment about the mean: M - mean^T mean. m [dim, dim], mean [dim]
@@ -46,31 +46,31 @@ KeyTransform BalancedTransform(MatrixRef reader, MatrixRef cached, double epsilo
 
 inline constexpr double kMaxTransformResidual = 1e-9;
 
-// Which channels of a head rope turns together; both must be scaled alike to commute with it.
+// The pairs of channels that rope rotates together. Both must be scaled alike to commute with it.
 struct RopePairs {
   int64_t rotary_dim = 0;    // leading channels that turn; even; the others are scaled one by one
   bool interleaved = false;  // pairs (2i, 2i + 1); else (i, i + rotary_dim / 2)
-  // The other channel of a pair; the channel itself where it does not turn.
+  // The other channel of a pair, or the channel itself if rope does not rotate it.
   int64_t Partner(int64_t channel) const;
   bool operator==(const RopePairs&) const = default;
 };
 
-inline constexpr double kMaxPairScale = 1024;  // either way, about the head's geometric mean
+inline constexpr double kMaxPairScale = 1024;  // up or down from the geometric mean
 
 struct PairScaling {
   RopePairs pairs = {};
   bool power_of_two = false;  // scales rounded (in log2) to powers of two: exact in any float type
 };
 
-// D [dim], keys take k D and queries q D^-1: d_i^2 = sqrt(c_i / s_i), c and s summed over the pair:
-// the diagonal of least tr(X^T S X) tr(X^-1 C X^-T) among those that commute with rope. Arguments
-// are the diagonals of C_Q and the key second moment, [dim], not negative. A channel that is never
-// read or never written gets the limit, one that is neither the geometric mean. Throws
-// NumericalError, naming `what`, where no channel is both, or a value is negative or not finite.
+// Returns D [dim]: keys become k D and queries q D^-1. d_i^2 = sqrt(c_i / s_i), c and s summed over
+// the pair, is the diagonal of least tr(X^T S X) tr(X^-1 C X^-T) that commutes with rope. Arguments
+// are the diagonals of C_Q and of the key second moment, [dim], not negative. A channel that is
+// never read or never written gets the limit; if neither, it gets the geometric mean. Throws
+// NumericalError, naming `what`, if no channel is both, or a value is negative or not finite.
 Vector PairScales(VectorRef query_energy, VectorRef key_energy, const PairScaling& scaling,
                   std::string_view what);
 
-// X = D R with OSCAR's R for the queries that remain: R composed from the eigenvectors of
+// X = D R, where R is OSCAR's rotation for the scaled queries: composed from the eigenvectors of
 // D^-1 C_Q D^-1. `scales` from PairScales (all ones: OSCAR itself).
 KeyTransform ScaledRotation(VectorRef scales, MatrixRef query_covariance, Composition composition,
                             std::string_view what);

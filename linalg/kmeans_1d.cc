@@ -40,7 +40,8 @@ double Distortion(const Prefix& sums, size_t begin, size_t end, double c) {
   return std::max(0.0, wxx - 2 * c * wx + c * c * w);
 }
 
-// [k + 1]: values [cut[i], cut[i + 1]) are nearest to the ascending centre i; ties go to the lower.
+// [k + 1]: values [cut[i], cut[i + 1]) are nearest to the i-th (ascending) centre; ties go to the
+// lower one.
 std::vector<size_t> Cuts(std::span<const float> x, const std::vector<double>& centers) {
   std::vector<size_t> cuts = {0};
   for (size_t i = 0; i + 1 < centers.size(); ++i) {
@@ -72,7 +73,7 @@ double TotalDistortion(std::span<const float> x, const Prefix& sums,
   return total;
 }
 
-// A value drawn with probability proportional to w times its squared distance from the centres.
+// Draws a value with probability proportional to w times its squared distance from the centres.
 double Draw(std::span<const float> x, const Prefix& sums, const std::vector<double>& centers,
             double uniform) {
   if (centers.empty()) {
@@ -97,7 +98,7 @@ double Draw(std::span<const float> x, const Prefix& sums, const std::vector<doub
   return centers.back();  // every value is a centre
 }
 
-// Greedy k-means++: of 2 + floor(ln k) draws the one that leaves the least distortion.
+// Greedy k-means++: draws 2 + floor(ln k) candidates and keeps the one with the least distortion.
 std::vector<double> Start(std::span<const float> x, const Prefix& sums,
                           const KMeansOptions& options) {
   const int trials = 2 + static_cast<int>(std::log(static_cast<double>(options.clusters)));

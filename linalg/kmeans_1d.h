@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Weighted k-means of numbers: Lloyd's iterations from a greedy k-means++ start. On sorted values
-// with prefix sums a cluster is an interval, so an iteration costs k binary searches. The
-// result is a local optimum and depends on the seed, which is the whole state. Source: the
-// centroids of KVQuant (arXiv 2401.18079, section 3.2); k-means++: Arthur and Vassilvitskii 2007.
+// with prefix sums a cluster is an interval, so an iteration costs k binary searches. The result is
+// a local optimum that depends on the seed and on nothing else. Source: the centroids of KVQuant
+// (arXiv 2401.18079, section 3.2); k-means++: Arthur and Vassilvitskii 2007.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,10 @@ struct KMeansOptions {
   uint64_t seed = 0;
 };
 
-// Centroids, ascending. `sorted` is ascending and not empty; `weights` of the same size, not
-// negative, or empty for 1 each. Fewer distinct values than clusters: the last ones repeat. Throws
-// NumericalError if a value or weight is not finite or no weight is positive.
+// Returns ascending centroids. `sorted` is ascending and not empty. `weights` has the same size and
+// no negative values, or is empty for 1 each. If there are fewer distinct values than clusters, the
+// last ones repeat. Throws NumericalError if a value or weight is not finite or no weight is
+// positive.
 std::vector<float> KMeans1d(std::span<const float> sorted, std::span<const float> weights,
                             const KMeansOptions& options);
 

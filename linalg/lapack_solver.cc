@@ -9,7 +9,7 @@
 
 extern "C" {
 
-// Of OpenBLAS's cblas.h, which other BLAS shadow.
+// Declared here because other BLAS libraries install their own cblas.h over OpenBLAS's.
 void openblas_set_num_threads(int num_threads);
 void dgemm_(const char* transpose_a, const char* transpose_b, const int* rows, const int* columns,
             const int* inner, const double* alpha, const double* a, const int* lda, const double* b,
@@ -27,15 +27,15 @@ void oscar_lapack_dgemm(int transpose_a, int rows, int columns, int inner, const
          transpose_a ? &inner : &rows, b, &inner, &zero, c, &rows);
 }
 
-// OpenBLAS looks its kernels up by the processor's model, and for one that is younger than itself
-// takes those of 2004: half as fast and less. What the processor can do says which to take.
+// OpenBLAS chooses kernels by the processor's model. For a model newer than itself it takes those
+// of 2004, which are half as fast or slower. Here the processor's features choose instead.
 char* openblas_get_corename(void);
 void gotoblas_dynamic_init(void);
 void gotoblas_dynamic_quit(void);
 
 __attribute__((constructor)) static void TakeKernelsOfThisMachine() {
   constexpr const char* kWish = "OPENBLAS_CORETYPE";
-  gotoblas_dynamic_init();  // does nothing if it has run
+  gotoblas_dynamic_init();  // does nothing if it has already run
   if (std::getenv(kWish) != nullptr || std::strcmp(openblas_get_corename(), "Prescott") != 0 ||
       !__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
     return;

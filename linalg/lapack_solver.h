@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Our private LAPACK: the only names that leave its bundle (see CMakeLists.txt). Trap: the calls
-// are C and unchecked; use eigh.h.
+// Our private LAPACK; its bundle exports no other names (see CMakeLists.txt). Trap: these are C
+// calls that check nothing; use eigh.h.
 #pragma once
 
 extern "C" {
@@ -13,10 +13,10 @@ extern "C" {
 int oscar_lapack_dsyevd(int n, double* a, double* eigenvalues, double* work, int* index_work);
 
 // BLAS's dgemm, column-major: c [rows, columns] = op(a) b, op(a) [rows, inner] and b [inner,
-// columns], with a [inner, rows] where it is transposed; nothing stands between columns.
+// columns]; a transposed a is [inner, rows]. Columns are contiguous, without padding between them.
 void oscar_lapack_dgemm(int transpose_a, int rows, int columns, int inner, const double* a,
                         const double* b, double* c);
 
-// Threads of this copy of OpenBLAS, for all later calls.
+// Sets the threads of this copy of OpenBLAS for all later calls.
 void oscar_lapack_set_num_threads(int num_threads);
 }

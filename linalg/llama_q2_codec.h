@@ -1,16 +1,16 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows in a llama.cpp cache of type q2_0 with OSCAR rotations (branch zhongzhu/llamacpp with
-// LLAMA_KV_NO_HADAMARD=1), whole as the runtime writes them. Per group of 128 values (of 32 where
-// the row is shorter):
+// Rows of a llama.cpp cache of type q2_0 with OSCAR rotations (branch zhongzhu/llamacpp with
+// LLAMA_KV_NO_HADAMARD=1), exactly as the runtime writes them. Per group of 128 values (32 if the
+// row is shorter):
 //
 //   r = x - mean(x)         r = clamp(r, -t, t), t = sort(|r|)[int(ratio n)] for 0 < ratio < 1
 //   per 32 values: sigma = rms(r)     q = #{-0.6745, 0, 0.6745 <= r * (1 / sigma)}
 //   x^ = half(sigma) * {-0.9816, -0.4528, 0.4528, 0.9816}[q] + half(mean)
 //
-// It clips what is left after the mean, so lloyd_max_codec.h behind a percentile clip is not
-// this. Sums are TreeSums where the runtime adds in sequence: the same up to rounding.
+// It clips after subtracting the mean, so lloyd_max_codec.h after a percentile clip differs. Sums
+// are TreeSums, while the runtime adds in sequence: the same up to rounding.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,8 @@ namespace oscar {
 
 inline constexpr int64_t kLlamaQ2MeanValues = 128, kLlamaQ2SigmaValues = 32;
 
-// Values that share a mean in rows of `dim`, which is a multiple of 32 and, from 128 on, of 128.
+// Number of values that share a mean in rows of `dim` values. `dim` is a multiple of 32 and, from
+// 128 on, of 128.
 constexpr int64_t LlamaQ2GroupSize(int64_t dim) {
   return dim >= kLlamaQ2MeanValues ? kLlamaQ2MeanValues : kLlamaQ2SigmaValues;
 }

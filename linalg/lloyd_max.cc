@@ -28,10 +28,11 @@ double SpherePower(double t, double dim, double exponent) {
   return std::pow(std::max(0.0, 1 - t * t / dim), exponent);
 }
 
-// Unnormalized.
+// The density up to a constant factor.
 double SphereDensity(double t, double dim) { return SpherePower(t, dim, (dim - 3) / 2); }
 
-// The moment has a closed form, the probability is Simpson's rule, beyond 12 sigma of no account.
+// The moment has a closed form. The probability uses Simpson's rule and ignores everything beyond
+// 12 sigma.
 Mass SphereMass(double a, double b, double dim) {
   a = std::clamp(a, -12.0, 12.0);
   b = std::clamp(b, -12.0, 12.0);
@@ -60,7 +61,7 @@ std::vector<double> EqualCells(int bits, double end) {
   return levels;
 }
 
-// Edges of the cells: the thresholds between -end and end.
+// Edges of the cells: -end, the thresholds, end.
 std::vector<double> Edges(const std::vector<double>& thresholds, double end) {
   std::vector<double> edges = {-end};
   edges.insert(edges.end(), thresholds.begin(), thresholds.end());
@@ -84,8 +85,8 @@ double LargestChange(const std::vector<double>& a, const std::vector<double>& b)
   return change;
 }
 
-// d mean / d edge = density(edge) |edge - mean| / probability, and an edge is half of each of its
-// two levels: the Jacobian of (means - levels) is tridiagonal.
+// d mean / d edge = density(edge) |edge - mean| / probability, and an edge is half the sum of its
+// two levels, so the Jacobian of (means - levels) is tridiagonal.
 Matrix Jacobian(const std::vector<double>& levels, const std::vector<double>& means, double dim) {
   const auto count = static_cast<int64_t>(levels.size());
   const std::vector<double> edges = Edges(Midpoints(levels), std::sqrt(dim));
@@ -108,8 +109,8 @@ Matrix Jacobian(const std::vector<double>& levels, const std::vector<double>& me
 
 }  // namespace
 
-// Lloyd's iteration alone contracts by 0.97 a step at 4 bits; a few steps and Newton's
-// iteration from there.
+// Lloyd's iteration alone contracts by only 0.97 per step at 4 bits, so a few steps are followed by
+// Newton's iteration.
 LevelTable SphereLloydMax(int bits, int64_t dim) {
   OSCAR_CHECK(bits >= 1 && bits <= 8 && dim >= 4);
   constexpr int kLloydSteps = 20, kSteps = 50;
@@ -128,7 +129,7 @@ LevelTable SphereLloydMax(int bits, int64_t dim) {
                                   .solve(Vector(as_vector(means) - as_vector(levels)));
       means.assign(newton.data(), newton.data() + newton.size());
     }
-    for (size_t i = 0; 2 * i < means.size(); ++i) {  // symmetric to the last bit
+    for (size_t i = 0; 2 * i < means.size(); ++i) {  // makes the levels symmetric to the last bit
       const double mean = (means[means.size() - 1 - i] - means[i]) / 2;
       means[i] = -mean;
       means[means.size() - 1 - i] = mean;

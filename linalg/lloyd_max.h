@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Lloyd-Max quantizers (Lloyd 1957, Max 1960): levels are the means of their cells, thresholds the
-// midpoints of neighbouring levels. Of a coordinate of a point on the unit sphere times sqrt(dim),
-// which is N(0, 1) as dim grows, and of N(0, 1) as vLLM's TurboQuant solves it: no converged
-// quantizer, but OSCAR's serving constants come from it.
+// midpoints of neighbouring levels. Two densities: a coordinate of a point on the unit sphere times
+// sqrt(dim), which tends to N(0, 1) as dim grows, and N(0, 1) as vLLM's TurboQuant solves it. The
+// latter has not converged, but OSCAR's serving constants come from it.
 #pragma once
 
 #include <cstdint>

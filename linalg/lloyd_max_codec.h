@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The three 2-bit codecs that are called Lloyd-Max in OSCAR's code, as they are:
+// The three 2-bit codecs that OSCAR's code calls Lloyd-Max, reproduced exactly:
 //
 //   exact    mean and unbiased deviation of the row; thresholds 0, +-0.9816, levels +-0.4528,
 //            +-1.510
@@ -10,8 +10,8 @@
 //   llama.cpp (Q2_0)  mean of 128 values off, root mean square of 32; thresholds 0, +-0.6745,
 //            levels +-0.4528, +-0.9816, in fp16
 //
-// Trap: 0.9816 is the threshold of a Lloyd-Max quantizer and no level: llama.cpp's outer level is
-// wrong (Gaussian error 0.19 where the exact form has 0.117). It is kept because files have it.
+// Trap: 0.9816 is a threshold of a Lloyd-Max quantizer, not a level. llama.cpp's outer level is
+// wrong (Gaussian error 0.19 instead of 0.117), and kept because existing files have it.
 #pragma once
 
 #include <array>
@@ -32,7 +32,7 @@ inline constexpr double kServingThreshold = 0.9810652732849121;
 inline constexpr double kServingScale = 2 * 1.5095585584640503 / 3 * 1.16;  // in sigma
 inline constexpr double kMinDeviation = 1e-10;                              // of the exact form
 inline constexpr double kServingVariance = 1e-8;                            // added
-inline constexpr int64_t kLlamaMeanValues = 128;  // share a mean, where they divide the row
+inline constexpr int64_t kLlamaMeanValues = 128;  // share a mean if they divide the row
 inline constexpr int64_t kLlamaScaleValues = 32;  // share a scale
 
 // Values that share a mean, and values that share a scale; both divide dim.

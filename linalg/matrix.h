@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one dense matrix type: float64, column-major. Read-only arguments are MatrixRef, which binds
-// blocks without a copy.
+// The one dense matrix type: float64, column-major. Read-only arguments are MatrixRef, which refers
+// to blocks without a copy.
 #pragma once
 
 #include <Eigen/Core>

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// KVQuant's quantizers (arXiv 2401.18079): values are brought to [-1, 1] by a range and become the
-// nearest of 2^b levels, k-means centroids for example, or are quantized uniformly; what lies
-// outside the range stays exact. Keys are outliers strictly beyond their channel's range, values at
-// or beyond their token's quantiles, and a token's range is not these quantiles but the extremes of
-// what is left.
+// KVQuant's quantizers (arXiv 2401.18079): values are scaled to [-1, 1] by a range and become
+// the nearest of 2^b levels (for example k-means centroids) or are quantized uniformly.
+// Outliers stay exact: keys strictly beyond their channel's range, and values at or beyond
+// their token's quantiles. A token's range is not these quantiles but the extremes of the
+// remaining values.
 //
 //   levels:   u = (y - o) / h,  o = (high + low) / 2,  h = (high - low) / 2
 //             q = first level with the least |u - level|             y^ = value_q h + o
@@ -22,17 +22,17 @@ namespace oscar {
 
 struct NonuniformFormat {
   int bits = 2;
-  // [2^bits] each: what u is compared with, and what it is read back as, which differs after
-  // Q-Norm. Empty: uniform.
+  // [2^bits] each: the levels that u is compared with, and the values read back, which differ after
+  // Q-Norm. Both are empty for the uniform quantizer.
   std::vector<float> levels, values;
   bool integer_offset = false;  // uniform: z is rounded (HE) and clamped to [-m, 0]
 
   bool uniform() const { return levels.empty(); }
 };
 
-// Q-Norm: levels so moved and stretched that quantized values have the mean and standard deviation
-// of the values themselves: c -> c s1 / s2 + (m1 - m2 s1 / s2). `before` and `after`: mean and
-// (population) standard deviation. Unchanged where after.sigma is 0.
+// Q-Norm: shifts and stretches the levels so that quantized values have the mean and standard
+// deviation of the original values: c -> c s1 / s2 + (m1 - m2 s1 / s2). `before` and `after`: mean
+// and (population) standard deviation. Does nothing if after.sigma is 0.
 struct MeanAndSigma {
   double mean = 0, sigma = 0;
 };

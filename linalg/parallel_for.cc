@@ -12,8 +12,8 @@
 namespace oscar {
 namespace {
 
-// Indices are handed out in order, and one that was begun is finished: when index i fails, all
-// below it run to their end, so the lowest failure is known.
+// Indices are handed out in order, and a started index always finishes. When index i fails, all
+// lower ones still complete, so the lowest failure is known.
 class Pieces {
  public:
   Pieces(int64_t count, const std::function<void(int64_t)>& body) : count_(count), body_(body) {}

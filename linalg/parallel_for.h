@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Independent pieces of host work on all cores. Pieces run in any order at once, so each
-// writes only to its own place, and what they leave must not depend on who came first.
+// Runs independent pieces of host work on all cores. Pieces run concurrently in any order, so each
+// writes only to its own place, and results must not depend on the order.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace oscar {
 
-// Calls body(0) .. body(count - 1), each once, on up to `num_threads` threads, this one among them;
-// 0: as many as this process may run on. Returns when all have. Of what the bodies threw, the
-// exception of the lowest index is thrown, the same one whatever the number of threads.
+// Calls body(0) .. body(count - 1), each once, on up to `num_threads` threads including this one; 0
+// means as many as this process may run on. Returns when all have finished. If bodies throw, the
+// exception of the lowest index is rethrown, which does not depend on the number of threads.
 void ParallelFor(int64_t count, const std::function<void(int64_t)>& body, int num_threads = 0);
 
 }  // namespace oscar

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The clip threshold of one rotated head row: an order statistic of |y|. Trap: it is taken over the
-// whole head row even where quantization groups are shorter, and the two methods converge to
-// neighbouring order statistics: kBisect to one below kSort, from above, with a resolution of
-// max|y| / 2^steps.
+// whole head row even if quantization groups are shorter. The two methods converge to neighbouring
+// order statistics: kBisect to the one below kSort's, from above, with a resolution of max|y| /
+// 2^steps.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,13 @@ enum class ClipMethod {
   kBisect,  // bisect: ceil(log2 d) halvings; upstream's decode flush and fused kernels
 };
 
-// min(int(ratio * dim), dim - 1), or nothing if ratio <= 0, which means no clipping. dim > 0.
-// Throws UsageError if ratio is NaN.
+// min(int(ratio * dim), dim - 1), or nothing (no clipping) if ratio <= 0. dim > 0. Throws
+// UsageError if ratio is NaN.
 std::optional<int64_t> ClipIndex(double ratio, int64_t dim);
 
-// The threshold tau >= 0 of a row [dim], dim > 0; infinity if ratio <= 0. One rounding per
-// operation in T, so that float thresholds are the kernels' bit for bit. Throws NumericalError if
-// the row is clipped and holds NaN or Inf.
+// The threshold tau >= 0 of a row [dim], dim > 0; infinity if ratio <= 0. Rounds once per operation
+// in T, so that float thresholds equal the kernels' bit for bit. Throws NumericalError if the row
+// is clipped and holds NaN or Inf.
 template <typename T>
 T ClipThresholdSort(std::span<const T> row, double ratio);
 template <typename T>
@@ -32,11 +32,10 @@ T ClipThresholdBisect(std::span<const T> row, double ratio);
 
 inline constexpr int64_t kMinBisectDim = 64;  // shorter rows are sorted by upstream's kernels too
 
-// By method; kBisect on a row shorter than kMinBisectDim sorts.
+// Dispatches on the method; kBisect sorts a row shorter than kMinBisectDim.
 template <typename T>
 T ClipThreshold(std::span<const T> row, double ratio, ClipMethod method);
 
-// Replaces every y by clamp(y, -threshold, threshold).
 template <typename T>
 void ClampRow(std::span<T> row, T threshold);
 

@@ -9,7 +9,7 @@ namespace oscar {
 namespace {
 
 Matrix ByBlas(bool transpose, MatrixRef a, MatrixRef b) {
-  // A block of a larger matrix is no matrix by itself.
+  // BLAS needs contiguous columns, so a block of a larger matrix is copied first.
   if (a.outerStride() != a.rows()) return ByBlas(transpose, Matrix(a), b);
   if (b.outerStride() != b.rows()) return ByBlas(transpose, a, Matrix(b));
   const Eigen::Index rows = transpose ? a.cols() : a.rows();

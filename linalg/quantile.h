@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ranks of linearly interpolated quantiles. Trap: the rank is computed
-// in float64 and only its fraction is rounded to T, so a rank that is an integer gives that very
-// value; libraries that compute the rank in float32 miss it for long rows.
+// Ranks of linearly interpolated quantiles. Trap: the rank is computed in float64 and only its
+// fraction is rounded to T, so an integer rank returns exactly that value. Libraries that compute
+// the rank in float32 miss it for long rows.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace oscar {
 
-// Where the quantile q of `count` sorted values lies: lower + fraction, 0 <= fraction < 1.
+// Position of the quantile q in `count` sorted values: lower + fraction, 0 <= fraction < 1.
 struct QuantileRank {
   int64_t lower = 0;
   double fraction = 0;
@@ -27,8 +27,8 @@ inline QuantileRank RankOfQuantile(double q, int64_t count) {
   return {lower, rank - static_cast<double>(lower)};
 }
 
-// Where outliers begin if a fraction `kept` of the values shall be none, half of the rest on either
-// side (KVQuant): the quantiles 1 - t and t, t = 1 - (1 - kept) / 2.
+// The quantiles outside which values are outliers if a fraction `kept` of the values is not, with
+// half of the outliers on either side (KVQuant): 1 - t and t, t = 1 - (1 - kept) / 2.
 struct KeptQuantiles {
   double low = 0, high = 1;
 };

@@ -51,13 +51,13 @@ const CompositionRow& Row(Composition composition) {
   return kCompositions.back();
 }
 
-// H and P; both orthogonal, so a factor's inverse is its transpose.
+// H or P. Both are orthogonal, so a factor's inverse is its transpose.
 Matrix FixedFactor(char factor, int64_t dim) {
   OSCAR_CHECK(factor == 'H' || factor == 'P');
   return factor == 'H' ? BlockHadamard(dim) : BitReversalMatrix(dim);
 }
 
-// m P, whose columns are those of m.
+// m P, which permutes the columns of m.
 Matrix Permuted(const Matrix& m) {
   const std::vector<int64_t> columns = BitReversalPermutation(m.cols());
   Matrix permuted(m.rows(), m.cols());
@@ -89,7 +89,7 @@ Rotation::Rotation(Matrix r, std::string_view what) : r_(std::move(r)) {
   }
   orthogonality_ = OrthogonalityResidual(r_);
   float32_orthogonality_ = Float32OrthogonalityResidual(r_);
-  // Negated, so that a NaN residual (overflow) is refused too.
+  // The condition is negated so that a NaN residual (overflow) is refused too.
   if (!(orthogonality_ <= kMaxOrthogonality)) {
     throw NumericalError(
         fmt::format("{}: the [{}, {}] matrix is not orthogonal: max|R^T R - I| is {:.3g}, allowed "
@@ -119,10 +119,10 @@ Composition CompositionFromName(std::string_view name) {
 
 Rotation Compose(const Eigenbasis& basis, Composition composition) {
   const Matrix& u = basis.eigenvectors;
-  Matrix r;  // empty: the identity
+  Matrix r;  // empty means the identity
   for (const char factor : Row(composition).factors) {
     if (r.size() == 0) {
-      // As a product with the identity gives it, whose sums know no negative zero.
+      // Adding 0.0 matches a product with the identity, whose sums never give a negative zero.
       r = (factor == 'U' ? u : FixedFactor(factor, u.rows())).array() + 0.0;
     } else if (factor == 'P') {
       r = Permuted(r);

@@ -15,13 +15,13 @@
 
 namespace oscar {
 
-// max|R^T R - I| of an [n, n] matrix (n > 0), in float64, and after its elements were rounded to
+// max|R^T R - I| of an [n, n] matrix (n > 0): in float64, and after rounding its elements to
 // float32.
 double OrthogonalityResidual(MatrixRef r);
 double Float32OrthogonalityResidual(MatrixRef r);
 
 inline constexpr double kMaxOrthogonality = 1e-12;        // of a Rotation
-inline constexpr double kMaxFloat32Orthogonality = 1e-6;  // of the same in float32
+inline constexpr double kMaxFloat32Orthogonality = 1e-6;  // for Float32OrthogonalityResidual
 
 // An orthogonal matrix whose orthogonality has been measured, not assumed.
 class Rotation {
@@ -41,7 +41,7 @@ class Rotation {
   double float32_orthogonality_ = 0;
 };
 
-// Factors of a rotation in product order, by the names of upstream's compute_kv_rotation.py, which
+// Factors of a rotation in product order, named as in upstream's compute_kv_rotation.py. The names
 // are stored in artifacts and file names. U: eigenvectors, H and P: hadamard.h.
 enum class Composition {
   kPlain,   // plain: U
@@ -59,17 +59,17 @@ std::span<const Composition> AllCompositions();
 std::string_view CompositionName(Composition composition);
 Composition CompositionFromName(std::string_view name);  // throws UsageError listing all names
 
-// Composes a rotation from the eigenvectors of a covariance, eigenvalues ascending; for a head_dim
-// that is no power of two H and P are block factors (HadamardBlockSize). With H last or followed
-// by P alone, diag(R^T C R) is constant within a block: tr(C) / head_dim where there is one block.
-// Throws NumericalError if the eigenvectors are not orthogonal.
+// Composes a rotation from the eigenvectors of a covariance, eigenvalues ascending. If head_dim is
+// not a power of two, H and P are block factors (HadamardBlockSize). With H last or followed by P
+// alone, diag(R^T C R) is constant within a block, and equals tr(C) / head_dim if there is one
+// block. Throws NumericalError if the eigenvectors are not orthogonal.
 Rotation Compose(const Eigenbasis& basis, Composition composition);
 
 Rotation HadamardRotation(int64_t dim);  // R = H, the data-free baseline
 Rotation IdentityRotation(int64_t dim);
 
-// U from a composed matrix [n, n], for example U = R P^T H of r_h_pbr. Throws InputError for pbr
-// and h_pbr, which hold no U.
+// Recovers U from a composed matrix [n, n], for example U = R P^T H of r_h_pbr. Throws InputError
+// for pbr and h_pbr, which do not contain U.
 Matrix RecoverEigenvectors(MatrixRef r, Composition composition);
 
 // diag(R^T C R) [n]: the attention's second moment along each rotated coordinate (App. A.4), and

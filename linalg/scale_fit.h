@@ -1,19 +1,19 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scales that undo the bias of rounding. A row x read as x^ from the scale of its range is shorter
-// along itself, <x, x^> < <x, x>, so every logit and every output shrinks, which tokens add up.
-// Here scale and zero are fitted to what was rounded, one group at a time (the rescaling of DRIVE
-// and EDEN, arXiv 2105.08339 section 3 and 2108.08842 section 3, with a mean):
+// Scales that undo the bias of rounding. With a range-based scale a row x is read back as an x^
+// that is shorter along x: <x, x^> < <x, x>. So every logit and output shrinks, and tokens
+// accumulate it. Here scale and zero are fitted to the rounded values, one group at a time (the
+// rescaling of DRIVE and EDEN, arXiv 2105.08339 section 3 and 2108.08842 section 3, with a mean):
 //
-//   codes c of the range's scale;    (s1, z1): least squares of x by (c - z1) s1
-//   codes c of (s1, z1);             (s2, z2): s2 = var(x) / cov(c, x), of the same mean as x
+//   codes c with the range's scale;  (s1, z1): least squares of x by (c - z1) s1
+//   codes c with (s1, z1);           (s2, z2): s2 = var(x) / cov(c, x), same mean as x
 //
 // With (s2, z2) and the codes of (s1, z1), (x - mean)(x^ - mean)^T = |x - mean|^2. Format and
-// reader stay as they are. Values are those before clipping, which only sets the first scale.
+// reader do not change. The values are unclipped; clipping only sets the first scale.
 //
-// What enters the sums are integers: x in ScaleSteps(bits) of a code, within +-kMaxScaleSteps of
-// the middle code. So they are exact in any order, and kernels write the same codes.
+// The sums add integers: x in ScaleSteps(bits) of a code, within +-kMaxScaleSteps of the middle
+// code. So they are exact in any order, and kernels write the same codes.
 //
 // Trap: one rounding per operation; include this only from units compiled with -ffp-contract=off.
 #pragma once
@@ -29,15 +29,15 @@
 
 namespace oscar {
 
-// Scale and zero that codes are made by, and those that are stored.
+// The scale and zero used to make codes, and the stored ones.
 template <typename T>
 struct FittedGroup {
   AffineGroup<T> rounds;
   AffineGroup<T> stored;
 };
 
-// Sums over a group of n values: c of codes, q of values in steps; each times n, without what
-// the means give.
+// Sums over a group of n values, c of codes and q of values in steps. The second moments are times
+// n and centred.
 struct CodeMoments {
   int64_t c = 0, q = 0;  // sums
   int64_t c_var = 0, q_var = 0, cov = 0;
@@ -66,7 +66,8 @@ CodeMoments MomentsOfCodes(std::span<const T> group, const AffineGroup<T>& affin
   return m;
 }
 
-// `affine` with the slope numerator / denominator steps a code, and the mean of the values.
+// Returns `affine` with a slope of numerator / denominator steps per code and the mean of the
+// values.
 template <typename T>
 AffineGroup<T> Refitted(const AffineGroup<T>& affine, const CodeMoments& m, int64_t numerator,
                         int64_t denominator, int bits, size_t n) {
@@ -77,8 +78,8 @@ AffineGroup<T> Refitted(const AffineGroup<T>& affine, const CodeMoments& m, int6
   return {affine.scale * slope, (affine.zero - at_zero) / slope};
 }
 
-// `range`: FitAffine of the clipped group; `group` as it was. Where codes and values do not vary
-// together, and beyond kMaxFittedBits, that stands.
+// `range`: FitAffine of the clipped group; `group`: the unclipped values. Keeps the previous fit
+// if codes and values are not positively correlated, and `range` above kMaxFittedBits.
 template <typename T>
 FittedGroup<T> FitScale(std::span<const T> group, const AffineGroup<T>& range, int bits,
                         ScaleFit fit) {

@@ -1,15 +1,15 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// TurboQuant's codecs of randomly rotated vectors (arXiv 2504.19874): the norm n apart, the
-// direction u = y / n coordinate by coordinate to the nearest level.
+// TurboQuant's codecs of randomly rotated vectors (arXiv 2504.19874): the norm n is stored
+// separately, and each coordinate of the direction u = y / n becomes the nearest level.
 //
 //   mse    u^ = levels[code]; with norm correction times 1 / sqrt(sum(levels^2) + 1e-16)
 //   prod   u^ of b - 1 bits, residual r = u - u^, gamma = |r|, signs z of S r:
-//          u^ + sqrt(pi / 2) (gamma / dim) S^T z, whose inner products are unbiased over S
+//          u^ + sqrt(pi / 2) (gamma / dim) S^T z; its inner products are unbiased over S
 //
 // Trap: `table` is in units where a coordinate has variance 1; it is divided by sqrt(dim) here.
-// Norms are taken as max|y| sqrt(TreeSum((y / max|y|)^2)), so that no row overflows.
+// Norms are computed as max|y| sqrt(TreeSum((y / max|y|)^2)), so that no row overflows.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct SphereRule {
   StoredFloat norm_type = StoredFloat::kFloat16;  // of n and gamma
 };
 
-// The table of 0 to 8 bits: SphereLloydMax, and one level for 0.
+// The table for 0 to 8 bits: SphereLloydMax, or a single level for 0 bits.
 inline LevelTable SphereLevels(int bits, int64_t dim) {
   return bits == 0 ? LevelTable{{0}, {}} : SphereLloydMax(bits, dim);
 }

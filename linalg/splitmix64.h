@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// splitmix64 (Steele, Lea, Flood 2014): a counter and a mixing function. What is drawn decides
-// bytes of artifacts and reports, so nothing here is left to a standard library's distributions.
+// splitmix64 (Steele, Lea, Flood 2014): a counter and a mixing function. Its draws determine bytes
+// of artifacts and reports, so nothing here uses a standard library's distributions.
 #pragma once
 
 #include <cstddef>
@@ -12,14 +12,14 @@
 
 namespace oscar {
 
-// Without a step of the counter: a bijection of 64 bits, and 0 of 0.
+// The mixing function without a step of the counter: a bijection of 64 bits that maps 0 to 0.
 constexpr uint64_t MixBits(uint64_t z) {
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
   return z ^ (z >> 31);
 }
 
-// In [0, 1): the upper 53 bits.
+// Maps to [0, 1) by the upper 53 bits.
 constexpr double UnitInterval(uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1p-53; }
 
 class SplitMix64 {

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The types in which caches keep scales, zeros and norms, as roundings of float32. What a method
-// stores in 16 bits is rounded whatever it is computed in: float64, which stands in for float32 to
-// compare methods, keeps only what is stored in float32. Trap: what is beyond a type's range
-// becomes its largest number in RoundTo, where a hardware cast gives infinity: one infinite scale
-// would turn a row into NaN.
+// The types in which caches keep scales, zeros and norms, as roundings of float32. Metadata stored
+// in 16 bits is rounded even where a method computes in float64. Float64 stands in for float32 to
+// compare methods, so only metadata stored in float32 stays unrounded. Trap: RoundTo maps values
+// beyond a type's range to its largest number, where a hardware cast gives infinity: one infinite
+// scale would turn a row into NaN.
 #pragma once
 
 #include <algorithm>
@@ -22,19 +22,20 @@ constexpr int StoredBits(StoredFloat type) { return type == StoredFloat::kFloat3
 inline constexpr float kMaxBFloat16 = 0x1.FEp127F;
 inline constexpr float kMaxFloat16 = 65504;
 
-// Round to nearest, ties to even, as __float2bfloat16_rn; x is finite, the result may be infinite.
+// Rounds to nearest, ties to even, like __float2bfloat16_rn. x is finite; the result may be
+// infinite.
 inline float NearestBFloat16(float x) {
   const auto bits = std::bit_cast<uint32_t>(x);
   return std::bit_cast<float>((bits + 0x7FFFU + ((bits >> 16) & 1U)) & 0xFFFF0000U);
 }
 
-// The same within the type's range.
+// NearestBFloat16, clamped to the type's range.
 inline float RoundToBFloat16(float x) {
   return NearestBFloat16(std::clamp(x, -kMaxBFloat16, kMaxBFloat16));
 }
 
-// Adding and taking away a number whose last place is that of the result leaves the rounding to
-// the float32 adder, subnormal halves (multiples of 2^-24) included.
+// Adding and subtracting a number with the result's last place makes the float32 adder do the
+// rounding, subnormal halves (multiples of 2^-24) included.
 inline float RoundToFloat16(float x) {
   const float clamped = std::clamp(x, -kMaxFloat16, kMaxFloat16);
   const uint32_t bits = std::bit_cast<uint32_t>(clamped);

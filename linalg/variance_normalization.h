@@ -1,16 +1,16 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// KVarN (arXiv 2606.03458): a tile is divided by a factor for every column and every row so that
-// all their standard deviations come near 1, then each row is quantized (family A2). The best state
-// met on the way is kept, not the last one.
+// KVarN (arXiv 2606.03458): divides a tile by one factor per column and per row so that all their
+// standard deviations approach 1, then quantizes each row (family A2). The best state of all
+// iterations is kept, not the last one.
 //
 //   M' = M / exp(a_j) / exp(b_i)          j: columns, i: rows; std is the unbiased sample's
 //   J  = max_j std_col / max(min_j std_col, 1e-8) + the same of rows
 //   a_j += ln clamp(std_col,j(M'), 1e-3, 1e3), clamped to [-0.3, 10];   then b_i of the new M'
 //
-// For bits that agree on every device sums are trees, and exp and ln are
-// computed in float64 and rounded.
+// Sums are trees, and exp and ln are computed in float64 and rounded, so that all devices agree in
+// every bit.
 #pragma once
 
 #include <cstdint>
@@ -27,12 +27,13 @@ struct TileShape {
   int64_t rows = 0, columns = 0;  // at least 2 each
 };
 
-// How a normalized row is quantized: A2, HE, a scale of at least 1e-10, nothing rounded.
+// How a normalized row is quantized: family A2, ties to even, scale at least 1e-10, no rounded
+// metadata.
 inline AffineRule KvarnRowRule(int bits) {
   return {.family = AffineFamily::kMinOffset, .bits = bits, .min_scale = 1e-10F};
 }
 
-// Bytes of a tile: codes, float16 scale and zero of a row, float16 factor of a column.
+// Bytes of a tile: codes, a float16 scale and zero per row, and a float16 factor per column.
 constexpr int64_t KvarnTileBytes(const TileShape& shape, int bits) {
   return (shape.rows * shape.columns * bits + 7) / 8 + 4 * shape.rows + 2 * shape.columns;
 }

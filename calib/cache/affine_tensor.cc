@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every line is one rounding; fusing or reordering them changes codes.
+// Every line rounds once. Fusing or reordering operations would change codes.
 #include "calib/cache/affine_tensor.h"
 
 #include <ATen/ATen.h>
@@ -23,7 +23,7 @@
 namespace oscar {
 namespace {
 
-// Of values [..., groups, quant_group_size]: [..., groups, 1].
+// Scales and zeros of values [..., groups, quant_group_size]: [..., groups, 1].
 struct AffineGroups {
   at::Tensor scale, zero;
 };
@@ -32,19 +32,20 @@ AffineGroups FitRange(const at::Tensor& x, int max_code, MetadataType type) {
   const bool with_zero = type == MetadataType::kByte;
   const at::Tensor lo = with_zero ? x.amin(-1, true).clamp_max(0) : x.amin(-1, true);
   const at::Tensor hi = with_zero ? x.amax(-1, true).clamp_min(0) : x.amax(-1, true);
-  // A tensor: a scalar divisor would become a product with its reciprocal.
+  // The divisor is a tensor, because LibTorch turns a scalar one into a product with its
+  // reciprocal.
   const at::Tensor divisor = at::full({}, max_code, x.options());
   const at::Tensor scale = (hi - lo).clamp_min(kMinAffineRange).div(divisor);
   return {scale, lo.neg().div(scale)};
 }
 
-// Where values lie among the codes.
+// The position of each value on the scale of codes.
 at::Tensor Places(const at::Tensor& x, const AffineGroups& affine) {
   return x.div(affine.scale).add_(affine.zero);
 }
 
 at::Tensor CodesAt(const at::Tensor& places, int max_code) {
-  // Clamped first: trunc would leave -0 of what lies just below.
+  // Clamps first, because trunc would give -0 for values just below 0.
   return places.add(0.5f).clamp_(0, max_code).trunc_();
 }
 
@@ -52,7 +53,7 @@ at::Tensor Codes(const at::Tensor& x, const AffineGroups& affine, int max_code) 
   return CodesAt(Places(x, affine), max_code);
 }
 
-// One step of linalg/scale_fit.h: least squares, or else unbiased.
+// One step of linalg/scale_fit.h: least squares, or else the unbiased fit.
 AffineGroups Refitted(const at::Tensor& x, const AffineGroups& affine, int bits,
                       bool least_squares) {
   const int max_code = MaxCode(bits), steps = ScaleSteps(bits);
@@ -60,7 +61,7 @@ AffineGroups Refitted(const at::Tensor& x, const AffineGroups& affine, int bits,
   const at::Tensor places = Places(x, affine), c = CodesAt(places, max_code);
   const at::Tensor q =
       places.sub(middle).mul_(steps).clamp_(-kMaxScaleSteps, kMaxScaleSteps).round_();
-  // Integers below 2^24: exact in either type.
+  // These are integers below 2^24, so the sum is exact in either type.
   const auto sum = [](const at::Tensor& t) { return t.sum(-1, true).to(at::kDouble); };
   const double n = static_cast<double>(x.size(-1));
   const at::Tensor c_sum = sum(c), q_sum = sum(q),
@@ -79,11 +80,11 @@ AffineGroups Refitted(const at::Tensor& x, const AffineGroups& affine, int bits,
           at::where(fits, affine.zero.sub(at_zero).div(slope), affine.zero)};
 }
 
-// The powers of two above: what numbers are divided by their fractions, and that is exact.
+// The powers of two above the values: dividing numbers by their fractions gives them exactly.
 at::Tensor PowersAbove(const at::Tensor& x) { return x.div(std::get<0>(at::frexp(x))); }
 
-// The nearest scales of a byte (linalg/affine_metadata.h): a step is an eighth of the power of two
-// below.
+// The nearest scales that a byte holds (linalg/affine_metadata.h). A step is an eighth of the power
+// of two below.
 at::Tensor ByteScales(const at::Tensor& scale) {
   const at::Tensor x = scale.to(at::kFloat).clamp(kMinByteScale, kMaxByteScale);
   const at::Tensor step = PowersAbove(x).mul_(1.0 / 16).clamp_min_(kMinByteScale);
@@ -108,12 +109,12 @@ AffineGroups AsStored(const AffineGroups& affine, MetadataType type, int bits) {
   return {stored(affine.scale), stored(affine.zero)};
 }
 
-// By which codes are made, and what is stored of it or of a fit to them.
+// The scale and zero that make codes, and the stored form of them or of a fit to those codes.
 struct FittedGroups {
   AffineGroups rounds, stored;
 };
 
-// `x` as it came and `clipped` [..., groups, quant_group_size]
+// `x` is unclipped; `x` and `clipped` are [..., groups, quant_group_size].
 FittedGroups FitGroups(const at::Tensor& x, const at::Tensor& clipped, const AffineFormat& format) {
   const AffineGroups range = FitRange(clipped, MaxCode(format.bits), format.metadata);
   AffineGroups rounds = range, fitted = range;
@@ -127,7 +128,7 @@ FittedGroups FitGroups(const at::Tensor& x, const at::Tensor& clipped, const Aff
   return {rounds, stored};
 }
 
-// [..., groups, quant_group_size] of [..., dim]
+// Reshapes [..., dim] to [..., groups, quant_group_size].
 at::Tensor Grouped(const at::Tensor& rows, int64_t quant_group_size) {
   OSCAR_CHECK(rows.scalar_type() == at::kFloat || rows.scalar_type() == at::kDouble);
   OSCAR_CHECK_EQ(rows.size(-1) % quant_group_size, 0);
@@ -182,7 +183,8 @@ at::Tensor AffineRoundTripWithFeedback(const at::Tensor& rows, const at::Tensor&
   const at::Tensor x = columns(rows, dim), scales = columns(stored.scale, dim / group),
                    zeros = columns(stored.zero, dim / group);
   const at::Tensor widest = std::get<0>(scales.max(0));
-  // Tensors: a scalar dividend or divisor would become a product with a reciprocal.
+  // These are tensors, because LibTorch turns a scalar dividend or divisor into a product with a
+  // reciprocal.
   const at::Tensor a = at::full({}, share, x.options()).div(scales), b = zeros.mul(share);
   const at::Tensor wider = widest.div(scales).clamp_max_(kMostWider).div_(quanta);
   const at::Tensor narrower = scales.div(widest).mul_(quanta);
@@ -190,12 +192,12 @@ at::Tensor AffineRoundTripWithFeedback(const at::Tensor& rows, const at::Tensor&
   for (int64_t i = 0; i < dim; ++i) {
     const int64_t g = i / group;
     const at::Tensor y = x[i].mul(a[g]).add_(b[g]);
-    const at::Tensor moved = fed[i].mul(wider[g]).add_(y).clamp_(0, 1).abs_();  // of -0
+    const at::Tensor moved = fed[i].mul(wider[g]).add_(y).clamp_(0, 1).abs_();  // abs_ removes -0
     const at::Tensor code = moved.to(at::kDouble).mul_(max_code).round_().to(x.scalar_type());
     read[i].copy_(code.sub(zeros[g]).mul_(scales[g]));
     if (i + 1 == dim) break;
     const at::Tensor q = y.sub(code.mul(share)).mul_(narrower[g]).round_();
-    // Exact, in whatever order and however it is rounded.
+    // This is exact in any order and with any rounding.
     fed.slice(0, i + 1).add_(factor.select(1, i).slice(1, i + 1).t().unsqueeze(2).mul(
         q.clamp(-kMaxFeedback, kMaxFeedback)));
   }
@@ -213,7 +215,7 @@ at::Tensor SortedMagnitudes(const at::Tensor& rows) {
 
 namespace {
 
-// What `thresholds` makes of all rows and their ratio, or of each head and its own.
+// Applies `thresholds` to all rows with their common ratio, or to each head with its own ratio.
 at::Tensor OfHeads(const at::Tensor& rows, std::span<const double> clip, auto thresholds) {
   if (clip.size() == 1) return thresholds(rows, clip[0]);
   OSCAR_CHECK_EQ(std::ssize(clip), rows.size(-3));
@@ -238,7 +240,7 @@ at::Tensor ThresholdsOfRows(const at::Tensor& rows, std::span<const double> clip
   return OfHeads(rows.detach().abs(), clip, [](const at::Tensor& magnitudes, double ratio) {
     const std::optional<int64_t> index = ClipIndex(ratio, magnitudes.size(-1));
     if (!index) return at::Tensor();
-    // The largest ones alone: a sort takes three times as long.
+    // Takes only the largest ones, because a sort takes three times as long.
     return std::get<0>(magnitudes.topk(magnitudes.size(-1) - *index, -1, /*largest=*/true,
                                        /*sorted=*/false))
         .amin(-1, /*keepdim=*/true);
@@ -254,7 +256,7 @@ at::Tensor QuantizedRows(const at::Tensor& rows, const AffineQuantizer& quantize
   const int64_t group = quantizer.quant_group_size == 0 ? dim : quantizer.quant_group_size;
   at::Tensor thresholds;
   if (std::ranges::any_of(quantizer.clip, [](double ratio) { return ratio > 0; })) {
-    if (quantizer.clip_groups && group < dim) {  // as rows of their own
+    if (quantizer.clip_groups && group < dim) {  // as separate rows
       const at::Tensor groups = rows.unflatten(-1, {-1, group}).flatten(-3, -2);
       thresholds = ThresholdsOfRows(groups, quantizer.clip).expand_as(groups).reshape(rows.sizes());
     } else {

@@ -20,7 +20,7 @@ bool IsReal(const at::Tensor& x) {
   return x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble;
 }
 
-// `x` on the current stream of its device, by `launch` of its type.
+// Calls `launch` for the type of `x` on the current stream of its device.
 template <typename Launch>
 void OnItsGpu(const at::Tensor& x, const Launch& launch) {
   const c10::cuda::CUDAGuard guard(x.device());
@@ -39,7 +39,7 @@ bool HasKernel(const at::Tensor& rows, const AffineFormat& format) {
          rows.numel() > 0;
 }
 
-// Launches the round trip of contiguous rows; what is undefined is not asked for.
+// Launches the round trip of contiguous rows. Undefined outputs are not computed.
 void RoundTripOf(const at::Tensor& x, const at::Tensor& thresholds, const AffineFormat& format,
                  const at::Tensor& read, const at::Tensor& scales, const at::Tensor& zeros) {
   OSCAR_CHECK_EQ(x.size(-1) % format.quant_group_size, 0);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What has one kernel for tensors on a GPU, where the CUDA toolkit was there to build it; nothing
-// elsewhere, and the caller does the same as many operations on tensors.
+// Single-kernel versions of operations on GPU tensors, if the CUDA toolkit was there to build them.
+// Otherwise they return nothing, and the caller uses many tensor operations instead.
 #pragma once
 
 #include <ATen/core/Tensor.h>

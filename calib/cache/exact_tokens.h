@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which tokens of a cache attention reads exactly, at any moment of its life: the first ones, and
-// those that are not quantized yet. Trap: the end of the quantized part moves in steps where a
-// method quantizes whole blocks, so it is a function of the length and no distance.
+// those that are not quantized yet. Trap: if a method quantizes whole blocks, the end of the
+// quantized part moves in steps, so it is a function of the length and not a fixed distance.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,8 +18,8 @@ namespace oscar {
 // One side (keys or values) of a cache.
 struct ExactTokens {
   int64_t sink = 0;  // tokens t < sink are exact
-  // Of a cache that holds `length` tokens, the query's own included: tokens t >= quantized_end are
-  // exact. Never falls as the length grows. Empty: every token is quantized at once.
+  // For a cache of `length` tokens, including the query's own: tokens t >= quantized_end are exact.
+  // It must not decrease as the length grows. Empty: every token is quantized at once.
   std::function<int64_t(int64_t length)> quantized_end = {};
 
   bool any() const { return sink > 0 || quantized_end; }
@@ -34,16 +34,16 @@ struct ExactSides {
 
 ExactTokens ExactInWindows(const CacheWindows& windows);
 
-// Quantized in whole blocks of `block` tokens, counted from token `sink` on, once a block is full
-// and `recent` younger tokens stand behind it.
+// Tokens are quantized in whole blocks of `block` tokens, counted from token `sink` on, once a
+// block is full and `recent` younger tokens follow it.
 ExactTokens ExactUntilBlocksFill(int64_t sink, int64_t block, int64_t recent);
 
 // Bool [rows, keys] on the device of `keys`, positions [keys] int64: whether the query at a
-// position reads the key there exactly. `positions` [rows] int64 on the host, so that a device is
-// not waited for.
+// position reads the key there exactly. `positions` [rows] int64 are on the host, which avoids
+// waiting for a device.
 at::Tensor ExactMask(const ExactTokens& tokens, const at::Tensor& positions,
                      const at::Tensor& keys);
-// Of keys 0, 1, ...
+// ExactMask for keys 0, 1, ...
 at::Tensor ExactMask(const ExactTokens& tokens, const at::Tensor& positions, int64_t num_keys,
                      at::Device device = at::kCPU);
 

@@ -14,14 +14,15 @@
 namespace oscar {
 namespace {
 
-// What each token adds to the KL, p log(p / p^) - p + p^ and so never below 0: the sum of both.
+// Each token's contribution to the KL, p log(p / p^) - p + p^, which is never below 0: the sum of
+// both members.
 struct KlTerms {
   at::Tensor near, far;
 };
 
 KlTerms TermsOfKl(const LogAndScores& own, const LogAndScores& other) {
-  // e^x overflows where a cache is far off. Up to x = kFar the sum is as it stands; beyond, what
-  // p e^x is more than p e^kFar comes from p^, and p (x - kFar) < p^ e^-kFar is nothing.
+  // e^x overflows if a cache is far off. Up to x = kFar the sum is computed as written. Beyond it,
+  // the excess of p e^x over p e^kFar comes from p^, and p (x - kFar) < p^ e^-kFar is negligible.
   constexpr double kFar = 40;
   at::Tensor x = other.log.sub(own.log).clamp_max_(kFar);
   const at::Tensor near = x.expm1().sub_(x).mul_(own.scores);

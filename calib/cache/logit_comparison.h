@@ -1,36 +1,37 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows of logits against those of a reference: the KL of their softmaxes.
+// Compares rows of logits with those of a reference: the KL of their softmaxes.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 namespace oscar {
 
-// Of a token that a row does not see: its score is 0 all the same, and differences are no NaN.
+// The logit of a token that a row does not see. It is finite, so that differences are not NaN, and
+// its score is still 0.
 inline constexpr double kHiddenLogit = -1e30;
 
-// `of_tokens` [..., tokens] and one more column, what `sinks` holds for it (broadcast); the same
-// tensor where there are none.
+// Appends `sinks` (broadcast) to `of_tokens` [..., tokens] as one more column. Returns the same
+// tensor if there are no sinks.
 at::Tensor WithSinks(const at::Tensor& of_tokens, const at::Tensor& sinks);
 
 struct LogAndScores {
   at::Tensor log, scores;  // [..., tokens], scores = exp(log)
 };
 
-// KL(S || S^) per row [..., tokens], in nats, as the sum of p (e^x - 1 - x), x = log p^ - log p:
-// never negative, free of cancellation, exactly 0 where nothing differs, and finite wherever the
-// logits are, those of hidden tokens being kHiddenLogit.
+// KL(S || S^) per row [..., tokens], in nats, as the sum of p (e^x - 1 - x), x = log p^ - log p. It
+// is never negative, free of cancellation, exactly 0 where nothing differs, and finite wherever the
+// logits are; hidden tokens must have kHiddenLogit.
 at::Tensor KlOfRows(const LogAndScores& own, const LogAndScores& other);
 
 struct ReferenceLogits {
   LogAndScores p;  // [..., num_kv_heads, gqa_ratio, rows, tokens], where there are sinks, one
                    // column more
-  at::Tensor logits = {};  // [..., tokens]; undefined where no logit errors are asked for
+  at::Tensor logits = {};  // [..., tokens]; undefined if no logit errors are wanted
 };
 
-// What is asked besides the KL.
+// Optional results besides the KL.
 struct LogitParts {
   bool scores = false, kl_terms = false, logit_errors = false;
 };
@@ -43,7 +44,7 @@ struct LogitComparison {
 };
 
 // `logits` [..., the reference's shape], and `sinks` [num_kv_heads, gqa_ratio, 1, 1] or undefined.
-// On a GPU in one kernel, which the CUDA toolkit built.
+// Runs as one kernel on a GPU if the CUDA toolkit was there to build it.
 LogitComparison CompareLogits(const ReferenceLogits& own, const at::Tensor& logits,
                               const at::Tensor& sinks, const LogitParts& parts);
 

@@ -13,7 +13,7 @@
 namespace oscar {
 namespace {
 
-// scores [num_kv_heads, gqa_ratio, rows, tokens] times values [num_kv_heads, tokens, dim].
+// Multiplies scores [num_kv_heads, gqa_ratio, rows, tokens] by values [num_kv_heads, tokens, dim].
 at::Tensor Weighted(const at::Tensor& scores, const at::Tensor& values) {
   return scores.flatten(1, 2).bmm(values).view(
       {scores.size(0), scores.size(1), scores.size(2), values.size(2)});
@@ -52,7 +52,7 @@ at::Tensor RowComparison::Queries(const at::Tensor& queries) const {
       .reshape({spec_.num_kv_heads, -1, queries.size(2)});
 }
 
-// Scaled logits [num_kv_heads, gqa_ratio, rows, seen], those of hidden tokens kHiddenLogit.
+// Scaled logits [num_kv_heads, gqa_ratio, rows, seen]; hidden tokens have kHiddenLogit.
 at::Tensor RowComparison::Logits(const at::Tensor& queries, const at::Tensor& keys) const {
   at::Tensor logits = queries.bmm(Seen(keys).transpose(1, 2))
                           .mul_(spec_.scale)
@@ -62,7 +62,7 @@ at::Tensor RowComparison::Logits(const at::Tensor& queries, const at::Tensor& ke
   return logits.masked_fill_(hidden_, kHiddenLogit);
 }
 
-// |o|^2 of outputs [num_kv_heads, gqa_ratio, ..., dv], after their map.
+// |o|^2 of outputs [num_kv_heads, gqa_ratio, ..., dv], after the output map.
 at::Tensor RowComparison::OutputEnergy(const at::Tensor& outputs) const {
   if (!output_map_.defined()) return outputs.square().sum(-1);
   const at::IntArrayRef shape = outputs.sizes();
@@ -153,8 +153,8 @@ std::vector<RowErrors> RowComparison::Compare(const Prepared& stored, const at::
 DistanceErrors RowComparison::ByDistance(const at::Tensor& kl_of_tokens) const {
   const int64_t tokens = num_seen_;
   const at::Tensor positions = positions_.to(k_.device());
-  // Column d has the key at distance d; those behind a row's first key are ahead of it, and add
-  // nothing.
+  // Column d holds the key at distance d. Columns past a row's first key wrap to later keys, which
+  // add nothing.
   const at::Tensor keys =
       positions.unsqueeze(1).sub(at::arange(tokens, positions.options())).remainder_(tokens);
   std::vector<int64_t> shape = kl_of_tokens.sizes().vec();

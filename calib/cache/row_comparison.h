@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Softmax rows over the exact cache against those over a stored one, on any device in float64 or
-// float32: KL(S || S^), output and logit errors, per query row. Scalar reference:
-// tests/reference/scalar_attention_kl.h. Score matrices are rows x tokens; callers slice the
-// rows so that they stay small whatever the context length (RowsPerSlice).
+// Compares softmax rows over the exact cache with those over a stored one, on any device in float64
+// or float32: KL(S || S^), output and logit errors, per query row. Scalar reference:
+// tests/reference/scalar_attention_kl.h. Score matrices are rows x tokens; callers slice the rows
+// so that they stay small for any context length (RowsPerSlice).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,48 +21,50 @@
 
 namespace oscar {
 
-// Some query rows of one sequence.
+// A subset of query rows of one sequence.
 struct QueryRows {
-  at::Tensor positions;  // [rows] int64, in the sequence; on the host, or the device is waited for
+  at::Tensor positions;  // [rows] int64, in the sequence; on the host, to avoid waiting for the
+                         // device
   at::Tensor queries;    // [rows, num_q_heads, d]
-  at::Tensor q_pe = {};  // [rows, num_q_heads, rope_dim] of latent attention
+  at::Tensor q_pe = {};  // [rows, num_q_heads, rope_dim], for latent attention
 };
 
-// What an arm's attention reads of one sequence, [tokens, num_kv_heads, dim] each. `k` and `v` are
-// what it reads of exact tokens; undefined: the rows of the reference.
+// The cache that an arm's attention reads for one sequence, [tokens, num_kv_heads, dim] each. `k`
+// and `v` are its exact rows; undefined: the rows of the reference.
 struct StoredCache {
   at::Tensor k_stored = {}, v_stored = {};
   at::Tensor k = {}, v = {};
 };
 
-// Distances from a query to a key, by powers of two: bucket b holds those from DistanceFrom(b) up
-// to DistanceFrom(b + 1), 0 to 63, 64 to 127, ..., 32768 and beyond.
+// Distances from a query to a key, by powers of two. Bucket b holds those from DistanceFrom(b) up
+// to DistanceFrom(b + 1): 0 to 63, 64 to 127, ..., 32768 and beyond.
 inline constexpr int kDistanceBuckets = 11;
 constexpr int64_t DistanceFrom(int bucket) {
   if (bucket == kDistanceBuckets) return std::numeric_limits<int64_t>::max();
   return bucket == 0 ? 0 : int64_t{64} << (bucket - 1);
 }
 
-// Where a row's keys stand that its attention is of, and its KL: float64, [num_kv_heads, gqa_ratio,
-// rows, kDistanceBuckets + 1], the last what the layer's attention sinks take.
+// Attention mass and KL of a row, split by the distance between query and key: float64,
+// [num_kv_heads, gqa_ratio, rows, kDistanceBuckets + 1]. The last bucket is the layer's attention
+// sinks.
 struct DistanceErrors {
   at::Tensor mass;  // sum of the reference's scores
   at::Tensor kl;    // sum of p log(p / p^) - p + p^; over all buckets the row's KL
 };
 
-// Per query row and head, [num_kv_heads, gqa_ratio, rows] of the measuring type; what values have a
-// part in has one more dimension behind where several caches share their keys.
+// Errors per query row and head, [num_kv_heads, gqa_ratio, rows] of the measuring type. If several
+// caches share their keys, errors that depend on values have one more dimension at the end.
 struct RowErrors {
   at::Tensor kl;               // nats
   at::Tensor output_error_sq;  // |P^ V^ - P V|^2
-  // With RowDetail::kAll only:
-  at::Tensor k_term_sq;             // |(P^ - P) V|^2: what wrong scores do
-  at::Tensor v_term_sq;             // |P^ (V^ - V)|^2: what wrong values do
+  // Filled with RowDetail::kAll only:
+  at::Tensor k_term_sq;             // |(P^ - P) V|^2: the effect of wrong scores
+  at::Tensor v_term_sq;             // |P^ (V^ - V)|^2: the effect of wrong values
   at::Tensor logit_error_sq;        // sum over visible keys of (scaled logit^ - logit)^2
-  DistanceErrors by_distance = {};  // where it was asked for
+  DistanceErrors by_distance = {};  // only if requested
 };
 
-// What the reference's own attention has, with which errors are compared.
+// Properties of the reference's own attention, with which errors are compared.
 struct ReferenceRows {
   at::Tensor output_sq;     // |P V|^2, as in RowErrors
   at::Tensor logit_sq;      // sum over visible keys; RowDetail::kAll
@@ -70,58 +72,58 @@ struct ReferenceRows {
 };
 
 enum class RowDetail {
-  kKlAndOutput,  // a third of the time
+  kKlAndOutput,  // takes a third of the time
   kAll
 };
 
-// Rows without one visible quantized key have no error: bool [rows].
+// Rows that see no quantized key have no error: bool [rows].
 at::Tensor BeyondWindows(const at::Tensor& positions, const CacheWindows& windows,
                          const AttentionSpec& spec);
 
-// Query rows whose scores take about `bytes` in a type of `element_bytes`.
+// Number of query rows whose scores take about `bytes` in a type of `element_bytes`.
 int64_t RowsPerSlice(const AttentionSpec& spec, int64_t tokens, int64_t element_bytes,
                      int64_t bytes);
 
-// One sequence of one layer.
+// Compares rows of one sequence of one layer.
 class RowComparison {
  public:
-  // keys [tokens, num_kv_heads, d], values [tokens, num_kv_heads, dv]; `dtype` measures: kDouble or
-  // kFloat.
+  // keys [tokens, num_kv_heads, d], values [tokens, num_kv_heads, dv]; measures in `dtype`, kDouble
+  // or kFloat.
   RowComparison(const AttentionSpec& spec, const at::Tensor& keys, const at::Tensor& values,
                 at::ScalarType dtype, RowDetail detail = RowDetail::kAll);
-  // Of latent attention: k_pe [tokens, rope_dim] is part of every logit and is never quantized.
-  // Before SetRows, whose rows must then have q_pe.
+  // For latent attention: k_pe [tokens, rope_dim] is part of every logit and is never quantized.
+  // Call before SetRows, whose rows must then have q_pe.
   void SetPositionKeys(const at::Tensor& k_pe) { k_pe_ = k_pe.to(dtype_); }
-  // Of latent attention: outputs are measured after the matrix that each query head's goes through,
-  // [num_q_heads, outputs, dv]. Before SetRows.
+  // For latent attention: outputs are measured after each query head's output matrix, [num_q_heads,
+  // outputs, dv]. Call before SetRows.
   void SetOutputMap(const at::Tensor& map) { output_map_ = map.to(dtype_); }
 
-  // The rows compared from here on. Keys that none of them sees cost nothing, so slices of
+  // Sets the rows for later comparisons. Keys that none of them sees cost nothing, so slices of
   // ascending rows are cheaper than all rows at once.
   void SetRows(const QueryRows& rows);
   const ReferenceRows& reference() const { return reference_; }
 
-  // The same cache, or one side of it, as Compare() reads it; made once per sequence.
+  // A stored cache, or one side of it, in the form that Compare() reads; made once per sequence.
   struct Prepared {
     at::Tensor k_stored;  // [num_kv_heads, tokens, d]
     at::Tensor k;         // [num_kv_heads, tokens, d]; undefined: the reference's
     at::Tensor values;    // [num_kv_heads, tokens, 2 dv]: stored, and (kAll) the reference's
-    at::Tensor exact_minus_stored;  // of values [num_kv_heads, tokens, dv]
+    at::Tensor exact_minus_stored;  // for values [num_kv_heads, tokens, dv]
   };
   Prepared Prepare(const StoredCache& stored) const;
-  // Several caches with the keys of the first, side by side (kKlAndOutput): most of the time goes
-  // into keys. Their RowErrors have one more dimension.
+  // Several caches that share the keys of the first, compared together (kKlAndOutput), because keys
+  // take most of the time. Their RowErrors have one more dimension.
   static Prepared WithValuesOf(std::span<const Prepared> caches);
 
-  // Which of the tokens that some row sees a row reads exactly, bool [rows, seen]; undefined: none.
+  // Which of the tokens that any row sees are exact for a row, bool [rows, seen]; undefined: none.
   struct ExactMasks {
     at::Tensor k, v;
   };
   ExactMasks MasksOf(const ExactSides& exact) const;
 
-  // `own_queries` [rows, num_q_heads, d] of the arm, undefined: the reference's. One result for
-  // each way to keep tokens exact; logits are computed once for all of them. `apart`: that of them
-  // whose KL is taken apart by distance.
+  // `own_queries` [rows, num_q_heads, d] are the arm's; undefined: the reference's. Returns one
+  // result for each way to keep tokens exact; logits are computed once for all of them. `apart`:
+  // index of the way whose KL is split by distance.
   std::vector<RowErrors> Compare(const Prepared& stored, const at::Tensor& own_queries,
                                  std::span<const ExactMasks> exact,
                                  std::optional<size_t> apart = {}) const;
@@ -150,8 +152,8 @@ class RowComparison {
   int64_t num_seen_ = 0;        // tokens up to the last row's
   at::Tensor k_pe_;             // [tokens, rope_dim], or undefined
   at::Tensor output_map_;       // [num_q_heads, outputs, dv], or undefined
-  at::Tensor position_logits_;  // [num_kv_heads, gqa_ratio, rows, seen], where there is k_pe
-  at::Tensor sinks_;            // [num_kv_heads, gqa_ratio, 1, 1], where the layer has them
+  at::Tensor position_logits_;  // [num_kv_heads, gqa_ratio, rows, seen], if there is k_pe
+  at::Tensor sinks_;            // [num_kv_heads, gqa_ratio, 1, 1], if the layer has them
   at::Tensor hidden_;           // [rows, seen] bool
   ReferenceLogits own_;
   at::Tensor queries_, output_;

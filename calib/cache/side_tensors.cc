@@ -51,7 +51,7 @@ at::Tensor AtOffset(const at::Tensor& rows, const RopeSpec& rope, int64_t offset
 
 SidesOnDevice ToDevice(std::span<const CacheSide* const> sides, at::Device device) {
   const int64_t dim = sides[0]->dim;
-  // One copy to the device for all sides.
+  // Copies all sides to the device at once.
   const auto stacked = [&](std::span<const std::vector<double>* const> values, int64_t rows,
                            float missing) {
     int64_t heads = 0;
@@ -101,7 +101,7 @@ SidesOnDevice ToDevice(std::span<const CacheSide* const> sides, at::Device devic
 
 at::Tensor TurnedKeys(const SidesOnDevice& sides, const at::Tensor& keys) {
   at::Tensor k = RoundedToBf16(keys);
-  if (sides.pair_scale.defined())  // what a folded checkpoint's projections and norms give
+  if (sides.pair_scale.defined())  // a folded checkpoint's projections and norms give this
     k = RoundedToBf16(k.mul(sides.pair_scale));
   if (sides.mean.defined()) k = k.sub(sides.mean);
   return TimesInBf16(k, sides.rotation);

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sides of a cache as tensors, and rows through them in the arithmetic of a bf16 runtime: weights
-// folded in bf16, rows and queries rotated by bf16 GEMMs, windows kept rotated. Keys and queries
-// stay in the transformed space, where logits need no inverse; values are turned back.
+// Sides of a cache as tensors, and rows transformed by them in the arithmetic of a bf16 runtime:
+// weights folded in bf16, rows and queries rotated by bf16 GEMMs, windows kept rotated. Keys and
+// queries stay in the transformed space, where logits need no inverse; values are rotated back.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,34 +17,34 @@
 
 namespace oscar {
 
-// float32: [values / (rows columns), rows, columns].
+// Converts to float32 [values / (rows columns), rows, columns].
 at::Tensor MatricesOf(const std::vector<double>& values, int64_t rows, int64_t columns,
                       at::Device device = at::kCPU);
-// [num_rotations, dim, dim] of that.
+// The side's rotations as [num_rotations, dim, dim].
 at::Tensor RotationTensor(const CacheSide& side, at::Device device = at::kCPU);
 
-// Rows [tokens, heads, d] as they are where their text stands `offset` tokens further back.
+// The rows [tokens, heads, d] that the same text would give `offset` tokens further back.
 at::Tensor AtOffset(const at::Tensor& rows, const RopeSpec& rope, int64_t offset);
 
-// Several sides on a device, to be met by rows of several sequences.
+// Several sides on a device, for rows of several sequences.
 struct SidesOnDevice {
   at::Tensor rotation, query_rotation;  // [sides, 1, num_kv_heads or 1, dim, dim] float32
-  at::Tensor pair_scale, mean;  // [sides, 1, num_kv_heads, 1, dim]; undefined: no side has any
-  at::Tensor feedback;  // [sides, 1, num_kv_heads, dim, dim]; all sides have it, or undefined
+  at::Tensor pair_scale, mean;  // [sides, 1, num_kv_heads, 1, dim]; undefined if no side has one
+  at::Tensor feedback;  // [sides, 1, num_kv_heads, dim, dim] if all sides have it, or undefined
 };
 SidesOnDevice ToDevice(std::span<const CacheSide* const> sides, at::Device device);
 
-// [sequences, num_kv_heads, tokens, dim] to [sides, ...] of that, float32, values of bf16; queries
-// of a KV head's query heads stand one after the other in place of tokens.
+// Transforms [sequences, num_kv_heads, tokens, dim] to [sides, ...], float32 holding bf16 values.
+// Queries of a KV head's query heads follow each other in place of tokens.
 at::Tensor TurnedKeys(const SidesOnDevice& sides, const at::Tensor& keys);
 at::Tensor TurnedValues(const SidesOnDevice& sides, const at::Tensor& values);
 at::Tensor TurnedQueries(const SidesOnDevice& sides, const at::Tensor& queries);
-// Undoes TurnedValues, by the bf16 matrix (of queries, where they have their own: its transpose is
-// the inverse). Values have scales and means where they are latents, which are keys too.
+// Undoes TurnedValues by the transposed bf16 matrix of the queries, which is the inverse if queries
+// have their own. Values have scales and means only if they are latents, which are keys too.
 at::Tensor ValuesTurnedBack(const SidesOnDevice& sides, const at::Tensor& rotated);
 
-// The same of one side and sequence: [tokens, num_kv_heads, dim] to [num_kv_heads, tokens, dim],
-// and back in that order; queries [rows, num_q_heads, dim] to the same.
+// The same for one side and sequence: [tokens, num_kv_heads, dim] to [num_kv_heads, tokens, dim],
+// and back in that order. Queries [rows, num_q_heads, dim] have the same result shape.
 SidesOnDevice OneSide(const CacheSide& side, at::Device device);
 at::Tensor FeedbackOf(const SidesOnDevice& side);  // [num_kv_heads, dim, dim], or undefined
 at::Tensor KeysOfOne(const SidesOnDevice& side, const at::Tensor& keys);

@@ -9,7 +9,7 @@
 namespace oscar {
 namespace {
 
-constexpr double kDamping = 0.2;  // .1 to .3 measured alike
+constexpr double kDamping = 0.2;  // .1 to .3 measured equally well
 
 using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
@@ -18,7 +18,7 @@ using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::Ro
 std::vector<double> FeedbackFactors(const CacheSide& side, int64_t num_kv_heads,
                                     const std::function<Matrix(int64_t head)>& metric,
                                     std::string_view what) {
-  // Turned rows meet readers of the query rotation, whose transpose undoes the turn.
+  // Rotated rows meet readers in the query rotation, whose transpose undoes the rotation.
   const std::vector<double>& matrices =
       side.query_rotation.empty() ? side.rotation : side.query_rotation;
   std::vector<double> factors;

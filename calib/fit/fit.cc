@@ -28,7 +28,7 @@ void AppendRotation(const Rotation& rotation, SideResult& side) {
   side.num_rotations += 1;
 }
 
-// One covariance on its way to a rotation.
+// A covariance that needs a rotation, and its name in errors.
 struct Problem {
   Matrix covariance;  // [dim, dim]
   std::string name;
@@ -100,8 +100,8 @@ LayerMoments JointMoments(LayerMoments moments, ValueTarget target) {
 }
 
 LayerFit FitLayer(const LayerMoments& moments, const FitOptions& options) {
-  // Keys of every head, values of every head, shared keys, shared values: solved on all cores, the
-  // same bytes as one after the other.
+  // Fits keys of every head, values of every head, shared keys and shared values on all cores, with
+  // the same bytes as in sequence.
   const auto heads = static_cast<size_t>(moments.num_kv_heads);
   std::vector<Matrix> query, value;
   for (int64_t head = 0; head < moments.num_kv_heads; ++head) {

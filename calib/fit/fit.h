@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// From second moments to rotations: eigenbasis of the importance covariance, composed with Hadamard
-// and bit reversal.
+// Fits rotations to second moments: the eigenbasis of the importance covariance, composed with
+// Hadamard and bit reversal.
 #pragma once
 
 #include <string_view>
@@ -21,19 +21,20 @@ struct LayerFit {
   SideResult k, v, k_shared, v_shared;
 };
 
-// What both sides of latents are fitted to: each divided by its trace, and added.
+// The covariance that both sides of latents are fitted to: the sum of the two, each divided by its
+// trace.
 Matrix JointCovariance(const Matrix& query, const Matrix& value);
 
-// `moments` whose queries and value targets are both that, so that whatever is fitted to one of
-// them is fitted to the row that is both, and nothing is folded.
+// Replaces the queries and value targets of `moments` by their joint covariance. Every fit is then
+// one for rows that are both keys and values, and nothing is folded.
 LayerMoments JointMoments(LayerMoments moments, ValueTarget target);
 
-// Throws NumericalError naming layer and head where a covariance has no usable eigenbasis. Where
-// keys and values are the same rows, both sides are fitted to the sum of the two covariances, each
-// divided by its trace.
+// Throws NumericalError naming layer and head if a covariance has no usable eigenbasis. If keys and
+// values are the same rows, both sides are fitted to the sum of the two covariances, each divided
+// by its trace.
 LayerFit FitLayer(const LayerMoments& moments, const FitOptions& options);
 
-// Data-free sides of the same shape, for comparison arms: R = I and R = H.
+// Data-free sides of the same shape, used as comparison arms: R = I and R = H.
 SideResult IdentitySide(int64_t dim);
 SideResult HadamardSide(int64_t dim);
 

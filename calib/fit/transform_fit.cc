@@ -23,14 +23,14 @@ constexpr std::pair<KeyTransformKind, std::string_view> kNames[] = {
     {KeyTransformKind::kBalanced, "balanced"},
 };
 
-constexpr int kSharedScaleSteps = 20;  // contracts by half or better each
+constexpr int kSharedScaleSteps = 20;  // each step at least halves the error
 
 std::string HeadName(const LayerMoments& moments, int64_t head, const char* what) {
   return fmt::format("layer {}, KV head {}, {}", moments.layer_id, head, what);
 }
 
-// Returns the second moment of the quantized keys: S - s (2 - s) m^T m, where they lose a share s
-// of their mean m.
+// Returns the second moment of the quantized keys: S - s (2 - s) m^T m if they lose a share s of
+// their mean m.
 Matrix CachedKeys(const LayerMoments& moments, int64_t head, const KeyRecipe& recipe) {
   const Matrix second = moments.CachedKeySecondMoment(head);
   if (!recipe.centred) return second;
@@ -88,7 +88,7 @@ KeyRecipe KeyRecipe::FromName(std::string_view name) {
       if (word == "eps") words >> recipe.epsilon;
       if (word == "feedback") recipe.feedback = true;
     }
-    recipe.composition = CompositionFromName(word);  // the last
+    recipe.composition = CompositionFromName(word);  // the last word
   } catch (const UsageError&) {                      // said below
   }
   if (recipe.Name() == name) return recipe;
@@ -97,7 +97,7 @@ KeyRecipe KeyRecipe::FromName(std::string_view name) {
 
 Vector HeadPairScales(const LayerMoments& moments, int64_t head, const KeyRecipe& recipe,
                       RopePairs pairs) {
-  // Rounding may leave a centred energy of zero below it.
+  // Rounding may make a centred energy of zero negative.
   const Vector keys = CachedKeys(moments, head, recipe).diagonal().cwiseMax(0);
   return PairScales(moments.QueryCovariance(head).diagonal(), keys, {pairs, recipe.power_of_two},
                     HeadName(moments, head, "pair scales"));
@@ -111,7 +111,8 @@ Vector SharedPairScales(const LayerMoments& moments, const KeyRecipe& recipe, Ro
     queries.col(head) = moments.QueryCovariance(head).diagonal();
     keys.col(head) = CachedKeys(moments, head, recipe).diagonal().cwiseMax(0);
   }
-  // Stationary where d^4 = sum_h S_h c_h / sum_h C_h s_h, S_h = tr(D^2 s_h) and C_h = tr(D^-2 c_h).
+  // The optimum satisfies d^4 = sum_h S_h c_h / sum_h C_h s_h, S_h = tr(D^2 s_h) and C_h = tr(D^-2
+  // c_h).
   PairScaling scaling{pairs, false};
   Vector d = PairScales(queries.rowwise().sum(), keys.rowwise().sum(), scaling, what);
   for (int step = 0; step <= kSharedScaleSteps; ++step) {

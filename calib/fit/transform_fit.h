@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// From second moments to the transforms of linalg/key_transform.h, one KV head at a time.
-// Centred keys lose a constant per query, which softmax does not see; uncentred ones spend bits on
-// it.
+// Fits the transforms of linalg/key_transform.h to second moments, one KV head at a time. Centring
+// keys changes logits by a constant per query, which softmax ignores. Keys that are not centred
+// spend bits on it.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,8 @@
 
 namespace oscar {
 
-// What keys are multiplied with before they are quantized. Names are stored and never change.
+// The matrix that keys are multiplied with before they are quantized. Names are stored and never
+// change.
 enum class KeyTransformKind {
   kOscar,       // oscar: an orthogonal rotation fitted to the queries
   kPairScaled,  // pair_scaled: a diagonal that commutes with rope, then OSCAR; folds into weights
@@ -44,23 +45,23 @@ struct KeyRecipe {
 
 struct KeyFit {
   KeyTransform transform;
-  Vector mean;  // [head_dim]; empty where keys are not centred
+  Vector mean;  // [head_dim]; empty if keys are not centred
 };
 
-// Of one KV head by itself, whatever the recipe says of the others; `pairs` for kPairScaled. Throws
-// InputError where the moments lack what the kind needs, NumericalError naming layer and head for
-// moments that have no transform.
+// Fits one KV head on its own, whatever the recipe says about the others; `pairs` is for
+// kPairScaled. Throws InputError if the moments lack something that the kind needs, NumericalError
+// naming layer and head if the moments have no transform.
 KeyFit FitKeyTransform(const LayerMoments& moments, int64_t head, const KeyRecipe& recipe,
                        RopePairs pairs);
 
-// One D for all heads of a layer, the least sum of the heads' trace products: what weights that all
-// heads share (QK-norm) can hold. [head_dim]
+// One D [head_dim] for all heads of a layer, with the least sum of the heads' trace products.
+// Weights that all heads share (QK-norm) can hold only one D.
 Vector SharedPairScales(const LayerMoments& moments, const KeyRecipe& recipe, RopePairs pairs);
-// KV head `head` alone. [head_dim]
+// The D [head_dim] of one KV head.
 Vector HeadPairScales(const LayerMoments& moments, int64_t head, const KeyRecipe& recipe,
                       RopePairs pairs);
 
-// Values against the metric of what reads them: the sum of W_O^T W_O over the head's query heads.
+// The metric of the reader of values: the sum of W_O^T W_O over the head's query heads.
 // `output_projection` [hidden, num_q_heads v_head_dim], as a checkpoint stores o_proj.
 Matrix OutputMetric(MatrixRef output_projection, const LayerMoments& moments, int64_t head);
 KeyTransform FitValueTransform(const LayerMoments& moments, int64_t head, MatrixRef output_metric,

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The weights of a model directory: model.safetensors, or the shards named by
-// model.safetensors.index.json; or those of a GGUF by the names that transformers gives them
-// (gguf/gguf_model.h), whose stored tensors can be read by their own names too. Opened without
-// reading any weight. A shard outside the directory, a missing shard, a tensor the index and the
-// shards disagree on: InputError. How quantized weights are stored is read with it
+// model.safetensors.index.json. Or the weights of a GGUF by their names in transformers
+// (gguf/gguf_model.h); its stored tensors can also be read by their own names. Opening reads no
+// weights. Throws InputError for a shard outside the directory, a missing shard, or a tensor on
+// which index and shards disagree. The storage format of quantized weights is read too
 // (quantization_config.h).
 #pragma once
 
@@ -28,36 +28,37 @@ class Checkpoint {
  public:
   // `model`: the directory, or the GGUF file.
   static Checkpoint Open(const std::filesystem::path& model);
-  // Of a directory with a config.json alone: no tensors, but what it says of their format.
+  // Opens a directory that needs only a config.json: no tensors, but their described format.
   static Checkpoint WithoutWeights(const std::filesystem::path& directory);
 
   const std::filesystem::path& directory() const { return directory_; }
   bool has_weights() const { return !shards_.empty(); }
   bool is_gguf() const { return !gguf_.empty(); }
-  // Of a GGUF: how a dense tensor is put together; nullptr for a name that is none.
+  // For a GGUF: how a dense tensor is assembled; nullptr for an unknown name.
   const GgufWeight* gguf_weight(std::string_view name) const;
   bool Contains(std::string_view name) const {
     return index_.contains(name) || gguf_weight(name) != nullptr;
   }
   std::vector<std::string> names() const;  // sorted
-  // Whether tensors are read by other names than the files have (tensor_names.h), so that a copy of
-  // these files cannot be edited by name. Throws InputError if so.
+  // Throws InputError if tensors are read by other names than the files have (tensor_names.h),
+  // because a copy of these files then cannot be edited by name.
   void RequireOwnNames() const;
   const TensorInfo& info(
       std::string_view name) const;                // throws InputError naming the tensor if absent
-  TensorView tensor(std::string_view name) const;  // the same; of a GGUF only what is stored plain
+  TensorView tensor(std::string_view name) const;  // same; for a GGUF only plain tensors
   void Release(std::string_view name) const;       // drops its resident pages
   uint64_t total_bytes() const;                    // of all tensors
   const QuantizationConfig& quantization() const { return quantization_; }
 
-  // Weight files in name order, relative to the directory; and the one that holds a tensor, in it.
+  // Weight files in name order, relative to the directory; and the index of the one that holds a
+  // tensor.
   std::vector<std::string> files() const;
   size_t file_index(std::string_view name) const;
-  // How far into all of them, one after another, byte `offset` of one is: 0 to 1. What is loaded,
-  // about in this order, is held against what is digested by it (turns).
+  // Position of byte `offset` of a file in all of them, one after another: 0 to 1. It compares the
+  // progress of loading, which is roughly in this order, with the progress of digesting (turns).
   double Place(size_t file, uint64_t offset) const;
 
-  // Of everything that reads these files past the page cache.
+  // The turns of all readers that bypass the page cache for these files.
   const std::shared_ptr<ReadTurns>& turns() const { return turns_; }
 
  private:

@@ -17,14 +17,14 @@
 namespace oscar {
 namespace {
 
-static_assert(std::endian::native == std::endian::little);  // so is the file
+static_assert(std::endian::native == std::endian::little);  // like the file
 
-// Of ggml: GGML_MAX_DIMS, GGML_MAX_NAME with its zero. Of us, so that a header takes little memory:
-// the largest models have 2000 tensors, the longest headers 100 entries.
+// Limits of ggml: GGML_MAX_DIMS, GGML_MAX_NAME with its zero. Our limits keep a header's memory
+// small: the largest models have 2000 tensors, the longest headers 100 entries.
 constexpr uint64_t kMaxGgufDims = 4, kMaxName = 63, kMaxKey = 65535;
 constexpr uint64_t kMaxTensors = 1 << 18, kMaxEntries = 1 << 14, kMaxAlignment = 1 << 20;
 
-// ggml.c, type_traits. A tensor of another type has the size that the next one's offset gives it.
+// From type_traits in ggml.c. The next tensor's offset gives the size of a tensor of other types.
 constexpr std::array kGgmlTypes = {
     GgmlType{0, "F32", 1, 4},         GgmlType{1, "F16", 1, 2},
     GgmlType{2, "Q4_0", 32, 18},      GgmlType{3, "Q4_1", 32, 20},
@@ -90,7 +90,7 @@ class GgufReader {
   uint64_t at_ = 0;
 };
 
-// Bytes of a value of that type; 0: a string, an array or no type at all.
+// Bytes of a value of that type; 0 for a string, an array or an invalid type.
 uint64_t FixedSize(uint32_t type) {
   switch (type) {
     case kUint8:
@@ -183,7 +183,7 @@ void ReadEntries(GgufReader& in, uint64_t count, GgufFile& out) {
   out.alignment = *bytes;
 }
 
-// Of a tensor whose type is known.
+// Size of a tensor whose type is known.
 std::optional<uint64_t> GgufSize(const GgufReader& in, const GgufTensorInfo& tensor) {
   const GgmlType* const known = FindGgmlType(tensor.type);
   if (known == nullptr) return std::nullopt;
@@ -224,7 +224,7 @@ void ReadInfos(GgufReader& in, uint64_t count, GgufFile& out) {
   }
 }
 
-// llama.cpp takes tensors that lie one behind another alone (gguf.cpp, gguf_init_from_file_impl).
+// llama.cpp only accepts contiguous tensors (gguf.cpp, gguf_init_from_file_impl).
 void PlaceTensors(const GgufReader& in, GgufFile& out) {
   const uint64_t file_size = out.file.bytes().size();
   out.data_begin = GgufPadded(out.infos_end, out.alignment);
@@ -254,7 +254,7 @@ void PlaceTensors(const GgufReader& in, GgufFile& out) {
       in.Fail(fmt::format("tensor {} has {} bytes, and the file {} for it", Quoted(tensor.name),
                           tensor.size, data_size - expected));
     }
-    // The last one's padding may be missing.
+    // The padding of the last tensor may be missing.
     expected = GgufPadded(expected + tensor.size, out.alignment);
     if (i + 1 < out.tensors.size() && expected > data_size)
       in.Fail(fmt::format("the file ends behind tensor {}", Quoted(tensor.name)));

@@ -7,7 +7,7 @@
 //   num_entries x {string key, u32 value type, value}          string: u64 bytes, then those
 //   num_tensors x {string name, u32 num_dims, u64 dims, u32 type, u64 offset}
 //   zeros up to the alignment ("general.alignment", bytes; 32 if absent)
-//   the tensors one behind another, each padded to the alignment; offsets count from the first
+//   the tensors one after another, each padded to the alignment; offsets count from the first
 //
 // Trap: dims are innermost first, so a row-major matrix [rows, cols] has dims {cols, rows}.
 #pragma once
@@ -30,7 +30,7 @@ inline constexpr uint32_t kGgufMagic = 0x46554747;  // "GGUF"
 inline constexpr uint64_t kGgufHeaderSize = 24;     // bytes, before the entries
 inline constexpr std::string_view kGgufAlignmentKey = "general.alignment";
 
-// Of an entry's value.
+// Type of an entry's value.
 enum GgufType : uint32_t {
   kUint8,
   kInt8,
@@ -47,7 +47,7 @@ enum GgufType : uint32_t {
   kFloat64,
 };
 
-// Numbers of ggml's tensor types that are read as weights.
+// Ids of ggml's tensor types that are read as weights.
 enum GgmlTypeId : uint32_t {
   kGgmlF32 = 0,
   kGgmlF16 = 1,
@@ -73,14 +73,14 @@ struct GgmlType {
   std::string_view name;  // "Q4_K"
   uint64_t values, bytes;
 };
-const GgmlType* FindGgmlType(uint32_t id);  // nullptr: not known here
+const GgmlType* FindGgmlType(uint32_t id);  // nullptr if not known here
 
-// `alignment` is a power of two and `bytes` within a file's size.
+// Requires that `alignment` is a power of two and `bytes` is at most a file's size.
 constexpr uint64_t GgufPadded(uint64_t bytes, uint64_t alignment) {
   return (bytes + alignment - 1) & ~(alignment - 1);
 }
 
-// An array of a file, checked: `count` values of `type` (no arrays) as they lie in the mapped file.
+// A checked array of a file: `count` values of `type` (not arrays), in the mapped file.
 struct GgufArray {
   uint32_t type = 0;
   uint64_t count = 0;
@@ -89,26 +89,27 @@ struct GgufArray {
   bool operator==(const GgufArray&) const = default;
 };
 
-// A value of a file. Strings and arrays lie in the mapped file; float32 and float64 are double.
+// A value of a file. Strings and arrays refer to the mapped file; float32 and float64 become
+// double.
 using GgufValue = std::variant<GgufArray, bool, int64_t, uint64_t, double, std::string_view>;
 
 struct GgufTensorInfo {
   std::string_view name;
   std::vector<uint64_t> dims;  // innermost first
-  uint32_t type = 0;           // of ggml; 0: float32
+  uint32_t type = 0;           // a ggml type; 0: float32
   uint64_t offset = 0;         // bytes from data_begin
   uint64_t size = 0;           // bytes; up to the next tensor where ggml's type is unknown here
 };
 
 struct GgufFile {
-  // Throws InputError naming the file, the place and what is wrong there. Files that llama.cpp
-  // refuses are refused: tensors that overlap or leave gaps, names given twice, other byte orders.
+  // Throws InputError naming the file, the place and the problem. It refuses everything that
+  // llama.cpp refuses: tensors that overlap or leave gaps, duplicate names, other byte orders.
   static GgufFile Open(const std::filesystem::path& path) { return Open(MappedFile::Open(path)); }
   static GgufFile Open(MappedFile file);
 
   // The value of `key`, or nullopt without the key. Throws InputError naming the file, the key and
-  // the type found where it is another one. Count and Counts refuse negative numbers; Number and
-  // Numbers take integers too. Views are valid while the file is open.
+  // the type found if it is the wrong one. Count and Counts refuse negative numbers; Number and
+  // Numbers also accept integers. Views are valid while the file is open.
   std::optional<std::string_view> String(std::string_view key) const;
   std::optional<bool> Bool(std::string_view key) const;
   std::optional<uint64_t> Count(std::string_view key) const;
@@ -118,7 +119,7 @@ struct GgufFile {
   std::optional<std::vector<uint64_t>> Counts(std::string_view key) const;
   std::optional<std::vector<double>> Numbers(std::string_view key) const;
 
-  const GgufTensorInfo* Find(std::string_view name) const;  // null: not there
+  const GgufTensorInfo* Find(std::string_view name) const;  // null if absent
   std::span<const std::byte> Bytes(const GgufTensorInfo& tensor) const;
 
   MappedFile file;
@@ -126,9 +127,9 @@ struct GgufFile {
   uint64_t alignment = 32;  // bytes, a power of two
   std::map<std::string_view, GgufValue, std::less<>> entries;
   std::vector<GgufTensorInfo> tensors;
-  // Bytes from the start of the file. Entries begin at byte 24, tensor infos where those end.
+  // Bytes from the start of the file. Entries begin at byte 24, tensor infos at entries_end.
   uint64_t entries_end = 0, infos_end = 0;
-  uint64_t data_begin = 0;  // up to the end of the file, which may lack the last one's padding
+  uint64_t data_begin = 0;  // extends to the end of the file, which may lack the last padding
 };
 
 }  // namespace oscar

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMaxIdBytes = 96;        // as huggingface_hub
+constexpr size_t kMaxIdBytes = 96;        // like huggingface_hub
 constexpr size_t kMaxRefFileBytes = 256;  // a commit and white space
 
 bool IsWordCharacter(char c) {
@@ -38,7 +38,7 @@ bool IsCommit(std::string_view text) {
          });
 }
 
-// A revision becomes a path below refs/: every component must stay there.
+// A revision becomes a path below refs/, so no component may lead outside.
 bool IsRevision(std::string_view revision) {
   if (revision.empty() || revision.size() > 255) return false;
   if (revision.find_first_of(std::string_view("\\\0", 2)) != revision.npos) return false;
@@ -52,7 +52,7 @@ bool IsRevision(std::string_view revision) {
   }
 }
 
-// Of one directory: a commit, or what else a mirror or a script wrote.
+// A name of one directory: a commit, or another name that a mirror or a script wrote.
 bool IsSnapshotName(std::string_view text) {
   return IsRevision(text) && text.find('/') == text.npos &&
          std::ranges::all_of(text, [](char c) { return c > ' ' && c < '\x7F'; });
@@ -64,7 +64,7 @@ std::optional<std::string> NonEmpty(const Environment& environment, const std::s
   return value;
 }
 
-// $NAME and ${NAME}; a variable that is not set stays as it is written, as os.path.expandvars does.
+// Expands $NAME and ${NAME}. A variable that is not set stays unchanged, as in os.path.expandvars.
 std::string ExpandVariables(std::string_view text, const Environment& environment) {
   std::string out;
   size_t i = 0;
@@ -94,7 +94,7 @@ fs::path Expand(const std::string& text, const Environment& environment) {
   return ExpandVariables(expanded, environment);
 }
 
-// The folder of the Hub's client; "" if nothing says where it is.
+// The folder of the Hub's client; "" if no variable defines it.
 fs::path HubHome(const Environment& environment) {
   if (const auto home = NonEmpty(environment, "HF_HOME")) return Expand(*home, environment);
   if (const auto xdg = NonEmpty(environment, "XDG_CACHE_HOME"))
@@ -104,7 +104,7 @@ fs::path HubHome(const Environment& environment) {
   return {};
 }
 
-// File names in a directory that match, for "found" in errors; at most a few.
+// Lists up to a few matching file names of a directory, for "found" in errors.
 std::string Listing(const fs::path& directory) {
   std::vector<std::string> names;
   std::error_code error;

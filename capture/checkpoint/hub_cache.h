@@ -6,9 +6,9 @@
 //     <root>/models--ORG--NAME/refs/<revision>      text: a commit, or another name of a snapshot
 //     <root>/models--ORG--NAME/snapshots/<commit>/  files, mostly links to ../../blobs/<etag>
 //
-// models--NAME where the id has no organisation. Same environment variables in the same order as
-// huggingface_hub. Without a ref file a revision is cached only if a snapshot has its name, however
-// many others lie there; none is ever picked.
+// models--NAME if the id has no organisation. The environment variables and their order are those
+// of huggingface_hub. Without a ref file a revision is cached only if a snapshot has its name. No
+// other snapshot is ever chosen, even if it is the only one.
 #pragma once
 
 #include <filesystem>
@@ -19,26 +19,27 @@
 
 namespace oscar {
 
-// A model id and the revision asked for: "Qwen/Qwen3-8B@refs/pr/1", "hf://" in front allowed.
+// A model id and the requested revision: "Qwen/Qwen3-8B@refs/pr/1", optionally with "hf://" in
+// front.
 struct HubId {
   std::string repository;  // "Qwen/Qwen3-8B"
   std::string revision;    // branch, tag, refs/pr/N or commit; "main" if none was given
   bool revision_given = false;
 };
 
-// Nothing if `text` cannot be a Hugging Face id (it is then a path that does not exist).
+// Returns nothing if `text` cannot be a Hugging Face id (it is then a path that does not exist).
 std::optional<HubId> ParseHubId(std::string_view text);
 
 // "hf download Qwen/Qwen3-8B --revision R"
 std::string DownloadCommand(const HubId& id);
 
-// HF_HUB_CACHE, HUGGINGFACE_HUB_CACHE, HF_HOME/hub, XDG_CACHE_HOME/huggingface/hub,
-// ~/.cache/huggingface/hub; ~ and $VARIABLES expanded; an empty variable counts as unset. Throws
-// InputError if nothing of this is set.
+// The first that is set of HF_HUB_CACHE, HUGGINGFACE_HUB_CACHE, HF_HOME/hub,
+// XDG_CACHE_HOME/huggingface/hub, ~/.cache/huggingface/hub; ~ and $VARIABLES are expanded; an empty
+// variable counts as unset. Throws InputError if none can be determined.
 std::filesystem::path HubCacheRoot(const Environment& environment);
 
 // Returns the file where the Hub's own client keeps its token: HF_TOKEN_PATH, HF_HOME/token,
-// XDG_CACHE_HOME/huggingface/token, ~/.cache/huggingface/token; "" if nothing of this is set.
+// XDG_CACHE_HOME/huggingface/token, ~/.cache/huggingface/token; "" if none can be determined.
 std::filesystem::path HubTokenFile(const Environment& environment);
 
 // The snapshot directory of `id`; its last component is the commit. Throws InputError if it is not

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Everything a calibration opens is there. Weights are looked for, not read.
+// Checks that everything a calibration opens exists. Weights are looked up, not read.
 void RequireComplete(const fs::path& directory, bool needs_weights) {
   for (const auto& entry : fs::directory_iterator(directory)) {
     std::error_code ignored;
@@ -34,7 +34,7 @@ void RequireComplete(const fs::path& directory, bool needs_weights) {
 
 ModelLocation FromGguf(const fs::path& path) { return {path, path.stem().string(), ""}; }
 
-// The GGUF that a directory without config.json holds; empty where it holds none.
+// The GGUF in a directory without config.json; empty if there is none.
 fs::path OnlyGguf(const fs::path& directory) {
   std::error_code ignored;
   return fs::exists(directory / "config.json", ignored) ? fs::path() : FindGgufIn(directory);

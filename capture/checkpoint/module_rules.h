@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which modules a quantization_config speaks of: names, regular expressions ("re:..." as Python's
-// re.match reads them: anchored at the start only) and globs, each with a number.
-// Patterns are hostile. They run in time proportional to pattern times name (libstdc++'s
-// breadth-first matcher), and what Python and ECMAScript read differently is refused.
+// Selects the modules that a quantization_config refers to, by names, regular expressions ("re:..."
+// as in Python's re.match: anchored at the start only) and globs, each with a number. Patterns are
+// hostile. They run in time proportional to pattern times name (libstdc++'s breadth-first matcher),
+// and syntax that Python and ECMAScript read differently is refused.
 #pragma once
 
 #include <cstddef>
@@ -19,15 +19,15 @@ namespace oscar {
 
 class ModuleRules {
  public:
-  // InputError naming `what` where a rule of the same text has another value, or a pattern is not
-  // understood. A name that ends in "." stands for all modules below it.
+  // Throws InputError naming `what` if a rule with the same text has another value, or a pattern is
+  // not understood. A name that ends in "." matches all modules below it.
   void AddName(const std::string& name, size_t value, std::string_view what);
   void AddRegex(const std::string& pattern, size_t value, std::string_view what);
   void AddGlob(const std::string& pattern, size_t value, std::string_view what);  // fnmatch: * ?
   void AddAll(size_t value, std::string_view what);
 
-  // A name goes before patterns, patterns before "all". InputError if patterns of different values
-  // match.
+  // Names have priority over patterns, and patterns over "all". Throws InputError if patterns with
+  // different values match.
   std::optional<size_t> Match(std::string_view module) const;
 
  private:

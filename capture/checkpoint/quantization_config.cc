@@ -17,11 +17,11 @@
 namespace oscar {
 namespace {
 
-// Where AutoGPTQ and AutoAWQ wrote it before config.json had a place for it.
+// The files of AutoGPTQ and AutoAWQ from before config.json had a place for this.
 constexpr std::pair<const char*, const char*> kFilesBesideConfig[] = {
     {"quantize_config.json", "gptq"}, {"quant_config.json", "awq"}};
 
-// Also true for a dangling link, which reading then names.
+// Also true for a dangling link, so that reading it gives an error that names it.
 bool IsThere(const std::filesystem::path& path) {
   std::error_code ignored;
   return std::filesystem::exists(std::filesystem::symlink_status(path, ignored));
@@ -32,7 +32,7 @@ struct ConfigPlace {
   std::string what;
 };
 
-// The one quantization_config of a config, wherever a release put it.
+// Finds the only quantization_config of a config, in any of the places that releases use.
 ConfigPlace FindConfig(const Json& config, const std::string& what) {
   ConfigPlace found;
   const auto consider = [&](const Json& object, const char* key, const std::string& path) {
@@ -53,7 +53,7 @@ ConfigPlace FindConfig(const Json& config, const std::string& what) {
   return found;
 }
 
-// ModelOpt's first versions left quant_method out.
+// ModelOpt's first versions omitted quant_method.
 std::string_view MethodOfProducer(const Json& fields) {
   if (!fields.is_object()) return "";
   const auto producer = fields.find("producer");

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Strict reading and writing of safetensors: 8 bytes little-endian header length, JSON header, raw
-// row-major tensors. Accepted only if every byte is accounted for: no gaps, overlaps or trailing
-// bytes, sizes checked against shape and dtype without overflow, no key twice, at most 200,000
-// entries and a 32 MB header.
+// row-major tensors. A file is accepted only if every byte is accounted for: no gaps, overlaps or
+// trailing bytes, sizes checked against shape and dtype without overflow, no duplicate keys, at
+// most 200,000 entries and a 32 MB header.
 #pragma once
 
 #include <cstddef>
@@ -32,15 +32,15 @@ struct TensorInfo {
   uint64_t size = 0;           // bytes
 };
 
-// Bytes of one tensor inside a mapped file; valid while the file is open. Data may be unaligned for
-// its dtype.
+// Bytes of one tensor in a mapped file, valid while the file is open. Data may be unaligned for its
+// dtype.
 struct TensorView {
   DType dtype{};
   std::vector<int64_t> shape;
   std::span<const std::byte> data;
 };
 
-// A mapped file with tensors in it, of whatever format.
+// A mapped file with tensors, in any format.
 class TensorFile {
  public:
   TensorFile() = default;
@@ -52,7 +52,7 @@ class TensorFile {
   uint64_t size() const { return file_.bytes().size(); }
   TensorView tensor(std::string_view name) const;  // throws InputError if absent
   void Release(std::string_view name) const;       // drops its resident pages
-  // Lets a tensor be found by another name; the file stays as it is.
+  // Makes a tensor available by another name; the file does not change.
   void Rename(const std::string& from, const std::string& to);
 
  private:
@@ -62,7 +62,7 @@ class TensorFile {
 
 class SafetensorsFile : public TensorFile {
  public:
-  // Throws InputError naming the file, the tensor where there is one, expected and found.
+  // Throws InputError naming the file, the tensor if there is one, expected and found.
   static SafetensorsFile Open(const std::filesystem::path& path);
   static SafetensorsFile Open(MappedFile file);
 
@@ -73,8 +73,8 @@ class SafetensorsFile : public TensorFile {
 };
 
 // Writes a file whose tensors are declared first and written in that order, so it never holds them
-// all. The bytes depend on the declarations and data alone; data starts at a multiple of 8 bytes
-// (header padded with spaces).
+// all in memory. The bytes depend only on the declarations and data. Data starts at a multiple of 8
+// bytes (header padded with spaces).
 class SafetensorsWriter {
  public:
   struct Declaration {

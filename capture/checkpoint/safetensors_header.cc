@@ -17,9 +17,9 @@
 namespace oscar {
 namespace {
 
-constexpr size_t kDataAlignment = 8;  // bytes; what readers that map the file want
+constexpr size_t kDataAlignment = 8;  // bytes, for readers that map the file
 
-// Where we are, for errors.
+// The current place, for errors.
 struct Place {
   std::string_view file;
   std::string_view tensor;
@@ -56,7 +56,7 @@ std::string_view HeaderText(std::span<const std::byte> file, std::string_view wh
   return {reinterpret_cast<const char*>(file.data()) + kSafetensorsLengthBytes, length};
 }
 
-// Only numbers written as unsigned integers: not 2.0, not -0, not beyond 64 bits.
+// Accepts only numbers written as unsigned integers: not 2.0, not -0, not beyond 64 bits.
 uint64_t Unsigned(const Json& value, const char* field, const Place& place) {
   if (!value.is_number_unsigned()) {
     const std::string shown = value.is_structured() ? value.type_name() : value.dump();
@@ -100,7 +100,7 @@ std::vector<int64_t> ParseShape(const Json& entry, const Place& place) {
   return shape;
 }
 
-// One entry with its own consistency checked; `data_begin` and `data_size` in bytes of the file.
+// Parses one entry and checks its consistency; `data_begin` and `data_size` in bytes of the file.
 TensorInfo ParseTensor(const Json& entry, uint64_t data_begin, uint64_t data_size,
                        const Place& place) {
   if (!entry.is_object()) Refuse(place, fmt::format("must be object, found {}", entry.type_name()));
@@ -150,14 +150,15 @@ std::map<std::string, std::string> ParseMetadata(const Json& value, std::string_
   return metadata;
 }
 
-// Every data byte belongs to exactly one tensor.
+// Checks that every data byte belongs to exactly one tensor.
 void CheckCoverage(const SafetensorsHeader& header, uint64_t data_begin, uint64_t file_size,
                    std::string_view what) {
   using Item = std::pair<const std::string, TensorInfo>;
   std::vector<const Item*> order;
   for (const Item& item : header.tensors) order.push_back(&item);
   std::ranges::sort(order, {}, [](const Item* item) {
-    return std::pair(item->second.offset, item->second.size);  // empty tensors before their place
+    return std::pair(item->second.offset, item->second.size);  // empty tensors come before others
+                                                               // at their offset
   });
   uint64_t expected = data_begin;
   for (const Item* item : order) {
@@ -180,7 +181,7 @@ void CheckCoverage(const SafetensorsHeader& header, uint64_t data_begin, uint64_
 
 std::optional<uint64_t> TensorBytes(DType dtype, std::span<const int64_t> shape) {
   const int64_t bits = DTypeBits(dtype);
-  int64_t product = bits % 8 == 0 ? bits / 8 : bits;  // of whole bytes, or of bits
+  int64_t product = bits % 8 == 0 ? bits / 8 : bits;  // in bytes if they are whole, else in bits
   bool empty = false;
   for (const int64_t dim : shape) {
     if (dim < 0) return std::nullopt;

@@ -30,8 +30,8 @@ inline constexpr size_t kSafetensorsMaxRank = 64;
 inline constexpr std::string_view kSafetensorsMetadataKey = "__metadata__";
 
 // Bytes of a tensor, or nothing if the product of its non-zero dimensions and the element size
-// exceeds int64 (also where a zero makes the tensor empty: strides would overflow all the same), or
-// if packed elements do not fill their last byte.
+// exceeds int64 (even if a zero makes the tensor empty, because strides would overflow), or if
+// packed elements do not fill their last byte.
 std::optional<uint64_t> TensorBytes(DType dtype, std::span<const int64_t> shape);
 
 struct SafetensorsHeader {
@@ -42,7 +42,7 @@ struct SafetensorsHeader {
 // Parses and checks the header of a whole file; `what` names it in errors. Throws InputError.
 SafetensorsHeader ParseSafetensorsHeader(std::span<const std::byte> file, std::string_view what);
 
-// Length and JSON, padded so that data is aligned: keys in the order of the data, metadata first.
+// Length and JSON, padded to align the data. Keys are in the order of the data, metadata first.
 std::string EncodeSafetensorsHeader(const std::vector<SafetensorsWriter::Declaration>& tensors,
                                     const std::map<std::string, std::string>& metadata);
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Single numbers out of stored bytes, little-endian, without LibTorch.
+// Decodes single little-endian numbers from stored bytes, without LibTorch.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace oscar {
 // IEEE 754 binary16, NaN and infinity included.
 float HalfToFloat(uint16_t half);
 
-// Of a value of F32, F16 or BF16.
+// Decodes a value of F32, F16 or BF16.
 float LoadFloat(DType dtype, const std::byte* at);
 
 }  // namespace oscar

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names of tensors as transformers, vLLM and SGLang load them: without what wrappers of PyTorch put
-// in (DataParallel, torch.compile, FSDP, activation checkpointing), and with the "model." that a
-// model saved without its head lacks (Qwen3-Embedding).
+// Names of tensors as transformers, vLLM and SGLang load them: without the prefixes of PyTorch
+// wrappers (DataParallel, torch.compile, FSDP, activation checkpointing), and with the "model."
+// that a model saved without its head lacks (Qwen3-Embedding).
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@
 
 namespace oscar {
 
-// The names that tensors are read by, in the order of `stored`. Throws InputError naming `what`
-// where two become one.
+// The names by which tensors are read, in the order of `stored`. Throws InputError naming `what` if
+// two become equal.
 std::vector<std::string> NamesToReadBy(const std::vector<std::string>& stored,
                                        const std::string& what);
 

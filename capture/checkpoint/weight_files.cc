@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Also true for a dangling link: something was meant to be here.
+// Also true for a dangling link, because something was meant to be here.
 bool IsNamed(const fs::path& path) {
   std::error_code ignored;
   return fs::exists(fs::symlink_status(path, ignored));
@@ -94,7 +94,7 @@ std::string WhyStray(const fs::path& directory, const std::set<std::string>& ten
   WeightFiles others;
   try {
     others = ReadIndex(directory);
-  } catch (const InputError&) {  // left over from other weights
+  } catch (const InputError&) {  // the index is left over from other weights
     return "";
   }
   const auto there = [&](const std::string& file) { return IsNamed(directory / file); };

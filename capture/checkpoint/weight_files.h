@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which files of a model directory hold its weights. As transformers decides: model.safetensors if
-// it is there, else the shards of model.safetensors.index.json.
-// The index is hostile. A shard is a bare file name; the file behind it may be a symbolic
-// link, because that is how the Hugging Face cache stores it.
+// Finds the files of a model directory that hold its weights. Like transformers: model.safetensors
+// if it exists, else the shards of model.safetensors.index.json. The index is hostile. A shard must
+// be a bare file name. It may be a symbolic link, because the Hugging Face cache stores it like
+// that.
 #pragma once
 
 #include <filesystem>
@@ -25,27 +25,28 @@ struct WeightFiles {
 };
 
 // Throws InputError if there are no safetensors weights, if the index is malformed or names
-// anything but files of this directory, or if a file is missing (a dangling link is missing).
+// anything but files of this directory, or if a file is missing (a dangling link counts as
+// missing).
 WeightFiles FindWeightFiles(const std::filesystem::path& directory);
 
-// The same of the index alone, as text: whether the files are there is not asked. `what` names it.
+// Parses an index given as text, without checking that the files exist. `what` names it.
 WeightFiles ParseWeightIndex(std::string_view text, std::string_view what);
 
-// What a directory without weights or configuration holds instead, and the way from it to a model;
-// "" where nothing is known of it.
+// Describes the other contents of a directory without weights or configuration, and how to get a
+// model from them; "" if unknown.
 std::string WhatElseIsIn(const std::filesystem::path& directory);
 
-// Of a directory whose weights `tensors` were read from: the way out where model.safetensors went
-// before an index that lists other tensors and whose files are all there; else "".
+// For a directory whose weights `tensors` came from model.safetensors: advice if an index lists
+// other tensors and all its files exist; else "".
 std::string WhyStray(const std::filesystem::path& directory, const std::set<std::string>& tensors);
 
-// Whether there is either of the two files, or the path is that of a GGUF.
+// Whether one of the two files exists, or the path is a GGUF.
 bool HasWeightFiles(const std::filesystem::path& directory);
 
 // True for a name that stays in its directory: not empty, no separator, no NUL, not "." or "..".
 bool IsBareFileName(const std::string& name);
 
-// Throws InputError naming `path` unless it leads to a regular file.
+// Throws InputError naming `path` unless it refers to a regular file.
 void RequireRegularFile(const std::filesystem::path& path);
 
 }  // namespace oscar

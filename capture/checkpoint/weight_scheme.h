@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the weights of one kind of module are stored, as quantization_config says it: the rule,
-// before any tensor was looked at (weight_storage.h has the tensors).
-// group_size counts values of one output row; 0 stands for the whole row (-1 in files).
+// How the weights of one kind of module are stored according to quantization_config. This is the
+// rule, before any tensor was read (weight_storage.h has the tensors). group_size counts values of
+// one output row; 0 means the whole row (-1 in files).
 #pragma once
 
 #include <cstdint>
@@ -24,10 +24,10 @@ enum class WeightFormat {
   kAwq,     // (code - zero) * scale: 4-bit codes in int32 words along N, stored [K, N]
   kMxfp4,   // E2M1 * 2^(s - 127), 32 values per scale (OCP microscaling)
   kNvfp4,   // E2M1 * scale of 16 values * or / scale of the tensor
-  kGguf,    // as gguf/gguf_weight.h says
+  kGguf,    // see gguf/gguf_weight.h
 };
 
-// What one scale covers.
+// The values that share one scale.
 enum class ScaleKind { kTensor, kRow, kTensorOrRow, kGroup, kBlock };
 
 struct WeightScheme {

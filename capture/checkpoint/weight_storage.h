@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A dense weight as the checkpoint stores it: the tensors it is made of, checked against each
-// other, without reading values (but where shapes alone do not tell how they are to be read). Trap:
-// "m.weight" may not exist under that name ("m.qweight"), and "m.weight" may exist and not be the
-// weight (float8 codes).
+// A dense weight as the checkpoint stores it: its tensors, checked against each other, without
+// reading values (unless shapes alone do not determine how to read them). Trap: "m.weight" may not
+// exist under that name ("m.qweight"), and an existing "m.weight" may not be the weight (float8
+// codes).
 #pragma once
 
 #include <cstdint>
@@ -32,39 +32,40 @@ struct WeightStorage {
   std::vector<int64_t> shape;     // of the dense tensor: [N, K], or [E, ..] for stacked experts
   std::vector<WeightPart> parts;  // codes first
   std::vector<std::string> also_read;         // stored tensors already used up (weight_shape)
-  int64_t scale_rows = 0, scale_columns = 0;  // n, k that one scale covers
+  int64_t scale_rows = 0, scale_columns = 0;  // sizes [n, k] that share one scale
   bool transposed = false;                    // dense is [.., K, N] (gpt-oss's experts)
-  int64_t stored_rows = 0;                    // N of what the parts hold
-  int64_t first_row = 0;  // quantized matrix: shape[0] rows from here on of what the parts hold
-  // GPTQ v1: added to words i % size of a row of qzeros (modulo 2^32); added to each zero point
+  int64_t stored_rows = 0;                    // N over all parts
+  int64_t first_row = 0;  // quantized matrix: shape[0] rows of the parts from here on
+  // GPTQ v1: increments of words i % size of a row of qzeros (modulo 2^32), and of each zero point
   // (modulo 2^bits).
   std::vector<uint32_t> zero_word_increments;
   int zero_increment = 0;
-  const GgufWeight* gguf = nullptr;  // kGguf: the checkpoint's
+  const GgufWeight* gguf = nullptr;  // kGguf: owned by the checkpoint
 
   bool plain() const { return scheme.format == WeightFormat::kPlain; }
   const WeightPart* Find(PartRole role) const;  // nullptr if there is none
   uint64_t bytes() const;                       // of all parts
 };
 
-// How the dense tensor `name` ("m.weight", "m.experts.gate_up_proj") is stored. InputError naming
-// the stored tensor that is missing or wrong, expected and found.
+// Finds how the dense tensor `name` ("m.weight", "m.experts.gate_up_proj") is stored. Throws
+// InputError naming the stored tensor that is missing or wrong, expected and found.
 WeightStorage FindWeightStorage(const Checkpoint& checkpoint, const std::string& name);
 
-// Where in the files the first of it stands (Checkpoint::Place).
+// The position of its first part in the files (Checkpoint::Place).
 double PlaceOf(const Checkpoint& checkpoint, const WeightStorage& storage);
 
-// Whether the dense tensor `name` can be made of what is stored.
+// Whether the dense tensor `name` can be made from the stored tensors.
 bool StoresWeight(const Checkpoint& checkpoint, const std::string& name);
 
-// Entries [first, first + count) of the first dimension. Stacked experts and plain tensors: their
-// bytes alone; else all parts, and the reader of the parts takes the rows.
+// Entries [first, first + count) of the first dimension. For stacked experts and plain tensors this
+// keeps only their bytes; otherwise it keeps all parts, and the reader selects the rows.
 WeightStorage SliceStorage(WeightStorage storage, int64_t first, int64_t count);
 
-// Every entry of the stored group index is a group: InputError naming tensor and entry. Reads it.
+// Throws InputError naming tensor and entry unless every entry of the stored group index is a
+// group. Reads the index.
 void CheckGroupIndex(const Checkpoint& checkpoint, const WeightStorage& storage);
 
-// Whether a stored tensor is what a quantized checkpoint carries for activations or the KV cache.
+// Whether a stored tensor of a quantized checkpoint is a scale of activations or of the KV cache.
 bool IsActivationScale(std::string_view name);
 
 bool IsPlain(DType dtype);  // BF16, F16, F32

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The HDF5 dump, defined once. Other people's tools read it with h5py, so names never change:
+// The HDF5 dump, defined once. External tools read it with h5py, so names never change:
 //
 //   /                    attributes: format = "oscar-dump", format_version, num_layers, model,
 //                        model_digest, tokenizer_digest, data_digest, tool_version
@@ -13,8 +13,8 @@
 //   /sequence_domains    [n] int32, a number for the kind of text of each sequence; only where
 //                        there are several
 //   /layer/<id>/q        [T, num_q_heads, head_dim]     after QK-norm and rotary embedding
-//   /layer/<id>/k        [T, num_kv_heads, head_dim]    the same
-//   /layer/<id>/v        [T, num_kv_heads, v_head_dim]  as it leaves its projection
+//   /layer/<id>/k        [T, num_kv_heads, head_dim]    likewise
+//   /layer/<id>/v        [T, num_kv_heads, v_head_dim]  after its projection
 //   /layer/<id>/attn_out [T, num_q_heads, v_head_dim]   before an output gate and before o_proj
 //   /layer/<id>/lse      [T, num_q_heads] float32: natural log of the sum of exp of a row's logits
 //   /layer/<id>/score_rows [R] int64, token indices, ascending
@@ -36,17 +36,17 @@
 //                     that q and k have been through), qk_norm (0 or 1), not_foldable (why scales
 //                     cannot go into the weights of this layer; "": they can)
 //
-// Of a dump by several ranks all datasets but ids, offsets, score_rows and sinks are virtual: rows
-// of the same datasets of files beside it, each a dump of some of the sequences.
+// In a dump by several ranks all datasets except ids, offsets, score_rows and sinks are virtual:
+// rows of the same datasets in files beside it, each a dump of some of the sequences.
 //
 // q, k, v, attn_out, c_kv, k_pe, kv_b have one type per layer: float32, float16, or bfloat16 as
 // uint16 with the attribute dtype = "bf16" on each dataset. lse, score_rows and scores come
 // together or not at all; logits are optional. Trap: an attribute or dataset added here without a
 // new version is not read by older programs, which refuse unknown objects.
 //
-// Version 2 had no num_layers, so that nobody can tell whether a layer is missing: it is refused.
-// Version 1 had no read_by, rope, qk_norm and not_foldable, so that nobody can tell whether its
-// queries are all that read a cache: it is refused.
+// Version 2 is refused, because it had no num_layers and a missing layer would go unnoticed.
+// Version 1 is refused, because it had no read_by, rope, qk_norm and not_foldable and does not show
+// whether its queries are all that read a cache.
 #pragma once
 
 #include <cstdint>
@@ -63,7 +63,7 @@ inline constexpr int64_t kVersion = 3;
 // Attributes of the root.
 inline constexpr std::string_view kFormatAttribute = "format";
 inline constexpr std::string_view kVersionAttribute = "format_version";
-inline constexpr std::string_view kNumLayers = "num_layers";  // children of /layer
+inline constexpr std::string_view kNumLayers = "num_layers";  // number of children of /layer
 inline constexpr std::string_view kModel = "model";
 inline constexpr std::string_view kModelDigest = "model_digest";
 inline constexpr std::string_view kTokenizerDigest = "tokenizer_digest";
@@ -80,7 +80,7 @@ inline constexpr std::string_view kLogits = "logits";
 
 // Attributes of a layer.
 inline constexpr std::string_view kKind = "kind";
-inline constexpr std::string_view kKindGqa = "gqa";  // multi-head and multi-query included
+inline constexpr std::string_view kKindGqa = "gqa";  // includes multi-head and multi-query
 inline constexpr std::string_view kKindMla = "mla";
 inline constexpr std::string_view kLatentRank = "latent_rank";
 inline constexpr std::string_view kRopeDim = "rope_dim";
@@ -95,17 +95,17 @@ inline constexpr std::string_view kRope = "rope";
 inline constexpr std::string_view kQkNorm = "qk_norm";
 inline constexpr std::string_view kNotFoldable = "not_foldable";
 
-// Group of a layer that others read.
+// Group in a layer that others read.
 inline constexpr std::string_view kReadBy = "read_by";
 
-// Datasets of a layer beside those of DumpTensorName.
+// Datasets of a layer besides those of DumpTensorName.
 inline constexpr std::string_view kLse = "lse";
 inline constexpr std::string_view kScoreRows = "score_rows";
 inline constexpr std::string_view kScores = "scores";
 inline constexpr std::string_view kSinks = "sinks";
 inline constexpr std::string_view kKvB = "kv_b";
 
-// Attribute of a dataset of uint16.
+// Attribute of a uint16 dataset.
 inline constexpr std::string_view kDtype = "dtype";
 inline constexpr std::string_view kDtypeBf16 = "bf16";
 
@@ -113,12 +113,12 @@ std::string LayerPath(int layer_id);                            // "/layer/3"
 std::string LayerPath(int layer_id, std::string_view dataset);  // "/layer/3/q"
 std::string ReaderPath(int layer_id, int reader_id);            // "/layer/3/read_by/5"
 
-// Bytes of values, without compression and without HDF5's own (a few KB per dataset).
+// Bytes of values, without compression and without HDF5's overhead (a few KB per dataset).
 constexpr int64_t ScoreBytes(int64_t rows, int64_t num_q_heads, int64_t longest_sequence) {
   return rows * num_q_heads * longest_sequence * 4;
 }
 constexpr int64_t LseBytes(int64_t tokens, int64_t num_q_heads) { return tokens * num_q_heads * 4; }
-// Of all its tensors, and those of its readers.
+// Bytes of all tensors of a layer and its readers.
 int64_t TensorBytes(const DumpLayer& layer, int64_t tokens);
 
 }  // namespace oscar::dump_format

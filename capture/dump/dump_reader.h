@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads the HDF5 dump (dump_format.h). Opening checks everything that can be checked without
-// reading the values: names, types, and every shape against the geometry attributes; values are
-// checked when they are read. All errors are InputErrors naming file and object. HDF5 itself
-// parses the file first (README.md): a dump from a source you do not trust does not belong here.
+// Reads the HDF5 dump (dump_format.h). Opening checks everything except the values: names, types,
+// and every shape against the geometry attributes. Values are checked when they are read. All
+// errors are InputErrors naming file and object. HDF5 itself parses the file first (README.md), so
+// do not open a dump from a source that you do not trust.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ class DumpReader : public AttentionDump {
   std::span<const int32_t> domains() const override { return domains_; }
   int64_t longest_sequence() const { return longest_; }  // tokens
 
-  // Of every layer or of none; empty if there are none.
+  // All layers have score rows or none has; empty if there are none.
   const std::vector<int64_t>& score_rows() const { return score_rows_; }  // [R], ascending
   int64_t logits_width() const { return logits_width_; }                  // 0: there are none
 
@@ -55,7 +55,7 @@ class DumpReader : public AttentionDump {
   std::vector<CacheReader> ReadReaders(const DumpLayer& layer) const;
   void CheckStoredType(const DumpLayer& layer, const std::string& dataset,
                        const Hdf5Shape& shape) const;
-  // Rows of one of its tensors, or of one of a layer that reads it.
+  // Reads rows of a tensor of the layer, or of a layer that reads it.
   void ReadHeads(const DumpLayer& layer, DumpTensor tensor, const std::string& dataset,
                  int64_t first_token, std::span<std::byte> out) const;
   void ReadStored(const DumpLayer& layer, const std::string& dataset, const Hdf5Shape& shape,

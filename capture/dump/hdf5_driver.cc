@@ -14,12 +14,12 @@
 namespace oscar {
 namespace {
 
-// What the property list carries; HDF5 copies it as bytes.
+// The content of the property list, which HDF5 copies as bytes.
 struct DriverInfo {
   Hdf5Sink* sink;
 };
 
-// An open file. HDF5 wants its own part first and hands back pointers to it.
+// An open file. HDF5 requires its own part first and passes back pointers to it.
 struct OpenFile {
   H5FD_t base{};
   Hdf5Sink* sink = nullptr;
@@ -107,7 +107,7 @@ Hdf5Handle UseHdf5Sink(hid_t access, Hdf5Sink* sink) {
   H5FD_class_t driver{};
 #if H5_VERSION_GE(1, 14, 0)
   driver.version = H5FD_CLASS_VERSION;
-  driver.value = static_cast<H5FD_class_value_t>(511);  // of the range for testing and private use
+  driver.value = static_cast<H5FD_class_value_t>(511);  // in the range for testing and private use
 #endif
   driver.name = "oscar_sink";
   driver.maxaddr = static_cast<haddr_t>(INT64_MAX);

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// HDF5's file access through our own descriptor. The library cannot close a file that it failed to
+// HDF5's file access through our own descriptor. The library cannot close a file after a failed
 // write: it leaves half-closed objects behind and tries again at process exit. So this driver never
-// reports a failure to it: the first one is kept here, all later writes are dropped, the library
-// closes in peace, and the writer then throws. The descriptor belongs to the caller.
+// reports a failure to it. It keeps the first failure and drops all later writes, so that the
+// library closes the file normally and the writer then throws. The caller owns the descriptor.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace oscar {
 struct Hdf5Sink {
   int descriptor = -1;
   int error = 0;              // errno of the first failure
-  uint64_t error_offset = 0;  // bytes into the file
+  uint64_t error_offset = 0;  // byte offset in the file
   uint64_t error_size = 0;    // bytes that were being written
 };
 

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// HDF5 files of our own: per-layer state, moments, dumps. Datasets are chunked with a fletcher32
-// checksum per chunk; no times are stored, so the same calls with the same values give the same
-// bytes. The reader accepts only what the writer (or h5py writing the same things) makes.
+// Our own HDF5 files: per-layer state, moments, dumps. Datasets are chunked with a fletcher32
+// checksum per chunk. No times are stored, so the same calls with the same values give the same
+// bytes. The reader accepts only files as the writer makes them (or h5py with the same content).
 // Object paths look like "/layer/3/k"; the root is "/". Traps: the HDF5 library serves one thread
 // at a time, so calls from several threads wait for each other; arrays have at least one dimension
 // (scalars are attributes).
@@ -20,7 +20,7 @@
 
 namespace oscar {
 
-// Little-endian; float16 is that of IEEE 754.
+// Little-endian element types; float16 is IEEE 754's.
 enum class Hdf5Type { kFloat64, kFloat32, kFloat16, kInt64, kInt32, kUInt16, kUInt8 };
 
 // A float16 by its bits; nothing here computes with it.
@@ -56,21 +56,22 @@ int64_t Hdf5TypeBytes(Hdf5Type type);          // bytes per element
 using Hdf5Shape = std::vector<int64_t>;  // row-major, as h5py prints it
 
 struct Hdf5DatasetOptions {
-  int deflate_level = 0;  // 0 stores as is; 1 to 9 compress, with byte shuffle
+  int deflate_level = 0;  // 0 stores uncompressed; 1 to 9 compress, with byte shuffle
 };
 
-// Failures to write (disk full, I/O) are ResourceErrors naming file and object; the writer may then
-// only be destroyed. Wrong use (a dataset twice, rows outside the shape) is OSCAR_CHECK.
+// Failed writes (disk full, I/O) are ResourceErrors naming file and object; afterwards the writer
+// may only be destroyed. Wrong use (a dataset twice, rows outside the shape) is an OSCAR_CHECK.
 class Hdf5Writer {
  public:
   // Writes a temporary sibling, which Commit() renames over `path`.
   explicit Hdf5Writer(const std::filesystem::path& path);
   ~Hdf5Writer();  // unfinished: removes the file
 
-  // Parents are made as needed; a group that is there already stays.
+  // Creates missing parents; an existing group is kept.
   void CreateGroup(std::string_view group);
 
-  // On the root, a group or a dataset that exists; once per name. Strings are UTF-8 without NUL.
+  // Sets an attribute of the root, a group or an existing dataset, once per name. Strings are UTF-8
+  // without NUL.
   void SetAttribute(std::string_view object, std::string_view name, std::string_view value);
   void SetAttribute(std::string_view object, std::string_view name, const char* value) {
     SetAttribute(object, name, std::string_view(value));
@@ -80,13 +81,13 @@ class Hdf5Writer {
   void SetAttribute(std::string_view object, std::string_view name,
                     std::span<const std::string> values);
 
-  // A dataset to be filled by WriteRows(); its groups are made as needed.
+  // Declares a dataset for WriteRows() and creates missing groups.
   void Declare(std::string_view dataset, Hdf5Type type, const Hdf5Shape& shape,
                const Hdf5DatasetOptions& options = {});
 
-  // A dataset whose rows are those of the same dataset of other files, one after another; files are
-  // named as they stand beside this one, and shapes may be smaller behind the first dimension,
-  // where zeros are read.
+  // A dataset whose rows are those of the same dataset in other files, one after another. File
+  // names are relative to this file. Shapes may be smaller after the first dimension, and zeros are
+  // then read.
   struct Source {
     std::string file;
     Hdf5Shape shape;
@@ -95,7 +96,7 @@ class Hdf5Writer {
                       const std::vector<Source>& sources);
 
   // `values` are whole rows of the first dimension, [first_row, first_row + rows). Every row must
-  // be written exactly once; with its last row a dataset leaves memory.
+  // be written exactly once; after its last row a dataset is released from memory.
   template <typename T>
   void WriteRows(std::string_view dataset, int64_t first_row, std::span<const T> values) {
     WriteRaw(dataset, Hdf5TypeOf<T>(), first_row, values.data(), values.size());
@@ -109,7 +110,7 @@ class Hdf5Writer {
     if (!values.empty()) WriteRows<T>(dataset, 0, values);
   }
 
-  void Commit();  // the file is whole, fsynced and renamed, and its directory fsynced
+  void Commit();  // finishes, fsyncs and renames the file, and fsyncs its directory
 
  private:
   struct State;
@@ -123,12 +124,12 @@ struct Hdf5DatasetInfo {
   Hdf5Shape shape;
 };
 
-// Reads what Hdf5Writer wrote; every other kind of object, link, filter, type or storage is refused
-// when the file is opened, as are sizes that the file's own size cannot account for. All errors are
-// InputErrors naming file and object.
+// Reads files written by Hdf5Writer. Opening refuses every other kind of object, link, filter, type
+// or storage, and sizes that the file's own size cannot contain. All errors are InputErrors naming
+// file and object.
 class Hdf5Reader {
  public:
-  // Where it reads other files (DeclareVirtual), those are looked at as closely.
+  // If it reads other files (DeclareVirtual), those are checked in the same way.
   explicit Hdf5Reader(const std::filesystem::path& path);
   ~Hdf5Reader();
   Hdf5Reader(Hdf5Reader&&) noexcept;
@@ -140,7 +141,7 @@ class Hdf5Reader {
   std::vector<std::string> Children(std::string_view group) const;  // names, sorted
   const Hdf5DatasetInfo& dataset(std::string_view dataset) const;   // throws if it is not one
 
-  // The dataset must have T's type and the expected shape, in which -1 stands for any size.
+  // The dataset must have T's type and the expected shape, where -1 matches any size.
   template <typename T>
   std::vector<T> Read(std::string_view dataset, const Hdf5Shape& expected_shape) const {
     std::vector<T> values(CheckedCount(dataset, Hdf5TypeOf<T>(), expected_shape));

@@ -121,7 +121,8 @@ class Inspector {
     return info;
   }
 
-  // Whether it is virtual, which Hdf5Writer::DeclareVirtual makes; any other way is refused.
+  // Whether a dataset is virtual as Hdf5Writer::DeclareVirtual makes it. Other virtual datasets are
+  // refused.
   bool CheckSources(hid_t dataset, const std::string& path, const Hdf5DatasetInfo& info,
                     Sources& sources) const {
     constexpr size_t kMaxSources = 4096;
@@ -160,7 +161,7 @@ class Inspector {
         of_source.shape.push_back(static_cast<int64_t>(last[d] - first[d] + 1));
         values *= of_source.shape.back();
       }
-      // All of the source, whose shape its own file has to say.
+      // The whole source must be selected; its own file determines its shape.
       if (!fits || H5Sget_select_npoints(to.get()) != values ||
           H5Sget_select_type(from.get()) != H5S_SEL_ALL)
         Refuse(path, "virtual, but not of rows one after another");
@@ -172,7 +173,7 @@ class Inspector {
     return true;
   }
 
-  // `bytes` is what the shape says; the file must hold them.
+  // `bytes` follows from the shape; the file must contain them.
   void CheckStorage(hid_t dataset, const std::string& path, const std::vector<hsize_t>& shape,
                     uint64_t bytes) const {
     const Hdf5Handle creation(H5Dget_create_plist(dataset));
@@ -198,8 +199,8 @@ class Inspector {
     }
   }
 
-  // Bounds the chunk index and the buffer of one chunk before HDF5 walks the one or makes the
-  // other.
+  // Bounds the chunk index and the buffer of one chunk before HDF5 walks and allocates
+  // them.
   void CheckChunks(hid_t creation, const std::string& path,
                    const std::vector<hsize_t>& shape) const {
     std::array<hsize_t, kHdf5MaxRank> chunk{};

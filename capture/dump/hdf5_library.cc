@@ -21,8 +21,8 @@ constexpr std::array<Hdf5Type, 7> kTypes = {
     Hdf5Type::kFloat64, Hdf5Type::kFloat32, Hdf5Type::kFloat16, Hdf5Type::kInt64,
     Hdf5Type::kInt32,   Hdf5Type::kUInt16,  Hdf5Type::kUInt8};
 
-// HDF5 1.10 has no name for it: 1 sign bit, 5 exponent bits from bit 10, 10 mantissa bits. The same
-// type as numpy's float16 through h5py.
+// HDF5 1.10 has no float16: 1 sign bit, 5 exponent bits from bit 10, 10 mantissa bits. This is the
+// type that h5py stores for numpy's float16.
 hid_t MakeFloat16() {
   const hid_t type = H5Tcopy(H5T_IEEE_F32LE);
   OSCAR_CHECK(H5Tset_fields(type, 15, 10, 5, 0, 10) >= 0);

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What reader and writer share of the HDF5 C library: handles that close themselves, its lock, its
-// error text, our element types. Only this folder includes hdf5.h.
-// Trap: close handles before the file they live in; declare them after it.
+// Shared parts for using the HDF5 C library: handles that close themselves, its lock, its error
+// text, our element types. Only this folder includes hdf5.h. Trap: close handles before the file
+// they belong to, so declare them after it.
 #pragma once
 
 #include <hdf5.h>
@@ -34,15 +34,15 @@ class Hdf5Handle {
   }
   hid_t get() const { return id_; }
   bool valid() const { return id_ >= 0; }
-  // True if it was closed without an error, or was not open.
+  // Returns true if it was closed without an error, or was not open.
   bool Reset();
 
  private:
   hid_t id_ = -1;
 };
 
-// Held around every use of the library, which Debian builds without thread safety. Switches the
-// library's own error printing off.
+// Held during every use of the library, which Debian builds without thread safety. Disables the
+// library's own error printing.
 class Hdf5Lock {
  public:
   Hdf5Lock();
@@ -54,7 +54,7 @@ class Hdf5Lock {
 // The deepest message of the library's error stack, "" if there is none.
 std::string Hdf5Reason();
 
-// In files and in memory (little-endian machines only); owned by the library.
+// The type in files and in memory (little-endian machines only); owned by the library.
 hid_t Hdf5FileType(Hdf5Type type);
 // Our type equal to a stored one, if there is one.
 std::optional<Hdf5Type> FromHdf5FileType(hid_t stored);

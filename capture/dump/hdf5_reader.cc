@@ -52,7 +52,7 @@ struct Hdf5Reader::State {
     return attribute;
   }
 
-  // One number of the given class, converted to `memory_type`.
+  // Reads one number of the given class, converted to `memory_type`.
   void ReadNumber(std::string_view object, std::string_view name, H5T_class_t kind,
                   hid_t memory_type, void* out) const {
     const Hdf5Handle attribute = OpenAttribute(object, name);
@@ -79,7 +79,7 @@ struct Hdf5Reader::State {
     }
     const size_t width = H5Tget_size(type.get());
     const auto count = static_cast<size_t>(H5Sget_simple_extent_npoints(space.get()));
-    std::string padded(width * count, '\0');  // bounded by the file size when it was opened
+    std::string padded(width * count, '\0');  // its size was bounded by the file size on opening
     Require(padded.empty() || H5Aread(attribute.get(), type.get(), padded.data()) >= 0, object,
             fmt::format("read attribute {}", Quoted(name)));
     std::vector<std::string> values;
@@ -99,7 +99,7 @@ Hdf5Reader::Hdf5Reader(const std::filesystem::path& path, bool reads_others)
     : state_(std::make_unique<State>()) {
   constexpr std::string_view kSignature("\x89HDF\r\n\x1a\n", 8);
   uint64_t size = 0;
-  const int descriptor = OpenRegular(path, &size);  // not a pipe, which HDF5 would wait for
+  const int descriptor = OpenRegular(path, &size);  // refuses a pipe, which HDF5 would wait for
   std::array<char, kSignature.size()> head{};
   const ssize_t count = pread(descriptor, head.data(), head.size(), 0);
   close(descriptor);
@@ -110,9 +110,10 @@ Hdf5Reader::Hdf5Reader(const std::filesystem::path& path, bool reads_others)
 
   const Hdf5Lock lock;
   state_->path = path;
-  H5PLset_loading_state(0);  // a filter that is not built in is an error, not a library to load
+  H5PLset_loading_state(0);  // a filter that is not built in is an error, and no library is loaded
+                             // for it
   const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS));
-  // Finished files are never changed, and not every file system can lock.
+  // Finished files never change, and not every file system supports locks.
   state_->Require(H5Pset_file_locking(access.get(), false, true) >= 0, "/", "prepare reading");
   state_->hdf5 = Hdf5Handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()));
   state_->Require(state_->hdf5.valid(), "/", "open the file");
@@ -126,7 +127,8 @@ Hdf5Reader::Hdf5Reader(const std::filesystem::path& path, bool reads_others)
     if (!reads_others && !object.sources.empty()) state_->Refuse(name, "virtual, of a virtual one");
 }
 
-// HDF5 would read zeros where a source, or one of its values, is missing.
+// Checks the sources, because HDF5 would read zeros if a source, or one of its values, were
+// missing.
 void Hdf5Reader::CheckSources() const {
   std::map<std::string, Hdf5Reader> sources;
   for (const auto& [name, object] : state_->objects) {

@@ -19,9 +19,9 @@
 namespace oscar {
 namespace {
 
-constexpr hsize_t kChunkBytes = 512 << 10;  // aimed at; half of HDF5's default chunk cache
+constexpr hsize_t kChunkBytes = 512 << 10;  // target size; half of HDF5's default chunk cache
 
-// Whole rows where they fit, else parts of rows: leading dimensions are cut first.
+// Chunks are whole rows if they fit, else parts of rows; leading dimensions are reduced first.
 std::vector<hsize_t> ChunkShape(const std::vector<hsize_t>& shape, hsize_t element_bytes) {
   std::vector<hsize_t> chunk = shape;
   for (size_t i = 0; i < chunk.size(); ++i) {
@@ -56,7 +56,7 @@ struct Hdf5Writer::State {
     if (!file.path.empty()) unlink(file.path.c_str());
   }
 
-  // Datasets before the file; nothing here can fail for want of space (hdf5_driver.h).
+  // Closes datasets before the file. Nothing here can fail for lack of space (hdf5_driver.h).
   bool CloseHdf5() {
     bool good = true;
     for (auto& [name, dataset] : datasets) good = dataset.handle.Reset() && good;
@@ -65,7 +65,7 @@ struct Hdf5Writer::State {
     return driver.Reset() && good;
   }
 
-  // Throws unless the library and the disk did what was asked.
+  // Throws unless the library and the disk succeeded.
   void Require(bool good, std::string_view action, std::string_view object) const {
     const std::string doing = fmt::format("{} {} in", action, object);
     if (sink.error != 0) {
@@ -116,7 +116,7 @@ Hdf5Writer::Hdf5Writer(const std::filesystem::path& path) : state_(std::make_uni
   const Hdf5Handle creation(H5Pcreate(H5P_FILE_CREATE));
   state_->group_options = Hdf5Handle(H5Pcreate(H5P_GROUP_CREATE));
   state_->driver = UseHdf5Sink(access.get(), &state_->sink);
-  // The 1.10 format has checksums on all metadata.
+  // The 1.10 format has checksums for all metadata.
   const bool ready = state_->driver.valid() && H5Pset_obj_track_times(creation.get(), false) >= 0 &&
                      H5Pset_obj_track_times(state_->group_options.get(), false) >= 0 &&
                      H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_V110) >= 0;
@@ -201,7 +201,7 @@ void Hdf5Writer::Declare(std::string_view dataset, Hdf5Type type, const Hdf5Shap
   const int rank = static_cast<int>(shape.size());
   const Hdf5Handle space(H5Screate_simple(rank, made.shape.data(), nullptr));
   const Hdf5Handle creation(H5Pcreate(H5P_DATASET_CREATE));
-  // Fill at allocation: the unused part of the last chunks must not be whatever memory held.
+  // Fill at allocation, so that the unused part of the last chunks does not contain old memory.
   bool ready = space.valid() && H5Pset_obj_track_times(creation.get(), false) >= 0 &&
                H5Pset_fill_time(creation.get(), H5D_FILL_TIME_ALLOC) >= 0;
   if (!empty) {
@@ -211,7 +211,8 @@ void Hdf5Writer::Declare(std::string_view dataset, Hdf5Type type, const Hdf5Shap
       ready = ready && H5Pset_shuffle(creation.get()) >= 0 &&
               H5Pset_deflate(creation.get(), static_cast<unsigned>(options.deflate_level)) >= 0;
     }
-    ready = ready && H5Pset_fletcher32(creation.get()) >= 0;  // last: checked before inflating
+    ready = ready && H5Pset_fletcher32(creation.get()) >= 0;  // last, so that it is checked before
+                                                              // inflating
   }
   state_->Require(ready, "prepare dataset", name);
   made.handle = Hdf5Handle(H5Dcreate2(state_->hdf5.get(), name.c_str(), Hdf5FileType(type),
@@ -272,7 +273,7 @@ void Hdf5Writer::WriteRaw(std::string_view dataset, Hdf5Type type, int64_t first
   OSCAR_CHECK_LE(0, first_row);
   OSCAR_CHECK_LE(static_cast<hsize_t>(first_row) + rows, target.shape[0]);
   if (rows == 0) return;
-  OSCAR_CHECK(target.handle.valid());  // else all its rows have been written
+  OSCAR_CHECK(target.handle.valid());  // otherwise all its rows have been written
 
   std::vector<hsize_t> start(target.shape.size(), 0), extent = target.shape;
   start[0] = static_cast<hsize_t>(first_row);
@@ -287,7 +288,7 @@ void Hdf5Writer::WriteRaw(std::string_view dataset, Hdf5Type type, int64_t first
   state_->Require(good, "write dataset", name);
   target.rows_written += rows;
   if (target.rows_written == target.shape[0]) {
-    const bool closed = target.handle.Reset();  // and with it its cache of chunks
+    const bool closed = target.handle.Reset();  // also frees its chunk cache
     state_->Require(closed, "close dataset", name);
   }
 }

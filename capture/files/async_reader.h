@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads of files, many under way at once: by the kernel's ring (io_uring) or by a pool of threads
-// that call pread. Both put what they finished into one queue. Trap: the memory of a read belongs
-// to the reader until its result has been taken; the destructor waits for that, not for the queue.
+// Reads files with many reads in flight, by the kernel's ring (io_uring) or by a pool of threads
+// that call pread. Both put results into one queue. Trap: the memory of a read belongs to the
+// reader until its result has been taken. The destructor waits for the reads, not for the queue.
 #pragma once
 
 #include <sys/types.h>
@@ -22,12 +22,12 @@ struct AsyncRead {
   int descriptor = -1;
   uint64_t offset = 0;  // bytes
   std::span<std::byte> into;
-  size_t tag = 0;  // the caller's
+  size_t tag = 0;  // for the caller's use
 };
 
 struct AsyncReadResult {
   size_t tag = 0;
-  ssize_t bytes = 0;  // read, which may be fewer than asked for, 0 at the end; or minus errno
+  ssize_t bytes = 0;  // bytes read: may be fewer than requested, 0 at the end; or minus errno
 };
 
 class ReadResults {
@@ -50,7 +50,7 @@ class AsyncReader {
 // `results` must outlive the reader.
 std::unique_ptr<AsyncReader> MakePoolReader(size_t threads, ReadResults& results);
 
-// Takes up to `depth` reads at once. Null where the kernel or a sandbox refuses a ring, or where
+// Has up to `depth` reads in flight. Returns null if the kernel or a sandbox refuses a ring, or if
 // this program was built without liburing.
 std::unique_ptr<AsyncReader> MakeRingReader(size_t depth, ReadResults& results);
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sequence of PostgreSQL's durable_rename: fsync(temporary), rename, fsync(directory).
+// Follows PostgreSQL's durable_rename: fsync(temporary), rename, fsync(directory).
 #include "capture/files/atomic_file.h"
 
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 namespace oscar {
 namespace {
 
-// A trailing slash would put the temporary name inside the directory instead of beside it.
+// With a trailing slash the temporary name would be inside the directory instead of beside it.
 std::filesystem::path WithoutTrailingSlash(const std::filesystem::path& path) {
   return path.has_filename() ? path : path.parent_path();
 }
@@ -34,12 +34,12 @@ void SyncTree(const std::filesystem::path& directory) {
   SyncPath(directory);
 }
 
-// Rename that fails with EEXIST instead of replacing. Returns 0 or errno.
+// Renames without replacing: fails with EEXIST. Returns 0 or errno.
 int RenameNoReplace(const std::filesystem::path& from, const std::filesystem::path& to) {
   if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
   if (errno != EINVAL && errno != ENOSYS && errno != ENOTSUP) return errno;
-  // File systems without the flag (some network ones): rename(2) of a directory still never
-  // replaces a file or a directory with anything in it.
+  // For file systems without the flag (some network ones): rename(2) of a directory never replaces
+  // a file or a directory that is not empty.
   struct stat status {};
   if (lstat(to.c_str(), &status) == 0) return EEXIST;
   return std::rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
@@ -100,7 +100,7 @@ AtomicDirectory::AtomicDirectory(std::filesystem::path path, Target target)
 }
 
 AtomicDirectory::~AtomicDirectory() {
-  std::error_code ignored;  // nothing can be done about it here
+  std::error_code ignored;  // it could not be handled here
   if (!committed_) std::filesystem::remove_all(staging_, ignored);
 }
 
@@ -115,7 +115,7 @@ void AtomicDirectory::Commit(Flush flush) {
     if (renameat2(AT_FDCWD, staging_.c_str(), AT_FDCWD, path_.c_str(), RENAME_EXCHANGE) != 0)
       ThrowResource("exchange the finished directory for", path_, errno);
     SyncPath(ParentOf(path_));
-    return;  // the destructor removes what stood there before
+    return;  // the destructor removes the old directory
   }
   PublishDirectory(staging_, path_);
   committed_ = true;

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files and directories that appear whole or not at all: temporary sibling, fsync, rename, fsync of
-// the parent. Every failure (disk full, quota, I/O error) is a ResourceError that names the path
-// and the system's reason, and leaves the old file as it was. A failed fsync is final; it is
-// not retried.
+// Files and directories that appear completely or not at all: temporary sibling, fsync, rename,
+// fsync of the parent. Every failure (disk full, quota, I/O error) is a ResourceError that names
+// the path and the system's reason, and leaves the old file unchanged. A failed fsync is final; it
+// is not retried.
 #pragma once
 
 #include <cstddef>
@@ -44,15 +44,15 @@ class AtomicDirectory {
     kNew,     // `path` must not exist, and is never overwritten
     kReplace  // `path` is a directory, which is exchanged for the new one and then removed
   };
-  // Throws InputError if `path` is not as `target` says; makes an empty
+  // Throws InputError if `path` does not match `target`; creates an empty
   // "<path>.tmp-<pid>-<counter>".
   explicit AtomicDirectory(std::filesystem::path path, Target target = Target::kNew);
-  ~AtomicDirectory();  // without Commit(): removes the staging directory and what is in it
+  ~AtomicDirectory();  // without Commit(): removes the staging directory and its content
   AtomicDirectory(const AtomicDirectory&) = delete;
   AtomicDirectory& operator=(const AtomicDirectory&) = delete;
 
   const std::filesystem::path& staging() const { return staging_; }
-  enum class Flush { kAll, kNothing };  // kNothing: of what is made again after a power cut
+  enum class Flush { kAll, kNothing };  // kNothing: for data that can be made again
   // fsyncs every file and directory inside, renames, fsyncs the parent.
   void Commit(Flush flush = Flush::kAll);
 
@@ -62,8 +62,8 @@ class AtomicDirectory {
   bool committed_ = false;
 };
 
-// Renames a directory, whose files have been flushed, to `path` on the same file system. Throws
-// InputError if something is there.
+// Renames a directory, whose files are flushed, to `path` on the same file system. Throws
+// InputError if `path` exists.
 void PublishDirectory(const std::filesystem::path& from, const std::filesystem::path& path);
 
 // fsync of a file or directory by path.

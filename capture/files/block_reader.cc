@@ -22,7 +22,7 @@ namespace oscar {
 namespace {
 
 constexpr size_t kPoolThreads = 8;          // enough to copy from the page cache at its speed
-constexpr uint64_t kProbeStride = 1 << 20;  // bytes between the pages asked for
+constexpr uint64_t kProbeStride = 1 << 20;  // bytes between the probed pages
 
 constexpr uint64_t AlignDown(uint64_t x) { return x / kDirectAlignment * kDirectAlignment; }
 constexpr uint64_t AlignUp(uint64_t x) { return AlignDown(x + kDirectAlignment - 1); }
@@ -64,7 +64,8 @@ BlockReader::File& BlockReader::Opened(size_t index) {
   if (file.opened) return file;
   uint64_t size = 0;
   file.cached = OpenRegular(file.path, &size);
-  // Exactly the blocks asked for: no read-ahead of the kernel's, not for a probe's one byte either.
+  // Reads exactly the requested blocks: disables the kernel's read-ahead, also for a probe's single
+  // byte.
   (void)posix_fadvise(file.cached, 0, 0, POSIX_FADV_RANDOM);
   if (mode_ != ReadMode::kCached)
     file.direct = open(file.path.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC | O_NOCTTY);
@@ -73,7 +74,7 @@ BlockReader::File& BlockReader::Opened(size_t index) {
   return file;
 }
 
-// Asks for single bytes that are not to be waited for.
+// Probes single bytes without waiting for the disk.
 bool BlockReader::InCache(File& file, uint64_t offset, uint64_t size) const {
   for (uint64_t at = offset; file.can_ask_cache && at < offset + size; at += kProbeStride) {
     std::byte byte;
@@ -109,7 +110,7 @@ bool BlockReader::Finish(Request& request, ssize_t result) {
     return false;
   }
   if ((result == -EINVAL || result == -EFAULT) && request.direct) {
-    file.takes_direct = false;  // the file system took the flag, and does not take this read
+    file.takes_direct = false;  // the file system accepted the flag but not this read
     request.done = 0;
     Start(request);
     return false;
@@ -140,7 +141,7 @@ bool BlockReader::Finish(Request& request, ssize_t result) {
 void BlockReader::Read(std::span<const FileRange> ranges, PieceSink& sink) {
   std::vector<Request> by_block(memory_.size() / block_bytes_);
   size_t under_way = 0, range = 0;
-  uint64_t position = 0;  // bytes of ranges[range] that were asked for
+  uint64_t position = 0;  // requested bytes of ranges[range]
   std::exception_ptr failure;
   while (true) {
     while (range < ranges.size() && position >= ranges[range].size) {
@@ -179,7 +180,7 @@ void BlockReader::Read(std::span<const FileRange> ranges, PieceSink& sink) {
              block.subspan(request.begin - AlignDown(request.begin), request.end - request.begin),
              request.block});
       }
-    } catch (...) {  // the other blocks are still being written to
+    } catch (...) {  // the other blocks are still being written
       if (!failure) failure = std::current_exception();
     }
     if (!finished) continue;

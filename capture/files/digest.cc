@@ -20,7 +20,7 @@
 namespace oscar {
 namespace {
 
-// The page cache keeps what has been written in pieces of MiB, and lets go of whole ones alone.
+// The page cache stores written data in pieces of MiB and drops only whole pieces.
 constexpr uint64_t kForgottenAtOnce = uint64_t{16} << 20;
 
 }  // namespace

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// SHA-256 (OpenSSL) of bytes and files, lower-case hexadecimal: the identity of everything we read
-// and write.
+// SHA-256 (OpenSSL) of bytes and files, lower-case hexadecimal: the identity of everything that we
+// read and write.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@
 
 namespace oscar {
 
-// Fuzzing changes bytes, and no digest survives that: a build for it (OSCAR_FUZZ), and no other,
-// takes every CRC and digest for the right one.
+// Fuzzing changes bytes, which breaks every digest. So a fuzzing build (OSCAR_FUZZ), and no other,
+// accepts every CRC and digest.
 #ifdef OSCAR_FUZZ
 inline constexpr bool kComparesDigests = false;
 #else
@@ -49,10 +49,10 @@ struct FileDigest {
   bool operator==(const FileDigest&) const = default;
 };
 
-// Reads the file once, in pieces of a MiB, and calls `before_read`(where it begins, in bytes)
-// before each: it may wait (ReadTurns) or throw. Of what has been read the last `cached` bytes stay
-// in the page cache; the rest makes room for what nobody has read yet. Throws InputError if the
-// file cannot be read.
+// Reads the file once, in pieces of a MiB, and calls `before_read` (with the piece's offset in
+// bytes) before each; it may wait (ReadTurns) or throw. The last `cached` bytes read stay in the
+// page cache; the rest is dropped to make room for unread data. Throws InputError if the file
+// cannot be read.
 FileDigest DigestFile(const std::filesystem::path& path,
                       const std::function<void(uint64_t)>& before_read = nullptr,
                       uint64_t cached = std::numeric_limits<uint64_t>::max());

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// File digests inside JSON documents: {"sha256": ..., "size": bytes}. Part of the formats that hold
-// it.
+// File digests inside JSON documents: {"sha256": ..., "size": bytes}. They are part of the formats
+// that contain them.
 #pragma once
 
 #include <string_view>

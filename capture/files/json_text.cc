@@ -14,8 +14,8 @@
 namespace oscar {
 namespace {
 
-// Within the limits, and every object's keys in order, as canonical JSON has them: then none is
-// given twice.
+// Whether a value is within the limits and every object's keys are sorted, as in canonical JSON;
+// sorted keys are unique.
 bool IsPlain(const JsonElement& value, const JsonLimits& limits, size_t depth, size_t& values) {
   if (++values > limits.max_values) return false;
   if (value.is_array()) {
@@ -34,7 +34,7 @@ bool IsPlain(const JsonElement& value, const JsonLimits& limits, size_t depth, s
   return true;
 }
 
-// The JSON pointer of the first number that is not finite, made where there is one.
+// The JSON pointer of the first number that is not finite; built only if there is one.
 std::optional<std::string> PlaceOfNonFinite(const Json& value) {
   if (value.is_number_float() && !std::isfinite(value.get<double>())) return "";
   if (!value.is_structured()) return std::nullopt;
@@ -64,7 +64,7 @@ JsonText::JsonText(const Json& value, std::string_view what) {
 
 void JsonText::Take(const Json& value) {
   const std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
-  // Past ReadBySimdjson, which wants no "-0": here it stands in strings alone.
+  // ReadBySimdjson refused "-0", so here it can only occur inside strings.
   OSCAR_CHECK(parser_.parse(text).get(root_) == simdjson::SUCCESS);
 }
 

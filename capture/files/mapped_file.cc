@@ -66,9 +66,10 @@ void MappedFile::Release(size_t offset, size_t size) const {
   const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   const size_t begin = (offset + page - 1) / page * page;
   size_t end = (offset + size) / page * page;
-  if (offset + size == size_) end = (size_ + page - 1) / page * page;  // the rest is past the file
+  if (offset + size == size_) end = (size_ + page - 1) / page * page;  // past the end of file
   if (data_ == nullptr || copy_ || begin >= end) return;
-  // Advice only: the pages come back from the file when touched, so a refusal changes nothing.
+  // This is only advice: pages are read again from the file when touched, so a refusal changes
+  // nothing.
   (void)madvise(const_cast<std::byte*>(data_) + begin, end - begin, MADV_DONTNEED);
 }
 

@@ -16,7 +16,8 @@ bool SameLetter(char a, char b) {
 }  // namespace
 
 size_t EditDistance(std::string_view a, std::string_view b) {
-  // Three rows of the table: two before, before, now. Column j: the first j bytes of `b`.
+  // Three rows of the table: the one before last, the last, the current. Column j: the first j
+  // bytes of `b`.
   std::vector<size_t> before_last(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
   for (size_t i = 1; i <= a.size(); ++i) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The known names that a misspelt one most likely meant, for error messages.
+// Suggests the known names that a misspelt one most likely meant, for error messages.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,13 @@
 
 namespace oscar {
 
-// Insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b`; bytes, case
-// ignored (optimal string alignment).
+// Number of insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b`;
+// bytes, case ignored (optimal string alignment).
 size_t EditDistance(std::string_view a, std::string_view b);
 
 // The three members of `known` with the smallest distances, nearest first and in their order on
-// ties, "a, b, c"; fewer if there are fewer. A name that `name` is a part of, of three letters or
-// more, is nearer than any other.
+// ties, "a, b, c"; fewer if there are fewer. A name that contains `name`, of three letters or more,
+// is nearer than any other.
 std::string Nearest(std::string_view name, const std::vector<std::string>& known);
 
 }  // namespace oscar

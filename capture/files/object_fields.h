@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Typed access to the members of a JSON object that remembers which were read, so that one nobody
-// knows is noticed. Null and empty members mean "absent" in the files that are read so.
+// Typed access to the members of a JSON object. It remembers which were read, so that unknown
+// members are noticed. In the files read with it, null and empty members mean "absent".
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@
 
 namespace oscar {
 
-// An InputError that knows which field it blames, for those who want to know about the other fields
-// too. `where` is text, "config.json: text_config", and the field may be one that is not there.
+// An InputError that stores the field that it blames, for callers that continue with the other
+// fields. `where` is text, "config.json: text_config", and the field may be a missing one.
 class FieldError : public InputError {
  public:
   FieldError(std::string where, std::string key, const std::string& message)
@@ -29,13 +29,13 @@ class FieldError : public InputError {
   std::string where_, key_;
 };
 
-// Null, "", [] or {}: a member that says nothing. False and 0 do.
+// Null, "", [] or {}: a member without content. False and 0 have content.
 bool IsEmptyMember(const Json& value);
 
 class ObjectFields {
  public:
-  // Keeps a reference to `object`. `what`: "config.json: quantization_config". InputError if it is
-  // not an object.
+  // Keeps a reference to `object`. `what`: "config.json: quantization_config". Throws InputError if
+  // it is not an object.
   ObjectFields(const Json& object, std::string what);
 
   // The member, or nullptr if it is missing or empty. All accessors mark the key as read.
@@ -44,13 +44,13 @@ class ObjectFields {
   std::string String(std::string_view key);
   std::string String(std::string_view key, std::string_view fallback);
 
-  // Throws FieldError "<what>: <key> ..."; the value found is appended where there is one.
+  // Throws FieldError "<what>: <key> ..."; appends the value found if there is one.
   [[noreturn]] void Fail(std::string_view key, const std::string& problem) const;
   const std::string& what() const { return what_; }
 
  protected:
   ~ObjectFields() = default;
-  // Fails if `value` is no integer in [smallest, largest].
+  // Fails if `value` is not an integer in [smallest, largest].
   int64_t Integer(std::string_view key, const Json& value, int64_t smallest, int64_t largest) const;
 
   const Json& object_;

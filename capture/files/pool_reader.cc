@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The queue of results that a reader fills, and the reader that is a pool of threads.
+// The result queue that a reader fills, and the reader that uses a pool of threads.
 #include <unistd.h>
 
 #include <cerrno>

@@ -83,7 +83,7 @@ int WriteFullyAt(int descriptor, std::span<const std::byte> bytes, uint64_t offs
       if (errno == EINTR) continue;
       return errno;
     }
-    if (written == 0) return EIO;  // no progress and no reason: not worth a loop
+    if (written == 0) return EIO;  // without progress or a reason, do not loop
     bytes = bytes.subspan(static_cast<size_t>(written));
     offset += static_cast<uint64_t>(written);
   }

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The few system calls behind every file we read or write, with typed errors. Used by this folder
-// and by the HDF5 writer; everything else uses AtomicFile and MappedFile.
-// Trap: descriptors are plain ints owned by the caller.
+// The few system calls behind every file that we read or write, with typed errors. Used by this
+// folder and by the HDF5 writer; everything else uses AtomicFile and MappedFile. Trap: descriptors
+// are plain ints owned by the caller.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace oscar {
 [[noreturn]] void ThrowResource(std::string_view action, const std::filesystem::path& path,
                                 int error_number);
 
-// Opens a regular file for reading (a pipe or device is refused, not waited for) and returns its
+// Opens a regular file for reading (a pipe or device is refused without waiting) and returns its
 // descriptor; `size` is in bytes. Throws InputError (ResourceError if the process is out of
 // descriptors).
 int OpenRegular(const std::filesystem::path& path, uint64_t* size);
@@ -34,13 +34,13 @@ TemporaryFile CreateTemporarySibling(const std::filesystem::path& target);
 // Writes all of `bytes` at `offset` (bytes); returns 0 or the errno of the first failure.
 int WriteFullyAt(int descriptor, std::span<const std::byte> bytes, uint64_t offset);
 
-// Reads all of `into` at `offset` (bytes). Throws InputError naming `path` and the byte where it
-// cannot.
+// Reads all of `into` at `offset` (bytes). Throws InputError naming `path` and the byte that cannot
+// be read.
 void ReadFullyAt(int descriptor, std::span<std::byte> into, uint64_t offset,
                  const std::filesystem::path& path);
 
-// fsync, close, rename over `target`, fsync of the parent. The descriptor is closed in any case;
-// on failure the temporary file is left for the caller to remove. Throws ResourceError.
+// Does fsync, close, rename over `target`, and fsync of the parent. It always closes the
+// descriptor; on failure the caller must remove the temporary file. Throws ResourceError.
 void PublishTemporary(const TemporaryFile& temporary, const std::filesystem::path& target);
 
 // The directory that holds `path`: "." for a bare name.

@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Turns at a disk: reads that a computation waits for go first, and a reader in the background
-// (digests of the same files) takes the time between them, so that both together do not slow the
-// computation to half of the disk's rate. Nothing is shared out. While the computation reads
-// without a pause, the background waits for it to end. Where both read through the page cache,
-// which cannot hold all of it, the background stays close to the computation, so that the disk
-// gives every byte once.
+// Turns at a disk. Reads that a computation waits for go first, and a reader in the background
+// (digests of the same files) uses the time between them, so that the two together do not slow the
+// computation to half of the disk's rate. Bandwidth is not shared: while the computation reads
+// without a pause, the background waits for it to end. If both read through a page cache that
+// cannot hold everything, the background stays close to the computation, so that the disk delivers
+// every byte once.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@ namespace oscar {
 
 class ReadTurns {
  public:
-  // Reads that are waited for are under way while one of these lives.
+  // While one of these exists, reads that the computation waits for are in progress.
   class Urgent {
    public:
     explicit Urgent(ReadTurns& turns);
@@ -29,8 +29,8 @@ class ReadTurns {
     ReadTurns& turns_;
   };
 
-  // Closes the turns at the end of a scope. Declared behind the future of what reads in the
-  // background, it keeps an exception from waiting for that.
+  // Closes the turns at the end of a scope. Declared after the future of the background reader, it
+  // keeps an exception from waiting for that future.
   class Closing {
    public:
     explicit Closing(ReadTurns& turns) : turns_(turns) {}
@@ -42,17 +42,18 @@ class ReadTurns {
     ReadTurns& turns_;
   };
 
-  // How far ahead of the computation the background may read, as a share of all bytes; 1, which is
-  // any, until somebody says so.
+  // Limits how far ahead of the computation the background may read, as a share of all bytes. The
+  // initial 1 means no limit.
   void SetLead(double share);
-  // The computation needs nothing before that share of all bytes any more; 1: nothing at all.
+  // The computation no longer needs anything before that share of all bytes; 1: it needs nothing at
+  // all.
   void Reach(double share);
 
-  // For the background, before each read of about a MiB, at that share of all bytes: returns once
-  // no urgent read has been under way for a moment, and the computation is near. Throws Interrupted
-  // after Close().
+  // Called by the background before each read of about a MiB, at that share of all bytes. Returns
+  // once no urgent read has been in progress for a moment and the computation is near. Throws
+  // Interrupted after Close().
   void WaitForTurn(double share = 0);
-  // Nobody wants what the background reads any more.
+  // Ends the background reads, because nobody needs them any more.
   void Close();
 
  private:

@@ -18,13 +18,13 @@ namespace oscar {
 namespace {
 
 constexpr uint32_t kMatchLimit = 10'000'000;   // backtracking steps of one match
-constexpr uint32_t kNameMatchLimit = 100'000;  // of a name, a hundred bytes
+constexpr uint32_t kNameMatchLimit = 100'000;  // for a name of about a hundred bytes
 constexpr uint32_t kDepthLimit = 100'000;      // nested backtracking points, interpreter
 constexpr uint32_t kHeapLimitKib = 64 << 10;   // interpreter
 constexpr size_t kJitStackStart = 32 << 10;    // bytes
 constexpr size_t kJitStackMost = 4 << 20;      // bytes
 constexpr uint32_t kParenthesesLimit = 100;    // nesting
-constexpr size_t kShownBytes = 300;            // of a pattern, in an error
+constexpr size_t kShownBytes = 300;            // of a pattern, shown in errors
 
 template <auto kFree>
 struct Deleter {
@@ -53,7 +53,7 @@ MatchContext MakeContext(uint32_t match_limit) {
   return context;
 }
 
-// Whether PCRE2 would read differently, or at all, what Python's re (3.11) reads.
+// Whether PCRE2 would refuse a pattern of Python's re (3.11) or read it differently.
 bool IsForeignToPython(std::string_view pattern) {
   constexpr std::string_view kEscapedLetters = "dDwWsSbB";
   bool in_class = false;
@@ -67,10 +67,10 @@ bool IsForeignToPython(std::string_view pattern) {
       ++i;
     } else if (in_class) {
       if (pattern[i] == '[' && !rest.empty() && std::string_view(":.=").find(rest[0]) != rest.npos)
-        return true;  // a class of POSIX
+        return true;  // a POSIX class
       in_class = pattern[i] != ']';
     } else if (pattern[i] == '[') {
-      in_class = true;  // where ] is itself at the beginning
+      in_class = true;  // where a ] at the beginning is literal
       if (rest.starts_with('^')) ++i;
       if (pattern.substr(i + 1).starts_with(']')) ++i;
     } else if (pattern[i] == '(') {
@@ -80,7 +80,7 @@ bool IsForeignToPython(std::string_view pattern) {
                                [&](const char* known) { return rest.starts_with(known); }))
         return true;
     } else if (pattern[i] == '{') {
-      if (rest.empty() || rest[0] < '0' || rest[0] > '9') return true;  // {,n} repeats in Python
+      if (rest.empty() || rest[0] < '0' || rest[0] > '9') return true;  // {,n} in Python
     }
   }
   return false;
@@ -96,7 +96,7 @@ std::string ErrorText(int code) {
 
 class Regex::Code {
  public:
-  // Whether there is a match at `at` or behind it, which `data` then holds.
+  // Whether there is a match at `at` or after it; `data` then holds it.
   bool Match(std::string_view subject, size_t at, pcre2_match_data* data,
              pcre2_match_context* context) const {
     const auto match = [&](uint32_t options) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A compiled pattern and its matches in a text (PCRE2: UTF, UCP, JIT where the machine has one).
+// A compiled pattern and its matches in a text (PCRE2: UTF, UCP, JIT if the machine supports it).
 // Trap: a pattern from a file can backtrack without end; the match limit turns that into an error.
 #pragma once
 
@@ -14,15 +14,15 @@ namespace oscar {
 
 class Regex {
  public:
-  // kPython: what Python's re.match reads as PCRE2 does, with ^ and $ at the ends of the text; the
-  // rest is refused.
+  // kPython: accepts only patterns that Python's re.match and PCRE2 read alike, with ^ and $ at the
+  // ends of the text.
   enum class Syntax { kPcre2, kPython, kLiteral };
 
   // Throws InputError naming `where` if the pattern is refused or does not compile.
   Regex(std::string_view pattern, Syntax syntax, std::string where);
 
-  // Of kPython: whether it matches at the beginning of a name, valid UTF-8. Throws InputError if
-  // the match limit, lower than that of a text, is exceeded.
+  // For kPython: whether it matches at the beginning of a name, valid UTF-8. Throws InputError if
+  // the match limit, which is lower than for texts, is exceeded.
   bool MatchesName(std::string_view subject) const;
 
   class Code;
@@ -32,7 +32,7 @@ class Regex {
   std::shared_ptr<const Code> code_;
 };
 
-// Scratch memory of one user of a regex; matchers of one regex may run in parallel.
+// Scratch memory for one user of a regex. Matchers of one regex may run in parallel.
 class RegexMatcher {
  public:
   explicit RegexMatcher(const Regex& regex);
@@ -40,11 +40,11 @@ class RegexMatcher {
   RegexMatcher(const RegexMatcher&) = delete;
   RegexMatcher& operator=(const RegexMatcher&) = delete;
 
-  // Starts over at the beginning of `subject`, which must be valid UTF-8 and outlive the matching.
+  // Restarts at the beginning of `subject`, which must be valid UTF-8 and outlive the matching.
   void Reset(std::string_view subject);
 
-  // The next match [begin, end), in bytes. Never an empty match right behind another match, as in
-  // Rust's onig crate. Throws InputError if the match limit is exceeded.
+  // The next match [begin, end), in bytes. Like Rust's onig crate, it never returns an empty match
+  // directly after another match. Throws InputError if the match limit is exceeded.
   bool Next(size_t& begin, size_t& end);
 
  private:

@@ -9,7 +9,7 @@
 namespace oscar {
 namespace {
 
-// Flags, values of options and methods share this table, which is read only when a lookup failed: a
+// Flags, option values and methods share this table, which is read only after a failed lookup: a
 // name may still exist elsewhere ("optr" is a method, but no longer a format).
 struct RemovedNames {
   std::string_view names;  // separated by single spaces

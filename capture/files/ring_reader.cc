@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The reader that is the kernel's ring. One thread submits, a second one takes what is finished;
-// liburing allows just that without a lock. A ring may be refused at any time and for many
-// reasons (kernel.io_uring_disabled, seccomp, gVisor, locked memory), so failing to make one is not
-// an error.
+// The reader that uses the kernel's ring. One thread submits and another takes results; liburing
+// allows exactly that without a lock. A ring may be refused at any time and for many reasons
+// (kernel.io_uring_disabled, seccomp, gVisor, locked memory), so failing to make one is not an
+// error.
 #include "capture/files/async_reader.h"
 
 #ifdef OSCAR_WITH_LIBURING
@@ -27,7 +27,7 @@ class RingReader : public AsyncReader {
     return true;
   }
 
-  // The one submission without a request in `Reap` ends it, after all reads before it.
+  // A submission without a request ends the loop in `Reap`, after all earlier reads.
   ~RingReader() override {
     if (!reaper_.joinable()) return;
     io_uring_sqe* const sqe = io_uring_get_sqe(&ring_);
@@ -42,7 +42,7 @@ class RingReader : public AsyncReader {
 
   void Submit(const AsyncRead& read) override {
     io_uring_sqe* const sqe = io_uring_get_sqe(&ring_);
-    OSCAR_CHECK(sqe != nullptr);  // never more than `depth` under way
+    OSCAR_CHECK(sqe != nullptr);  // at most `depth` are in flight
     io_uring_prep_read(sqe, read.descriptor, read.into.data(),
                        static_cast<unsigned>(read.into.size()), read.offset);
     io_uring_sqe_set_data64(sqe, read.tag);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The filter lists what is refused. All of it fails with EPERM, and clone3 with ENOSYS, so that
-// the C library makes threads by clone, whose flags can be looked at.
+// The filter lists the refused calls. They fail with EPERM, except clone3, which fails with ENOSYS
+// so that the C library creates threads by clone, whose flags can be inspected.
 #include "capture/files/sandbox.h"
 
 #include <fcntl.h>
@@ -87,7 +87,7 @@ constexpr long kRefused[] = {
 #endif
 };
 
-// Where the low half of argument `index` of a call lies; both architectures are little-endian.
+// Byte offset of the low half of argument `index` of a call; both architectures are little-endian.
 constexpr uint32_t ArgumentOffset(int index) {
   return static_cast<uint32_t>(offsetof(seccomp_data, args)) + 8 * static_cast<uint32_t>(index);
 }
@@ -104,7 +104,7 @@ std::vector<sock_filter> Filter() {
     filter.insert(filter.end(), lines);
   };
 #if defined(__x86_64__)
-  add({BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1),  // x32: the same calls once more
+  add({BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1),  // x32 repeats the same calls
        BPF_STMT(BPF_RET | BPF_K, kRefuse)});
 #endif
   for (const long call : kRefused) {
@@ -115,7 +115,7 @@ std::vector<sock_filter> Filter() {
     add({BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(call), 0, 1),
          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS)});
   }
-  // Refused where one of `flags` is set in the argument, or where none is.
+  // Refuses the call if one of `flags` is set in the argument, or if none is.
   const auto flagged = [&](long call, int argument, uint32_t flags, bool refuse_if_set) {
     add({BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(call), 0, 4),
          BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ArgumentOffset(argument)),
@@ -134,10 +134,10 @@ std::vector<sock_filter> Filter() {
 
 void Limit(__rlimit_resource resource, rlim_t value) {
   const rlimit limit{value, value};
-  (void)setrlimit(resource, &limit);  // a lower limit than asked for stands already
+  (void)setrlimit(resource, &limit);  // fails if a lower limit is already set
 }
 
-// Its exit code is that of the Error, its message goes through the pipe.
+// Runs `look`. The exit code is that of the Error, and its message goes through the pipe.
 [[noreturn]] void Child(const std::function<void()>& look, int pipe) {
   Limit(RLIMIT_CORE, 0);
   Limit(RLIMIT_CPU, 60);
@@ -162,7 +162,7 @@ void Limit(__rlimit_resource resource, rlim_t value) {
 
 bool EnterReadOnlySandbox() {
 #if defined(__SANITIZE_ADDRESS__)
-  return false;  // it looks for leaks from a process of its own
+  return false;  // the leak checker uses its own process
 #endif
   if (kArchitecture == 0) return false;
   static std::vector<sock_filter> filter = Filter();

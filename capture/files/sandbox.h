@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a program that only looks at strangers' files gives up before it looks: the network, new and
-// changed files, other programs (Linux seccomp; SECURITY.md). Trap: a kernel without such filters
-// (some containers) grants nothing and refuses nothing; then the parsers stand alone.
+// Permissions that a program gives up before it inspects foreign files: the network, changing or
+// creating files, running programs (Linux seccomp; SECURITY.md). Trap: on a kernel without such
+// filters (some containers) this does nothing, and safety depends on the parsers alone.
 #pragma once
 
 #include <functional>
@@ -11,12 +11,12 @@
 
 namespace oscar {
 
-// For the rest of the process and its threads. False where the kernel has no filters.
+// Applies to the rest of the process and its threads. Returns false if the kernel has no filters.
 bool EnterReadOnlySandbox();
 
-// Calls `look` in a child process in that sandbox and waits for it. Throws what it throws, if that
-// is an Error; InputError naming `what` where the child dies of a signal, as libraries do on files
-// that were made for it, or takes more than a minute of processor time.
+// Calls `look` in a sandboxed child process and waits for it. Rethrows its Error. Throws InputError
+// naming `what` if the child dies of a signal, as libraries do on malicious files, or takes more
+// than a minute of processor time.
 void LookInSandbox(const std::function<void()>& look, std::string_view what);
 
 }  // namespace oscar

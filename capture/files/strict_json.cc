@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// simdjson reads what is sound, some times faster than nlohmann/json; what it refuses is read by
-// nlohmann's parser, which knows why and at which byte. Both check syntax, UTF-8 and the range of
-// numbers; what they let through (a byte order mark, NUL taken for the end, keys given twice, any
-// depth) is refused here. Longer than 400 lines because both parsers build the same tree.
+// simdjson reads valid text several times faster than nlohmann/json. Text that it refuses is read
+// by nlohmann's parser, which reports the reason and the byte. Both check syntax, UTF-8 and the
+// range of numbers. Everything else that they accept (a byte order mark, NUL as the end, duplicate
+// keys, any depth) is refused here. Longer than 400 lines because both parsers build the same tree.
 #include "capture/files/strict_json.h"
 
 #include <fmt/format.h>
@@ -56,7 +56,7 @@ struct CountingIterator {
   size_t* consumed;  // bytes
 };
 
-// Nlohmann's way. Builds the document; every callback returns true, refusals are thrown.
+// Builds the document from nlohmann's callbacks. Every callback returns true; refusals are thrown.
 class Builder {
  public:
   Builder(std::string_view what, const JsonLimits& limits, const JsonRows* rows,
@@ -74,8 +74,8 @@ class Builder {
   bool boolean(bool value) { return Put(Json(value)); }
   bool number_integer(Json::number_integer_t value) { return Put(Json(value)); }
   bool number_unsigned(Json::number_unsigned_t value) { return Put(Json(value)); }
-  // Also integers beyond 64 bits (tokenizer_config.json has a model_max_length of 1e30): kept as
-  // double, so that JsonInt refuses them.
+  // Integers beyond 64 bits also come here (tokenizer_config.json has a model_max_length of 1e30).
+  // They are kept as double, so that JsonInt refuses them.
   bool number_float(Json::number_float_t value, const std::string&) { return Put(Json(value)); }
   bool string(std::string& value) { return Put(Json(std::move(value))); }
   bool binary(Json::binary_t&) { OSCAR_CHECK(false); }
@@ -86,7 +86,7 @@ class Builder {
   bool end_array() { return Close(); }
 
   bool key(std::string& name) {
-    // Canonical JSON gives keys in order: then a look at the last one is enough.
+    // Canonical JSON has sorted keys, so that comparing with the last one is enough.
     const auto& members = open_.back()->get_ref<const Json::object_t&>();
     if (!members.empty() && !(members.rbegin()->first < name) && members.contains(name)) {
       Refuse(what_, *consumed_, fmt::format("key {} is given twice in one object", Quoted(name)));
@@ -151,17 +151,17 @@ class Builder {
   std::string_view what_;
   const JsonLimits& limits_;
   const JsonRows* rows_;
-  Json* of_rows_ = nullptr;  // the open array whose elements are handed on
+  Json* of_rows_ = nullptr;  // the open array whose elements are passed to the callback
   const size_t* consumed_;   // bytes read by the lexer
-  size_t* rows_given_;       // by this one and the one before
-  size_t rows_known_;        // to the caller, from the one before
+  size_t* rows_given_;       // so far by both parsers
+  size_t rows_known_;        // reported by the previous parser, still to skip
   Json root_;
   std::vector<Json*> open_;  // the containers around the current value; stable while they are open
-  std::string key_;          // of the member to come
+  std::string key_;          // of the next member
   size_t values_ = 0;
 };
 
-// Whether there may be a number "-0", of which simdjson makes 0.
+// Whether the text may contain the number "-0", which simdjson turns into 0.
 bool HasMinusZero(std::string_view text) {
   for (size_t at = text.find("-0"); at != text.npos; at = text.find("-0", at + 2)) {
     const std::string_view next = text.substr(at + 2, 1);
@@ -170,13 +170,13 @@ bool HasMinusZero(std::string_view text) {
   return false;
 }
 
-// The tree of what simdjson has read.
+// Builds the tree from simdjson's result.
 class Tree {
  public:
   Tree(const JsonLimits& limits, const JsonRows* rows, size_t* rows_given)
       : limits_(limits), rows_(rows), rows_given_(rows_given) {}
 
-  // False where a limit or a key that is given twice forbids it: the other parser says which.
+  // Returns false if a limit or a duplicate key forbids it; the other parser then reports which.
   bool Build(const JsonElement& from, Json& to, size_t depth = 0) {
     if (++values_ > limits_.max_values) return false;
     switch (from.type()) {
@@ -334,7 +334,7 @@ Json ReadConfigJson(const std::string& path) {
   const MappedFile file = MappedFile::Open(path);
   const auto bytes = file.bytes();
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  std::string quoted;  // the same with quotes around such numbers
+  std::string quoted;  // with quotes around such numbers
   bool in_string = false;
   for (size_t i = 0; i < text.size();) {
     size_t length = 1;

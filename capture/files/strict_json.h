@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// JSON from hostile bytes. Stricter than the parser beneath (nlohmann/json): a key given twice,
-// nesting beyond a limit, bytes that are not UTF-8, NaN and Infinity, and anything after the value
-// are InputErrors naming `what` and the byte offset.
+// JSON from hostile bytes. It is stricter than the underlying parser (nlohmann/json): duplicate
+// keys, nesting beyond a limit, bytes that are not UTF-8, NaN and Infinity, and anything after the
+// value are InputErrors naming `what` and the byte offset.
 #pragma once
 
 #include <cstddef>
@@ -24,8 +24,8 @@ struct JsonLimits {
   size_t max_values = 20'000'000;  // containers, members and elements: bounds the memory
 };
 
-// The objects in the array of this name, a member of the document's object, are given to `row` one
-// after another and not kept: a list of ten thousand rows need not be a tree of all of them.
+// The objects in the array of this name, a member of the document's object, are passed to `row` one
+// by one and not kept, so that ten thousand rows need not be in memory at once.
 struct JsonRows {
   std::string_view key;
   std::function<void(Json&& row)> row;
@@ -35,8 +35,8 @@ struct JsonRows {
 Json ParseStrictJson(std::string_view text, std::string_view what, const JsonLimits& limits = {},
                      const JsonRows* rows = nullptr);
 Json ReadJsonFile(const std::string& path, const JsonLimits& limits = {});
-// A config.json as Python writes it: Infinity and NaN, which JSON does not have, are read as
-// strings, so that they are named where a number is needed.
+// Reads a config.json as Python writes it. Infinity and NaN, which JSON lacks, become strings, so
+// that the error for a number names them.
 Json ReadConfigJson(const std::string& path);
 
 // Canonical form of documents we write: sorted keys, one space of indent, newline at the end.

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A folder of the system's temporary one, which goes with all it holds when its owner does.
+// A folder in the system's temporary folder. Its destructor removes it with its content.
 #pragma once
 
 #include <filesystem>
@@ -11,7 +11,7 @@ namespace oscar {
 
 class TemporaryDirectory {
  public:
-  // "oscar-<purpose>-" and a few letters. Throws ResourceError.
+  // The name is "oscar-<purpose>-" and a few letters. Throws ResourceError.
   explicit TemporaryDirectory(std::string_view purpose);
   ~TemporaryDirectory();
   TemporaryDirectory(const TemporaryDirectory&) = delete;

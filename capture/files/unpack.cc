@@ -19,9 +19,9 @@ namespace {
 
 constexpr size_t kPiece = size_t{1} << 20;  // bytes unpacked at a time
 constexpr int kGzipOnly = 16;               // zlib's windowBits: no zlib or raw streams
-constexpr int kLargestZstdWindow = 27;      // log2 bytes, what zstd itself takes without --long
+constexpr int kLargestZstdWindow = 27;      // log2 bytes, zstd's own limit without --long
 
-// Unpacked bytes, with their limit.
+// The unpacked bytes, with their limit.
 class Output {
  public:
   Output(const std::string& what, uint64_t most) : what_(what), most_(most) {}

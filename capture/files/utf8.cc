@@ -9,7 +9,7 @@ namespace {
 
 struct Sequence {
   size_t size = 1;    // bytes of the sequence, or of the maximal ill-formed subsequence
-  bool valid = true;  // false: these bytes become one U+FFFD
+  bool valid = true;  // false: replace these bytes by one U+FFFD
 };
 
 // Unicode 15, table 3-7. The second byte's range depends on the first; the rest are 80..BF.

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// UTF-8 helpers. Trap: NextCodePoint() and everything that uses it trust their
-// input; text comes in through FirstInvalidUtf8().
+// UTF-8 helpers. Trap: NextCodePoint() and its users trust their input; check text with
+// FirstInvalidUtf8() first.
 #pragma once
 
 #include <cstddef>

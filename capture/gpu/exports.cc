@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The shared object itself.
+// Entry points of the shared object.
 #include "capture/gpu/gpu_module.h"
 
 #ifdef OSCAR_CUDA_GRAPHS
@@ -33,7 +33,7 @@ class CudaGraph final : public GpuGraph {
     } catch (const c10::Error&) {
       try {
         graph_.capture_end();
-      } catch (const c10::Error&) {  // the capture was void
+      } catch (const c10::Error&) {  // the capture was invalid
       }
       return false;
     }
@@ -53,7 +53,7 @@ constexpr auto MakeGraph = nullptr;
 c10::intrusive_ptr<c10d::Backend> MakeNccl(const c10::intrusive_ptr<c10d::Store>& store, int rank,
                                            int size) {
   auto options = c10d::ProcessGroupNCCL::Options::create();
-  options->timeout = std::chrono::hours(24 * 30);  // who hangs is found out by RankWatch
+  options->timeout = std::chrono::hours(24 * 30);  // RankWatch detects ranks that hang
   return c10::make_intrusive<c10d::ProcessGroupNCCL>(store, rank, size, options);
 }
 #else

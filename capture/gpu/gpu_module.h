@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// LibTorch's CUDA library and what of ours names its symbols, as a shared object that is loaded
-// where there is a GPU: programs that need none start without.
+// LibTorch's CUDA library and our code that uses its symbols, as a shared object that is loaded if
+// there is a GPU, so that programs without one start without it.
 #pragma once
 
 #include <ATen/core/Tensor.h>  // before c10d's headers
@@ -18,27 +18,27 @@ class Store;
 
 namespace oscar {
 
-// Kernels recorded once and started as one (CUDA graphs).
+// Kernels recorded once and launched together (CUDA graphs).
 class GpuGraph {
  public:
   virtual ~GpuGraph() = default;
-  // False where something in `work` cannot be recorded; nothing has run then.
+  // Returns false if `work` cannot be recorded; nothing has run then.
   virtual bool Record(c10::Device device, const std::function<void()>& work) = 0;
   virtual void Replay() = 0;
 };
 
 struct GpuModule {
-  // Each null where the headers that it needs were not there.
+  // Members are null if their headers were missing at build time.
   std::unique_ptr<GpuGraph> (*make_graph)() = nullptr;
-  // LibTorch's NCCL behind its general interface.
+  // Makes LibTorch's NCCL, with its general interface.
   c10::intrusive_ptr<c10d::Backend> (*make_nccl)(const c10::intrusive_ptr<c10d::Store>& store,
                                                  int rank, int size) = nullptr;
 };
 
-// Loaded by the first call. Null where this build's LibTorch has no CUDA, or this machine no driver
-// of it. Throws ResourceError where the shared object is not found beside the program or does not
-// load. Trap: LibTorch remembers for good what it says when it is first asked whether there is
-// CUDA, so this goes before.
+// Loads it on the first call. Null if this build's LibTorch has no CUDA, or this machine has no
+// driver for it. Throws ResourceError if the shared object is not found beside the program or does
+// not load. Trap: LibTorch caches its first answer on whether CUDA is available, so call this
+// first.
 const GpuModule* LoadGpuModule();
 
 }  // namespace oscar

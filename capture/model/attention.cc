@@ -31,9 +31,9 @@ at::Tensor Visible(int64_t begin, int64_t end, int64_t first_key, int64_t window
   return keys.le(queries).logical_and_(keys.gt(queries.sub(window)));
 }
 
-constexpr int64_t kPieceBytes = int64_t{64} << 20;  // of logits
+constexpr int64_t kPieceBytes = int64_t{64} << 20;  // size of the logits
 
-// `queries` and `result` [num_kv_heads, gqa_ratio, T, ..].
+// Computes attention in pieces. `queries` and `result` [num_kv_heads, gqa_ratio, T, ..].
 void InPieces(const AttentionSpec& spec, const at::Tensor& queries, const at::Tensor& k,
               const at::Tensor& v, int64_t window, int64_t query_chunk, const at::Tensor& sinks,
               const at::Tensor& result) {
@@ -52,7 +52,7 @@ void InPieces(const AttentionSpec& spec, const at::Tensor& queries, const at::Te
 
 }  // namespace
 
-// Keys and values in float32, logits, those with sinks, weights and their contiguous copy.
+// Keys and values in float32, logits, logits with sinks, weights and their contiguous copy.
 int64_t ExplicitAttentionBytes(const AttentionSpec& spec, int64_t num_tokens) {
   const int64_t row = 4 * spec.num_q_heads * num_tokens;
   const int64_t piece = std::min(std::max(kPieceBytes, row), row * num_tokens);
@@ -89,7 +89,7 @@ bool NeedsExplicitAttention(const AttentionSpec& spec) {
 bool TakesFlash(const AttentionSpec& spec, const at::Tensor& q, const at::Tensor& k,
                 const at::Tensor& v) {
   if (q.is_cpu() || NeedsExplicitAttention(spec)) return false;
-  if (q.size(2) != v.size(2) || q.size(2) % 8 != 0) return false;  // else padded first
+  if (q.size(2) != v.size(2) || q.size(2) % 8 != 0) return false;  // otherwise padded first
   const int64_t choice =
       at::_fused_sdp_choice(HeadsFirst(q, spec), HeadsFirst(k, spec), HeadsFirst(v, spec), {}, 0.0,
                             /*is_causal=*/true, spec.scale);
@@ -107,7 +107,8 @@ at::Tensor SinkLogits(const AttentionSpec& spec, at::Device device) {
 void SoftCap(double c, at::Tensor& logits) {
   if (c == 0) return;
   if (logits.requires_grad()) {
-    logits = logits.div(c).tanh().mul(c);  // the gradient needs what tanh gave
+    logits = logits.div(c).tanh().mul(c);  // not in place, because the gradient needs the result of
+                                           // tanh
   } else {
     logits.div_(c);
     ElementwiseInPlace(logits, [](at::Tensor& x) { x.tanh_(); });
@@ -118,7 +119,7 @@ void SoftCap(double c, at::Tensor& logits) {
 at::Tensor FusedAttention(const at::Tensor& queries, const at::Tensor& keys,
                           const at::Tensor& values, const at::Tensor& visible, double scale) {
   const int64_t missing = keys.size(-1) - values.size(-1);
-  // One row of values for all query heads: what is padded is not repeated.
+  // One row of values serves all query heads, so the padding is not repeated.
   const at::Tensor whole =
       missing > 0 && keys.is_cpu()
           ? at::constant_pad_nd(values.narrow(1, 0, 1), {0, missing}).expand_as(keys)

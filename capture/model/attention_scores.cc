@@ -18,15 +18,15 @@
 namespace oscar {
 namespace {
 
-// Of logits at a time.
+// Size of the logits computed at a time.
 constexpr int64_t kScorePieceBytes = int64_t{64} << 20;
 
 int64_t RowsPerPiece(const AttentionSpec& spec, int64_t num_tokens) {
   return std::max<int64_t>(1, kScorePieceBytes / (4 * spec.num_q_heads * num_tokens));
 }
 
-// Scaled logits of the queries at `rows` [n] int64, -inf where a query does not see.
-// -> [num_q_heads, n, num_keys] float32
+// Scaled logits of the queries at `rows` [n] int64, -inf for keys that a query does not see. ->
+// [num_q_heads, n, num_keys] float32
 at::Tensor MaskedLogits(const AttentionSpec& spec, const at::Tensor& q, const at::Tensor& k,
                         const at::Tensor& rows, int64_t num_keys) {
   const int64_t n = rows.size(0), head_dim = q.size(2);
@@ -45,7 +45,7 @@ at::Tensor MaskedLogits(const AttentionSpec& spec, const at::Tensor& q, const at
   return logits.masked_fill_(hidden, -std::numeric_limits<float>::infinity());
 }
 
-// One more logit for each row, behind its keys.
+// Appends one logit to each row, after its keys.
 at::Tensor WithSinks(const AttentionSpec& spec, const at::Tensor& logits, const at::Tensor& given) {
   if (spec.sinks.empty()) return logits;
   const at::Tensor sinks = given.defined() ? given : SinkLogits(spec, logits.device());

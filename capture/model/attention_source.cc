@@ -36,7 +36,7 @@ LayerSpec SpecOf(const DumpLayer& layer, const std::string& dump) {
   attention.window = layer.window;
   attention.softcap = layer.softcap;
   attention.sink_logits = layer.sinks;
-  if (!layer.sinks.empty()) attention.sinks = "sinks";  // of the dump
+  if (!layer.sinks.empty()) attention.sinks = "sinks";  // in the dump
   if (layer.facts) {
     attention.rope = RopeFromText(layer.facts->rope, layer.head_dim,
                                   fmt::format("{}: rope of layer {}", dump, layer.layer_id));
@@ -95,7 +95,7 @@ void ModelSource::Restore(const at::Tensor& hidden) {
 void ModelSource::Run(size_t first_layer, LayerObserver& observer,
                       const std::function<bool(size_t)>& after_layer) {
   if (first_layer == 0) {
-    hidden_.reset();  // before the new ones are made
+    hidden_.reset();  // frees them before the new ones are made
     hidden_ = loop_.Embed(sequences_);
   }
   OSCAR_CHECK(hidden_.defined());
@@ -106,7 +106,7 @@ DumpSource::DumpSource(std::shared_ptr<const AttentionDump> dump, at::Device dev
                        at::ScalarType dtype, std::optional<at::ScalarType> cache_dtype)
     : dump_(std::move(dump)), device_(device), dtype_(dtype), cache_dtype_(cache_dtype) {
   UseExactArithmetic();
-  if (cache_dtype_ == dtype_) cache_dtype_.reset();  // they are so already
+  if (cache_dtype_ == dtype_) cache_dtype_.reset();  // they already have this type
   int64_t tokens = 0;
   for (const int64_t length : dump_->sequence_lengths()) {
     first_tokens_.push_back(tokens);
@@ -160,7 +160,7 @@ at::Tensor DumpSource::Output(const LayerSpec& layer, const at::Tensor& q, const
   return out;
 }
 
-// Outputs before W_UV are computed: the dump has those behind it.
+// Computes outputs before W_UV, because the dump has those after it.
 void DumpSource::RunLatent(size_t layer_index, LayerObserver& observer) const {
   const LayerSpec& layer = layers_[layer_index];
   const LatentSpec& latent = *layer.attention.latent;

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where queries, keys and values come from, layer by layer: a model that runs, or what one left on
-// disk. Trap: a model cannot start in the middle: ModelSource must be given the hidden states
-// entering first_layer; a dump can start anywhere.
+// The source of queries, keys and values, layer by layer: a running model, or a dump on disk. Trap:
+// a model cannot start in the middle. ModelSource must be given the hidden states entering
+// first_layer; a dump can start anywhere.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -22,21 +22,21 @@ namespace oscar {
 class AttentionSource {
  public:
   virtual ~AttentionSource() = default;
-  // Geometry filled; tensor names only where a model runs.
+  // Layers with geometry; they have tensor names only if a model runs.
   virtual const std::vector<LayerSpec>& layers() const = 0;
   virtual const std::vector<int64_t>& sequence_lengths() const = 0;  // tokens
-  // The first layer, by index, whose keys and values Run shows again with the queries of others
-  // (OnSharedAttention); those come at the end of the run. layers().size() where there is none.
+  // The first layer, by index, whose keys and values Run shows again with the queries of other
+  // layers (OnSharedAttention), which run last. layers().size() if there is none.
   virtual size_t first_shared_layer() const { return layers().size(); }
-  // As LayerLoop::Run: observer calls layer by layer, sequence by sequence; after_layer returning
-  // false stops.
+  // Like LayerLoop::Run: observer calls layer by layer, sequence by sequence; after_layer stops the
+  // run by returning false.
   virtual void Run(size_t first_layer, LayerObserver& observer,
                    const std::function<bool(size_t)>& after_layer) = 0;
 };
 
 class ModelSource : public AttentionSource {
  public:
-  // Keeps references to both; call CheckTensors first. Reads nothing yet.
+  // Keeps references to both; call CheckTensors first. Does not read yet.
   ModelSource(const Checkpoint& checkpoint, const ModelSpec& spec,
               std::vector<std::vector<int32_t>> sequences, at::Device device, at::ScalarType dtype,
               const LoopOptions& options = {});
@@ -44,7 +44,7 @@ class ModelSource : public AttentionSource {
   const std::vector<LayerSpec>& layers() const override { return loop_.seen_layers(); }
   const std::vector<int64_t>& sequence_lengths() const override { return lengths_; }
   size_t first_shared_layer() const override;
-  // From layer 0 it embeds the tokens; a later first layer needs Restore() before.
+  // Starting at layer 0 it embeds the tokens; a later first layer needs a call of Restore() before.
   void Run(size_t first_layer, LayerObserver& observer,
            const std::function<bool(size_t)>& after_layer) override;
 
@@ -52,10 +52,11 @@ class ModelSource : public AttentionSource {
   const std::vector<std::vector<int32_t>>& sequences() const { return sequences_; }
   int64_t num_tokens() const;
 
-  // Hidden states [num_tokens, hidden_size] entering the next layer: inside after_layer and after
+  // Hidden states [num_tokens, hidden_size] entering the next layer, during after_layer and after
   // Run. Undefined before.
   const at::Tensor& hidden() const { return hidden_; }
-  // Hidden states entering the first layer of the next Run, on any device, in the compute dtype.
+  // Sets the hidden states entering the first layer of the next Run, on any device, in the compute
+  // dtype.
   void Restore(const at::Tensor& hidden);
 
  private:
@@ -67,12 +68,12 @@ class ModelSource : public AttentionSource {
 
 class DumpSource : public AttentionSource {
  public:
-  // `dump` is shared, so that a validation can read token ids or scores beside it. attn_out is read
-  // where the dump has it and computed with CausalAttention where it has not. Latent attention is
-  // shown in latent space. Layers that read the keys and values of another are shown right behind
-  // it (OnSharedAttention), with its geometry but for their number of query heads. `cache_dtype`:
-  // what queries, keys and values are rounded to, as in LoopOptions; attention output is then
-  // computed from the rounded ones.
+  // `dump` is shared, so that a validation can read its token ids or scores too. attn_out is read
+  // if the dump has it and otherwise computed with CausalAttention. Latent attention is shown in
+  // latent space. Layers that read the keys and values of another are shown directly after it
+  // (OnSharedAttention), with its geometry except for their number of query heads. `cache_dtype`:
+  // the type that queries, keys and values are rounded to, as in LoopOptions; attention output is
+  // then computed from the rounded ones.
   DumpSource(std::shared_ptr<const AttentionDump> dump, at::Device device, at::ScalarType dtype,
              std::optional<at::ScalarType> cache_dtype = std::nullopt);
 
@@ -84,17 +85,17 @@ class DumpSource : public AttentionSource {
            const std::function<bool(size_t)>& after_layer) override;
 
   const AttentionDump& dump() const { return *dump_; }
-  uint64_t BytesRead(size_t layer_index) const;  // by Run, of one layer
+  uint64_t BytesRead(size_t layer_index) const;  // by Run, for one layer
 
  private:
-  // Of a sequence, or the whole weights that expand latents.
+  // Reads a tensor of a sequence, or the whole weights that expand latents.
   at::Tensor Read(size_t layer_index, DumpTensor tensor, size_t sequence) const;
   at::Tensor ReadOfReader(size_t layer_index, size_t reader, DumpTensor tensor,
                           size_t sequence) const;
   at::Tensor ReadKvB(size_t layer_index) const;
   at::Tensor OnDevice(const at::Tensor& stored) const;
   at::Tensor Rounded(const at::Tensor& x) const;
-  // As dumped, or computed where the dump has none or the cache rounds.
+  // The dumped output, or a computed one if the dump has none or the cache rounds.
   at::Tensor Output(const LayerSpec& layer, const at::Tensor& q, const at::Tensor& k,
                     const at::Tensor& v, const std::function<at::Tensor()>& dumped) const;
   void RunHeads(size_t layer_index, LayerObserver& observer) const;

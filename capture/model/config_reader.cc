@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kLargestSize = int64_t{1} << 24;
 constexpr int64_t kLargestPosition = int64_t{1} << 31;
 
-// Of the text model, as text-only releases and the wrappers of transformers 4 and 5 spell it.
+// Prefixes of the text model, in text-only releases and in the wrappers of transformers 4 and 5.
 constexpr std::string_view kPrefixes[] = {"model.", "model.language_model.",
                                           "language_model.model.", "model.text_model.",
                                           "thinker.model."};
@@ -43,7 +43,7 @@ std::string ConfigReader::LayerPrefix(int64_t layer_id) const {
 }
 
 std::string ConfigReader::HeadName() const {
-  constexpr std::string_view kModel = ".model.";  // the head stands beside it
+  constexpr std::string_view kModel = ".model.";  // the head has the same parent
   return (prefix_.ends_with(kModel) ? prefix_.substr(0, prefix_.size() - kModel.size() + 1) : "") +
          "lm_head.weight";
 }
@@ -142,7 +142,7 @@ void ConfigReader::DefaultToReference(std::string_view model_type) {
   const Json defaults = ReferenceDefaults(model_type);
   for (const auto& [key, value] : defaults.items()) {
     if (is_count(key) && has_count) continue;                     // one number, three names
-    if (key == "rope_theta" && Has("rope_parameters")) continue;  // it is in there
+    if (key == "rope_theta" && Has("rope_parameters")) continue;  // rope_parameters contains it
     if (key == "first_k_dense_replace" && Has("mlp_layer_types")) continue;
     Default(key, value);
   }

@@ -23,7 +23,7 @@ namespace {
 
 constexpr int64_t kKeysAtOnce = 256;
 
-// What runs through the whole model, to the logits.
+// Options for running the whole model, up to the logits.
 WeightStreamOptions AllOfIt(const LoopOptions& options) {
   return {.prefetch = options.prefetch, .read = options.read, .expert_bytes = options.expert_bytes};
 }
@@ -121,7 +121,7 @@ void DecodeLoop::Keep(const std::vector<size_t>& kept) {
   for (auto& [id, cache] : caches_) cache.Keep(on_device);
 }
 
-// The tokens from `first` on of every sequence, through all layers.
+// Runs the tokens from `first` on of every sequence through all layers.
 at::Tensor DecodeLoop::Run(std::vector<int64_t> first) {
   std::vector<std::vector<int32_t>> ids;
   std::vector<int64_t> lengths, last_rows;
@@ -142,7 +142,7 @@ at::Tensor DecodeLoop::Run(std::vector<int64_t> first) {
   if (!rows.whole && StepsAreAlike()) {
     RunStep(rows);
   } else {
-    step_.Reset();  // positions of so many tokens have other memory
+    step_.Reset();  // a new number of positions uses other memory
     RunLayers(rows, inputs);
   }
   const at::Tensor last =
@@ -150,8 +150,8 @@ at::Tensor DecodeLoop::Run(std::vector<int64_t> first) {
   return head_.Logits(rows.hidden.index_select(0, last.to(target_.device)));
 }
 
-// Experts wait for their routing, linear attention puts its state elsewhere, and inputs of layers
-// are made anew.
+// Not if experts wait for their routing, linear attention moves its state, or per-layer inputs are
+// recomputed.
 bool DecodeLoop::StepsAreAlike() const {
   return !resident_.empty() && !per_layer_ && std::ranges::none_of(layers_, [](const auto* layer) {
     return layer->experts || layer->delta_net;
@@ -194,7 +194,7 @@ void DecodeLoop::RunLayers(Rows& rows, const std::optional<PerLayerInputs>& inpu
   }
 }
 
-// Everything of a layer but its experts.
+// Runs everything of a layer except its experts.
 void DecodeLoop::RunMixer(const LayerSpec& layer, const LayerWeights& weights,
                           const at::Tensor& inputs, Rows& rows) {
   if (!layer.delta_net) {
@@ -248,7 +248,7 @@ void DecodeLoop::RunAttention(const LayerSpec& layer, const LayerWeights& weight
   Latents latents;
   if (attention.latent)
     latents = {empty({n, attention.latent->rank}), empty({n, attention.latent->rope_dim})};
-  std::vector<at::Tensor> gates;  // of each chunk
+  std::vector<at::Tensor> gates;  // per chunk
   for (int64_t begin = 0; begin < n; begin += chunk) {
     const int64_t count = std::min(chunk, n - begin);
     const RopeRows rope = positions_->Rows(attention, begin, count);
@@ -307,7 +307,7 @@ DecodeLoop::KeyRange DecodeLoop::KeysOf(const AttentionSpec& attention) const {
   return {first, std::min(end, capacity_) - first};
 }
 
-// One new token of each sequence.
+// Attends from one new token of each sequence.
 at::Tensor DecodeLoop::AttendInCache(const LayerSpec& layer, const LayerWeights& weights,
                                      const at::Tensor& q) const {
   const AttentionSpec& attention = layer.attention;

@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A model that writes: several sequences at once, a token of each per step, over a cache of their
-// keys and values (latents; states of linear attention). The same layers as LayerLoop, in the same
-// order of operations; here it is the tokens that are few and the weights that are many, so all
-// layers stay in memory, or are read again for every step where they do not fit. A new token
-// is only as good as the cache, so where an embedding turns earlier tokens otherwise
-// (decode_positions.h) the sequences are run through again.
+// A model that generates: several sequences at once, one token of each per step, over a cache of
+// their keys and values (latents; states of linear attention). The layers are those of LayerLoop,
+// with the same order of operations. Here tokens are few and weights are many, so all layers stay
+// in memory, or are read again for every step if they do not fit. A new token depends on a valid
+// cache, so if the position embedding of earlier tokens changes (decode_positions.h) the sequences
+// are run again.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -30,22 +30,22 @@ namespace oscar {
 
 class DecodeLoop {
  public:
-  // Keeps references to both; call CheckTensors first. `resident`: reads all weights now; else
-  // every step reads them, as `options` say.
+  // Keeps references to both; call CheckTensors first. `resident`: reads all weights now; otherwise
+  // every step reads them, according to `options`.
   DecodeLoop(const Checkpoint& checkpoint, const ModelSpec& spec, at::Device device,
              at::ScalarType dtype, bool resident, const LoopOptions& options = {});
 
-  // Takes up sequences, of one token at least, in place of those before, with room for `capacity`
-  // tokens each.  // -> logits behind the last token of each, [sequences, vocab_size]
+  // Replaces the sequences by new ones, of at least one token, with room for `capacity` tokens
+  // each.  // -> logits after the last token of each, [sequences, vocab_size]
   at::Tensor Begin(std::vector<std::vector<int32_t>> sequences, int64_t capacity);
-  // Adds a token to each.  // -> the same
+  // Adds a token to each sequence.  // -> logits as from Begin
   at::Tensor Append(std::span<const int32_t> ids);
-  // Leaves those sequences, by index, ascending.
+  // Drops every sequence except `kept` (indices in ascending order).
   void Keep(const std::vector<size_t>& kept);
 
   const std::vector<std::vector<int32_t>>& sequences() const { return sequences_; }
 
-  // Bytes of all weights but the embedding's table, in that type.
+  // Bytes in that type of all weights except the embedding table.
   static uint64_t WeightBytes(const ModelSpec& spec, at::ScalarType dtype);
   // Bytes of the cache of one sequence.
   static uint64_t CacheBytes(const ModelSpec& spec, int64_t capacity, at::ScalarType dtype);
@@ -55,15 +55,15 @@ class DecodeLoop {
     LayerWeights weights;
     std::vector<ExpertWeights> experts;
   };
-  // New tokens on their way through the layers.
+  // New tokens while they pass through the layers.
   struct Rows {
     std::vector<int64_t> first;  // position of the first new token of each sequence
     bool whole;                  // all of them begin at 0
     at::Tensor hidden;           // [new tokens, hidden_size]
   };
 
-  // What a step's attention looks at, of what the cache has room for: begins and ends at multiples
-  // of kKeysAtOnce, so that most steps are the same work as the one before.
+  // The keys that a step's attention reads from the cache. Begin and end are multiples of
+  // kKeysAtOnce, so that most steps do the same work as the previous one.
   struct KeyRange {
     int64_t first, count;
   };
@@ -88,7 +88,7 @@ class DecodeLoop {
   const ModelSpec& spec_;
   WeightTarget target_;
   LoopOptions options_;
-  LayerLoop loop_;  // embeds
+  LayerLoop loop_;  // used for embedding
   OutputHead head_;
   std::vector<const LayerSpec*> layers_;
   std::vector<ResidentLayer> resident_;  // of layers_; empty: none are
@@ -99,7 +99,7 @@ class DecodeLoop {
   std::optional<DecodePositions> positions_;
   std::map<int, DecodeCache> caches_;  // by layer_id
   RecordedWork step_;                  // of one token for each sequence, through all layers
-  at::Tensor step_hidden_;             // its rows
+  at::Tensor step_hidden_;             // rows of the step
 };
 
 }  // namespace oscar

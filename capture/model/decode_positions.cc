@@ -14,7 +14,7 @@
 namespace oscar {
 namespace {
 
-// In the memory it has, where that is as large: what recorded work reads.
+// Copies into the existing memory of `to` if the shape is the same, because recorded work reads it.
 void Assign(const at::Tensor& from, at::Tensor& to) {
   if (to.defined() && to.sizes() == from.sizes()) {
     to.copy_(from);
@@ -64,7 +64,7 @@ void DecodePositions::Set(const std::vector<int64_t>& first, const std::vector<i
 
 void DecodePositions::SetRows(Rope& rope, const std::vector<int64_t>& first,
                               const std::vector<int64_t>& lengths) {
-  std::map<int64_t, RopeRows> tables;  // those of other lengths are not needed any more
+  std::map<int64_t, RopeRows> tables;  // tables of other lengths are dropped
   for (const int64_t length : lengths) {
     const int64_t length_class = LengthClass(rope.spec, length);
     if (tables.contains(length_class)) continue;

@@ -23,7 +23,7 @@
 namespace oscar {
 namespace {
 
-// transformers 5, XIELUActivation.
+// XIELUActivation of transformers 5.
 at::Tensor Xielu(const XieluSpec& spec, const XieluWeights& weights, const at::Tensor& x) {
   const auto number = [&](const at::Tensor& stored, double usual) {
     return stored.defined() ? stored : at::scalar_tensor(usual, x.options());
@@ -38,7 +38,7 @@ at::Tensor Xielu(const XieluSpec& spec, const XieluWeights& weights, const at::T
   return at::where(x.gt(0), rising, falling).add(x.mul(beta));
 }
 
-// Variance without Bessel's correction, in float32 (Cohere2LayerNorm; nn.LayerNorm likewise).
+// Variance without Bessel's correction, in float32 (like Cohere2LayerNorm and nn.LayerNorm).
 at::Tensor LayerNorm(const at::Tensor& x, const NormWeights& weights, double eps, bool one_plus) {
   const at::Tensor wide = x.to(at::kFloat);
   const at::Tensor centered = wide.sub(wide.mean(-1, /*keepdim=*/true));
@@ -54,7 +54,7 @@ PairViews Pairs(const at::Tensor& x, int64_t pairs, RopeLayout layout) {
   return {x.slice(-1, 0, 2 * pairs, 2), x.slice(-1, 1, 2 * pairs, 2)};
 }
 
-// Over each head, or over all of them where the norm is that wide.  // x [n, heads, head_dim]
+// Normalizes each head, or all of them together if the norm is that wide. // x [n, heads, head_dim]
 at::Tensor HeadNorm(const NormSpec& norm, const NormWeights& weights, double eps,
                     const at::Tensor& x) {
   if (!weights.of_heads.empty()) return Norm(norm, {at::stack(weights.of_heads), {}, {}}, eps, x);
@@ -117,7 +117,7 @@ RopeRows MakeRopeTable(const RopeSpec& rope, int64_t num_positions, const Weight
 }
 
 at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& weight, double eps) {
-  // One kernel where there is one; it rounds as the lines below do.
+  // Uses one kernel if there is one; it rounds like the lines below.
   if (x.is_cuda()) return at::rms_norm(x, x.sizes().slice(x.dim() - 1), {}, eps).mul_(weight);
   const at::Tensor wide = x.to(at::kFloat);
   const at::Tensor inverse_rms = wide.square().mean(-1, /*keepdim=*/true).add_(eps).rsqrt_();
@@ -167,7 +167,7 @@ at::Tensor ProjectQkv(const LayerSpec& layer, const LayerWeights& weights, doubl
   const auto cut = [&](const at::Tensor& x) {
     return spec.clamp == 0 ? x : x.clamp(-spec.clamp, spec.clamp);
   };
-  // Of queries or keys: norm and rope, in the family's order, into `to`.
+  // Applies norm and rope to queries or keys, in the family's order, and stores them in `to`.
   const auto place = [&](const at::Tensor& heads, const NormSpec& norm, const NormWeights& of_norm,
                          at::Tensor& to) {
     const bool first = spec.qk_norm && !spec.norm_after_rope;

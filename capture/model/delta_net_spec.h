@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Linear attention by the gated delta rule as data (Gated DeltaNet, arXiv 2412.06464; Qwen3-Next,
-// Qwen3.5). Such a layer has a state of fixed size and no KV cache: it runs, but gets no rotation.
-// Qwen3-Next stores its projections fused in an order by key head, Qwen3.5 stores four.
+// Qwen3.5). Such a layer has a state of fixed size and no KV cache, so it runs but gets no
+// rotation. Qwen3-Next stores its projections fused in an order by key head, Qwen3.5 stores four.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@ namespace oscar {
 struct GatedDeltaNetSpec {
   int64_t num_k_heads = 0, num_v_heads = 0;  // num_k_heads divides num_v_heads
   int64_t k_head_dim = 0, v_head_dim = 0;
-  int64_t conv_kernel = 0;  // tokens that the causal convolution over q, k, v sees
+  int64_t conv_kernel = 0;  // tokens that the causal convolution over q, k, v covers
   // Fused by key head (Qwen3-Next): rows of qkvz are per key head [q | k | v of its value heads | z
-  // of them], rows of ba per key head [b of its value heads | a of them]. Else qkv is [all q | all
-  // k | all v], and z, b, a are their own.
+  // of them], rows of ba per key head [b of its value heads | a of them]. Otherwise qkv is [all q |
+  // all k | all v], and z, b, a are separate tensors.
   bool fused = false;
   LinearSpec qkvz, ba;
   LinearSpec qkv, z, b, a;

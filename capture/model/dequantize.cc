@@ -16,7 +16,7 @@
 namespace oscar {
 namespace {
 
-// Entry m of a part that holds stacked matrices; the whole part otherwise.
+// Entry m of a part that holds stacked matrices; otherwise the whole part.
 at::Tensor Matrix(const at::Tensor& part, bool stacked, int64_t m) {
   return stacked && part.defined() ? part.select(0, m) : part;
 }
@@ -27,7 +27,7 @@ at::Tensor Quotients(int64_t first, int64_t count, int64_t size, at::Device devi
   return at::arange(first, first + count, options).div_(size, "floor");
 }
 
-// A grid [rows, G] for each value of some rows: rows picked, columns spread.
+// Expands a grid [rows, G] to each value of some rows: selects rows, repeats columns.
 class Spread {
  public:
   Spread(const WeightStorage& storage, const MatrixParts& parts)
@@ -39,7 +39,7 @@ class Spread {
                    : Quotients(0, parts.columns, storage.scale_columns, parts.codes.device());
   }
 
-  // [count, K], or what broadcasts to it.
+  // Returns [count, K], or a tensor that broadcasts to it.
   at::Tensor operator()(const at::Tensor& grid, int64_t first, int64_t count) const {
     at::Tensor rows = grid;
     if (scale_rows_ == 1) {
@@ -56,7 +56,7 @@ class Spread {
   at::Tensor columns_;  // [K] int64
 };
 
-// Rows [first_row, first_row + N) of one matrix to `result` [N, K].
+// Dequantizes rows [first_row, first_row + N) of one matrix to `result` [N, K].
 void DequantizeMatrix(const MatrixParts& parts, int64_t first_row, const at::Tensor& result) {
   const FormatArithmetic& format = FindArithmetic(parts.storage.scheme.format);
   const Spread spread(parts.storage, parts);
@@ -65,7 +65,7 @@ void DequantizeMatrix(const MatrixParts& parts, int64_t first_row, const at::Ten
   const int64_t step =
       std::max<int64_t>(1, values / (parts.columns * format.row_step)) * format.row_step;
   const int64_t end = first_row + result.size(0);
-  // Codes begin at a multiple of what a word holds; rows before the first wanted one are dropped.
+  // Starts at a multiple of the codes in a word; rows before the first requested one are dropped.
   for (int64_t first = first_row / format.row_step * format.row_step; first < end; first += step) {
     const int64_t count = std::min(step, parts.rows - first);
     at::Tensor w = format.codes(parts, first, count);

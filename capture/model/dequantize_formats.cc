@@ -23,8 +23,8 @@ at::TensorOptions On(const at::Tensor& x, at::ScalarType dtype) {
 
 at::Tensor None(const MatrixParts& /*parts*/) { return {}; }
 
-// Codes of `bits` bits in int32 or int64 words along the last dimension, the first in the lowest
-// bits; a code may straddle words.  // [.., W] -> [.., 32 W / bits], type of the words
+// Unpacks codes of `bits` bits from int32 or int64 words along the last dimension, the first in the
+// lowest bits; a code may straddle words.  // [.., W] -> [.., 32 W / bits], type of the words
 at::Tensor Unpack(const at::Tensor& words, int bits) {
   const int64_t mask = (int64_t{1} << bits) - 1;
   if (32 % bits == 0) {
@@ -53,8 +53,8 @@ at::Tensor ScaledCodes(const MatrixParts& parts, int64_t first, int64_t count) {
   return parts.codes.narrow(0, first, count).to(at::kFloat);
 }
 
-// 2^(e - 127) as float32, exact, put together from bits; 255 is NaN (OCP microscaling formats,
-// section 5.4.1).
+// 2^(e - 127) as float32, exact, assembled from bits; 255 is NaN (OCP microscaling formats, section
+// 5.4.1).
 at::Tensor PowersOfTwo(const at::Tensor& exponents) {
   constexpr int kHalfStep = 1 << 22;  // 2^-127 is subnormal; an infinity plus this is a NaN
   const at::Tensor e = exponents.to(at::kInt);
@@ -71,7 +71,7 @@ at::Tensor ScaledZeros(const MatrixParts& parts) {
   return parts.zeros.defined() ? parts.zeros.to(at::kFloat) : at::Tensor();
 }
 
-// ---- kPacked: unsigned codes of 2^(bits - 1) more
+// ---- kPacked: unsigned codes with an offset of 2^(bits - 1)
 
 at::Tensor Signed(const at::Tensor& codes, int bits) {
   return codes.to(at::kFloat).sub_(static_cast<double>(1 << (bits - 1)));
@@ -158,7 +158,7 @@ at::Tensor Fp4Codes(const MatrixParts& parts, int64_t first, int64_t count) {
 
 at::Tensor Mxfp4Scales(const MatrixParts& parts) { return PowersOfTwo(parts.scales); }
 
-// Rounded to float32 before a code is multiplied.
+// Rounded to float32 before the product with a code.
 at::Tensor Nvfp4Scales(const MatrixParts& parts) {
   const at::Tensor scales = parts.scales.to(at::kFloat);
   return parts.storage.scheme.global_scale_divides ? scales.div(parts.global_scale)

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The table of weight formats as arithmetic: how the codes, zero points and scales of each are
-// unpacked. Dequantize() does the rest. Trap: all of it runs on the device of the parts, so no
-// value may be looked at here.
+// unpacked. Dequantize() does the rest. Trap: all of it runs on the device of the parts, so it must
+// not read values on the host.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,14 +14,14 @@
 
 namespace oscar {
 
-// Parts of one matrix [N, K]. Undefined: the format has none.
+// Parts of one matrix [N, K]; undefined if the format has none.
 struct MatrixParts {
   const WeightStorage& storage;
   at::Tensor codes, scales, zeros, group_index, global_scale;
   int64_t rows, columns;  // N of all stored rows, K
 };
 
-// All results float32.
+// All functions return float32.
 struct FormatArithmetic {
   WeightFormat format;
   // Codes of rows [first, first + count).  // [count, K]

@@ -18,7 +18,7 @@
 namespace oscar {
 namespace {
 
-// The runs of one type, and how their fields are looked at. Sizes are in bytes of a run.
+// The runs of one type, and access to their fields. Sizes are in bytes of a run.
 class Runs {
  public:
   Runs(const at::Tensor& bytes, const GgmlType& type)
@@ -32,7 +32,8 @@ class Runs {
   at::Tensor Half(int64_t begin) const {  // [count, 1] float32
     return Bytes(begin, 2).contiguous().view(at::kHalf).to(at::kFloat);
   }
-  // Codes of `bits` bits: of each `width` bytes first the lowest bits of all, then the next ones.
+  // Reads codes of `bits` bits: from each `width` bytes first the lowest bits of all, then the next
+  // ones.
   at::Tensor Codes(int64_t begin, int64_t size, int64_t width, int64_t bits) const {
     return Unpack(Bytes(begin, size), width, bits);
   }
@@ -50,12 +51,12 @@ class Runs {
 
 at::Tensor Float(const at::Tensor& codes) { return codes.to(at::kFloat); }
 
-// a + b * 2^shift, of bytes.
+// a + b * 2^shift, for bytes.
 at::Tensor Joined(const at::Tensor& a, const at::Tensor& b, int64_t shift) {
   return a.bitwise_or(b.bitwise_left_shift(shift));
 }
 
-// One of `groups` scales for each equal part of a run's values.
+// Multiplies each equal part of a run's values by one of `groups` scales.
 at::Tensor Scaled(const at::Tensor& scales, const at::Tensor& values, int64_t groups) {
   return values.view({values.size(0), groups, -1}).mul(scales.view({-1, groups, 1}));
 }
@@ -67,7 +68,7 @@ at::Tensor Looked(const std::array<float, 16>& table, const at::Tensor& codes) {
 
 constexpr std::array<float, 16> kIq4 = {-127, -104, -83, -65, -49, -35, -22, -10,
                                         1,    13,   25,  38,  53,  69,  89,  113};
-// Twice the values of E2M1.
+// Twice the E2M1 values.
 constexpr std::array<float, 16> kE2M1 = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
 at::Tensor Q4_0(const Runs& in) { return Float(in.Codes(2, 16, 16, 4)).sub_(8).mul_(in.Half(0)); }
@@ -76,7 +77,7 @@ at::Tensor Q4_1(const Runs& in) {
   return Float(in.Codes(4, 16, 16, 4)).mul_(in.Half(0)).add_(in.Half(2));
 }
 
-// The fifth bits are 32 bits in order.
+// The fifth bits are 32 consecutive bits.
 at::Tensor FiveBits(const Runs& in, int64_t high) {
   return Float(Joined(in.Codes(high + 4, 16, 16, 4), in.Codes(high, 4, 1, 1), 4));
 }
@@ -94,7 +95,7 @@ at::Tensor Q2_K(const Runs& in) {
   return Scaled(scale, Float(in.Codes(16, 64, 32, 2)), 16).sub_(least.unsqueeze(-1));
 }
 
-// The third bit says where 4 is not taken away.
+// A set third bit means that 4 is not subtracted.
 at::Tensor Q3_K(const Runs& in) {
   const at::Tensor scales =
       Float(Joined(in.Codes(96, 8, 8, 4), in.Codes(104, 4, 4, 2), 4)).sub_(32).mul_(in.Half(108));
@@ -165,8 +166,8 @@ at::Tensor Change(GgufChange change, at::Tensor values) {
   return values;
 }
 
-// Rows of one part to those of `to` [rows, columns] that are made of them. `order`: for each row of
-// `to` a row of all parts together, of which the part's begin at `first`.
+// Copies rows of one part to the rows of `to` [rows, columns] made from them. `order`: for each row
+// of `to` the row among all parts together; the part's rows begin at `first`.
 class PartRows {
  public:
   PartRows(const GgufWeight& weight, const GgufWeight::Part& part, const at::Tensor& columns)
@@ -189,7 +190,7 @@ class PartRows {
         static_cast<size_t>(std::max<int64_t>(1, values / std::max<int64_t>(1, to.size(1))));
     for (size_t begin = 0; begin < from.size(); begin += step) {
       const size_t count = std::min(step, from.size() - begin);
-      // Neighbours need no index.
+      // Consecutive rows need no index.
       const bool run = from[begin + count - 1] - from[begin] == static_cast<int64_t>(count) - 1 &&
                        at[begin + count - 1] - at[begin] == static_cast<int64_t>(count) - 1 &&
                        std::ranges::is_sorted(from.begin() + static_cast<int64_t>(begin),
@@ -210,7 +211,7 @@ class PartRows {
   at::Tensor Values(const at::Tensor& bytes) const {
     return Change(weight_.change, GgmlValues(bytes, *part_.type).view({bytes.size(0), -1}));
   }
-  // [heads, rows / heads, columns] to [heads * columns, rows / heads].
+  // Reorders [heads, rows / heads, columns] to [heads * columns, rows / heads].
   at::Tensor Turned(const at::Tensor& bytes) const {
     const at::Tensor values = Values(bytes.reshape({part_.rows, -1}));
     return values.view({part_.heads, -1, part_.columns})

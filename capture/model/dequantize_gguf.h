@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Weights that a GGUF stores, as values: equal to what PyPI's gguf dequantises to (gguf/quants.py),
-// to the last bit, on any device. Trap: that needs its order of operations, each rounded to
+// Dequantizes weights of a GGUF: equal to the result of PyPI's gguf (gguf/quants.py), to the
+// last bit, on any device. Trap: that requires its order of operations, each rounded to
 // float32.
 #pragma once
 
@@ -14,10 +14,10 @@
 
 namespace oscar {
 
-// `bytes`: runs of `type.bytes`, [..] of kByte. // [runs, type.values] float32
+// `bytes`: runs of `type.bytes`, [..] of kByte.  // [runs, type.values] float32
 at::Tensor GgmlValues(const at::Tensor& bytes, const GgmlType& type);
 
-// Dequantize() of a storage of format kGguf.
+// Dequantize() for a storage of format kGguf.
 void DequantizeGguf(const WeightStorage& storage, std::span<const at::Tensor> parts,
                     const at::Tensor& result);
 

@@ -10,7 +10,7 @@
 namespace oscar {
 namespace {
 
-// Equal texts once, with how many there were, in the order of their first.
+// Lists each distinct text once with its count, in order of first appearance.
 class Counts {
  public:
   void Add(const std::string& text) {

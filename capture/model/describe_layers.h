@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The layers of a model in words: which geometries there are and how often, what has no cache,
-// where experts are. Layers are counted by what their cache holds, so the numbers of the
-// first line are those an artifact will have.
+// Describes the layers of a model in words: the geometries and their counts, layers without a
+// cache, layers with experts. Layers are counted by the content of their cache, so the numbers of
+// the first line are those of an artifact.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@
 
 namespace oscar {
 
-// One sentence each, for people: "3 x 96 query heads, 8 KV heads, head_dim 128".
+// Returns one sentence each for users: "3 x 96 query heads, 8 KV heads, head_dim 128".
 std::vector<std::string> DescribeLayers(const ModelSpec& spec);
 
 }  // namespace oscar

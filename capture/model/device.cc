@@ -32,7 +32,7 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-// A function of the CUDA driver, which LibTorch has loaded where there is a GPU.
+// Looks up a function of the CUDA driver, which LibTorch has loaded if there is a GPU.
 template <typename Function>
 Function DriverFunction(const char* name) {
   void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
@@ -46,7 +46,7 @@ std::string GpuName(int index) {
   return name;
 }
 
-// Bytes of a line "VmHWM:   1234 kB" of a file of /proc.
+// Bytes in a line "VmHWM:   1234 kB" of a file of /proc.
 uint64_t ProcBytes(const char* file, const std::string& key) {
   std::ifstream lines(file);
   for (std::string line; std::getline(lines, line);) {
@@ -55,7 +55,7 @@ uint64_t ProcBytes(const char* file, const std::string& key) {
   return 0;
 }
 
-// Where a control group of either version says what it may hold and what it holds (cgroups(7)).
+// The files in which a control group of either version states its limit and its use (cgroups(7)).
 struct GroupFiles {
   std::string_view root, limit, anonymous, shared;
 };
@@ -65,12 +65,12 @@ constexpr GroupFiles kSecondVersion = {"/sys/fs/cgroup", "memory.max", "anon", "
 
 struct GroupMemory {
   uint64_t limit = 0;  // bytes
-  uint64_t held = 0;   // of them, what nobody can drop: no page cache
+  uint64_t held = 0;   // of them, not droppable: no page cache
 };
 
 std::optional<GroupMemory> MemoryOf(const fs::path& group, const GroupFiles& files) {
   GroupMemory memory;
-  if (!(std::ifstream(group / files.limit) >> memory.limit)) return std::nullopt;  // "max" is none
+  if (!(std::ifstream(group / files.limit) >> memory.limit)) return std::nullopt;  // "max"
   std::ifstream stat(group / "memory.stat");
   uint64_t bytes = 0;
   for (std::string name; stat >> name >> bytes;)
@@ -78,7 +78,7 @@ std::optional<GroupMemory> MemoryOf(const fs::path& group, const GroupFiles& fil
   return memory;
 }
 
-// Of those that limit this process: its own and all above.
+// The control groups that limit this process: its own and all above.
 std::vector<GroupMemory> OfControlGroups() {
   std::vector<GroupMemory> all;
   std::ifstream groups("/proc/self/cgroup");
@@ -171,8 +171,8 @@ std::string DescribeDevice(at::Device device) {
 
 DeviceMemory QueryMemory(at::Device device) {
   if (device.is_cpu()) return {ProcBytes("/proc/self/status", "VmHWM"), HostMemoryLimit(), 0};
-  // The allocator's own question for the device's size needs a current context; asking it makes
-  // one.
+  // The allocator's query for the device's size needs a current context, which this call
+  // creates.
   return Doing("asking " + device.str() + " for its memory", [&]() -> DeviceMemory {
     at::globalContext().lazyInitDevice(device.type());
     auto* allocator = c10::getDeviceAllocator(device.type());

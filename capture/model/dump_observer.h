@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The observer of the layer loop that writes a dump: queries, keys and values in the compute dtype,
-// and, where asked, attention scores. Latent attention must be shown with expanded heads; a dump
-// that is fitted from also needs LoopOptions::shared_queries, and in_latent_space, so that hidden
-// states are those of a calibration to the last bit. It reads every value on the host, so the
-// device waits for the disk; that is what a dump costs.
+// and, if requested, attention scores. Latent attention must be shown with expanded heads. A dump
+// for fits also needs LoopOptions::shared_queries, and in_latent_space, so that hidden states equal
+// those of a calibration to the last bit. It reads every value on the host, so the device waits for
+// the disk.
 #pragma once
 
 #include "capture/checkpoint/dtype.h"
@@ -14,19 +14,20 @@
 
 namespace oscar {
 
-// Of one layer, without tensor names and readers. `dtype` of the values: BF16, F16 or F32.
+// The dump layer of one layer, without tensor names and readers. `dtype` of the values: BF16, F16
+// or F32.
 DumpLayer DumpLayerOf(const LayerSpec& layer, DType dtype);
-// With the layers of the model that read it.
+// The same, with the layers of the model that read it.
 DumpLayer DumpLayerOf(const ModelSpec& spec, const LayerSpec& layer, DType dtype);
 DType DumpDType(at::ScalarType dtype);
 
 class DumpObserver : public LayerObserver {
  public:
-  // `scores`: the writer behind `sink` if it has score rows, else null.
+  // `scores`: the writer that is `sink` if it has score rows, else null.
   DumpObserver(DumpSink& sink, DumpWriter* scores, at::ScalarType dtype);
 
   void OnLayerBegin(const LayerSpec& layer) override;
-  // NumericalError naming layer, tensor, token and head for a NaN or an infinity.
+  // Throws NumericalError naming layer, tensor, token and head for a NaN or an infinity.
   void OnAttention(const AttentionView& view) override;
   void OnSharedAttention(const AttentionView& view) override;
   void OnLayerEnd(const LayerSpec& layer) override;
@@ -40,7 +41,8 @@ class DumpObserver : public LayerObserver {
   DType dtype_;
 };
 
-// The final logits of all tokens, float32. `model` has run to its end with need_final_hidden.
+// Dumps the final logits of all tokens, float32. `model` must have run to its end with
+// need_final_hidden.
 void DumpLogits(const ModelSource& model, DumpWriter& writer);
 
 }  // namespace oscar

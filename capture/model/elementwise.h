@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Functions of each value by itself with the same bytes for any number of host threads. On a CPU
-// LibTorch computes an exponential for eight values at once, and for those left over at the end of
-// a thread's share one by one, with another last digit.
+// Elementwise functions with the same bytes for any number of host threads. On a CPU LibTorch
+// computes eight exponentials at once, and the rest at the end of a thread's share one by one, with
+// a different last digit.
 #pragma once
 
 #include <ATen/Parallel.h>
@@ -18,10 +18,10 @@
 
 namespace oscar {
 
-// So small that LibTorch gives it to one thread: below at::internal::GRAIN_SIZE.
+// Small enough for LibTorch to use one thread: below at::internal::GRAIN_SIZE.
 inline constexpr int64_t kPieceOfValues = 16384;
 
-// Whether x is cut: not on other devices, nor where a gradient is wanted.
+// Whether x is split: not on other devices, nor if a gradient is needed.
 inline bool IsCut(const at::Tensor& x) {
   return x.is_cpu() && x.numel() > kPieceOfValues && !x.requires_grad();
 }
@@ -35,7 +35,7 @@ void ForEachPiece(int64_t size, const Piece& piece) {
   });
 }
 
-// f(x), where f gives each value what depends on it alone.
+// f(x) for an f that computes each value independently.
 template <typename Function>
 at::Tensor Elementwise(const at::Tensor& x, const Function& f) {
   if (!IsCut(x)) return f(x);
@@ -46,7 +46,7 @@ at::Tensor Elementwise(const at::Tensor& x, const Function& f) {
   return to.view(x.sizes());
 }
 
-// The same in place: f changes what it is given.
+// The same in place: f changes its argument.
 template <typename Function>
 void ElementwiseInPlace(at::Tensor& x, const Function& f) {
   if (!IsCut(x)) {

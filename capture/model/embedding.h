@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Embedding rows of the tokens in use, gathered on the host out of the mapped table, so that a
-// table of several GB never becomes resident. Rows are copied in the order of the tokens; a
-// table read this way is random access to disk.
+// Embedding rows of the tokens in use, gathered on the host from the mapped table, so that a table
+// of several GB never becomes resident. Rows are copied in the order of the tokens, so reading the
+// table is random access to the disk.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,22 +18,22 @@
 
 namespace oscar {
 
-// Some columns of a matrix; none counted: all of them.
+// Some columns of a matrix; a count of 0 means all of them.
 struct ColumnRange {
   int64_t first = 0, count = 0;
 };
 
-// Rows of matrix `name` for all ids, concatenated.  // [T_total, columns], on the target
-// Every id must be a row of the matrix.
+// Rows of matrix `name` for all ids, concatenated.  // [T_total, columns], on the target. Every id
+// must be a row of the matrix.
 at::Tensor GatherRows(const Checkpoint& checkpoint, const std::string& name,
                       const std::vector<std::vector<int32_t>>& ids, const WeightTarget& target,
                       ColumnRange columns = {});
 
-// x * factor in place; `round`: the factor is rounded to x's type first, as Gemma's is, which is a
-// tensor of the model.
+// Computes x * factor in place. `round`: the factor is first rounded to x's type, like Gemma's,
+// which is a tensor of the model.
 void Scale(at::Tensor& x, double factor, bool round);
 
-// The weights of PerLayerInputs but for the table.
+// The weights of PerLayerInputs except for the table.
 struct PerLayerWeights {
   LinearWeights projection;
   NormWeights norm;
@@ -41,19 +41,20 @@ struct PerLayerWeights {
 PerLayerWeights LoadPerLayerWeights(const Checkpoint& checkpoint, const ModelSpec& spec,
                                     const WeightTarget& target);
 
-// What each layer gets besides hidden states (PerLayerInputsSpec), a layer at a time: the table is
-// several GB and never becomes resident.
+// The inputs that each layer gets besides hidden states (PerLayerInputsSpec), one layer at a time,
+// because the table has several GB and must not become resident.
 class PerLayerInputs {
  public:
-  // `embedded` [T_total, hidden_size]: what entered the first layer. Keeps references.
+  // `embedded` [T_total, hidden_size]: the input of the first layer. Keeps references.
   PerLayerInputs(const Checkpoint& checkpoint, const ModelSpec& spec,
                  const std::vector<std::vector<int32_t>>& ids, at::Tensor embedded,
                  const WeightTarget& target);
-  // The same with weights that have been read.
+  // Uses weights that have already been read.
   PerLayerInputs(const Checkpoint& checkpoint, const ModelSpec& spec,
                  const std::vector<std::vector<int32_t>>& ids, at::Tensor embedded,
                  const WeightTarget& target, PerLayerWeights weights);
-  // Computed for `rows` one after the other, which are all; none given: at once.  // [T_total, dim]
+  // Computes the `rows` one after the other; together they are all rows. None: all at once. //
+  // [T_total, dim]
   at::Tensor Of(int layer_id, const std::vector<RowRange>& rows = {}) const;
 
  private:

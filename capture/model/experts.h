@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A mixture of experts at work (experts_spec.h): every token of a layer is routed first, then the
-// experts come by in runs, each read once, and take the tokens that chose them. Trap: nobody may
-// change the layer's hidden states before the last run is done, so the experts' sum stands in a
-// tensor of its own. Order of operations and casts: transformers 5, *TopkRouter and *Experts.
+// Runs a mixture of experts (experts_spec.h). Every token of a layer is routed first. Then the
+// experts are processed in runs, each read once, with the tokens that chose them. Trap: the layer's
+// hidden states must not change before the last run is done, so the experts' sum is in its own
+// tensor. Order of operations and casts: transformers 5, *TopkRouter and *Experts.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,7 +19,7 @@
 
 namespace oscar {
 
-// Router and shared expert of a layer; undefined: not part of it.
+// Router and shared expert of a layer; undefined members are not part of it.
 struct RouterWeights {
   LinearWeights logits;         // [num_experts, hidden_size]
   at::Tensor choice_bias;       // [num_experts] float32
@@ -31,23 +31,23 @@ struct RouterWeights {
 // Some experts of a layer.
 struct ExpertWeights {
   ExpertRun run;
-  // Per expert of the run; gate and up are one where they are stored as one (rows as `interleaved`
-  // says), and then `up` is undefined.
+  // One per expert of the run. If gate and up are stored as one tensor (rows as `interleaved`
+  // says), gate holds both and `up` is undefined.
   std::vector<LinearWeights> gate, up, down;
 };
 
-// Both ask `loader` for what they need; nothing may be used before loader.Finish().
+// Both request tensors from `loader`; do not use the results before loader.Finish().
 RouterWeights LoadRouter(WeightLoader& loader, const ExpertsSpec& experts);
 ExpertWeights LoadExperts(WeightLoader& loader, const ExpertsSpec& experts, const ExpertRun& run);
 
-// What some tokens chose.
+// The experts that some tokens chose.
 struct Choices {
   at::Tensor experts;  // [n, top_k] int64, in no order
   at::Tensor weights;  // [n, top_k] float32
 };
 
-// `x` [n, hidden_size]: what the experts will see, but the layer's input itself where the router
-// norms by itself (normed_input).
+// `x` [n, hidden_size]: the input of the experts, or the layer's input if the router normalizes it
+// itself (normed_input).
 Choices ChooseExperts(const ExpertsSpec& experts, const RouterWeights& weights, double eps,
                       const at::Tensor& x);
 
@@ -66,13 +66,13 @@ struct TokensByExpert {
 TokensByExpert SortByExpert(const Choices& choices, int64_t num_experts);
 
 // sum[t] += weight * expert(input(t)) for every token t of every expert of the run; experts
-// ascending. `input` gives the rows [n, hidden_size] that experts see of tokens [n] int64, at most
-// token_chunk of them.
+// ascending. `input` returns the rows [n, hidden_size] that experts see for tokens [n] int64, at
+// most token_chunk of them.
 void AddExperts(const ExpertsSpec& experts, const ExpertWeights& weights,
                 const TokensByExpert& order, int64_t token_chunk,
                 const std::function<at::Tensor(const at::Tensor& tokens)>& input, at::Tensor& sum);
 
-// The shared expert of rows x [n, hidden_size].
+// The shared expert's result for rows x [n, hidden_size].
 at::Tensor SharedExpert(const ExpertsSpec& experts, const RouterWeights& weights,
                         const at::Tensor& x);
 

@@ -55,7 +55,7 @@ ExpertsPass::ExpertsPass(const LayerSpec& layer, const LayerWeights& weights, do
   }
 }
 
-// Of all tokens of a stretch.
+// Routes all tokens of a stretch.
 TokensByExpert ExpertsPass::Route(const at::Tensor& stream, const Stretch& stretch) const {
   const auto longs = at::dtype(at::kLong).device(stream.device());
   const int64_t top_k = layer_.experts->router.top_k;
@@ -105,8 +105,8 @@ void ExpertsPass::AddOfAllRanks(const ExpertRun& run, const ExpertWeights& exper
     const auto begin = of_rank.begin() + run.first;
     return std::any_of(begin, begin + run.count, [](int64_t of_expert) { return of_expert > 0; });
   });
-  if (!any) return;  // all ranks see it: a stretch may lie within a long document
-  // In the order of experts, and so of the ranks that have them.
+  if (!any) return;  // all ranks see it, because a stretch may be inside a long document
+  // In the order of experts, hence of the ranks that have them.
   std::vector<int64_t> sent, received;
   for (int r = 0; r < ranks_->size(); ++r) {
     const ExpertRun slice = SliceOfRun(run, r, ranks_->size());
@@ -118,7 +118,8 @@ void ExpertsPass::AddOfAllRanks(const ExpertRun& run, const ExpertWeights& exper
   const at::Tensor weights =
       ranks_->AllToAll(order.weights.narrow(0, first, count), sent, received);
 
-  // They come by rank, then expert; of one rank they are by expert, then rank: tokens ascending.
+  // They arrive by rank, then expert. Each rank's must be ordered by expert, then rank: tokens
+  // ascending.
   TokensByExpert all;
   all.begins.assign(order.begins.size(), 0);
   std::vector<int64_t> places, next(received.size());

@@ -19,7 +19,7 @@
 namespace oscar {
 namespace {
 
-// Tokens whose interactions are solved as one triangular system.
+// Number of tokens whose interactions are solved as one triangular system.
 constexpr int64_t kChunk = 64;
 
 // x / sqrt(sum(x²) + 1e-6) over the last dimension, in x's type, then float32.
@@ -54,14 +54,14 @@ Projected Project(const GatedDeltaNetSpec& spec, const GatedDeltaNetWeights& wei
       z.view({n, spec.num_v_heads, spec.v_head_dim}), part(ba, 0, ratio), part(ba, ratio, ratio)};
 }
 
-// What the rule sees of some tokens.
+// The delta rule's inputs for some tokens.
 struct RuleInputs {
   at::Tensor q, k;     // [n, num_v_heads, k_head_dim] float32, of length 1
   at::Tensor v;        // [n, num_v_heads, v_head_dim] float32
   at::Tensor g, beta;  // [n, num_v_heads] float32
 };
 
-// `mixed` [n, conv_width]: qkv behind the convolution.
+// `mixed` [n, conv_width]: qkv after the convolution.
 RuleInputs MakeRuleInputs(const GatedDeltaNetSpec& spec, const GatedDeltaNetWeights& weights,
                           const Projected& in, const at::Tensor& mixed) {
   const int64_t ratio = spec.num_v_heads / spec.num_k_heads, keys = spec.key_width();
@@ -77,7 +77,7 @@ RuleInputs MakeRuleInputs(const GatedDeltaNetSpec& spec, const GatedDeltaNetWeig
           Sigmoid(in.b).to(at::kFloat)};
 }
 
-// norm(x) * silu(gate), transformers' order of casts.  // both [.., v_head_dim]
+// norm(x) * silu(gate), with transformers' order of casts.  // both [.., v_head_dim]
 at::Tensor GatedNorm(const at::Tensor& x, const at::Tensor& weight, double eps,
                      const at::Tensor& gate) {
   return RmsNorm(x, weight, eps).mul(Silu(gate.to(at::kFloat))).to(x.scalar_type());
@@ -102,13 +102,13 @@ GatedDeltaNetWeights LoadGatedDeltaNet(WeightLoader& loader, const GatedDeltaNet
 }
 
 // Within a chunk the tokens' corrections depend on each other: u_i = beta_i (v_i - Sᵀ k_i -
-// sum_{j<i} decay(i, j) (k_i . k_j) u_j), a unit lower triangular system (arXiv 2412.06464,
-// section 3.3).
+// sum_{j<i} decay(i, j) (k_i . k_j) u_j), a unit lower triangular system (arXiv 2412.06464, section
+// 3.3).
 at::Tensor GatedDeltaRule(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                           const at::Tensor& g, const at::Tensor& beta, at::Tensor& state) {
   const int64_t num_tokens = q.size(0), heads = q.size(1);
   const int64_t padding = (kChunk - num_tokens % kChunk) % kChunk;
-  // [H, chunks, kChunk, ..]; tokens that fill the last chunk up have beta 0 and change nothing.
+  // [H, chunks, kChunk, ..]. Padding tokens in the last chunk have beta 0 and no effect.
   const auto in_chunks = [&](const at::Tensor& x) {
     const at::Tensor padded = at::constant_pad_nd(x.transpose(0, 1), {0, 0, 0, padding});
     return padded.reshape({heads, -1, kChunk, x.size(2)});
@@ -151,7 +151,7 @@ at::Tensor GatedDeltaNet(const GatedDeltaNetSpec& spec, const GatedDeltaNetWeigh
   const int64_t num_tokens = x.size(0);
   const at::TensorOptions wide = x.options().dtype(at::kFloat);
   at::Tensor state = at::zeros({spec.num_v_heads, spec.k_head_dim, spec.v_head_dim}, wide);
-  // What the convolution sees of the tokens before; zeros before the first.
+  // The convolution's inputs from earlier tokens; zeros before the first token.
   at::Tensor before = at::zeros({spec.conv_kernel - 1, spec.conv_width()}, x.options());
   at::Tensor result = at::empty_like(x);
   for (int64_t begin = 0; begin < num_tokens; begin += token_chunk) {
@@ -185,7 +185,7 @@ at::Tensor GatedDeltaNetStep(const GatedDeltaNetSpec& spec, const GatedDeltaNetW
                                     .sum(1)
                                     .to(x.scalar_type()));
   const RuleInputs rule = MakeRuleInputs(spec, weights, in, mixed);
-  // The rule as it is written (gated_delta_net.h), on Sᵀ: first the decay, then the correction.
+  // The rule as written in gated_delta_net.h, on Sᵀ: first the decay, then the correction.
   const at::Tensor keys = rule.k.unsqueeze(-1);  // [n, H, k_head_dim, 1]
   const at::Tensor decayed = state.rule.mul(Exp(rule.g).unsqueeze(-1).unsqueeze(-1));
   const at::Tensor known = decayed.mul(keys).sum(2);  // [n, H, v_head_dim]

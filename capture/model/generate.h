@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Continuations of prompts in the model's own words. The token that ends a continuation is
-// not part of it, as it is never read by the model that wrote it.
+// Continues prompts in the model's own words. The token that ends a continuation is not part of it,
+// because the model that wrote it never reads it.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ struct Continuation {
   bool ended = false;  // by a stop token, before `longest`
 };
 
-// All prompts at once, until each has ended or is as long as it may be. `after_step` hears how many
-// tokens came with each step; returning false stops, and the result is nothing.
+// Runs all prompts at once, until each has ended or reached its limit. `after_step` gets the number
+// of new tokens of each step; if it returns false, generation stops and returns nothing.
 std::optional<std::vector<Continuation>> Generate(
     DecodeLoop& decoder, const std::vector<PromptToContinue>& prompts,
     const std::vector<int32_t>& stop_ids, const SamplingOptions& sampling,

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one loop of the program: layer by layer over all calibration tokens, weights read once, and
-// whoever needs queries, keys and values observes it. Trap: what an AttentionView shows is valid
-// during the call only; on a GPU the work behind it may still be running, so an observer that reads
-// values on the host stalls the device.
+// The main loop: runs layer by layer over all calibration tokens and reads weights once; observers
+// get queries, keys and values. Trap: an AttentionView is valid only during the call. On a GPU its
+// computation may still be running, so an observer that reads values on the host stalls the
+// device.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -23,8 +23,8 @@ namespace oscar {
 
 class RankGroup;  // capture/ranks/rank_group.h
 
-// One sequence in one layer; contiguous tensors on the compute device in the compute dtype. An
-// observer that keeps one of these tensors keeps its memory: their storage is not used again.
+// One sequence in one layer: contiguous tensors on the compute device in the compute dtype. An
+// observer may keep these tensors; their storage is not reused.
 struct AttentionView {
   const LayerSpec& layer;
   size_t layer_index;          // in ModelSpec::layers: layers without a cache do not count
@@ -32,38 +32,38 @@ struct AttentionView {
   int64_t first_token;         // of the sequence, in the concatenation of all sequences
   const at::Tensor& q;         // [T, num_q_heads, head_dim], after QK-norm and rope
   const at::Tensor& k;         // [T, num_kv_heads, head_dim], after QK-norm and rope
-  const at::Tensor& v;         // [T, num_kv_heads, v_head_dim], as it enters the cache
+  const at::Tensor& v;         // [T, num_kv_heads, v_head_dim], as stored in the cache
   const at::Tensor& attn_out;  // [T, num_q_heads, v_head_dim], before an output gate and o_proj
   size_t stream = 0;           // which of the hidden states given to Run
-  at::Tensor sinks = {};       // [num_q_heads], where the layer has them
-  // Of latent attention, what the cache holds: k and v above are expanded from these, or in latent
-  // space (LoopOptions) are c_kv both, with q to match and attn_out before W_UV; logits are then
+  at::Tensor sinks = {};       // [num_q_heads], if the layer has them
+  // For latent attention, the cache's content. k and v above are expanded from these. In latent
+  // space (LoopOptions) both are c_kv, with matching q and attn_out before W_UV; logits are then
   // scale * (q . c_kv + q_pe . k_pe).
   at::Tensor c_kv = {};  // [T, rank]
   at::Tensor k_pe = {};  // [T, rope_dim], after rope
   at::Tensor q_pe = {};  // [T, num_q_heads, rope_dim], in latent space
-  at::Tensor kv_b = {};  // weights: what expands c_kv, [num_q_heads, nope_dim + v_head_dim, rank]
+  at::Tensor kv_b = {};  // weights that expand c_kv, [num_q_heads, nope_dim + v_head_dim, rank]
 };
 
 class LayerObserver {
  public:
   virtual ~LayerObserver() = default;
   virtual void OnLayerBegin(const LayerSpec& /*layer*/) {}
-  // Whether this observer computes the attention of a stream itself: it then fills view.attn_out.
+  // Whether this observer computes the attention of a stream itself; it then fills view.attn_out.
   virtual bool Attend(const AttentionView& /*view*/) { return false; }
   virtual void OnAttention(const AttentionView& view) = 0;  // once per sequence, in order
-  // A layer that reads the keys and values of another, which was observed before: q and attn_out
-  // are its own, k, v and layer_index those of the other.
+  // Called for a layer that reads the keys and values of another, already observed layer: q and
+  // attn_out are its own, k, v and layer_index those of the other.
   virtual void OnSharedAttention(const AttentionView& /*view*/) {}
-  // Output of linear attention, which has no cache, for one sequence: [T, hidden_size].
+  // The output of linear attention, which has no cache, for one sequence: [T, hidden_size].
   virtual void OnLinearAttention(const LayerSpec& /*layer*/, const at::Tensor& /*out*/) {}
-  // How many tokens of the first stream chose each expert of a layer, whether it has a cache or
-  // not.
+  // The number of tokens of the first stream that chose each expert of a layer, with or without a
+  // cache.
   virtual void OnExperts(const LayerSpec& /*layer*/, const std::vector<int64_t>& /*tokens*/) {}
   virtual void OnLayerEnd(const LayerSpec& /*layer*/) {}
-  // Behind the last layer: what this process has read of them, as stored.
+  // Called after the last layer with the number of weight bytes this process read, as stored.
   virtual void OnWeightsRead(uint64_t /*bytes*/) {}
-  // How long the loop has waited on the host, and for what.
+  // The time that the loop waited on the host, and the reason.
   virtual void OnWait(std::string_view /*what*/, double /*seconds*/) {}
 };
 
@@ -75,30 +75,31 @@ struct LoopOptions {
       4096;  // a sequence up to this many tokens takes one causal attention call
   bool need_final_hidden =
       true;  // false: the last layer stops after attention, and its o_proj and MLP are not read
-  // Without final hidden states: whether the layers behind that one run which read keys and values
-  // again, so that OnSharedAttention sees all of them.
+  // Without final hidden states: whether the layers after the last cached one that read earlier
+  // keys and values still run, so that OnSharedAttention sees all of them.
   bool shared_queries = false;
-  // What queries, keys and values are rounded to before attention, as a cache in that type would;
-  // absent: not at all.
+  // The type that queries, keys and values are rounded to before attention, as a cache in that type
+  // would; absent: no rounding.
   std::optional<at::ScalarType> cache_dtype = std::nullopt;
   ReadMode read = ReadMode::kAuto;  // of weights to a GPU
-  bool prefetch = true;  // false: a layer is read when the one before is done, and alone in memory
+  bool prefetch = true;  // false: a layer is read when the previous one is done, and is alone in
+                         // memory
   // Whether observers see latent attention as its cache does, or with expanded heads.
   bool in_latent_space = false;
-  // In latent space, to the last bit of it, observers see expanded heads all the same; they may not
-  // attend themselves.
+  // Shows expanded heads to observers although attention runs in latent space, with its exact bits.
+  // Observers may then not attend themselves.
   bool show_expanded_heads = false;
-  // Of a run of experts, in the compute dtype: two runs are in memory at a time. One expert at
-  // least.
+  // Size of a run of experts in the compute dtype; two runs are in memory at a time. A run has at
+  // least one expert.
   int64_t expert_bytes = int64_t{1} << 31;
-  // Of the sequences that Run is given; must outlive the loop. Needed by models whose layers see
+  // The ids of the sequences given to Run; must outlive the loop. Needed by models whose layers see
   // token ids (ModelSpec::per_layer_inputs); ModelSource sets it.
   const std::vector<std::vector<int32_t>>* token_ids = nullptr;
-  // Runs that have other sequences each, layer by layer together: they share out experts. One
-  // stream then. Must outlive the loop.
+  // Ranks that run different sequences through the same layers together and share experts. There is
+  // then one stream. Must outlive the loop.
   RankGroup* ranks = nullptr;
-  // Where others run the other sequences of a run, as ranks or by themselves: tokens of all, and of
-  // those before these (StretchOf).
+  // If others run the other sequences of a run, as ranks or separately: number of all tokens, and
+  // of those before these sequences (StretchOf).
   int64_t tokens_before = 0, tokens_of_all = 0;
 };
 
@@ -108,30 +109,30 @@ class LayerLoop {
   LayerLoop(const Checkpoint& checkpoint, const ModelSpec& spec, at::Device device,
             at::ScalarType dtype, const LoopOptions& options = {});
 
-  // Embedding rows of all sequences, concatenated; only the rows in use are read.  // [T_total,
-  // hidden_size] InputError for an id outside the vocabulary, an empty sequence, or one longer than
-  // max_positions. `first`: positions of their first tokens; empty: all 0.
+  // Embedding rows of all sequences, concatenated; reads only the rows in use.  // [T_total,
+  // hidden_size] Throws InputError for an id outside the vocabulary, an empty sequence, or one
+  // longer than max_positions. `first`: positions of their first tokens; empty: all 0.
   at::Tensor Embed(const std::vector<std::vector<int32_t>>& sequences,
                    std::span<const int64_t> first = {}) const;
 
   // Runs layers first_layer, first_layer + 1, ..., each with the uncached ones that follow it
   // (StepLayers), and updates each stream's hidden states [T_total, hidden_size] in place. Streams
-  // are the same tokens and weights, read once for all of them, and differ in how they attend
-  // (LayerObserver::Attend); within a few sequences they run one after another, in order. The first
-  // few sequences may be the first stream's alone, which come before the others; all other streams
-  // but one may end early, with a whole sequence, and one of no rows does not run until after_layer
-  // gives it its hidden states. A sequence never attends across its boundary;
-  // positions restart at 0. `after_layer` is called after each layer's OnLayerEnd with that layer
-  // applied to every stream (but see need_final_hidden); returning false stops the loop.
+  // have the same tokens and weights, read once for all of them, and differ in how they attend
+  // (LayerObserver::Attend). Within a few sequences they run one after another, in order. The first
+  // few sequences may belong to the first stream only. All other streams but one may end early,
+  // after a whole sequence, and one without rows does not run until after_layer gives it its hidden
+  // states. A sequence never attends across its boundary; positions restart at 0. `after_layer` is
+  // called after each layer's OnLayerEnd with that layer applied to every stream (but see
+  // need_final_hidden); returning false stops the loop.
   void Run(std::span<at::Tensor> streams, const std::vector<int64_t>& sequence_lengths,
            size_t first_layer, LayerObserver& observer,
            const std::function<bool(size_t layer_index)>& after_layer) const;
-  // One stream.
+  // Runs one stream.
   void Run(at::Tensor& hidden, const std::vector<int64_t>& sequence_lengths, size_t first_layer,
            LayerObserver& observer,
            const std::function<bool(size_t layer_index)>& after_layer) const;
 
-  // Final norm and head of some rows of the final hidden states.  // [n, hidden_size] -> [n,
+  // Applies final norm and head to rows of the final hidden states.  // [n, hidden_size] -> [n,
   // vocab_size] Reads the head once per call; OutputHead keeps it.
   at::Tensor Logits(const at::Tensor& hidden) const;
 

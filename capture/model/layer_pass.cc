@@ -19,7 +19,7 @@
 namespace oscar {
 namespace {
 
-// What a cache in that type gives back.
+// Rounds as a cache in that type would.
 void RoundInPlace(const at::Tensor& x, at::ScalarType dtype) {
   if (x.defined() && x.scalar_type() != dtype) x.copy_(x.to(dtype));
 }
@@ -44,7 +44,8 @@ LayerPass::LayerPass(const LayerLoop& loop, std::span<at::Tensor> streams,
                   WeightTarget{loop.device(), loop.dtype()});
 }
 
-// Which layers' keys and values to keep. Layers that read what ran before this pass cannot run.
+// Determines which layers' keys and values to keep. Layers that read layers from before this pass
+// cannot run.
 void LayerPass::PrepareSharing(size_t first_layer) {
   if (!loop_.options().need_final_hidden && !loop_.options().shared_queries) return;
   const int first = spec_.layers[first_layer].layer_id;
@@ -165,8 +166,9 @@ LayerPass::Tensors LayerPass::Project(const LayerSpec& layer, const LayerWeights
   return all;
 }
 
-// One span of one stream through one layer: projections of all its tokens, attention of each of its
-// sequences, then the rest but for experts. Its hidden states, from `first_row` on, are updated.
+// Runs one span of one stream through one layer: projections of all its tokens, attention of each
+// of its sequences, then the rest except for experts. Updates its hidden states from `first_row`
+// on.
 void LayerPass::RunSpan(const LayerSpec& layer, size_t layer_index, const LayerWeights& weights,
                         const Span& span, size_t stream, int64_t first_row,
                         const at::Tensor& inputs) {
@@ -175,7 +177,7 @@ void LayerPass::RunSpan(const LayerSpec& layer, size_t layer_index, const LayerW
     Keep(kept->second[stream], first_row, all);
   Attend(layer, layer_index, weights, span, stream, all);
 
-  // The last layer, and nobody needs what comes out of it.
+  // This is the last layer, and its output is not needed.
   if (weights.attention_only) return;
   const at::Tensor hidden = streams_[stream].narrow(0, first_row, span.num_tokens);
   const int64_t chunk = loop_.options().token_chunk;
@@ -225,7 +227,7 @@ void LayerPass::Keep(SharedKv& kept, int64_t first_row, const Tensors& all) cons
   kept.v.narrow(0, first_row, all.v.size(0)).copy_(all.v);
 }
 
-// Queries of one sequence in latent space, rounded as all queries are.
+// Queries of one sequence in latent space, rounded like all queries.
 std::pair<at::Tensor, at::Tensor> LayerPass::Absorbed(const LayerSpec& layer,
                                                       const at::Tensor& kv_b,
                                                       const at::Tensor& q) const {

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One run of LayerLoop: what a layer does to the hidden states of all tokens, span by span, and its
-// experts over all of them at once. A layer without a cache runs like any other, but nobody
-// observes it.
+// One run of LayerLoop: applies a layer to the hidden states of all tokens, span by span, and its
+// experts to all of them at once. A layer without a cache runs like any other, but is not
+// observed.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -27,12 +27,12 @@ namespace oscar {
 class LayerPass {
  public:
   // Keeps references to all. Streams after the first lack the first `lead_tokens` tokens, and may
-  // end before the last sequences; no span goes across where one begins or ends.
+  // end before the last sequences. No span crosses a place where a stream begins or ends.
   LayerPass(const LayerLoop& loop, std::span<at::Tensor> streams,
             const std::vector<int64_t>& sequence_lengths, int64_t lead_tokens, size_t first_layer,
             LayerObserver& observer);
 
-  // `weights` has just come from `weight_stream`, which hands out the layer's experts next.
+  // `weights` has just come from `weight_stream`, which provides the layer's experts next.
   void RunLayer(const LayerSpec& layer, size_t layer_index, LayerWeights weights,
                 WeightStream& weight_stream, const std::vector<Span>& spans);
 
@@ -44,10 +44,10 @@ class LayerPass {
   struct Heads {
     at::Tensor q, k, v, attn_out;
   };
-  // Of a span.
+  // Tensors of a span.
   struct Tensors : Heads {
     Latents latents;                // of latent attention
-    std::vector<at::Tensor> gates;  // of each token chunk
+    std::vector<at::Tensor> gates;  // per token chunk
   };
 
   void PrepareSharing(size_t first_layer);

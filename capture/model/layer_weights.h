@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The weights of one layer on the compute device, and their arrival in time: while a layer or a run
-// of its experts computes, the next part is read and uploaded by a thread of its own. Trap: at most
-// two parts are in memory, which holds only if the caller drops one before it asks for the next.
+// The weights of one layer on the compute device, loaded in time: while a layer or a run of its
+// experts computes, a separate thread reads and uploads the next part. Trap: at most two parts are
+// in memory, but only if the caller drops one before it requests the next.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -36,8 +36,8 @@ struct XieluWeights {
   at::Tensor beta, eps;         // one value; or undefined
 };
 
-// All in the compute dtype on the compute device. Undefined: not part of the layer, or not asked
-// for.
+// All in the compute dtype on the compute device. Undefined: not part of the layer, or not
+// requested.
 struct LayerWeights {
   NormWeights attention_norm, post_attention_norm, mlp_norm, post_mlp_norm;  // [hidden_size]
   LinearWeights q, k, v, o;
@@ -51,48 +51,50 @@ struct LayerWeights {
   LinearWeights per_layer_gate, per_layer_projection;
   NormWeights per_layer_norm;  // [hidden_size]
   at::Tensor scalar;           // [1]
-  RouterWeights router;        // the experts themselves come after the layer
+  RouterWeights router;        // the experts themselves follow the layer
   NormWeights mlp_out_norm, experts_in_norm, experts_out_norm;  // [hidden_size]
   GatedDeltaNetWeights delta_net;
   LatentWeights latent;
 
-  // Copies rows of q, k and v that are stored in pieces (LinearSpec) together, once they are read.
+  // Joins rows of q, k and v that are stored in pieces (LinearSpec), after they are read.
   void JoinPieces();
-  // Lets go of what is behind the layer once its tokens are mixed: attention or linear attention.
+  // Frees the weights that are not needed after the layer's tokens are mixed: attention or linear
+  // attention.
   void DropMixer();
 
-  // Among ranks, all that was loaded of them, for a comparison.
+  // With ranks, all tensors that were loaded, for a comparison.
   std::vector<at::Tensor> loaded;
 
-  bool attention_only = false;  // nothing behind the attention was asked for
+  bool attention_only = false;  // nothing after the attention was requested
 };
 
-// `attention_only`: no more than q, k, v need.
+// `attention_only`: loads only what q, k, v need.
 LayerWeights LoadLayer(WeightLoader& loader, const LayerSpec& layer, bool attention_only = false);
 
 NormWeights LoadNorm(WeightLoader& loader, const NormSpec& norm);
 
-// What rank `rank` of `ranks` takes of a run: slices ascend with the ranks, and some may be empty.
+// The slice of a run for rank `rank` of `ranks`. Slices ascend with the ranks, and some may be
+// empty.
 ExpertRun SliceOfRun(const ExpertRun& run, int rank, int ranks);
 
 struct WeightStreamOptions {
-  size_t first_layer = 0;  // layer index; its step begins with that layer's uncached ones
+  size_t first_layer = 0;  // layer index; its step begins with the preceding uncached layers
   bool last_attention_only = false;
-  bool shared_queries = false;  // of what ends that run: LoopOptions
+  bool shared_queries = false;  // as in LoopOptions
   bool prefetch = true;         // false: one layer in memory instead of two
   ReadMode read = ReadMode::kAuto;
   int64_t expert_bytes = int64_t{1} << 31;  // of a run of experts, in the compute dtype
-  // Experts are shared out among ranks: of each run, which is so much longer, one reads its slice.
-  // The rest of a layer is read once a machine, each rank its part, and shared when it is handed
-  // out.
+  // Experts are distributed among ranks: each rank reads its slice of each run, which is
+  // correspondingly longer. The rest of a layer is read once per machine, each rank its part, and
+  // shared when it is handed out.
   RankGroup* group = nullptr;
 
   int rank() const { return group == nullptr ? 0 : group->rank(); }
   int ranks() const { return group == nullptr ? 1 : group->size(); }
 };
 
-// What runs from that layer index on, uncached layers included; with `last_attention_only` to the
-// last layer with a cache, or, with `shared_queries`, that reads one.
+// The layers that run from that layer index on, including uncached ones. With `last_attention_only`
+// they end at the last layer with a cache, or, with `shared_queries`, at the last that reads one.
 std::vector<const LayerSpec*> LayersToRun(const ModelSpec& spec,
                                           const WeightStreamOptions& options);
 
@@ -102,16 +104,16 @@ class WeightStream {
  public:
   WeightStream(const Checkpoint& checkpoint, const ModelSpec& spec, const WeightTarget& target,
                const WeightStreamOptions& options);
-  ~WeightStream();  // waits for a load under way
+  ~WeightStream();  // waits for a load in progress
 
-  // The next layer, waiting for it if it is not there yet; starts on the part after it. The part
-  // handed out before must have been dropped (of a layer with experts: its mixer) and its last
-  // kernel been launched. Throws what the loading threw.
+  // Returns the next layer, waits for it if necessary, and starts to load the part after it. The
+  // caller must have dropped the previous part (of a layer with experts: its mixer) and launched
+  // its last kernel. Rethrows errors of the loading.
   LayerWeights Next();
-  // The next run of experts, or this rank's slice of it, of the layer handed out last.
+  // Returns the next run of experts (with ranks: this rank's slice) of the last layer handed out.
   ExpertWeights NextExperts();
   std::vector<ExpertRun> Runs(const LayerSpec& layer) const;
-  // From disk, by this process, once the last part has been handed out.
+  // Bytes that this process read from disk, after the last part has been handed out.
   uint64_t bytes_read() const { return loader_.bytes_read(); }
 
  private:
@@ -124,15 +126,15 @@ class WeightStream {
     LayerWeights layer;
     ExpertWeights experts;
   };
-  void Start();  // loading next_
+  void Start();  // starts to load next_
   Loaded Take();
 
   WeightTarget target_;
   WeightStreamOptions options_;
-  std::vector<int> readers_;  // ranks that read for each other
+  std::vector<int> readers_;  // ranks that share their reading
   std::vector<Part> parts_;
   size_t next_ = 0;      // in parts_
-  WeightLoader loader_;  // used by the loading thread while loading_ is valid, and so is
+  WeightLoader loader_;  // used by the loading thread while loading_ is valid, like
   std::vector<at::Tensor> loaded_;
   std::future<Loaded> loading_;
 };

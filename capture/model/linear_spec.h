@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The parts that layers of every family are made of, as data: projections, norms, activations.
-// Trap: a projection may be some rows of a stored tensor (fused q, k, v), so its name says where it
-// is stored, not that the tensor is its own.
+// The common parts of layers of every family as data: projections, norms, activations. Trap: a
+// projection may be some rows of a stored tensor (fused q, k, v), so its name says where it is
+// stored, not that it has a tensor of its own.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace oscar {
 
-// A stored tensor the model needs.
+// A stored tensor that the model needs.
 struct TensorNeed {
   std::string name;
   std::vector<int64_t> shape;
@@ -24,11 +24,11 @@ struct LinearSpec {
   std::string weight;  // tensor name; [out_features, in_features]; "": this part does not exist
   std::string bias;    // tensor name; [out_features], or "" for none
   int64_t in_features = 0, out_features = 0;
-  // Where W and b are rows first_row .. first_row + out_features of stored tensors that have
-  // stored_rows of them; stored_rows 0: they are the whole of it.
+  // If stored_rows is not 0, W and b are rows first_row .. first_row + out_features of stored
+  // tensors with stored_rows rows. 0: they are the whole tensors.
   int64_t first_row = 0, stored_rows = 0;
-  // Where those rows do not follow each other: pieces of piece_rows, one every piece_step stored
-  // rows, as where queries, keys and values alternate head by head. 0: they are one piece.
+  // If piece_rows is not 0, those rows are not contiguous: there are pieces of piece_rows, one
+  // every piece_step stored rows, for example if queries, keys and values alternate head by head.
   int64_t piece_rows = 0, piece_step = 0;
   bool transposed = false;  // W is stored as [in_features, out_features]
 
@@ -43,7 +43,7 @@ struct LinearSpec {
   }
 };
 
-// What a norm does with x [.., size]: r = x / sqrt(mean(x²) + eps), then
+// How a norm transforms x [.., size]: r = x / sqrt(mean(x²) + eps), then
 enum class NormKind {
   kNone,              // there is none
   kPlain,             // w * r
@@ -58,12 +58,12 @@ struct NormSpec {
   int64_t size = 0;
   NormKind kind = NormKind::kPlain;
   std::string bias = {};  // kLayerNorm: tensor name; [size], or "" for none
-  // Heads that have a weight each: the weight is [heads, size], or, where its name has a # in it,
-  // that many tensors [size] with the number of the head in its place. 0: one for all heads.
+  // Number of heads with their own weights. The weight is [heads, size], or, if its name contains a
+  // #, separate tensors [size] with the head's number in its place. 0: one weight for all heads.
   int64_t heads = 0;
 
   bool exists() const { return size > 0 && kind != NormKind::kNone; }
-  // Whether each head's weight is a tensor of its own, and its name.
+  // Whether each head's weight is a separate tensor, and its name.
   bool stored_by_head() const { return weight.find('#') != std::string::npos; }
   std::string HeadWeight(int64_t head) const {
     return std::string(weight).replace(weight.find('#'), 1, std::to_string(head));
@@ -76,7 +76,7 @@ enum class Activation {
   kGelu,
   kRelu,
   kReluSquared,
-  kXielu,  // arXiv 2411.13010; its numbers are XieluSpec's
+  kXielu,  // arXiv 2411.13010; parameters in XieluSpec
 };
 
 // softplus(alpha_p) x² + beta x for x > 0, else (expm1(min(x, eps)) - x) (beta + softplus(alpha_n))
@@ -84,7 +84,7 @@ enum class Activation {
 struct XieluSpec {
   std::string alpha_p, alpha_n;                // tensor names; [1]
   std::string beta = {}, eps = {};             // tensor names; one value without dimensions, or "":
-  double usual_beta = 0.5, usual_eps = -1e-6;  // what they are where they are not stored
+  double usual_beta = 0.5, usual_eps = -1e-6;  // used if they are not stored
 };
 
 // gate' = min(gate, limit); up' = clamp(up, -limit, limit); (up' + 1) gate' sigmoid(alpha gate')
@@ -92,7 +92,7 @@ struct ClampedGate {
   double limit = 7.0, alpha = 1.702;  // gpt-oss; not in its config
 };
 
-// down(inner_norm(activation(gate(x)) * up(x))); where there is no gate,
+// down(inner_norm(activation(gate(x)) * up(x))), or without a gate
 // down(inner_norm(activation(up(x))))
 struct MlpSpec {
   int64_t intermediate_size = 0;

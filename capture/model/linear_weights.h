@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The weights of one projection, on the compute device in the compute dtype. What is stored
-// may be something else (quantized, fused, transposed); loaders bring it into this form.
+// The weights of one projection, on the compute device in the compute dtype. The stored form may
+// differ (quantized, fused, transposed); loaders convert it to this form.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,10 +20,10 @@ struct LinearWeights {
 
 class WeightLoader;
 
-// Asks `loader` for it (not to be used before loader.Finish()); nothing where it does not exist.
+// Requests it from `loader` (do not use it before loader.Finish()); nothing if it does not exist.
 LinearWeights LoadLinear(WeightLoader& loader, const LinearSpec& linear);
 
-// Several of them, into `to`.
+// One of several projections to load into `to`.
 struct LinearLoad {
   LinearWeights* to;
   const LinearSpec* from;

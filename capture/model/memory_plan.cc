@@ -17,25 +17,25 @@
 namespace oscar {
 namespace {
 
-// What LibTorch's libraries touch when they compute for the first time (code pages, thread pools,
-// MKL buffers): measured with 2.11 on 2 cores, for models of 1 to 1000 MB in f32 and bf16, at 20 to
-// 75 MiB.
+// Memory that LibTorch's libraries touch on their first computation (code pages, thread pools, MKL
+// buffers): measured with 2.11 on 2 cores, for models of 1 to 1000 MB in f32 and bf16, at 20 to 75
+// MiB.
 constexpr int64_t kLazyProgramBytes = int64_t{60} << 20;
-// The same with a GPU: driver, context, cuBLAS; measured on an H200 with CUDA 13.0 at 450 MiB.
+// The same for a GPU: driver, context, cuBLAS; measured on an H200 with CUDA 13.0 at 450 MiB.
 constexpr int64_t kLazyCudaProgramBytes = int64_t{450} << 20;
 
 int64_t Elements(const TensorNeed& need) {
   return std::accumulate(need.shape.begin(), need.shape.end(), int64_t{1}, std::multiplies<>());
 }
 
-// A part of a layer that is in memory by itself: the layer without its experts, or a run of them.
+// A part of a layer that is separately in memory: the layer without its experts, or a run of them.
 struct PartBytes {
   int64_t elements = 0, stored = 0, largest_stored = 0;  // values, bytes, bytes
-  int64_t converted = 0;   // stored bytes of what becomes another type
-  bool quantized = false;  // some of it is more than one rounding away
+  int64_t converted = 0;   // stored bytes that are converted to another type
+  bool quantized = false;  // some of it needs more than one rounding
 };
 
-// Of a release whose weights are not there: what its configuration says of their format.
+// For a release without weights: size by its configuration's description of their format.
 int64_t ExpectedBytes(const QuantizationConfig& quantization, const TensorNeed& need) {
   constexpr std::string_view kWeight = ".weight";
   constexpr int64_t kPlainBytes = 2, kScaleBytes = 2;
@@ -74,7 +74,7 @@ void Add(const TensorNeed& need, const Checkpoint& checkpoint, at::ScalarType dt
   if (converts) bytes.converted += stored;
 }
 
-// In the order they are read; the first is the layer without its experts.
+// Parts in reading order; the first is the layer without its experts.
 std::vector<PartBytes> MeasureParts(const LayerSpec& layer, const Checkpoint& checkpoint,
                                     bool attention_only, at::ScalarType dtype,
                                     int64_t expert_bytes) {
@@ -85,11 +85,11 @@ std::vector<PartBytes> MeasureParts(const LayerSpec& layer, const Checkpoint& ch
   std::vector<PartBytes> parts(1);
   for (const TensorNeed& need : needs) Add(need, checkpoint, dtype, parts[0]);
   for (const LinearSpec* linear : {&layer.attention.q, &layer.attention.k, &layer.attention.v})
-    if (linear->piece_rows > 0)  // stands there twice while it is put together
+    if (linear->piece_rows > 0)  // it is in memory twice while it is joined
       parts[0].elements += linear->out_features * linear->in_features;
   if (!layer.experts || attention_only) return parts;
 
-  // Experts are all alike.
+  // All experts are alike.
   const ExpertsSpec& experts = *layer.experts;
   std::vector<TensorNeed> of_experts;
   AppendExpertTensors(experts, of_experts);
@@ -105,7 +105,8 @@ std::vector<PartBytes> MeasureParts(const LayerSpec& layer, const Checkpoint& ch
   return parts;
 }
 
-// Values of what stays while a layer's experts come by: its router, shared expert and MLP.
+// Number of values that stay while a layer's experts are processed: its router, shared expert and
+// MLP.
 int64_t BesideExperts(const LayerSpec& layer) {
   std::vector<TensorNeed> needs;
   AppendRouterTensors(*layer.experts, needs);
@@ -114,7 +115,7 @@ int64_t BesideExperts(const LayerSpec& layer) {
   return values;
 }
 
-// What dequantization holds beside stored and dense weights.
+// Memory of dequantization besides stored and dense weights.
 int64_t DequantizeBytes(at::DeviceType device) {
   return kDequantizeBytesPerValue *
          (device == at::kCPU ? kDequantizeValuesCpu : kDequantizeValuesGpu);
@@ -148,8 +149,9 @@ struct StepBytes {
            queries * out_width * element + queries * a.num_q_heads * 4 + mask + latent;
   }
 
-  // The larger of: normed input, projected queries and their norm in float32; input, gate, up and
-  // their product's way down; the same of an expert, whose rows are gathered and weighted.
+  // The largest of three: normalized input, projected queries and their norm in float32; input,
+  // gate, up and their product before down; the same for an expert, whose rows are gathered and
+  // weighted.
   int64_t Temporaries(const LayerSpec& layer) const {
     const AttentionSpec& a = layer.attention;
     const int64_t norm = hidden_size * (element + 4 + (element == 4 ? 4 : 8));
@@ -173,8 +175,8 @@ struct StepBytes {
            a.num_q_heads * (a.latent->nope_dim + a.v_head_dim) * element;
   }
 
-  // Normed input and result of the longest sequence; of a chunk of tokens its projections, and in
-  // float32 what the chunks of the delta rule are made of (gated_delta_net.cc).
+  // Normalized input and result of the longest sequence; for a chunk of tokens its projections, and
+  // in float32 the inputs of the delta rule's chunks (gated_delta_net.cc).
   int64_t DeltaNet(const LayerSpec& layer) const {
     if (!layer.delta_net) return 0;
     constexpr int64_t kPairs = 64;
@@ -259,7 +261,7 @@ MemoryPlan PlanMemory(const ModelSpec& spec, const Checkpoint& checkpoint, int64
   plan.workspaces = cuda ? kCublasWorkspaceBytes : 0;
   const uint64_t computing = plan.layer_weights + plan.hidden + plan.kept + plan.attention +
                              plan.temporaries + plan.workspaces;
-  // Tensors arrive as they are stored; those whose bytes are under way are there twice.
+  // Tensors arrive as they are stored; those in transfer exist twice.
   plan.device_peak = cuda ? computing + static_cast<uint64_t>(converting) : 0;
   plan.host_peak = plan.staging + plan.program + (cuda ? 0 : computing);
   return plan;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tensors of the layers that mix tokens otherwise than by plain attention: delta_net_spec.h and
+// The tensors of layers that mix tokens by other means than plain attention: delta_net_spec.h and
 // latent_spec.h.
 #include "capture/model/delta_net_spec.h"
 #include "capture/model/latent_spec.h"

@@ -33,7 +33,7 @@ const Family& FindFamily(const ConfigReader& config, std::string_view model_type
   return *family;
 }
 
-// Releases and transformers differ in capitals (PhiMoEForCausalLM, PhimoeForCausalLM).
+// Releases and transformers differ in case (PhiMoEForCausalLM, PhimoeForCausalLM).
 std::string LowerCase(std::string_view name) {
   std::string result(name);
   std::ranges::transform(result, result.begin(), [](char c) {
@@ -55,7 +55,8 @@ void CheckArchitecture(ConfigReader& config, std::string_view supported,
   }
 }
 
-// Releases bring the code that transformers has taken over since: fine if it is of the same model.
+// Releases include code that transformers has adopted since, which is fine if it is for the same
+// model.
 void CheckAutoMap(ConfigReader& config, std::string_view architecture) {
   const Json* map = config.Find("auto_map");
   if (map == nullptr) return;
@@ -75,7 +76,7 @@ void CheckAutoMap(ConfigReader& config, std::string_view architecture) {
   }
 }
 
-// Only the stored tensors decide how weights are read; the config's word for it is kept for the
+// Only the stored tensors decide how weights are read; the config's dtype is kept for the
 // record.
 std::string ReadConfigDType(ConfigReader& config) {
   const std::string old_spelling = config.String("torch_dtype", "");
@@ -89,7 +90,7 @@ std::string ReadConfigDType(ConfigReader& config) {
   return dtype;
 }
 
-// What a wrapper says of types holds where its part is silent, or has null.
+// The wrapper's dtype applies if its text part has none, or null.
 void TakeDType(ConfigReader& outer, ConfigReader& part) {
   const std::string dtype = ReadConfigDType(outer);
   if (!dtype.empty() && part.Find("dtype") == nullptr && part.Find("torch_dtype") == nullptr)
@@ -100,12 +101,12 @@ void MarkQuantizationRead(ConfigReader& config) {
   for (const char* key : {"quantization_config", "compression_config"}) (void)config.Find(key);
 }
 
-// How weights are stored is the checkpoint's business; here, whether it can be read at all. Notes
-// the fields that `options` let pass.
+// The checkpoint determines how weights are stored. This only checks whether they can be read, and
+// notes the fields that `options` let pass.
 void CheckQuantization(const Json& json, ConfigReader& config, const SpecOptions& options) {
   MarkQuantizationRead(config);
   std::vector<std::string> unknown = QuantizationConfig::Read(json, config.what()).unknown_fields();
-  if (unknown.empty() && options.checkpoint != nullptr)  // of a file beside config.json
+  if (unknown.empty() && options.checkpoint != nullptr)  // from a file beside config.json
     unknown = options.checkpoint->quantization().unknown_fields();
   for (const std::string& field : unknown) {
     const std::string why = WhyUnknownRefused(field, options.unknown_config);
@@ -124,7 +125,7 @@ std::string DescribeRopes(const ModelSpec& spec) {
   return fmt::format("{}", fmt::join(distinct, "; "));
 }
 
-// Families list all layers; observers and artifacts know those with a cache.
+// Families list all layers; observers and artifacts only use those with a cache.
 void SplitLayers(const ConfigReader& config, ModelSpec& spec) {
   std::vector<LayerSpec> all = std::exchange(spec.layers, {});
   for (LayerSpec& layer : all)
@@ -133,8 +134,8 @@ void SplitLayers(const ConfigReader& config, ModelSpec& spec) {
     config.Fail("num_hidden_layers", "leaves no layer with a KV cache: there is nothing to rotate");
 }
 
-// A few numbers that whoever computes a softmax needs. What is wrong with the tensor, CheckTensors
-// says.
+// Reads a few numbers that every softmax needs. CheckTensors reports errors of the
+// tensor.
 void ReadSinks(const Checkpoint& checkpoint, AttentionSpec& attention) {
   if (attention.sinks.empty() || !checkpoint.Contains(attention.sinks)) return;
   const TensorView view = checkpoint.tensor(attention.sinks);
@@ -146,8 +147,9 @@ void ReadSinks(const Checkpoint& checkpoint, AttentionSpec& attention) {
     attention.sink_logits.push_back(LoadFloat(view.dtype, view.data.data() + i));
 }
 
-// Names that a number in the configuration multiplies: of experts and of heads. The largest
-// released models have 70,000; one number more or less in a hostile file asks for billions.
+// Limits the number of tensor names that a number in the configuration multiplies: experts and
+// heads. The largest released models have 70,000, but a number in a hostile file could ask for
+// billions.
 void CheckTensorCount(const ConfigReader& config, const ModelSpec& spec) {
   constexpr int64_t kMostTensors = 200'000;
   int64_t of_experts = 0, of_heads = 0;
@@ -181,7 +183,7 @@ ModelSpec ReadText(const Family& family, ConfigReader& config, const SpecOptions
 ModelSpec ReadWrapped(const Wrapper& wrapper, const Json& json, ConfigReader& outer,
                       const SpecOptions& options);
 
-// A model that also speaks, whose thinking part is such a wrapper as a member of its own.
+// Reads a model with speech whose thinker is such a wrapper as a member.
 ModelSpec ReadMember(const Wrapper& wrapper, ConfigReader& outer, const SpecOptions& options) {
   const Json* part = outer.Find(wrapper.member);
   if (part == nullptr || !part->is_object()) outer.Fail(wrapper.member, "must be an object");
@@ -197,8 +199,8 @@ ModelSpec ReadMember(const Wrapper& wrapper, ConfigReader& outer, const SpecOpti
   return spec;
 }
 
-// The text part of a multimodal model. What the wrapper says of the head and of types holds where
-// the text part is silent.
+// Reads the text part of a multimodal model. The wrapper's settings of the head and of types apply
+// if the text part has none.
 ModelSpec ReadWrapped(const Wrapper& wrapper, const Json& json, ConfigReader& outer,
                       const SpecOptions& options) {
   if (!wrapper.member.empty()) return ReadMember(wrapper, outer, options);
@@ -208,7 +210,7 @@ ModelSpec ReadWrapped(const Wrapper& wrapper, const Json& json, ConfigReader& ou
   if (const Json* tied = outer.Find("tie_word_embeddings"))
     config.Default("tie_word_embeddings", *tied);
   TakeDType(outer, config);
-  // Which of the two a release means is seen in what it stores.
+  // The stored tensors show which of the two a release means.
   const std::string stored_head = config.HeadName();
   if (config.knows_names() && outer.Has("tie_word_embeddings") &&
       config.Has("tie_word_embeddings")) {
@@ -217,19 +219,19 @@ ModelSpec ReadWrapped(const Wrapper& wrapper, const Json& json, ConfigReader& ou
   MarkQuantizationRead(config);
   const std::string model_type = config.String("model_type", wrapper.text_model_type);
   config.DefaultToReference(model_type);
-  (void)config.Find("architectures");  // of the text part alone; nobody looks at it
+  (void)config.Find("architectures");  // for the text part alone; never used
   if (wrapper.first_position > 0) (void)config.Find("use_bidirectional_attention");
   ModelSpec spec = ReadText(FindFamily(config, model_type), config, options, IsOtherModalityField);
   spec.model_type = wrapper.model_type;
   for (LayerSpec& layer : spec.layers) layer.attention.rope.first_position = wrapper.first_position;
   for (const std::string_view begin : OtherModalityTensors())
     spec.skipped_prefixes.emplace_back(begin);
-  // Of the text part again, perhaps without its padding, and of how images become tokens.
+  // Repeats the text part's values, perhaps without padding, and says how images become tokens.
   if (wrapper.first_position > 0) {
     for (const char* key : {"hidden_size", "vocab_size"}) (void)outer.Find(key);
   }
   (void)outer.Find("scale_factor");
-  for (const auto& [key, value] : text->items()) {  // copies of what the text part says
+  for (const auto& [key, value] : text->items()) {  // copies of the text part's values
     const auto copy = json.find(key);
     if (copy != json.end() && *copy == value) (void)outer.Find(key);
   }

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The end of a model, from final hidden states to logits: read once, kept on the compute device.
-// It is as large as the embedding; drop it when the logits are done.
+// The end of a model, from final hidden states to logits: read once, kept on the compute device. It
+// is as large as the embedding, so drop it when the logits are done.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,11 +15,11 @@ namespace oscar {
 
 class OutputHead {
  public:
-  // Keeps a reference to the spec. Reads final norm and head. InputError if the configuration ties
-  // the head to the embedding and the checkpoint stores another one.
+  // Keeps a reference to the spec. Reads final norm and head. Throws InputError if the
+  // configuration ties the head to the embedding and the checkpoint stores a different one.
   OutputHead(const Checkpoint& checkpoint, const ModelSpec& spec, const WeightTarget& target);
 
-  // Final norm and head.  // [n, hidden_size] -> [n, vocab_size], compute dtype
+  // Applies final norm and head.  // [n, hidden_size] -> [n, vocab_size], compute dtype
   at::Tensor Logits(const at::Tensor& hidden) const;
 
  private:

@@ -13,21 +13,21 @@
 #include <algorithm>
 #include <vector>
 
-// Of MKL, which LibTorch holds on x86-64. With another BLAS a tile may be cut once more.
+// A function of MKL, which LibTorch contains on x86-64. Another BLAS may split a tile once more.
 extern "C" int MKL_Set_Num_Threads_Local(int threads) __attribute__((weak));
 
 namespace oscar {
 namespace {
 
-// Of a product's rows and columns: large, so that packing them costs little; smaller where a
-// product has too few of them to share out.
+// Rows and columns per tile of a product: large, so that packing them is cheap, but smaller if a
+// product has too few to distribute.
 struct TileSize {
   int64_t rows = 256, columns = 512;
 };
 constexpr TileSize kSmallestTile = {64, 128};
 constexpr int64_t kEnoughTiles = 8;
 
-// A BLAS called by this thread takes no other.
+// Limits BLAS calls of this thread to one thread.
 class OneThread {
  public:
   OneThread() : before_(MKL_Set_Num_Threads_Local == nullptr ? 0 : MKL_Set_Num_Threads_Local(1)) {}

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Queries, keys and values of some tokens as they enter attention, latent or not: what LayerLoop
-// and DecodeLoop have in common. Trap: latent attention norms its input itself, and scales queries
-// by position behind the projection.
+// Queries, keys and values of some tokens as they enter attention, latent or not: common code of
+// LayerLoop and DecodeLoop. Trap: latent attention normalizes its input itself, and scales queries
+// by position after the projection.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,8 +15,8 @@
 
 namespace oscar {
 
-// From hidden [n, hidden_size] into q, k, v [n, heads, ..] and, of latent attention, `latents`; k
-// and v are left alone where another layer's are read.  // -> as ProjectQkv: the gate, or undefined
+// Projects hidden [n, hidden_size] to q, k, v [n, heads, ..] and, for latent attention, `latents`.
+// Does not write k and v if another layer's are read.  // -> as ProjectQkv: the gate, or undefined
 inline at::Tensor ProjectTokens(const LayerSpec& layer, const LayerWeights& weights, double eps,
                                 const at::Tensor& hidden, const RopeRows& rope,
                                 std::optional<at::ScalarType> cache_dtype, at::Tensor q,

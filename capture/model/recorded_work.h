@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Work that is the same again and again, on a GPU recorded once and then started as one (a CUDA
-// graph): a decoder's step is thousands of kernels, each shorter than its own launch.
+// Repeated work that a GPU records once and then launches as a whole (a CUDA graph): a decoder's
+// step is thousands of kernels, each shorter than its own launch.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -23,19 +23,19 @@ class RecordedWork {
   RecordedWork(const RecordedWork&) = delete;
   RecordedWork& operator=(const RecordedWork&) = delete;
 
-  // Does `work`, which reads and writes the same memory whenever `shape` is the same, does not wait
-  // for the device and has no other effects. Trap: the first time for a shape it runs, so that
-  // libraries load what they need; the second time it is recorded; then it is not called any more.
-  // It runs every time on other devices, in a build whose LibTorch has no CUDA, and where something
-  // in it cannot be recorded.
+  // Does `work`, which must use the same memory whenever `shape` is the same, must not wait for the
+  // device and must have no other effects. Trap: for a new shape the first call runs it, so that
+  // libraries load what they need, and the second records it; later calls only replay it. It runs
+  // every time on other devices, in a build whose LibTorch has no CUDA, and if it cannot be
+  // recorded.
   void Run(c10::Device device, const std::vector<int64_t>& shape,
            const std::function<void()>& work);
-  // Forgets what was recorded: other memory from here on.
+  // Forgets the recording, because the memory changes from now on.
   void Reset();
 
  private:
   std::unique_ptr<GpuGraph> graph_;
-  std::vector<int64_t> shape_;  // of the work that has run last, or is recorded
+  std::vector<int64_t> shape_;  // of the work that ran last, or is recorded
   bool can_record_ = true;
 };
 

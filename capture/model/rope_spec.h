@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rotary position embeddings as data: which dimensions turn, and how fast. Some depend on how
-// long the sequence is (dynamic, longrope), so frequencies are asked for with a length. Source:
-// transformers 5, modeling_rope_utils.py.
+// Rotary position embeddings as data: which dimensions rotate, and how fast. Some depend on the
+// sequence length (dynamic, longrope), so frequencies take a length. Source: transformers 5,
+// modeling_rope_utils.py.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,11 @@ enum class RopeKind {
   kYarn,          // arXiv 2309.00071
   kLongRope,      // arXiv 2402.13753: a factor for each pair, one list for short sequences, one for
                   // long
-  kProportional,  // the first turning_pairs of a whole head turn, the others stand still
+  kProportional,  // the first turning_pairs of a whole head rotate, the others do not
   kNone,          // no rotary embedding at all
 };
 
-// Which two dimensions of the rotary part are one complex number.
+// Which two dimensions of the rotary part form one complex number.
 enum class RopeLayout {
   kHalf,         // i and i + rotary_dim / 2
   kInterleaved,  // 2i and 2i + 1
@@ -49,7 +49,7 @@ struct RopeSpec {
   bool operator==(const RopeSpec&) const = default;
 };
 
-// Pairs of a head that turn, standing ones of kProportional included; 0 for kNone.
+// Number of pairs of a head that rotate, including the fixed ones of kProportional; 0 for kNone.
 int64_t NumPairs(const RopeSpec& rope);
 
 // The two dimensions of pair i.
@@ -58,15 +58,15 @@ struct RopePair {
 };
 RopePair PairOf(const RopeSpec& rope, int64_t i);
 
-// Sequences of the same class have the same frequencies: 0, but for the long ones of kDynamic and
-// kLongRope.
+// Sequences of the same class have the same frequencies. The class is 0 except for the long
+// sequences of kDynamic and kLongRope.
 int64_t LengthClass(const RopeSpec& rope, int64_t sequence_length);
 
 // Radians per token of each pair in a sequence of that length, computed in float64.  // [NumPairs]
 std::vector<double> InverseFrequencies(const RopeSpec& rope, int64_t sequence_length = 0);
 
-// "default theta=1e+06", "llama3 theta=500000 factor=8 low=1 high=4 original=8192": what is really
-// applied.
+// "default theta=1e+06", "llama3 theta=500000 factor=8 low=1 high=4 original=8192": the settings in
+// effect.
 std::string DescribeRope(const RopeSpec& rope);
 
 }  // namespace oscar

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a ModelSpec holds: its layers in order, the tensors they need, what can be folded into them:
-// declared in model_spec.h. Parts of one stored tensor need it once.
+// The content of a ModelSpec: its layers in order, the tensors they need, what can be folded into
+// them. Declared in model_spec.h. Parts of one stored tensor need it once.
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -61,7 +61,7 @@ std::string WhyValuesNotFoldable(const AttentionSpec& a) {
   if (a.latent) return "its keys and values come out of a latent";
   if (a.v_from_k) return "its values come out of the projection of keys";
   if (a.v_norm.exists()) return "its values are normed";
-  // A gate with one number for a whole head does not see how the head is turned.
+  // A gate with one number for a whole head does not depend on the head's rotation.
   if (a.gated || (a.gate.exists() && a.gate.out_features != a.num_q_heads))
     return "a gate multiplies what it puts out, channel by channel";
   if (a.out_norm.exists()) return "what it puts out is normed";
@@ -70,7 +70,7 @@ std::string WhyValuesNotFoldable(const AttentionSpec& a) {
 }
 
 std::string WhyNotFoldable(const AttentionSpec& a) {
-  if (a.not_foldable) return *a.not_foldable;  // of a dump, which has no norms to look at
+  if (a.not_foldable) return *a.not_foldable;  // from a dump, which has no norms to examine
   if (std::string why = WhyValuesNotFoldable(a); !why.empty()) return why;
   for (const LinearSpec* linear : {&a.q, &a.k, &a.v}) {
     if (!linear->whole()) return "its projections are parts of one stored tensor";

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A checkpoint against its ModelSpec, by names, shapes and types: also declared in model_spec.h.
-// A tensor is used if any dense weight is made of it, under whatever name (weight_storage.h).
+// Checks a checkpoint against its ModelSpec, by names, shapes and types; also declared in
+// model_spec.h. A tensor is used if any dense weight is made from it, under any name
+// (weight_storage.h).
 #include "capture/model/tensor_check.h"
 
 #include <fmt/format.h>
@@ -22,20 +23,20 @@
 namespace oscar {
 namespace {
 
-// The rows of an embedding table are gathered one by one, out of the file.
+// The rows of an embedding table are gathered one by one from the file.
 bool IsTable(const ModelSpec& spec, const std::string& name) {
   return name == spec.embedding || name == spec.position_embedding ||
          (spec.per_layer_inputs && name == spec.per_layer_inputs->table);
 }
 
-// The type of the stored values, where they are no codes.
+// The type of the stored values, if they are not codes.
 std::optional<DType> PlainDType(const WeightStorage& storage) {
   const DType dtype = storage.gguf != nullptr ? storage.gguf->info.dtype : storage.parts[0].dtype;
   return (storage.plain() || storage.gguf != nullptr) && IsPlain(dtype) ? std::optional(dtype)
                                                                         : std::nullopt;
 }
 
-// Adds the stored tensors that make up `need`; returns what is wrong with them, or "".
+// Adds the stored tensors that make up `need`; returns the problem with them, or "".
 std::string Problem(const ModelSpec& spec, const TensorNeed& need, const Checkpoint& checkpoint,
                     std::set<std::string>& used) {
   used.insert(need.name);
@@ -61,7 +62,7 @@ std::string Problem(const ModelSpec& spec, const TensorNeed& need, const Checkpo
   return "";
 }
 
-// Some packers write a bias of zeros for every linear layer.
+// Some packers write a zero bias for every linear layer.
 bool IsZeroBias(const Checkpoint& checkpoint, const std::string& name) {
   constexpr std::string_view kBias = "bias";
   if (checkpoint.quantization().plain() || !name.ends_with(".bias")) return false;
@@ -79,7 +80,7 @@ bool IsSkipped(const ModelSpec& spec, const Checkpoint& checkpoint, const std::s
          IsZeroBias(checkpoint, name);
 }
 
-// Names the prefix where all tensors stand under another one than the family's.
+// Names the prefix if all tensors have another one than the family's.
 std::string OtherPrefix(const ModelSpec& spec, const Checkpoint& checkpoint) {
   constexpr std::string_view kTail = "embed_tokens.weight";
   if (checkpoint.Contains(spec.embedding) || !spec.embedding.ends_with(kTail)) return {};

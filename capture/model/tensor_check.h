@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// All that CheckTensors (model_spec.h) finds, instead of an error that names the first few. A
-// missing tensor comes before the ones that are there and unused, so a renamed one is in it twice.
+// Lists all that CheckTensors (model_spec.h) finds, instead of an error that names the first few.
+// Missing tensors come before unused ones, so a renamed one is listed twice.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace oscar {
 
-// A sentence for each tensor that is missing, of the wrong shape, or stored and not part of the
+// One sentence for each tensor that is missing, of the wrong shape, or stored and not part of the
 // model.
 std::vector<std::string> TensorProblems(const ModelSpec& spec, const Checkpoint& checkpoint);
 

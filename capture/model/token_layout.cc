@@ -58,7 +58,7 @@ RopePositions::RopePositions(const ModelSpec& spec, const std::vector<int64_t>& 
   }
 }
 
-// One table for each length class that occurs, one below the other.
+// One table for each length class that occurs, concatenated.
 RopePositions::Table RopePositions::MakeTable(const RopeSpec& rope,
                                               const std::vector<int64_t>& sequence_lengths,
                                               const WeightTarget& target) const {

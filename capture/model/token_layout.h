@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How sequences share steps of the loop, and everything index-like that a step needs, on the device
-// before the loop begins. The grouping decides the last bits of a product, so it depends on
-// the lengths alone.
+// How sequences share steps of the loop, and all index tensors that a step needs, on the device
+// before the loop begins. The grouping affects the last bits of a product, so it depends only on
+// the lengths.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -25,9 +25,9 @@ struct Span {
 };
 std::vector<Span> MakeSpans(const std::vector<int64_t>& sequence_lengths, int64_t token_chunk);
 
-// The experts of a layer take tokens by stretches of the run, of so many token chunks: whole spans
-// that begin in one. So who runs whole stretches has experts take the very steps that they take
-// where everything runs.
+// The experts of a layer take tokens by stretches of the run: the whole spans that begin within
+// this many token chunks. So a process that runs whole stretches uses the same expert steps as one
+// that runs everything.
 inline constexpr int64_t kChunksOfStretch = 16;
 inline int64_t StretchOf(int64_t first_token, int64_t token_chunk) {
   return first_token / (kChunksOfStretch * token_chunk);
@@ -36,11 +36,11 @@ inline int64_t StretchOf(int64_t first_token, int64_t token_chunk) {
 struct RowRange {
   int64_t first = 0, count = 0;
 };
-// The same in pieces of at most `token_chunk` rows.
+// Splits rows into pieces of at most `token_chunk` rows.
 std::vector<RowRange> ChunksOf(const std::vector<RowRange>& rows, int64_t token_chunk);
 
-// Factor on queries at `positions` [n] int32 or int64, for layers that have one (position_beta).
-// // [n, 1, 1] float32
+// Factor on queries at `positions` [n] int32 or int64, for layers that have one (position_beta). //
+// [n, 1, 1] float32
 at::Tensor QueryScale(const AttentionSpec& attention, const at::Tensor& positions);
 
 // Positions of all tokens and the rope tables of all layers.
@@ -52,14 +52,14 @@ class RopePositions {
   // Cosines and sines of the tokens [first_token, first_token + num_tokens); does not wait for the
   // device.
   RopeRows Rows(const RopeSpec& rope, int64_t first_token, int64_t num_tokens) const;
-  // The same with the factor on queries by position, for layers that have one.
+  // Also sets the position-dependent factor on queries, for layers that have one.
   RopeRows Rows(const AttentionSpec& attention, int64_t first_token, int64_t num_tokens) const;
 
  private:
   struct Table {
     RopeSpec rope;
     RopeRows rows;
-    at::Tensor row_of;  // [T_total] int32: of each token; positions_ itself for most ropes
+    at::Tensor row_of;  // [T_total] int32 per token; positions_ itself for most ropes
   };
   Table MakeTable(const RopeSpec& rope, const std::vector<int64_t>& sequence_lengths,
                   const WeightTarget& target) const;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Precompiled for oscar_model: the narrow headers of the operations used here. ATen/ATen.h
-// would declare every operation there is and costs 8 s in each translation unit.
+// Precompiled for oscar_model: the narrow headers of the operations used here. ATen/ATen.h would
+// declare every operation and costs 8 s per translation unit.
 #pragma once
 
 #include <ATen/Context.h>

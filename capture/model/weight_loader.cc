@@ -24,8 +24,8 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
-// Small steps, which LibTorch does not spread over threads: the other cores belong to the layer
-// that computes meanwhile.
+// Uses small steps, which LibTorch does not spread over threads, because the other cores are busy
+// with the current layer.
 void OnCpu(Bytes data, at::ScalarType stored, const at::Tensor& result) {
   constexpr int64_t kStep = 16384;  // values
   const at::Tensor flat = result.view({-1});
@@ -38,22 +38,22 @@ void OnCpu(Bytes data, at::ScalarType stored, const at::Tensor& result) {
   const at::Tensor step = at::empty({kStep}, stored);
   for (int64_t begin = 0; begin < flat.numel(); begin += kStep) {
     const int64_t count = std::min(kStep, flat.numel() - begin);
-    // Mapped data need not be aligned for its type.
+    // Mapped data may be unaligned for its type.
     std::memcpy(step.data_ptr(), data.data() + static_cast<size_t>(begin) * value_bytes,
                 static_cast<size_t>(count) * value_bytes);
     flat.narrow(0, begin, count).copy_(step.narrow(0, 0, count));
   }
 }
 
-// Through the page cache, unless told otherwise: digests are taken of the same bytes, and the disk
-// gives them once.
+// Uses the page cache by default, because digests read the same bytes and the disk then delivers
+// them once.
 ReadMode WayTo(ReadMode read) { return read == ReadMode::kAuto ? ReadMode::kCached : read; }
 
 }  // namespace
 
 // Each stored part of a weight is one range of a file. Its bytes go to the device as they are
-// stored; unless that is what was asked for, they stand in tensors of their own from the first
-// piece of a weight to the last.
+// stored. If they need conversion, they stay in separate tensors from the first piece of a weight
+// to the last.
 class WeightLoader::Uploader : public PieceSink {
  public:
   Uploader(const Checkpoint& checkpoint, at::Device device, ReadMode read)
@@ -126,7 +126,7 @@ class WeightLoader::Uploader : public PieceSink {
 
   void Finish() {
     const std::vector<FileRange> ranges = std::exchange(ranges_, {});
-    // In the page cache whoever reads first reads for the others too.
+    // With the page cache, the first reader also reads for the others.
     std::optional<ReadTurns::Urgent> first;
     if (way_ != ReadMode::kCached && !ranges.empty()) first.emplace(*checkpoint_.turns());
     try {
@@ -156,7 +156,7 @@ class WeightLoader::Uploader : public PieceSink {
     WeightStorage storage;
     bool in_order;
     uint64_t missing;             // bytes
-    std::vector<at::Tensor> raw;  // parts as stored; `result` itself where nothing is converted
+    std::vector<at::Tensor> raw;  // parts as stored; `result` itself if nothing is converted
   };
   struct Place {
     size_t weight, part;
@@ -165,8 +165,8 @@ class WeightLoader::Uploader : public PieceSink {
   c10::impl::VirtualGuardImpl implementation_;
   c10::Stream compute_stream_, stream_;
   at::Tensor pinned_;               // [kPinnedBytes] bytes
-  std::vector<c10::Event> copied_;  // out of each block, the last time
-  std::vector<FileRange> ranges_;   // asked for
+  std::vector<c10::Event> copied_;  // the last copy out of each block
+  std::vector<FileRange> ranges_;   // requested
   std::vector<Place> places_;       // of the same ranges
   std::vector<Wanted> wanted_;
   ReadMode way_;
@@ -223,7 +223,7 @@ void WeightLoader::ReadInto(const WeightStorage& storage, const at::Tensor& tens
   if (!storage.plain()) Dequantize(storage, parts, tensor);
 }
 
-// The largest first, each by who has the least to read.
+// Assigns the largest first, each to the reader with the least to read.
 void WeightLoader::ReadOwnPart() {
   std::ranges::stable_sort(asked_, std::greater(),
                            [](const Asked& asked) { return asked.storage.bytes(); });

@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Weights of a checkpoint to memory, dense and in the compute dtype, however they are stored
-// (capture/checkpoint/weight_storage.h): a conversion is exact or rounds once. On the CPU straight
-// out of the mapped file; to a GPU all that was asked for at once, in blocks through pinned memory
-// (capture/files/block_reader.h), on a stream of its own, where stored codes also become values.
-// Mapped pages count as resident until released, so every tensor is released as soon as it
-// has been read.
+// Loads weights of a checkpoint to memory, dense and in the compute dtype, from any storage format
+// (capture/checkpoint/weight_storage.h). A conversion is exact or rounds once. On the CPU they come
+// directly from the mapped file. For a GPU everything requested is read at once, in blocks through
+// pinned memory (capture/files/block_reader.h), on a separate stream, where stored codes also
+// become values. Mapped pages count as resident until released, so every tensor is released as soon
+// as it has been read.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -29,48 +29,48 @@ struct WeightTarget {
   at::ScalarType dtype = at::kFloat;
 };
 
-// Bytes of pinned memory that a loader to a GPU holds: one block is one read, and all of them may
-// be under way at once.
+// Bytes of pinned memory that a loader for a GPU holds. One block is one read, and all of them may
+// be in flight at once.
 inline constexpr int64_t kPinnedBlockBytes = int64_t{4} << 20;
 inline constexpr int64_t kPinnedBytes = 32 * kPinnedBlockBytes;
 
 // Not thread-safe; may be used by one thread after another. The checkpoint must outlive it.
 class WeightLoader {
  public:
-  // What it loads will be used on the stream of `target.device` that is current here. `read` kAuto:
-  // through the page cache.
+  // Loaded tensors will be used on the stream of `target.device` that is current here. `read`
+  // kAuto: through the page cache.
   WeightLoader(const Checkpoint& checkpoint, const WeightTarget& target,
                ReadMode read = ReadMode::kAuto);
   ~WeightLoader();
 
-  // The dense tensor of that name ("m.weight" also where "m.qweight" and others are stored). Not to
-  // be used before Finish(). To a GPU: asks for it, no more. InputError naming the stored tensor
-  // that is missing or wrong.
+  // Loads the dense tensor of that name ("m.weight" even if "m.qweight" and others are stored). Do
+  // not use it before Finish(); for a GPU this only requests it. Throws InputError naming the
+  // stored tensor that is missing or wrong.
   at::Tensor Load(const std::string& name);
-  // Entries [first, first + count) of its first dimension: rows, or some of stacked experts. Plain
-  // and stacked tensors: reads no more than that.
+  // Loads entries [first, first + count) of its first dimension: rows, or some of stacked experts.
+  // For plain and stacked tensors it reads only those.
   at::Tensor Load(const std::string& name, int64_t first, int64_t count);
-  // In another type than the compute dtype.
+  // Loads in another type than the compute dtype.
   at::Tensor LoadAs(const std::string& name, at::ScalarType dtype);
-  // From here on whatever is loaded is also put there.
+  // From now on also stores all loaded tensors there.
   void RememberIn(std::vector<at::Tensor>* loaded) { loaded_ = loaded; }
-  // Whether what is loaded from here on stands in the files about in that order, so that digests
-  // may be taken up to it (Checkpoint::turns). A layer's tensors do not, one layer's experts do.
+  // Whether later loads are roughly in the order of the files, so that digests may be taken up to
+  // that point (Checkpoint::turns). A layer's tensors are not, one layer's experts are.
   void LoadInOrder(bool in_order) { in_order_ = in_order; }
-  // From here on `readers`, of whom this rank is one, ask for the same, and at Finish() each tensor
-  // is read by one of them, which TakeShared() names: the others have it from there
+  // From now on all `readers`, including this rank, request the same tensors, and at Finish() each
+  // tensor is read by one of them, named by TakeShared(); the others get it from there
   // (RankGroup::Share). None: each reads for itself.
   void ShareReading(int rank, const std::vector<int>& readers) {
     rank_ = rank;
     readers_ = readers;
   }
   std::vector<RankGroup::SharedTensor> TakeShared() { return std::exchange(shared_, {}); }
-  // Everything asked for so far is there. InputError where a file cannot be read.
+  // Waits for everything requested so far. Throws InputError if a file cannot be read.
   void Finish();
 
   const Checkpoint& checkpoint() const { return checkpoint_; }
   uint64_t bytes_read() const { return bytes_read_; }  // by this process, as stored
-  // Of them, to a GPU: past the page cache, and through it.
+  // Parts of bytes_read() for a GPU: past the page cache, and through it.
   uint64_t direct_bytes() const;
   uint64_t cached_bytes() const;
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Longer than 400 lines because all of c10d stands behind one interface, and so does its absence.
+// Longer than 400 lines because all uses of c10d, and their absence, share one interface.
 #include "capture/ranks/rank_group.h"
 
 #ifdef OSCAR_C10D
@@ -42,9 +42,9 @@ namespace oscar {
 
 namespace {
 
-// Who hangs is found out by RankWatch, so nothing that waits for others gives up by itself.
+// RankWatch detects ranks that hang, so nothing that waits for others gives up on its own.
 constexpr std::chrono::hours kPatience{24 * 30};
-constexpr std::chrono::seconds kReading{3};  // at most, until another rank has read a word
+constexpr std::chrono::seconds kReading{3};  // the longest wait for another rank to read a word
 constexpr const char* kNobodyThere = "the ranks cannot reach each other";
 
 std::string HostName() {
@@ -56,13 +56,13 @@ std::string HostName() {
 std::vector<uint8_t> BytesOf(std::string_view text) { return {text.begin(), text.end()}; }
 std::string TextOf(const std::vector<uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
 
-// Of what it says: LibTorch's errors have a stack of calls behind it.
+// The first line of a message, because LibTorch's errors end with a call stack.
 std::string FirstLine(const std::exception& error) {
   const std::string text = error.what();
   return text.substr(0, text.find('\n'));
 }
 
-// Of this process.
+// The threads of this process.
 std::set<pid_t> Threads() {
   std::set<pid_t> threads;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task"))
@@ -70,13 +70,13 @@ std::set<pid_t> Threads() {
   return threads;
 }
 
-// What c10d tries again would print a stack of calls each time; what comes of it is said here.
+// Silences c10d, which would print a call stack for each retry; we report the outcome ourselves.
 void KeepC10dQuiet() {
   setenv("TORCH_CPP_LOG_LEVEL", "FATAL", 0);
   c10::initLogging();
 }
 
-// Rank 0's, which the others wait for.
+// Opens rank 0's store, which the others wait for.
 c10::intrusive_ptr<c10d::Store> OpenStore(const RankPlace& place,
                                           std::chrono::milliseconds timeout) {
   KeepC10dQuiet();
@@ -86,7 +86,7 @@ c10::intrusive_ptr<c10d::Store> OpenStore(const RankPlace& place,
   options.waitWorkers = false;
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   for (;;) {
-    // c10d tries a second time, after a pause that was up to 1.6 times as long.
+    // c10d tries a second time, after a pause of up to 1.6 times the timeout.
     const auto left =
         std::chrono::floor<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
     options.timeout = std::max(left / 4, std::chrono::milliseconds(500));
@@ -110,7 +110,7 @@ c10::intrusive_ptr<c10d::Store> OpenStore(const RankPlace& place,
 
 using GlooDevice = std::shared_ptr<gloo::transport::Device>;
 
-// With a thread that looks for messages a hundred times a second.
+// The device has a thread that polls for messages a hundred times a second.
 GlooDevice OpenGlooDevice(const RankPlace& place) {
   if (const char* const interface = std::getenv("GLOO_SOCKET_IFNAME"))
     return c10d::ProcessGroupGloo::createDeviceForInterface(interface, false);
@@ -128,14 +128,14 @@ c10::intrusive_ptr<c10d::Backend> MakeGloo(const c10::intrusive_ptr<c10d::Store>
       c10::make_intrusive<c10d::PrefixStore>(name, store), place.rank, place.size, options);
 }
 
-// The same on all ranks of a running machine, in whatever container, and nowhere else.
+// Equal on all ranks of a running machine, in any container, and different elsewhere.
 std::string MachineId() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
   std::string id;
   return std::getline(file, id) ? id : HostName();
 }
 
-// Whether it is said by then.
+// Whether the key is set before the deadline.
 bool AwaitKey(c10d::Store& store, const std::string& key,
               std::chrono::steady_clock::time_point deadline) {
   while (!store.check({key})) {
@@ -145,8 +145,8 @@ bool AwaitKey(c10d::Store& store, const std::string& key,
   return true;
 }
 
-// In a handler, of what c10d threw: a peer or the store is gone, or it is a failure of another
-// kind.
+// Called in a handler of c10d's exceptions: either a peer or the store is gone, or it is another
+// failure.
 [[noreturn]] void Lost(const std::string& what, const std::exception& error) {
   const std::string text = FirstLine(error);
   std::string lower = text;
@@ -158,7 +158,7 @@ bool AwaitKey(c10d::Store& store, const std::string& key,
   throw;
 }
 
-// Waits for others meanwhile.
+// Runs `function` while marking this rank as waiting for others.
 template <typename Function>
 auto Talk(RankWatch* watch, const std::string& what, const Function& function) {
   struct Waiting {
@@ -185,19 +185,19 @@ using Works = std::vector<c10::intrusive_ptr<c10d::Work>>;
 struct RankGroup::Impl {
   c10::intrusive_ptr<c10d::Store> store;
   GlooDevice gloo;
-  std::vector<pid_t> servers;  // threads of both that answer other ranks
+  std::vector<pid_t> servers;  // threads of store and channel that answer other ranks
   c10::intrusive_ptr<c10d::Backend> tensors, bytes;
   bool on_cpu = true;
-  std::map<int, int> sent, received;  // tensors, by rank: their tags
-  std::mutex issuing;                 // of bytes
+  std::map<int, int> sent, received;  // tags by rank: number of tensors
+  std::mutex issuing;                 // guards the sending of bytes
   std::shared_future<void> ready;     // the channel of tensors; null: it is
 
   c10d::Backend& Tensors() const {
     if (ready.valid()) ready.get();
     return *tensors;
   }
-  // What function(channel, works) sends and receives, all at once. On a GPU by the communicator of
-  // all, where every pair of ranks would otherwise make another.
+  // Starts everything that function(channel, works) sends and receives at once. On a GPU it uses
+  // the common communicator, because each pair of ranks would otherwise create another.
   template <typename Function>
   Works Pairwise(const Function& function) const {
     c10d::Backend& channel = Tensors();
@@ -211,7 +211,7 @@ struct RankGroup::Impl {
 
 namespace {
 
-// A communicator of NCCL is made, and its kernels are loaded, by the first calls, which takes
+// The first calls create NCCL's communicator and load its kernels, which takes
 // seconds.
 void WarmUpChannel(c10d::Backend& channel, int size, at::Device device) {
   const at::Tensor own = at::zeros({size, 1}, at::dtype(at::kInt).device(device));
@@ -236,7 +236,7 @@ RankGroup::RankGroup(const RankPlace& place, std::chrono::milliseconds timeout)
     : place_(place), impl_(std::make_unique<Impl>()) {
   const std::set<pid_t> before = Threads();
   impl_->store = OpenStore(place, timeout);
-  if (place.has_store) {  // which several runs may use, one after the other
+  if (place.has_store) {  // several runs may use it in turn
     const char* const run = std::getenv("TORCHELASTIC_RESTART_COUNT");
     impl_->store = c10::make_intrusive<c10d::PrefixStore>(
         fmt::format("oscar/{}", run == nullptr ? "0" : run), impl_->store);
@@ -252,7 +252,7 @@ RankGroup::RankGroup(const RankPlace& place, std::chrono::milliseconds timeout)
 
 RankGroup::~RankGroup() {
   watch_.reset();
-  // A channel that is not made yet may wait for ranks that have left; its thread keeps it.
+  // A channel that is still being made may wait for ranks that have left; its thread keeps it.
   if (impl_->ready.valid()) impl_->ready.wait_for(std::chrono::seconds(1));
 }
 
@@ -273,7 +273,7 @@ void RankGroup::Join(std::chrono::milliseconds timeout) {
       const std::string says = TextOf(impl_->store->get(key(r)));
       if (says == own) continue;
       impl_->store->set("all", BytesOf(own));
-      // The words stand here: who counts otherwise has to read them first.
+      // The store is here, so ranks with another view must read it first.
       AwaitKey(*impl_->store, fmt::format("read/{}", r),
                std::chrono::steady_clock::now() + kReading);
       throw UsageError(
@@ -403,7 +403,7 @@ at::Tensor RankGroup::AllGather(const at::Tensor& own) {
   std::vector<int64_t> shape = own.sizes().vec();
   shape.insert(shape.begin(), size());
   at::Tensor all = at::empty(shape, own.options());
-  at::Tensor input = own.contiguous().unsqueeze(0);  // as Gloo wants it
+  at::Tensor input = own.contiguous().unsqueeze(0);  // Gloo's required shape
   Talk(watch_.get(), "a rank is lost",
        [&] { impl_->Tensors()._allgather_base(all, input)->wait(); });
   return all;

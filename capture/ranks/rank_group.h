@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The processes (ranks) of one job and what they say to each other, by LibTorch's c10d: words
-// through a store that stands at rank 0 (TCPStore), tensors by NCCL between GPUs and Gloo between
-// CPUs. Trap: tensors go by one channel; both sides must make the same calls in the same order,
-// from one thread. Bytes have a channel of their own, where tags tell them apart. Trap: that
-// thread must wait for no other rank's threads but their same one. On a GPU what it has sent runs
-// until it is received, and a kernel that is loaded for the first time, by any thread, waits for
+// The processes (ranks) of one job and their communication by LibTorch's c10d: words
+// through a store at rank 0 (TCPStore), tensors by NCCL between GPUs and Gloo between
+// CPUs. Trap: tensors use one channel, so both sides must make the same calls in the same
+// order, from one thread. Bytes have their own channel with tags. Trap: that thread must
+// only wait for the same thread of other ranks. On a GPU a sent tensor occupies the GPU
+// until it is received, and loading a kernel for the first time, in any thread, waits for
 // it.
 #pragma once
 
@@ -26,61 +26,63 @@
 
 namespace oscar {
 
-// Another rank cannot be reached any more. Who and why is for RankWatch to find out.
+// Another rank can no longer be reached. RankWatch finds out which and why.
 struct LostRank : ResourceError {
   using ResourceError::ResourceError;
 };
 
 class RankGroup {
  public:
-  // Waits for all ranks to come, at most `timeout`. ResourceError where one does not, where rank 0
-  // cannot be reached or its port is taken, or where this build cannot.
+  // Waits for all ranks to arrive, at most `timeout`. Throws ResourceError if one does not, if rank
+  // 0 cannot be reached or its port is taken, or if this build does not support ranks.
   RankGroup(const RankPlace& place, std::chrono::milliseconds timeout);
   ~RankGroup();
   RankGroup(const RankGroup&) = delete;
   RankGroup& operator=(const RankGroup&) = delete;
 
-  // What this build lacks for ranks on such devices; "": nothing.
+  // The features that this build lacks for ranks on such devices; "" if none.
   static std::string Missing(at::DeviceType device);
 
   const RankPlace& place() const { return place_; }
   int rank() const { return place_.rank; }
   int size() const { return place_.size; }
 
-  // From here on ranks that cannot go on end the job (RankWatch).
+  // From now on a rank that cannot continue ends the job (RankWatch).
   void StartWatch(std::chrono::milliseconds timeout,
                   std::function<void(const RankWatch::End&)> report);
   RankWatch& watch() const { return *watch_; }
 
-  // Words that all can read. Get waits until somebody has set it.
+  // Words that all ranks can read and write. Get waits until the key is set.
   void Set(const std::string& key, std::string_view value) const;
   std::string Get(const std::string& key) const;
   bool Has(const std::string& key) const;
 
-  // Before the first tensor, on all ranks. On a GPU it is made beside what the caller does next.
+  // Call before the first tensor, on all ranks. On a GPU it is made in parallel to the caller's
+  // next work.
   void OpenChannel(at::Device device);
-  // The tensor may be dropped. On a CPU it has been sent.
+  // The caller may drop the tensor afterwards. On a CPU it has then been sent.
   void Send(const at::Tensor& tensor, int to);
-  // Into `tensor`, contiguous; it has come when what is returned has been called, on a GPU for the
-  // current stream of the caller.
+  // Receives into `tensor`, contiguous. The data has arrived when the returned function has been
+  // called; on a GPU this holds for the caller's current stream.
   std::function<void()> Receive(const at::Tensor& tensor, int from);
   at::Tensor AllGather(const at::Tensor& own);  // [size, ...]
-  // Rows of a matrix: the first sent[0] go to rank 0, and so on; received[r] come from rank r.
+  // Exchanges rows of a matrix: the first sent[0] go to rank 0, and so on; received[r] come from
+  // rank r.
   at::Tensor AllToAll(const at::Tensor& rows, std::vector<int64_t> sent,
                       std::vector<int64_t> received);
 
-  // Ranks of this machine that have opened the very same `files`, in order, with this one: what one
-  // of them reads need not be read by the others. All ranks ask.
+  // Ranks of this machine that have opened exactly the same `files`, in order, including this one.
+  // They can share what one of them reads. All ranks must call.
   std::vector<int> ReadersOf(const std::string& files) const;
-  // From who has it to all others of `readers`, who call this with the same list; what comes has
-  // come as Receive says.
+  // Sends a tensor from its owner to all others of `readers`, who call this with the same list. It
+  // has arrived as described for Receive.
   struct SharedTensor {
     at::Tensor tensor;  // contiguous
     int owner = 0;
   };
   void Share(const std::vector<SharedTensor>& tensors, const std::vector<int>& readers);
 
-  // From any thread.
+  // Callable from any thread.
   void SendBytes(std::string_view bytes, int to, int tag);
   std::string ReceiveBytes(int from, int tag);
 

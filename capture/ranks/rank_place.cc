@@ -35,7 +35,7 @@ class Variables {
   const RankEnvironment& environment_;
 };
 
-// The first of "node[01-04,07],other": node01.
+// The first host of "node[01-04,07],other": node01.
 std::string FirstHost(const std::string& list) {
   const size_t bracket = list.find('['), comma = list.find(',');
   if (bracket == std::string::npos || comma < bracket) return list.substr(0, comma);
@@ -85,7 +85,7 @@ std::optional<RankPlace> PlaceInJob(const RankEnvironment& environment) {
     const int nodes = variables.IntOr("SLURM_STEP_NUM_NODES", 1);
     place.local_size = nodes == 1 ? place.size : variables.IntOr("SLURM_NTASKS_PER_NODE", 0);
     if (place.local_size == 0) place.local_size = (place.size + nodes - 1) / nodes;
-    // A port of this job's own, so that two on one machine do not meet.
+    // The port depends on the job, so that two jobs on one machine do not collide.
     place.port = 20000 + variables.IntOr("SLURM_JOB_ID", 0) % 10000;
     address(FirstHost(variables.TextOr("SLURM_STEP_NODELIST", "")));
   } else if (variables.Has("OMPI_COMM_WORLD_RANK")) {

@@ -23,15 +23,15 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kBeat{250};
-// A rank that has computed so long since its last step forward, and for that share of the time
-// since, has made another. Threads that wait take a tenth of that share; and where a virtual
-// machine is held up, what it lost counts as computed by whichever thread was running.
-constexpr double kComputed = 0.1, kShare = 0.02;  // seconds; of one processor
-constexpr std::chrono::seconds kSuspected{3};     // of silence, where a peer has lost somebody
+// A rank that has computed this long since its last step, and for this share of the time since,
+// counts as having made another step. Waiting threads use a tenth of that share. If a virtual
+// machine is suspended, the lost time counts as computed by the running thread.
+constexpr double kComputed = 0.1, kShare = 0.02;  // seconds; share of one processor
+constexpr std::chrono::seconds kSuspected{3};     // of silence, after a peer lost a rank
 constexpr std::chrono::seconds kAllHeard{10};     // after which it was the network, not a rank
 constexpr std::chrono::seconds kLeaving{2};       // at most, until all others have left
 constexpr std::chrono::seconds kFinishing{5};     // the same where none has failed
-constexpr std::chrono::milliseconds kLook{20};    // between two looks at a word
+constexpr std::chrono::milliseconds kLook{20};    // between two reads of a word
 
 constexpr const char* kEnd = "end";
 constexpr const char* kSuspicion = "suspicion";
@@ -51,13 +51,14 @@ double ProcessorSeconds(clockid_t clock) {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// By the number that the kernel gives a thread (clock_getcpuclockid of a process, but for one).
+// The clock of a thread by its kernel id (like clock_getcpuclockid of a process, with another
+// kind).
 clockid_t ClockOf(pid_t thread) {
   constexpr int kOfAThread = 4, kScheduled = 2;
   return static_cast<clockid_t>((~static_cast<unsigned>(thread) << 3) | kOfAThread | kScheduled);
 }
 
-// What this process computes: without this thread, and those that answer other ranks.
+// The processor time of this process, without this thread and those that answer other ranks.
 double ComputedSeconds(const std::vector<pid_t>& servers) {
   double seconds =
       ProcessorSeconds(CLOCK_PROCESS_CPUTIME_ID) - ProcessorSeconds(CLOCK_THREAD_CPUTIME_ID);
@@ -65,7 +66,7 @@ double ComputedSeconds(const std::vector<pid_t>& servers) {
   return seconds;
 }
 
-// What one rank says of itself: "<beat> <steps> <waits> <done> <host> <where>".
+// A rank's own report: "<beat> <steps> <waits> <done> <host> <where>".
 struct Beat {
   int64_t beat = -1, steps = 0;
   bool waits = false, done = false;
@@ -83,7 +84,7 @@ struct Beat {
   }
 };
 
-// What is known of a rank, and since when.
+// The last report of a rank, and its times.
 struct Seen {
   Beat last;
   Clock::time_point heard = Clock::now(), got_on = Clock::now();
@@ -97,13 +98,13 @@ struct RankWatch::Impl {
   Words words;
   std::function<void(const End&)> report;
 
-  std::mutex mutex;  // of what follows
+  std::mutex mutex;  // guards the members below
   std::condition_variable changed;
   Beat own;
   int waits = 0;
-  bool done = false;  // this rank has nothing left to do, and is not judged
+  bool done = false;  // this rank has finished and is not judged
   bool over = false, joined = false;
-  Clock::time_point answered = Clock::now();  // by where the words stand
+  Clock::time_point answered = Clock::now();  // last answer of the store
   std::atomic<int64_t> ticks = 0;
 
   std::vector<Seen> seen;
@@ -135,8 +136,8 @@ RankWatch::RankWatch(const RankPlace& place, std::chrono::milliseconds timeout, 
   if (place.rank != 0) impl_->guard = std::thread([this] { impl_->Guard(); });
 }
 
-// The words of all stand at rank 0, which is the last to go; until it has finished, the others see
-// that it does.
+// Rank 0 holds everybody's words and leaves last. Until it has finished, the others monitor
+// it.
 RankWatch::~RankWatch() {
   const auto tell = [&](bool Impl::*what) {
     const std::lock_guard lock(impl_->mutex);
@@ -155,7 +156,7 @@ RankWatch::~RankWatch() {
     try {
       impl_->words.set(kFinished, "");
       impl_->AwaitOthers(kFinishing);
-    } catch (const std::exception&) {  // of the launcher: nobody waits any more
+    } catch (const std::exception&) {  // the launcher's; nobody waits any more
     }
   }
   tell(&Impl::over);
@@ -183,8 +184,8 @@ void RankWatch::EndWait() {
   --impl_->waits;
 }
 
-// A rank gets on where its main thread says so, or where it computes, however slowly: on a machine
-// that is busy with other things it may be given little.
+// A rank makes progress if its main thread says so, or if it computes, however slowly: a busy
+// machine may give it little time.
 void RankWatch::Impl::Run() {
   int64_t told = 0;
   double cpu = ComputedSeconds(words.servers);
@@ -232,7 +233,8 @@ void RankWatch::Impl::Run() {
       const std::lock_guard lock(mutex);
       if (over) return;
     }
-    // Who started us sees what has become of rank 0; of the others one says it.
+    // Our own launcher sees what happened to rank 0. With other launchers one of the ranks reports
+    // it.
     if (place.launcher != "oscar" && place.rank == 1) {
       report(
           {ExitCode::kResources, fmt::format("rank 0 at {} port {} is lost: it was killed, or its "
@@ -243,7 +245,7 @@ void RankWatch::Impl::Run() {
   }
 }
 
-// c10d waits for an answer without limit, so a rank 0 that is stopped would stop this rank's watch.
+// c10d waits for an answer without limit, so a stopped rank 0 would stop this rank's watch.
 void RankWatch::Impl::Guard() {
   std::unique_lock lock(mutex);
   while (!changed.wait_for(lock, kBeat, [&] { return joined; })) {
@@ -260,7 +262,7 @@ void RankWatch::Impl::Guard() {
   }
 }
 
-// Rank 0 judges all, and rank 1 judges rank 0.
+// Rank 0 judges all ranks, and rank 1 judges rank 0.
 void RankWatch::Impl::Judge() {
   if (place.rank > 1) return;
   const bool suspected = words.find(kSuspicion).has_value();
@@ -328,7 +330,7 @@ void RankWatch::Fail(ExitCode exit_code, const std::string& cause) {
   {
     const std::lock_guard lock(impl.mutex);
     who = impl.NameOf(impl.place.rank, impl.own);
-    if (impl.place.rank == 0) impl.over = true;  // what it will read is its own
+    if (impl.place.rank == 0) impl.over = true;  // rank 0 will read its own verdict
   }
   try {
     impl.Say({exit_code, fmt::format("{}: {}", who.substr(0, who.size() - 1), cause)});
@@ -337,7 +339,7 @@ void RankWatch::Fail(ExitCode exit_code, const std::string& cause) {
       return;
     }
     impl.words.set(LeftKey(impl.place.rank), "");
-  } catch (const std::exception&) {  // nobody hears it
+  } catch (const std::exception&) {  // nobody receives it
     if (impl.place.rank == 0) return;
     impl.report({exit_code, cause});
   }
@@ -351,7 +353,7 @@ void RankWatch::AwaitEnd(const std::string& symptom) {
     std::this_thread::sleep_for(std::min<std::chrono::milliseconds>(impl_->timeout, kAllHeard) +
                                 std::chrono::seconds(5));
   } catch (const std::exception&) {
-    std::this_thread::sleep_for(kSuspected);  // the thread says it
+    std::this_thread::sleep_for(kSuspected);  // the thread reports it
   }
   impl_->report({ExitCode::kResources, symptom});
   impl_->Leave(ExitCode::kResources);

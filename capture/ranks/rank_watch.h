@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ends all ranks of a job when one of them cannot go on. Each says twice a second, by a thread and
-// a connection of its own, that it lives and whether it gets on; rank 0 judges, says once for all
-// what happened to whom, and everybody leaves, out of whatever it waits in. Trap: they leave by
-// _exit: what is on disk must be whole at any time, as it must be for a killed run.
+// Ends all ranks of a job when one of them cannot continue. Each reports twice a second, by its own
+// thread and connection, that it is alive and whether it makes progress. Rank 0 judges, announces
+// once what happened to which rank, and every rank leaves, whatever it waits for. Trap: they leave
+// by _exit, so files on disk must be complete at any time, as for a killed run.
 #pragma once
 
 #include <sys/types.h>
@@ -23,7 +23,7 @@ namespace oscar {
 
 class RankWatch {
  public:
-  // What all ranks can read and write, from any thread; throws where that is lost.
+  // Words that all ranks can read and write, from any thread. Throws if the connection is lost.
   struct Words {
     std::function<void(const std::string& key, const std::string& value)> set;
     std::function<std::optional<std::string>(const std::string& key)> find;
@@ -31,22 +31,24 @@ class RankWatch {
   };
   struct End {
     ExitCode exit_code = ExitCode::kResources;
-    std::string message;  // names rank, machine and what it was at
+    std::string message;  // names rank, machine and its current step
   };
-  // `report` says why a job ends, at rank 0, or where rank 0 cannot; then this process leaves.
+  // `report` prints why a job ends, at rank 0, or elsewhere if rank 0 cannot; then this process
+  // leaves.
   RankWatch(const RankPlace& place, std::chrono::milliseconds timeout, Words words,
             std::function<void(const End&)> report);
   ~RankWatch();  // this rank is done
 
-  void At(const std::string& where);  // it is at something new, such as "layer 3"
-  void Tick();                        // it gets on
-  void BeginWait();                   // for others, which is no fault of its own,
+  void At(const std::string& where);  // this rank starts a new step, such as "layer 3"
+  void Tick();                        // this rank makes progress
+  void BeginWait();                   // the rank waits for others and is not judged
   void EndWait();                     // until here
 
-  // Ends the job for what happened here: all leave with that exit code. On rank 0 it returns when
-  // they have, and the caller says why; elsewhere rank 0 says it, and this process leaves.
+  // Ends the job because of a failure here: all ranks leave with that exit code. On rank 0 it
+  // returns when they have left, and the caller prints why; elsewhere rank 0 prints it, and this
+  // process leaves.
   void Fail(ExitCode exit_code, const std::string& cause);
-  // Another rank cannot be reached: stays until it is known which, and leaves.
+  // Called when another rank cannot be reached: waits until it is known which, and leaves.
   [[noreturn]] void AwaitEnd(const std::string& symptom);
 
  private:

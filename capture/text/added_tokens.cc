@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view kFields[] = {"id",     "content", "single_word", "lstrip",
                                         "rstrip", "special", "normalized"};
-constexpr size_t kMaxContentBytes = 1024;  // bounds the time of a search; real ones are below 100
+constexpr size_t kMaxContentBytes = 1024;  // limits the search time; real ones are below 100
 
 AddedToken ParseAddedToken(const Json& entry, const std::string& where) {
   AddedToken token;
@@ -42,7 +42,7 @@ size_t SpaceBefore(std::string_view text, size_t end) {
   return end;
 }
 
-// One past the white space that starts at `begin`.
+// The position after the white space that starts at `begin`.
 size_t SpaceBehind(std::string_view text, size_t begin) {
   while (begin < text.size()) {
     size_t position = begin;
@@ -52,7 +52,7 @@ size_t SpaceBehind(std::string_view text, size_t begin) {
   return begin;
 }
 
-// Whether the character before or behind `position` is one of a word.
+// Whether the character before or after `position` belongs to a word.
 bool TouchesWord(std::string_view text, size_t position, bool behind, RegexMatcher& word) {
   if (position == (behind ? text.size() : 0)) return false;
   size_t begin = position;
@@ -79,7 +79,7 @@ AddedTokens::AddedTokens(const Json& list, const Json& extra, const TokenModel& 
   for (AddedToken& token : tokens_) {
     token.decoded = token.normalized ? Normalize(normalizers, token.content) : token.content;
   }
-  // Of contents that become equal by normalization a special one wins, then the first.
+  // If normalization makes contents equal, a special token wins, then the first.
   for (const bool special : {true, false}) {
     for (size_t i = 0; i < tokens_.size(); ++i) {
       const AddedToken& token = tokens_[i];
@@ -147,7 +147,7 @@ void AddedTokens::Put(AddedToken token, const std::string& where) {
 std::vector<Stretch> AddedTokens::Split(std::string_view text, bool normalized) const {
   const TokenMatcher& matcher = normalized ? normalized_ : raw_;
   std::vector<Stretch> stretches;
-  std::optional<RegexMatcher> word;  // made when the first single_word token shows up
+  std::optional<RegexMatcher> word;  // created for the first single_word token
   size_t done = 0;
   size_t search_from = 0;
   while (const auto match = matcher.Find(text, search_from)) {

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Added tokens: strings found in the text before anything else is done with it ("<|im_start|>").
-// Those that are not "normalized" are looked for in the raw text, the others, themselves
-// normalized, in what is left after normalization. Matches come leftmost and then longest;
-// one that its single_word flag rejects has still consumed its text.
+// Added tokens: strings that are found in the text before any other step ("<|im_start|>"). Those
+// without the flag "normalized" are searched in the raw text. The others are normalized themselves
+// and searched in the remaining text after its normalization. The leftmost match wins, then the
+// longest. A match that its single_word flag rejects still consumes its text.
 #pragma once
 
 #include <cstdint>
@@ -24,15 +24,15 @@ namespace oscar {
 struct AddedToken {
   int32_t id = -1;
   std::string content;
-  std::string decoded;       // what Decode() writes: content, normalized if `normalized`
+  std::string decoded;       // Decode() writes this: content, normalized if `normalized`
   bool special = false;      // left out by Decode(skip_special_tokens)
   bool normalized = false;   // matched in normalized text
   bool lstrip = false;       // takes the white space before it along
-  bool rstrip = false;       // takes the white space behind it along
-  bool single_word = false;  // only where no word character touches it
+  bool rstrip = false;       // also takes the white space after it
+  bool single_word = false;  // only if no word character touches it
 };
 
-// A stretch of text: an added token, or (id < 0) text for the rest of the pipeline.
+// A part of the text: an added token, or (id < 0) text for the rest of the pipeline.
 struct Stretch {
   int32_t id;
   size_t begin, end;  // bytes
@@ -41,14 +41,14 @@ struct Stretch {
 class AddedTokens {
  public:
   // `list` is the member "added_tokens" (an array, or null for none). `extra` are those of other
-  // files (ExtraTokens() in tokenizer_files.h), also an array or null: their flags replace those
-  // of an equal token, unless "weak", and their ids are those that add_tokens() of the library
-  // gives: that of the vocabulary, or the next free one. Throws InputError naming `where` for a
-  // malformed entry, an id outside [0, 2^31), or one of `list` that contradicts `model`.
+  // files (ExtraTokens() in tokenizer_files.h), also an array or null. Their flags replace those of
+  // an equal token, unless "weak". Their ids are those that the library's add_tokens() assigns:
+  // that of the vocabulary, or the next free one. Throws InputError naming `where` for a malformed
+  // entry, an id outside [0, 2^31), or an entry of `list` that contradicts `model`.
   AddedTokens(const Json& list, const Json& extra, const TokenModel& model,
               const Chain<Normalizer>& normalizers, const std::string& where);
 
-  // Stretches of raw text (`normalized` false) or of normalized text, in order.
+  // Splits raw text (`normalized` false) or normalized text into stretches, in order.
   std::vector<Stretch> Split(std::string_view text, bool normalized) const;
 
   const AddedToken* Find(int32_t id) const;                // null: not an added token

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Loading and look-up; the merging itself is in bpe_merge.cc.
+// Loading and look-up; bpe_merge.cc does the merging.
 #include "capture/text/bpe.h"
 
 #include <fmt/format.h>
@@ -32,7 +32,7 @@ constexpr std::string_view kModelFields[] = {
     "merges",
 };
 
-constexpr size_t kMaxPieceBytes = 1024;  // bounds the search for merges; real ones are below 100
+constexpr size_t kMaxPieceBytes = 1024;  // limits the search for merges; real ones are below 100
 
 void CheckModel(const Json& model, const std::string& where) {
   CheckFields(model, kModelFields, where);
@@ -58,7 +58,7 @@ int32_t CheckedId(const Json& value, std::string_view token, const std::string& 
   return value.get<int32_t>();
 }
 
-// One merge: "left right" in old files, ["left", "right"] in new ones.
+// Parses one merge: "left right" in old files, ["left", "right"] in new ones.
 std::pair<std::string, std::string> ParseMerge(const Json& merge, size_t rank,
                                                const std::string& where) {
   if (merge.is_string()) {
@@ -149,7 +149,7 @@ void BpeModel::LoadVocabulary(const Json& vocabulary, const std::string& where) 
       continue;
     }
     const std::optional<std::string> bytes = AlphabetToBytes(token);
-    if (!bytes) continue;  // special tokens: no piece can spell them
+    if (!bytes) continue;  // special tokens, which no piece can spell
     if (bytes->size() == 1) byte_ids_[static_cast<uint8_t>(bytes->front())] = id;
     if (ignore_merges_) whole_pieces_.emplace(*bytes, id);
   }
@@ -167,7 +167,7 @@ void BpeModel::LoadMerges(const Json& merges, const std::string& where) {
   };
   uint32_t rank = 0;
   for (const Json& merge : merges) {
-    // Old files may carry the first line of merges.txt.
+    // Old files may contain the first line of merges.txt.
     if (merge.is_string() && merge.get_ref<const std::string&>().starts_with("#version")) continue;
     const auto [left, right] = ParseMerge(merge, rank, where);
     const int32_t left_id = id_of(left, rank);

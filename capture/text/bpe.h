@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The "model" of tokenizer.json: byte-pair encoding (Sennrich et al. 2016), over bytes as in GPT-2
-// or over characters as in SentencePiece, where a character without a token becomes the tokens of
-// its bytes ("<0xE2>") or the unknown token. Trap: several merges may build the same token, and the
-// queue compares the token built, not the pair, when it decides whether an entry is stale (as
-// Hugging Face tokenizers does).
+// or over characters as in SentencePiece. There a character without a token becomes the tokens of
+// its bytes ("<0xE2>") or the unknown token. Trap: several merges may build the same token. To
+// decide whether an entry is stale, the queue compares the built token, not the pair (as Hugging
+// Face tokenizers does).
 #pragma once
 
 #include <array>
@@ -21,8 +21,8 @@
 
 namespace oscar {
 
-// (left id, right id) -> rank and id of the merged token. Open addressing: one look-up per pair of
-// neighbours makes this the hottest table of encoding.
+// (left id, right id) -> rank and id of the merged token. Open addressing, because one look-up per
+// pair of neighbours makes this the hottest table of encoding.
 class MergeTable {
  public:
   struct Merge {
@@ -47,7 +47,7 @@ class BpeModel : public TokenModel {
  public:
   // Throws InputError naming `where` as TokenModel::Make() does, and for merges of unknown tokens.
   BpeModel(const Json& model, Symbols symbols, const std::string& where);
-  // SentencePiece's way: two neighbours whose text together is a normal piece are merged, the best
+  // SentencePiece's rule: two neighbours whose joined text is a normal piece are merged, the best
   // score first and then the leftmost.
   BpeModel(const SentencePieceVocabulary& vocabulary, const std::string& where);
 
@@ -61,9 +61,9 @@ class BpeModel : public TokenModel {
   Symbols symbols_;
   StringMap<int32_t> whole_pieces_;      // token as pieces have it -> id: ignore_merges
   TokenMatcher user_defined_;            // SentencePiece's; index: id
-  std::array<int32_t, 256> byte_ids_{};  // of single bytes, or of <0x00> to <0xFF>; or -1
+  std::array<int32_t, 256> byte_ids_{};  // for single bytes, or for <0x00> to <0xFF>; or -1
   MergeTable merges_{0};
-  std::optional<int32_t> unknown_;  // for what has no token
+  std::optional<int32_t> unknown_;  // for text without a token
   bool byte_fallback_ = false;
   bool fuse_unknown_ = false;  // neighbours without a token become one unknown token
   bool ignore_merges_ = false;

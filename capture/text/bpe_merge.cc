@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Merging one piece: a linked list of symbols and a heap of candidate merges, n log n in the
-// symbols of the piece.
+// Merges one piece with a linked list of symbols and a heap of candidate merges, in n log n for n
+// symbols.
 #include <algorithm>
 #include <bit>
 
@@ -24,10 +24,11 @@ struct Symbol {
 struct Candidate {
   uint32_t rank;
   int32_t position;  // of the left symbol
-  int32_t token;     // what the merge builds
+  int32_t token;     // result of the merge
 };
 
-// std::push_heap keeps the largest on top: the lowest rank, then the leftmost, is "largest".
+// std::push_heap keeps the largest on top, so the lowest rank, then the leftmost, counts as the
+// largest.
 bool ComesLater(const Candidate& a, const Candidate& b) {
   return a.rank != b.rank ? a.rank > b.rank : a.position > b.position;
 }
@@ -56,7 +57,7 @@ const MergeTable::Merge* MergeTable::Find(int32_t left, int32_t right) const {
   return slot.pair == pair ? &slot.merge : nullptr;
 }
 
-// A byte without a token becomes the unknown token, or is left out (models/bpe/model.rs as below).
+// A byte without a token becomes the unknown token, or is omitted (models/bpe/model.rs as below).
 uint32_t BpeModel::Bytes(std::string_view piece, std::vector<int32_t>& symbols) const {
   symbols.reserve(piece.size());
   uint32_t lost = 0;
@@ -76,7 +77,7 @@ uint32_t BpeModel::Bytes(std::string_view piece, std::vector<int32_t>& symbols) 
 }
 
 // Hugging Face tokenizers, models/bpe/model.rs, merge_word: an unknown token is added when the next
-// known character comes, so the byte tokens of a character in between stand before it.
+// known character comes, so the byte tokens of a character in between precede it.
 uint32_t BpeModel::Characters(std::string_view piece, std::vector<int32_t>& symbols) const {
   uint32_t lost = 0;
   bool unknown_is_due = false;

@@ -7,7 +7,7 @@
 #include "capture/files/digest.h"
 #include "linalg/check.h"
 
-// corpus/corpus.S
+// Defined in corpus/corpus.S.
 extern "C" {
 extern const char oscar_calibration_text_begin[], oscar_calibration_text_end[];
 extern const char oscar_evaluation_text_begin[], oscar_evaluation_text_end[];
@@ -17,7 +17,7 @@ extern const char oscar_haystack_text_begin[], oscar_haystack_text_end[];
 namespace oscar {
 namespace {
 
-// A document is a line "==== name source" and the lines up to the next of these.
+// A document is a line "==== name source" and the following lines up to the next of these.
 std::vector<BuiltinDocument> Split(std::string_view text) {
   constexpr std::string_view kHead = "==== ";
   std::vector<BuiltinDocument> corpus;

@@ -9,11 +9,11 @@
 namespace oscar {
 namespace {
 
-constexpr char32_t kAlphabetEnd = 0x144;  // 256 plus the 68 bytes that have no printable form
+constexpr char32_t kAlphabetEnd = 0x144;  // 256 plus the 68 bytes without a printable form
 
 struct Alphabet {
   std::array<char32_t, 256> character{};
-  std::array<int16_t, kAlphabetEnd> byte{};  // -1: not a character of the alphabet
+  std::array<int16_t, kAlphabetEnd> byte{};  // -1: not in the alphabet
 };
 
 constexpr Alphabet MakeAlphabet() {

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// From a chat to the text a model was trained on: which template of the model directory, and what
-// variables it sees, as transformers' apply_chat_template. Trap: what it renders holds its own
-// beginning-of-sequence token, so it is encoded without special tokens.
+// Converts a chat to the text that a model was trained on: finds the template of the model
+// directory and its variables, like transformers' apply_chat_template. Trap: the rendered text
+// contains its own beginning-of-sequence token, so encode it without special tokens.
 #pragma once
 
 #include <filesystem>
@@ -18,22 +18,22 @@
 namespace oscar {
 
 struct ChatOptions {
-  std::filesystem::path template_file;  // empty: the model's
-  // "name=value": the value as JSON or as a Python literal (true, True, null, 3), else text.
+  std::filesystem::path template_file;  // empty: the model's template
+  // "name=value" with the value in JSON or as a Python literal (true, True, null, 3), else text.
   std::vector<std::string> variables;
-  // What strftime_now tells, "2026-01-31" or "2026-01-31T12:00:00". Not the day of the run, so that
-  // equal runs give equal text.
+  // The result of strftime_now, "2026-01-31" or "2026-01-31T12:00:00". It is not the current day,
+  // so that equal runs give equal text.
   std::string date = "2026-01-01";
 };
 
 class ChatFormat {
  public:
-  // The template: options.template_file; else chat_template.jinja, chat_template of
-  // tokenizer_config.json (a string, or a list of named ones: "default", and "tool_use" where a
-  // chat has tools), chat_template.json of the model directory, or the keys of a GGUF, if that is
-  // the model. Nothing: there is none. Throws
-  // UsageError for a malformed variable or date, and for variables without a template; InputError
-  // for a template that does not parse.
+  // Finds the template: options.template_file; else chat_template.jinja, chat_template of
+  // tokenizer_config.json (a string, or a list of named ones: "default", and "tool_use" if a
+  // chat has tools), chat_template.json of the model directory, or the keys of a GGUF if the
+  // model is one. Returns nothing if there is none. Throws UsageError for a malformed variable
+  // or date, and for variables without a template; InputError for a template that does not
+  // parse.
   static std::optional<ChatFormat> Find(const std::filesystem::path& model_directory,
                                         const ChatOptions& options);
 
@@ -41,13 +41,13 @@ class ChatFormat {
     std::string text;
     bool reads_time = false;
   };
-  // `generation_prompt`: up to where an answer of the model begins. Throws InputError naming
-  // `where`, the template and its line.
-  // Content that is a list of parts is joined, unless the template shows that it reads such lists.
+  // `generation_prompt`: ends where an answer of the model begins. Throws InputError naming
+  // `where`, the template and its line. Content that is a list of parts is joined, unless the
+  // template is found to read such lists.
   Rendering Render(const ChatRow& chat, const std::string& where,
                    bool generation_prompt = false) const;
 
-  // Name, SHA-256 and variables; the date too, if `reads_time`. For the artifact.
+  // Describes name, SHA-256 and variables, and the date if `reads_time`, for the artifact.
   Json Describe(bool reads_time) const;
 
  private:
@@ -55,7 +55,7 @@ class ChatFormat {
   bool ReadsParts(const ChatTemplate& source, ChatTemplate::Variables variables) const;
 
   std::optional<ChatTemplate> default_, with_tools_;
-  ChatTemplate::Variables special_tokens_, variables_;  // the latter win
+  ChatTemplate::Variables special_tokens_, variables_;  // the latter have priority
   jinja::CivilTime now_;
   Json given_variables_;
   std::string date_;

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a component of tokenizer.json ({"type": ..., fields}) becomes a step of the pipeline: one
-// table row per type. A type or a field without a row is refused by name before any text is
-// encoded; a field that is read over silently would give wrong ids silently.
+// Maps components of tokenizer.json ({"type": ..., fields}) to steps of the pipeline: one table row
+// per type. A type or a field without a row is refused by name before any text is encoded, because
+// ignoring a field could silently give wrong ids.
 #pragma once
 
 #include <fmt/format.h>
@@ -31,12 +31,12 @@ inline constexpr size_t kMaxChainSteps = 64;
 template <class Step>
 struct ComponentKind {
   std::string_view type;
-  std::vector<std::string_view> fields;  // allowed beside "type"
+  std::vector<std::string_view> fields;  // allowed besides "type"
   // `where` is the file and the path inside it, for errors: "tokenizer.json: pre_tokenizer".
   void (*append)(const Json& component, const std::string& where, Chain<Step>& chain);
 };
 
-// Refuses members of `object` that are neither "type" nor in `fields`.
+// Refuses members of `object` other than "type" and those in `fields`.
 inline void CheckFields(const Json& object, std::span<const std::string_view> fields,
                         const std::string& where) {
   for (const auto& [key, value] : object.items()) {
@@ -46,7 +46,7 @@ inline void CheckFields(const Json& object, std::span<const std::string_view> fi
   }
 }
 
-// Appends what `component` describes; null appends nothing.
+// Appends the steps of `component`; null appends nothing.
 template <class Step>
 void AppendComponent(std::span<const ComponentKind<Step>> table, const Json& component,
                      const std::string& where, Chain<Step>& chain) {
@@ -74,7 +74,7 @@ void AppendComponent(std::span<const ComponentKind<Step>> table, const Json& com
                   where, type, fmt::join(known, ", ")));
 }
 
-// A Sequence: the array member `field`, each element by the same table.
+// Appends a Sequence: the array member `field`, each element by the same table.
 template <class Step>
 void AppendSequence(std::span<const ComponentKind<Step>> table, const Json& component,
                     const char* field, const std::string& where, Chain<Step>& chain) {
@@ -88,7 +88,7 @@ void AppendSequence(std::span<const ComponentKind<Step>> table, const Json& comp
   }
 }
 
-// The types of a table, for documentation.
+// The types in a table, for documentation.
 template <class Step>
 std::vector<std::string_view> TypesOf(std::span<const ComponentKind<Step>> table) {
   std::vector<std::string_view> types;

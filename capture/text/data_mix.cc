@@ -15,7 +15,7 @@
 namespace oscar {
 namespace {
 
-// Tokens each class may take: by weight, and never more than it has.
+// Number of tokens each class may take: by weight, and never more than it has.
 std::vector<double> Quotas(const std::vector<MixClass>& classes, int64_t budget) {
   std::vector<double> quotas(classes.size(), 0);
   std::vector<bool> full(classes.size(), false);
@@ -66,7 +66,7 @@ void CheckMix(const MixOptions& options, size_t num_sources) {
 Mix ChooseMix(const std::vector<MixDocument>& documents, const MixOptions& options,
               int64_t budget) {
   Mix mix;
-  std::vector<std::vector<size_t>> queues;  // of each class, in order
+  std::vector<std::vector<size_t>> queues;  // per class, in order
   std::map<std::pair<size_t, size_t>, size_t> class_of;
   for (size_t i = 0; i < documents.size(); ++i) {
     const MixDocument& document = documents[i];
@@ -90,7 +90,7 @@ Mix ChooseMix(const std::vector<MixDocument>& documents, const MixOptions& optio
   const std::vector<double> quotas = Quotas(mix.classes, budget);
   std::vector<size_t> next(queues.size(), 0);
   while (true) {
-    // The class that is furthest behind its share, of those with a document that still fits.
+    // Chooses, among the classes with a document that fits, the one furthest behind its share.
     size_t chosen = queues.size();
     double behind = 2;
     for (size_t c = 0; c < queues.size(); ++c) {

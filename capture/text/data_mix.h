@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which documents are taken when sources have weights or lengths have buckets: the token budget is
-// shared out among the classes (source and bucket) by weight, what a class cannot fill goes to the
-// others, and documents are taken whole, classes in turn, so that any beginning of the result has
-// the same mix. Shares are of tokens, not of documents.
+// Chooses documents if sources have weights or lengths have buckets. The token budget is divided
+// among the classes (source and bucket) by weight, and unused shares go to other classes. Documents
+// are taken whole and classes alternate, so that every prefix of the result has the same mix.
+// Shares are of tokens, not of documents.
 #pragma once
 
 #include <stddef.h>
@@ -18,8 +18,8 @@ struct MixClass {
   size_t source = 0;    // index of the file
   int64_t longest = 0;  // tokens: the bucket's upper end; 0: no buckets, or beyond the last
   double weight = 1;    // of the source
-  int64_t documents = 0, tokens = 0;            // that there are
-  int64_t documents_used = 0, tokens_used = 0;  // that are taken
+  int64_t documents = 0, tokens = 0;            // available
+  int64_t documents_used = 0, tokens_used = 0;  // number of documents and tokens taken
   bool operator==(const MixClass&) const = default;
 };
 
@@ -39,8 +39,8 @@ struct Mix {
   std::vector<MixClass> classes;  // those with documents
 };
 
-// Throws UsageError for weights that are not one per source, negative or all zero, and for buckets
-// that do not ascend.
+// Throws UsageError if weights are not one per source, negative or all zero, or if buckets do not
+// ascend.
 void CheckMix(const MixOptions& options, size_t num_sources);
 // Documents without tokens are never taken.
 Mix ChooseMix(const std::vector<MixDocument>& documents, const MixOptions& options, int64_t budget);

@@ -7,8 +7,8 @@
 //                           objects
 //   anything else           as .jsonl if its first non-blank line begins with {, else one document
 //   any of these + .gz .zst the same, unpacked in memory
-// What a row is, by the first of these columns that it has and that is not null (the order of
-// NVIDIA ModelOpt):
+// The first of these columns that is not null determines the kind of a row (the order of NVIDIA
+// ModelOpt):
 //   messages, conversations   a chat: list of {role, content, ...} or of ShareGPT's {from, value};
 //                             with it `tools` and `documents`, lists or JSON text, if there are any
 //   prompt and one of         text joined by a newline, or, if both are lists of messages, a chat
@@ -38,7 +38,7 @@
 
 namespace oscar {
 
-// As the template sees it: every member of a message, in the order of the file.
+// A chat as the template sees it: every member of a message, in the order of the file.
 struct ChatRow {
   jinja::Value messages;   // a list of dicts, each with a role
   jinja::Value tools;      // None: not given
@@ -48,7 +48,7 @@ struct ChatRow {
 
 struct IdsRow {
   std::vector<int64_t> ids;
-  std::vector<uint8_t> counted;  // [ids] 0 where a token's query does not count; empty: all count
+  std::vector<uint8_t> counted;  // [ids] 0 if a token's query does not count; empty: all count
   int64_t padding = 0;           // tokens that attention_mask has left out
 };
 
@@ -59,7 +59,8 @@ struct DataRow {
 };
 
 // Calls `use` with each row in order; returns the SHA-256 of the file. Throws InputError naming
-// file and line for what is not UTF-8, not JSON or not a row, and for Parquet, Arrow and archives.
+// file and line for text that is not UTF-8, not JSON or not a row, and for Parquet, Arrow and
+// archives.
 std::string ReadDataRows(const MappedFile& file, const std::function<void(const DataRow&)>& use);
 inline std::string ReadDataRows(const std::filesystem::path& file,
                                 const std::function<void(const DataRow&)>& use) {

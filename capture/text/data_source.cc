@@ -27,8 +27,8 @@ void AppendLittleEndian(Integer value, std::string& out) {
   }
 }
 
-// Tokens. A document must be much longer than what a cache keeps in full, so a small budget has
-// whole excerpts of few domains.
+// In tokens. A document must be much longer than the tokens that a cache keeps exact, so a small
+// budget has whole excerpts from few domains.
 constexpr int64_t kSmallestShare = 2048;
 
 bool IsMasked(const std::vector<Document>& documents) {
@@ -99,7 +99,7 @@ class DataLoader {
     }
     for (Document& document : set_.documents) {
       if (std::ranges::find(document.counted, 0) == document.counted.end())
-        document.counted.clear();  // what did not count was cut off
+        document.counted.clear();  // the tokens that did not count were cut off
     }
     if (set_.counted_queries() == 0) {
       throw InputError(fmt::format(
@@ -137,7 +137,7 @@ class DataLoader {
         "a chat template and its variables are for rows with messages; {} has none", set_.name));
   }
 
-  // Everything was kept; leaves what the mix takes, in its order.
+  // Keeps only the documents that the mix takes, in its order.
   void MixDocuments() {
     std::vector<MixDocument> lengths;
     for (size_t i = 0; i < set_.documents.size(); ++i) {
@@ -177,11 +177,11 @@ class DataLoader {
             .domain = std::string(document.domain)};
   }
 
-  // Takes text until the budget is full, always of the domain that has the fewest tokens so far. A
-  // document is cut where its domain has an equal share of the budget, so that a budget has all
-  // domains; domains go on beyond it when another one has no more text. Of packed text each domain
-  // gives as much as its sequences take; the first domains give one more where they do not come out
-  // even.
+  // Takes text until the budget is full, always from the domain with the fewest tokens so far.
+  // A document is cut at its domain's equal share of the budget, so that all domains fit; a
+  // domain exceeds it only when another has no more text. For packed text each domain gives as
+  // much as its sequences take; if the division leaves a rest, the first domains give one
+  // sequence more.
   void TakeInTurn(const std::vector<BuiltinDocument>& corpus) {
     struct Domain {
       std::string_view name;
@@ -232,7 +232,7 @@ class DataLoader {
     }
   }
 
-  // Each chunk begins as a text of its own would, with the same special tokens.
+  // Each chunk begins like a separate text, with the same special tokens.
   void TakeInChunks(const DataRow& row, const std::vector<int32_t>& ids) {
     const std::vector<int32_t> bare = rows_.tokenizer(row.where).Encode("", true);
     const auto special = std::ranges::mismatch(ids, bare).in1;
@@ -250,9 +250,9 @@ class DataLoader {
     }
   }
 
-  // `fills`: what is left of the budget cuts it, instead of dropping it.
+  // `fills`: the rest of the budget truncates the document instead of dropping it.
   void Take(Document document, bool fills = false) {
-    if (options_.pack || !options_.mix.empty()) {  // everything, for Finish()
+    if (options_.pack || !options_.mix.empty()) {  // keep everything for Finish()
       set_.documents.push_back(std::move(document));
       sources_.push_back(source_);
       return;
@@ -285,7 +285,7 @@ class DataLoader {
   const DataOptions& options_;
   RowEncoder rows_;
   size_t source_ = 0;            // of the file that is read
-  std::vector<size_t> sources_;  // of each document that waits for Finish()
+  std::vector<size_t> sources_;  // per document that waits for Finish()
   DataCounts mixed_out_;         // sent, but not chosen by the mix
   int64_t padding_ = 0, rows_null_ = 0;
   DataSet set_{.name = {},

@@ -40,7 +40,7 @@ class ReplaceDecoder : public Decoder {
   PatternReplacement replacement_;
 };
 
-// The byte in "<0xE2>".
+// Parses the byte of "<0xE2>".
 std::optional<uint8_t> ByteOfToken(std::string_view token) {
   if (token.size() != 6 || !token.starts_with("<0x") || !token.ends_with(">")) return std::nullopt;
   uint8_t byte = 0;
@@ -49,7 +49,7 @@ std::optional<uint8_t> ByteOfToken(std::string_view token) {
   return byte;
 }
 
-// A run of byte tokens that is UTF-8 becomes text; else each byte of the run becomes U+FFFD.
+// A run of byte tokens becomes text if it is UTF-8; otherwise each byte becomes U+FFFD.
 class ByteFallbackDecoder : public Decoder {
  public:
   std::vector<std::string> Apply(std::vector<std::string> tokens, size_t) const override {
@@ -83,7 +83,8 @@ class FuseDecoder : public Decoder {
   }
 };
 
-// Takes up to `start` of a character off the front of each token, up to `stop` off its end.
+// Removes up to `start` copies of a character from the front of each token, and up to `stop` from
+// its end.
 class StripDecoder : public Decoder {
  public:
   StripDecoder(std::string content, int64_t start, int64_t stop)
@@ -127,7 +128,7 @@ class MetaspaceDecoder : public Decoder {
 
  private:
   std::string replacement_;
-  bool drops_first_;  // those of the first token
+  bool drops_first_;  // on the first token
 };
 
 std::string NonEmpty(const Json& component, const char* key, const std::string& where) {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The "decoder" of tokenizer.json: from token strings back to text. An added token whose
-// characters all belong to the byte alphabet ("café") is read as bytes too, as Hugging Face does.
+// The "decoder" of tokenizer.json: converts token strings back to text. An added token whose
+// characters all belong to the byte alphabet ("café") is also read as bytes, as Hugging Face does.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ namespace oscar {
 class Decoder {
  public:
   virtual ~Decoder() = default;
-  // Throws InputError if the tokens would have more than `max_bytes` together.
+  // Throws InputError if the tokens would together exceed `max_bytes`.
   virtual std::vector<std::string> Apply(std::vector<std::string> tokens,
                                          size_t max_bytes) const = 0;
 };
@@ -23,7 +23,7 @@ class Decoder {
 // Throws InputError naming `where` for a type that is not in the table.
 Chain<Decoder> MakeDecoders(const Json& component, const std::string& where);
 
-// Without a decoder tokens are joined by spaces.
+// Joins tokens by spaces if there is no decoder.
 std::string DecodeTokens(const Chain<Decoder>& chain, std::vector<std::string> tokens);
 
 }  // namespace oscar

@@ -19,7 +19,7 @@ namespace {
 
 using Type = SentencePieceVocabulary::Type;
 
-// The patterns are those of the tokenizer.json files that llama.cpp's names stand for (llama.cpp,
+// The patterns are those of the tokenizer.json files that llama.cpp's names refer to (llama.cpp,
 // convert_hf_to_gguf_update.py and src/llama-vocab.cpp, llm_tokenizer_bpe).
 #define OSCAR_CONTRACTIONS "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 #define OSCAR_UPPER R"([\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}])"
@@ -63,9 +63,9 @@ constexpr std::string_view kDeepseekLetters =
 
 struct Kind {
   std::vector<std::string_view> names;     // of tokenizer.ggml.pre
-  std::vector<std::string_view> patterns;  // of the splits, in order
+  std::vector<std::string_view> patterns;  // patterns of the splits, in order
   bool whole_words = false;                // ignore_merges
-  bool adds_bos = false;                   // where tokenizer.ggml.add_bos_token is missing
+  bool adds_bos = false;                   // if tokenizer.ggml.add_bos_token is missing
   bool composes = false;                   // NFC
 };
 
@@ -123,7 +123,7 @@ Json Step(const char* type, Json fields) {
   return fields;
 }
 
-// Every tokenizer of a GGUF is a list of tokens with a type and perhaps a score each.
+// Reads the list of tokens, each with a type and possibly a score, which every GGUF tokenizer has.
 SentencePieceVocabulary ReadPieces(const GgufFile& gguf, const std::string& where) {
   const auto tokens = gguf.Strings("tokenizer.ggml.tokens");
   if (!tokens || tokens->empty()) throw InputError(where + ": no tokenizer.ggml.tokens");
@@ -146,7 +146,7 @@ SentencePieceVocabulary ReadPieces(const GgufFile& gguf, const std::string& wher
   return vocabulary;
 }
 
-// The text of the token whose id `key` has; "": there is none.
+// The text of the token whose id is stored under `key`; "": there is none.
 std::string TokenAt(const GgufFile& gguf, const char* key) {
   const auto id = gguf.Count(key);
   const auto tokens = gguf.Strings("tokenizer.ggml.tokens");
@@ -164,14 +164,14 @@ Json AddedTokenList(const SentencePieceVocabulary& vocabulary, bool control, boo
   return list;
 }
 
-// The same as a tokenizer.json, which the table of its components reads.
+// Converts it to a tokenizer.json, which the table of components reads.
 TokenizerPipeline MakeBpePipeline(const GgufFile& gguf, bool gemma4, const std::string& where) {
   const SentencePieceVocabulary vocabulary = ReadPieces(gguf, where);
   const std::string name(gguf.String("tokenizer.ggml.pre").value_or("default"));
   const Kind kind = gemma4 ? Kind{} : KindNamed(name, where);
   Json tokens = Json::object();
   for (size_t i = 0; i < vocabulary.pieces.size(); ++i)
-    tokens.emplace(vocabulary.pieces[i].text, i);  // of equal ones the first
+    tokens.emplace(vocabulary.pieces[i].text, i);  // keeps the first of equal ones
   Json merges = Json::array();
   const auto listed = gguf.Strings("tokenizer.ggml.merges");
   if (!listed) throw InputError(where + ": no tokenizer.ggml.merges");

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Messages whose content is a list of parts, {"type": "text", "text": ...}, for templates that know
-// strings alone.
+// Messages whose content is a list of parts, {"type": "text", "text": ...}, for templates that only
+// support strings.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@
 namespace oscar {
 
 bool HasParts(const jinja::Value& messages);
-// With the texts of each such list joined, nothing between them. Throws InputError naming `where`
-// for a part that is not text.
+// Joins the texts of each such list without separators. Throws InputError naming `where` for a part
+// that is not text.
 jinja::Value WithJoinedParts(const jinja::Value& messages, const std::string& where);
 
 }  // namespace oscar

@@ -30,7 +30,8 @@ std::optional<int32_t> ParseId(std::string_view text) {
   return id;
 }
 
-// eos_token of tokenizer_config.json is a string or an added token, {"content": ...}; "": none.
+// The eos_token of tokenizer_config.json, which is a string or an added token, {"content": ...};
+// "": none.
 std::string ConfiguredEndToken(const fs::path& model, const fs::path& file) {
   const Json config = ReadTokenizerConfig(model);
   const auto found = config.find("eos_token");
@@ -59,7 +60,7 @@ Separator FromTokenizer(const Tokenizer& tokenizer, std::string token, const std
 }
 
 struct Range {
-  size_t begin, end;  // tokens of the stream
+  size_t begin, end;  // tokens in the stream
   size_t document;
 };
 
@@ -116,11 +117,11 @@ std::vector<int32_t> OpeningTokens(const fs::path& model_directory, const Tokeni
 
 namespace {
 
-// The documents of one domain, joined.
+// The joined documents of one domain.
 struct Stream {
   std::string domain;
   std::vector<int32_t> ids = {};
-  std::vector<uint8_t> counted = {};  // as of Document, of all ids
+  std::vector<uint8_t> counted = {};  // as in Document, for all ids
   std::vector<Range> ranges = {};
   size_t taken = 0;  // tokens
 };

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The "pattern" of a component of tokenizer.json: {"Regex": ...} or {"String": ...}; Split cuts at
-// its matches, Replace puts other text in their place. The replacement is literal text,
-// without groups.
+// The "pattern" of a component of tokenizer.json: {"Regex": ...} or {"String": ...}. Split
+// cuts at its matches, Replace replaces them. The replacement is literal text without
+// groups.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +14,15 @@
 
 namespace oscar {
 
-// Member "pattern" of `component`. Throws InputError naming `where` for what is no pattern.
+// Parses the member "pattern" of `component`. Throws InputError naming `where` if it is not a
+// pattern.
 Regex ParsePattern(const Json& component, const std::string& where);
 
-// Members "pattern" and "content".
+// The members "pattern" and "content".
 class PatternReplacement {
  public:
   PatternReplacement(const Json& component, const std::string& where);
-  // Valid UTF-8. Throws InputError if the result would have more than `max_bytes`.
+  // Takes valid UTF-8. Throws InputError if the result would exceed `max_bytes`.
   std::string Apply(std::string text, size_t max_bytes) const;
   const std::string& content() const { return content_; }
 
@@ -30,9 +31,9 @@ class PatternReplacement {
   std::string content_;
 };
 
-// How long the steps of a tokenizer may make a text of `bytes` bytes, or as many tokens. What is
-// composed and replaced grows elevenfold, and spaces again threefold; a chain of replacements
-// without a bound doubles the text with each.
+// The limit to which a tokenizer's steps may enlarge a text of `bytes` bytes, also in tokens.
+// Composing and replacing enlarge a text at most elevenfold, and spaces threefold again. Without a
+// limit each step of a chain of replacements could double the text.
 constexpr size_t MaxGrownBytes(size_t bytes) {
   constexpr size_t kLargeText = size_t{1} << 20;
   return bytes <= kLargeText ? 256 + 64 * bytes : 64 * kLargeText + 4 * (bytes - kLargeText) + 256;

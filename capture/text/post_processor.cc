@@ -16,7 +16,7 @@ constexpr size_t kMaxTemplatePieces = 64;
 class Template : public PostProcessor {
  public:
   struct Piece {
-    bool is_text;              // the text's own tokens stand here
+    bool is_text;              // the text's own tokens go here
     std::vector<int32_t> ids;  // otherwise these
   };
   explicit Template(std::vector<Piece> pieces) : pieces_(std::move(pieces)) {}
@@ -94,7 +94,7 @@ void AppendTemplate(const Json& component, const std::string& where, Chain<PostP
   chain.push_back(std::make_unique<Template>(std::move(pieces)));
 }
 
-// {"cls": ["<s>", 0], "sep": ["</s>", 2]}: one in front, one behind.
+// {"cls": ["<s>", 0], "sep": ["</s>", 2]}: one before the text, one after it.
 void AppendRoberta(const Json& component, const std::string& where, Chain<PostProcessor>& chain) {
   const auto id_of = [&](const char* key) -> std::vector<int32_t> {
     const Json& pair = JsonMember(component, key, where);
@@ -114,7 +114,7 @@ std::span<const ComponentKind<PostProcessor>> Kinds() {
       {"TemplateProcessing", {"single", "pair", "special_tokens"}, AppendTemplate},
       {"RobertaProcessing", {"sep", "cls", "trim_offsets", "add_prefix_space"}, AppendRoberta},
       {"BertProcessing", {"sep", "cls"}, AppendRoberta},
-      // Only moves offsets, which we do not report.
+      // This only moves offsets, which we do not report.
       {"ByteLevel",
        {"add_prefix_space", "trim_offsets", "use_regex"},
        [](const Json&, const std::string&, Chain<PostProcessor>&) {}},

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The "post_processor" of tokenizer.json: the special tokens put around a text (BOS, EOS,
-// "[gMASK]<sop>"). Only single texts occur here, so a template for pairs is not read.
+// The "post_processor" of tokenizer.json: the special tokens around a text (BOS, EOS,
+// "[gMASK]<sop>"). Only single texts occur here, so a template for pairs is ignored.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ namespace oscar {
 class PostProcessor {
  public:
   virtual ~PostProcessor() = default;
-  // Throws InputError if more than `max_ids` come of them.
+  // Throws InputError if the result has more than `max_ids`.
   virtual std::vector<int32_t> Apply(std::vector<int32_t> ids, size_t max_ids) const = 0;
-  // Ids this step can insert.
+  // The ids that this step can insert.
   virtual std::vector<int32_t> InsertedIds() const = 0;
 };
 

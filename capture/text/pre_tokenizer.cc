@@ -16,8 +16,8 @@ namespace {
 
 using Range = PieceList::Range;
 
-// The prefix space and the split by GPT-2's pattern. Writing pieces in the byte alphabet is left to
-// the vocabulary (bpe.h), which is kept in bytes; so this must be the last step.
+// Adds the prefix space and splits by GPT-2's pattern. The vocabulary is kept in bytes and handles
+// the byte alphabet (bpe.h), so this must be the last step.
 class ByteLevelStep : public PreTokenizer {
  public:
   ByteLevelStep(bool add_prefix_space, std::unique_ptr<const SplitStep> split)
@@ -49,7 +49,7 @@ void AppendByteLevel(const Json& component, const std::string& where, Chain<PreT
   JsonBool(component, "trim_offsets", true, where);  // only moves offsets, which we do not report
   const bool add_prefix_space = JsonBool(component, "add_prefix_space", true, where);
   std::unique_ptr<const SplitStep> split;
-  if (JsonBool(component, "use_regex", true, where)) {  // absent in old files, which means true
+  if (JsonBool(component, "use_regex", true, where)) {  // absent in old files, meaning true
     split = std::make_unique<SplitStep>(OnigurumaRegex(kGpt2Pattern, where),
                                         SplitBehavior::kIsolated, false);
   }
@@ -70,8 +70,8 @@ void AppendDigits(const Json& component, const std::string& where, Chain<PreToke
       individual ? SplitBehavior::kIsolated : SplitBehavior::kContiguous, false));
 }
 
-// SentencePiece's spaces: ' ' is written as `replacement`, one is put in front, and each begins a
-// piece.
+// SentencePiece's spaces: ' ' is replaced by `replacement`, one is added in front, and each begins
+// a piece.
 class MetaspaceStep : public PreTokenizer {
  public:
   enum class Prepend { kFirst, kNever, kAlways };
@@ -133,7 +133,7 @@ void AppendMetaspace(const Json& component, const std::string& where, Chain<PreT
                                                   std::move(split)));
 }
 
-// Steps that are one pattern and one behavior.
+// Appends a step that consists of one pattern and one behavior.
 void AppendPattern(std::string_view pattern, SplitBehavior behavior, bool invert,
                    const std::string& where, Chain<PreTokenizer>& chain) {
   chain.push_back(
@@ -142,7 +142,7 @@ void AppendPattern(std::string_view pattern, SplitBehavior behavior, bool invert
 
 void AppendPunctuation(const Json& component, const std::string& where,
                        Chain<PreTokenizer>& chain) {
-  // Unicode punctuation, and what ASCII calls punctuation and Unicode symbols.
+  // Unicode punctuation, and ASCII punctuation that Unicode classifies as symbols.
   AppendPattern(R"([\p{P}$+<=>^`|~])",
                 ParseSplitBehavior(JsonString(component, "behavior", "Isolated", where), where),
                 false, where, chain);

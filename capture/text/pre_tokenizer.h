@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The "pre_tokenizer" of tokenizer.json: cuts a normalized stretch of text into the pieces inside
-// which BPE merges. Each step sees one piece as a whole text, so lookarounds never see past
-// a cut made by an earlier step.
+// The "pre_tokenizer" of tokenizer.json: cuts a normalized text into the pieces within which BPE
+// merges. Each step sees one piece as a whole text, so lookarounds never see past a cut of an
+// earlier step.
 #pragma once
 
 #include <cstddef>
@@ -15,18 +15,18 @@
 
 namespace oscar {
 
-// OpenAI's GPT-2 encoder.py: the split of ByteLevel.
+// The split of ByteLevel, from OpenAI's GPT-2 encoder.py.
 inline constexpr std::string_view kGpt2Pattern =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
-// Pieces are ranges of `text`, in order, none empty. Bytes between them were removed by a step.
+// Pieces are ranges of `text`, in order, none empty. A step removed the bytes between them.
 struct PieceList {
   struct Range {
     size_t begin, end;  // bytes of `text`
   };
   std::string text;
   std::vector<Range> pieces;
-  bool begins_text = true;  // nothing stands before it: Metaspace asks
+  bool begins_text = true;  // no text precedes it; Metaspace needs this
 };
 
 class PreTokenizer {
@@ -39,7 +39,7 @@ class PreTokenizer {
 };
 
 // Throws InputError naming `where` for a type that is not in the table, or if ByteLevel is not the
-// last step. Without ByteLevel the pieces are characters, not bytes, to the model.
+// last step. Without ByteLevel the model sees pieces as characters, not bytes.
 Chain<PreTokenizer> MakePreTokenizers(const Json& component, const std::string& where);
 
 PieceList PreTokenize(const Chain<PreTokenizer>& chain, std::string text, bool begins_text = true);

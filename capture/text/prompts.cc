@@ -19,7 +19,8 @@ namespace {
 
 using jinja::Value;
 
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // of bytes that are no character
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // stands for bytes that are not a
+                                                           // character
 
 std::string_view WithoutBrokenEnds(std::string_view text) {
   while (text.starts_with(kReplacement)) text.remove_prefix(kReplacement.size());
@@ -27,7 +28,7 @@ std::string_view WithoutBrokenEnds(std::string_view text) {
   return text;
 }
 
-// Where its order puts a prompt.
+// The sort key of a prompt.
 struct Place {
   size_t passage = 0, row = 0, file = 0;
   auto operator<=>(const Place&) const = default;
@@ -128,7 +129,7 @@ class PromptLoader {
                             /*generation_prompt=*/true);
   }
 
-  // The first passage may be short, the later ones are whole.
+  // Calls `use` for each passage. The first passage may be short, the later ones are whole.
   template <class Use>
   static void ForPassages(const std::vector<int32_t>& ids, const Use& use) {
     const auto size = std::ssize(ids);

@@ -20,7 +20,7 @@ constexpr std::string_view kSpace =
 constexpr std::string_view kNotSpace =
     R"(\x00-\x08\x0E-\x1F\x21-\x{84}\x{86}-\x{9F}\x{A1}-\x{167F}\x{1681}-\x{1FFF})"
     R"(\x{200B}-\x{2027}\x{202A}-\x{202E}\x{2030}-\x{205E}\x{2060}-\x{2FFF}\x{3001}-\x{10FFFF})";
-// Oniguruma's Unicode \w.
+// Unicode \w in Oniguruma.
 constexpr std::string_view kWord = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})";
 
 constexpr size_t kMaxPatternBytes = size_t{64} << 10;
@@ -85,7 +85,7 @@ class Translator {
     quantified_ = false;
   }
 
-  // One code point as it stands, so that a quantifier applies to all of its bytes.
+  // Copies one code point unchanged, so that a quantifier applies to all of its bytes.
   void CopyCharacter() {
     const size_t begin = position_;
     NextCodePoint(in_, position_);
@@ -111,7 +111,7 @@ class Translator {
     Refuse(fmt::format("the group {}", in_.substr(position_, 5)));
   }
 
-  // Bytes of {n}, {n,}, {n,m} or {,m} at the current position; 0: a literal brace.
+  // Length in bytes of {n}, {n,}, {n,m} or {,m} at the current position; 0: a literal brace.
   size_t IntervalSize() const {
     size_t i = 1;
     size_t digits = 0;
@@ -124,14 +124,14 @@ class Translator {
 
   void Quantifier() {
     if (atom_ == kNoAtom) Refuse("a repetition of nothing");
-    if (quantified_) {  // X{1,3}+ repeats X{1,3} in Oniguruma and would be possessive in PCRE2
+    if (quantified_) {  // X{1,3}+ repeats X{1,3} in Oniguruma but is possessive in PCRE2
       out_.insert(atom_, "(?:");
       out_ += ')';
     }
     quantified_ = true;
     if (Peek() != '{') {
       CopyCharacter();
-      if (Peek() == '?' || Peek() == '+') CopyCharacter();  // lazy, possessive: the same in both
+      if (Peek() == '?' || Peek() == '+') CopyCharacter();  // lazy or possessive in both
       return;
     }
     const std::string_view interval = in_.substr(position_, IntervalSize());
@@ -175,7 +175,7 @@ class Translator {
     }
   }
 
-  // True if the escape stands for a set of characters.
+  // Returns true if the escape stands for a set of characters.
   bool Escape(bool in_class) {
     const char c = Peek(1);
     const size_t begin = position_;
@@ -243,7 +243,7 @@ class Translator {
     return false;
   }
 
-  // \x{H...}, \xHH below 80 (above, Oniguruma reads a byte of UTF-8), \uHHHH.
+  // Translates \x{H...}, \xHH below 80 (Oniguruma reads higher ones as bytes of UTF-8), and \uHHHH.
   void CodePoint() {
     const bool is_u = Peek(1) == 'u';
     const bool braced = !is_u && Peek(2) == '{';
@@ -266,7 +266,7 @@ class Translator {
   size_t position_ = 0;  // bytes of `in_`
   std::string out_;
   std::vector<size_t> open_groups_;  // offsets in `out_`
-  size_t atom_ = kNoAtom;            // offset in `out_` of what a quantifier would repeat
+  size_t atom_ = kNoAtom;            // offset in `out_` of the part that a quantifier would repeat
   bool quantified_ = false;          // the atom already carries a quantifier
 };
 

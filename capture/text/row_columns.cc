@@ -27,13 +27,13 @@ std::string Shown(const Value& value) {
   return Escaped(jinja::ToJson(session, value, {}), 80);
 }
 
-// The column, unless it is missing or null.
+// Returns the column, unless it is missing or null.
 const Value* Column(const Value& object, std::string_view name) {
   const Value* found = object.dict().Find(name);
   return found == nullptr || found->is_none() ? nullptr : found;
 }
 
-// The first of `names` that is there.
+// Returns the first of `names` that exists.
 const char* FirstOf(const Value& object, std::initializer_list<const char*> names) {
   const auto* found = std::ranges::find_if(
       names, [&](const char* name) { return Column(object, name) != nullptr; });
@@ -45,7 +45,7 @@ const std::string& Text(const Value& value, const std::string& where, std::strin
   throw InputError(fmt::format("{}: \"{}\" must be a string, found {}", where, what, Shown(value)));
 }
 
-// ShareGPT's names of the roles.
+// Translates ShareGPT's names of the roles.
 std::string RoleOf(const std::string& from, const std::string& where) {
   static constexpr std::pair<std::string_view, std::string_view> kRoles[] = {
       {"system", "system"},
@@ -71,7 +71,7 @@ std::string RoleOf(const std::string& from, const std::string& where) {
 // The names of a message's reasoning, in transformers' order (utils/chat_template_utils.py).
 constexpr const char* kReasoning[] = {"reasoning_content", "thinking", "reasoning"};
 
-// What templates read of it: reasoning_content, and thinking (gpt-oss).
+// Adds the names that templates read: reasoning_content, and thinking (gpt-oss).
 Value WithReasoning(const Value& message) {
   const auto* name = std::ranges::find_if(
       kReasoning, [&](const char* key) { return Column(message, key) != nullptr; });
@@ -84,7 +84,7 @@ Value WithReasoning(const Value& message) {
   return Value::FromDict(std::move(filled));
 }
 
-// Pictures and sounds have tokens that text does not give.
+// Images and audio have tokens that text does not give.
 void CheckPart(const Value& part, const std::string& where) {
   if (!part.is_dict()) return;
   const Value* type = Column(part, "type");
@@ -113,7 +113,8 @@ Value ParseMessage(const Value& message, const std::string& where) {
   const Value* role = Column(message, "role");
   if (role == nullptr) throw InputError(where + ": \"role\" is missing");
   Text(*role, where, "role");
-  // Content may be missing beside tool calls, and may be a list of parts: the template decides.
+  // Content may be missing beside tool calls, and may be a list of parts; the template handles
+  // both.
   const Value* content = message.dict().Find("content");
   if (content == nullptr && FirstOf(message, {"tool_calls", "function_call", "reasoning_content",
                                               "thinking", "reasoning"}) == nullptr)
@@ -165,8 +166,8 @@ ChatRow Chat(const Value& object, std::vector<Value> messages, const std::string
           ListColumn(object, "documents", where)};
 }
 
-// An instruction as LLaMA-Factory joins it; for models without chats the text of the data set
-// tatsu-lab/alpaca.
+// Joins an instruction like LLaMA-Factory; for models without chats it uses the text of the data
+// set tatsu-lab/alpaca.
 ChatRow ParseInstruction(const Value& object, const std::string& where) {
   const char* const answer = FirstOf(object, {"output", "response", "completion"});
   const char* const context = FirstOf(object, {"input", "context"});
@@ -198,8 +199,8 @@ ChatRow ParseInstruction(const Value& object, const std::string& where) {
   return row;
 }
 
-// A list of integers, of `size` of them where it belongs to other columns; 0 and 1 may be written
-// as false and true.
+// Parses a list of integers, of length `size` if it belongs to other columns; 0 and 1 may be
+// written as false and true.
 std::vector<int64_t> Integers(const Value& value, const char* name, std::optional<size_t> size,
                               const std::string& where) {
   if (!value.is_list()) {
@@ -226,10 +227,10 @@ std::vector<int64_t> Integers(const Value& value, const char* name, std::optiona
 
 constexpr int64_t kIgnoredLabel = -100;  // PyTorch's ignore_index
 
-// The tokens of input_ids that attention_mask leaves, and which of them have queries that count.
+// The tokens of input_ids that attention_mask keeps, and which of their queries count.
 IdsRow ParseIds(const Value& object, const std::string& where) {
   const std::vector<int64_t> all = Integers(*Column(object, "input_ids"), "input_ids", {}, where);
-  // 1 or 0 of each token; nothing without the column.
+  // 1 or 0 for each token; nothing without the column.
   const auto mask = [&](const char* name, const char* expected, const auto& valid) {
     const Value* column = Column(object, name);
     if (column == nullptr) return std::vector<int64_t>();
@@ -261,7 +262,7 @@ IdsRow ParseIds(const Value& object, const std::string& where) {
   return row;
 }
 
-// Masks are of token ids: beside a text nobody knows which tokens they mean.
+// Masks refer to token ids. With a text it is unclear which tokens they mean.
 void CheckNoMasks(const Value& object, const std::string& where) {
   for (const char* name : {"attention_mask", "loss_mask", "labels"}) {
     const Value* column = Column(object, name);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a row of a JSON file is, by its columns; data_rows.h says which. A column that is null
-// counts as not there, since tables exported from one schema carry all its columns.
+// Determines the kind of a row of a JSON file from its columns, as data_rows.h describes. A null
+// column counts as missing, since tables exported from one schema have all its columns.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace oscar {
 
-// Sets row.value; to nothing where the columns that say what a row is are null. Throws InputError
+// Sets row.value, to nothing if all columns that determine the kind are null. Throws InputError
 // naming row.where: what was expected, what was found.
 void ParseRow(const jinja::Value& object, DataRow& row);
 

@@ -55,11 +55,11 @@ std::vector<int32_t> RowEncoder::Encode(const DataRow& row) {
 
 std::vector<int32_t> RowEncoder::EncodeText(const std::string& text, const std::string& where) {
   const Tokenizer& encoder = tokenizer(where);
-  // An empty document stays empty, even where the tokenizer would add a BOS.
+  // An empty document stays empty, even if the tokenizer would add a BOS.
   if (text.empty()) return {};
   std::vector<int32_t> ids = encoder.Encode(text, /*add_special_tokens=*/true, &lost_);
   if (!leading_) leading_ = LeadingSpecialTokens(encoder);
-  // A text that was written with its beginning gets it once, as a chat that a template renders.
+  // A text that already contains its beginning gets it once, like a chat that a template renders.
   const std::span all(ids);
   const size_t own = leading_->size();
   if (own > 0 && all.size() >= 2 * own &&

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// From a row of a data file to token ids: texts with the special tokens of their tokenizer, chats
-// by the model's template, ids as they are. What a template renders holds its own special
-// tokens and gets no others.
+// Converts a row of a data file to token ids: texts with the special tokens of their tokenizer,
+// chats by the model's template, ids unchanged. A rendered template contains its own special tokens
+// and gets no others.
 #pragma once
 
 #include <cstdint>
@@ -20,29 +20,29 @@ namespace oscar {
 
 class RowEncoder {
  public:
-  // `model_directory`: where the chat template is; empty: there is none. `tokenizer` is
-  // not asked for if every row has input_ids. `vocab_size`: the model's.
+  // `model_directory` has the chat template; empty: none. `tokenizer` is not opened if every row
+  // has input_ids. `vocab_size`: the model's.
   RowEncoder(std::filesystem::path model_directory, ChatOptions chat, LazyTokenizer tokenizer,
              int64_t vocab_size);
 
-  // These throw InputError naming `where`: no tokenizer, no template (and no <|im_start|> and
-  // <|im_end|>, for ChatML), an id outside [0, vocab_size).
+  // These throw InputError naming `where` if there is no tokenizer or no template (and no
+  // <|im_start|> and <|im_end|>, for ChatML), or an id is outside [0, vocab_size).
   std::vector<int32_t> Encode(const DataRow& row);
   std::vector<int32_t> EncodeText(const std::string& text, const std::string& where);
-  // `generation_prompt`: up to where an answer of the model begins.
+  // `generation_prompt`: ends where an answer of the model begins.
   std::vector<int32_t> EncodeChat(const ChatRow& chat, const std::string& where,
                                   bool generation_prompt);
 
   const Tokenizer& tokenizer(const std::string& where) const;
   bool CanChat();  // whether chats can be rendered
 
-  // What chats were rendered with so far: "template", "chatml"; "none": there were none.
+  // How chats were rendered so far: "template", "chatml"; "none" if there were none.
   const std::string& chat_format() const { return chat_format_name_; }
   const Json& chat_template() const { return chat_template_; }  // ChatFormat::Describe(), or null
-  // Bytes or characters so far that no token stands for; see Tokenizer::Encode().
+  // Bytes or characters so far without a token; see Tokenizer::Encode().
   int64_t lost() const { return lost_; }
   bool looked_for_template() const { return looked_for_template_; }
-  // Texts that began with what their tokenizer puts in front of them, and got it once.
+  // Number of texts that already began with their tokenizer's leading tokens, and got them once.
   int64_t beginnings_left_out() const { return beginnings_left_out_; }
 
  private:

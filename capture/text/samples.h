@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The preview of --show-samples: what the model will really be fed, decoded from the token ids.
-// A cut inside a character shows as U+FFFD; the tokens themselves are whole.
+// The preview of --show-samples: the actual input of the model, decoded from the token ids. A cut
+// inside a character shows as U+FFFD; the tokens themselves are whole.
 #pragma once
 
 #include <string>
@@ -12,13 +12,13 @@
 
 namespace oscar {
 
-// The account of the data set, then of the first `num_documents` documents origin, length in
-// tokens, and the beginning and the end; special tokens are shown. `tokenizer` null: the ids
-// instead.
+// Shows the account of the data set, then origin, length in tokens, beginning and end of the
+// first `num_documents` documents, with special tokens. Without a `tokenizer` (null) it shows
+// ids.
 std::string ShowSamples(const DataSet& data, const Tokenizer* tokenizer, int num_documents);
 
-// Control characters as \n, \t, \u{9B}; also line separators and what changes the direction of
-// text.
+// Shows control characters as
+// , \t, \u{9B}; also line separators and characters that change the direction of text.
 std::string MakeControlsVisible(std::string_view text);
 
 }  // namespace oscar

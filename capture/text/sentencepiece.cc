@@ -22,7 +22,8 @@ namespace {
 
 using Type = SentencePieceVocabulary::Type;
 
-// The fields of one message, in order. Every number of a message is smaller than 2^29.
+// Iterates over the fields of one message, in order. Every number of a message is smaller than
+// 2^29.
 class Message {
  public:
   Message(std::string_view bytes, size_t offset, const std::string& where)
@@ -31,7 +32,7 @@ class Message {
   struct Field {
     uint64_t number = 0;
     uint64_t value = 0;           // varint, or the bits of a fixed-size value
-    std::string_view bytes = {};  // of a string or a message
+    std::string_view bytes = {};  // for a string or a message
     size_t offset = 0;            // of `bytes` in the file
     int wire_type = 0;
   };
@@ -150,7 +151,7 @@ Json Step(const char* type, Json fields) {
   return fields;
 }
 
-// SentencePieceProcessor::Decode().
+// The steps of SentencePieceProcessor::Decode().
 Json DecoderOf(const SentencePieceVocabulary& vocabulary) {
   Json steps = {Step("Replace", {{"pattern", {{"String", "\u2581"}}}, {"content", " "}}),
                 Step("ByteFallback", Json::object()), Step("Fuse", Json::object())};
@@ -161,7 +162,7 @@ Json DecoderOf(const SentencePieceVocabulary& vocabulary) {
   return Step("Sequence", {{"decoders", steps}});
 }
 
-// transformers, PreTrainedTokenizer: added_tokens_decoder gives reserved pieces their names.
+// As in transformers, PreTrainedTokenizer: added_tokens_decoder names reserved pieces.
 void RenamePieces(const Json& extra, SentencePieceVocabulary& vocabulary) {
   for (const Json& entry : extra) {
     const auto id = entry.find("id");

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // SentencePiece's tokenizer.model, a Protocol Buffers message (sentencepiece_model.proto,
-// ModelProto), and the pipeline of such a vocabulary.
+// ModelProto), and the pipeline for such a vocabulary.
 #pragma once
 
 #include <string>
@@ -13,15 +13,15 @@
 
 namespace oscar {
 
-// Throws InputError naming `where` and the byte for what is not such a message, and for a model
-// that is neither BPE nor Unigram.
+// Throws InputError naming `where` and the byte for bytes that are not such a message, and for a
+// model that is neither BPE nor Unigram.
 SentencePieceVocabulary ParseSentencePieceModel(std::string_view bytes, const std::string& where);
 
-// Special tokens and chunks between them, which SentencePiece does not have.
+// Special tokens and the chunks between them, which SentencePiece itself does not have.
 struct SentencePieceOptions {
   Json extra;            // AddedTokens' tokens of other files; an "id" renames that piece
-  bool legacy = true;    // the dummy prefix stands before each chunk, not only before the first
-  std::string bos, eos;  // put around a text; empty: none
+  bool legacy = true;    // each chunk gets the dummy prefix, not only the first
+  std::string bos, eos;  // added around a text; empty: none
 };
 TokenizerPipeline MakeSentencePiecePipeline(SentencePieceVocabulary vocabulary,
                                             const SentencePieceOptions& options,

@@ -16,20 +16,20 @@
 
 namespace oscar {
 
-// A precompiled_charsmap: u32 size of the trie in bytes, the trie, then the replacements, each with
-// a NUL at its end, all little-endian. The trie is a double array of u32 (darts-clone, darts.h): a
+// A precompiled_charsmap: u32 size of the trie in bytes, the trie, then the replacements, each
+// terminated by NUL, all little-endian. The trie is a double array of u32 (darts-clone, darts.h). A
 // unit has its label in bits 0 to 7, "a value follows" in bit 8 and the distance to its children
-// above; a value, an offset into the replacements, has bit 31 set.
+// above. A value is an offset into the replacements and has bit 31 set.
 class Charsmap {
  public:
-  // Throws InputError naming `where` for sizes that contradict each other.
+  // Throws InputError naming `where` if the sizes contradict each other.
   Charsmap(std::string_view bytes, const std::string& where);
 
   struct Match {
     size_t length;  // bytes of the text
     std::string_view replacement;
   };
-  // The shortest or the longest sequence of the map that `text` begins with.
+  // The shortest or the longest sequence of the map that is a prefix of `text`.
   std::optional<Match> Find(std::string_view text, bool longest) const;
 
  private:
@@ -37,11 +37,11 @@ class Charsmap {
   std::string replacements_;  // ends in NUL
 };
 
-// The component "Precompiled" of tokenizer.json.
+// Makes the component "Precompiled" of tokenizer.json.
 std::unique_ptr<const Normalizer> MakePrecompiled(const Json& component, const std::string& where);
 
-// What SentencePiece itself does; `vocabulary` says how. Without `prefixes` the dummy prefix is
-// left to a step that knows where the text begins.
+// Makes SentencePiece's own normalizer, configured by `vocabulary`. Without `prefixes` a step that
+// knows where the text begins must add the dummy prefix.
 std::unique_ptr<const Normalizer> MakeSentencePieceNormalizer(
     const SentencePieceVocabulary& vocabulary, bool prefixes, const std::string& where);
 

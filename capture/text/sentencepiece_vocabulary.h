@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a SentencePiece model holds (Kudo and Richardson 2018, arXiv 1808.06226), as a
-// tokenizer.model or the keys of a GGUF say it.
+// The content of a SentencePiece model (Kudo and Richardson 2018, arXiv 1808.06226), from a
+// tokenizer.model or the keys of a GGUF.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@
 namespace oscar {
 
 struct SentencePieceVocabulary {
-  // The numbers of ModelProto.SentencePiece.Type, and of tokenizer.ggml.token_type.
+  // The values of ModelProto.SentencePiece.Type, and of tokenizer.ggml.token_type.
   enum class Type {
     kNormal = 1,
     kUnknown = 2,
-    kControl = 3,      // stands for itself only where a program puts it
-    kUserDefined = 4,  // never cut nor merged
+    kControl = 3,      // has a meaning only where a program inserts it
+    kUserDefined = 4,  // never split or merged
     kUnused = 5,
     kByte = 6,
   };

@@ -16,7 +16,7 @@
 namespace oscar {
 namespace {
 
-constexpr size_t kMaxCachedBytes = 256;  // longer pieces hardly repeat
+constexpr size_t kMaxCachedBytes = 256;  // longer pieces rarely repeat
 constexpr size_t kMaxCachedPieces = size_t{1} << 16;
 
 }  // namespace

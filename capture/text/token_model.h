@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The "model" of a tokenizer: from one piece of normalized text to token ids. Byte-pair encoding
-// (bpe.h) and Unigram (unigram.h) are the two kinds.
+// The "model" of a tokenizer: converts one piece of normalized text to token ids. Byte-pair
+// encoding (bpe.h) and Unigram (unigram.h) are the two kinds.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ using StringMap = std::unordered_map<std::string, Value, StringHash, std::equal_
 // Finds strings of a set in a text (a trie over bytes).
 class TokenMatcher {
  public:
-  void Insert(std::string_view content, size_t index);  // the first of equal contents wins
+  void Insert(std::string_view content, size_t index);  // the first of equal strings wins
   bool empty() const { return edges_.empty(); }
 
   struct Match {
@@ -62,16 +62,16 @@ class TokenMatcher {
 
 class TokenModel {
  public:
-  // What pieces consist of. kBytes: the vocabulary is written in the byte alphabet.
+  // The symbols of a piece. kBytes: the vocabulary is written in the byte alphabet.
   enum class Symbols { kBytes, kCharacters };
 
-  // Reads the member "model" of tokenizer.json. Throws InputError naming `where` for a type or
-  // field that is not supported, ids outside [0, 2^31) and an id given to two tokens.
+  // Reads the member "model" of tokenizer.json. Throws InputError naming `where` for an unsupported
+  // type or field, ids outside [0, 2^31) and an id given to two tokens.
   static std::unique_ptr<const TokenModel> Make(const Json& model, Symbols symbols,
                                                 const std::string& where);
   virtual ~TokenModel() = default;
 
-  // Tokens of whole pieces seen before, for one caller of Encode() at a time.
+  // Tokens of whole pieces seen before. Only one caller of Encode() may use it at a time.
   struct Cache {
     struct Range {
       uint32_t begin, end;  // of `ids`
@@ -79,28 +79,28 @@ class TokenModel {
     };
     StringMap<Range> ranges;
     std::vector<int32_t> ids;
-    // Bytes (kBytes) or characters that no token stands for and that were left out, so far.
+    // Number of bytes (kBytes) or characters so far that have no token and were omitted.
     int64_t lost = 0;
   };
   // Appends the tokens of one piece.
   void Encode(std::string_view piece, Cache& cache, std::vector<int32_t>& ids) const;
 
-  // In the byte alphabet, if the symbols are bytes.
+  // Takes the byte alphabet if the symbols are bytes.
   std::optional<int32_t> TokenId(std::string_view token) const;
   const std::string* Token(int32_t id) const;  // null: no such id
   int32_t max_id() const { return max_id_; }
 
  protected:
-  // Throws InputError if the id has a token; of equal tokens the first keeps its id.
+  // Throws InputError if the id already has a token. Of equal tokens the first keeps its id.
   void AddToken(std::string token, int32_t id, const std::string& where);
-  // The ids of <0x00> to <0xFF>; -1: there is none.
+  // The ids of <0x00> to <0xFF>; -1 if there is none.
   std::vector<int32_t> ByteTokens() const;
 
  private:
-  // Appends the tokens of a piece that the cache does not have; returns how much was lost.
+  // Appends the tokens of a piece that is not in the cache; returns how much was lost.
   virtual uint32_t EncodeNew(std::string_view piece, std::vector<int32_t>& ids) const = 0;
 
-  StringMap<int32_t> ids_;                           // token as the file has it -> id
+  StringMap<int32_t> ids_;                           // token as written in the file -> id
   std::unordered_map<int32_t, std::string> tokens_;  // id -> token as the file has it
   int32_t max_id_ = -1;
 };

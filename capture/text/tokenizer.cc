@@ -15,7 +15,7 @@
 namespace oscar {
 namespace {
 
-// Text between added tokens, already normalized. `begins_text`: nothing stands before it.
+// Encodes normalized text between added tokens. `begins_text`: nothing precedes it.
 void EncodePlain(const TokenizerPipeline& pipeline, std::string text, bool begins_text,
                  TokenModel::Cache& cache, std::vector<int32_t>& ids) {
   const PieceList list = PreTokenize(pipeline.pre_tokenizers, std::move(text), begins_text);
@@ -76,8 +76,8 @@ std::string Tokenizer::Decode(std::span<const int32_t> ids, bool skip_special_to
   tokens.reserve(ids.size());
   for (const int32_t id : ids) {
     if (const AddedToken* added = pipeline_->added_tokens.Find(id)) {
-      // The library asks whether what it would write is the content of a special token, so one that
-      // normalization changes is never left out.
+      // The library checks whether the text it would write is the content of a special token, so
+      // one that normalization changes is never omitted.
       const AddedToken* written = pipeline_->added_tokens.Find(added->decoded);
       const bool is_special = written != nullptr && written->special;
       if (!(skip_special_tokens && is_special)) tokens.push_back(added->decoded);

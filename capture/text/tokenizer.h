@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Text to token ids and back, as the Hugging Face library does it for BPE files (tokenizer.json).
-// Trap: truncation and padding that a file carries are not applied; what is cut is decided, and
-// counted, by the data source.
+// Converts text to token ids and back, as the Hugging Face library does for tokenizer.json. Trap:
+// truncation and padding settings of a file are not applied. The data source decides on, and
+// counts, cuts.
 #pragma once
 
 #include <cstdint>
@@ -21,25 +21,25 @@ namespace oscar {
 
 struct TokenizerPipeline;  // tokenizer_json.h
 
-// Immutable; may be used from several threads at once.
+// Immutable, so several threads may use it at once.
 class Tokenizer {
  public:
-  // Throws InputError naming the file and the component for whatever is malformed or not supported,
-  // with the list of what is.
+  // Throws InputError naming the file and the component if it is malformed or not supported, with
+  // the list of supported ones.
   static Tokenizer Load(const std::filesystem::path& tokenizer_json) {
     return Load(MappedFile::Open(tokenizer_json));
   }
   static Tokenizer Load(const MappedFile& tokenizer_json);
   static Tokenizer Of(TokenizerPipeline pipeline);
 
-  // Throws InputError with the byte offset if `text` is not UTF-8. Adds to `lost` the bytes (of a
-  // byte-level vocabulary) or characters that no token stands for; they are left out.
+  // Throws InputError with the byte offset if `text` is not UTF-8. Adds to `lost` the number of
+  // bytes (of a byte-level vocabulary) or characters without a token; they are omitted.
   std::vector<int32_t> Encode(std::string_view text, bool add_special_tokens,
                               int64_t* lost = nullptr) const;
-  // Bytes that are not UTF-8 become U+FFFD; ids without a token are left out.
+  // Bytes that are not UTF-8 become U+FFFD; ids without a token are omitted.
   std::string Decode(std::span<const int32_t> ids, bool skip_special_tokens) const;
 
-  int64_t vocab_size() const;  // 1 + the largest id, added tokens included
+  int64_t vocab_size() const;  // 1 + the largest id, including added tokens
   std::optional<int32_t> TokenId(std::string_view token) const;  // byte alphabet, or added token
   bool IsAddedToken(std::string_view content) const;
 

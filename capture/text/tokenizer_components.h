@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The types of the components of tokenizer.json that are implemented: the tables by which they are
-// read, for documentation. A type is read with the fields its table row lists, no others.
+// The tables of the implemented component types of tokenizer.json, for documentation. A type is
+// read with exactly the fields of its table row.
 #pragma once
 
 #include <string_view>

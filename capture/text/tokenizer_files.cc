@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-// A special token: a string or {"content", flags}.
+// Appends a special token: a string or {"content", flags}.
 void AppendSpecial(const Json& token, Json& tokens) {
   if (token.is_string() && !token.get_ref<const std::string&>().empty()) {
     tokens.push_back(
@@ -31,7 +31,7 @@ void AppendSpecial(const Json& token, Json& tokens) {
   }
 }
 
-// "bos_token", "image_token" and so on, and the lists of further ones.
+// Appends "bos_token", "image_token" and so on, and the lists of additional ones.
 void AppendSpecials(const Json& config, Json& tokens) {
   for (const char* name : kSpecialTokenNames)
     if (const auto found = config.find(name); found != config.end()) AppendSpecial(*found, tokens);

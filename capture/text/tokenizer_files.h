@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which files hold a model's tokenizer: tokenizer.json, else SentencePiece's tokenizer.model, with
-// the tokens and settings that tokenizer_config.json, special_tokens_map.json and added_tokens.json
-// add to them as transformers does; or the keys of a GGUF.
+// Finds the files of a model's tokenizer: tokenizer.json, else SentencePiece's tokenizer.model,
+// with the tokens and settings that transformers adds from tokenizer_config.json,
+// special_tokens_map.json and added_tokens.json; or the keys of a GGUF.
 #pragma once
 
 #include <filesystem>
@@ -17,32 +17,32 @@
 
 namespace oscar {
 
-// transformers: PreTrainedTokenizerBase.SPECIAL_TOKENS_ATTRIBUTES, in the order of ids.
+// PreTrainedTokenizerBase.SPECIAL_TOKENS_ATTRIBUTES of transformers, in the order of ids.
 inline constexpr const char* kSpecialTokenNames[] = {
     "bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"};
 
-// `model`: a model directory or a GGUF file. Nothing: it has none of these files. Throws InputError
-// as Tokenizer::Load() does.
+// `model`: a model directory or a GGUF file. Returns nothing if it has none of these files. Throws
+// InputError as Tokenizer::Load() does.
 std::optional<Tokenizer> OpenTokenizer(const std::filesystem::path& model);
 
-// tokenizer_config.json, or the keys of a GGUF that say the same; empty where there is neither.
+// tokenizer_config.json, or the equivalent keys of a GGUF; empty if there is neither.
 Json ReadTokenizerConfig(const std::filesystem::path& model);
-// The object in a JSON file; empty where there is no such file.
+// The object in a JSON file; empty if there is no such file.
 Json ReadJsonObject(const std::filesystem::path& file);
 
 // The tokens of the small files, for AddedTokens: an array of {"content", flags} in the order in
-// which transformers adds them; "id" where a file has one; "weak" if a known token keeps its flags.
+// which transformers adds them; "id" if a file has one; "weak" if a known token keeps its flags.
 Json ExtraTokens(const std::filesystem::path& model_directory);
 
-// A tokenizer that is opened when it is first asked for, since rows of token ids need none. Copies
-// share it. Trap: not for several threads.
+// A tokenizer that is opened on first use, since rows of token ids need none. Copies share it.
+// Trap: it is not thread-safe.
 class LazyTokenizer {
  public:
   LazyTokenizer(const Tokenizer* opened = nullptr) : opened_(opened) {}  // NOLINT: stands for one
   explicit LazyTokenizer(std::function<std::optional<Tokenizer>()> open)
       : state_(std::make_shared<State>(State{std::move(open), std::nullopt})) {}
 
-  const Tokenizer* get() const {  // null: there is none
+  const Tokenizer* get() const {  // null if there is none
     if (state_ == nullptr) return opened_;
     if (state_->open) state_->tokenizer = state_->open();
     state_->open = nullptr;
@@ -53,7 +53,7 @@ class LazyTokenizer {
 
  private:
   struct State {
-    std::function<std::optional<Tokenizer>()> open;  // null: done
+    std::function<std::optional<Tokenizer>()> open;  // null after opening
     std::optional<Tokenizer> tokenizer;
   };
   const Tokenizer* opened_ = nullptr;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The layout of tokenizer.json: which member becomes which part of the pipeline.
+// The layout of tokenizer.json: maps members to parts of the pipeline.
 #pragma once
 
 #include "capture/files/mapped_file.h"
@@ -14,7 +14,7 @@
 
 namespace oscar {
 
-// In the order of encoding; the decoder works backwards.
+// Parts in the order of encoding; the decoder works backwards.
 struct TokenizerPipeline {
   Chain<Normalizer> normalizers;
   Chain<PreTokenizer> pre_tokenizers;
@@ -27,7 +27,7 @@ struct TokenizerPipeline {
 // `file` is the path in errors. `extra`: AddedTokens' tokens of other files.
 TokenizerPipeline MakeTokenizerPipeline(const Json& root, const Json& extra,
                                         const std::string& file);
-// Throws InputError naming `where` for inserted ids that no token has.
+// Throws InputError naming `where` if an inserted id has no token.
 void CheckInsertedIds(const TokenizerPipeline& pipeline, const std::string& where);
 
 }  // namespace oscar

@@ -15,7 +15,7 @@ namespace oscar {
 namespace {
 
 constexpr std::string_view kModelFields[] = {"unk_id", "vocab", "byte_fallback"};
-constexpr double kUnknownPenalty = 10;  // below the least score: kUnkPenalty of both libraries
+constexpr double kUnknownPenalty = 10;  // below the lowest score: kUnkPenalty of both libraries
 
 }  // namespace
 
@@ -122,7 +122,7 @@ uint32_t UnigramModel::EncodeNew(std::string_view piece, std::vector<int32_t>& i
     const std::string_view run = piece.substr(begin, end - begin);
     const auto byte_id = [&](char c) { return byte_ids_[static_cast<uint8_t>(c)]; };
     if (token != kNoToken && i == first + 1) {
-      ids.push_back(token);  // the text is the unknown token's own
+      ids.push_back(token);  // the text is the unknown token itself
     } else if (!byte_ids_.empty() &&
                std::ranges::all_of(run, [&](char c) { return byte_id(c) >= 0; })) {
       for (const char c : run) ids.push_back(byte_id(c));

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The Unigram model (Kudo 2018, arXiv 1804.10959): of all ways to cut a piece into tokens the one
-// whose scores (log probabilities) have the largest sum. A character without a token becomes the
-// tokens of its bytes, or, together with its neighbours without one, the unknown token.
+// The Unigram model (Kudo 2018, arXiv 1804.10959): of all ways to split a piece into tokens it
+// takes the one with the largest sum of scores (log probabilities). A character without a token
+// becomes the tokens of its bytes, or, together with such neighbours, the unknown token.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ class UnigramModel : public TokenModel {
  public:
   // Throws InputError as TokenModel::Make() does.
   UnigramModel(const Json& model, Symbols symbols, const std::string& where);
-  // SentencePiece's own arithmetic: sums are kept in float32, user-defined pieces always win.
+  // Uses SentencePiece's own arithmetic: sums in float32, and user-defined pieces always win.
   UnigramModel(const SentencePieceVocabulary& vocabulary, const std::string& where);
 
  private:

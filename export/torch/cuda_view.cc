@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The operators on a GPU: by the kernels of export/cuda, or where those do not know a format
-// (groups that are no quarter of the head, steps other than 8) by tensor operations, and written by
-// way of the host. Trap: streams are LibTorch's, and the CUDA runtime is our own copy.
+// The operators on a GPU. They use the kernels of export/cuda. If those do not support a format
+// (groups that are not a quarter of the head, steps other than 8), they use tensor operations and
+// write through the host. Trap: streams are LibTorch's, and the CUDA runtime is our own copy.
 #include <ATen/ATen.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -57,7 +57,7 @@ WriteSide KernelSide(const SideTensors& side) {
       .feedback_units = Data<float>(side.feedback_units)};
 }
 
-// The view's heads of the rows of a side, without their means.
+// The rows of a side for the view's heads, minus their means.
 at::Tensor RowsOfView(const ViewTensors& view, const SideTensors& side, const at::Tensor& rows) {
   const at::Tensor own = view.heads.defined() ? rows.index_select(1, view.heads) : rows;
   return side.mean.defined() ? own.to(at::kFloat).sub(side.mean).to(at::kBFloat16) : own;
@@ -112,7 +112,7 @@ RowTensors WriteOnCuda(const ViewTensors& view, const WriteTensors& write) {
   const at::Tensor rotated[] = {at::empty_like(k), at::empty_like(v)};
   options.rotated_k = Data<__nv_bfloat16>(rotated[0]);
   options.rotated_v = Data<__nv_bfloat16>(rotated[1]);
-  // Tokens of the ring that are quantized now, before new ones take their slots.
+  // Moves tokens of the ring that are now quantized, before new ones take their slots.
   const at::Tensor moved =
       at::minimum(view.state[1], view.state[2].sub(view.shape.sink_tokens).clamp_min_(0))
           .contiguous();

@@ -14,10 +14,11 @@
 namespace oscar {
 namespace {
 
-constexpr int64_t kChunkTokens = 512;  // of a query and KV head: a piece of work
+constexpr int64_t kChunkTokens = 512;  // a piece of work is a chunk of this size for one query and
+                                       // KV head
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
-// Softmax over some tokens, of the query heads of one KV head.
+// Softmax over some tokens, for the query heads of one KV head.
 struct Partial {
   std::vector<float> max, sum, out;  // [heads], [heads], [heads, v.dim]
 
@@ -32,7 +33,7 @@ struct Unit {
   int64_t row, position, begin, end;  // tokens
 };
 
-// A query's share of a chunk of tokens.
+// Attends from one query to a chunk of tokens.
 class ChunkAttention {
  public:
   ChunkAttention(const HostCache& cache, const AttendRule& rule, const HostQueries& queries)
@@ -76,7 +77,7 @@ class ChunkAttention {
   }
 
  private:
-  // Tokens [begin, end) of one tile.
+  // Attends to tokens [begin, end) of one tile.
   void QuantizedTile(int64_t begin, int64_t end) {
     const int64_t token = begin - cache_.shape.sink_tokens;
     const uint8_t* const record = cache_.Record(unit_.request, unit_.head, token);
@@ -112,7 +113,7 @@ class ChunkAttention {
       for (int g = 0; g < values_.groups(); ++g) {
         float scaled[kTileTokens], zero = 0;
         const size_t at = static_cast<size_t>(g) * kTileTokens;
-        // Tokens outside may hold anything, NaN too.
+        // Tokens outside the range may hold any value, even NaN.
         for (int t = 0; t < kTileTokens; ++t) {
           const bool inside = t >= first && t < last;
           scaled[t] = inside ? weights[t] * v_scales_[at + static_cast<size_t>(t)] : 0;
@@ -153,8 +154,8 @@ class ChunkAttention {
                (values ? v_dim_ : k_dim_);
   }
 
-  // Turns products [first, last) into weights of the running softmax of a head; returns its output,
-  // rescaled where the largest logit rose.
+  // Turns products [first, last) into weights of the running softmax of a head. Returns its output,
+  // rescaled if the largest logit rose.
   float* Softmax(int head, int first, int last, float* scores) {
     const auto h = static_cast<size_t>(head);
     float largest = partial_->max[h];
@@ -189,7 +190,7 @@ class ChunkAttention {
   Partial* partial_ = nullptr;
 };
 
-// Joins the chunks of a query and KV head, in their order, and the attention sinks.
+// Merges the chunks of a query and KV head in order, then the attention sinks.
 void Finish(const HostQueries& queries, const Unit& unit, int v_dim, std::span<Partial> partials) {
   const int64_t head = queries.heads == nullptr ? unit.head : queries.heads[unit.head];
   for (int64_t i = 0; i < queries.gqa_ratio; ++i) {
@@ -221,7 +222,7 @@ int64_t QuantizedEnd(const HostCache& cache, const AttendRule& rule, int request
 void HostAttend(const HostCache& cache, const AttendRule& rule, const HostQueries& queries,
                 int num_threads) {
   std::vector<Unit> units;
-  std::vector<size_t> first_unit;  // of each query and KV head
+  std::vector<size_t> first_unit;  // per query and KV head
   int64_t tokens = 0;
   for (int r = 0; r < cache.num_requests; ++r) {
     const int64_t rows = queries.row_begin[r + 1] - queries.row_begin[r];

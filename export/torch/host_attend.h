@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attention of single queries over a view of a cache on the host: the few rows of a decode step.
-// Everything is in rotated space; sums are float32, in an order that no number of threads changes.
+// Attention of single queries over a view of a cache on the host, for the few rows of a decode
+// step. Everything is in rotated space; sums are float32, in an order independent of the number of
+// threads.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +12,10 @@
 
 namespace oscar {
 
-// Says what a query sees of a cache, and of which tokens it reads codes.
+// Which tokens of a cache a query sees, and which of them it reads as codes.
 struct AttendRule {
   float scale = 1;           // of logits, natural units
-  float softcap = 0;         // logits become softcap * tanh(logits / softcap); 0: as they are
+  float softcap = 0;         // logits become softcap * tanh(logits / softcap); 0: no softcap
   int64_t window = 0;        // tokens a query sees, itself included; 0: all
   bool exact_chunk = false;  // whether a query reads all rows of its own call exactly
 };
@@ -27,17 +28,17 @@ struct HostQueries {
   const int64_t* heads = nullptr;        // [num_kv_heads]: the view's KV heads; null: all
   const int32_t* row_begin = nullptr;    // [num_requests + 1]
   const float* sinks = nullptr;          // [num_q_heads] logits without a value; null: none
-  const BFloat16Bits* tail_k = nullptr;  // as HostRows has them; tail_slots 0: none, read the ring
+  const BFloat16Bits* tail_k = nullptr;  // as in HostRows; tail_slots 0: reads the ring instead
   const BFloat16Bits* tail_v = nullptr;
   int64_t tail_slots = 0;
 };
 
-// Queries of a request are its last tokens. That at position i reads token t < sink_tokens exactly,
-// those before the end of what a request of i + 1 tokens has in pages as codes, others exactly.
+// Queries of a request are its last tokens. The query at position i reads sinks (t < sink_tokens)
+// exactly, codes for the tokens that a request of i + 1 tokens has in pages, and the rest exactly.
 void HostAttend(const HostCache& cache, const AttendRule& rule, const HostQueries& queries,
                 int num_threads);
 
-// The first token that the query at `position` of a request reads exactly, sinks apart.
+// The first token after the sinks that the query at `position` of a request reads exactly.
 int64_t QuantizedEnd(const HostCache& cache, const AttendRule& rule, int request, int64_t position);
 
 }  // namespace oscar

@@ -36,7 +36,7 @@ void CheckSide(const PagedSide& side, const char* name) {
       name, side.dim, side.bits, side.quant_group_size, kMinCacheDim, kMaxCacheDim, kGroupStep));
 }
 
-// A byte of scale, the middle byte of a float16 without its sign, and back.
+// Converts a scale to its byte, the middle byte of a float16 without its sign, and back.
 uint8_t ByteOfScale(float scale) {
   if (scale < 0x1p-14F) return static_cast<uint8_t>(scale * 0x1p17F);
   return static_cast<uint8_t>((std::bit_cast<uint32_t>(scale) >> 20) - ((127 - 15) << 3));
@@ -206,7 +206,7 @@ void RecordSide::WriteMetadata(uint8_t* record, int t, int group, float scale, f
     case MetadataType::kFloat32:
       Put(to, at, scale);
       return Put(to, at + 1, zero);
-    case MetadataType::kBFloat16:  // as they are stored: the upper half is all there is
+    case MetadataType::kBFloat16:  // stored exactly: the upper half is all there is
       Put(to, at, static_cast<BFloat16Bits>(std::bit_cast<uint32_t>(scale) >> 16));
       return Put(to, at + 1, static_cast<BFloat16Bits>(std::bit_cast<uint32_t>(zero) >> 16));
     case MetadataType::kByte:
@@ -242,7 +242,7 @@ void RecordSide::ReadMetadata(const uint8_t* record, float* scales, float* zeros
 void RecordSide::Write(uint8_t* record, int t, std::span<const uint8_t> codes,
                        std::span<const float> scales_zeros) const {
   OSCAR_CHECK_EQ(static_cast<int>(codes.size()), side_.dim);
-  // Bits [shift, ...) of every code, as many as `digit` has.
+  // Stores bits [shift, ...) of every code, as many as `digit` has.
   const auto plane = [&](uint8_t* to, const std::vector<Run>& runs, int shift, unsigned digit) {
     const size_t count = runs.size() / kTileTokens, first = static_cast<size_t>(t) * count;
     for (const Run& run : std::span(runs).subspan(first, count)) {

@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A view of a layer's paged cache in host memory: the KV heads of the layer that have the same
-// bits, in the bytes of export/cuda/cache/cache_format.h. It may hold more than kernels read today:
+// bits, in the layout of export/cuda/cache/cache_format.h. It supports more than the kernels do:
 // byte metadata and any quantization group.
 //
-// Token p of a request lies where export/cuda/cache/cache_view.h says, with one addition: the
-// recent ring also keeps the newest tokens that are quantized already, as long as it has slots, so
-// that a request may be cut back by some tokens.
+// Token p of a request is where export/cuda/cache/cache_view.h says, with one addition: the recent
+// ring also keeps the newest quantized tokens while it has slots, so that a request may be
+// truncated by some tokens.
 #pragma once
 
 #include <algorithm>
@@ -21,26 +21,27 @@ namespace oscar {
 
 using BFloat16Bits = uint16_t;
 
-// The pages of a view and the rule by which tokens go into them.
+// The pages of a view and the rule for moving tokens into them.
 struct CacheShape {
   CacheFormat format;
   int sink_tokens = 64;     // a multiple of 16
   int recent_slots = 272;   // a multiple of 16
-  int recent_tokens = 256;  // read exactly by a query, its own included
-  int step = 8;             // tokens are quantized so many at a time
+  int recent_tokens = 256;  // read exactly by a query, including its own
+  int step = 8;             // number of tokens that are quantized at a time
 
   int window_slots() const { return sink_tokens + recent_slots; }
   int64_t window_head_values() const {
     return int64_t{window_slots()} * (format.k.dim + format.v.dim);
   }
-  // How many tokens of a request of `length` tokens are in pages.
+  // The number of tokens in pages for a request of `length` tokens.
   int64_t Quantized(int64_t length) const {
     return std::max<int64_t>(0, length - sink_tokens - recent_tokens) / step * step;
   }
 };
 
-// From [k_dim, k_bits, k_group, v_dim, v_bits, v_group, metadata, page_tokens, sink_tokens,
-// recent_slots, recent_tokens, step]. Throws UsageError naming what is not supported, and what is.
+// Reads [k_dim, k_bits, k_group, v_dim, v_bits, v_group, metadata, page_tokens, sink_tokens,
+// recent_slots, recent_tokens, step]. Throws UsageError that says what is not supported, and what
+// is.
 CacheShape CacheShapeOf(std::span<const int64_t> format);
 
 struct HostCache {
@@ -62,38 +63,39 @@ struct HostCache {
   int64_t length_before(int request) const { return state[2 * num_requests + request]; }
   int64_t quantized_before(int request) const { return state[3 * num_requests + request]; }
 
-  // The record of quantized token `token` (from 0 behind the sinks), which is its tile's.
+  // The record of the tile of quantized token `token` (counted from 0 after the sinks).
   uint8_t* Record(int request, int head, int64_t token) const;
-  // The row of a position that is a sink or among the newest.
+  // The row of a position that is a sink or among the newest tokens.
   BFloat16Bits* WindowRow(int request, int head, bool values, int64_t position) const;
 };
 
 // Throws UsageError unless all pages and windows that requests name exist and `row_begin`
-// [num_requests + 1] has `num_rows` rows. `appended`: and are those by which the state grew.
+// [num_requests + 1] has `num_rows` rows. `appended`: also checks that the state grew by those
+// rows.
 void CheckRequests(const HostCache& cache, const int32_t* row_begin, int64_t num_rows,
                    bool appended);
 
-// One side of a record: how codes and metadata of a token lie in it.
+// One side of a record: the layout of a token's codes and metadata.
 class RecordSide {
  public:
   RecordSide(const CacheFormat& format, bool values);
-  // The same, made once per format.
+  // Returns the instance for a format, which is made once.
   static const RecordSide& Of(const CacheFormat& format, bool values);
 
   int groups() const { return GroupsPerRow(side_); }
   const PagedSide& side() const { return side_; }
 
-  // Codes [dim], scales and zeros [groups, 2] as stored, of token t of the tile.
+  // Writes codes [dim] and scales and zeros [groups, 2], as stored, of token t of the tile.
   void Write(uint8_t* record, int t, std::span<const uint8_t> codes,
              std::span<const float> scales_zeros) const;
-  void WriteBad(uint8_t* record, int t) const;  // it reads as NaN
-  // Codes of all 16 tokens, [16, dim], or if `by_dim` [dim, 16].
+  void WriteBad(uint8_t* record, int t) const;  // makes the token read as NaN
+  // Reads the codes of all 16 tokens, [16, dim], or if `by_dim` [dim, 16].
   void ReadCodes(const uint8_t* record, bool by_dim, uint8_t* codes) const;
-  // Of all 16 tokens, [groups, 16] each.
+  // Reads the metadata of all 16 tokens, [groups, 16] each.
   void ReadMetadata(const uint8_t* record, float* scales, float* zeros) const;
 
  private:
-  // Four codes of a byte of a plane, two bits apart: dims d, d + 8, d + 16, d + 24.
+  // Four codes in a byte of a plane, two bits apart: dims d, d + 8, d + 16, d + 24.
   struct Run {
     uint16_t byte, d;
     uint8_t shift;

@@ -19,13 +19,13 @@ namespace {
 
 constexpr int64_t kRowsOfPiece = 64;
 
-// Threads are started anew by every call: a piece of work must be worth one.
+// Every call starts new threads, so a piece of work must be worth one.
 int Threads(int64_t operations, int num_threads) {
   constexpr int64_t kWorthwhile = 1 << 20;
   return operations < kWorthwhile ? 1 : num_threads;
 }
 
-// Rows of one side, turned, and how they are quantized.
+// Rotates the rows of one side and quantizes them.
 class SideWriter {
  public:
   SideWriter(const HostCache& cache, const HostSide& side, const HostRows& rows, bool values)
@@ -94,7 +94,7 @@ class SideWriter {
     }
   }
 
-  // The turned row of a position, wherever it is.
+  // The rotated row of a position, from wherever it is stored.
   const BFloat16Bits* Row(int request, int head, int64_t position) const {
     const int64_t before = cache_.length_before(request);
     if (position < before) return cache_.WindowRow(request, head, values_, position);
@@ -102,7 +102,7 @@ class SideWriter {
     return turned_.data() + static_cast<size_t>(row * cache_.num_kv_heads + head) * dim_;
   }
 
-  // Quantized tokens [begin, end) of a request; returns how many rows could not be stored.
+  // Quantizes tokens [begin, end) of a request; returns how many rows could not be stored.
   int64_t Quantize(int request, int head, int64_t begin, int64_t end) const {
     const PagedSide& side = record_.side();
     const AffineFormat format{side.bits, side.quant_group_size, cache_.shape.format.metadata,
@@ -167,7 +167,7 @@ class SideWriter {
   std::vector<float> factors_;  // [num_kv_heads, dim, dim]
 };
 
-// Tokens of a request and head that share a record, on both sides.
+// Tokens of a request and head that share a record, for both sides.
 struct Piece {
   int request, head;
   int64_t begin, end;
@@ -190,7 +190,7 @@ int64_t HostWrite(const HostCache& cache, const HostSide& k, const HostSide& v,
       }
     }
   }
-  int64_t cost = 0;  // of a quantized row, about
+  int64_t cost = 0;  // approximate cost of a quantized row
   for (SideWriter& side : sides) {
     side.Turn(num_rows, num_threads);
     if (!pieces.empty()) side.UnpackFeedback();

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The write path of a view on the host, by the scalar codecs: rotate, quantize, pack, store; and
-// reading rows back. What export/cuda/write does, for every format of host_cache.h, fitted scales
-// and clip ratios per head too. How a prompt is cut into calls never changes what is stored.
+// reading rows back. It does what export/cuda/write does, for every format of host_cache.h,
+// including fitted scales and clip ratios per head. The stored bytes do not depend on how a prompt
+// is split into calls.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@
 
 namespace oscar {
 
-// How rows of one side are turned and quantized: y = bf16(bf16(x - mean) rotation), summed in
+// How rows of one side are rotated and quantized: y = bf16(bf16(x - mean) rotation), summed in
 // float32 from the first coordinate to the last.
 struct HostSide {
   const BFloat16Bits* rotation = nullptr;  // [num_kv_heads or 1, dim, dim]; null: the identity
@@ -23,37 +24,37 @@ struct HostSide {
   const float* mean = nullptr;             // [num_kv_heads, dim]; null: none
   std::vector<double> clip;                // percentiles, [0], [1] or [num_kv_heads]
   ScaleFit scales = ScaleFit::kRange;
-  // Error feedback as WriteSide of export/cuda/write/write_cache.h has it; null: none.
+  // Error feedback as in WriteSide of export/cuda/write/write_cache.h; null: none.
   const int8_t* feedback = nullptr;
   const float* feedback_units = nullptr;
 };
 
-// New rows of all KV heads of the layer, of which the view has some.
+// New rows of all KV heads of the layer. The view holds some of these heads.
 struct HostRows {
   const BFloat16Bits* k = nullptr;  // [rows, layer_heads, k.dim]
   const BFloat16Bits* v = nullptr;  // [rows, layer_heads, v.dim]
   int64_t layer_heads = 1;
   const int64_t* heads = nullptr;      // [num_kv_heads]: the view's heads; null: all
   const int32_t* row_begin = nullptr;  // [num_requests + 1]
-  // Exact rows of this step and the ring before it, [num_requests, num_kv_heads, tail_slots, dim];
-  // slot = position - length_before + recent_slots. tail_slots 0: not wanted.
+  // The ring before this step and its exact new rows, [num_requests, num_kv_heads, tail_slots,
+  // dim]; slot = position - length_before + recent_slots. tail_slots 0: not written.
   BFloat16Bits* tail_k = nullptr;
   BFloat16Bits* tail_v = nullptr;
   int64_t tail_slots = 0;
 };
 
-// Stores what the state says is new since the step before, and moves what it says is quantized now.
-// Returns how many rows could not be stored; they read as NaN.
+// Stores the rows that the state says are new since the last step, and moves those that it says are
+// now quantized. Returns how many rows could not be stored; they read as NaN.
 int64_t HostWrite(const HostCache& cache, const HostSide& k, const HostSide& v,
                   const HostRows& rows, int num_threads);
 
-// Dequantized rows of a request, quantized tokens [begin, end): out [num_kv_heads, end - begin,
-// dim], of which head h begins at h * head_stride.
+// Dequantizes tokens [begin, end) of a request: out [num_kv_heads, end - begin, dim], where head h
+// begins at h * head_stride.
 void HostReadPages(const HostCache& cache, int request, bool values, int64_t begin, int64_t end,
                    float* out, int64_t head_stride, int num_threads);
 
-// y = bf16(x M), or if `transposed` x M^T in float32 as it is; x, y [rows, heads, dim]; head h
-// takes matrix h / (heads / num_matrices) of M [num_matrices, dim, dim].
+// y = bf16(x M), or if `transposed` x M^T in unrounded float32; x, y [rows, heads, dim]; head h
+// uses matrix h / (heads / num_matrices) of M [num_matrices, dim, dim].
 struct HostProduct {
   const float* x = nullptr;
   float* y = nullptr;

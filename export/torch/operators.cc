@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The operators of liboscar_torch.so: their schemas, and what they do on the host and with tensors
-// that have shapes alone. README.md says what they mean. Trap: LibTorch promises no stable binary
-// interface, so under another version than the library was built for every operator refuses.
+// The operators of liboscar_torch.so: their schemas and their implementations for the host and for
+// tensors without data (meta). README.md documents them. Trap: LibTorch promises no stable binary
+// interface, so every operator refuses a version other than the one the library was built for.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
@@ -39,7 +39,7 @@ SideTensors SideOf(const OptionalTensor& rotation, const OptionalTensor& mean,
           feedback_units.value_or(at::Tensor())};
 }
 
-// Rows [rows, heads, dim] in bf16.
+// Converts rows [rows, heads, dim] to bf16.
 at::Tensor Bf16Rows(const at::Tensor& rows, int64_t dim, const char* name) {
   if (rows.dim() != 3 || rows.size(2) != dim)
     throw UsageError(fmt::format("{} of shape {}; expected rows x heads x {}", name,
@@ -65,7 +65,7 @@ std::tuple<at::Tensor, at::Tensor> MakeCache(at::IntArrayRef format, int64_t num
                     options.dtype(at::kBFloat16))};
 }
 
-// On any device, and without a look at what is there.
+// Works on any device, without reading the data on the host.
 void Advance(const at::Tensor& state, const at::Tensor& new_rows, at::IntArrayRef format) {
   const CacheShape shape = CacheShapeOf({format.data(), format.size()});
   state.slice(0, 2, 4).copy_(state.slice(0, 0, 2));
@@ -184,7 +184,7 @@ at::Tensor RotateQueries(const at::Tensor& x, const at::Tensor& rotation) {
 at::Tensor RotateOutputs(const at::Tensor& x, const at::Tensor& rotation) {
   return Multiply(x, rotation, true);
 }
-// Results by shape alone, of the arguments that the schemas name in that order.
+// Computes results from shapes alone. Arguments are those of the schemas, in that order.
 using Stack = torch::jit::Stack;
 
 std::vector<c10::IValue> Arguments(const c10::OperatorHandle& op, Stack* stack) {
@@ -229,7 +229,7 @@ at::Tensor RotateOutputsMeta(const at::Tensor& x, const at::Tensor&) {
   return at::empty_symint(x.sym_sizes(), x.options());
 }
 
-// Major and minor version of the LibTorch that is loaded.
+// Major and minor version of the loaded LibTorch.
 bool IsOfThisTorch() {
   const uint64_t version = aoti_torch_abi_version();
   return version >> 56 == TORCH_VERSION_MAJOR && (version >> 48 & 0xFF) == TORCH_VERSION_MINOR;

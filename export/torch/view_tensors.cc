@@ -26,7 +26,7 @@ void CheckTensor(const at::Tensor& tensor, const char* name, at::ScalarType type
       tensor.is_contiguous() ? "" : ", not contiguous", at::toString(type), rank, device.str()));
 }
 
-// [first, last) of what some queries see, of one kind.
+// [first, last) of the tokens of one kind that some queries see.
 struct Span {
   int64_t begin, end;
   int64_t size() const { return std::max<int64_t>(0, end - begin); }
@@ -239,8 +239,8 @@ class WithoutCudnnAttention {
   const bool before_ = at::globalContext().userEnabledCuDNNSDP();
 };
 
-// Attention of queries [heads, gqa_ratio, queries, dim] that are masked to `visible` [queries,
-// keys] of k, v [heads, keys, dim].
+// Attention of queries [heads, gqa_ratio, queries, dim], masked by `visible` [queries, keys], over
+// k, v [heads, keys, dim].
 at::Tensor Masked(const AttendRule& rule, const at::Tensor& q, const at::Tensor& k,
                   const at::Tensor& v, const at::Tensor& visible, const at::Tensor& sinks) {
   const auto of_queries = [&](const at::Tensor& rows) {
@@ -295,7 +295,7 @@ void AttendByRows(const ViewTensors& view, const AttendRule& rule, const AttendT
         stored.size() == 0 ? RowTensors{}
                            : RowsOfPages(view, r, stored.begin - sink, stored.end - sink, type);
     const RowTensors sink_rows = typed(WindowRows(view, r, 0, std::min(sink, length)));
-    // Without a tail the ring holds what the one query of a request reads.
+    // Without a tail the ring holds everything that a request's single query reads.
     const bool has_tail = attend.tail.k.defined() && attend.tail.k.size(2) > 0;
     const int64_t tail_begin =
         has_tail ? lengths.length_before(r) - view.shape.recent_slots : std::max(sink, stored.end);
@@ -344,7 +344,7 @@ void AttendByRows(const ViewTensors& view, const AttendRule& rule, const AttendT
 
 void AttendOnHost(const ViewTensors& view, const AttendRule& rule, const AttendTensors& attend,
                   int64_t max_rows) {
-  constexpr int64_t kFewRows = 4;  // of a request, which are attended one by one
+  constexpr int64_t kFewRows = 4;  // a request with at most this many is attended one by one
   const HostCache cache = HostCacheOf(view);
   const auto* const row_begin = attend.row_begin.const_data_ptr<int32_t>();
   CheckRequests(cache, row_begin, attend.q.size(0), /*appended=*/false);

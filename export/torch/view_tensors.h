@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What operators get of a view, as tensors of one device, and what they do with it on any device.
-// The schemas are in operators.cc; the units and the layout of the bytes in host_cache.h.
+// A view's operator arguments as tensors of one device, and operations on them for any device. The
+// schemas are in operators.cc; the units and the byte layout in host_cache.h.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -31,7 +31,7 @@ struct ViewTensors {
   int64_t num_requests() const { return state.size(1); }
 };
 
-// Checked against the format and each other. Throws UsageError naming the tensor.
+// Checks the tensors against the format and each other. Throws UsageError naming the tensor.
 ViewTensors MakeView(const at::Tensor& pages, const at::Tensor& windows, const at::Tensor& state,
                      const at::Tensor& page_table, const at::Tensor& window_of_request,
                      at::IntArrayRef format, const std::optional<at::Tensor>& heads);
@@ -43,20 +43,20 @@ struct RowTensors {
   at::Tensor k, v;
 };
 
-// Dequantized rows of quantized tokens [begin, end) of a request on the host: float32 [view heads,
-// tokens, dim].
+// Dequantizes tokens [begin, end) of a request on the host: float32 [view heads, tokens,
+// dim].
 RowTensors StoredRows(const ViewTensors& view, int request, int64_t begin, int64_t end);
-// The same of a device, as `type`, which is Float or BFloat16.
+// StoredRows on a device, as `type`, which is Float or BFloat16.
 RowTensors StoredRowsOnCuda(const ViewTensors& view, int request, int64_t begin, int64_t end,
                             at::ScalarType type);
-// Rows of positions [begin, end) that a request's window holds, all sinks or all recent: bf16.
+// Rows of positions [begin, end) in a request's window, all sinks or all recent: bf16.
 RowTensors WindowRows(const ViewTensors& view, int request, int64_t begin, int64_t end);
 
-// What the last query of every request reads: float32 [requests, layer_heads, max_length, dim];
-// zeros beyond a request's length and for heads that the view has not.
+// The rows that the last query of every request reads: float32 [requests, layer_heads, max_length,
+// dim]; zeros beyond a request's length and for heads that are not in the view.
 RowTensors ReadRows(const ViewTensors& view, int64_t layer_heads, int64_t max_length);
 
-// How a side is stored, as HostSide has it; undefined tensors: none.
+// How a side is stored, as in HostSide; undefined tensors mean none.
 struct SideTensors {
   at::Tensor rotation, mean;  // bf16 [view heads or 1, dim, dim], float32 [view heads, dim]
   std::vector<double> clip;
@@ -81,39 +81,40 @@ struct AttendTensors {
   RowTensors tail;   // bf16 [requests, view heads, slots, dim], or undefined
 };
 
-// Throws UsageError unless the view's heads are heads of the layer; one that is on a device is
-// trusted to hold those.
+// Throws UsageError unless the view's heads are heads of the layer. Heads in a device tensor are
+// trusted, not read.
 void CheckHeads(const ViewTensors& view, int64_t layer_heads);
 void CheckRowBegin(const ViewTensors& view, const at::Tensor& row_begin);
-// The same of shapes and types of everything that attention takes.
+// Checks the shapes and types of everything that attention takes.
 void CheckAttend(const ViewTensors& view, const AttendTensors& attend, int64_t max_rows,
                  int64_t max_length);
 
 void CheckWrite(const ViewTensors& view, const WriteTensors& write);
 
-// Attention by tensors of the host: few queries one by one, many by rows.
+// Attention by tensors on the host: few queries one by one, many by rows.
 void AttendOnHost(const ViewTensors& view, const AttendRule& rule, const AttendTensors& attend,
                   int64_t max_rows);
-// Attention of many queries by tensors: codes that some query of a call reads are dequantized once,
-// and every query is masked to what it reads of codes and of exact rows. Needs the tail where a
-// request has several.
+// Attention of many queries by tensors. Codes that any query of a call reads are dequantized once,
+// and every query is masked to the codes and exact rows that it reads. Needs the tail if a request
+// has several queries.
 void AttendByRows(const ViewTensors& view, const AttendRule& rule, const AttendTensors& attend);
 
-// Keys and values in the view's pages and windows; returns tails. The second does it on copies of
-// what changes, for tensors of a device whose kernels lack something; it waits for that device.
+// Writes keys and values to the view's pages and windows; returns tails. WriteThroughHost works on
+// copies of the changed data, for device tensors whose kernels lack a feature, and waits for that
+// device.
 RowTensors WriteOnHost(const ViewTensors& view, const WriteTensors& write);
 RowTensors WriteThroughHost(const ViewTensors& view, const WriteTensors& write);
 
-// Tails by tensors (page_tensors.cc), of side 0 (keys) or 1: the ring before a step and room for
-// `max_rows` of it; the step's turned rows [rows, view heads, dim] put there; and the newest rows
-// of a tail put into the ring, quantized ones too.
+// Tails by tensors (page_tensors.cc), of side 0 (keys) or 1. RingBefore: the ring before a step,
+// with room for `max_rows` new rows. AddToTail puts the step's rotated rows [rows, view heads, dim]
+// there. KeepNewest puts the newest rows of a tail into the ring, including quantized ones.
 at::Tensor RingBefore(const ViewTensors& view, int side, int64_t max_rows);
 void AddToTail(const ViewTensors& view, const at::Tensor& row_begin, const at::Tensor& rows,
                const at::Tensor& tail);
 void KeepNewest(const ViewTensors& view, int side, const at::Tensor& tail);
 
 #ifdef OSCAR_TORCH_CUDA
-// By the kernels of export/cuda, where they have what is asked for (cuda_view.cc).
+// Uses the kernels of export/cuda if they support the request (cuda_view.cc).
 RowTensors WriteOnCuda(const ViewTensors& view, const WriteTensors& write);
 void AttendOnCuda(const ViewTensors& view, const AttendRule& rule, const AttendTensors& attend,
                   int64_t max_rows, int64_t max_length);

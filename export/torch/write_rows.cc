@@ -15,7 +15,8 @@ namespace {
 
 constexpr const char* kSideNames[] = {"k", "v"};
 
-// An optional tensor of a side: undefined, or of that type and shape. Matrices may be one for all.
+// Checks an optional tensor of a side: undefined, or of that type and shape. One matrix may serve
+// all heads.
 void CheckOfSide(const at::Tensor& t, const char* side, const char* name, at::ScalarType type,
                  std::vector<int64_t> shape, const at::Device& device, bool one_for_all = false) {
   if (!t.defined()) return;
@@ -116,7 +117,7 @@ RowTensors WriteThroughHost(const ViewTensors& view, const WriteTensors& write) 
   host.state = view.state.cpu();
   host.page_table = view.page_table.cpu().clone();
   host.heads = on_host(view.heads);
-  // Pages that change, numbered anew.
+  // Renumbers the pages that change.
   const HostCache numbers{.shape = view.shape,
                           .num_requests = static_cast<int>(view.num_requests()),
                           .state = host.state.const_data_ptr<int32_t>()};

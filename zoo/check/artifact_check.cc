@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-// The names a layer's tensors may have.
+// The names that a layer's tensors may have.
 std::set<std::string> TensorNames(const Json& geometry, const std::vector<std::string>& choices,
                                   const std::string& what) {
   std::set<std::string> names;
@@ -47,7 +47,7 @@ void CheckClip(const StoredSide& side, int layer_id, std::string_view which) {
   }
 }
 
-// Only what the manifest names is published; anything else would be lost on the way.
+// Only files that the manifest names are published; anything else would be lost.
 std::map<std::string, FileDigest> FilesOf(const Artifact& artifact, Digests digests) {
   const fs::path& directory = artifact.directory();
   const std::string manifest = (directory / kManifestFile).string();
@@ -55,7 +55,7 @@ std::map<std::string, FileDigest> FilesOf(const Artifact& artifact, Digests dige
       ParseFileDigests(JsonMember(artifact.manifest(), "files", manifest), manifest);
   const ArtifactFiles& there = artifact.files();
   for (const auto& [name, digest] : files) {
-    if (digests == Digests::kCompared || Artifact::Checks(name)) continue;  // when it was opened
+    if (digests == Digests::kCompared || Artifact::Checks(name)) continue;  // already done
     if (const std::string problem = ContentProblem(there.path(name), digest); !problem.empty())
       throw InputError(fmt::format("{}: {}", (directory / name).string(), problem));
   }
@@ -80,7 +80,7 @@ void CheckReportIsOf(const Artifact& artifact, const Json& report) {
     throw InputError(what + ": its layers are not those of " + kManifestFile);
   for (const char* member : {"model", "data", "calibration", "serving"}) {
     Json of_manifest = JsonMember(artifact.manifest(), member, what);
-    if (of_manifest.is_object()) of_manifest.erase("fingerprints");  // kept in the manifest alone
+    if (of_manifest.is_object()) of_manifest.erase("fingerprints");  // kept only in the manifest
     if (JsonMember(report, member, what) != of_manifest) {
       throw InputError(
           fmt::format("{}: '{}' is not that of {}: report and manifest are of "
@@ -90,7 +90,7 @@ void CheckReportIsOf(const Artifact& artifact, const Json& report) {
   }
 }
 
-// What the report says of each layer's rotations is what is stored.
+// Compares the report on each layer's rotations with the stored ones.
 void CheckReportSides(const Artifact& artifact, const std::vector<StoredLayer>& stored_layers,
                       const Json& report) {
   const std::string what = (artifact.directory() / kReportFile).string();
@@ -143,7 +143,7 @@ ModelGeometry ReadModelGeometry(const fs::path& model_directory) {
   if (!HasModelConfig(model_directory)) {
     throw InputError(ModelConfigName(model_directory) + ": no such file; name a model");
   }
-  // What fields nobody knows mean was decided when the artifact was made.
+  // The treatment of unknown config fields was decided when the artifact was made.
   return {ReadModelSpec(model_directory, {.unknown_config = UnknownConfig::kIgnore}),
           DigestModelConfig(model_directory).sha256};
 }
@@ -151,7 +151,8 @@ ModelGeometry ReadModelGeometry(const fs::path& model_directory) {
 void CheckTensorsFinite(const fs::path& rotations, const Json& geometry,
                         const std::vector<std::string>& choices) {
   const SafetensorsFile file = SafetensorsFile::Open(rotations);
-  // Each choice of a layer has one at least; or names of none would be made without end.
+  // Each choice of a layer has at least one tensor. Without this check the list of names could grow
+  // without bound.
   if (geometry.size() * std::max<size_t>(choices.size(), 1) > file.tensors().size())
     throw InputError(fmt::format("{}: {} tensors, for {} layers and {} choices", rotations.string(),
                                  file.tensors().size(), geometry.size(), choices.size()));
@@ -196,7 +197,7 @@ std::vector<StoredLayer> CheckLayers(const Artifact& artifact) {
     CheckClip(layer.k_shared, ids[i], "shared K");
     CheckClip(layer.v_shared, ids[i], "shared V");
     for (const std::string& choice : artifact.choice_names())
-      if (choice != kHeadlineChoice)  // which ReadLayer has read
+      if (choice != kHeadlineChoice)  // ReadLayer has read the headline choice
         (void)artifact.ReadChoice(ids[i], choice);
     layer.automatic.reset();
     for (StoredSide* side : {&layer.k, &layer.v, &layer.k_shared, &layer.v_shared})

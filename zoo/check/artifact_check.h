@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Everything a zoo checks of an artifact, from its files alone: digests, every rotation, the
-// geometry, the report. Publishing, verifying and pulling all come through here. What the
-// manifest or the report says was measured is not taken for a measurement.
+// All checks that a zoo makes on an artifact, from its files alone: digests, every rotation, the
+// geometry, the report. Publishing, verifying and pulling all use them. Measurements that the
+// manifest or report claims are not trusted.
 #pragma once
 
 #include <filesystem>
@@ -17,7 +17,7 @@
 
 namespace oscar {
 
-// A model directory: its config as a specification, and the digest of config.json.
+// The geometry of a model directory: its config as a specification, and the digest of config.json.
 struct ModelGeometry {
   ModelSpec spec;
   std::string config_sha256;
@@ -26,16 +26,16 @@ ModelGeometry ReadModelGeometry(const std::filesystem::path& model_directory);
 
 struct CheckedArtifact {
   std::string identity;
-  std::map<std::string, FileDigest> files;  // manifest.json and what it names; timings.json if
-                                            // there is one
+  std::map<std::string, FileDigest> files;  // manifest.json and the files it names; timings.json if
+                                            // present
   Json manifest;
-  ValidationCheck validation;  // its problems are for the caller to act on
+  ValidationCheck validation;  // the caller decides about its problems
 };
 
-// Throws InputError naming the file (and layer, side, head), expected and found: a damaged or
-// foreign file, a file the manifest does not name, a tensor that is not finite, missing or unknown,
-// a rotation that is not orthogonal, K without V, a layer list or geometry unlike the report's or
-// the model's.
+// Throws InputError naming the file (and layer, side, head), expected and found. Causes: a damaged
+// or foreign file, a file the manifest does not name, a tensor that is not finite, missing or
+// unknown, a rotation that is not orthogonal, K without V, a layer list or geometry unlike the
+// report's or the model's.
 CheckedArtifact CheckArtifact(const ArtifactFiles& files,
                               const std::optional<ModelGeometry>& model = std::nullopt,
                               const ValidationDemands& demands = {},
@@ -44,11 +44,11 @@ CheckedArtifact CheckArtifact(const std::filesystem::path& directory,
                               const std::optional<ModelGeometry>& model = std::nullopt,
                               const ValidationDemands& demands = {});
 
-// The parts. Each throws InputError as above.
+// Parts of CheckArtifact. Each throws InputError as above.
 void CheckTensorsFinite(const std::filesystem::path& rotations, const Json& geometry,
                         const std::vector<std::string>& choices);
 std::vector<StoredLayer> CheckLayers(
-    const Artifact& artifact);  // which are returned without matrices
+    const Artifact& artifact);  // layers are returned without matrices
 void CheckGeometry(const Artifact& artifact, const ModelGeometry& model);
 
 std::string ConfigDigest(const Json& manifest);  // model.config.sha256, or ""

@@ -14,8 +14,8 @@
 namespace oscar {
 namespace {
 
-constexpr size_t kMaxLines = 8;        // of differences that are printed
-constexpr double kSameMachine = 1e-6;  // of a number
+constexpr size_t kMaxLines = 8;        // of printed differences
+constexpr double kSameMachine = 1e-6;  // relative to the number
 constexpr double kOtherMachine = 0.05, kFraction = 0.05, kNothing = 1e-4;
 
 const Json* ArmOf(const Json& validation, const std::string& name) {
@@ -39,7 +39,7 @@ class Comparison {
                                  Escaped(recorded.dump(), 100), Escaped(again.dump(), 100)));
   }
 
-  // Every number below `recorded`, and that nothing is there in one alone.
+  // Compares every number below `recorded`, and reports members that only one side has.
   void All(const std::string& where, const Json& recorded, const Json& again) {
     if (recorded.is_number() && again.is_number()) {
       const double a = recorded, b = again;
@@ -63,7 +63,7 @@ class Comparison {
 
   void GateMetricsOf(const std::string& where, const Json& recorded, const Json& again) {
     for (const GateMetric& metric : GateMetrics()) {
-      // Another machine goes on otherwise from its last bits.
+      // Another machine's last bits lead to different continuations.
       if (metric.member.starts_with("reasoning.")) continue;
       std::string path = "/" + std::string(metric.member);
       std::ranges::replace(path, '.', '/');
@@ -115,7 +115,7 @@ std::vector<std::string> CompareValidations(const Json& recorded, const Json& ag
                               "/settings/score_from", "/settings/rows_per_sequence"}) {
     if (member(recorded, pointer) == member(again, pointer)) continue;
     comparison.Differs(pointer, member(recorded, pointer), member(again, pointer));
-    return comparison.Finish();  // numbers of other text or rows say nothing
+    return comparison.Finish();  // numbers of other text or rows cannot be compared
   }
   const bool same_machine = member(recorded, "/machine") == member(again, "/machine") &&
                             member(recorded, "/program") == member(again, "/program");

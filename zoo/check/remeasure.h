@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A recorded validation held against one that was made again: what digests cannot prove. Whoever
-// edits a report can seal it anew, but not make the model agree. Measuring itself is the caller's
-// (it needs the model and LibTorch; this folder does not).
+// Compares a recorded validation with one that was made again, which proves what digests cannot.
+// Anyone can edit a report and seal it anew, but cannot make the model agree. The caller measures,
+// because that needs the model and LibTorch, which this folder does not use.
 #pragma once
 
 #include <filesystem>
@@ -19,15 +19,15 @@ namespace oscar {
 using MeasureFunction =
     std::function<Json(const std::filesystem::path& artifact, const Json& configuration)>;
 
-// The configuration by which a recorded validation can be made again: its own, with every arm,
-// window and type by name, without gate and kernels. Throws InputError naming `what` if the report
-// does not say.
+// The configuration that repeats a recorded validation: its own, with every arm, window and type by
+// name, without gate and kernels. Throws InputError naming `what` if the report does not contain
+// it.
 Json RecordedConfiguration(const Json& validation, std::string_view what);
 
-// What differs between two validations, a line each; empty if nothing does. Made by the same
-// program on the same machine every number of every arm must agree to 1e-6 of it. Elsewhere
-// arithmetic rounds otherwise: then the numbers that a gate may name must agree to 5 % (of a KL, an
-// error, or what a ratio is above 1) and fractions to 0.05.
+// The differences between two validations, one per line; empty if there are none. On the same
+// machine and program every number of every arm must agree to a relative 1e-6. Elsewhere arithmetic
+// rounds differently: then the numbers that a gate may name must agree to 5 % (of a KL, an error,
+// or the excess of a ratio over 1) and fractions to 0.05.
 std::vector<std::string> CompareValidations(const Json& recorded, const Json& again);
 
 }  // namespace oscar

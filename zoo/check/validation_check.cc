@@ -21,7 +21,7 @@ namespace {
 constexpr std::string_view kRun =
     "run oscar-validate ARTIFACT --model MODEL --gate '...' --replace";
 
-// The arm called `name`. Throws InputError.
+// Returns the arm called `name`. Throws InputError.
 const Json& ArmNamed(const Json& validation, const std::string& name, std::string_view what) {
   const Json& arms = JsonMember(validation, "arms", what);
   if (!arms.is_array()) throw InputError(fmt::format("{}: 'arms' is not a list", what));
@@ -55,7 +55,7 @@ void AddGate(const Gate& gate, const Json& arm, std::string_view whose, Validati
                    kRun)});
 }
 
-// A gate that a report carries: what cannot be parsed is bad input, not bad usage.
+// Parses a gate from a report. A parse error is bad input, not bad usage.
 Gate StoredGate(const std::string& text, const std::string& where) {
   try {
     return ParseGate(text);
@@ -64,7 +64,7 @@ Gate StoredGate(const std::string& text, const std::string& where) {
   }
 }
 
-// Every metric a gate may name that the arm has.
+// All metrics of the arm that a gate may name.
 Json Metrics(const Json& arm) {
   Json metrics = Json::object();
   for (const GateMetric& metric : GateMetrics()) {
@@ -161,8 +161,8 @@ ValidationCheck CheckValidation(const Json& report, const Json& manifest,
                        kRun)});
     }
   }
-  // After the gates: one whose stored verdict is false is a failed gate first, and a report that
-  // contradicts itself second.
+  // Sorts after the gates: a gate whose stored verdict is false is first a failed gate, and only
+  // second a report that contradicts itself.
   const auto failed = [](const ValidationProblem& problem) {
     return std::string_view(problem.code) == "gate-failed";
   };

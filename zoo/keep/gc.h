@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Removes what no version names: blobs, and unfinished files of publishers and mirrors that were
-// cut off. No version is ever removed.
+// Removes files that no version names: blobs, and unfinished files of interrupted publishers and
+// mirrors. No version is ever removed.
 #pragma once
 
 #include <functional>
@@ -13,14 +13,14 @@
 namespace oscar {
 
 struct Collected {
-  std::vector<FileDigest> blobs;  // removed, or that would be
+  std::vector<FileDigest> blobs;  // removed, or to be removed in a dry run
   size_t unfinished = 0;          // files
   uint64_t bytes = 0;             // of both
 };
 
-// Waits until nobody publishes (`waiting`: see FileLock). Throws InputError if an entry cannot be
-// read, because its blobs are then unknown; ResourceError, also where the file system has no locks
-// and a publisher could be at work unseen.
+// Waits until no publisher is active (`waiting`: see FileLock). Throws InputError if an entry
+// cannot be read, because its blobs are then unknown, and ResourceError, also if the file system
+// has no locks and an active publisher could go unnoticed.
 Collected CollectGarbage(const Zoo& zoo, bool dry_run, const std::function<void()>& waiting);
 
 }  // namespace oscar

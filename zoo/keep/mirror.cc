@@ -28,7 +28,7 @@ class Mirrorer {
         waiting_(waiting),
         parts_(zoo.path() / "staging" / ".parts") {
     MakeFolders(zoo.path(), parts_);
-    lock_.emplace(parts_ / "lock", LockKind::kExclusive, waiting);  // a part has one writer
+    lock_.emplace(parts_ / "lock", LockKind::kExclusive, waiting);  // a part file has one writer
   }
 
   void Version(const IndexRow& row) {
@@ -87,7 +87,7 @@ class Mirrorer {
     out_.added.push_back(row.text());
   }
 
-  // They may be added at any time, so they are asked for of every version.
+  // Signatures may be added at any time, so they are requested for every version.
   void Signatures(const IndexRow& row) {
     const std::vector<std::string> bundles =
         FetchSignatures(source_, row.name, row.version, options_.transfer);
@@ -95,7 +95,7 @@ class Mirrorer {
     const fs::path folder = SignatureFolder(zoo_.path(), row.name, row.version),
                    file = folder / kSignatureIndexFile;
     MakeFolders(zoo_.path(), folder);
-    SignatureIndex index;  // those of the source and what was added here
+    SignatureIndex index;  // those of the source and those added here
     if (fs::exists(fs::symlink_status(file)))
       index = ParseSignatureIndex(ReadSmallFile(file, kZooJsonLimits.max_bytes), file.string());
     for (const std::string& bundle : bundles) {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A zoo copied into one on this disk, checked like a pull: new versions, yanks, signatures, the
-// snapshot. What is there already is not fetched again, and nothing is removed.
+// Copies a zoo into one on this disk, checked like a pull: new versions, yanks, signatures, the
+// snapshot. Existing files are not fetched again, and nothing is removed.
 #pragma once
 
 #include <filesystem>
@@ -16,15 +16,15 @@ namespace oscar {
 
 struct Mirrored {
   std::vector<std::string> added;     // NAME@VERSION
-  std::vector<std::string> yanked;    // newly
-  std::vector<std::string> problems;  // versions that were not taken, and why
-  size_t versions = 0;                // that the source has
-  size_t signatures = 0;              // newly
+  std::vector<std::string> yanked;    // newly yanked
+  std::vector<std::string> problems;  // versions that were not copied, and why
+  size_t versions = 0;                // number of versions in the source
+  size_t signatures = 0;              // new ones
   FetchCounts counts;
 };
 
-// Makes `zoo` where there is none. `name`: that one alone. Versions whose bytes are wrong are
-// problems; a transfer that breaks off is a ResourceError, and the same call goes on there.
+// Creates `zoo` if it does not exist. `name`: copies that name alone. Versions with wrong bytes are
+// problems. A broken transfer is a ResourceError, and the same call resumes it.
 Mirrored Mirror(const ZooSource& source, const std::filesystem::path& zoo,
                 const std::optional<ZooName>& name, const FetchOptions& options,
                 const std::function<void()>& waiting);

@@ -27,7 +27,7 @@ ZooName NameFor(const PublishOptions& options, const Json& manifest) {
   return ParseZooName(id, kManifestFile);
 }
 
-// A major version is of one base model: consumers of 1.x may take 1.y.
+// A major version belongs to one base model, so users of 1.x may take 1.y.
 void CheckSameModel(const ZooEntry& entry, const ZooEntry& before) {
   const std::string ours = ConfigDigest({{"model", entry.model}}),
                     theirs = ConfigDigest({{"model", before.model}});
@@ -47,8 +47,8 @@ void CheckSameModel(const ZooEntry& entry, const ZooEntry& before) {
                                                  taken.identity, entry.identity)));
 }
 
-// Chooses the version and compares with the versions that are there, ascending. True if the
-// artifact is there already and no version was asked for.
+// Chooses the version and compares it with the existing ones, ascending. Returns true if the zoo
+// already has the artifact and no version was requested.
 bool PlaceVersion(const Zoo& zoo, const PublishOptions& options, ZooEntry* entry) {
   const std::vector<ZooVersion> versions = zoo.Versions(entry->name);
   const auto read = [&, name = entry->name](const ZooVersion& version) {
@@ -74,7 +74,7 @@ bool PlaceVersion(const Zoo& zoo, const PublishOptions& options, ZooEntry* entry
   return false;
 }
 
-// The artifact as the entry that it would be, but for the version.
+// Makes the entry of an artifact, without its version.
 Published CheckForPublishing(const fs::path& artifact, const std::optional<ModelGeometry>& model,
                              const PublishOptions& options) {
   const CheckedArtifact checked = CheckArtifact(artifact, model, options.demands);
@@ -89,12 +89,12 @@ Published CheckForPublishing(const fs::path& artifact, const std::optional<Model
                .publisher = options.publisher};
   for (const ValidationProblem& problem : checked.validation.problems)
     out.problems.push_back(problem.text);
-  // Read back as others will read it, while nothing is written yet.
+  // Reads it back as readers will, before anything is written.
   ParseEntry(CanonicalJson(EntryToJson(out.entry)), "the new entry");
   return out;
 }
 
-// What nothing forbids, but nobody wants by mistake.
+// Warns of allowed but probably mistaken choices.
 std::vector<std::string> WarningsOf(const Zoo& zoo, const ZooEntry& entry) {
   std::vector<std::string> warnings;
   std::vector<ZooName> names;
@@ -136,7 +136,7 @@ Published Publish(const Zoo& zoo, const fs::path& artifact,
   try {
     UpdateIndex(zoo);
   } catch (
-      const Error& error) {  // a copy of what the entries say; whoever publishes next writes it
+      const Error& error) {  // the index is a copy of the entries; the next publisher writes it
     out.index_problem = error.what();
   }
   return out;

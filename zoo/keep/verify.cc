@@ -26,7 +26,7 @@ class Verifier {
   Verifier(const Zoo& zoo, const std::optional<Remeasure>& remeasure)
       : zoo_(zoo), remeasure_(remeasure) {}
 
-  // Entries are only noted here; CheckEntries looks at all of them at once.
+  // Only records entries here; CheckEntries checks them all at once.
   void Entry(const ZooName& name, const ZooVersion& version) {
     ++out_.entries;
     const std::string where = Relative(EntryPath(zoo_.path(), name, version));
@@ -36,8 +36,8 @@ class Verifier {
     });
   }
 
-  // Blobs first, each once whoever names it, and then the artifacts whose blobs are sound: both on
-  // all cores, with problems in the order of the entries.
+  // Checks each blob once, even if several entries name it, and then the artifacts whose blobs are
+  // sound. Both run on all cores, with problems in the order of the entries.
   void CheckEntries() {
     CheckBlobs();
     ParallelFor(std::ssize(noted_), [&](int64_t i) {
@@ -90,7 +90,7 @@ class Verifier {
     });
   }
 
-  // index.json against the entries that were looked at. A publisher may be between the two.
+  // Compares index.json with the entries that were checked. A publisher may be between the two.
   void Index() {
     const fs::path file = zoo_.path() / kIndexFile;
     if (!fs::exists(fs::symlink_status(file))) return Lags("is not there yet");
@@ -178,7 +178,7 @@ class Verifier {
     return fmt::format("{}{}blob {}: {}", file, file.empty() ? "" : ": ", digest.sha256, problem);
   }
 
-  // Also where the size differs from what another entry says: a blob has one size.
+  // Also reports a size that differs from another entry's, because a blob has one size.
   void NoteBlob(const FileDigest& digest) {
     const auto same = blobs_.lower_bound({digest.sha256, 0});
     if (same == blobs_.end() || same->first.first != digest.sha256) {
@@ -221,7 +221,7 @@ class Verifier {
     std::string where;
     ZooEntry entry;
     std::vector<std::string> problems;
-    std::optional<IndexRow> row;  // where it is sound
+    std::optional<IndexRow> row;  // if it is sound
   };
   const Zoo& zoo_;
   const std::optional<Remeasure>& remeasure_;
@@ -243,7 +243,8 @@ Verified Verify(const Zoo& zoo, const std::optional<ZooReference>& reference,
   } else if (reference->version) {
     const std::vector<ZooVersion> versions = zoo.Versions(reference->name);
     if (std::find(versions.begin(), versions.end(), *reference->version) == versions.end())
-      zoo.Read(reference->name, *reference->version);  // throws: not there is no finding
+      zoo.Read(reference->name, *reference->version);  // throws if it is absent, which is not a
+                                                       // finding
     verifier.Entry(reference->name, *reference->version);
     verifier.CheckEntries();
   } else {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A whole zoo, or a part of it, checked from its bytes. A publisher may be at work or may
-// have been cut off; what he leaves (blobs nobody names, a pointer that lags) is no defect.
+// Checks a whole zoo, or a part of it, from its bytes. A publisher may be active or interrupted.
+// Its leftovers (blobs that no entry names, a pointer that lags) are not defects.
 #pragma once
 
 #include <optional>
@@ -25,20 +25,21 @@ struct Verified {
   size_t measured = 0;            // entries whose validation was made again
   uint64_t bytes = 0;             // of those blobs
   std::vector<ZooProblem> problems;
-  std::vector<ZooProblem> notes;         // no defects: a pointer that lags, strangers
-  std::vector<FileDigest> unreferenced;  // blobs no entry names; looked for only over all
+  std::vector<ZooProblem> notes;         // not defects: a pointer that lags, unknown files
+  std::vector<FileDigest> unreferenced;  // blobs that no entry names; filled only for a whole zoo
 };
 
-// With a model at hand: its geometry, and how a validation on it is made.
+// For a model at hand: its geometry, and a function that validates on it.
 struct Remeasure {
   ModelGeometry model;
   MeasureFunction measure;
 };
 
-// One version; with no version every version of the name; without a reference the zoo. Every file:
-// size, digest, and then the whole artifact (CheckArtifact) and what the entry says of it; with
-// `remeasure` the validation of sound entries is made again and compared. Throws InputError if the
-// zoo has no such entry, and what measuring throws but InputError.
+// Verifies one version, without a version every version of the name, and without a reference the
+// zoo. It checks every file's size and digest, then the whole artifact (CheckArtifact) and the
+// entry's claims about it. With `remeasure` it repeats the validation of sound entries and
+// compares. Throws InputError if the zoo has no such entry, and whatever measuring throws except
+// InputError.
 Verified Verify(const Zoo& zoo, const std::optional<ZooReference>& reference,
                 const std::optional<Remeasure>& remeasure = std::nullopt);
 

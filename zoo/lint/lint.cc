@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a path is, and what is looked at in it.
+// Determines what a path is and what to check in it.
 #include "zoo/lint/lint.h"
 
 #include <fmt/format.h>
@@ -24,7 +24,7 @@ namespace {
 
 constexpr int kMaxDepth = 16;
 
-// entries/<ORG>/<MODEL>/<X.Y.Z>.json of a zoo, or nothing.
+// Parsed form of entries/<ORG>/<MODEL>/<X.Y.Z>.json in a zoo, or nothing.
 struct EntryFile {
   fs::path zoo;
   ZooReference reference;

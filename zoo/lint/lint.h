@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is wrong with rotations, whoever made them: artifacts, zoos, and upstream's bare files.
-// Every finding has a stable code (lint_codes.md). A reader stops at the first defect; lint
-// goes on where that is safe, and falls back on the reader's verdict where it is not, so that what
-// a reader refuses is never clean.
+// Reports defects of rotations from any source: artifacts, zoos, and upstream's bare files. Every
+// finding has a stable code (lint_codes.md). A reader stops at the first defect. Lint continues
+// where that is safe, and otherwise adopts the reader's verdict, so that nothing that a reader
+// refuses is clean.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ namespace oscar {
 enum class Severity { kError, kWarning, kNote };
 std::string_view SeverityName(Severity severity);  // "error", "warning", "note"
 
-// A row of lint_codes.md. A code never changes its meaning and is never used again.
+// A row of lint_codes.md. A code never changes its meaning and is never reused.
 struct LintRule {
   std::string_view code;  // "OZ001"
   std::string_view name;  // "unreadable"
@@ -30,7 +30,7 @@ struct LintRule {
   std::string_view meaning;
 };
 std::span<const LintRule> LintRules();
-const LintRule& LintRuleNamed(std::string_view name);  // a name that is not there is our bug
+const LintRule& LintRuleNamed(std::string_view name);  // an unknown name is our bug
 
 struct LintPlace {
   std::filesystem::path file;
@@ -45,17 +45,17 @@ struct LintFinding {
 };
 
 struct LintOptions {
-  std::optional<ModelGeometry> model;  // what layers and heads are held against
+  std::optional<ModelGeometry> model;  // reference for layers and heads
 };
 
 struct LintReport {
-  size_t files = 0;  // looked at
+  size_t files = 0;  // number of files checked
   std::vector<LintFinding> findings;
   bool has_errors() const;
 };
 
-// Looks at files, artifacts, zoos, entries of zoos, and folders of any of these. Throws InputError
-// if a path is not there, or nothing in it is known to hold rotations.
+// Checks files, artifacts, zoos, entries of zoos, and folders of any of these. Throws InputError if
+// a path does not exist, or nothing in it is known to hold rotations.
 LintReport Lint(const std::vector<std::filesystem::path>& paths, const LintOptions& options);
 
 Json LintToJson(const LintReport& report);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The files of one folder against each other and against the model.
+// Checks the files of one folder against each other and against the model.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +22,8 @@ LintPlace PlaceOf(const PtFacts& file) { return {file.path, {}, {}, ""}; }
 
 std::string NameOf(const PtFacts& file) { return file.path.filename().string(); }
 
-// What a K and a V file of one calibration have in common: the name without side and statistic.
+// The common part of the names of a calibration's K and V files: the name without side and
+// statistic.
 std::string PairKey(const PtFacts& file) {
   std::string key = NameOf(file).substr(1);
   for (const char* statistic : {"_qqt", "_sst", "_ktk", "_vtv"}) {
@@ -39,7 +40,7 @@ std::vector<int64_t> Missing(const std::vector<int64_t>& all, const std::vector<
 }
 
 void LintPair(const PtFacts& k, const PtFacts& v, LintSink* sink) {
-  if (!k.file || !v.file) return;  // the unreadable one has its finding
+  if (!k.file || !v.file) return;  // the unreadable one has its own finding
   bool same_layers = true;
   for (const auto& [file, partner] : {std::pair(&k, &v), std::pair(&v, &k)}) {
     const std::vector<int64_t> missing = Missing(partner->ids(), file->ids());
@@ -56,7 +57,7 @@ void LintPair(const PtFacts& k, const PtFacts& v, LintSink* sink) {
   }
 }
 
-// Pairs by name; where there is one of each, they are the pair whatever they are called.
+// Pairs files by name. If there is one of each side, they are a pair whatever their names.
 void LintPairs(const Files& group, bool complete, LintSink* sink) {
   Files sides[2];
   for (const PtFacts* file : group) {
@@ -175,7 +176,7 @@ void LintPtFolder(const std::vector<PtFacts>& files, bool complete, const LintOp
   }
   LintMla(mla, options, sink);
   LintGroupings(shared, per_head, sink);
-  // A file that cannot be read may be the partner in either group; it is there, whatever it holds.
+  // A file that cannot be read may be the partner in either group. It exists, whatever its content.
   for (Files* group : {&shared, &per_head}) {
     if (group->empty()) continue;
     group->insert(group->end(), unread.begin(), unread.end());

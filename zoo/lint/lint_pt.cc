@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One file: its tensors are measured one by one, so that every bad head has its
-// finding; then the strict reader has the last word.
+// Lint of one file. Its tensors are measured one by one, so that every bad head has its finding;
+// then the strict reader decides.
 #include "zoo/lint/lint_pt.h"
 
 #include <fmt/format.h>
@@ -37,7 +37,7 @@ const PtTensor* TensorMember(const PtDict& dict, const char* key) {
   return value == nullptr ? nullptr : value->If<PtTensor>();
 }
 
-// Shapes that fit no head are the strict reader's to name.
+// The strict reader reports shapes that fit no head.
 std::optional<MatrixStack> StackOfTensor(const PtTensor& tensor) {
   if (!IsFloat(tensor.dtype)) return std::nullopt;
   try {
@@ -55,7 +55,8 @@ void LintMatrix(const PtFile& file, const PtTensor& tensor, bool orthogonal, con
   }
 }
 
-// A dict with a rotation and what belongs to it. `orthogonal`: as the file declares, if it does.
+// Lint of a dict with a rotation and its metadata. `orthogonal`: the file's declaration, if it has
+// one.
 void LintEntry(const PtFile& file, const PtDict& entry, std::optional<bool> orthogonal, bool fitted,
                const LintPlace& place, LintSink* sink) {
   const bool undone = entry.Find("q_rotation") != nullptr || entry.Find("o_rotation") != nullptr;
@@ -74,7 +75,7 @@ void LintEntry(const PtFile& file, const PtDict& entry, std::optional<bool> orth
   if (fitted) LintSpectrum(values, count / stack->dim, stack->dim, place, sink);
 }
 
-// Which version, if that is what is wrong.
+// Returns false and adds a finding if the version is not supported.
 bool LintVersion(const PtDict& root, const LintPlace& place, LintSink* sink) {
   const PtValue* version = root.Find("format_version");
   if (version == nullptr) return true;
@@ -163,7 +164,7 @@ void LintName(const PtFacts& facts, LintSink* sink) {
     return;
   }
   const std::string named = ObjectiveOfName(facts.path);
-  const bool variant = named.starts_with("oscar2");  // one name for both sides
+  const bool variant = named.starts_with("oscar2");  // one name serves both sides
   const char content_side = ObjectiveSide(file.objective),
              named_side = variant ? char{0} : ObjectiveSide(named);
   const std::string expected = side == 'k' ? "an objective of K (qqt)" : "an objective of V (sst)";

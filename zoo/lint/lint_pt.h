@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lint of upstream's .pt files: each by itself, then those of a folder against each other. A
-// file's side stands in its name alone; a bare matrix does not say what it is.
+// Lint of upstream's .pt files: each by itself, then those of a folder against each other. Only a
+// file's name tells its side; a bare matrix does not say what it is.
 #pragma once
 
 #include <filesystem>
@@ -21,20 +21,20 @@ struct PtFacts {
   std::optional<RotationFile> file;  // nothing if the strict reader refuses it
 
   bool mla() const;        // a layer of a latent cache
-  bool rotations() const;  // of K or V heads: what comes in pairs
+  bool rotations() const;  // of K or V heads, which come in pairs
   bool per_head() const;
   std::vector<int64_t> ids() const;  // ascending
 };
 
-// Everything that one file shows.
+// Collects everything that one file shows.
 PtFacts LintPtFile(const std::filesystem::path& path, LintSink* sink);
 
-// The files of one folder: pairs, groupings, layers against the model. `complete`: all that the
-// folder has are given, so a partner that is not among them is not there.
+// Checks the files of one folder: pairs, groupings, layers against the model. `complete`: the list
+// has all files of the folder, so a partner that is not in it does not exist.
 void LintPtFolder(const std::vector<PtFacts>& files, bool complete, const LintOptions& options,
                   LintSink* sink);
 
-// Layers and dimensions of one side against the model, or for gaps where there is none.
+// Checks layers and dimensions of one side against the model, or for gaps if there is no model.
 // `dims`: layer id to (KV heads or 0 for shared, head dimension).
 struct LayerShape {
   int64_t layer_id = 0;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of codes, and findings as text and JSON. Other people's scripts go by the codes.
+// The table of codes, and findings as text and JSON. Users' scripts depend on the codes.
 #include <fmt/format.h>
 
 #include <algorithm>

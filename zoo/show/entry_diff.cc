@@ -40,7 +40,7 @@ Vector SpectrumOf(const StoredSide& side, int64_t head) {
   return values.cwiseMax(0) / std::max(values.cwiseMax(0).sum(), 1e-300);
 }
 
-// The number of leading eigenvectors that carry the share; the spectrum is ascending.
+// The number of leading eigenvectors that carry the share. The spectrum is ascending.
 Eigen::Index Leading(const Vector& spectrum) {
   double sum = 0;
   Eigen::Index count = 0;
@@ -48,8 +48,9 @@ Eigen::Index Leading(const Vector& spectrum) {
   return count;
 }
 
-// The largest principal angle between the spans of two orthonormal bases [d, k], in radians: by its
-// sine where it is small, as a cosine near 1 says little (Björck and Golub 1973, section 2).
+// The largest principal angle between the spans of two orthonormal bases [d, k], in radians. Small
+// angles use the sine, because a cosine near 1 has little precision (Björck and Golub 1973, section
+// 2).
 double LargestAngle(const Matrix& a, const Matrix& b) {
   const Matrix cosines = a.transpose() * b;
   const double cosine = Eigen::JacobiSVD<Matrix>(cosines).singularValues().minCoeff();

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two artifacts of one geometry side by side: how far the spaces turn that their rotations keep,
-// how their spectra differ, what they clip, and what their reports measured.
+// Compares two artifacts of one geometry: the angles between the spaces that their rotations keep,
+// their spectra, their clipping, and the measurements of their reports.
 #pragma once
 
 #include <filesystem>
@@ -16,12 +16,12 @@
 
 namespace oscar {
 
-// One side of one layer, over its KV heads. Angles in degrees.
+// The difference in one side of one layer, over its KV heads. Angles in degrees.
 struct SideDiff {
   int layer_id = 0;
   char side = 'k';
   // Principal angles (Björck and Golub, 1973) between the spans of the leading eigenvectors that
-  // carry kLeadingShare of A's spectrum; of the worst head, and the mean over heads.
+  // carry kLeadingShare of A's spectrum: of the worst head, and the mean over heads.
   double max_angle = 0, mean_angle = 0;
   int64_t leading = 0;  // eigenvectors, of the worst head
   double spectrum = 0;  // total variation of the normalized spectra, in [0, 1], mean of heads
@@ -39,12 +39,12 @@ struct ArtifactDiff {
   std::vector<Metric> metrics;  // of the headline arms
 };
 
-// Both directories hold artifacts. Throws InputError for another geometry, or rotations that hold
-// no eigenvectors.
+// Compares two directories that hold artifacts. Throws InputError if the geometries differ, or
+// rotations hold no eigenvectors.
 ArtifactDiff DiffArtifacts(const std::filesystem::path& a, const std::string& name_a,
                            const std::filesystem::path& b, const std::string& name_b);
 
-// A part, for tests: one side of one layer.
+// Part of DiffArtifacts, exposed for tests: one side of one layer.
 SideDiff DiffSide(int layer_id, char name, const StoredSide& a, const StoredSide& b,
                   Composition composition_a, Composition composition_b);
 

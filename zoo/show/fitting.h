@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which versions of a zoo were made from a checkpoint that is at hand, by digests and never by
+// Finds the versions of a zoo that were made from a local checkpoint, by digests and never by
 // name.
 #pragma once
 
@@ -15,7 +15,7 @@ namespace oscar {
 
 struct ModelDigests {
   std::string config_sha256;
-  std::string weights_sha256;  // WeightsDigest; empty where the weights are not there
+  std::string weights_sha256;  // WeightsDigest; empty if the weights are absent
 };
 // Reads config.json and a few pages of each weight file. Throws InputError.
 ModelDigests DigestsOfModel(const std::filesystem::path& model_directory);
@@ -25,19 +25,19 @@ struct Fitting {
   bool weights_known;  // both sides have a sample, and they are equal
 };
 
-// Versions that stand, best first: known weights before unknown, gated before ungated, then the
-// smaller KL, fewer bits, the higher version. Rows point into `index`.
+// Versions that are not yanked, best first: known weights before unknown, gated before ungated,
+// then the smaller KL, fewer bits, the higher version. Rows point into `index`.
 std::vector<Fitting> FindFitting(const ZooIndex& index, const ModelDigests& model);
 
-// What people look for; empty members ask nothing.
+// A user's search. Empty members match everything.
 struct SearchQuery {
-  std::string text = {};  // in the name or the base model's id, upper or lower case
+  std::string text = {};  // in the name or the base model's id, ignoring case
   std::string base = {};  // digest of the base model's config.json, or its first digits
   std::string method = {}, runtime = {};
   std::optional<double> max_bits = {}, max_kl = {};
-  bool yanked = false;  // those too
+  bool yanked = false;  // includes yanked versions
 };
-// The smallest KL first.
+// Returns matches with the smallest KL first.
 std::vector<const IndexRow*> Search(const ZooIndex& index, const SearchQuery& query);
 
 }  // namespace oscar

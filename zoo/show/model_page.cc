@@ -39,7 +39,7 @@ td.text,th{overflow-wrap:anywhere}
 .badge text{fill:#fff!important}
 )css";
 
-// What the signatures of a version say of themselves.
+// The unverified claims in the signatures of a version.
 std::string Claimed(const Zoo& zoo, const IndexRow& row) {
   std::string text;
   try {
@@ -191,7 +191,7 @@ std::string ModelPage(const ModelSubject& subject, const SiteOptions& options,
                                {"weights, sampled", Digest(row.weights_sha256)},
                                {"runtimes", RuntimesCell(row)}})});
     sections.push_back({"files", "Files", "Files of " + row.version.text(), FilesTable(entry)});
-    // Made anew from the record: the page that a publisher wrote is not shown.
+    // Rendered from the record, because the page that a publisher wrote is not trusted.
     const JsonText report(subject.record_text, subject.record.string(), kReportLimits);
     std::ranges::move(ReportSections(report.root()), std::back_inserter(sections));
   } catch (const InputError& error) {

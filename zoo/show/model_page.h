@@ -22,27 +22,27 @@ struct ModelSubject {
   std::span<const IndexRow> rows;           // versions, ascending
   std::vector<std::string> signed_by = {};  // of each row
   std::optional<ZooEntry> entry = {};       // of the headline; none: damaged
-  std::filesystem::path record = {};        // its report, and what stands there
+  std::filesystem::path record = {};        // the file of its report
   std::string record_text = {};
   std::string problem = {};
 };
 ModelSubject LookAtModel(const Zoo& zoo, std::span<const IndexRow> rows,
                          const SiteOptions& options);
 
-// Two pages with the same key are the same.
+// The cache key of a page: pages with equal keys are equal.
 std::string PageKey(const ModelSubject& subject, const SiteOptions& options);
 
-// `problem`: why its report cannot be shown, if so.
+// `problem` receives the reason if the report cannot be shown.
 std::string ModelPage(const ModelSubject& subject, const SiteOptions& options,
                       std::string* problem);
 
-// The version that a name stands for: the highest that was not taken back, else the highest.
+// The version that represents a name: the highest that was not yanked, else the highest.
 const IndexRow& Headline(std::span<const IndexRow> rows);
 
-std::string PageOf(const ZooName& name);  // its place in the site
-std::string_view SiteStyle();             // css, besides the report's
+std::string PageOf(const ZooName& name);  // its path in the site
+std::string_view SiteStyle();             // css, in addition to the report's
 
-// Cells, html.
+// HTML table cells.
 std::string DateCell(int64_t unix_seconds);
 std::string NumberCell(const std::optional<double>& value, Format format);
 std::string GateCell(const IndexRow& row);

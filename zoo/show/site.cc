@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names of a zoo are plain (NamePartProblem) and safe in paths and links; all other text is
-// anybody's and goes through Html().
+// Names of a zoo are plain (NamePartProblem) and safe in paths and links. All other text may come
+// from anyone and is escaped by Html().
 #include "zoo/show/site.h"
 
 #include <fmt/chrono.h>
@@ -53,7 +53,7 @@ constexpr std::string_view kScript =
     "for(const r of rows){const s=r.textContent.toLowerCase(),o=w.every(x=>s.includes(x));"
     "r.hidden=!o;k+=o}n.textContent=k+' of '+rows.length};q.oninput=go;go()})();";
 
-// How a page's policy names its script.
+// The hash of the script for a page's content security policy.
 std::string ScriptHash() {
   std::array<unsigned char, 32> digest{};
   std::array<unsigned char, 48> text{};
@@ -72,7 +72,7 @@ void ForEachModel(const ZooIndex& index, Visit visit) {
   }
 }
 
-// The keys of a site's pages by ORG/MODEL; none where they cannot be read.
+// The keys of a site's pages by ORG/MODEL; empty if they cannot be read.
 std::map<std::string, std::string> ReadPageKeys(const fs::path& site) {
   std::map<std::string, std::string> keys;
   try {

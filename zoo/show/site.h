@@ -8,9 +8,8 @@
 //     models/<ORG>/<MODEL>/index.html   versions, the command that pulls it, and its report
 //     models/<ORG>/<MODEL>/badge.svg    for other people's pages
 //     feed.xml                          what was published and yanked lately (Atom, RFC 4287)
-//     pages.json                        what each model's page was made from: made anew over
-//     itself,
-//                                       a site keeps the pages of models that are as they were
+//     pages.json                        the inputs of each model's page: writing a site over itself
+//                                       keeps the pages of models that have not changed
 #pragma once
 
 #include <filesystem>
@@ -23,11 +22,11 @@
 namespace oscar {
 
 struct SiteOptions {
-  std::string url;  // where the zoo will be, for pull lines: https://zoo.example.org
+  std::string url;  // future address of the zoo, for pull lines: https://zoo.example.org
   std::string title = "oscar zoo";
-  std::string made_by = {};  // the program; pages that another one made are not kept
-  // Who signed a version, as text; "": nobody. Where it is not given: what its signatures say of
-  // themselves, which nobody has checked.
+  std::string made_by = {};  // the program; pages made by another one are not kept
+  // Who signed a version, as text; "" if nobody did. Without this function pages show the
+  // signatures' own claims, which nobody has checked.
   std::function<std::string(const IndexRow&)> signed_by = {};
 };
 
@@ -37,11 +36,11 @@ struct Site {
   std::vector<std::string> problems;  // models whose report cannot be shown, and why
 };
 
-// Writes the directory `output`, which must not exist or be such a site, which is then replaced by
-// one rename. Not flushed to the disk: a site is made again. Throws InputError, ResourceError.
+// Writes the directory `output`, which must not exist or be such a site; one rename replaces it. It
+// is not flushed to the disk, because a site can be made again. Throws InputError, ResourceError.
 Site WriteSite(const Zoo& zoo, const std::filesystem::path& output, const SiteOptions& options);
 
-// Parts, for tests. `rows`: the versions of one name, ascending.
+// Parts of a site, exposed for tests. `rows`: the versions of one name, ascending.
 std::string BadgeSvg(const IndexRow& row);
 std::string AtomFeed(const ZooIndex& index, const SiteOptions& options);
 std::string IndexPage(const ZooIndex& index, const SiteOptions& options);

@@ -84,7 +84,7 @@ void ReadMaterial(const Json& material, SignedBundle* bundle, std::string_view w
              {"publicKey", "x509CertificateChain", "certificate", "tlogEntries",
               "timestampVerificationData"},
              what);
-  // Of keyless signatures; others may carry them, and nothing rests on them here.
+  // Keyless signatures have these. Other signatures may too, but nothing here relies on them.
   if (material.contains("tlogEntries")) {
     for (const Json& entry : Array(material.at("tlogEntries"), what)) {
       for (const char* key :
@@ -106,7 +106,7 @@ void ReadMaterial(const Json& material, SignedBundle* bundle, std::string_view w
         fmt::format("{}: expected exactly one of publicKey and x509CertificateChain", what));
   }
   if (key) {
-    // rawBytes and keyDetails: of bundles older than v1.1 of the reference implementation.
+    // Bundles older than v1.1 of the reference implementation have rawBytes and keyDetails.
     const Json& identifier =
         ObjectWith(material.at("publicKey"), {"hint", "rawBytes", "keyDetails"}, what);
     if (Has(identifier, "hint")) bundle->key_hint = JsonString(identifier, "hint", what);

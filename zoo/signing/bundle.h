@@ -3,8 +3,8 @@
 //
 // A signature as a file: a Sigstore bundle (JSON, media type v0.3) that holds a DSSE envelope (DSSE
 // v1.0, protocol.md) around a payload. Methods of OpenSSF Model Signing v1.0, section 4.1: `key`
-// and `certificate`; keyless signing (Fulcio, Rekor) is refused by name.
-// Trap: what is parsed is not yet verified.
+// and `certificate`; keyless signing (Fulcio, Rekor) is refused by name. Trap: a parsed bundle is
+// not yet verified.
 #pragma once
 
 #include <span>
@@ -17,31 +17,31 @@
 namespace oscar {
 
 struct SignedBundle {
-  std::string payload;             // what is signed
+  std::string payload;             // the signed bytes
   std::string signature;           // DER, the envelope's first
   std::string key_hint;            // PublicKey::id() of the signer; may be ""
   std::vector<Certificate> chain;  // the signer's first; empty for method `key`
 };
 
-// Throws InputError naming `what`: no bundle, another media or payload type, no signature, members
-// nobody defined.
+// Throws InputError naming `what` for text that is not a bundle, another media or payload type, no
+// signature, or undefined members.
 SignedBundle ParseBundle(std::string_view text, std::string_view what);
 
-// That it is signed with `key`, or throws TrustError (kWrongKey, kAltered).
+// Checks that `key` signed the bundle. Throws TrustError (kWrongKey, kAltered).
 void CheckSignedWith(const SignedBundle& bundle, const PublicKey& key, std::string_view what);
 
-// That it is signed with a certificate under one of `roots`. Throws TrustError.
+// Checks that a certificate under one of `roots` signed the bundle. Throws TrustError.
 void CheckSignedUnder(const SignedBundle& bundle, std::span<const Certificate> roots,
                       std::string_view what);
 
-// Who signs. With a certificate, `chain` starts with it and may go on with those between it and the
-// root.
+// A signing key and its certificates. `chain` starts with the key's certificate and may continue
+// with those between it and the root.
 struct Signer {
   PrivateKey key;
   std::vector<Certificate> chain;
 };
 
-// Throws InputError if the certificate is of another key or may not sign.
+// Throws InputError if the certificate belongs to another key or may not sign.
 void CheckSigner(const Signer& signer, std::string_view what);
 std::string SignedBundleText(std::string_view payload, const Signer& signer);
 

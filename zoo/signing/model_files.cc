@@ -19,7 +19,8 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-// Of a model that is one file; the reference implementation names it so, section 6.1.2 by its name.
+// The name of a model that is one file: the reference implementation uses this, section 6.1.2 the
+// file's name.
 constexpr const char* kWholeModel = ".";
 
 bool IsIgnored(const std::string& path, std::span<const std::string> ignored) {
@@ -28,7 +29,7 @@ bool IsIgnored(const std::string& path, std::span<const std::string> ignored) {
   });
 }
 
-// An ignored path of a statement as it is compared; nothing for one that is not below the model.
+// Normalizes an ignored path of a statement for comparison; nothing for a path outside the model.
 std::optional<std::string> IgnoredBelow(const fs::path& model, const std::string& path) {
   const fs::path given(path);
   if (std::find(given.begin(), given.end(), "..") != given.end()) return std::nullopt;
@@ -38,7 +39,8 @@ std::optional<std::string> IgnoredBelow(const fs::path& model, const std::string
   return below.generic_string();
 }
 
-// What `path` is, links not followed: a regular file or a directory, or it is refused.
+// Whether `path` is a regular file (true) or a directory (false), not following links. Anything
+// else is refused.
 bool IsRegularFile(const fs::path& path, const fs::file_status& status) {
   if (status.type() == fs::file_type::regular) return true;
   if (status.type() == fs::file_type::directory) return false;
@@ -66,7 +68,7 @@ fs::path FileAt(const fs::path& model, const std::string& path) {
   return path == kWholeModel ? model : model / path;
 }
 
-// That a file of the statement is one below the model, by way of folders and no link.
+// Checks that a file of the statement exists below the model, reached through folders and no link.
 bool IsThere(const fs::path& model, const std::string& path) {
   fs::path at = model;
   bool is_file = IsRegularFile(at, fs::symlink_status(at));

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A model on disk as its signature sees it (OpenSSF Model Signing v1.0, sections 6.1, 6.2, 8.4): a
-// directory of regular files, or one file. A symbolic link or a special file anywhere in it is
-// refused, also where it would be ignored.
+// directory of regular files, or one file. Symbolic links and special files are refused anywhere in
+// it, even if they would be ignored.
 #pragma once
 
 #include <filesystem>
@@ -18,30 +18,31 @@
 
 namespace oscar {
 
-// Files as someone named them, as paths below the model: from the working directory if they lie in
-// the model from there, else below the model. Those outside are dropped.
+// Converts paths given by a user to paths below the model: relative to the working directory if
+// that lies in the model, else relative to the model. Paths outside the model are dropped.
 std::vector<std::string> PathsInModel(const std::filesystem::path& model,
                                       std::span<const std::string> paths);
 
-// The statement of a model without the paths `ignored` (below the model, whole folders too) and
-// AlwaysIgnored(). Throws InputError: nothing is left to sign, a link, a name that is not UTF-8.
+// Makes the statement of a model without the paths `ignored` (below the model, whole folders too)
+// and AlwaysIgnored(). Throws InputError if nothing is left to sign, or for a link or a name that
+// is not UTF-8.
 ModelStatement StatementOf(const std::filesystem::path& model, std::vector<std::string> ignored);
 
-// Signs a model; the bundle appears at `output` whole or not at all, and is not part of the model.
+// Signs a model. The bundle appears at `output` whole or not at all, and is not part of the model.
 void SignModel(const std::filesystem::path& model, std::span<const std::string> ignored,
                const Signer& signer, const std::filesystem::path& output);
 
 struct ModelCheck {
-  std::vector<std::string> ignored = {};  // below the model, besides those the statement names
-  bool ignore_unsigned = false;           // files that the statement does not name are no defect
+  std::vector<std::string> ignored = {};  // below the model, in addition to those in the statement
+  bool ignore_unsigned = false;           // accepts files that the statement does not name
 };
 
-// That the files are those of the statement. Throws TrustError naming them: kAltered (also for a
-// missing one) before kExtraFile; InputError.
+// Checks that the files are those of the statement. Throws TrustError naming them: kAltered (also
+// for a missing one) before kExtraFile; InputError.
 void CheckModel(const std::filesystem::path& model, const ModelStatement& statement,
                 const ModelCheck& check);
 
-// The same of two lists of SHA-256 by path.
+// Compares two maps from path to SHA-256 in the same way.
 void CompareFiles(const std::map<std::string, std::string>& found,
                   const std::map<std::string, std::string>& signed_files, std::string_view what);
 

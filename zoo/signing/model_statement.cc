@@ -29,7 +29,7 @@ std::string BytesOfHex(const std::string& sha256) {
   return bytes;
 }
 
-// Without empty and "." components, as paths are compared.
+// Removes empty and "." components, so that paths can be compared.
 std::string CleanPath(const std::string& path, std::string_view what) {
   std::string clean;
   const bool absolute = path.starts_with('/');
@@ -89,7 +89,7 @@ const std::vector<std::string>& AlwaysIgnored() {
 std::string StatementText(const ModelStatement& statement) {
   Sha256 root;
   Json resources = Json::array();
-  for (const auto& [name, sha256] : statement.files) {  // by bytes, so by code points
+  for (const auto& [name, sha256] : statement.files) {  // sorted by bytes, hence by code points
     OSCAR_CHECK(IsSha256Hex(sha256));
     root.Add(BytesOfHex(sha256));
     resources.push_back({{"name", name}, {"algorithm", "sha256"}, {"digest", sha256}});

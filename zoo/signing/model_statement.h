@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a model's signature says: an in-toto Statement v1 with the predicate of OpenSSF Model
-// Signing v1.0 (sections 5 and 6): every file with its SHA-256, and a root digest over them. Files
-// hashed whole with SHA-256 is what the standard requires; shards, BLAKE2b and BLAKE3, which it
-// leaves open, are refused by name.
+// The content of a model's signature: an in-toto Statement v1 with the predicate of OpenSSF Model
+// Signing v1.0 (sections 5 and 6), which lists every file with its SHA-256 and a root digest over
+// them. The standard requires hashing whole files with SHA-256. It also allows shards, BLAKE2b and
+// BLAKE3, which are refused by name.
 #pragma once
 
 #include <map>
@@ -25,8 +25,8 @@ const std::vector<std::string>& AlwaysIgnored();
 
 std::string StatementText(const ModelStatement& statement);
 
-// The payload of a bundle whose signature was checked. Throws InputError naming `what`; names of
-// files are below the model: no absolute path, no "..".
+// Parses the payload of a bundle whose signature was checked. Throws InputError naming `what`. File
+// names must be below the model: no absolute path, no "..".
 ModelStatement ParseStatement(std::string_view payload, std::string_view what);
 
 }  // namespace oscar

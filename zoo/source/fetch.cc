@@ -25,16 +25,17 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-// Less than this between two breaks is no progress: a server cannot keep a command busy forever.
+// Fewer bytes than this between two breaks are no progress, so a server cannot keep a command busy
+// forever.
 constexpr uint64_t kWorthwhile = 64 << 10;  // bytes
 constexpr size_t kHashPiece = size_t{1} << 20;
 
-// Counts the breaks of one file and waits between tries.
+// Counts the broken transfers of one file and waits between tries.
 class Patience {
  public:
   explicit Patience(const TransferOptions& options) : options_(options) {}
 
-  // False: no more tries.
+  // Returns false if there are no more tries.
   bool Again(uint64_t gained) {
     if (gained >= kWorthwhile) failures_ = 0;
     if (++failures_ >= options_.max_failures) return false;
@@ -53,7 +54,7 @@ class Patience {
   int failures_ = 0;
 };
 
-// An unfinished blob: a regular file of ours that is only appended to.
+// An unfinished blob: a regular file of ours, which is only appended to.
 class PartFile {
  public:
   explicit PartFile(fs::path path) : path_(std::move(path)) {
@@ -74,7 +75,7 @@ class PartFile {
   uint64_t size() const { return size_; }
   Sha256& digest() { return digest_; }
 
-  // Reads what an earlier call left.
+  // Hashes the bytes that an earlier call left.
   void HashContent() {
     std::vector<std::byte> piece(std::min<uint64_t>(kHashPiece, size_));
     for (uint64_t at = 0; at < size_;) {
@@ -139,7 +140,8 @@ class BlobFetcher {
                         "damaged there, or somebody changed it on the way",
                         what, found, expected.sha256));
       }
-      counts_->refetched.push_back(file);  // once: what an earlier call left may be what is wrong
+      counts_->refetched.push_back(file);  // retries once, since leftovers of an earlier call may
+                                           // be the wrong bytes
     }
     part.TakeName(blob);
     done_ += expected.size;
@@ -162,7 +164,7 @@ class BlobFetcher {
       const fs::path other = BlobPath(zoo, expected.sha256);
       if (!ContentProblem(other, expected).empty()) continue;
       const fs::path copy = parts_ / (expected.sha256 + ".copy");
-      unlink(copy.c_str());  // of a call that was cut off
+      unlink(copy.c_str());  // left by an interrupted call
       CopyChecked(other, expected, copy);
       if (std::rename(copy.c_str(), blob.c_str()) != 0)
         ThrowResource("rename the copied blob to", blob, errno);
@@ -173,7 +175,7 @@ class BlobFetcher {
     return false;
   }
 
-  // Until the part has its size.
+  // Reads until the part has its full size.
   void Fill(const std::string& file, const FileDigest& expected, const std::string& what,
             PartFile* part) {
     Patience patience(options_.transfer);
@@ -238,7 +240,7 @@ std::optional<std::string> ReadSource(const ZooSource& source, const std::string
 void FetchBlobs(const ZooSource& source, const ZooEntry& entry, const fs::path& blobs,
                 const fs::path& parts, const FetchOptions& options, FetchCounts* counts) {
   BlobFetcher fetcher(source, blobs, parts, options, entry.bytes(), counts);
-  // The manifest first: what cannot be had at all is known before the large files.
+  // Fetches the manifest first, so that an unavailable entry fails before the large files.
   fetcher.Fetch(kManifestFile, entry.files.at(kManifestFile));
   for (const auto& [file, digest] : entry.files)
     if (file != kManifestFile) fetcher.Fetch(file, digest);

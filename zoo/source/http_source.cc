@@ -45,7 +45,7 @@ bool IsThisMachine(const std::string& host) {
 
 struct HttpBase {
   std::string url;     // without a slash at the end
-  bool local = false;  // http on this machine
+  bool local = false;  // http to this machine
 };
 
 HttpBase ParseBase(const std::string& address) {
@@ -75,22 +75,22 @@ HttpBase ParseBase(const std::string& address) {
   return base;
 }
 
-// One request while it runs. What callbacks find wrong is kept here: nothing may be thrown through
+// One request in progress. Callbacks store errors here, because nothing may be thrown through
 // libcurl.
 struct Transfer {
   CURL* handle = nullptr;
   const ReadRequest* request = nullptr;
   const ByteSink* sink = nullptr;
   const std::function<void()>* alive = nullptr;
-  bool ranged = false;       // a range was asked for
-  uint64_t skip = 0;         // bytes that come before the offset
+  bool ranged = false;       // a range was requested
+  uint64_t skip = 0;         // bytes before the offset
   uint64_t delivered = 0;    // bytes
   bool judged = false;       // the response's head was looked at
   bool drop = false;         // the body is not the file
-  bool range_wrong = false;  // ask again for all of it
-  std::string refused = {};  // why it is no use to ask again
+  bool range_wrong = false;  // request the whole file again
+  std::string refused = {};  // why another request is useless
   std::string content_range = {}, encoding = {};
-  size_t header_bytes = 0;  // of all hops
+  size_t header_bytes = 0;  // over all redirects
   std::exception_ptr thrown = {};
 };
 
@@ -112,13 +112,13 @@ size_t OnHeader(char* data, size_t, size_t size, void* user) {
            std::equal(name.begin(), name.end(), line.begin(),
                       [](char a, char b) { return a == (b >= 'A' && b <= 'Z' ? b + 32 : b); });
   };
-  if (line.starts_with("HTTP/")) transfer->content_range = transfer->encoding = "";  // of a hop
+  if (line.starts_with("HTTP/")) transfer->content_range = transfer->encoding = "";  // next hop
   if (is("content-range")) transfer->content_range = HeaderValue(line);
   if (is("content-encoding")) transfer->encoding = HeaderValue(line);
   return size;
 }
 
-// "bytes FIRST-LAST/TOTAL" begins at the offset and is of a file of that size.
+// Whether "bytes FIRST-LAST/TOTAL" begins at the offset and belongs to a file of that size.
 bool RangeFits(const std::string& text, const ReadRequest& request) {
   if (!text.starts_with("bytes ")) return false;
   uint64_t first = 0;
@@ -130,7 +130,7 @@ bool RangeFits(const std::string& text, const ReadRequest& request) {
   return text.substr(slash + 1) == std::to_string(*request.size);
 }
 
-// Looks at the response before its first byte is taken; false: no byte is.
+// Inspects the response before its first byte is used. Returns false if no byte may be used.
 bool Judge(Transfer* transfer) {
   transfer->judged = true;
   long status = 0;
@@ -198,7 +198,7 @@ int OnProgress(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
   }
 }
 
-// http never leaves this machine, whatever a name resolves to and a redirect says.
+// Keeps http connections on this machine, whatever a name resolves to or a redirect says.
 curl_socket_t OpenLocalSocket(void* user, curlsocktype, curl_sockaddr* address) {
   bool local = false;
   if (address->family == AF_INET) {
@@ -217,7 +217,7 @@ curl_socket_t OpenLocalSocket(void* user, curlsocktype, curl_sockaddr* address) 
   return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 
-// Failures that another try does not mend.
+// Describes failures that another try cannot fix.
 std::string Permanent(CURLcode code) {
   switch (code) {
     case CURLE_PEER_FAILED_VERIFICATION:
@@ -249,7 +249,7 @@ class HttpReader {
   ReadEnd Read(const ReadRequest& request, const ByteSink& sink) {
     Transfer transfer;
     ReadEnd end = Once(request, sink, request.offset > 0, &transfer);
-    // A server that answers a range with nonsense is asked for the whole.
+    // If a server answers a range with nonsense, request the whole file.
     if (transfer.range_wrong) {
       transfer = {};
       end = Once(request, sink, false, &transfer);
@@ -317,7 +317,7 @@ class HttpReader {
     char reason[CURL_ERROR_SIZE] = "";
     Set(CURLOPT_ERRORBUFFER, reason);
     const CURLcode code = curl_easy_perform(handle_.get());
-    if (code == CURLE_OK && !transfer->judged) Judge(transfer);  // no body at all
+    if (code == CURLE_OK && !transfer->judged) Judge(transfer);  // there was no body
     if (transfer->thrown) std::rethrow_exception(transfer->thrown);
     if (transfer->range_wrong) return {.broken = "an answer of another range than was asked for"};
     if (!transfer->refused.empty()) throw InputError(fmt::format("{}: {}", url, transfer->refused));
@@ -333,7 +333,7 @@ class HttpReader {
     return {.broken = Escaped(text)};
   }
 
-  // The end of an answer that is not the file.
+  // Handles the end of a response that is not the file.
   ReadEnd Status(const std::string& url) {
     long status = 0;
     curl_easy_getinfo(handle_.get(), CURLINFO_RESPONSE_CODE, &status);

@@ -25,7 +25,7 @@ constexpr size_t kMaxTokenBytes = 4096;
 constexpr JsonLimits kListingLimits{
     .max_depth = 32, .max_bytes = size_t{16} << 20, .max_values = 1'000'000};
 
-// The token as the Hub's client finds it; "" without one.
+// Finds the token as the Hub's client does; "" if there is none.
 std::string HubToken(const Environment& environment) {
   std::string token;
   for (const char* name : {"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"})
@@ -41,7 +41,7 @@ std::string HubToken(const Environment& environment) {
   return token;
 }
 
-// One component of an address: a slash in a revision is none of the address.
+// Encodes one component of a URL; a slash in a revision is not a separator.
 std::string UrlComponent(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -72,7 +72,7 @@ class HubRepository {
     return "hf:" + id_.repository + (id_.revision_given ? "@" + id_.revision : "");
   }
 
-  // Null where the repository is not there or holds no version.
+  // Null if the repository does not exist or holds no version.
   const ZooEntry* Find() {
     if (entry_) return &*entry_;
     const std::string listing =
@@ -130,7 +130,7 @@ class HubRepository {
   TransferOptions options_;
   ZooSource server_;
   std::string commit_;
-  std::set<std::string> files_;  // of that commit, as the Hub lists them
+  std::set<std::string> files_;  // files of that commit, as listed by the Hub
   std::optional<ZooEntry> entry_;
 };
 

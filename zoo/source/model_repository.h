@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A zoo entry as a model repository of the Hugging Face Hub, checked out on disk: the artifact's
-// files as they are, the entry beside them as oscar-zoo-entry.json, its signatures in signatures/,
-// and .gitattributes by which large files are stored outside git. The model card is the artifact's
-// own README.md, whose front matter (base_model, tags, metrics) the Hub reads.
+// files unchanged, the entry as oscar-zoo-entry.json, its signatures in signatures/, and a
+// .gitattributes that stores large files outside git. The model card is the artifact's own
+// README.md, whose front matter (base_model, tags, metrics) the Hub reads.
 #pragma once
 
 #include <filesystem>
@@ -19,13 +19,13 @@ namespace oscar {
 
 inline constexpr const char* kRepositoryEntryFile = "oscar-zoo-entry.json";
 
-// The one entry of a repository as a zoo. Throws InputError if the directory holds none.
+// Opens a repository as a zoo of one entry. Throws InputError if the directory holds none.
 ZooSource RepositorySource(const std::filesystem::path& repository);
 
-// The repository's file that stands for this path of a zoo; "" for none.
+// The repository's file for a path of a zoo; "" for none.
 std::string RepositoryFileOf(const ZooEntry& entry, const std::string& zoo_file);
 
-// Writes the directory `repository`, which must not exist; `file_of` finds the entry's files,
+// Writes the directory `repository`, which must not exist. `file_of` finds the entry's files, and
 // `signatures` are texts of bundles. Throws InputError, ResourceError.
 void WriteRepository(const ZooEntry& entry, const std::string& entry_text,
                      const std::function<std::filesystem::path(const std::string&)>& file_of,

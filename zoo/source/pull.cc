@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-// That everything in `said` is so in `found`. A later program may find more.
+// Whether `found` agrees with everything in `said`. A later program may find more.
 bool SaysTheSame(const Json& said, const Json& found) {
   if (!said.is_object() || !found.is_object()) return said == found;
   for (const auto& [key, value] : said.items()) {
@@ -31,7 +31,8 @@ bool SaysTheSame(const Json& said, const Json& found) {
   return true;
 }
 
-// OUTPUT.partial. Held by one pull at a time; two of different entries may follow each other in it.
+// The folder OUTPUT.partial. One pull at a time holds it; pulls of different entries may use it in
+// turn.
 class PartialPull {
  public:
   explicit PartialPull(const fs::path& output) : path_(output.string() + ".partial") {
@@ -46,7 +47,8 @@ class PartialPull {
 
   const fs::path& path() const { return path_; }
 
-  // What pulls have made there and nothing else: the name may have been somebody's folder.
+  // Removes only files that pulls made there, because the folder may have belonged to somebody
+  // else.
   void Remove(const ZooEntry& entry) {
     for (const auto& [name, digest] : entry.files)
       for (const char* suffix : {"", ".part", ".copy"})
@@ -60,7 +62,7 @@ class PartialPull {
   std::optional<FileLock> lock_;
 };
 
-// A second name where the file system has those.
+// Makes a hard link if the file system supports it, else copies.
 void LinkOrCopy(const fs::path& blob, const FileDigest& digest, const fs::path& target) {
   if (link(blob.c_str(), target.c_str()) == 0) return;
   if (errno != EPERM && errno != ENOTSUP && errno != ENOSYS && errno != EMLINK)
@@ -115,7 +117,8 @@ Pulled Pull(const ZooSource& source, const ZooReference& reference, const fs::pa
         CheckArtifact(directory.staging(), std::nullopt, DemandsOf(entry, what));
     CheckEntryIsOf(entry, artifact, what);
   } catch (const InputError&) {
-    partial.Remove(entry);  // it is what the entry names, and no artifact: nothing to go on with
+    partial.Remove(entry);  // the bytes match the entry but are not an artifact, so resuming is
+                            // useless
     throw;
   }
   directory.Commit();

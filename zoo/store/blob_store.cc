@@ -40,7 +40,8 @@ class ScopedDescriptor {
   int descriptor_;
 };
 
-// Bytes read, 0 at the end. Throws ResourceError: the medium failed, not the content.
+// Returns the number of bytes read, 0 at the end. Throws ResourceError if the medium fails,
+// whatever the content.
 size_t ReadPiece(int descriptor, std::span<std::byte> piece, const fs::path& path) {
   for (;;) {
     const ssize_t n = read(descriptor, piece.data(), piece.size());
@@ -51,8 +52,8 @@ size_t ReadPiece(int descriptor, std::span<std::byte> piece, const fs::path& pat
 
 using Sink = std::function<void(std::span<const std::byte>, uint64_t offset)>;
 
-// Feeds the file to `sink` while checking it; returns what is wrong, or "". The sink has seen bytes
-// of a file that turns out wrong: what it made must be dropped.
+// Feeds the file to `sink` while checking it. Returns the problem, or "". The sink also gets bytes
+// of a file that turns out wrong, so its result must then be dropped.
 std::string Stream(const fs::path& path, const FileDigest& expected, const Sink& sink) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0) return std::generic_category().message(errno);
@@ -77,7 +78,7 @@ std::string Stream(const fs::path& path, const FileDigest& expected, const Sink&
   return "";
 }
 
-// Copies to an open descriptor and flushes it; returns what is wrong with the source, or "".
+// Copies to an open descriptor and flushes it. Returns the problem of the source, or "".
 std::string CopyTo(const fs::path& source, const FileDigest& expected, int descriptor,
                    const fs::path& target) {
   const std::string problem =
@@ -93,7 +94,7 @@ void CloseWritten(ScopedDescriptor* file, const fs::path& path) {
   if (close(file->release()) != 0 && errno != EINTR) ThrowResource("close", path, errno);
 }
 
-// Removes a file unless it was given up.
+// Removes the file unless Keep() was called.
 class Unfinished {
  public:
   explicit Unfinished(fs::path path) : path_(std::move(path)) {}

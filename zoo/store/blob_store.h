@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Contents under their digest. Trap: a blob is trusted only after its size and then its digest were
-// checked; nothing here parses anything.
+// Files named by their digests. Trap: a blob is trusted only after its size and then its digest
+// were checked; nothing here parses anything.
 #pragma once
 
 #include <filesystem>
@@ -13,33 +13,33 @@
 
 namespace oscar {
 
-// What is wrong with a file that should have this size and content (missing, a device, longer,
-// shorter, other bytes), or "". Reads nothing if the size differs, and never past it.
+// The problem of a file that should have this size and content (missing, a device, longer, shorter,
+// other bytes), or "". Reads nothing if the size differs, and never past it.
 std::string ContentProblem(const std::filesystem::path& file, const FileDigest& expected);
 
-// Copies `source` to the new file `target`, checking as ContentProblem does while it copies, and
-// fsyncs. Throws InputError naming `source`, ResourceError; then `target` is removed.
+// Copies `source` to the new file `target`, checks it like ContentProblem meanwhile, and fsyncs.
+// Throws InputError naming `source`, or ResourceError, and then removes `target`.
 void CopyChecked(const std::filesystem::path& source, const FileDigest& expected,
                  const std::filesystem::path& target);
 
-// Makes `source` a blob of the zoo, through an unfinished file in `staging`. A blob that is there
-// and sound is left alone (false); one that is damaged is replaced. The caller flushes the folder
-// of blobs before anything names them. Throws InputError if `source` is not what is expected.
+// Makes `source` a blob of the zoo, through an unfinished file in `staging`. An existing sound blob
+// is kept (returns false), and a damaged one is replaced. The caller must flush the folder of blobs
+// before anything names them. Throws InputError if `source` does not match `expected`.
 bool AddBlob(const std::filesystem::path& zoo, const std::filesystem::path& staging,
              const std::filesystem::path& source, const FileDigest& expected);
 
-// Files in the folder of blobs, sorted: digests, and names that are none.
+// Files in the folder of blobs, sorted: digests, and other names.
 struct BlobListing {
   std::vector<FileDigest> blobs;
   std::vector<std::string> strangers;
 };
 BlobListing ListBlobs(const std::filesystem::path& zoo);
 
-// The content of a file that ContentProblem finds sound, read once. Throws InputError.
+// Reads a file and checks it like ContentProblem, in one pass. Throws InputError.
 std::string ReadChecked(const std::filesystem::path& file, const FileDigest& expected,
                         size_t max_bytes);
 
-// A file of at most `max_bytes`. Throws InputError.
+// Reads a file of at most `max_bytes`. Throws InputError.
 std::string ReadSmallFile(const std::filesystem::path& path, size_t max_bytes);
 
 }  // namespace oscar

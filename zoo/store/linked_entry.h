@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// An entry as an artifact without copying it: its blobs where they lie, or, for other programs, a
-// temporary folder of links to them. Trap: the blobs' digests must have been checked before
-// anything is parsed.
+// Opens an entry as an artifact without copying it: its blobs in place, or, for other programs,
+// a temporary folder of links to them. Trap: check the blobs' digests before anything is
+// parsed.
 #pragma once
 
 #include <filesystem>

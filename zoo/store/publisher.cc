@@ -21,17 +21,17 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-// Gives the file at `from` the name `to` if nobody has it. Returns 0, EEXIST or another errno.
+// Renames `from` to `to` unless `to` exists. Returns 0, EEXIST or another errno.
 int TakeName(const fs::path& from, const fs::path& to) {
   if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
   if (errno != EINVAL && errno != ENOSYS && errno != ENOTSUP) return errno;
-  // File systems without the flag: a second name never replaces either.
+  // On file systems without the flag, a hard link does not replace a file either.
   if (link(from.c_str(), to.c_str()) != 0) return errno;
   unlink(from.c_str());
   return 0;
 }
 
-// A name of the zoo that is `name` but for upper and lower case, or nothing.
+// A name of the zoo that differs from `name` only in case, or nothing.
 std::optional<ZooName> Twin(const Zoo& zoo, const ZooName& name) {
   for (const ZooName& other : zoo.Names()) {
     if (other != name && other.folded() == name.folded()) return other;
@@ -46,8 +46,8 @@ Publisher::Publisher(const Zoo& zoo, const ZooName& name, const std::function<vo
   MakeFolders(zoo.path(), staging_);
   blobs_stay_.emplace(ZooLockFile(zoo.path()), LockKind::kShared, waiting);
   name_lock_.emplace(staging_ / "lock", LockKind::kExclusive, waiting);
-  // Under the lock nobody else writes here. (Somebody without locks would see his rename fail, and
-  // nothing would be half published.)
+  // Under the lock nobody else writes here. (Without locks another publisher's rename would fail,
+  // and nothing would be half published.)
   if (name_lock_->held()) RemoveUnfinished(staging_);
   if (const auto twin = Twin(zoo_, name_)) {
     throw InputError(fmt::format(
@@ -74,10 +74,10 @@ bool Publisher::PublishEntry(const ZooEntry& entry) {
   const fs::path folder = EntryFolder(zoo_.path(), name_);
   const fs::path target = EntryPath(zoo_.path(), name_, entry.version);
   MakeFolders(zoo_.path(), folder);
-  SyncPath(BlobFolder(zoo_.path()));  // what the entry names is there before the entry is
+  SyncPath(BlobFolder(zoo_.path()));  // blobs become durable before the entry that names them
   const fs::path staged = Stage("entry", EntryToJson(entry));
   try {
-    // Before the entry has its name: what fails for want of space fails while nothing is published.
+    // Done before the entry has its name, so that a full disk fails before anything is published.
     const std::vector<ZooVersion> versions = zoo_.Versions(name_);
     const bool highest = versions.empty() || versions.back() < entry.version;
     const fs::path pointer =
@@ -114,7 +114,7 @@ LatestPointer Publisher::AdvanceLatest() {
     std::optional<LatestPointer> current;
     try {
       current = zoo_.Latest(name_);
-    } catch (const InputError&) {  // damaged: it is only a copy of what the entries say
+    } catch (const InputError&) {  // damaged, but only a copy of the entries
     }
     if (current && current->version == highest) return *current;
     const LatestPointer latest{highest, zoo_.Read(name_, highest).identity};

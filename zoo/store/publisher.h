@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one who writes entries of one name: a lock that serializes publishers, and a folder for
-// unfinished files. The lock (flock) is a courtesy, missing on some shares. Without it an
-// entry is still made by exactly one, because its name is taken by a rename that never replaces,
-// and the pointer still ends at the highest version, because it is read again after it was written.
+// Writes the entries of one name: a lock that serializes publishers, and a folder for unfinished
+// files. The lock (flock) is advisory and missing on some shares. Without it an entry still has
+// exactly one author, because its name is taken by a rename that never replaces. The pointer still
+// ends at the highest version, because it is read again after it was written.
 #pragma once
 
 #include <filesystem>
@@ -18,18 +18,19 @@ namespace oscar {
 
 class Publisher {
  public:
-  // Waits for whoever publishes under this name (or one that differs in case only), and for gc;
-  // `waiting`: see FileLock. Removes what cut off publishers left in the folder. Throws InputError
-  // if the zoo has the name in another case, ResourceError.
+  // Waits for other publishers of this name (or one that differs only in case), and for gc;
+  // `waiting`: see FileLock. Removes leftovers of interrupted publishers in the folder. Throws
+  // InputError if the zoo has the name in another case, ResourceError.
   Publisher(const Zoo& zoo, const ZooName& name, const std::function<void()>& waiting);
   const std::filesystem::path& staging() const { return staging_; }
 
-  // Makes the entry durable under its name and moves the pointer to it if it is the highest. False
-  // if somebody else has made it; nothing is changed then. Every blob must be durable before.
+  // Makes the entry durable under its name and moves the pointer to it if it is the highest.
+  // Returns false and changes nothing if the entry already exists. Every blob must be durable
+  // before.
   bool PublishEntry(const ZooEntry& entry);
 
-  // Moves the pointer to the highest version that stands (a publisher was cut off, the lock did not
-  // hold, or a version was yanked). Returns where it is.
+  // Moves the pointer to the highest version that is not yanked, for example after a publisher was
+  // interrupted, without a lock, or after a yank. Returns its new position.
   LatestPointer AdvanceLatest();
 
  private:

@@ -24,7 +24,7 @@ namespace {
 
 constexpr const char* kFolders[] = {"blobs", "blobs/sha256", "entries", "staging"};
 
-// Entries of a directory, sorted by name; nothing if it is not there.
+// Entries of a directory, sorted by name; empty if it does not exist.
 std::vector<fs::directory_entry> List(const fs::path& directory) {
   std::vector<fs::directory_entry> out;
   std::error_code error;
@@ -40,7 +40,7 @@ std::vector<fs::directory_entry> List(const fs::path& directory) {
   return out;
 }
 
-// The listing knows what an entry is; asking for it anew would cost a system call for each.
+// The listing has the type of an entry, which saves a system call for each.
 bool IsFolder(const fs::directory_entry& entry) {
   return entry.is_directory() && !entry.is_symlink();
 }
@@ -51,8 +51,8 @@ std::optional<ZooVersion> VersionOfFile(const fs::directory_entry& entry) {
   return ParseZooVersion(entry.path().stem().string());
 }
 
-// Calls visit(name, folder entry) for every entries/<ORG>/<MODEL>, and stranger(entry) for what is
-// no such folder.
+// Calls visit(name, folder entry) for every entries/<ORG>/<MODEL>, and stranger(entry) for
+// everything else.
 template <typename Visit, typename Stranger>
 void ForEachName(const fs::path& zoo, Visit visit, Stranger stranger) {
   for (const auto& org : List(zoo / "entries")) {
@@ -93,7 +93,7 @@ void InitZoo(const fs::path& path) {
   for (const auto& entry : fs::recursive_directory_iterator(path)) {
     const std::string name = entry.path().lexically_relative(path).string();
     if (std::find(std::begin(kFolders), std::end(kFolders), name) == std::end(kFolders) &&
-        !name.starts_with(kIndexFile)) {  // of a call that was cut off
+        !name.starts_with(kIndexFile)) {  // left by an interrupted call
       throw InputError(
           fmt::format("{}: is not empty, it holds {}; a zoo needs a new or an empty directory",
                       path.string(), name));

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A zoo as its readers see it. Trap: others publish at the same time; what is read is always whole,
-// but two calls may see different zoos.
+// A zoo as its readers see it. Trap: others publish at the same time. Each read is complete, but
+// two calls may see different states.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@
 
 namespace oscar {
 
-// Makes an empty zoo at `path`, which must not exist or be an empty directory (or one where an
-// earlier call was cut off). Throws InputError, ResourceError.
+// Creates an empty zoo at `path`, which must not exist or be an empty directory (or one where an
+// earlier call was interrupted). Throws InputError, ResourceError.
 void InitZoo(const std::filesystem::path& path);
 
 inline int64_t Nanoseconds(const timespec& time) {
@@ -34,27 +34,29 @@ struct ZooFolder {
 class Zoo {
  public:
   static bool LooksLikeOne(const std::filesystem::path& path);  // a directory with a zoo.json
-  // Throws InputError if it is none, or one of another format version.
+  // Throws InputError if it is not a zoo, or has another format version.
   static Zoo Open(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }
 
   std::vector<ZooFolder> Folders() const;  // sorted by name; some may hold no version
-  // Every name that has a version, sorted, with its versions, ascending.
+  // Every name that has a version, sorted, with its ascending versions.
   std::vector<std::pair<ZooName, std::vector<ZooVersion>>> Contents() const;
   std::vector<ZooName> Names() const;
   std::vector<ZooVersion> Versions(const ZooName& name) const;  // ascending; empty if unknown
-  // Throws InputError naming the file, and with what is there if there is no such entry.
+  // Throws InputError naming the file. If there is no such entry, the message lists the existing
+  // ones.
   ZooEntry Read(const ZooName& name, const ZooVersion& version) const;
-  // The pointer; nothing if there is none. Throws InputError if it cannot be read.
+  // The pointer, or nothing if there is none. Throws InputError if it cannot be read.
   std::optional<LatestPointer> Latest(const ZooName& name) const;
-  // The highest version that stands; where all are yanked the highest; nothing if there is none.
+  // The highest version that is not yanked; the highest if all are yanked; nothing if there is
+  // none.
   std::optional<ZooVersion> Highest(const ZooName& name) const;
-  // The version a reference means: its own, that of its identity, else the pointer's, else (a
-  // publisher was cut off before it) the highest. Throws InputError if there is none.
+  // The version a reference means: its own, that of its identity, the pointer's, or (if a publisher
+  // was interrupted before writing it) the highest. Throws InputError if there is none.
   ZooVersion Resolve(const ZooReference& reference) const;
 
-  // What lies among the entries and is none of them, as paths below the zoo, sorted.
+  // Files among the entries that are not entries, as sorted paths below the zoo.
   std::vector<std::string> Strangers() const;
 
  private:

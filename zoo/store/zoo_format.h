@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A zoo on disk, the one definition of its names. Plain files at predictable paths, so that a copy
-// behind any web server is a zoo too:
+// A zoo on disk, the one definition of its names. It consists of plain files at predictable paths,
+// so that a copy on any web server is a zoo too:
 //
 // clang-format off
 //     zoo.json                             {"$schema": {"name": "oscar-zoo", "version": 1}}
@@ -21,7 +21,7 @@
 //                                          is read or copied
 // clang-format on
 //
-// An entry names every file of the artifact with digest and size; its identity is the SHA-256 of
+// An entry names every file of the artifact with digest and size. Its identity is the SHA-256 of
 // the artifact's manifest.json.
 //
 // Trap: a digest becomes a path only through BlobPath, a name only through ZooName and
@@ -43,7 +43,7 @@ inline constexpr std::string_view kZooSchema = "oscar-zoo";
 inline constexpr std::string_view kEntrySchema = "oscar-zoo-entry";
 inline constexpr std::string_view kLatestSchema = "oscar-zoo-latest";
 inline constexpr std::string_view kSignaturesSchema = "oscar-zoo-signatures";
-inline constexpr int kZooVersion = 1;  // of all four
+inline constexpr int kZooVersion = 1;  // of all four schemas
 
 inline constexpr const char* kZooFile = "zoo.json";
 inline constexpr const char* kLatestFile = "latest.json";
@@ -58,14 +58,14 @@ inline constexpr JsonLimits kZooJsonLimits{
     .max_depth = 16, .max_bytes = size_t{1} << 20, .max_values = 10'000};  // entries and pointers
 
 std::filesystem::path BlobFolder(const std::filesystem::path& zoo);
-// OSCAR_CHECKs IsSha256Hex.
+// Requires IsSha256Hex.
 std::filesystem::path BlobPath(const std::filesystem::path& zoo, const std::string& sha256);
 std::filesystem::path EntryFolder(const std::filesystem::path& zoo, const ZooName& name);
 std::filesystem::path EntryPath(const std::filesystem::path& zoo, const ZooName& name,
                                 const ZooVersion& version);
 std::filesystem::path SignatureFolder(const std::filesystem::path& zoo, const ZooName& name,
                                       const ZooVersion& version);
-// OSCAR_CHECKs IsSha256Hex.
+// Requires IsSha256Hex.
 std::filesystem::path SignaturePath(const std::filesystem::path& zoo, const ZooName& name,
                                     const ZooVersion& version, const std::string& sha256);
 std::filesystem::path YankPath(const std::filesystem::path& zoo, const ZooName& name,
@@ -87,9 +87,9 @@ struct ZooEntry {
 
 Json EntryToJson(const ZooEntry& entry);
 
-// Throws InputError naming `what`: another schema or version, a name, version, digest, size or file
-// name that is not valid, names of files that differ in case only, no manifest.json, an identity
-// that is not its digest, an unknown member.
+// Throws InputError naming `what` for another schema or version; an invalid name, version, digest,
+// size or file name; file names that differ only in case; a missing manifest.json; an identity that
+// is not its digest; an unknown member.
 ZooEntry ParseEntry(std::string_view text, std::string_view what);
 
 struct LatestPointer {

@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-// A member of an untrusted object, or a default where it is not there or of another type.
+// A member of an untrusted object, or a default if it is missing or of another type.
 std::string TextIn(const Json& object, const char* key) {
   const auto found = object.is_object() ? object.find(key) : object.end();
   return object.is_object() && found != object.end() && found->is_string()
@@ -93,9 +93,9 @@ bool Before(const IndexRow& a, const IndexRow& b) {
   return std::tie(a.name, a.version) < std::tie(b.name, b.version);
 }
 
-// The rows that were written last, and as of when; none where there is no index or a damaged one,
-// which is only a copy of the entries. UpdateIndex dates the file back; one that bears the date of
-// its own writing was not made by it, or is a copy, and says nothing of when.
+// The rows written last and their date. There are none if the index is missing or damaged; it is
+// only a copy of the entries. UpdateIndex dates the file back. A file with the date of its own
+// writing was not made by UpdateIndex or is a copy, so its date says nothing.
 struct StoredIndex {
   std::vector<IndexRow> rows = {};
   int64_t as_of_ns = INT64_MIN;
@@ -135,7 +135,7 @@ Json IndexToJson(const ZooIndex& index) {
 
 ZooIndex ParseIndex(std::string_view text, std::string_view what) {
   ZooIndex index;
-  std::optional<InputError> first_problem;  // told after the schema, which may explain it
+  std::optional<InputError> first_problem;  // reported after the schema, which may explain it
   const JsonRows entries{"entries", [&](Json&& row) {
                            if (first_problem) return;
                            try {
@@ -254,7 +254,7 @@ void UpdateIndex(const Zoo& zoo) {
     fstat(temporary.descriptor, &made);
     const std::string text = CanonicalJson(IndexToJson(CurrentIndex(zoo, IndexTrust::kOfNothing)));
     int error = WriteFullyAt(temporary.descriptor, std::as_bytes(std::span(text)), 0);
-    // Dated before the entries were looked at: what came meanwhile is newer than it.
+    // The file is dated before the entries were listed, so that entries added meanwhile are newer.
     const std::array<timespec, 2> before = {made.st_mtim, made.st_mtim};
     if (error == 0 && futimens(temporary.descriptor, before.data()) != 0) error = errno;
     if (error != 0) ThrowResource("write", temporary.path, error);
@@ -274,7 +274,7 @@ const IndexRow* FindRow(const ZooIndex& index, const ZooReference& reference) {
     if (reference.version    ? row->version == *reference.version
         : reference.identity ? row->identity == *reference.identity
                              : row->yanked.empty())
-      best = &*row;  // ascending: the highest stays
+      best = &*row;  // ascending, so the highest stays
   }
   return best;
 }

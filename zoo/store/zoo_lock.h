@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Locks (flock) of those who write to a zoo, in its staging folder. They are missing on some
-// shares; what must hold without them does (publisher.h), and what cannot (gc) asks held().
+// Locks (flock) for writers of a zoo, in its staging folder. Some shares do not support them.
+// Publishing is safe without them (publisher.h); gc is not and checks held().
 //
-//     staging/.lock                shared: somebody publishes; exclusive: gc removes blobs
-//     staging/.index.lock          whoever rewrites index.json
-//     staging/<org>/<model>/lock   whoever publishes that name
+//     staging/.lock                shared: a publisher; exclusive: gc, which removes blobs
+//     staging/.index.lock          a writer of index.json
+//     staging/<org>/<model>/lock   a publisher of that name
 #pragma once
 
 #include <filesystem>
@@ -18,8 +18,8 @@ enum class LockKind { kShared, kExclusive };
 
 class FileLock {
  public:
-  // Waits for it; calls `waiting` first once and then about ten times a second, which may throw to
-  // give up. Makes the file. Throws ResourceError.
+  // Waits for the lock. Calls `waiting` once at first and then about ten times a second; it may
+  // throw to give up. Creates the file. Throws ResourceError.
   FileLock(const std::filesystem::path& file, LockKind kind, const std::function<void()>& waiting);
   ~FileLock();
   FileLock(const FileLock&) = delete;
@@ -35,10 +35,10 @@ class FileLock {
 std::filesystem::path ZooLockFile(const std::filesystem::path& zoo);
 std::filesystem::path IndexLockFile(const std::filesystem::path& zoo);
 
-// Makes `path` and the folders above it, down from `base`, each durable in its parent.
+// Creates `path` and the folders between it and `base`, each durable in its parent.
 void MakeFolders(const std::filesystem::path& base, const std::filesystem::path& path);
 
-// Unlinks the unfinished files (".tmp-") in a folder; the caller holds its lock.
+// Unlinks the unfinished files (".tmp-") in a folder. The caller holds its lock.
 void RemoveUnfinished(const std::filesystem::path& folder);
 
 }  // namespace oscar

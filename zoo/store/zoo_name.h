@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an entry is called: ORG/MODEL and a version X.Y.Z. Both become paths, on file systems
-// that fold case and on ones that know device names, so everything that is not plainly a name is
+// The name of an entry: ORG/MODEL and a version X.Y.Z. Both become paths, on file systems that
+// ignore case and on ones with device names, so everything that is not plainly a name is
 // refused.
 #pragma once
 
@@ -15,21 +15,23 @@
 namespace oscar {
 
 // Each part: 1 to 96 letters, digits, '-', '_', '.'; begins with a letter or digit, ends with
-// neither '.' nor '-', holds no ".." or "--", and is no device name of Windows (CON, NUL.txt, ...).
+// neither '.' nor '-', contains no ".." or "--", and is not a device name of Windows (CON, NUL.txt,
+// ...).
 struct ZooName {
   std::string org, model;
   std::string text() const { return org + "/" + model; }
-  std::string folded() const;  // lower case: names equal in this form are one name
+  std::string folded() const;  // lower case; equal for names that count as the same
   bool operator==(const ZooName&) const = default;
   auto operator<=>(const ZooName&) const = default;
 };
 
-// What is wrong with a part of a path, or with "ORG/MODEL"; "" if nothing is.
+// The problem with a part of a path, or with "ORG/MODEL"; "" if there is none.
 std::string NamePartProblem(std::string_view part);
 std::string ZooNameProblem(std::string_view text);
 ZooName ParseZooName(std::string_view text, std::string_view what);  // throws InputError
 
-// Semantic version. MAJOR: another base model or convention; MINOR: calibrated anew; PATCH: words.
+// Semantic version. MAJOR: another base model or convention; MINOR: a new calibration; PATCH:
+// texts.
 struct ZooVersion {
   int64_t major = 0, minor = 0, patch = 0;
   std::string text() const;
@@ -38,25 +40,26 @@ struct ZooVersion {
   auto operator<=>(const ZooVersion&) const = default;
 };
 
-// "0.1.0": three decimal numbers below 1,000,000 without leading zeros, or nothing.
+// Parses "0.1.0": three decimal numbers below 1,000,000 without leading zeros, or nothing.
 std::optional<ZooVersion> ParseZooVersion(std::string_view text);
 ZooVersion ZooVersionOf(std::string_view text, std::string_view what);  // throws InputError
 
-// ORG/MODEL, ORG/MODEL@latest, ORG/MODEL@X.Y.Z or ORG/MODEL@sha256:... as a command line gives it.
+// A reference on a command line: ORG/MODEL, ORG/MODEL@latest, ORG/MODEL@X.Y.Z or
+// ORG/MODEL@sha256:...
 struct ZooReference {
   ZooName name;
   std::optional<ZooVersion> version = {};    // absent: not said, or latest
-  std::optional<std::string> identity = {};  // 64 hexadecimal digits; then no version is said
+  std::optional<std::string> identity = {};  // 64 hexadecimal digits; then there is no version
   std::string text() const;
 };
 ZooReference ParseZooReference(std::string_view text);  // throws UsageError
 
-// The same with the zoo before it: SOURCE/ORG/MODEL[@...]. `source` is empty where there is none.
+// A reference with the zoo before it: SOURCE/ORG/MODEL[@...]. `source` is empty if there is none.
 // hf:ORG/NAME[@REVISION] is a source of one version, which may have another name.
 struct ZooAddress {
   std::string source;
-  ZooReference reference;                   // of such a repository: its own name
-  bool repository = false, pinned = false;  // by a revision
+  ZooReference reference;                   // of such a repository: its name
+  bool repository = false, pinned = false;  // pinned by a revision
 };
 ZooAddress ParseZooAddress(std::string_view text);  // throws UsageError
 

@@ -20,8 +20,8 @@ namespace {
 
 constexpr std::string_view kBundleSuffix = ".sigstore.json";
 
-// What lies in the folder under the names of signatures. What cut off signers left is removed; the
-// caller holds the lock.
+// Lists the files in the folder that are named like signatures, and removes leftovers of
+// interrupted signers. The caller holds the lock.
 SignatureIndex ListFolder(const fs::path& folder) {
   SignatureIndex index;
   std::error_code error;
@@ -49,7 +49,7 @@ std::string AddSignature(const Zoo& zoo, const ZooEntry& entry, const Signer& si
   CheckSigner(signer, statement.subject);
   const std::string text = SignedBundleText(StatementText(statement), signer);
   const std::string sha256 = Sha256Hex(text);
-  const Publisher publisher(zoo, entry.name, waiting);  // its lock serializes the index
+  const Publisher publisher(zoo, entry.name, waiting);  // its lock serializes index updates
   const fs::path folder = SignatureFolder(zoo.path(), entry.name, entry.version);
   MakeFolders(zoo.path(), folder);
   WriteFileAtomically(SignaturePath(zoo.path(), entry.name, entry.version, sha256), text);

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Signatures of a zoo's versions: beside the entries, which they never change, added at any time
-// and by several. Trap: a signature that lies here is anybody's until Judge() says whose.
+// Signatures of a zoo's versions. They are stored beside the entries, which they never change, and
+// may be added at any time and by several signers. Trap: a stored signature may be anybody's until
+// Judge() says whose it is.
 #pragma once
 
 #include <functional>
@@ -17,20 +18,20 @@
 
 namespace oscar {
 
-// Signs what the entry names, as a bundle of the artifact's directory whose subject is
-// NAME@X.Y.Z, and lists it in the index; returns its SHA-256. Every step is durable before the
-// next; a signature whose index was cut off is listed by the next one. Waits like Publisher.
-// Throws InputError, ResourceError.
+// Signs the files that the entry names, as a bundle of the artifact's directory whose subject is
+// NAME@X.Y.Z, and lists it in the index. Returns its SHA-256. Every step is durable before the
+// next. A signature that an interrupted call left out of the index is listed by the next call.
+// Waits like Publisher. Throws InputError, ResourceError.
 std::string AddSignature(const Zoo& zoo, const ZooEntry& entry, const Signer& signer,
                          const std::function<void()>& waiting);
 
-// Texts of the signatures that the index lists; none without an index. Throws InputError for an
-// index or a signature that is not what its name says.
+// Texts of the signatures that the index lists; none without an index. Throws InputError if the
+// index is invalid or a signature does not match its name.
 std::vector<std::string> ReadSignatures(const Zoo& zoo, const ZooName& name,
                                         const ZooVersion& version);
 
-// Whom each signature names, which nobody has checked: "key 0123456789abcdef" or a certificate's
-// name. Throws InputError naming `what` for a text that is no signature.
+// The signer that each signature claims, unchecked: "key 0123456789abcdef" or a certificate's name.
+// Throws InputError naming `what` for a text that is not a signature.
 std::vector<std::string> ClaimedSigners(std::span<const std::string> bundles,
                                         std::string_view what);
 

@@ -38,8 +38,8 @@ Snapshot SnapshotOf(const Zoo& zoo, int64_t created_unix, int64_t expires_unix) 
   Snapshot snapshot{created_unix, expires_unix, {}};
   for (const ZooName& name : zoo.Names()) {
     for (const ZooVersion& version : zoo.Versions(name)) {
-      // Listed apart, so that a mirror can neither hide a version by a yank of its own nor offer
-      // one that was taken back as if it stood.
+      // Yanked versions are listed separately, so that a mirror can neither hide a version by a
+      // yank of its own nor offer a yanked one as valid.
       const std::string identity = zoo.Read(name, version).identity;
       if (const std::string reason = YankReason(zoo, name, version); reason.empty()) {
         snapshot.entries[name.text()][version] = identity;
@@ -107,7 +107,7 @@ Snapshot ParseSnapshot(std::string_view payload, std::string_view what) {
     if (!snapshot.entries[listed.name].emplace(listed.version, identity).second)
       throw InputError(fmt::format("{}: {} is listed twice", what, Quoted(name)));
   }
-  if (!predicate.contains("yanked")) return snapshot;  // of older programs
+  if (!predicate.contains("yanked")) return snapshot;  // written by older programs
   const Json& yanked = JsonMember(predicate, "yanked", what);
   if (!yanked.is_object()) throw InputError(fmt::format("{}: 'yanked' is no object", what));
   for (const auto& [name, yank] : yanked.items()) {

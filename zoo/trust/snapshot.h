@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a zoo held at a time, signed with a date of expiry, so that a mirror can hide no version for
-// longer, nor that one was taken back. The file kSnapshotFile is a bundle whose payload is an
-// in-toto Statement v1: one subject NAME@X.Y.Z per version that stands, with its identity; the two
-// dates; and those that were yanked, {"NAME@X.Y.Z": {"identity", "reason"}}.
+// The content of a zoo at a time, signed with an expiry date, so that a mirror cannot hide a
+// version, or a yank, for longer. The file kSnapshotFile is a bundle whose payload is an in-toto
+// Statement v1: one subject NAME@X.Y.Z with its identity per version that is not yanked; the two
+// dates; and the yanked versions, {"NAME@X.Y.Z": {"identity", "reason"}}.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +19,14 @@ namespace oscar {
 
 struct Snapshot {
   int64_t created_unix = 0, expires_unix = 0;  // seconds
-  // Identities by version by ORG/MODEL, of what stands.
+  // Identities by version by ORG/MODEL, without yanked versions.
   std::map<std::string, std::map<ZooVersion, std::string>> entries;
   struct Yanked {
     std::string identity, reason;
   };
   std::map<std::string, Yanked> yanked = {};  // by NAME@X.Y.Z
 
-  // Whether it lists this very version, as standing or as yanked.
+  // Whether it lists exactly this version, yanked or not.
   bool Lists(const ZooName& name, const ZooVersion& version, const std::string& identity) const;
   bool TookBack(const ZooName& name, const ZooVersion& version, const std::string& identity) const;
 };

@@ -16,11 +16,11 @@ namespace {
 
 constexpr std::string_view kMemorySchema = "oscar-trust-memory";
 constexpr int kMemoryVersion = 1;
-constexpr int64_t kClockSlack = 24 * 3600;  // seconds that clocks may differ by
+constexpr int64_t kClockSlack = 24 * 3600;  // seconds by which clocks may differ
 
 std::string NameAt(const ZooEntry& entry) { return entry.name.text() + "@" + entry.version.text(); }
 
-// That a statement of a trusted signer is about this version and its files.
+// Checks that a statement of a trusted signer is about this version and its files.
 void CheckSays(const ModelStatement& statement, const ZooEntry& entry) {
   if (statement.subject != NameAt(entry)) {
     throw TrustError(ExitCode::kAltered, fmt::format("{}: the signature is of {}", NameAt(entry),
@@ -34,7 +34,7 @@ void CheckSays(const ModelStatement& statement, const ZooEntry& entry) {
 void CheckSignatures(const TrustRule& rule, const TrustQuestion& question, TrustVerdict* verdict) {
   const std::string what = NameAt(question.entry);
   std::set<std::string> signers;
-  std::optional<TrustError> worst;  // of a trusted signer before those of others
+  std::optional<TrustError> worst;  // errors of a trusted signer come before those of others
   for (const std::string& bundle : question.bundles) {
     try {
       const Vouched vouched = CheckVouched(bundle, rule, what);
@@ -53,8 +53,9 @@ void CheckSignatures(const TrustRule& rule, const TrustQuestion& question, Trust
                                                     what, signers.size(), rule.signatures));
 }
 
-// Refuses what is below the policy or was seen otherwise. A lower latest than before needs the
-// signed snapshot to say that what was seen has been taken back; `note` is then the reason.
+// Refuses a version below the policy or one that was different before. If the latest version is
+// lower than before, the signed snapshot must say that the earlier one was yanked; `note` is then
+// the reason.
 void CheckAge(const TrustRule& rule, const TrustMemory& memory, const TrustQuestion& question,
               std::string* note) {
   const ZooEntry& entry = question.entry;
@@ -93,7 +94,7 @@ void CheckAge(const TrustRule& rule, const TrustMemory& memory, const TrustQuest
   throw TrustError(code, fmt::format("{}: {}", kSnapshotFile, problem));
 }
 
-// That a snapshot that holds lists this version.
+// Checks that a valid snapshot lists this version.
 void CheckListed(const Snapshot& snapshot, const TrustQuestion& question) {
   const ZooEntry& entry = question.entry;
   const auto expect = [&](const std::string& listed) {
@@ -103,7 +104,8 @@ void CheckListed(const Snapshot& snapshot, const TrustQuestion& question) {
   };
   if (const auto yank = snapshot.yanked.find(NameAt(entry)); yank != snapshot.yanked.end()) {
     expect(yank->second.identity);
-    // The zoo tells whoever names it; nobody gets it as the latest where another version stands.
+    // A yanked version can be pulled by naming it, but not as the latest if another version is
+    // valid.
     const bool offered = question.latest && snapshot.entries.contains(entry.name.text());
     if (!question.yanked.empty() && !offered) return;
     RefuseSnapshot(
@@ -124,7 +126,8 @@ void CheckListed(const Snapshot& snapshot, const TrustQuestion& question) {
   }
 }
 
-// The rule whose names this one only looks like, having none of its own as exact; null without one.
+// The rule whose names this name imitates, if it has no rule of its own that is as exact; else
+// null.
 const std::pair<const std::string, TrustRule>* ImitatedBy(const TrustPolicy& policy,
                                                           const ZooName& name) {
   for (const auto& rule : policy.rules) {
@@ -134,7 +137,8 @@ const std::pair<const std::string, TrustRule>* ImitatedBy(const TrustPolicy& pol
   return nullptr;
 }
 
-// A name seen before that this one, new and without a rule of its own, looks like; or "".
+// The earlier seen name that this name looks like, if this one is new and has no rule of its own;
+// else "".
 std::string SeenLike(const TrustPolicy& policy, const TrustMemory& memory, const ZooName& name) {
   if (memory.names.contains(name.text()) || policy.rules.contains(name.text())) return "";
   for (const auto& [other, seen] : memory.names)

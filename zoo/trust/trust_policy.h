@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whom to believe about which names, and the judgement of one version of a zoo by it. The attacks
-// are those of The Update Framework (specification 1.0.33, section 1.5.2): a version that nobody
-// trusted signed, one older than was seen before (rollback), a newer one hidden (freeze), files of
-// another version or name (mix and match), and a name that only looks like a trusted one.
+// Which signers to trust for which names, and the resulting judgement of one version of a zoo. The
+// attacks are those of The Update Framework (specification 1.0.33, section 1.5.2): a version
+// without a trusted signature, one older than a version seen before (rollback), a hidden newer one
+// (freeze), files of another version or name (mix and match), and a name that only looks like a
+// trusted one.
 #pragma once
 
 #include <map>
@@ -22,7 +23,8 @@ namespace oscar {
 
 enum class TrustLevel { kOff, kWarn, kEnforce };
 
-// Signers by certificate: under one of the roots, and naming `name` (Certificate::names()).
+// Signers by certificate: issued under one of the roots and containing `name`
+// (Certificate::names()).
 struct TrustedIdentity {
   std::string name;
   std::vector<Certificate> roots;
@@ -32,22 +34,22 @@ struct TrustRule {
   TrustLevel level = TrustLevel::kEnforce;
   std::vector<PublicKey> keys;
   std::vector<TrustedIdentity> identities;
-  size_t signatures = 1;             // by so many different ones of the above
-  std::optional<ZooVersion> lowest;  // no lower version is taken
+  size_t signatures = 1;             // number of different ones of the above
+  std::optional<ZooVersion> lowest;  // lower versions are refused
 };
 
 struct TrustPolicy {
-  // By ORG/MODEL, ORG/* or *; the most exact one that fits a name holds. Without one: kOff.
+  // By ORG/MODEL, ORG/* or *; the most exact match applies. Without a match: kOff.
   std::map<std::string, TrustRule> rules;
-  std::optional<TrustRule> snapshot;  // of the zoo; without it no snapshot is asked for
-  std::map<std::string, std::string> key_names = {};  // files of keys, by PublicKey::id()
+  std::optional<TrustRule> snapshot;  // for the zoo; without it no snapshot is required
+  std::map<std::string, std::string> key_names = {};  // key files, by PublicKey::id()
 
-  // A signer of a verdict for people: "alice.pub (0123456789abcdef)", or the identity.
+  // The signer of a verdict as text for users: "alice.pub (0123456789abcdef)", or the identity.
   std::string SignerText(const std::string& signer) const;
   const TrustRule* RuleOf(const ZooName& name) const;  // null without one
 };
 
-// What was believed before, kept beside the policy: a reader's protection against going back.
+// The trust decisions of the past, kept beside the policy: they protect a reader against rollbacks.
 struct TrustMemory {
   struct Seen {
     ZooVersion version;  // the highest
@@ -62,43 +64,43 @@ struct TrustMemory {
 Json MemoryToJson(const TrustMemory& memory);
 TrustMemory ParseMemory(std::string_view text, std::string_view what);  // throws InputError
 
-// The snapshot of a zoo under a policy: what it lists and who signed it, or why it is not believed.
+// A zoo's snapshot judged by a policy: its content and signer, or why it is not trusted.
 struct SnapshotCheck {
   std::optional<Snapshot> snapshot;
   std::string signer;
   std::optional<TrustError> problem;
 };
-// `text`: the zoo's file, if it has one. Without a rule for snapshots nothing is checked.
+// `text`: the zoo's file, if it has one. Nothing is checked without a rule for snapshots.
 SnapshotCheck CheckSnapshot(const TrustPolicy& policy, const TrustMemory& memory,
                             const std::optional<std::string>& text, int64_t now_unix);
 
 struct TrustQuestion {
   const ZooEntry& entry;
-  std::span<const std::string> bundles;  // texts of the version's signatures, of anybody
-  bool latest = false;                   // asked for as the latest, not by its version
+  std::span<const std::string> bundles;  // texts of the version's signatures, by any signer
+  bool latest = false;                   // requested as the latest, not by its version
   const SnapshotCheck& snapshot;         // of the zoo, under the same policy
-  std::string_view yanked = {};          // why, as the zoo says; "": it says that it stands
+  std::string_view yanked = {};          // the zoo's reason; "": not yanked according to the zoo
 };
 
 struct TrustVerdict {
   TrustLevel level = TrustLevel::kOff;
-  ExitCode code = ExitCode::kDone;   // or what is wrong, kUnsigned to kLookAlike
-  std::string problem;               // in words
-  std::vector<std::string> signers;  // who vouches: ids of keys, names of identities
-  std::string note = {};             // why a lower latest is believed; "" where nothing is lower
+  ExitCode code = ExitCode::kDone;   // or the problem, kUnsigned to kLookAlike
+  std::string problem;               // as text
+  std::vector<std::string> signers;  // trusted signers: ids of keys, names of identities
+  std::string note = {};             // why a lower latest is accepted; "" if none is lower
 
   bool trusted() const { return level != TrustLevel::kOff && code == ExitCode::kDone; }
   bool refused() const { return level == TrustLevel::kEnforce && code != ExitCode::kDone; }
-  // TRUSTED, UNSIGNED, UNTRUSTED, or UNCHECKED where no rule holds.
+  // TRUSTED, UNSIGNED, UNTRUSTED, or UNCHECKED if no rule applies.
   std::string word() const;
-  // After the word: who signed, or what is wrong; "" where no rule holds.
+  // The text after the word: who signed, or what is wrong; "" if no rule applies.
   std::string Reason(const TrustPolicy& policy) const;
 };
 
 TrustVerdict Judge(const TrustPolicy& policy, const TrustMemory& memory,
                    const TrustQuestion& question);
 
-// Who of a rule signed these bytes: the payload, or TrustError.
+// The signer of a rule who signed these bytes, and the payload; otherwise a TrustError.
 struct Vouched {
   std::string payload, signer;
 };

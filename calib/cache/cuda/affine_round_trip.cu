@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A group is the work of 1 to 32 neighbouring threads, each with up to kPerThread of its values.
-// Compiled without contraction of products and sums: every line is one rounding.
+// A group is processed by 1 to 32 neighbouring threads, each with up to kPerThread of its values.
+// Compiled without contraction of products and sums: every line rounds once.
 #include <algorithm>
 #include <cmath>
 
@@ -21,7 +21,7 @@ struct Affine {
   T scale, zero;
 };
 
-// Of what a kernel needs of an AffineFormat.
+// The parts of an AffineFormat that a kernel needs.
 struct Codec {
   int group, width;  // values, and threads that share them
   int max_code, steps;
@@ -62,14 +62,14 @@ __device__ T CodeAt(T place, int max_code) {
   return trunc(Clamp(place + T(0.5F), T(0), T(max_code)));
 }
 
-// NaN is 0, as a cast of a float makes it, where one of a double makes it the least integer (PTX
-// ISA, cvt): a group whose scale is not finite would not keep it.
+// NaN becomes 0, as in a cast of a float; a cast of a double would give the least integer (PTX ISA,
+// cvt). Otherwise a group whose scale is not finite would lose its NaN.
 template <typename T>
 __device__ int Integer(T x) {
   return x == x ? static_cast<int>(x) : 0;
 }
 
-// linalg/scale_fit.h, one step of it.
+// One step of linalg/scale_fit.h.
 template <typename T, int kPerThread>
 __device__ Affine<T> Refit(const T (&x)[kPerThread], int held, const Affine<T>& affine,
                            const Codec& codec, bool least_squares) {
@@ -146,7 +146,7 @@ __global__ void __launch_bounds__(kThreads)
   }
   low = OfGroup(low, codec.width, [](T p, T q) { return Smaller(p, q); });
   high = OfGroup(high, codec.width, [](T p, T q) { return Larger(p, q); });
-  if (codec.metadata == MetadataType::kByte) {  // 0 is in the range
+  if (codec.metadata == MetadataType::kByte) {  // the range includes 0
     low = low > T(0) ? T(0) : low;
     high = high < T(0) ? T(0) : high;
   }

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The affine round trip of calib/cache/affine_tensor.h in one kernel, fitted scales and all, where
-// as tensors it is 15 to 140: the same roundings in the same order, so the same bits.
+// The affine round trip of calib/cache/affine_tensor.h in one kernel, including fitted scales; as
+// tensor operations it takes 15 to 140. Same roundings in the same order, so the same bits.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -13,7 +13,7 @@
 
 namespace oscar {
 
-inline constexpr int64_t kMaxKernelGroup = 512;  // values per scale that the kernel holds
+inline constexpr int64_t kMaxKernelGroup = 512;  // largest group that the kernel supports
 
 // Device pointers of float32 or float64.
 template <typename T>
@@ -21,13 +21,14 @@ struct AffineRoundTripArguments {
   const T* rows;  // [num_rows, dim]
   T* read;        // the same; null: not asked for
   int64_t num_rows, dim;
-  // Of value i of row r: [r * threshold_row + i * threshold_column]; null: nothing is clipped.
+  // The threshold of value i of row r is at [r * threshold_row + i * threshold_column]; null:
+  // nothing is clipped.
   const T* thresholds = nullptr;
   int64_t threshold_row = 0, threshold_column = 0;
-  T *scales = nullptr, *zeros = nullptr;  // [num_rows, groups], as stored; null: not asked for
+  T *scales = nullptr, *zeros = nullptr;  // [num_rows, groups], as stored; null: not wanted
 };
 
-// format.quant_group_size divides dim and is at most kMaxKernelGroup.
+// Requires that format.quant_group_size divides dim and is at most kMaxKernelGroup.
 template <typename T>
 cudaError_t LaunchAffineRoundTrip(const AffineRoundTripArguments<T>& arguments,
                                   const AffineFormat& format, cudaStream_t stream);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A row is the work of one warp, whose lanes hold every 32nd coordinate. Compiled without
-// contraction of products and sums: every line is one rounding.
+// One warp processes a row, and each lane holds every 32nd coordinate. Compiled without contraction
+// of products and sums: every line rounds once.
 #include "calib/cache/cuda/feedback_round_trip.h"
 #include "linalg/affine_codec.h"
 #include "linalg/feedback_codec.h"
@@ -18,7 +18,7 @@ __global__ void __launch_bounds__(kThreads)
                       const T quanta) {
   const int lane = static_cast<int>(threadIdx.x % 32);
   const int64_t row = (int64_t{blockIdx.x} * kThreads + threadIdx.x) / 32;
-  if (row >= a.num_rows) return;  // a whole warp
+  if (row >= a.num_rows) return;  // the whole warp returns
   const T *x = a.rows + row * a.dim, *scales = a.scales + row * a.groups,
           *zeros = a.zeros + row * a.groups;
   const T* factor = a.factor + row / a.rows_of_head % a.heads * a.dim * a.dim;
@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(kThreads)
   for (int k = 0; k < kPerLane; ++k) {
     for (int owner = 0; owner < 32 && k * 32 + owner < a.dim; ++owner) {
       T moved = fed[k] * wider[k] + y[k];
-      moved = fabs(moved < T(0) ? T(0) : (moved > T(1) ? T(1) : moved));  // of -0
+      moved = fabs(moved < T(0) ? T(0) : (moved > T(1) ? T(1) : moved));  // fabs removes -0
       const T code = T(rint(double(moved) * max_code));
       const T limit = T(kMaxFeedback);
       T q = rint((y[k] - code * share) * narrower[k]);

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The coordinate-by-coordinate part of the affine round trip with error feedback
-// (linalg/feedback_codec.h) in one kernel, where as tensors it is ten for each coordinate: the same
+// (linalg/feedback_codec.h) in one kernel; tensor operations need ten per coordinate. Same
 // roundings, so the same bits.
 #pragma once
 
@@ -26,7 +26,7 @@ struct FeedbackRoundTripArguments {
   int dim, groups, heads, bits;
 };
 
-// dim is at most kMaxFeedbackDim, and groups divides it.
+// Requires that dim is at most kMaxFeedbackDim and that groups divides it.
 template <typename T>
 cudaError_t LaunchFeedbackRoundTrip(const FeedbackRoundTripArguments<T>& arguments,
                                     cudaStream_t stream);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A row is the work of one block: once over its logits for their maximum and the sum of their
-// exponentials, once more for what is asked. Sums are a thread's in T, a block's in float64.
+// One block processes a row: one pass over its logits for their maximum and the sum of their
+// exponentials, and one for the requested results. Threads sum in T, blocks in float64.
 #include <cmath>
 
 #include "calib/cache/cuda/logit_kernel.h"
@@ -40,7 +40,7 @@ __device__ Value OfBlock(Value value, Combine combine) {
   };
   value = of_warp(value);
   if (blockDim.x == 32) return value;
-  __syncthreads();  // what was read of the sum before
+  __syncthreads();  // all threads have read the previous sum
   if (lane == 0) of_warps[warp] = value;
   __syncthreads();
   value = of_warps[0];
@@ -71,20 +71,20 @@ __global__ void __launch_bounds__(256) Compare(const LogitComparisonArguments<T>
       own.sum += exp(x - own.max);
     }
   }
-  // Of a thread without a logit: what it has counts nothing.
+  // A thread without a logit contributes nothing.
   if (own.max == -T(INFINITY) && own.sum == T(0)) own.max = T(-1e30);
   own = OfBlock(own, [](const auto& p, const auto& q) { return Joined(p, q); });
   const T log_sum = log(own.sum);
 
   const T* const log_p = a.log_p + reference * columns;
   const T* const p = a.p + reference * columns;
-  constexpr T kFar = 40;  // calib/cache/logit_comparison.cc
+  constexpr T kFar = 40;  // as in calib/cache/logit_comparison.cc
   const T e_far = exp(kFar);
   T kl = 0, logit_errors_sq = 0;
   for (int64_t i = threadIdx.x; i < columns; i += blockDim.x) {
     const T x = logit(i), log_q = x - own.max - log_sum, q = exp(log_q);
     const T ratio = log_q - log_p[i];
-    const T log_ratio = ratio > kFar ? kFar : ratio;  // NaN stays
+    const T log_ratio = ratio > kFar ? kFar : ratio;  // keeps NaN
     const T far = q - e_far * p[i];
     const T term = (expm1(log_ratio) - log_ratio) * p[i] + (far < T(0) ? T(0) : far);
     kl += term;

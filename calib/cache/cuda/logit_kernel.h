@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The comparison of calib/cache/logit_comparison.h in one kernel that reads every logit once or
-// twice, where as tensors it is a dozen and reads them thirty times.
+// twice. As tensor operations it takes a dozen kernels and reads them thirty times.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,8 +11,8 @@
 
 namespace oscar {
 
-// Device pointers of float32 or float64, rows contiguous. Row r is compared with row
-// r % reference_rows; a row has `tokens` logits and, where there are sinks, one column more.
+// Device pointers of float32 or float64, rows contiguous. Row r is compared with row r %
+// reference_rows. A row has `tokens` logits and, if there are sinks, one more column.
 template <typename T>
 struct LogitComparisonArguments {
   const T* log_p;             // [reference_rows, columns]

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// AWQ's GEMM layout: codes [K, N] and zero points [G, N], eight to an int32 word along N in the
-// order of columns 0 2 4 6 1 3 5 7. GEMV and kernel layouts have other shapes that may look
+// AWQ's GEMM layout: codes [K, N] and zero points [G, N], eight per int32 word along N in the
+// column order 0 2 4 6 1 3 5 7. The GEMV and kernel layouts have other shapes that may look
 // plausible, so `version` decides.
 #include <fmt/format.h>
 

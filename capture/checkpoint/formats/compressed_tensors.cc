@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // quant_method compressed-tensors (llm-compressor): groups of modules, each with its own weight
-// format. `format` stands at the top, or, where it says mixed-precision, in each group; and a
-// target that is a name goes before a regular expression, which goes before a class ("Linear").
+// format. `format` is at the top level, or in each group if the top level says mixed-precision. A
+// target that is a name has priority over a regular expression, which has priority over a class
+// ("Linear").
 #include <fmt/format.h>
 
 #include <array>
@@ -51,8 +52,8 @@ void ReadScales(QuantizationFields& weights, WeightScheme& scheme) {
   scheme.group_size = (*block)[1].get<int64_t>();
 }
 
-// Activation ordering by groups comes with a weight_g_idx; "weight" (static) orders what a group's
-// scale is fitted to, which the stored weight does not show.
+// Activation ordering by groups comes with a weight_g_idx. Ordering by "weight" (static) affects
+// how scales were fitted, which the stored weight does not show.
 bool ReadOrdered(QuantizationFields& weights) {
   const Json* order = weights.Find("actorder");
   if (order == nullptr || *order == false || *order == "weight" || *order == "static") return false;
@@ -138,7 +139,7 @@ void ReadGroup(const Json& json, const std::string& what, const std::string& top
   group.Ignore({"input_activations", "output_activations"});
   const std::string own_format = group.String("format", "");
   const std::string& format = own_format.empty() ? top_format : own_format;
-  WeightScheme scheme;  // plain: activations alone are quantized
+  WeightScheme scheme;  // plain: only activations are quantized
   if (const Json* json_weights = group.Find("weights");
       json_weights != nullptr && format != "dense") {
     QuantizationFields weights(*json_weights, what + ".weights");
@@ -159,7 +160,7 @@ void ReadCompressedTensorsConfig(QuantizationFields& fields, QuantizationConfig&
   }
   fields.Refuse("transform_config", "weights that were rotated");
   fields.Refuse("moe_sparsity_config", "sparse experts");
-  // The stored types say what quantization_status would.
+  // The stored types give the same information as quantization_status.
   fields.Ignore({"quantization_status", "global_compression_ratio", "kv_cache_scheme", "version"});
   for (const std::string& module : fields.Strings("ignore")) {
     if (module.starts_with("re:")) {

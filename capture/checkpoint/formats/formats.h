@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The two tables of weight formats: by quant_method, how a quantization_config is read; by
-// WeightFormat, which stored tensors make up a weight. A new format is a file here with one or both
-// functions, a line in formats.cc, and its arithmetic in capture/model/dequantize_formats.cc.
-// Every shape is checked against every other, because values are read by the device later.
+// WeightFormat, which stored tensors make up a weight. A new format needs a file here with one or
+// both functions, a line in formats.cc, and its arithmetic in capture/model/dequantize_formats.cc.
+// All shapes are checked against each other, because a device reads the values later.
 #pragma once
 
 #include <initializer_list>
@@ -36,11 +36,12 @@ class PartFinder {
   const Checkpoint& checkpoint() const { return checkpoint_; }
 
   bool Has(const std::string& name) const { return checkpoint_.Contains(name); }
-  // The stored tensor is a part of the weight; InputError if it is missing or of another type.
+  // Adds the stored tensor as a part of the weight. Throws InputError if it is missing or of
+  // another type.
   const TensorInfo& Add(PartRole role, const std::string& name, std::initializer_list<DType> types);
-  // InputError unless the tensor has this shape (but for dimensions of 1, if `squeezed`).
+  // Throws InputError unless the tensor has this shape (ignoring dimensions of 1 if `squeezed`).
   void Expect(const std::string& name, const std::vector<int64_t>& shape, bool squeezed = false);
-  // The same of the dimensions that are there: InputError unless there are `rank`, none of them 0.
+  // Throws InputError unless the tensor has `rank` dimensions, none of them 0.
   void ExpectRank(const std::string& name, size_t rank);
   [[noreturn]] void Fail(const std::string& name, const std::string& problem) const;
 
@@ -54,12 +55,12 @@ class PartFinder {
 
 struct StorageFormat {
   WeightFormat format;
-  std::string (*codes)(const PartFinder& finder);  // name of the tensor that is always there
+  std::string (*codes)(const PartFinder& finder);  // name of the tensor that always exists
   void (*find)(PartFinder& finder);                // fills finder.storage()
 };
 const StorageFormat& FindFormat(WeightFormat format);
 
-// formats/*.cc
+// Defined in formats/*.cc.
 void ReadFp8Config(QuantizationFields& fields, QuantizationConfig& config);
 void ReadFbgemmConfig(QuantizationFields& fields, QuantizationConfig& config);
 void ReadGptqConfig(QuantizationFields& fields, QuantizationConfig& config);
@@ -67,8 +68,8 @@ void ReadAwqConfig(QuantizationFields& fields, QuantizationConfig& config);
 void ReadMxfp4Config(QuantizationFields& fields, QuantizationConfig& config);
 void ReadCompressedTensorsConfig(QuantizationFields& fields, QuantizationConfig& config);
 void ReadModelOptConfig(QuantizationFields& fields, QuantizationConfig& config);
-// hf_quant_config.json as the quantization_config that ModelOpt writes into config.json, and
-// whether the two agree.
+// Converts hf_quant_config.json to the quantization_config that ModelOpt writes into config.json,
+// and checks that the two agree.
 Json ConfigOfModelOptFile(const Json& file, std::string_view what);
 void CheckSameModelOpt(const Json& config, const std::string& what, const Json& converted);
 
@@ -78,7 +79,7 @@ std::string PackedCodes(const PartFinder& finder);
 void FindPacked(PartFinder& finder);
 std::string GptqCodes(const PartFinder& finder);
 void FindGptq(PartFinder& finder);
-void FindGptqZeros(PartFinder& finder, const std::string& zeros);  // shape must be there
+void FindGptqZeros(PartFinder& finder, const std::string& zeros);  // the shape must be known
 void FindAwq(PartFinder& finder);
 std::string Mxfp4Codes(const PartFinder& finder);
 void FindMxfp4(PartFinder& finder);

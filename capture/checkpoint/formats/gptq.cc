@@ -27,7 +27,7 @@ int64_t ReadGroupSize(QuantizationFields& fields, int64_t fallback) {
   return group_size;
 }
 
-// What one module may set by itself.
+// Reads the fields that a single module may set.
 void ReadModuleFields(QuantizationFields& fields, WeightScheme& scheme) {
   if (fields.Find("bits") != nullptr) scheme.bits = static_cast<int>(ReadBits(fields));
   if (fields.Find("group_size") != nullptr) scheme.group_size = ReadGroupSize(fields, -1);
@@ -77,7 +77,7 @@ std::optional<std::string> ReadGptqModelVersion(QuantizationFields& fields) {
   return std::nullopt;
 }
 
-// How zero points are stored.
+// Reads how zero points are stored.
 bool ReadPlusOne(QuantizationFields& fields) {
   const std::string other = fields.String("format", "gptq");
   const std::string format = fields.String("checkpoint_format", other);
@@ -169,7 +169,7 @@ void FindGptq(PartFinder& finder) {
   const TensorInfo& words = finder.Add(PartRole::kCodes, codes, {DType::kI32});
   finder.ExpectRank(codes, 2);
   const int64_t bits = scheme.bits, rows = words.shape[1];
-  // Three words hold 32 3-bit codes, and K and N are multiples of 32 in every format.
+  // Three words hold 32 3-bit codes, and every format requires K and N to be multiples of 32.
   const int64_t columns = words.shape[0] * 32 / bits;
   if (words.shape[0] * 32 % bits != 0 || (bits == 3 && columns % 32 != 0) ||
       rows * bits % 32 != 0) {

@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the zero points of a GPTQ file were stored. In "gptq" (v1) files one less, and GPTQModel and
-// AutoRound take the ones off whole words, with borrows, so they go back onto words modulo 2^32.
-// What exactly a GPTQModel took off depends on its version (gptqmodel/utils/model.py,
-// convert_gptq_v2_to_v1_format_module), and nothing in the tensors of an asymmetric file shows it:
+// How the zero points of a GPTQ file were stored. In "gptq" (v1) files they are one less. GPTQModel
+// and AutoRound subtract the ones from whole words, with borrows, so they are added back to words
+// modulo 2^32. The value that GPTQModel subtracted depends on its version
+// (gptqmodel/utils/model.py, convert_gptq_v2_to_v1_format_module), and the tensors of an asymmetric
+// file do not show it:
 //   3 bits, where codes straddle words: below 7.0.0 its constants for the first and last of three
 //     words are exchanged; from 7.0.0 (#2763) one comes off each code, modulo 8 (AutoGPTQ).
 //   modules of other bits than the file (`dynamic`): below 7.3.2 (#2971) they get the file's
@@ -33,7 +34,7 @@ struct Release {
 };
 constexpr Release kLosesZeros{1, 8, 0, false}, kKeepsZeros{2, 0, 0};
 constexpr Release kThreeBitsChange{6, 1, 0, false}, kThreeBitsByCodes{7, 0, 0};
-// main said 7.3.1 both before and after the change.
+// The main branch said 7.3.1 both before and after the change.
 constexpr Release kOwnBitsChange{7, 3, 1, false}, kOwnBits{7, 3, 2};
 
 std::optional<Release> ParseRelease(std::string_view text) {
@@ -53,7 +54,8 @@ std::optional<Release> ParseRelease(std::string_view text) {
   return release;
 }
 
-// Ones at the lowest bit of each code of words 0, 1, 2, 0, ...; for 3 bits GPTQModel's constants.
+// Ones at the lowest bit of each code of words 0, 1, 2, 0, ...; for 3 bits these are GPTQModel's
+// constants.
 std::vector<uint32_t> WordOnes(int bits) {
   if (bits == 3) return {0x24924924U, 0x92492492U, 0x49249249U};
   uint32_t word = 0;
@@ -71,7 +73,8 @@ bool AllAre(uint32_t value, std::span<const uint32_t> words, int bits) {
   return true;
 }
 
-// The first zero points of a symmetric file, all in the middle, show what was taken off them.
+// Finds the subtracted value from the first zero points of a symmetric file, which are all in the
+// middle.
 void FindSymmetricZeros(PartFinder& finder, const std::string& zeros) {
   WeightStorage& storage = finder.storage();
   const int bits = finder.scheme().bits;
@@ -97,7 +100,7 @@ void FindSymmetricZeros(PartFinder& finder, const std::string& zeros) {
   storage.zero_increment = 1;
 }
 
-// By who wrote the file.
+// Finds the subtracted value from the program that wrote the file.
 void FindAsymmetricZeros(PartFinder& finder, const std::string& zeros) {
   const WeightScheme& scheme = finder.scheme();
   WeightStorage& storage = finder.storage();
@@ -136,7 +139,7 @@ void FindAsymmetricZeros(PartFinder& finder, const std::string& zeros) {
   }
 }
 
-// Throws where the writer did not store the zero points at all.
+// Throws if the writer lost zero points.
 void CheckZerosAreThere(const PartFinder& finder, const std::string& zeros, int64_t rows) {
   if (finder.scheme().bits != 3 || rows <= 32 || !finder.scheme().gptqmodel) return;
   const std::optional<Release> release = ParseRelease(*finder.scheme().gptqmodel);
@@ -152,7 +155,8 @@ void FindGptqZeros(PartFinder& finder, const std::string& zeros) {
   const WeightScheme& scheme = finder.scheme();
   CheckZerosAreThere(finder, zeros, finder.storage().shape[0]);
   if (!scheme.zero_plus_one) return;
-  // Elsewhere the conventions agree on symmetric files; reading each would make a page resident.
+  // Otherwise the conventions agree on symmetric files, and reading each tensor would make a page
+  // resident.
   const bool shows = scheme.symmetric && (scheme.bits == 3 || scheme.bits != scheme.file_bits);
   shows ? FindSymmetricZeros(finder, zeros) : FindAsymmetricZeros(finder, zeros);
 }

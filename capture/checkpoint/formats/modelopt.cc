@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// quant_method modelopt (NVIDIA Model Optimizer), in config.json and, before and beside it, in
-// hf_quant_config.json. The algorithms with AWQ or SQ in their names also scale activations
-// (pre_quant_scale), which belongs to the mathematics of the model.
+// quant_method modelopt (NVIDIA Model Optimizer), in config.json, in hf_quant_config.json (the
+// older place), or in both. Algorithms with AWQ or SQ in their names also scale activations
+// (pre_quant_scale), which changes the computation of the model.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -48,7 +48,7 @@ WeightScheme SchemeOfAlgorithm(QuantizationFields& fields, const std::string& al
   return scheme;
 }
 
-// Modules one by one: {"model.layers.0.mlp.up_proj": {"quant_algo": "FP8"}}.
+// Reads settings per module: {"model.layers.0.mlp.up_proj": {"quant_algo": "FP8"}}.
 void ReadLayers(QuantizationFields& fields, QuantizationConfig& config) {
   const Json* layers = fields.Find("quantized_layers");
   if (layers == nullptr || !layers->is_object() || layers->empty())
@@ -62,7 +62,7 @@ void ReadLayers(QuantizationFields& fields, QuantizationConfig& config) {
     if (!schemes.contains(key))
       schemes[key] = config.AddScheme(SchemeOfAlgorithm(layer, algorithm, group_size));
     config.targets().AddGlob(module, schemes[key], layer.what());
-    // "m.mlp.experts." stands for all below it.
+    // "m.mlp.experts." matches everything below it.
     if (!module.ends_with('*')) config.targets().AddName(module + ".", schemes[key], layer.what());
     layer.Ignore({"kv_cache_quant_algo"});
     for (const std::string& field : layer.Unread())
@@ -79,13 +79,13 @@ void ReadModelOptConfig(QuantizationFields& fields, QuantizationConfig& config) 
     for (const std::string& module : fields.Strings(key))
       config.excluded().AddGlob(module, 0, what);
   }
-  // Groups repeat what quant_algo and quantized_layers say, without the algorithm's name.
+  // Groups repeat quant_algo and quantized_layers without the algorithm's name.
   fields.Ignore({"config_groups", "weights", "input_activations", "kv_cache_scheme",
                  "kv_cache_quant_algo", "kv_cache_quantized_layers", "kv_cache_schema_version",
                  "producer"});
   fields.Refuse("pre_quant_scale", "factors on activations");
   fields.Refuse("has_zero_point", "zero points");
-  if (algorithm.empty() && fields.Find("config_groups") == nullptr) return;  // a cache alone
+  if (algorithm.empty() && fields.Find("config_groups") == nullptr) return;  // cache only
   if (algorithm == "MIXED_PRECISION") return ReadLayers(fields, config);
   fields.Ignore({"quantized_layers"});
   config.targets().AddAll(

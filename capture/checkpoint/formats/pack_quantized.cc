@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// compressed-tensors' pack-quantized: unsigned codes u = q + 2^(b-1) in int32 words along K, zero
-// points packed along N in the same way. Old releases began a new word where a code did not
-// fit into the rest of one, new ones let it straddle; only widths that no old release wrote are
+// compressed-tensors' pack-quantized: unsigned codes u = q + 2^(b-1) in int32 words along K, and
+// zero points packed along N in the same way. Old releases began a new word if a code did not
+// fit into the rest of one; new ones let it straddle. Only widths that no old release wrote are
 // read.
 #include <fmt/format.h>
 
@@ -16,8 +16,9 @@ namespace {
 
 constexpr int64_t kMostColumns = int64_t{1} << 24;  // columns
 
-// K of [N, K]: groups tell it; else weight_shape does, since the last word may be half empty.
-// A model of many experts has as many of these, and reading each would make a page of it resident.
+// K of [N, K]: derived from the groups, else from weight_shape, because the last word may be half
+// empty. A model with many experts has as many of these tensors, and reading each would make a page
+// resident.
 int64_t ReadColumns(PartFinder& finder, const std::string& name, const std::string& scales) {
   if (!finder.Has(name)) finder.Fail(name, "is missing");
   const TensorInfo& info = finder.checkpoint().info(name);
@@ -45,7 +46,7 @@ int64_t ReadColumns(PartFinder& finder, const std::string& name, const std::stri
   return columns;
 }
 
-// Words that hold `count` codes.
+// Number of words that hold `count` codes.
 int64_t Words(PartFinder& finder, const std::string& name, int64_t count) {
   const int64_t bits = finder.scheme().bits;
   const int64_t dense = CeilDivide(count * bits, 32);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The fields of a quantization_config.
+// Typed access to the fields of a quantization_config.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,10 @@ class QuantizationFields final : public ObjectFields {
   int64_t Int(std::string_view key, int64_t fallback);     // in ±2^31
   std::vector<std::string> Strings(std::string_view key);  // empty if missing
 
-  // Fields that cannot change a weight.
+  // Marks fields that cannot change a weight as read.
   void Ignore(std::initializer_list<std::string_view> keys);
-  // A field that may only be missing, null or empty ({}, [], ""), or false: else it `effect`.
+  // Refuses a field unless it is missing, null, empty ({}, [], "") or false. The error says that it
+  // `effect`.
   void Refuse(std::string_view key, std::string_view effect);
 
   std::vector<std::string> Unread() const;

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of GGUF architectures: which family of transformers each is, how its metadata become a
-// config.json and its tensors' names those of that family. llama.cpp's side of it is
-// convert_hf_to_gguf.py and, of what that writes nowhere, src/models. An architecture is a row in
-// gguf_architectures.cc and, where it needs one, a function in gguf_families.cc.
+// The table of GGUF architectures: the family in transformers, and how metadata become a
+// config.json and tensor names those of the family. llama.cpp defines its side in
+// convert_hf_to_gguf.py, and in src/models for values that it does not write. An architecture is a
+// row in gguf_architectures.cc and, if needed, a function in gguf_families.cc.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@
 
 namespace oscar {
 
-// Typed access to the metadata of one architecture by their names without its prefix
-// ("block_count" for "llama.block_count"). It remembers which were read.
+// Typed access to the metadata of one architecture by names without its prefix ("block_count" for
+// "llama.block_count"). It remembers which ones were read.
 class GgufFields {
  public:
   explicit GgufFields(const GgufModel& model)
@@ -29,26 +29,27 @@ class GgufFields {
   const GgufModel& model() const { return model_; }
   bool Has(std::string_view key) const { return model_.header().entries.contains(Full(key)); }
   std::optional<uint64_t> Count(std::string_view key);
-  uint64_t NeedCount(std::string_view key);  // InputError where it is missing
+  uint64_t NeedCount(std::string_view key);  // InputError if it is missing
   std::optional<double> Number(std::string_view key);
   std::optional<std::string> String(std::string_view key);
-  Json Scalar(std::string_view key);  // a bool or a number, of all layers
-  // One value for every layer, or a list of as many; nothing without the key.
+  Json Scalar(std::string_view key);  // a bool or a number, for all layers
+  // Returns a list with one value per layer, also if the file has one for all; nothing without the
+  // key.
   std::optional<std::vector<uint64_t>> EachLayer(std::string_view key);
-  // The same where all layers must have the same value.
+  // Returns the value that all layers must have in common.
   std::optional<uint64_t> OfAllLayers(std::string_view key);
   std::optional<std::vector<bool>> Bools(std::string_view key);
   void Ignore(std::string_view key) { read_.insert(Full(key)); }
 
   uint64_t num_blocks();  // at most 4096
-  uint64_t num_layers();  // of them without those that predict further tokens
+  uint64_t num_layers();  // without those that predict further tokens
   uint64_t num_heads() { return OfAllLayers("attention.head_count").value_or(0); }
-  uint64_t num_kv_heads();  // where all layers have the same
+  uint64_t num_kv_heads();  // requires that all layers have the same
   uint64_t head_dim();
   bool Stores(std::string_view tensor) const { return model_.Find(tensor) != nullptr; }
 
-  // Copies what nobody has read, by its full name, so that it is judged as an unknown field of a
-  // config.json is.
+  // Copies fields that nobody has read, by their full names, so that they are judged like unknown
+  // fields of a config.json.
   void PassUnread(Json& config) const;
 
  private:
@@ -60,7 +61,7 @@ class GgufFields {
   std::set<std::string, std::less<>> read_;
 };
 
-// How the dense tensor of one name is made of a stored one.
+// How a dense tensor is made from a stored one.
 enum class GgufRuleKind {
   kSame,
   kNorm,       // the architecture may have added 1
@@ -69,7 +70,7 @@ enum class GgufRuleKind {
   kExperts,     // stacked; one tensor for each, "{e}" in the name is its number
   kRow,         // [n] for [1, n]
   kLogOfMinus,  // -exp(x) for x
-  kSkip,        // no weight of the model: used for its configuration, or for nothing
+  kSkip,        // not a weight: used for the configuration, or unused
 };
 
 // Names of a layer's tensors without "blk.N." and "model.layers.N."; others are whole.
@@ -80,26 +81,27 @@ struct GgufRule {
 
 class GgufWeightMaker;
 
-// What the converter did to weights of an architecture.
+// How the converter changed the weights of an architecture.
 enum class GgufStorage {
   kAsTrained,
-  kInterleaved,  // rows of q and k stand in neighbouring pairs
+  kInterleaved,  // rows of q and k are interleaved in neighbouring pairs
   kNormsPlusOne,
 };
 
 struct GgufArchitecture {
   std::string_view name;        // general.architecture
-  std::string_view model_type;  // of transformers
+  std::string_view model_type;  // in transformers
   std::string_view model_class;
   GgufStorage storage = GgufStorage::kAsTrained;
   std::span<const GgufRule> rules = {};                      // before those that all share
-  void (*config)(GgufFields&, Json&) = nullptr;              // adds to what all share
-  void (*weights)(GgufFields&, GgufWeightMaker&) = nullptr;  // takes what no rule can say
+  void (*config)(GgufFields&, Json&) = nullptr;              // adds to the common fields
+  void (*weights)(GgufFields&, GgufWeightMaker&) = nullptr;  // handles everything that rules cannot
+                                                             // express
 };
-// InputError naming the architecture and the supported ones where it is not supported.
+// Throws InputError naming the architecture and the supported ones if it is not supported.
 const GgufArchitecture& FindGgufArchitecture(const GgufModel& model);
 
-// Puts together the weights of a model; each stored tensor is used by one dense tensor or more.
+// Assembles the weights of a model. Each stored tensor is used by one or more dense tensors.
 class GgufWeightMaker {
  public:
   using Weights = std::map<std::string, GgufWeight, std::less<>>;
@@ -107,19 +109,19 @@ class GgufWeightMaker {
   GgufWeightMaker(const GgufModel& model, const GgufArchitecture& architecture)
       : model_(model), architecture_(architecture) {}
 
-  // The whole of a stored tensor as one part, rows and columns of each of its matrices: of a
-  // tensor of three dimensions as many as it says, else one. Marks it used.
+  // Takes a whole stored tensor as one part, with the rows and columns of each of its matrices. A
+  // tensor of three dimensions has several matrices, any other has one. Marks it as used.
   GgufWeight::Part Take(std::string_view stored);
   bool Has(std::string_view stored) const { return model_.Find(stored) != nullptr; }
-  // One tensor under another name, whole, with its rows and columns in these orders.
+  // Adds one whole tensor under another name, with its rows and columns in these orders.
   GgufWeight& AddReordered(const std::string& stored, const std::string& dense,
                            std::vector<int64_t> row_order, std::vector<int64_t> column_order = {});
-  // A weight of that shape made of these parts.
+  // Adds a weight of that shape made from these parts.
   GgufWeight& Add(const std::string& dense, std::vector<int64_t> shape,
                   std::vector<GgufWeight::Part> parts);
   void Apply(const GgufRule& rule, const std::string& stored, const std::string& dense,
              GgufFields& fields);
-  // Says that the matrices of a stacked weight are dense the other way round.
+  // Declares that the matrices of a stacked weight are transposed in the dense tensor.
   void Transpose(const std::string& dense);
   bool used(std::string_view stored) const { return used_.contains(stored); }
   void Skip(std::string_view stored) { used_.emplace(stored); }
@@ -132,15 +134,16 @@ class GgufWeightMaker {
   std::set<std::string, std::less<>> used_;
 };
 
-// Row order of heads whose first and second halves stand in pairs: row i of a head is row 2 i of
-// it as stored, row dim / 2 + i row 2 i + 1 (LlamaModel.permute in convert_hf_to_gguf.py).
+// Row order for heads whose first and second halves are interleaved: row i of a head is its stored
+// row 2 i, row dim / 2 + i its row 2 i + 1 (LlamaModel.permute in convert_hf_to_gguf.py).
 std::vector<int64_t> HalvesOfPairs(int64_t rows, int64_t num_heads);
 
-// "blk.3.attn_q.weight" of layer 3 and "attn_q.weight"; and what transformers puts before a name.
+// "blk.3.attn_q.weight" for layer 3 and "attn_q.weight"; and the corresponding name with the prefix
+// of transformers.
 std::string GgufName(uint64_t layer, std::string_view name);
 std::string DenseName(uint64_t layer, std::string_view name);
 
-// Functions of gguf_families.cc: first what all architectures share, then those of the table.
+// Functions of gguf_families.cc: first those shared by all architectures, then those in the table.
 void GgufCommonConfig(GgufFields& fields, Json& config);
 void GgufDecoderConfig(GgufFields& fields, Json& config);
 void GgufBiasedConfig(GgufFields& fields, Json& config);
@@ -156,7 +159,7 @@ void GgufPhi3Config(GgufFields& fields, Json& config);
 void GgufGlmConfig(GgufFields& fields, Json& config);
 void GgufGptOssConfig(GgufFields& fields, Json& config);
 void GgufDeepSeekConfig(GgufFields& fields, Json& config);
-// And of gguf_reordered.cc.
+// Functions of gguf_reordered.cc.
 void GgufFusedExperts(GgufFields& fields, GgufWeightMaker& maker);
 void GgufQwen3NextWeights(GgufFields& fields, GgufWeightMaker& maker);
 void GgufQwen35Weights(GgufFields& fields, GgufWeightMaker& maker);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The configuration of each architecture in the words of config.json. What the metadata leave out
-// is what llama.cpp has in its code (src/models), or else what the releases of the family have.
+// The configuration of each architecture in the terms of config.json. Values missing from the
+// metadata come from llama.cpp's code (src/models), or else from the releases of the family.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 namespace oscar {
 namespace {
 
-// Fields that config.json has for those of the metadata, wherever those are there. One that the
-// family does not read is judged as any other that nobody knows.
+// Metadata keys that are copied to fields of config.json if present. A field that the family does
+// not read is judged like any unknown field.
 constexpr std::pair<const char*, const char*> kCopied[] = {
     {"attention.kv_lora_rank", "kv_lora_rank"},
     {"attention.layer_norm_rms_epsilon", "rms_norm_eps"},
@@ -47,10 +47,10 @@ constexpr std::pair<const char*, const char*> kCopied[] = {
     {"ssm.time_step_rank", "linear_num_value_heads"},
 };
 
-// The product as the decimal that was meant: 0.0707 times 10 is 0.707.
+// The product as the decimal that was intended: 0.0707 times 10 is 0.707.
 double Decimal(double value) { return std::stod(fmt::format("{}", static_cast<float>(value))); }
 
-// A factor that makes just `part` of `whole` when it is multiplied and cut to an integer.
+// A factor that gives exactly `part` when `whole` is multiplied by it and truncated to an integer.
 double PartOf(uint64_t part, uint64_t whole) {
   const auto size = static_cast<double>(whole);
   const double factor = static_cast<double>(part) / size;
@@ -71,7 +71,8 @@ Json YarnScaling(GgufFields& fields, double factor) {
   return yarn;
 }
 
-// Factors of each pair: of Llama 3.1's frequencies, or of longrope for short and long sequences.
+// Factors of each pair: those of Llama 3.1's frequencies, or of longrope for short and long
+// sequences.
 Json PairFactors(GgufFields& fields) {
   const GgufModel& model = fields.model();
   const auto* same = model.Find("rope_freqs.weight");
@@ -109,7 +110,7 @@ void AddRopeScaling(GgufFields& fields, Json& config) {
     config["rope_scaling"] = factors;
 }
 
-// Yarn's mscale and mscale_all_dim, which are the same in the releases.
+// Sets yarn's mscale and mscale_all_dim, which are equal in the releases.
 void SetMScale(Json& config, double value) {
   if (!config.contains("rope_scaling")) return;
   for (const char* field : {"mscale", "mscale_all_dim"})
@@ -127,7 +128,7 @@ void SetClass(Json& config, const char* model_type, const char* model_class) {
   config["architectures"] = Json::array({model_class});
 }
 
-// Qwen's layers without experts.
+// Lists Qwen's layers without experts.
 void ListDenseLayers(GgufFields& fields, Json& config) {
   config["mlp_only_layers"] = Json::array();
   for (uint64_t i = 0; i < fields.num_layers(); ++i) {
@@ -149,7 +150,7 @@ void GgufCommonConfig(GgufFields& fields, Json& config) {
   }
 }
 
-// Heads of one size, and rope.
+// Adds heads of one size, and rope.
 void GgufDecoderConfig(GgufFields& fields, Json& config) {
   const uint64_t dim = fields.head_dim();
   config["num_key_value_heads"] = fields.num_kv_heads();
@@ -168,7 +169,7 @@ void GgufBiasedConfig(GgufFields& fields, Json& config) {
   config["attention_bias"] = fields.Stores("blk.0.attn_q.bias");
 }
 
-// Mistral is a llama here and has no field of its own; Mixtral has experts.
+// A Mistral is stored as a llama without any field of its own; Mixtral has experts.
 void GgufLlamaConfig(GgufFields& fields, Json& config) {
   GgufDecoderConfig(fields, config);
   if (config.contains("num_experts")) return SetClass(config, "mixtral", "MixtralForCausalLM");
@@ -176,7 +177,7 @@ void GgufLlamaConfig(GgufFields& fields, Json& config) {
   config["mlp_bias"] = fields.Stores("blk.0.ffn_down.bias");
 }
 
-// Without the scale of late positions it is a Mistral, whose text has no window.
+// Without the scale of late positions it is a Mistral, whose text model has no window.
 void GgufMistral3Config(GgufFields& fields, Json& config) {
   GgufDecoderConfig(fields, config);
   if (const auto all_dim = fields.Number("rope.scaling.yarn_log_multiplier"))
@@ -198,13 +199,13 @@ void GgufGraniteConfig(GgufFields& fields, Json& config) {
     fields.model().Fail("granite.attention.scale is missing: a number is needed");
 }
 
-// llama.cpp leaves every fourth layer without rope, as the one release has it.
+// llama.cpp applies no rope to every fourth layer, like the only release.
 void GgufSmolLm3Config(GgufFields& fields, Json& config) {
   GgufBiasedConfig(fields, config);
   config["no_rope_layer_interval"] = 4;
 }
 
-// Weights of the chosen experts are normalized from Qwen3 on (src/models/qwen2moe.cpp and
+// From Qwen3 on, the weights of the chosen experts are normalized (src/models/qwen2moe.cpp and
 // qwen3moe.cpp).
 void GgufQwenMoeConfig(GgufFields& fields, Json& config) {
   GgufDecoderConfig(fields, config);
@@ -221,8 +222,8 @@ void GgufQwenHybridConfig(GgufFields& fields, Json& config) {
   if (config["model_type"] == "qwen3_next") ListDenseLayers(fields, config);
 }
 
-// The scale of q·k is that of a head, but for the largest models (src/models/gemma2.cpp and
-// gemma3.cpp), which are known by their number of layers.
+// The scale of q·k follows from the head size, except in the largest models (src/models/gemma2.cpp
+// and gemma3.cpp), which are recognized by their number of layers.
 void GgufGemmaConfig(GgufFields& fields, Json& config) {
   GgufDecoderConfig(fields, config);
   const bool second = config["model_type"] == "gemma2";
@@ -238,8 +239,8 @@ void GgufGemmaConfig(GgufFields& fields, Json& config) {
   if (!config.contains("rope_theta")) config["rope_theta"] = 1e6;
 }
 
-// Which layers slide decides the size of their heads; rope_freqs.weight says which pairs of full
-// layers turn: those whose factor is 1.
+// Sliding layers have another head size. rope_freqs.weight shows which pairs of full layers rotate:
+// those whose factor is 1.
 void GgufGemma4Config(GgufFields& fields, Json& config) {
   const GgufModel& model = fields.model();
   const uint64_t layers = fields.num_layers();
@@ -298,7 +299,7 @@ void GgufPhi3Config(GgufFields& fields, Json& config) {
   GgufDecoderConfig(fields, config);
   if (config.value("sliding_window", 0) == 0) config["sliding_window"] = nullptr;
   for (const char* key : {"rope.scaling.attn_factor", "rope.scaling.original_context_length"})
-    fields.Ignore(key);  // of the releases without factors
+    fields.Ignore(key);  // in the releases without factors
 }
 
 void GgufGlmConfig(GgufFields& fields, Json& config) {
@@ -315,14 +316,14 @@ void GgufGlmConfig(GgufFields& fields, Json& config) {
     fields.model().Fail("glm4moe.expert_gating_func other than 2, sigmoid, is not implemented");
 }
 
-// The ramp of its yarn is not rounded to whole pairs in any release.
+// No release rounds the ramp of its yarn to whole pairs.
 void GgufGptOssConfig(GgufFields& fields, Json& config) {
   GgufBiasedConfig(fields, config);
   if (config.contains("rope_scaling")) config["rope_scaling"]["truncate"] = false;
   Rename(config, "moe_intermediate_size", "intermediate_size");
 }
 
-// DeepSeek-V2 has softmax scores, V3 and Kimi-K2 sigmoids.
+// DeepSeek-V2 scores experts by softmax, V3 and Kimi-K2 by sigmoid.
 void GgufDeepSeekConfig(GgufFields& fields, Json& config) {
   const char* const ending = fields.Has("attention.key_length_mla") ? "_mla" : "";
   const uint64_t rope = fields.NeedCount("rope.dimension_count");
@@ -339,7 +340,7 @@ void GgufDeepSeekConfig(GgufFields& fields, Json& config) {
        {"attention.head_count_kv", "attention.key_length", "attention.value_length"})
     fields.Ignore(of_cache);
   AddRopeScaling(fields, config);
-  constexpr double kFactor = 0.1;  // the converter multiplies mscale_all_dim by it
+  constexpr double kFactor = 0.1;  // the converter multiplies mscale_all_dim by this
   if (const auto multiplier = fields.Number("rope.scaling.yarn_log_multiplier"))
     SetMScale(config, *multiplier / kFactor);
   if (!config.contains("num_experts"))

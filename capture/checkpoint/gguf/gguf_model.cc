@@ -18,9 +18,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t kMostFiles = 999;  // of a split set; releases have a few dozen
+constexpr uint64_t kMostFiles = 999;  // in a split set; releases have a few dozen
 
-// "model-00002-of-00003.gguf": {"model-", 2, 3}. llama.cpp, llama_split_prefix.
+// "model-00002-of-00003.gguf": {"model-", 2, 3}. Source: llama_split_prefix in llama.cpp.
 struct SplitName {
   std::string prefix;
   uint64_t number = 0, count = 0;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A model in GGUF, in one file or in the files of a split set (-00001-of-0000N.gguf), and what it
-// is as a Hugging Face model: a config.json, and weights by the names that transformers gives them.
+// A model in GGUF, in one file or in a split set (-00001-of-0000N.gguf), converted to its Hugging
+// Face form: a config.json, and weights by their names in transformers.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,11 @@ namespace oscar {
 
 class GgufModel {
  public:
-  // `path`: the file, or the first of a split set. Throws InputError naming the file for anything
-  // but a whole model of a supported architecture.
+  // `path`: the file, or the first of a split set. Throws InputError naming the file unless it is a
+  // whole model of a supported architecture.
   static GgufModel Open(const std::filesystem::path& path);
-  // Of files that are open: all of the model's, the one with the metadata first.
+  // Makes a model of open files: all of the model's files, starting with the one that has the
+  // metadata.
   static GgufModel Of(std::vector<GgufFile> files);
 
   const GgufFile& header() const { return files_.front(); }  // has the metadata
@@ -36,13 +37,13 @@ class GgufModel {
   std::vector<float> Floats(const GgufTensorInfo& tensor) const;
   [[noreturn]] void Fail(const std::string& problem) const;
 
-  // What a config.json of this model says.
+  // The content of this model's config.json.
   Json Config() const;
-  // By the name that transformers gives each. A stored tensor that no rule knows keeps its name.
+  // Weights by their names in transformers. A stored tensor without a rule keeps its name.
   std::map<std::string, GgufWeight, std::less<>> Weights() const;
 
-  // The files with their stored tensors by their own names: plain ones with their types, others as
-  // bytes. Leaves nothing here.
+  // Moves the files out, with their tensors by stored name: plain ones with their types, others as
+  // bytes.
   std::vector<TensorFile> TakeFiles() &&;
 
  private:
@@ -50,10 +51,10 @@ class GgufModel {
   std::map<std::string_view, std::pair<size_t, const GgufTensorInfo*>> tensors_;
 };
 
-// Whether the path is that of a GGUF file, by its name and kind.
+// Whether the path is a GGUF file, by its name and file type.
 bool IsGgufPath(const std::filesystem::path& path);
-// The one model that a directory's GGUF files are: its file, or the first of its split set. Empty
-// without any. Throws InputError naming the files where they are several models.
+// The only model among a directory's GGUF files: its file, or the first of its split set. Empty if
+// there is none. Throws InputError naming the files if they are several models.
 std::filesystem::path FindGgufIn(const std::filesystem::path& directory);
 
 }  // namespace oscar

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A weight of a model as a GGUF stores it: from which rows of which of its tensors the dense tensor
-// of the Hugging Face model is put together, and what is undone on the way that the converter did
-// (llama.cpp, convert_hf_to_gguf.py). Values are those that PyPI's gguf dequantises to, in float32.
+// A weight of a model as stored in a GGUF: the rows of stored tensors that make up the dense tensor
+// of the Hugging Face model, and which changes of the converter are undone (llama.cpp,
+// convert_hf_to_gguf.py). Values are those that PyPI's gguf dequantizes to, in float32.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace oscar {
 
-// What is done to each value.
+// The change of each value.
 enum class GgufChange {
   kNone,
   kMinusOne,    // norms that transformers adds 1 to, stored with it added
@@ -23,15 +23,15 @@ enum class GgufChange {
 };
 
 struct GgufWeight {
-  // A run of bytes of one stored tensor: rows of `columns` values, for each matrix the same number.
+  // A run of bytes of one stored tensor: rows of `columns` values, the same number for each matrix.
   struct Part {
     std::string tensor;  // "blk.0.attn_q.weight"
     const GgmlType* type = nullptr;
     uint64_t begin = 0, size = 0;  // bytes within the stored tensor
-    int64_t rows = 0;              // of each matrix, as stored
+    int64_t rows = 0;              // per matrix, as stored
     int64_t columns = 0;
-    int64_t heads = 0;  // not 0: each matrix is [heads, rows / heads, columns], and the dense rows
-                        // are [heads, columns] of rows / heads values (W_UK of DeepSeek)
+    int64_t heads = 0;  // if not 0, each matrix is [heads, rows / heads, columns], and the dense
+                        // rows are [heads, columns] of rows / heads values (W_UK of DeepSeek)
     int64_t dense_rows() const { return heads == 0 ? rows : heads * columns; }
     int64_t dense_columns() const { return heads == 0 ? columns : rows / heads; }
   };
@@ -40,11 +40,11 @@ struct GgufWeight {
   std::vector<Part> parts;
   int64_t matrices = 1;            // the dense tensor is that many matrices [rows, columns],
   bool transposed = false;         // or [columns, rows] (gpt-oss's experts)
-  std::vector<int64_t> row_order;  // row r is row row_order[r] of all parts' rows; empty: in order
-  std::vector<int64_t> column_order;  // the same of columns
+  std::vector<int64_t> row_order;  // row r is row row_order[r] of all parts' rows; empty: identity
+  std::vector<int64_t> column_order;  // likewise for columns
   GgufChange change = GgufChange::kNone;
 
-  // Whether the bytes of the one part are the dense tensor.
+  // Whether the bytes of the single part equal the dense tensor.
   bool plain() const;
 };
 

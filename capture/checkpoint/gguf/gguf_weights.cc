@@ -76,7 +76,7 @@ GgufWeight::Part GgufWeightMaker::Take(std::string_view stored) {
         Quoted(stored), type == nullptr ? std::to_string(info->type) : std::string(type->name)));
   }
   used_.emplace(stored);
-  // A row of plain values is a column: [n] are n rows of one value.
+  // A plain tensor [n] counts as n rows of one value.
   const bool column = info->dims.size() == 1 && type->values == 1;
   const auto dim = [&](size_t i) {
     return i < info->dims.size() ? static_cast<int64_t>(info->dims[i]) : int64_t{1};

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arcee's Trinity: norms before and behind attention and MLP, norms of queries and keys, a gate on
-// what attention puts out with a projection of its own, experts of sigmoid scores. Full
-// layers have no rope, and embeddings are multiplied by sqrt(hidden_size) only if mup_enabled says
-// so.
+// Arcee's Trinity: norms before and after attention and MLP, norms of queries and keys, a
+// gate on the attention output with its own projection, experts with sigmoid scores. Full
+// layers have no rope, and embeddings are multiplied by sqrt(hidden_size) only if mup_enabled
+// is set.
 #include <cmath>
 
 #include "capture/model/families/experts_config.h"

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Apertus: an MLP without a gate whose activation, xIELU, has trained numbers in each layer; norms
-// of queries and keys. A configuration without any rope setting means llama3 scaling
+// Apertus: an MLP without a gate whose activation, xIELU, has trained parameters in each layer;
+// norms of queries and keys. A configuration without any rope setting means llama3 scaling
 // (transformers 5, ApertusConfig).
 #include "capture/model/families/dense_decoder.h"
 
@@ -26,7 +26,7 @@ ModelSpec ReadApertus(ConfigReader& config) {
   config.Require("post_norm", false);
   config.Require("mlp_bias", false);
   const bool xielu = config.String("hidden_act", "xielu") == "xielu";
-  if (xielu) config.Override("hidden_act", "silu");  // what the layers get instead, below
+  if (xielu) config.Override("hidden_act", "silu");  // replaced below
   ModelSpec spec = ReadDenseDecoder(config, options);
   if (!xielu) return spec;
   for (LayerSpec& layer : spec.layers) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A.X K1: DeepSeek-V3 with one norm more, behind the experts. Dense layers do not have it.
+// A.X K1: DeepSeek-V3 with an additional norm after the experts. Dense layers do not have it.
 #include "capture/model/families/latent_decoder.h"
 
 namespace oscar {

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// BitNet b1.58 in plain weights: one norm more inside attention, over all heads before the output
-// projection, and one inside the MLP before its last. Releases whose weights are ternary, or
-// become so while running (quantization_config), are refused as a weight format.
+// BitNet b1.58 in plain weights: an additional norm inside attention, over all heads before the
+// output projection, and one inside the MLP before its last projection. Releases whose weights are
+// ternary, or become so at run time (quantization_config), are refused as a weight format.
 #include "capture/model/families/dense_decoder.h"
 
 namespace oscar {

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Command R and R+, Aya: attention and MLP side by side behind one norm that subtracts the mean, a
-// factor on logits, rope in pairs of neighbours (transformers 5, modeling_cohere.py).
-// use_qk_norm gives each head a norm with weights of its own.
+// Command R and R+, Aya: attention and MLP in parallel after one norm that subtracts the mean, a
+// factor on logits, rope in pairs of neighbours (transformers 5, modeling_cohere.py). use_qk_norm
+// gives each head a norm with its own weights.
 #include "capture/model/families/dense_decoder.h"
 
 namespace oscar {
@@ -19,7 +19,7 @@ ModelSpec ReadCohere(ConfigReader& config) {
   options.rope.default_theta = 500000.0;
   options.rope.layout = RopeLayout::kInterleaved;
   config.Default("layer_norm_eps", 1e-5);
-  // Releases name the longest context twice; this one is of the tokenizer.
+  // Releases state the longest context twice; this one belongs to the tokenizer.
   (void)config.Find("model_max_length");
   ModelSpec spec = ReadDenseDecoder(config, options);
   spec.logit_multiplier = config.OptionalPositive("logit_scale").value_or(0.0625);

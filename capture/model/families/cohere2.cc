@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Command R7B and A (cohere2): attention and MLP side by side behind one norm that subtracts the
-// mean, three sliding layers with rope in pairs of neighbours to a full one without rope, a factor
+// Command R7B and A (cohere2): attention and MLP in parallel after one norm that subtracts the
+// mean, three sliding layers with rope in pairs of neighbours per full one without rope, a factor
 // on logits (transformers 5, modeling_cohere2.py). Full layers have no position embedding.
 #include "capture/model/families/dense_decoder.h"
 
@@ -19,7 +19,7 @@ ModelSpec ReadCohere2(ConfigReader& config) {
   options.rope.layout = RopeLayout::kInterleaved;
   config.Default("layer_norm_eps", 1e-5);
   config.Default("sliding_window", 4096);
-  // What releases say of the one arrangement that was ever built.
+  // These fields of releases describe the only arrangement that was ever built.
   config.Require("use_parallel_block", true);
   config.Require("use_gated_activation", true);
   config.Require("position_embedding_type", "rope_gptj");

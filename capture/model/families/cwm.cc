@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Code World Model: Llama with three sliding layers to a full one. The first layer is the
-// full one, and a configuration without any rope setting means llama3 scaling by 16 (transformers
-// 5, CwmConfig).
+// Code World Model: Llama with three sliding layers per full one. The first layer is a full one,
+// and a configuration without any rope setting means llama3 scaling by 16 (transformers 5,
+// CwmConfig).
 #include "capture/model/families/dense_decoder.h"
 
 namespace oscar {

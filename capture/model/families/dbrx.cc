@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// DBRX: norms with mean and without bias, queries, keys and values in one tensor and cut off, all
-// experts of a layer below one another in three tensors (transformers 5, modeling_dbrx.py). Trap:
-// releases have rope_theta in attn_config, transformers reads that of rope_parameters alone.
+// DBRX: norms with mean and without bias, clipped queries, keys and values in one tensor, all
+// experts of a layer concatenated in three tensors (transformers 5, modeling_dbrx.py). Trap:
+// releases have rope_theta in attn_config, but transformers only reads that of rope_parameters.
 #include "capture/model/families/experts_config.h"
 
 namespace oscar {
@@ -22,7 +22,7 @@ ModelSpec ReadDbrx(ConfigReader& config) {
     config.SecondName(key, own);
   }
   config.Override("num_key_value_heads", attention.OptionalSize("kv_n_heads").value_or(1));
-  config.Override("layer_norm_eps", 1e-5);  // what LayerNorm has where it is told nothing
+  config.Override("layer_norm_eps", 1e-5);  // LayerNorm's default
   DenseDecoderOptions options;
   options.norm = NormKind::kLayerNorm;
   options.norms = {"norm_attn_norm.norm_1", "", "norm_attn_norm.norm_2", ""};
@@ -54,7 +54,7 @@ ModelSpec ReadDbrx(ConfigReader& config) {
   ExpertsSpec experts =
       ReadExperts(config, spec.hidden_size, ffn.OptionalSize("ffn_hidden_size").value_or(3584),
                   "ffn.router.layer");
-  // The exponent of the norm that weights are divided by; null: they are not.
+  // The exponent of the norm that divides the weights; null: no division.
   ffn.Require("moe_normalize_expert_weights", 1.0);
   experts.router.normalize =
       !ffn.Has("moe_normalize_expert_weights") || ffn.Find("moe_normalize_expert_weights");
@@ -63,7 +63,7 @@ ModelSpec ReadDbrx(ConfigReader& config) {
   experts.up = "ffn.experts.mlp.v1";
   experts.down = "ffn.experts.mlp.w2";
   PutExperts(config, experts, std::vector<bool>(spec.layers.size(), true), spec);
-  // Of training.
+  // Only used in training.
   for (const char* key : {"attn_pdrop", "seq_length"}) (void)attention.Find(key);
   for (const char* key : {"moe_jitter_eps", "moe_loss_weight"}) (void)ffn.Find(key);
   for (ConfigReader* nested : {&attention, &ffn}) {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// DeepSeek-V2, V2-Lite, Coder-V2: latent attention, experts of softmax scores whose weights are not
-// made to add up to 1. Groups of experts are judged by their best expert, not by two as in
+// DeepSeek-V2, V2-Lite, Coder-V2: latent attention, experts with softmax scores whose weights
+// need not sum to 1. Groups of experts are judged by their best expert, not by two as in
 // DeepSeek-V3.
 #include <fmt/format.h>
 
@@ -19,7 +19,7 @@ ModelSpec ReadDeepSeekV2(ConfigReader& config) {
   if (method != "greedy" && method != "group_limited_greedy")
     config.Fail("topk_method", "is not implemented. Supported: greedy, group_limited_greedy");
   config.Require("scoring_func", "softmax");
-  config.Override("topk_method", nullptr);  // both fields mean something else in DeepSeek-V3
+  config.Override("topk_method", nullptr);  // both fields have another meaning in DeepSeek-V3
   config.Override("scoring_func", nullptr);
   config.Default("norm_topk_prob", false);
   if (method == "greedy") {

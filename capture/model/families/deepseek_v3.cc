@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// DeepSeek-V3, R1 and V3.1, and Kimi-K2, which is the same with other sizes. Rope turns pairs
-// of neighbours, and the softmax scale has yarn's mscale in it, squared.
+// DeepSeek-V3, R1 and V3.1, and Kimi-K2, which differs only in sizes. Rope rotates pairs of
+// neighbours, and the softmax scale includes yarn's mscale, squared.
 #include "capture/model/families/latent_decoder.h"
 
 namespace oscar {

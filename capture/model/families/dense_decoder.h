@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the decoder families share: the usual fields and tensor names. A family says where it
-// differs, here or by changing the layers afterwards. Trap: head_dim is often not hidden_size /
+// Common code of decoder families: the usual fields and tensor names. A family declares its
+// differences here or changes the layers afterwards. Trap: head_dim is often not hidden_size /
 // num_attention_heads.
 #pragma once
 
@@ -21,14 +21,14 @@
 
 namespace oscar {
 
-// Tensor names of a layer's norms, without ".weight"; "": there is none.
+// Tensor names of a layer's norms, without ".weight"; "" for none.
 struct LayerNormNames {
   std::string attention = "input_layernorm", post_attention = "";
   std::string mlp = "post_attention_layernorm", post_mlp = "";
 };
-// Gemma's four.
+// The four norms of Gemma.
 LayerNormNames SandwichNorms();
-// Olmo's two, on what leaves attention and MLP.
+// The two norms of Olmo, on the outputs of attention and MLP.
 LayerNormNames PostNorms();
 
 struct DenseDecoderOptions {
@@ -46,47 +46,48 @@ struct DenseDecoderOptions {
   std::optional<double> scale = {};                  // on q·k; nothing: 1 / sqrt(head_dim)
   std::string eps_field = "rms_norm_eps", activation_field = "hidden_act";
   std::string default_activation = "silu";
-  bool tied_by_default = false;  // if the config does not say
-  bool gated_mlp = true;         // false: up and down alone
-  bool dense_mlp = true;         // false: the family describes what stands in its place
+  bool tied_by_default = false;                   // if the config does not say
+  bool gated_mlp = true;                          // false: only up and down
+  bool dense_mlp = true;                          // false: the family describes a replacement
   bool fused_qkv = false, fused_gate_up = false;  // stored as qkv_proj, as gate_up_proj
 };
 
 ModelSpec ReadDenseDecoder(ConfigReader& config, const DenseDecoderOptions& options);
 
-// The projection with the weight name + ".weight" and, if `bias`, name + ".bias".
+// A projection with the weight name + ".weight" and, if `bias`, name + ".bias".
 LinearSpec Linear(const std::string& name, int64_t in_features, int64_t out_features,
                   bool bias = false);
-// `part` rows of a stored tensor of `all` rows, from `first` on.
+// A projection of `part` rows from `first` on, of a stored tensor with `all` rows.
 LinearSpec Rows(const std::string& name, int64_t in_features, int64_t first, int64_t part,
                 int64_t all, bool bias = false);
-// "silu", "gelu_pytorch_tanh", ... of a field; never kXielu.
+// Reads the activation "silu", "gelu_pytorch_tanh", ... of a field; never kXielu.
 Activation ReadActivation(ConfigReader& config, std::string_view field,
                           std::string_view default_name);
 // The usual gate, up and down under that prefix ("model.layers.3.mlp.").
 MlpSpec DenseMlp(const std::string& prefix, int64_t hidden_size, int64_t intermediate_size,
                  const DenseDecoderOptions& options, Activation activation);
-// Other names, without ".weight", of the embedding, the norm at the end and a head of its own.
+// Sets other names, without ".weight", of the embedding, the final norm and a separate head.
 void NameEnds(const std::string& embedding, const std::string& final_norm, ModelSpec& spec,
               const std::string& head = "lm_head");
 int64_t ReadNumLayers(ConfigReader& config);
 
-// Kinds of all layers: layer_types where the config has it, else what `otherwise` says of a layer.
+// The kinds of all layers: layer_types if the config has it, else the result of `otherwise` for
+// each layer.
 std::vector<std::string> ReadLayerTypes(
     ConfigReader& config, std::initializer_list<std::string_view> supported,
     const std::function<std::string_view(int64_t layer)>& otherwise);
-// Windows of layers of those kinds. InputError if a layer slides and there is no window.
+// The windows of layers of those kinds. Throws InputError if a layer slides and there is no window.
 std::vector<std::optional<int64_t>> WindowsOf(const ConfigReader& config,
                                               const std::vector<std::string>& types,
                                               std::optional<int64_t> window);
-// Every layer slides, or none, as in families whose layer_types transformers stores and never
-// reads; one that says otherwise is an error.
+// All layers slide or none, as in families whose layer_types transformers stores but never reads. A
+// contradicting layer_types is an error.
 std::vector<std::optional<int64_t>> ReadUniformWindows(ConfigReader& config,
                                                        std::optional<int64_t> window);
 // Layer i slides if layer_types says so; without it, if i >= first_sliding.
 std::vector<std::optional<int64_t>> ReadWindows(ConfigReader& config, std::optional<int64_t> window,
                                                 int64_t first_sliding);
-// Without layer_types every pattern-th layer is full, the others slide.
+// Without layer_types every pattern-th layer is full and the others slide.
 std::vector<std::optional<int64_t>> ReadPatternWindows(ConfigReader& config,
                                                        std::optional<int64_t> window,
                                                        int64_t pattern);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// dots.llm1: Qwen 3's attention, DeepSeek's experts. Layers from max_window_layers on slide
-// where there is a window, and a missing sliding_window is one of 4096.
+// dots.llm1: Qwen 3's attention, DeepSeek's experts. Layers from max_window_layers on slide if
+// there is a window, and a missing sliding_window means 4096.
 #include "capture/model/families/experts_config.h"
 
 namespace oscar {

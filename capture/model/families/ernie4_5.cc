@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ERNIE 4.5 dense: Llama with one field for all biases and rope in pairs of neighbours over the
-// whole head (transformers 5, modeling_ernie4_5.py). The pairs are neighbours although
-// partial_rotary_factor, which goes with that elsewhere, does not exist.
+// whole head (transformers 5, modeling_ernie4_5.py). The pairs are neighbours although there is no
+// partial_rotary_factor, which accompanies such pairs elsewhere.
 #include "capture/model/families/dense_decoder.h"
 
 namespace oscar {

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// ERNIE 4.5 with experts (21B-A3B, 300B-A47B): pairs of neighbours turn, every field of the experts
-// has a name of its own. The choice has a bias but its scores are a softmax. In ERNIE 4.5 VL the
-// tokens of images have experts of their own, which stand behind those of text.
+// ERNIE 4.5 with experts (21B-A3B, 300B-A47B): pairs of neighbours rotate, and every field of the
+// experts has its own name. The choice has a bias but its scores are a softmax. In ERNIE 4.5 VL the
+// tokens of images have their own experts, which follow those of text.
 #include "capture/model/families/experts_config.h"
 
 namespace oscar {
@@ -24,7 +24,7 @@ ModelSpec ReadLayers(ConfigReader& config, bool mrope) {
 
 ExpertsSpec ReadErnieExperts(ConfigReader& config, int64_t hidden_size, int64_t size) {
   config.Require("moe_gate", "topk");
-  (void)config.Find("moe_capacity");  // of training: no expert turns a token away
+  (void)config.Find("moe_capacity");  // for training: no expert refuses tokens
   config.Default("num_experts", config.Size("moe_num_experts"));
   config.Default("num_experts_per_tok", config.Size("moe_k"));
   ExpertsSpec experts = ReadExperts(config, hidden_size, size, "mlp.gate");
@@ -38,7 +38,7 @@ ExpertsSpec ReadErnieExperts(ConfigReader& config, int64_t hidden_size, int64_t 
   return experts;
 }
 
-// [of text, of images]
+// Parses [size for text, size for images].
 int64_t ReadTextExpertSize(ConfigReader& config) {
   constexpr const char* kField = "moe_intermediate_size";
   const Json* sizes = config.Find(kField);

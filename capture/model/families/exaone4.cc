@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// EXAONE 4: norms on what leaves attention and MLP, norms of each query and key head, three sliding
-// layers to a full one (transformers 5, modeling_exaone4.py). Where some layers slide, the
-// full ones have no rope; where none does, all have.
+// EXAONE 4: norms on the outputs of attention and MLP, norms of each query and key head, three
+// sliding layers per full one (transformers 5, modeling_exaone4.py). If some layers slide, the full
+// ones have no rope; if none does, all have rope.
 #include <fmt/format.h>
 
 #include "capture/model/families/exaone.h"
@@ -12,7 +12,7 @@ namespace oscar {
 
 namespace {
 
-// "LLLG", or every n-th layer is global.
+// Returns "LLLG", or a pattern in which every n-th layer is global.
 std::string ReadPattern(ConfigReader& config) {
   const Json* value = config.Find("sliding_window_pattern");
   if (value != nullptr && value->is_string()) {
@@ -55,7 +55,7 @@ ModelSpec ReadExaone4(ConfigReader& config) {
   return spec;
 }
 
-// EXAONE 3: Llama under other names, of fields and of tensors (transformers 5 runs it as such).
+// EXAONE 3: Llama with other names of fields and tensors (transformers 5 runs it as Llama).
 ModelSpec ReadExaone(ConfigReader& config) {
   config.SecondName("num_hidden_layers", "num_layers");
   config.SecondName("rms_norm_eps", "layer_norm_epsilon");

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// K-EXAONE: EXAONE 4's attention with norms before it, DeepSeek's experts. Unlike in EXAONE
-// 4, full layers never have rope, whatever slides.
+// K-EXAONE: EXAONE 4's attention with norms before it, DeepSeek's experts. Unlike in EXAONE 4, full
+// layers never have rope, even if none slides.
 #include <fmt/format.h>
 
 #include "capture/model/families/exaone.h"

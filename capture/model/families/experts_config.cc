@@ -42,7 +42,7 @@ void NameExperts(const ConfigReader& config, int64_t sparse_layer, const ExpertN
                  ExpertsSpec& experts) {
   const std::string layer = config.LayerPrefix(sparse_layer);
   const bool separate = config.StoresPrefix(layer + names.separate + "0.");
-  // A quantized tensor has a name that goes on: gate_up_proj_blocks, gate_up_proj.weight_packed.
+  // The name of a quantized tensor continues: gate_up_proj_blocks, gate_up_proj.weight_packed.
   const bool fused = config.StoresPrefix(layer + names.fused_gate_up);
   experts.fused = fused || (names.usually_fused && !separate);
   if (experts.fused) {
@@ -87,7 +87,7 @@ ExpertsSpec ReadSigmoidExperts(ConfigReader& config, int64_t hidden_size) {
   config.Require("moe_router_dtype", "float32");
   router.choice_bias = "mlp.gate.e_score_correction_bias";
   router.normalize = config.Bool("norm_topk_prob", true);
-  router.smallest_weight_sum = 1e-20;  // DeepSeek adds as much
+  router.smallest_weight_sum = 1e-20;  // DeepSeek adds this much
   router.scale = config.OptionalPositive("routed_scaling_factor").value_or(1.0);
   router.num_expert_sets = config.OptionalSize("n_group").value_or(1);
   const std::optional<int64_t> top_sets = config.OptionalSize("topk_group");
@@ -132,7 +132,7 @@ std::vector<bool> ReadDeepSeekSparseLayers(ConfigReader& config, int64_t default
   const auto first = config.OptionalCount("first_k_dense_replace");
   std::vector<bool> sparse;
   for (int64_t i = 0; i < num_layers; ++i) sparse.push_back(i >= first.value_or(default_dense));
-  const Json* types = config.Find("mlp_layer_types");  // goes before first_k_dense_replace
+  const Json* types = config.Find("mlp_layer_types");  // has priority over first_k_dense_replace
   if (types == nullptr) return sparse;
   if (!types->is_array() || types->size() != sparse.size()) {
     config.Fail("mlp_layer_types",
@@ -183,7 +183,8 @@ void SkipPredictionLayers(ConfigReader& config, ModelSpec& spec) {
   constexpr int64_t kMost = 64;  // each is a list of names; releases have a few
   int64_t count = config.OptionalCount(kCount).value_or(0);
   if (count > kMost) config.Fail(kCount, fmt::format("is {}; at most {} are known", count, kMost));
-  // Releases that say nothing of theirs in the config; only such a layer has this projection.
+  // Some releases have such layers but do not mention them in the config. Only these layers have
+  // this projection.
   if (count == 0 && config.StoresPrefix(config.LayerPrefix(num_layers) + "eh_proj.")) count = 1;
   for (int64_t i = 0; i < count; ++i)
     spec.skipped_prefixes.push_back(config.LayerPrefix(num_layers + i));

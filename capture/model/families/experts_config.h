@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What families with a mixture of experts share: counts under their several names, which layers
+// Common code of families with a mixture of experts: counts under their several names, which layers
 // have experts, how those are stored. A family describes the experts once, with names relative to a
-// layer ("mlp.gate.weight"), and PutExperts gives every sparse layer its own. The same family
-// is stored per expert by most releases and fused by some; the checkpoint's names decide.
+// layer ("mlp.gate.weight"), and PutExperts instantiates them for every sparse layer. Most releases
+// of a family store experts separately and some fused; the checkpoint's names decide.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,11 @@
 
 namespace oscar {
 
-// num_experts, num_local_experts or n_routed_experts, whichever the config has; all it has agree.
+// num_experts, num_local_experts or n_routed_experts, whichever the config has; they must agree.
 int64_t ReadNumExperts(ConfigReader& config);
 
-// Experts of the count above, their top_k (num_experts_per_tok) and activation; the router's logits
-// are the projection `router` without bias.
+// Reads experts with the count above, their top_k (num_experts_per_tok) and activation. The
+// router's logits are the projection `router` without bias.
 ExpertsSpec ReadExperts(ConfigReader& config, int64_t hidden_size, int64_t intermediate_size,
                         const std::string& router);
 
@@ -32,38 +32,38 @@ struct ExpertNames {
   std::string separate = "mlp.experts.";
   std::string gate = "gate_proj.weight", up = "up_proj.weight", down = "down_proj.weight";
   std::string fused_gate_up = "mlp.experts.gate_up_proj", fused_down = "mlp.experts.down_proj";
-  bool usually_fused = false;  // where there is no checkpoint to ask
+  bool usually_fused = false;  // applies if there is no checkpoint
 };
-// Takes the fused names if layer `sparse_layer` is stored so.
+// Uses the fused names if layer `sparse_layer` is stored like that.
 void NameExperts(const ConfigReader& config, int64_t sparse_layer, const ExpertNames& names,
                  ExpertsSpec& experts);
 
-// Mixtral's experts, as MiniMax has them too: of intermediate_size, names under
-// "block_sparse_moe.", weights that are normalized.
+// Mixtral's experts, which MiniMax has too: size intermediate_size, names under
+// "block_sparse_moe.", normalized weights.
 ExpertsSpec ReadBlockSparseExperts(ConfigReader& config, int64_t hidden_size);
 
-// A shared expert of that intermediate size: prefix + "gate_proj.weight" ...; 0: none.
+// Adds a shared expert of that intermediate size: prefix + "gate_proj.weight" ...; 0: none.
 void NameSharedExpert(const std::string& prefix, int64_t intermediate_size, ExpertsSpec& experts);
 
-// DeepSeek's router, as GLM and Kimi use it: sigmoid, a bias for the choice, n_group, topk_group,
-// norm_topk_prob, routed_scaling_factor, n_shared_experts; names under "mlp.".
+// DeepSeek's router, which GLM and Kimi use too: sigmoid, a bias for the choice, n_group,
+// topk_group, norm_topk_prob, routed_scaling_factor, n_shared_experts; names under "mlp.".
 ExpertsSpec ReadSigmoidExperts(ConfigReader& config, int64_t hidden_size);
 
 // Which layers have experts. Qwen: decoder_sparse_step and mlp_only_layers; DeepSeek:
-// mlp_layer_types where the config has it, else all from first_k_dense_replace on.
+// mlp_layer_types if the config has it, else all from first_k_dense_replace on.
 std::vector<bool> ReadQwenSparseLayers(ConfigReader& config);
 std::vector<bool> ReadDeepSeekSparseLayers(ConfigReader& config, int64_t default_dense);
 int64_t FirstSparse(const std::vector<bool>& sparse);  // 0 if none is
 
-// Gives the sparse layers experts instead of their MLP.
+// Replaces the MLP of the sparse layers by experts.
 void PutExperts(const ConfigReader& config, const ExpertsSpec& experts,
                 const std::vector<bool>& sparse, ModelSpec& spec);
 
-// Both: names as the first sparse layer stores them, and experts for all sparse layers.
+// Combines NameExperts for the first sparse layer and PutExperts for all sparse layers.
 void PutNamedExperts(const ConfigReader& config, const ExpertNames& names,
                      const std::vector<bool>& sparse, ExpertsSpec experts, ModelSpec& spec);
 
-// Layers that predict further tokens, stored as layers num_hidden_layers, ...: skipped by name.
+// Skips layers that predict further tokens, which are stored as layers num_hidden_layers, ....
 void SkipPredictionLayers(ConfigReader& config, ModelSpec& spec);
 
 }  // namespace oscar

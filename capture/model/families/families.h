@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tables of model families and of multimodal wrappers around them. A family is one file of
-// about a screen that maps config fields and tensor names onto ModelSpec, declared in readers.h and
-// listed in families.cc. What a family does not read is judged by config_fields.h.
+// The tables of model families and of multimodal wrappers around them. A family is one short file
+// that maps config fields and tensor names to ModelSpec, declared in readers.h and listed in
+// families.cc. Fields that a family does not read are judged by config_fields.h.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,13 @@ struct Family {
   std::string_view model_type;    // as in config.json
   std::string_view architecture;  // class name in "architectures"
   ModelSpec (*read)(ConfigReader& config);
-  std::string_view written_as = {};  // what transformers 5 writes into "architectures" instead
+  std::string_view written_as = {};  // the name that transformers 5 writes into "architectures"
+                                     // instead
 };
 
 std::span<const Family> Families();  // sorted by model_type
 
-// A family that is known and not implemented.
+// A known family that is not implemented.
 struct Refusal {
   std::string_view model_type;  // as in config.json
   std::string_view reason;      // "its lightning attention is not implemented"
@@ -35,19 +36,19 @@ std::span<const Refusal> Refusals();  // sorted by model_type
 // A model of several modalities whose text part is a family under "text_config".
 struct Wrapper {
   std::string_view model_type, architecture;
-  std::string_view text_model_type;  // where text_config does not name it
-  std::string_view member = {};      // all this stands under that member ("thinker_config")
-  // Positions of text begin here. 1: PaliGemma, where images and a prompt see each other and text
-  // alone is causal all the same.
+  std::string_view text_model_type;  // if text_config does not name it
+  std::string_view member = {};      // the parent of all this ("thinker_config")
+  // The first position of text. 1: PaliGemma, where images and a prompt see each other, but text
+  // alone is causal.
   int64_t first_position = 0;
   std::string_view written_as = {};  // in "architectures" of a release instead
 };
 
 std::span<const Wrapper> Wrappers();  // sorted by model_type
 
-// Beginnings of the names of a wrapper's tensors that text does not pass through.
+// Prefixes of a wrapper's tensors that text does not use.
 std::span<const std::string_view> OtherModalityTensors();
-// A field of a wrapper that says how another modality becomes tokens.
+// Whether a field of a wrapper describes how another modality becomes tokens.
 bool IsOtherModalityField(std::string_view name);
 
 }  // namespace oscar

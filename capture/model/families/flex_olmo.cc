@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// FlexOlmo: OLMo 2 with experts in every layer (transformers 5, modeling_flex_olmo.py). The
-// norms stand behind attention and experts, none before them.
+// FlexOlmo: OLMo 2 with experts in every layer (transformers 5, modeling_flex_olmo.py). The norms
+// are after attention and experts; there are none before them.
 #include "capture/model/families/experts_config.h"
 
 namespace oscar {

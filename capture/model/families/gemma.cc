@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Gemma 1 and CodeGemma: norms (1 + w), embeddings times sqrt(hidden_size). Releases name the
-// activation twice; where hidden_activation is there it is what they were trained with, and
-// hidden_act alone counts only where it is not.
+// activation twice. hidden_activation is the one they were trained with, and hidden_act only counts
+// without it.
 #include "capture/model/families/gemma.h"
 
 #include <cmath>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What Gemma 2, 3 and 4 share. Their activation is hidden_activation; hidden_act, which old
-// releases have beside it, is read by nobody.
+// Common code of Gemma 2, 3 and 4. Their activation is hidden_activation; hidden_act of old
+// releases is ignored.
 #pragma once
 
 #include <cmath>

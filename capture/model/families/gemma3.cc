@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gemma 3 (text part): as Gemma 2 without soft caps, with norms (1 + w) of queries and keys; five
-// sliding layers to a full one, each kind with a rotary base of its own. Traps: rope_scaling of the
-// old spelling is meant for the full layers alone; attn_logit_softcapping is left from Gemma 2's
-// code, stored and applied by nobody (modeling_gemma3.py).
+// Gemma 3 (text part): Gemma 2 without soft caps, with norms (1 + w) of queries and keys; five
+// sliding layers per full one, each kind with its own rotary base. Traps: the old rope_scaling
+// applies only to the full layers; attn_logit_softcapping is left from Gemma 2's code and stored
+// but never applied (modeling_gemma3.py).
 #include <cmath>
 
 #include "capture/model/families/dense_decoder.h"
@@ -14,7 +14,7 @@ namespace oscar {
 
 ModelSpec ReadGemma3(ConfigReader& config) {
   DenseDecoderOptions options = GemmaOptions(config);
-  // Released text_config objects say only where they differ from these (transformers,
+  // Released text_config objects only contain differences from these (transformers,
   // Gemma3TextConfig).
   const std::pair<const char*, Json> defaults[] = {
       {"vocab_size", 262208},     {"num_attention_heads", 8},

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gemma 4 (text part): sliding and full layers have heads of different sizes and ropes of their
-// own; values are normed without a weight and, with attention_k_eq_v, full layers take them from
-// the projection of keys; experts stand beside the MLP; small models have an embedding per layer
+// Gemma 4 (text part): sliding and full layers have different head sizes and their own ropes.
+// Values are normalized without a weight, and with attention_k_eq_v full layers take them from the
+// projection of keys. Experts run in parallel to the MLP. Small models have an embedding per layer
 // and late layers that read the keys and values of earlier ones (transformers 5,
 // modeling_gemma4.py). Norms are plain here, not 1 + w as in Gemma 2 and 3.
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ struct FullGeometry {
   int64_t head_dim = 0, num_kv_heads = 0;
 };
 
-// transformers writes "05" where there are ten layers and more.
+// transformers writes "05" if there are ten or more layers.
 std::map<size_t, const Json*> ByLayer(const ConfigReader& config, const Json& layers,
                                       size_t num_layers) {
   if (!layers.is_object()) config.Fail("per_layer_config", "must be an object");
@@ -128,7 +128,7 @@ void ReadPerLayerInputs(ConfigReader& config, ModelSpec& spec) {
   }
 }
 
-// Late layers read what the last layer of their kind before them has in its cache.
+// Late layers read the cache of the last earlier layer of their kind.
 void ShareKv(ConfigReader& config, const std::vector<std::string>& types, ModelSpec& spec) {
   const auto num_layers = static_cast<int64_t>(spec.layers.size());
   const int64_t num_shared = config.OptionalCount("num_kv_shared_layers").value_or(0);
@@ -204,9 +204,9 @@ ModelSpec ReadGemma4(ConfigReader& config) {
   std::vector<std::string> types = ReadLayerTypes(config, {kFullKind, kSlidingKind}, [](int64_t i) {
     return (i + 1) % 6 == 0 ? kFullKind : kSlidingKind;
   });
-  types.back() = kFullKind;  // as the reference does, whatever the config says
+  types.back() = kFullKind;  // like the reference, whatever the config says
   options.windows = WindowsOf(config, types, config.OptionalSize("sliding_window"));
-  // "vision": images see themselves whole; text does not.
+  // "vision": image tokens see each other in both directions, text tokens do not.
   if (config.Find("use_bidirectional_attention") != nullptr &&
       config.String("use_bidirectional_attention") == "all")
     config.Fail("use_bidirectional_attention", "is not implemented. Supported: null, \"vision\"");

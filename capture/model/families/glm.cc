@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // GLM-4-9B of 2024 (glm-4-9b-chat-hf) and GLM-Edge: gate and up stored as one tensor, rope in pairs
-// of neighbours on half of each head. Its successor, glm4, has two norms more in each layer.
+// of neighbours on half of each head. Its successor, glm4, has two more norms in each layer.
 #include "capture/model/families/dense_decoder.h"
 
 namespace oscar {

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // GLM-4 0414 (glm4): four plain norms, biases on q, k, v, gate and up stored as one, and rope in
-// pairs of neighbours on a part of the head, half of it unless the config says otherwise. The
-// norm called post_attention_layernorm stands before the MLP, the one after attention is
+// pairs of neighbours on a part of the head, by default half. The norm called
+// post_attention_layernorm is before the MLP; the one after attention is
 // post_self_attn_layernorm.
 #include "capture/model/families/dense_decoder.h"
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// GLM-4.5 to 4.7: half of each head turns, the first layers are dense, experts as in DeepSeek-V3.
-// Unlike GLM-4, pairs are halves apart, and whether q and k have a norm depends on the size.
+// GLM-4.5 to 4.7: half of each head rotates, the first layers are dense, experts as in DeepSeek-V3.
+// Unlike in GLM-4, pairs are halves apart, and the size decides whether q and k have a norm.
 #include "capture/model/families/experts_config.h"
 
 namespace oscar {

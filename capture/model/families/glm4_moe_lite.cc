@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// GLM-4.7-Flash: DeepSeek-V3's attention and experts. In spite of its name not GLM-4.7's;
-// only the first layer is dense where the config does not say.
+// GLM-4.7-Flash: DeepSeek-V3's attention and experts, not GLM-4.7's in spite of its name. By
+// default only the first layer is dense.
 #include "capture/model/families/latent_decoder.h"
 
 namespace oscar {

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // GLM-5 and DeepSeek-V3.2: latent attention in which an indexer picks index_topk keys for each
-// query. Up to that many tokens every key is picked and attention is dense; beyond, it is
-// not, and longer sequences are refused instead of being computed wrongly.
+// query. Up to that many tokens every key is picked and attention is dense. Longer sequences would
+// not be dense and are refused instead of being computed wrongly.
 #include <algorithm>
 
 #include "capture/model/families/latent_decoder.h"
@@ -11,11 +11,11 @@
 namespace oscar {
 
 ModelSpec ReadGlmMoeDsa(ConfigReader& config) {
-  constexpr std::string_view kIndexed = "indexed_attention";  // of transformers 5.24
+  constexpr std::string_view kIndexed = "indexed_attention";  // from transformers 5.24
   (void)ReadLayerTypes(config, {kIndexed, "deepseek_sparse_attention"},
                        [=](int64_t) { return kIndexed; });
   const int64_t most = config.OptionalSize("index_topk").value_or(2048);
-  // What the indexer is made of; it has no part in dense attention.
+  // The parts of the indexer, which has no role in dense attention.
   for (const char* key :
        {"index_head_dim", "index_n_heads", "indexer_types", "index_topk_freq", "index_topk_pattern",
         "index_skip_topk_offset", "indexer_rope_interleave", "index_share_for_mtp_iteration"}) {

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The text parts of GLM-4.1V (glm4v) and of GLM-4.5V and 4.6V (glm4v_moe): GLM-4 and GLM-4.5, whose
-// multimodal rope is plain rope on text. The first turns pairs of neighbours and always has
-// biases on q, k and v; the second turns halves and has no norms of queries and keys.
+// multimodal rope is plain rope on text. The first rotates pairs of neighbours and always has
+// biases on q, k and v; the second rotates halves and has no norms of queries and keys.
 #include "capture/model/families/experts_config.h"
 
 namespace oscar {

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What came of GPT-2 and GPT-3: norms with mean and bias, an MLP of two projections without a gate,
-// queries, keys and values in one tensor. GPT-NeoX and Pythia, Falcon 7B to 180B and Falcon 2,
-// GPT-BigCode (SantaCoder, StarCoder), which has no rope but learned positions. Trap: that tensor
-// holds, for each head of keys, its queries, the keys and the values; where there is one such head
-// this is the usual order (transformers 5, modeling_{gpt_neox,falcon,gpt_bigcode}.py).
+// Descendants of GPT-2 and GPT-3: norms with mean and bias, an MLP of two projections without a
+// gate, queries, keys and values in one tensor. GPT-NeoX and Pythia, Falcon 7B to 180B and Falcon
+// 2, GPT-BigCode (SantaCoder, StarCoder), which has learned positions instead of rope. Trap: that
+// tensor holds, for each KV head, its queries, the keys and the values; with a single KV head this
+// is the usual order (transformers 5, modeling_{gpt_neox,falcon,gpt_bigcode}.py).
 #include <fmt/format.h>
 
 #include "capture/model/families/dense_decoder.h"
@@ -72,7 +72,7 @@ ModelSpec ReadGptNeoX(ConfigReader& config) {
   for (LayerSpec& layer : spec.layers) layer.parallel = parallel;
   NameEnds("gpt_neox.embed_in", "gpt_neox.final_layer_norm", spec,
            config.Stores("lm_head.weight") ? "lm_head" : "embed_out");
-  // Masks that old releases stored.
+  // Masks stored by old releases.
   for (const char* mask : {".attention.bias", ".attention.masked_bias"})
     spec.skipped_suffixes.emplace_back(mask);
   return spec;
@@ -94,7 +94,7 @@ ModelSpec ReadFalcon(ConfigReader& config) {
   config.Override("num_key_value_heads", grouped || !one_head ? kv_heads : 1);
   config.Override("intermediate_size",
                   config.OptionalSize("ffn_hidden_size").value_or(4 * config.Size("hidden_size")));
-  // What releases have besides and nobody reads.
+  // Other fields of releases that are never read.
   for (const char* key : {"apply_residual_connection_post_layernorm", "ff_factor"})
     (void)config.Find(key);
   const bool parallel = config.Bool("parallel_attn", true);
@@ -134,7 +134,7 @@ ModelSpec ReadGptBigCode(ConfigReader& config) {
   config.Override("num_key_value_heads",
                   config.Bool("multi_query", true) ? 1 : config.Size("num_attention_heads"));
   if (!config.Bool("scale_attn_weights", true)) options.scale = 1.0;
-  // Of generation and of other tasks, in StarCoder's releases.
+  // Fields for generation and other tasks, in StarCoder's releases.
   for (const char* key :
        {"attn_pdrop", "inference_runner", "max_batch_size", "max_sequence_length", "pad_key_length",
         "pre_allocate_kv_cache", "summary_activation", "summary_first_dropout",
@@ -146,7 +146,7 @@ ModelSpec ReadGptBigCode(ConfigReader& config) {
   for (LayerSpec& layer : spec.layers) layer.attention.rope = {RopeKind::kNone};
   NameEnds("transformer.wte", "transformer.ln_f", spec);
   spec.position_embedding = "transformer.wpe.weight";
-  for (const char* mask : {".attn.bias", ".attn.masked_bias"})  // that old releases stored
+  for (const char* mask : {".attn.bias", ".attn.masked_bias"})  // from old releases
     spec.skipped_suffixes.emplace_back(mask);
   return spec;
 }

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // gpt-oss 20B and 120B: biases everywhere, an extra softmax logit per head (sink), every other
-// layer slides, experts stored transposed with gate and up alternating. hidden_act says silu,
-// but the experts compute a clamped gate with a sigmoid of swiglu_alpha times it.
+// layer slides, experts stored transposed with gate and up alternating. hidden_act says silu, but
+// the experts compute a clamped gate with a sigmoid of swiglu_alpha times it.
 #include "capture/model/families/experts_config.h"
 
 namespace oscar {
@@ -40,7 +40,7 @@ ModelSpec ReadGptOss(ConfigReader& config) {
   experts.down_bias = "mlp.experts.down_proj_bias";
   PutExperts(config, experts, std::vector<bool>(spec.layers.size(), true), spec);
   config.Require("experts_per_token", experts.router.top_k);  // a second name of it
-  (void)config.Find("initial_context_length");  // what rope_scaling says as its original context
+  (void)config.Find("initial_context_length");  // repeats the original context of rope_scaling
   return spec;
 }
 

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Granite 3 dense: Llama with four multipliers: on embeddings, on q·k, on what each half of a layer
-// adds, and a divisor of logits. attention_multiplier replaces 1 / sqrt(head_dim), and is 1
-// where it is missing.
+// Granite 3 dense: Llama with four multipliers: on embeddings, on q·k, on the output of each half
+// of a layer, and a divisor of logits. attention_multiplier replaces 1 / sqrt(head_dim), and is 1
+// if it is missing.
 #include "capture/model/families/granite.h"
 
 namespace oscar {

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Granite with three sliding layers to a full one and a sink for each head, dense and with experts
-// (transformers 5, modeling_granite_swa.py). The first layer is the full one, and
-// layer_rope_theta gives each layer a base of its own, 0 for no rope at all.
+// Granite with three sliding layers per full one and a sink for each head, dense and with experts
+// (transformers 5, modeling_granite_swa.py). The first layer is a full one, and layer_rope_theta
+// gives each layer its own base, 0 for no rope at all.
 #include <fmt/format.h>
 
 #include "capture/model/families/granite.h"

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Granite 3 with experts: Granite's four multipliers, experts in every layer. The softmax is
-// over the chosen experts only, and the experts are fused under names of their own.
+// Granite 3 with experts: Granite's four multipliers, experts in every layer. The softmax is over
+// the chosen experts only, and the experts are fused with their own names.
 #include "capture/model/families/granite.h"
 
 namespace oscar {
@@ -13,7 +13,7 @@ ModelSpec ReadGraniteExperts(ConfigReader& config) {
   DenseDecoderOptions options;
   options.dense_mlp = false;
   ModelSpec spec = ReadGraniteLayers(config, options);
-  // As transformers 5 writes some of its descendants, or as all releases have it.
+  // As transformers 5 writes some of its descendants, or as in all releases.
   const std::string block = "block_sparse_moe.";
   const bool written = config.StoresPrefix(config.LayerPrefix(0) + block + "experts.");
   ExpertsSpec experts = ReadExperts(config, spec.hidden_size, config.Size("intermediate_size"),

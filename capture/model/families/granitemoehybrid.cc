@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Granite 4 without Mamba layers (micro and the 1B and 350M): Granite's multipliers, gate and up
-// stored as one tensor under shared_mlp, experts beside it where there are any. Most sizes
-// have Mamba layers and are refused; and position_embedding_type "nope" means no rope.
+// stored as one tensor under shared_mlp, and in some sizes experts in parallel to it. Most sizes
+// have Mamba layers and are refused. position_embedding_type "nope" means no rope.
 #include <fmt/format.h>
 
 #include "capture/model/families/experts_config.h"
@@ -29,7 +29,7 @@ void CheckLayerTypes(ConfigReader& config) {
                                      "implemented. Supported: attention",
                                      i));
   }
-  // Of layers that are not there.
+  // Fields of layers that do not exist.
   for (const char* key :
        {"mamba_n_heads", "mamba_n_groups", "mamba_d_state", "mamba_d_head", "mamba_d_conv",
         "mamba_expand", "mamba_chunk_size", "mamba_conv_bias", "mamba_proj_bias", "time_step_limit",
@@ -43,7 +43,7 @@ void CheckLayerTypes(ConfigReader& config) {
 ModelSpec ReadGraniteHybrid(ConfigReader& config) {
   CheckLayerTypes(config);
   DenseDecoderOptions dense;
-  dense.dense_mlp = false;  // it is named otherwise, below
+  dense.dense_mlp = false;  // it has another name, below
   const bool experts = config.OptionalCount("num_local_experts").value_or(8) > 0;
   const int64_t size = config.OptionalSize("shared_intermediate_size").value_or(1024);
   ModelSpec spec = experts ? ReadGraniteExperts(config) : ReadGraniteLayers(config, dense);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Granite 3 with experts and one that every token takes. That one stores gate and up as one
-// tensor, and belongs to the sum that the residual multiplier multiplies.
+// Granite 3 with experts and a shared expert. The shared expert stores gate and up as one tensor,
+// and is part of the sum that the residual multiplier scales.
 #include "capture/model/families/experts_config.h"
 #include "capture/model/families/granite.h"
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Helium: Llama with rope in pairs of neighbours. Its epsilon is 1e-8, which float16 would
-// round to nothing.
+// Helium: Llama with rope in pairs of neighbours. Its epsilon is 1e-8, which float16 would round to
+// zero.
 #include "capture/model/families/dense_decoder.h"
 
 namespace oscar {

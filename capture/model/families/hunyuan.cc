@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hunyuan dense 0.5B to 7B and A13B with experts: norms of queries and keys behind rope; a
-// "dynamic" rope whose alpha makes theta larger once for all. Every layer has experts and one
-// expert that every token takes; their size is intermediate_size.
+// Hunyuan dense 0.5B to 7B and A13B with experts: norms of queries and keys after rope; a "dynamic"
+// rope whose alpha increases theta once for all lengths. Every layer has experts and a shared
+// expert; their size is intermediate_size.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ DenseDecoderOptions HunYuanOptions(ConfigReader& config) {
   config.Require("norm_type", "rms");
   if (const auto head_dim = config.OptionalSize("head_dim"))
     config.Require("attention_head_dim", *head_dim);
-  // Without effect: how far layers would share, a classifier's parts, ids of tokens.
+  // Fields without effect: how many layers would share, a classifier's parts, ids of tokens.
   for (const char* key :
        {"cla_share_factor", "add_classification_head", "class_num", "pool_type", "dense_list",
         "eod_token_id", "eod_id", "im_end_id", "im_newline_id", "im_start_id", "image_token_id",
@@ -43,7 +43,7 @@ ModelSpec NormAfterRope(ModelSpec spec) {
   return spec;
 }
 
-// A number, or a list of as many equal ones as there are layers.
+// A number, or a list with the same number for every layer.
 int64_t SameInAllLayers(ConfigReader& config, std::string_view key, int64_t otherwise) {
   const Json* value = config.Find(key);
   if (value == nullptr) return otherwise;
@@ -76,7 +76,7 @@ ModelSpec ReadHunYuanMoe(ConfigReader& config) {
   for (const char* key : {"use_mla", "group_limited_greedy"}) config.Require(key, false);
   config.Require("moe_layer_num_skipped", 0);
   config.Require("routed_scaling_factor", 1.0);
-  // Without effect: sizes of latent attention, which is off, and what acts in training.
+  // Fields without effect: sizes of latent attention, which is off, and training settings.
   for (const char* key : {"kv_lora_rank", "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim",
                           "v_head_dim", "moe_drop_tokens", "moe_random_routing_dropped_token",
                           "n_group", "topk_group", "capacity_factor"}) {

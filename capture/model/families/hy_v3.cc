@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hunyuan 3 (HY 2.0): norms of queries and keys before rope, unlike Hunyuan 1; experts of sigmoid
-// scores with a bias for the choice, one expert for every token. The factor on the weights is
-// named router_scaling_factor, and the bias stands beside the router, not in it.
+// Hunyuan 3 (HY 2.0): norms of queries and keys before rope, unlike Hunyuan 1; experts with sigmoid
+// scores and a bias for the choice, and a shared expert. The factor on the weights is named
+// router_scaling_factor, and the bias is stored beside the router, not in it.
 #include "capture/model/families/experts_config.h"
 
 namespace oscar {
@@ -23,7 +23,7 @@ ModelSpec ReadHyV3(ConfigReader& config) {
   config.Default("n_shared_experts", config.OptionalCount("num_shared_experts").value_or(1));
   for (const char* key : {"route_norm", "moe_router_use_sigmoid", "moe_router_enable_expert_bias"})
     config.Require(key, true);
-  // Without effect but on roundings in bfloat16.
+  // These only affect rounding in bfloat16.
   for (const char* key :
        {"enable_moe_fp32_combine", "enable_attention_fp32_softmax", "enable_lm_head_fp32"}) {
     (void)config.Find(key);

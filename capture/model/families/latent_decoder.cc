@@ -53,7 +53,7 @@ LatentSpec NamedLatent(const LatentGeometry& g, const std::string& prefix, int64
   return latent;
 }
 
-// transformers 5, yarn_apply_mscale.
+// yarn_apply_mscale of transformers 5.
 double LatentScale(const LatentGeometry& g, const RopeConfig& rope) {
   const double scale = 1 / std::sqrt(static_cast<double>(g.nope + g.rope));
   if (rope.mscale_all_dim == 0 || rope.rope.factor <= 1) return scale;
@@ -66,7 +66,7 @@ double LatentScale(const LatentGeometry& g, const RopeConfig& rope) {
 ModelSpec ReadLatentLayers(ConfigReader& config, const LatentOptions& latent) {
   const LatentGeometry g = ReadLatentGeometry(config);
   const int64_t head_dim = latent.part_of_head ? g.nope + g.rope : g.rope;
-  config.Override("head_dim", head_dim);  // what turns, or what it is a part of
+  config.Override("head_dim", head_dim);  // the part that rotates, or the whole head
   DenseDecoderOptions options;
   options.o_bias = g.bias;
   options.tied_by_default = latent.tied_by_default;
@@ -83,8 +83,8 @@ ModelSpec ReadLatentLayers(ConfigReader& config, const LatentOptions& latent) {
                                                 rope.rope.rotary_dim));
   }
   options.scale = LatentScale(g, rope);
-  (void)config.Find("auto_map");  // the classes are in transformers by now
-  // Without effect: of training.
+  (void)config.Find("auto_map");  // transformers now has these classes
+  // Fields without effect, for training.
   for (const char* key : {"aux_loss_alpha", "seq_aux", "ep_size"}) (void)config.Find(key);
 
   ModelSpec spec = ReadDenseDecoder(config, options);

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What families with multi-head latent attention share (DeepSeek-V3 and its descendants): latents,
-// experts of sigmoid scores. Trap: a scaled rope puts mscale_all_dim twice into the softmax scale,
-// and head_dim in these configs is that of the part with position, or missing.
+// Common code of families with multi-head latent attention (DeepSeek-V3 and its descendants):
+// latents, experts with sigmoid scores. Trap: a scaled rope applies mscale_all_dim twice to the
+// softmax scale, and head_dim in these configs is that of the part with position, or missing.
 #pragma once
 
 #include "capture/model/families/experts_config.h"
@@ -16,15 +16,15 @@ struct LatentOptions {
   bool tied_by_default = false;
 };
 
-// Latent attention and a dense MLP in every layer.
+// Reads latent attention and a dense MLP in every layer.
 ModelSpec ReadLatentLayers(ConfigReader& config, const LatentOptions& options);
 
-// `default_dense`: how many layers are dense where the config does not say. The others get these
-// experts, whose names are missing yet.
+// `default_dense`: number of dense layers if the config does not say. The others get these experts,
+// whose names are still missing.
 void PutLatentExperts(ConfigReader& config, int64_t default_dense, ExpertsSpec experts,
                       ModelSpec& spec);
 
-// Both, with DeepSeek-V3's router.
+// Reads both, with DeepSeek-V3's router.
 ModelSpec ReadLatentDecoder(ConfigReader& config, int64_t default_dense);
 
 }  // namespace oscar

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Llama 1 to 3.x and what keeps its name. Biases on all four attention projections or none, on all
-// three of the MLP or none. Releases before Llama 3 have no rope_theta in their config; it
-// was 10000. InternLM 3 is the same under other names of its biases.
+// Llama 1 to 3.x and models of the same name. Biases are on all four attention projections or none,
+// and on all three of the MLP or none. Releases before Llama 3 have no rope_theta in their config;
+// it was 10000. InternLM 3 is the same with other names of its biases.
 #include "capture/model/families/dense_decoder.h"
 
 namespace oscar {
@@ -20,7 +20,7 @@ ModelSpec ReadLlama(ConfigReader& config) {
 ModelSpec ReadInternLm3(ConfigReader& config) {
   config.SecondName("attention_bias", "qkv_bias");
   config.SecondName("mlp_bias", "bias");
-  // The release's code gives the output projection the second one, transformers the first.
+  // The release's code uses `bias` for the output projection, transformers uses `qkv_bias`.
   if (config.Bool("mlp_bias", false) != config.Bool("attention_bias", false))
     config.Fail("mlp_bias", "is not implemented. Supported: the value of attention_bias");
   config.Default("head_dim", 128);

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Llama 4 Scout and Maverick, text: experts that see their weight times the token, three layers
-// with rope in pairs of neighbours to one without, unweighted norms of queries and keys behind
-// rope. Layers with rope see only their own chunk of attention_chunk_size tokens, so longer
-// sequences are refused; and queries of the others are scaled by position.
+// Llama 4 Scout and Maverick, text: experts that get the token times its weight, three layers with
+// rope in pairs of neighbours per layer without, unweighted norms of queries and keys after rope.
+// Layers with rope see only their own chunk of attention_chunk_size tokens, so longer sequences are
+// refused. In the other layers queries are scaled by position.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace oscar {
 
 namespace {
 
-// Which layers have rope: no_rope_layers[i] is 1 where layer i HAS it.
+// Which layers have rope: no_rope_layers[i] is 1 if layer i HAS it.
 std::vector<bool> ReadTurningLayers(ConfigReader& config) {
   const int64_t num_layers = ReadNumLayers(config);
   const int64_t interval = config.OptionalSize("no_rope_layer_interval").value_or(4);
@@ -50,7 +50,7 @@ std::vector<bool> ReadLlama4SparseLayers(ConfigReader& config) {
   return sparse;
 }
 
-// Up to a chunk's length its layers see everything.
+// Up to the length of a chunk, chunked layers see everything.
 void LimitToOneChunk(ConfigReader& config, const std::vector<bool>& turns, ModelSpec& spec) {
   const std::vector<std::string> types =
       ReadLayerTypes(config, {"full_attention", "chunked_attention"}, [&](int64_t layer) {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Mellum 2: Qwen 3 with experts, some layers sliding, with a rope of their own. Without
-// layer_types no layer slides, whatever sliding_window says.
+// Mellum 2: Qwen 3 with experts, and some sliding layers with their own rope. Without layer_types
+// no layer slides, whatever sliding_window says.
 #include "capture/model/families/experts_config.h"
 
 namespace oscar {

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// MiMo-V2-Flash: five sliding layers to a full one, with a sink each and twice the KV heads; values
-// of another dimension than keys and multiplied by a factor, a part of each head turns, two bases
-// of rope, experts of sigmoid scores. The first layer is full too, and releases spell nearly
-// every field otherwise than transformers 5.
+// MiMo-V2-Flash: five sliding layers per full one, with a sink each and twice the KV heads; values
+// with another dimension than keys and a factor, a part of each head rotates, two rope bases,
+// experts with sigmoid scores. The first layer is full too, and releases spell nearly every field
+// differently than transformers 5.
 #include <fmt/format.h>
 
 #include "capture/model/families/experts_config.h"
@@ -13,7 +13,7 @@ namespace oscar {
 
 namespace {
 
-// A list of 0 and 1 of a release, one for each layer; nothing: there is none.
+// Reads a release's list of 0 and 1, one per layer; nothing if there is none.
 std::optional<std::vector<bool>> ReadLayerFlags(ConfigReader& config, std::string_view key) {
   const Json* list = config.Find(key);
   if (list == nullptr) return std::nullopt;
@@ -28,7 +28,7 @@ std::optional<std::vector<bool>> ReadLayerFlags(ConfigReader& config, std::strin
   return flags;
 }
 
-// What sliding layers have instead, as releases say it.
+// Checks the fields of releases for sliding layers.
 void CheckReleaseFields(ConfigReader& config, const AttentionSpec& full, int64_t v_head_dim) {
   config.Require("swa_num_attention_heads", full.num_q_heads);
   config.Require("swa_num_key_value_heads", 2 * full.num_kv_heads);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// MiniCPM3: latent attention in a dense model, factors on embeddings, on what each layer adds and
-// on logits. Pairs that turn are halves apart, unlike in DeepSeek; v_head_dim may be missing.
+// MiniCPM3: latent attention in a dense model, factors on embeddings, on the output of each layer
+// and on logits. Pairs that rotate are halves apart, unlike in DeepSeek; v_head_dim may be missing.
 #include <cmath>
 
 #include "capture/model/families/latent_decoder.h"

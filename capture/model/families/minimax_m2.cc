@@ -1,15 +1,15 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// MiniMax-M2 to M2.7: experts in every layer, a part of each head turns. Queries and keys are
-// normalized over all heads together; and intermediate_size is that of an expert.
+// MiniMax-M2 to M2.7: experts in every layer, a part of each head rotates. Queries and keys are
+// normalized over all heads together, and intermediate_size is that of an expert.
 #include "capture/model/families/experts_config.h"
 
 namespace oscar {
 
 namespace {
 
-// Fields of releases that describe variants; only the one of M2 is implemented.
+// Fields of releases that describe variants; only M2's is implemented.
 void RequireM2(ConfigReader& config) {
   config.Require("qk_norm_type", "per_layer");
   config.Require("use_qk_norm", true);
@@ -27,8 +27,8 @@ void RequireM2(ConfigReader& config) {
       }))) {
     config.Fail("attn_type_list", "is not implemented: linear attention. Supported: all 1");
   }
-  // Without effect: classes that are in transformers by now, sizes of parts that are not there,
-  // layers that predict further tokens, what a server allows.
+  // Fields without effect: classes that transformers now has, sizes of parts that do not exist,
+  // layers that predict further tokens, a server's limits.
   for (const char* key : {"auto_map", "mlp_intermediate_size", "shared_moe_mode", "use_mtp",
                           "num_mtp_modules", "mtp_transformer_layers", "max_model_len"}) {
     (void)config.Find(key);

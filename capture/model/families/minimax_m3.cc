@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// MiniMax-M3, text: norms (1 + w), clamped gates as in gpt-oss in every MLP, experts of sigmoid
-// scores, layers whose queries see index_topk_blocks blocks of keys only. Up to as many
-// tokens every block is picked and attention is dense; beyond, it is not, and longer sequences are
-// refused instead of being computed wrongly.
+// MiniMax-M3, text: norms (1 + w), clamped gates as in gpt-oss in every MLP, experts with sigmoid
+// scores, layers whose queries see only index_topk_blocks blocks of keys. Up to that many tokens
+// every block is picked and attention is dense. Longer sequences would not be dense and are refused
+// instead of being computed wrongly.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,14 +15,14 @@ namespace oscar {
 
 namespace {
 
-// Tokens up to which sparse layers are dense; nothing: there is no sparse layer.
+// Number of tokens up to which sparse layers are dense; nothing if there is no sparse layer.
 std::optional<int64_t> ReadDenseLimit(ConfigReader& config) {
   int64_t block = config.OptionalSize("index_block_size").value_or(128);
   int64_t blocks = config.OptionalSize("index_topk_blocks").value_or(16);
   const auto types = ReadLayerTypes(config, {"full_attention", "minimax_m3_sparse"},
                                     [](int64_t) { return std::string_view("full_attention"); });
   bool sparse = std::ranges::find(types, "minimax_m3_sparse") != types.end();
-  // As releases spell it.
+  // The spelling of releases.
   if (const Json* old = config.Find("sparse_attention_config"); old != nullptr) {
     if (!old->is_object()) config.Fail("sparse_attention_config", "must be an object");
     ConfigReader settings(*old, config.what() + ": sparse_attention_config");
@@ -34,7 +34,7 @@ std::optional<int64_t> ReadDenseLimit(ConfigReader& config) {
     if (layers != nullptr)
       sparse = std::ranges::any_of(*layers, [](const Json& flag) { return flag != 0; });
   }
-  // What the indexer is made of; it has no part in dense attention.
+  // The parts of the indexer, which has no role in dense attention.
   for (const char* key : {"index_n_heads", "index_head_dim", "index_local_blocks"})
     (void)config.Find(key);
   return sparse ? std::optional(block * blocks) : std::nullopt;
@@ -48,7 +48,7 @@ std::vector<bool> ReadMiniMaxSparseLayers(ConfigReader& config) {
   if (static_cast<int64_t>(sparse.size()) != ReadNumLayers(config))
     config.Fail("moe_layer_freq", "must have a number for each layer");
   config.Override("moe_layer_freq", nullptr);
-  (void)config.Find("first_k_dense_replace");  // what the list says again
+  (void)config.Find("first_k_dense_replace");  // the list repeats it
   return sparse;
 }
 
@@ -67,19 +67,19 @@ ModelSpec ReadMiniMaxM3(ConfigReader& config) {
   config.Require("use_gemma_norm", true);
   config.Require("attention_output_gate", false);
   config.Require("n_shared_experts", 1);
-  // Without effect: layers that predict further tokens.
+  // Fields without effect: layers that predict further tokens.
   for (const char* key : {"num_mtp_modules", "num_nextn_predict_layers"}) (void)config.Find(key);
   const std::string activation = config.String("hidden_act", "silu");
   if (activation != "silu" && activation != "swigluoai")
     config.Fail("hidden_act", "is not implemented. Supported: silu, swigluoai");
-  config.Override("hidden_act", "silu");  // the clamped gate stands in its place
-  // transformers goes by partial_rotary_factor alone, vLLM by rotary_dim.
+  config.Override("hidden_act", "silu");  // the clamped gate replaces it
+  // transformers only uses partial_rotary_factor, vLLM uses rotary_dim.
   const int64_t head_dim = config.OptionalSize("head_dim").value_or(128);
   const int64_t rotary_dim = config.OptionalSize("rotary_dim").value_or(head_dim);
   config.Override("rotary_dim", nullptr);
   ModelSpec spec = ReadDenseDecoder(config, options);
   const int64_t turning = spec.layers[0].attention.rope.rotary_dim;
-  // transformers 5 writes its class's rotary_dim beside rope_parameters that turn whole heads.
+  // transformers 5 writes its class's rotary_dim even if rope_parameters rotate whole heads.
   const bool whole_heads = turning == head_dim && config.Has("rope_parameters");
   if (rotary_dim < head_dim && turning != rotary_dim && !whole_heads) {
     config.Fail(

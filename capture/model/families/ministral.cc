@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ministral 8B of 2024: Mistral whose layers slide, or not, as layer_types says. Without
-// layer_types every layer slides where there is a sliding_window, and a missing one is 4096.
+// Ministral 8B of 2024: Mistral whose layers slide or not, according to layer_types. Without
+// layer_types every layer slides if there is a sliding_window, and a missing one means 4096.
 #include "capture/model/families/dense_decoder.h"
 
 namespace oscar {

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Ministral 3 and other late Mistral models: no biases, yarn, and queries that grow with their
-// position once it passes the original context (transformers 5, modeling_ministral3.py,
-// get_llama_4_attn_scale). The factor is on queries alone, after rope, so it enters their
+// position after the original context (transformers 5, modeling_ministral3.py,
+// get_llama_4_attn_scale). The factor is only on queries, after rope, so it enters their
 // covariance: long samples weigh more.
 #include "capture/model/families/dense_decoder.h"
 

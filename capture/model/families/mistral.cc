@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Mistral 7B and its dense successors of the same model_type: no biases, and either all layers
-// slide or none. "sliding_window": null means full attention, but a missing sliding_window
-// means 4096 (transformers' MistralConfig), so the two must be told apart.
+// slide or none. "sliding_window": null means full attention, but a missing sliding_window means
+// 4096 (transformers' MistralConfig), so the two must be distinguished.
 #include "capture/model/families/dense_decoder.h"
 
 namespace oscar {

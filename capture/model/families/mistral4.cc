@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Mistral Small 4 and Large 3 with latent attention: experts of softmax scores, queries scaled by
-// position (transformers 5, modeling_mistral4.py). The part of a head with position is given
-// twice, by its size and as partial_rotary_factor of the whole.
+// Mistral Small 4 and Large 3 with latent attention: experts with softmax scores, queries scaled by
+// position (transformers 5, modeling_mistral4.py). The part of a head with position is given twice,
+// by its size and as partial_rotary_factor of the whole.
 #include "capture/model/families/latent_decoder.h"
 
 namespace oscar {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Mixtral: Mistral's attention, experts in every layer. w1 is the gate, w3 the value beside
-// it, w2 the way down; and here a missing sliding_window means none, unlike in Mistral.
+// Mixtral: Mistral's attention, experts in every layer. w1 is the gate, w3 the up projection, w2
+// the down projection. Unlike in Mistral, a missing sliding_window means none.
 #include "capture/model/families/experts_config.h"
 
 namespace oscar {

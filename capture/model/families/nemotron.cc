@@ -3,7 +3,7 @@
 //
 // Nemotron-4 and Minitron: norms that subtract the mean and multiply by 1 + w, an MLP without a
 // gate around a squared ReLU, rope on half of each head (transformers 5, modeling_nemotron.py).
-// Norms have biases whatever attention_bias and mlp_bias say.
+// Norms always have biases, whatever attention_bias and mlp_bias say.
 #include "capture/model/families/dense_decoder.h"
 
 namespace oscar {

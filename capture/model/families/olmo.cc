@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// OLMo 1: norms without weights, which subtract the mean. Their epsilon is 1e-5 and not in
-// the configuration (transformers 5, OlmoLayerNorm).
+// OLMo 1: norms without weights, which subtract the mean. Their epsilon is 1e-5 and not in the
+// configuration (transformers 5, OlmoLayerNorm).
 #include "capture/model/families/dense_decoder.h"
 
 namespace oscar {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// OLMo 2: norms on what leaves attention and MLP, none on what enters, and one norm over all heads
-// of the queries, one over all of the keys. A norm of 64 heads at once is not 64 norms.
+// OLMo 2: norms on the outputs of attention and MLP, none on their inputs, and one norm over all
+// heads of the queries, one over all of the keys. A norm over 64 heads at once is not 64 norms.
 #include "capture/model/families/dense_decoder.h"
 
 namespace oscar {

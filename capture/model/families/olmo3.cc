@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// OLMo 3: OLMo 2 with three sliding layers to a full one (transformers 5, modeling_olmo3.py).
-// rope_scaling of the old spelling is meant for the full layers alone.
+// OLMo 3: OLMo 2 with three sliding layers per full one (transformers 5, modeling_olmo3.py). The
+// old rope_scaling applies only to the full layers.
 #include "capture/model/families/dense_decoder.h"
 
 namespace oscar {

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// OLMoE: experts in every layer, queries and keys normed over all heads together.
-// intermediate_size is that of an expert, and the weights of the chosen ones do not add up to 1
-// unless norm_topk_prob says so.
+// OLMoE: experts in every layer, queries and keys normalized over all heads together.
+// intermediate_size is that of an expert, and the weights of the chosen experts only sum to 1 if
+// norm_topk_prob is set.
 #include "capture/model/families/experts_config.h"
 
 namespace oscar {

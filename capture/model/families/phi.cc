@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Phi-1, Phi-1.5 and Phi-2: attention and MLP side by side behind one norm with mean and bias, an
-// MLP without a gate, rope on a part of the head (transformers 5, modeling_phi.py).
-// Everything has a bias, the output head too.
+// Phi-1, Phi-1.5 and Phi-2: attention and MLP in parallel after one norm with mean and bias, an MLP
+// without a gate, rope on a part of the head (transformers 5, modeling_phi.py). Everything has a
+// bias, even the output head.
 #include "capture/model/families/dense_decoder.h"
 
 namespace oscar {

@@ -3,16 +3,16 @@
 //
 // Phi-3, Phi-3.5, Phi-4 and Phi-4-mini: q, k, v stored as one tensor, gate and up as another; rope
 // on a part of the head, longrope with one list of factors for short sequences and one for long.
-// Which list applies is decided by the length of each sequence (transformers 5,
-// longrope_frequency_update), so a short document and a long one see different frequencies.
-// Phi-4-multimodal, as transformers stores it, is the same between its other modalities.
+// The length of each sequence decides which list applies (transformers 5,
+// longrope_frequency_update), so a short and a long document see different frequencies.
+// Phi-4-multimodal, as transformers stores it, contains the same model among its other modalities.
 #include "capture/model/families/dense_decoder.h"
 
 namespace oscar {
 
 ModelSpec ReadPhi3(ConfigReader& config) {
   DenseDecoderOptions options;
-  // What Phi-4-mini's own code could do besides, and does not.
+  // Options of Phi-4-mini's own code that no release uses.
   config.Require("full_attn_mod", 1);
   config.Require("interpolate_factor", 1);
   config.Require("lm_head_bias", false);

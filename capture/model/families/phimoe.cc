@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Phi-3.5-MoE and Phi-mini-MoE: norms with mean and bias, two experts for each token, each weighed
-// by a softmax over those near it (SparseMixer, arXiv 2409.12136). The factors on cosines are
-// named short_mscale and long_mscale, and transformers takes the list of short factors for long
-// sequences too, unlike Microsoft's code: longer ones are refused.
+// Phi-3.5-MoE and Phi-mini-MoE: norms with mean and bias, two experts for each token, each weighted
+// by a softmax over the experts near it (SparseMixer, arXiv 2409.12136). The factors on cosines are
+// named short_mscale and long_mscale. Unlike Microsoft's code, transformers uses the short factors
+// for long sequences too, so longer sequences are refused.
 #include <algorithm>
 
 #include "capture/model/families/experts_config.h"
@@ -28,7 +28,7 @@ ModelSpec ReadPhiMoe(ConfigReader& config) {
     spec.positions_limit =
         "original_max_position_embeddings: beyond it implementations of this family disagree";
   }
-  (void)config.Find("input_jitter_noise");  // of training
+  (void)config.Find("input_jitter_noise");  // for training
   const bool released = config.StoresPrefix(config.LayerPrefix(0) + "block_sparse_moe.");
   const std::string block = released || !config.knows_names() ? "block_sparse_moe." : "mlp.";
   ExpertsSpec experts = ReadExperts(

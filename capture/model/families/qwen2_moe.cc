@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Qwen1.5-MoE and Qwen2-57B-A14B: biases on q, k, v, and a gated shared expert. Where layers
-// slide, it is every second one below max_window_layers, unlike in the other Qwen families.
+// Qwen1.5-MoE and Qwen2-57B-A14B: biases on q, k, v, and a gated shared expert. If layers slide,
+// they are every second one below max_window_layers, unlike in the other Qwen families.
 #include "capture/model/families/experts_config.h"
 
 namespace oscar {
@@ -19,7 +19,7 @@ ModelSpec ReadQwen2Moe(ConfigReader& config) {
                          return i % 2 == 0 && i < below ? "sliding_attention" : "full_attention";
                        }),
         config.OptionalSize("sliding_window"));
-  } else {  // transformers writes a window of 0 then
+  } else {  // transformers then writes a window of 0
     for (const char* key : {"sliding_window", "max_window_layers", "layer_types"})
       (void)config.Find(key);
   }

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The text models of Qwen3.5 and 3.6, dense and with experts. Releases store all experts of a
-// layer as one tensor, without ".weight"; transformers itself writes them one by one.
+// The text models of Qwen3.5 and 3.6, dense and with experts. Releases store all experts of a layer
+// as one tensor, without ".weight"; transformers itself writes them separately.
 #include "capture/model/families/qwen_hybrid.h"
 
 namespace oscar {

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Qwen3 with experts (30B-A3B, 235B-A22B). Traps: a missing norm_topk_prob means false
-// (transformers' Qwen3MoeConfig), although every release sets it; and where use_sliding_window is
-// set every layer slides, unlike in the other Qwen families: max_window_layers, which releases
-// have, is read by nobody.
+// (transformers' Qwen3MoeConfig), although every release sets it. If use_sliding_window is set,
+// every layer slides, unlike in the other Qwen families: max_window_layers, which releases have, is
+// ignored.
 #include "capture/model/families/experts_config.h"
 #include "capture/model/families/qwen_windows.h"
 

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The text parts of Qwen2-VL, Qwen2.5-VL and Qwen3-VL, and the thinkers of Qwen2.5-Omni and
-// Qwen3-Omni: Qwen 2, Qwen 3 and Qwen 3 with experts,
-// whose multimodal rope is plain rope on text. Releases of the first two have the fields of
-// the text part beside vision_config instead of in a text_config, and Qwen3-VL stores its experts
+// The text parts of Qwen2-VL, Qwen2.5-VL and Qwen3-VL, and the thinkers of Qwen2.5-Omni
+// and Qwen3-Omni: Qwen 2, Qwen 3 and Qwen 3 with experts, whose multimodal rope is
+// plain rope on text. Releases of the first two have the fields of the text part beside
+// vision_config instead of in a text_config, and Qwen3-VL stores its experts
 // transposed.
 #include "capture/model/families/experts_config.h"
 #include "capture/model/families/families.h"
@@ -55,7 +55,7 @@ ModelSpec ReadQwen2Vl(ConfigReader& config) {
   return spec;
 }
 
-// Its window, which releases have as null, is read by nobody (modeling_qwen3_omni_moe.py).
+// Its window, null in releases, is never read (modeling_qwen3_omni_moe.py).
 ModelSpec ReadQwen3OmniMoe(ConfigReader& config) {
   DenseDecoderOptions options = Qwen3Options(config);
   options.default_head_dim.reset();
@@ -83,7 +83,7 @@ ModelSpec ReadQwen3VlMoe(ConfigReader& config) {
   experts.router.normalize = true;
   const std::vector<bool> sparse = ReadQwenSparseLayers(config);
   NameExperts(config, FirstSparse(sparse), {.usually_fused = true}, experts);
-  // Releases store [.., in, out], transformers 5 writes [.., out, in].
+  // Releases store [.., in, out]; transformers 5 writes [.., out, in].
   const std::vector<int64_t> shape =
       config.StoredShape(config.LayerPrefix(FirstSparse(sparse)) + experts.gate_up);
   const bool as_written = shape.size() == 3 && shape[1] != spec.hidden_size;

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Families that are known (late 2026, as transformers 5 has them) and refused, with what is missing
-// here. A family that is implemented for some of its sizes only refuses the others itself
-// (granitemoehybrid), and is no row here.
+// Known families (late 2026, as in transformers 5) that are refused, with the missing feature. A
+// family that is implemented only for some sizes refuses the others itself (granitemoehybrid) and
+// has no row here.
 #include "capture/model/families/families.h"
 
 namespace oscar {

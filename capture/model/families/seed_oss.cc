@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Seed-OSS: Llama with biases on q, k, v by default and a field of its own for that of o
+// Seed-OSS: Llama with biases on q, k, v by default and a separate field for the bias of o
 // (transformers 5, modeling_seed_oss.py). A missing attention_bias means true.
 #include "capture/model/families/dense_decoder.h"
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// SmolLM3: Llama with layers that have no position embedding, by default every fourth.
-// no_rope_layers[i] is 1 where layer i HAS rope.
+// SmolLM3: Llama with layers without position embedding, by default every fourth. no_rope_layers[i]
+// is 1 if layer i HAS rope.
 #include <fmt/format.h>
 
 #include "capture/model/families/dense_decoder.h"
@@ -33,8 +33,8 @@ ModelSpec ReadSmolLm3(ConfigReader& config) {
     if (flag != 0 && flag != 1) config.Fail("no_rope_layers", "must be a list of 0 and 1");
     turns.push_back(flag == 1);
   }
-  (void)config.Find("max_window_layers");  // a rest of Qwen's code; layer_types decides
-  // Layers without rope slide where anything does.
+  (void)config.Find("max_window_layers");  // left over from Qwen's code; layer_types decides
+  // Layers without rope slide if any layer does.
   std::optional<int64_t> window = config.OptionalSize("sliding_window");
   if (!config.Bool("use_sliding_window", false)) window = std::nullopt;
   const auto otherwise = [&](int64_t layer) {

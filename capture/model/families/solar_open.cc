@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Solar Open: Llama's attention, DeepSeek's experts in every layer. Releases have an
-// intermediate_size and first_k_dense_replace, but no layer is dense.
+// Solar Open: Llama's attention, DeepSeek's experts in every layer. Releases have intermediate_size
+// and first_k_dense_replace, but no layer is dense.
 #include "capture/model/families/experts_config.h"
 
 namespace oscar {

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// StableLM 2 and 3B: norms with mean and bias, rope on a quarter of each head; the 12B has
-// attention and MLP side by side and a norm for each head (transformers 5, modeling_stablelm.py).
-// Those norms are stored head by head and have no bias.
+// StableLM 2 and 3B: norms with mean and bias, rope on a quarter of each head. The 12B has
+// attention and MLP in parallel and a norm for each head (transformers 5, modeling_stablelm.py).
+// Those norms are stored separately for each head and have no bias.
 #include "capture/model/families/dense_decoder.h"
 
 namespace oscar {

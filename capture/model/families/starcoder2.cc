@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // StarCoder 2: norms with mean and bias, biases everywhere, an MLP of two projections without a
-// gate (transformers 5, modeling_starcoder2.py). use_bias covers all projections and is true
-// where it is missing; norms have a bias in any case.
+// gate (transformers 5, modeling_starcoder2.py). use_bias covers all projections and defaults to
+// true; norms always have a bias.
 #include "capture/model/families/dense_decoder.h"
 
 namespace oscar {
@@ -22,7 +22,7 @@ ModelSpec ReadStarcoder2(ConfigReader& config) {
   config.Require("norm_type", "layer_norm");
   config.Require("mlp_type", "default");
   config.Require("scale_attn_weights", true);
-  (void)config.Find("layer_norm_epsilon");  // of GPT-2's code; norm_epsilon decides
+  (void)config.Find("layer_norm_epsilon");  // from GPT-2's code; norm_epsilon decides
   options.windows = ReadUniformWindows(config, config.OptionalSize("sliding_window"));
   ModelSpec spec = ReadDenseDecoder(config, options);
   for (LayerSpec& layer : spec.layers) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// VaultGemma: Gemma 2 without the norms behind attention and MLP (transformers 5,
+// VaultGemma: Gemma 2 without the norms after attention and MLP (transformers 5,
 // modeling_vaultgemma.py). The norm before the MLP keeps Gemma 2's name,
 // pre_feedforward_layernorm.
 #include "capture/model/families/gemma.h"

@@ -3,8 +3,8 @@
 //
 // A model's chat template: Jinja as transformers renders it (an ImmutableSandboxedEnvironment with
 // trim_blocks, lstrip_blocks, loop controls, generation blocks, tojson, raise_exception and
-// strftime_now). Sandboxed by construction: there is nothing here that opens a file, and steps,
-// text and nesting are bounded (session.h). Trap: values are Python's; see value.h.
+// strftime_now). It is sandboxed by construction: nothing here opens a file, and steps, text and
+// nesting are bounded (session.h). Trap: values are Python's; see value.h.
 #pragma once
 
 #include <memory>
@@ -22,14 +22,14 @@ class ChatTemplate {
   using Variables = std::vector<std::pair<std::string, jinja::Value>>;
   struct Rendering {
     std::string text;
-    bool reads_time = false;  // called strftime_now
+    bool reads_time = false;  // strftime_now was called
   };
 
-  // `name` stands in errors. Throws InputError with the line for what does not parse.
+  // `name` appears in errors. Throws InputError with the line if the source does not parse.
   ChatTemplate(std::string_view source, std::string name);
 
-  // Throws InputError with the line: the message of raise_exception, or what went wrong.
-  // May be called from several threads at once.
+  // Throws InputError with the line: the message of raise_exception, or the error. May be called
+  // from several threads at once.
   Rendering Render(const Variables& variables, const jinja::CivilTime& now,
                    uint64_t max_steps = jinja::Session::kMaxSteps) const;
 

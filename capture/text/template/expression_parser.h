@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// From tokens to expressions, by the grammar of Jinja2 3.1 (parser.py). Trap: a filter binds
+// Parses tokens into expressions, by the grammar of Jinja2 3.1 (parser.py). Trap: a filter binds
 // tighter than any operator and `~` tighter than `+`.
 #pragma once
 
@@ -34,14 +34,14 @@ class ExpressionParser {
   [[noreturn]] void Fail(const std::string& message) const;
   [[noreturn]] void FailUnexpected(std::string_view expected) const;
 
-  // `a if b else c` is one where `conditional`.
+  // Accepts `a if b else c` if `conditional`.
   Expression ParseExpression(bool conditional = true);
   Expression ParseTuple(bool conditional = true, bool may_be_empty = false);
   Expression ParseFilters(Expression value);
 
-  // A variable, or a constant of that name.
+  // Parses a variable, or a constant of that name.
   Expression ParseName();
-  // What is called with the value of parts[0] and the arguments in parentheses, if there are any.
+  // A function of the value of parts[0] and the arguments in parentheses, if there are any.
   using Called = std::function<Value(const Env&, const Value&, const Arguments&)>;
   Expression ParseCall(const Expression& value, Called called);
   static Value CallValue(const Env& env, const Value& value, const Arguments& arguments);

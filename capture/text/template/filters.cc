@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The filters (x | trim). Trap: most take any value and turn it into text first; map and select
-// are lazy, so an error of an item shows when that item is read; sorting takes upper and lower case
-// for equal; tojson is the one of transformers, not Jinja's own, which escapes HTML.
+// The filters (x | trim). Trap: most take any value and turn it into text first; map and select are
+// lazy, so an error in an item appears when that item is read; sorting ignores case; tojson is the
+// one of transformers, not Jinja's own, which escapes HTML.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,8 +32,8 @@ std::string WideTextOfSelf(const Call& c) {
   return text;
 }
 
-// What the attribute "a.0.b", or an integer, reads from an item (Jinja2 filters.py,
-// make_attrgetter). `fallback`, where given, stands for an undefined value on the way.
+// The value that the attribute "a.0.b", or an integer, reads from an item (Jinja2 filters.py,
+// make_attrgetter). `fallback`, if given, replaces an undefined value on the way.
 Value ReadPath(Session& session, Value item, const Value& attribute,
                const std::optional<Value>& fallback = {}) {
   const auto read = [&](const Value& part) {
@@ -69,10 +69,10 @@ Value LazyItems(std::vector<Value> items) {
       depth));
 }
 
-// `transform` changes an item, or says by false that it is left out.
+// `transform` changes an item, or returns false to omit it.
 Value LazyOver(const Call& c, std::function<bool(Value*)> transform) {
   if (!c.self.Truthy()) return LazyItems({});
-  // The iteration begins with the first item that is read.
+  // The iteration begins when the first item is read.
   return Value::Of(std::make_shared<Generator>(
       [&session = c.session, value = c.self, transform = std::move(transform),
        cursor = Cursor()](Value* item) mutable {
@@ -130,7 +130,7 @@ Value Select(const Call& c) {
   });
 }
 
-// What an item is compared by: itself or its attribute, text in lower case.
+// The sort key of an item: itself or its attribute, text in lower case.
 Value KeyOf(const Call& c, const Value& item, const std::optional<Value>& attribute,
             bool case_sensitive) {
   if (attribute && attribute->is_string() && attribute->as_string().find(',') != std::string::npos)
@@ -143,7 +143,7 @@ Value KeyOf(const Call& c, const Value& item, const std::optional<Value>& attrib
 
 using Keyed = std::pair<Value, Value>;  // key, item
 
-// Python's `reverse` is an integer: no value that is merely true or false will do.
+// Python's `reverse` is an integer: a value that is only truthy or falsy is not accepted.
 Value Sorted(const Call& c, std::vector<Keyed> keyed, size_t reverse_parameter) {
   const bool reverse = c.Integer(reverse_parameter, 0) != 0;
   std::ranges::stable_sort(keyed, [&](const Keyed& a, const Keyed& b) {
@@ -154,7 +154,7 @@ Value Sorted(const Call& c, std::vector<Keyed> keyed, size_t reverse_parameter) 
   return Value::List(std::move(items));
 }
 
-// Keys are lists as in Jinja2: equal ones, undefined ones too, are not put in order.
+// Keys are lists as in Jinja2, so equal ones, even undefined ones, are not compared further.
 Value Sort(const Call& c) {
   std::vector<Keyed> keyed;
   for (const Value& item : ToVector(c.session, c.self)) {
@@ -242,7 +242,7 @@ Value Items(const Call& c) {
   return LazyItems(std::move(pairs));
 }
 
-// Words begin behind - ( { [ < and white space; str.title is another thing.
+// Words begin after - ( { [ < and white space; str.title differs.
 Value TitleFilter(const Call& c) {
   const std::u32string text = DecodeUtf8(WideTextOfSelf(c));
   const auto separates = [](char32_t x) {
@@ -259,7 +259,7 @@ Value TitleFilter(const Call& c) {
   return c.Like(std::move(out));
 }
 
-// Spaces, or the text itself: what indent and tojson take for one level.
+// Spaces, or the text itself: the indentation of one level for indent and tojson.
 std::string IndentOf(const Call& c, size_t i) {
   if (c.bound[i]->is_string()) return c.Text(i);
   return std::string(static_cast<size_t>(std::clamp<int64_t>(c.Integer(i, 0), 0, kMaxIndent)), ' ');
@@ -284,7 +284,7 @@ Value Replace(const Call& c) {
                                    Str(c.session, *c.bound[1]), c.Has(2) ? c.Integer(2, 0) : -1));
 }
 
-// transformers' own (chat_template_utils.py): json.dumps with ensure_ascii off.
+// The version of transformers (chat_template_utils.py): json.dumps with ensure_ascii off.
 Value ToJsonFilter(const Call& c) {
   JsonStyle style;
   style.ensure_ascii = c.Flag(0);
@@ -302,7 +302,7 @@ Value ToJsonFilter(const Call& c) {
   return c.session.String(ToJson(c.session, c.self, style));
 }
 
-// The number in `text`, as Python's float() reads it.
+// Parses the number in `text` like Python's float().
 std::optional<double> ParseFloat(std::string_view text) {
   if (HasOtherDigits(text)) throw TemplateFailure(NotSupported("number", text));
   const bool negative = text.starts_with('-');

@@ -3,7 +3,7 @@
 //
 // Calls, and the functions every template can call: Jinja's range, dict and namespace, and
 // raise_exception and strftime_now of transformers. Trap: the time is the session's, never the
-// machine's, so that two runs agree.
+// machine's, so that runs agree.
 #include "capture/text/template/functions.h"
 
 #include <fmt/format.h>
@@ -81,15 +81,15 @@ Value StrftimeNow(const Call& c) {
                                       given.size(), kMaxTimeFormatBytes));
   }
   c.session.time_was_read = true;
-  // The dot tells a text that is empty from one that does not fit.
+  // The appended dot distinguishes an empty result from one that does not fit.
   const std::string format = given + '.';
   if (given.find('\0') != given.npos)
     throw TemplateFailure("strftime_now: embedded null character");
   for (size_t i = 0; (i = given.find('%', i)) != given.npos;) {
-    // Flags, width and modifier as glibc has them, then the conversion.
+    // Flags, width and modifier as in glibc, then the conversion.
     const size_t code = given.find_first_not_of("_-0^#+:EO123456789", i + 1);
     if (code == given.npos) break;
-    // There are no microseconds, there is no time zone, and so no time since an epoch.
+    // There are no microseconds and no time zone, and so no time since an epoch.
     if (std::string_view("fzZs").find(given[code]) != std::string_view::npos)
       throw TemplateFailure(NotSupported("code of strftime_now", given.substr(i, code + 1 - i)));
     i = code + 1;
@@ -103,7 +103,7 @@ Value StrftimeNow(const Call& c) {
   time.tm_min = now.minute;
   time.tm_sec = now.second;
   std::tm utc = time;
-  const time_t seconds = timegm(&utc);  // for the day of the week and of the year
+  const time_t seconds = timegm(&utc);  // computes the day of the week and of the year
   gmtime_r(&seconds, &utc);
   time.tm_wday = utc.tm_wday;
   time.tm_yday = utc.tm_yday;

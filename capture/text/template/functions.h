@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Filters (x | trim), tests (x is defined), methods (x.strip()) and global functions (range) by
-// name. To add one, add a row to the table of its file; what Jinja2 or Python has and no chat
-// template uses stands in a list of names there and is refused.
+// name. To add one, add a row to the table of its file. Names that Jinja2 or Python has but no chat
+// template uses are listed there and refused.
 #pragma once
 
 #include <algorithm>
@@ -21,17 +21,18 @@ namespace oscar::jinja {
 // One call of a row's function.
 struct Call {
   Session& session;
-  std::string_view name;  // of the row
-  const Value& self;      // what is filtered or tested, or the method's; None for a global function
-  const Arguments& given;                   // as passed
+  std::string_view name;   // in the row
+  const Value& self;       // the filtered or tested value, or the method's; None for a global
+                           // function
+  const Arguments& given;  // as passed
   std::vector<std::optional<Value>> bound;  // by parameter
 
   bool Has(size_t i) const { return bound[i] && !bound[i]->is_none(); }
   bool Flag(size_t i) const { return bound[i] && bound[i]->Truthy(); }
-  // These throw TemplateFailure for a value of another type.
+  // These throw TemplateFailure for a value of the wrong type.
   const std::string& Text(size_t i) const;
   int64_t Integer(size_t i, int64_t fallback) const;
-  // A text that is marked as safe if `self` is.
+  // Returns a text that is marked as safe if `self` is.
   Value Like(std::string text) const { return session.String(std::move(text), self.is_markup()); }
 };
 
@@ -39,12 +40,13 @@ template <class Result>
 struct FunctionRow {
   std::string_view name;
   Result (*function)(const Call& call);
-  // "old new -count": what has a minus is refused by its name. "*": whatever is given, not bound.
+  // "old new -count": a name with a minus is refused if given. "*": arguments are passed on
+  // unbound.
   std::string_view parameters = "";
-  size_t required = 0;  // so many of them must be given
+  size_t required = 0;  // number of arguments that must be given
 };
 
-// The call with its arguments bound. TemplateFailure for too many, unknown or missing ones.
+// Binds the arguments of a call. Throws TemplateFailure for too many, unknown or missing ones.
 Call Bind(Session& session, std::string_view name, const Value& self, const Arguments& given,
           std::string_view parameters, size_t required);
 
@@ -61,25 +63,25 @@ Result Invoke(const FunctionRow<Result>& row, Session& session, const Value& sel
   return row.function(Bind(session, row.name, self, given, row.parameters, row.required));
 }
 
-// TemplateFailure naming it for a filter or test that is not supported or not known.
+// Throws TemplateFailure naming a filter or test that is not supported or not known.
 Value CallFilter(Session& session, std::string_view name, const Value& value,
                  const Arguments& arguments);
 bool CallTest(Session& session, std::string_view name, const Value& value,
               const Arguments& arguments);
-// A method of Python's type of `value`, bound to it; nothing: it has none of that name.
-// TemplateFailure for one that is not supported.
+// A method of Python's type of `value`, bound to it; nothing if the type has none of that name.
+// Throws TemplateFailure for one that is not supported.
 std::optional<Value> FindMethod(const Value& value, std::string_view name);
-// A function of Jinja's or of transformers' environment; nothing: no such name.
+// A function of Jinja's or transformers' environment; nothing if there is none of that name.
 std::optional<Value> FindGlobal(std::string_view name);
 
-// The characters that strip and trim take off, or null: white space. Pays for looking among them.
+// The characters that strip and trim remove, or null for white space. Pays for searching them.
 const std::string* StripSet(const Call& c, std::string_view text);
-// Pays for looking a key up in a dict or for keeping it there.
+// Pays for looking up or storing a key in a dict.
 void ChargeKey(Session& session, const Value& key);
 
 // str.splitlines: at \n, \r, \r\n, \v, \f, \x1c to \x1e, \x85, U+2028, U+2029.
 std::vector<Value> SplitLines(Session& session, const Value& text, bool keep_ends);
-// str.replace; a negative `count` is no limit.
+// Implements str.replace; a negative `count` means no limit.
 std::string ReplaceText(Session& session, std::string_view text, std::string_view old,
                         std::string_view replacement, int64_t count);
 

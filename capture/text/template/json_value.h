@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// JSON as a value of a template. Trap: templates print dicts in the order of the file, so this does
+// JSON as a value of a template. Trap: templates print dicts in the order of the file, so keep it.
 #pragma once
 
 #include <string_view>

@@ -27,7 +27,7 @@ bool IsNameByte(char c) {
          (c & 0x80) != 0;
 }
 
-// What Python's float() makes of the digits: beyond its range infinity, or zero.
+// Converts the digits like Python's float(): infinity or zero outside its range.
 double PythonFloat(std::string_view text) {
   static const locale_t c_locale = newlocale(LC_ALL_MASK, "C", nullptr);
   return strtod_l(std::string(text).c_str(), nullptr, c_locale);
@@ -68,7 +68,8 @@ class Lexer {
     tokens_.push_back({kind, std::string(text), std::move(number), line_});
   }
 
-  // Text up to a tag that begins with `sign` ('-', '+' or another), with white space cut so.
+  // Text up to a tag that begins with `sign` ('-', '+' or another), with its white space stripped
+  // accordingly.
   std::string_view Stripped(std::string_view text, char sign, bool is_variable) const {
     if (sign == '-') return Strip(text, false, true);
     if (sign == '+' || is_variable) return text;
@@ -96,7 +97,7 @@ class Lexer {
     Advance(sign == '-' || sign == '+' ? 3 : 2);
     line_starting_ = false;
     if (kind == '#') {
-      const bool at_end = Rest().empty();  // which Jinja2 takes for no comment at all
+      const bool at_end = Rest().empty();  // Jinja2 does not treat it as a comment at the end
       while (!at_end && !End("#}")) {
         if (Rest().empty()) FailSyntax(tag_line, "this comment is not closed by #}");
         Advance(1);
@@ -106,7 +107,8 @@ class Lexer {
     }
   }
 
-  // The end of a tag: "%}", "-%}" and white space behind it, "+%}". A newline is cut by "%}" only.
+  // Parses the end of a tag: "%}", "-%}" with the following white space, "+%}". Only "%}" removes a
+  // newline.
   bool End(std::string_view close) {
     const bool is_variable = close == "}}";
     if (Looks("-") && Rest().substr(1).starts_with(close)) {
@@ -126,7 +128,7 @@ class Lexer {
 
   void Tag(std::string_view begin, std::string_view close, int tag_line) {
     Emit(TokenKind::kOperator, begin);
-    int brackets = 0;  // open ones: "}}" inside of them ends no tag
+    int brackets = 0;  // open brackets, inside which "}}" does not end a tag
     while (at_ < source_.size()) {
       const int line = line_;
       if (brackets == 0 && End(close)) {
@@ -168,7 +170,7 @@ class Lexer {
   void Number() {
     size_t stop = Digits(at_);
     bool is_float = false;
-    // No float directly behind a dot: foo.0.1 has two subscripts.
+    // A number directly after a dot is not a float: foo.0.1 has two subscripts.
     if (source_[at_ - 1] != '.') {
       if (At(stop) == '.' && IsDigitByte(At(stop + 1))) {
         stop = Digits(stop + 1);
@@ -196,7 +198,7 @@ class Lexer {
     Advance(stop - at_);
   }
 
-  // Python's escape that begins at `i`, behind the backslash.
+  // Decodes Python's escape that begins at `i`, after the backslash.
   void Escape(size_t& i, std::string& out) const {
     static constexpr std::string_view kNames = "abfnrtv\\'\"";
     static constexpr std::string_view kValues = "\a\b\f\n\r\t\v\\'\"";
@@ -240,7 +242,7 @@ class Lexer {
   std::string source_;
   size_t at_ = 0;
   int line_ = 1;
-  bool line_starting_ = true;  // what was read last ended with a newline
+  bool line_starting_ = true;  // the last text read ended with a newline
   std::vector<Token> tokens_;
 };
 

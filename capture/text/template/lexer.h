@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A template cut into tokens, with the white space rules of chat templates: trim_blocks (the
-// newline behind {% %} goes), lstrip_blocks (indentation before {% %} goes), and - or + inside the
-// tags. Trap: both rules are for {% %} and {# #} only; {{ }} keeps what surrounds it.
+// Splits a template into tokens, with the white space rules of chat templates: trim_blocks (removes
+// the newline after {% %}), lstrip_blocks (removes indentation before {% %}), and - or + inside the
+// tags. Trap: both rules apply only to {% %} and {# #}; {{ }} keeps the text around it.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ namespace oscar::jinja {
 
 enum class TokenKind {
   kText,      // outside of tags
-  kOperator,  // {% %} {{ }} too
+  kOperator,  // includes {% %} and {{ }}
   kName,
   kString,
   kNumber,
@@ -25,12 +25,12 @@ enum class TokenKind {
 
 struct Token {
   TokenKind kind;
-  std::string text;  // of a string: its value
+  std::string text;  // for a string: its value
   Value number;      // of kNumber
   int line;          // 1 is the first
 };
 
-// TemplateFailure with "line N: " in front for what is no template.
+// Throws TemplateFailure with "line N: " in front if the source is not a template.
 std::vector<Token> Tokenize(std::string_view source);
 
 [[noreturn]] void FailSyntax(int line, const std::string& message);

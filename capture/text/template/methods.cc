@@ -3,8 +3,8 @@
 //
 // The methods of Python's built-in types: s.strip(), d.items(), l.index(x). Trap: positions are in
 // code points; split() without a separator splits at runs of white space and drops empty parts,
-// split(" ") does neither; methods that would change a list or dict are undefined values, as in
-// Jinja's sandbox, which fail when they are called.
+// while split(" ") does neither; methods that would change a list or dict are undefined values, as
+// in Jinja's sandbox, which fail when they are called.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 namespace oscar::jinja {
 namespace {
 
-// An argument as text: escaped if `self` is marked as safe and it is not.
+// An argument as text, escaped if `self` is marked as safe and the argument is not.
 std::string Escaped(const Call& c, const Value& argument) {
   const std::string& text = TextOf(argument, c.name);
   return c.self.is_markup() && !argument.is_markup() ? EscapeHtml(c.session, text) : text;
@@ -39,7 +39,7 @@ Value CaseMethod(const Call& c) {
 struct Cut {
   size_t at, size;  // bytes
 };
-// Where `text` is cut next: at the separator, or at white space if there is none.
+// The next place to cut `text`: at the separator, or at white space if there is none.
 std::optional<Cut> NextCut(std::string_view text, const std::string* separator, bool from_right) {
   if (separator != nullptr) {
     const size_t at = from_right ? text.rfind(*separator) : text.find(*separator);
@@ -290,7 +290,7 @@ std::string ReplaceText(Session& session, std::string_view text, std::string_vie
     if (at == text.npos) break;
     session.Append(text.substr(0, at), out);
     session.Append(replacement, out);
-    // An empty text stands before each character, and behind the last.
+    // An empty text matches before each character, and after the last.
     const size_t kept = old.empty() ? ByteOffset(text, 1) : 0;
     out += text.substr(at, kept);
     text.remove_prefix(at + old.size() + kept);

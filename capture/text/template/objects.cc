@@ -71,7 +71,7 @@ std::optional<Value> Loop::Attribute(Session& session, std::string_view name) {
   if (name == "length") return Value::Int(Length(session));
   if (name == "revindex") return Value::Int(Length(session) - index0_);
   if (name == "revindex0") return Value::Int(Length(session) - index0_ - 1);
-  if (name == "depth") return Value::Int(1);  // of recursion
+  if (name == "depth") return Value::Int(1);  // recursion depth
   if (name == "depth0") return Value::Int(0);
   if (name == "previtem")
     return index0_ > 0 ? *before_ : Value::Undefined("there is no previous item");

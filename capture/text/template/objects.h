@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The values of a template that are not plain data: functions (methods and macros too), generators
-// (what map and select give), namespaces and the variable `loop`. Trap: a generator is used up by
+// The values of a template that are not plain data: functions (also methods and macros), generators
+// (results of map and select), namespaces and the variable `loop`. Trap: a generator is used up by
 // reading it once, has no length and is always true, as in Python.
 #pragma once
 
@@ -17,29 +17,29 @@
 
 namespace oscar::jinja {
 
-// What a call passes.
+// The arguments of a call.
 struct Arguments {
   std::vector<Value> positional;
   std::vector<std::pair<std::string, Value>> named;
 };
 
-// The default of each operation is that Python's object has it not.
+// By default each operation behaves as if Python's object did not support it.
 class Object {
  public:
   virtual ~Object() = default;
   virtual std::string TypeName() const = 0;
   virtual std::optional<Value> Attribute(Session&, std::string_view) { return std::nullopt; }
   virtual std::optional<Cursor> Iterate() { return std::nullopt; }
-  virtual int depth() const { return 1; }  // of nesting of values
+  virtual int depth() const { return 1; }  // nesting of values
 };
 
 class Function : public Object {
  public:
   using Body = std::function<Value(Session&, const Arguments&)>;
-  // `depth`: of the values it holds.
+  // `depth`: that of the values it holds.
   explicit Function(Body body, int depth = 1) : body_(std::move(body)), depth_(depth) {}
   std::string TypeName() const override { return "function"; }
-  std::optional<Value> Attribute(Session&, std::string_view name) override;  // TemplateFailure
+  std::optional<Value> Attribute(Session&, std::string_view name) override;  // or TemplateFailure
   Value Call(Session& session, const Arguments& arguments) { return body_(session, arguments); }
   int depth() const override { return depth_; }
 
@@ -50,7 +50,7 @@ class Function : public Object {
 
 class Generator : public Object {
  public:
-  // `depth`: of what it reads from, since reading goes through all of it.
+  // `depth`: that of its source, since reading traverses all of it.
   Generator(Cursor next, int depth);
   std::string TypeName() const override { return "generator"; }
   std::optional<Cursor> Iterate() override;
@@ -61,7 +61,8 @@ class Generator : public Object {
   int depth_;
 };
 
-// {% set ns.x = ... %} assigns here. It may hold itself, so the session clears it at its end.
+// {% set ns.x = ... %} assigns here. A namespace may contain itself, so the session clears it at
+// its end.
 class Namespace : public Object {
  public:
   std::string TypeName() const override { return "Namespace"; }
@@ -71,10 +72,10 @@ class Namespace : public Object {
 };
 
 // The variable of a for loop (Jinja2 runtime.py, LoopContext). Trap: `last` and `nextitem` read one
-// item ahead, `length` reads all of a generator; nothing else does.
+// item ahead, and `length` reads all of a generator; no other member does.
 class Loop : public Object {
  public:
-  // `length`: of the iterable, if it has one.
+  // `length`: that of the iterable, if it has one.
   Loop(Cursor cursor, std::optional<int64_t> length)
       : cursor_(std::move(cursor)), length_(length) {}
 

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What Python's operators do with values: arithmetic, comparison (arithmetic.cc), attributes,
-// subscripts, iteration, calls (operators.cc). Trap: `m.role` looks for an attribute first and then
-// for an item, `m['role']` the other way round (Jinja2 environment.py, getattr and getitem), and a
-// slice does neither: it fails as Python does.
+// Python's operators on values: arithmetic, comparison (arithmetic.cc), attributes, subscripts,
+// iteration, calls (operators.cc). Trap: `m.role` looks for an attribute first and then for an
+// item, `m['role']` does the reverse (Jinja2 environment.py, getattr and getitem), and a slice does
+// neither: it fails as in Python.
 #pragma once
 
 #include <optional>
@@ -19,12 +19,13 @@ namespace oscar::jinja {
 enum class BinaryOperator { kAdd, kSub, kMul, kDiv, kFloorDiv, kMod };
 enum class Comparison { kEq, kNe, kLt, kLe, kGt, kGe, kIn, kNotIn };
 
-// TemplateFailure for kinds that Python does not combine, division by zero, and integers that leave
-// 64 bits.
+// Throws TemplateFailure for kinds that Python does not combine, division by zero, and integers
+// beyond 64 bits.
 Value Binary(Session& session, BinaryOperator op, const Value& a, const Value& b);
 Value Negate(const Value& value);
 
-// TemplateFailure for kinds that Python has no order for. Trap: text and numbers are never equal.
+// Throws TemplateFailure for kinds that Python does not order. Trap: text and numbers are never
+// equal.
 bool Holds(Session& session, Comparison comparison, const Value& a, const Value& b);
 inline bool Equal(Session& session, const Value& a, const Value& b) {
   return Holds(session, Comparison::kEq, a, b);
@@ -34,9 +35,9 @@ inline bool Less(Session& session, const Value& a, const Value& b) {
 }
 
 bool IsIterable(const Value& value);
-Cursor Iterate(Session& session, const Value& value);  // TemplateFailure: not iterable
+Cursor Iterate(Session& session, const Value& value);  // TemplateFailure if not iterable
 std::vector<Value> ToVector(Session& session, const Value& value);
-// len(value); nothing if it has none.
+// len(value); nothing if the value has no length.
 std::optional<int64_t> Length(Session& session, const Value& value);
 
 Value GetAttribute(Session& session, const Value& value, std::string_view name);
@@ -45,11 +46,11 @@ Value GetItem(Session& session, const Value& value, const Value& key);
 Value Slice(Session& session, const Value& value, const Value& start, const Value& stop,
             const Value& step);
 
-// The text or integer in `value`; TemplateFailure naming `what` if it is none.
+// The text or integer in `value`. Throws TemplateFailure naming `what` if it is of another type.
 const std::string& TextOf(const Value& value, std::string_view what);
 int64_t IntegerOf(const Value& value, std::string_view what);
 
-// & < > ' " as HTML entities.
+// Replaces & < > ' " by HTML entities.
 std::string EscapeHtml(Session& session, std::string_view text);
 
 }  // namespace oscar::jinja

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the statements of a template are written; what they do is in program.cc.
+// Parses the statements of a template; program.cc executes them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,8 +27,8 @@ class Parser : public ExpressionParser {
   Block Parse() { return ParseBody({}); }
 
  private:
-  // Statements up to a tag whose name is one of `ends`; that name is the current token then.
-  // Without ends: the whole template.
+  // Parses statements up to a tag whose name is one of `ends`; that name is then the current token.
+  // Without ends it parses the whole template.
   Block ParseBody(Ends ends) {
     const Nesting nesting(*this);
     std::vector<Statement> body;
@@ -61,7 +61,7 @@ class Parser : public ExpressionParser {
     return std::make_shared<const std::vector<Statement>>(std::move(body));
   }
 
-  // The rest of the opening tag, then its body; the closing name is consumed and returned.
+  // Parses the rest of the opening tag, then its body; consumes and returns the closing name.
   std::string ParseBlock(Ends ends, Block& body) {
     Skip(":");
     Expect("%}");
@@ -69,7 +69,7 @@ class Parser : public ExpressionParser {
     return Next().text;
   }
 
-  // A block in which a break cannot end a loop around it.
+  // Parses a block in which a break cannot end an enclosing loop.
   Block ParseOwnBlock(std::string_view end) {
     const int loops = std::exchange(open_loops_, 0);
     Block body;
@@ -137,7 +137,7 @@ class Parser : public ExpressionParser {
   }
 
   Run ParseIf() {
-    std::vector<std::pair<Expression, Block>> branches;  // else: no expression
+    std::vector<std::pair<Expression, Block>> branches;  // else has no expression
     std::string end;
     Next();
     do {
@@ -175,7 +175,7 @@ class Parser : public ExpressionParser {
     };
   }
 
-  // Behind the bracket that opens them.
+  // Starts after the opening bracket.
   void ParseParameters(Macro& macro) {
     std::vector<Macro::Parameter>& known = macro.parameters;
     while (!Skip(")")) {
@@ -211,14 +211,14 @@ class Parser : public ExpressionParser {
     ParseParameters(*macro);
     ParseMacroBody(*macro, "endmacro");
     return [macro](const Env& env, std::string&) {
-      // The scope holds the macro, which holds the scope.
+      // The scope holds the macro, which holds the scope, so the session breaks the cycle.
       env.session.AtEnd([scope = env.scope] { scope->names.clear(); });
       env.scope->names.insert_or_assign(macro->name, FunctionOf(macro, env));
       return Flow::kNormal;
     };
   }
 
-  // {% call m(x) %}: the macro m, whose caller() gives the text of the block.
+  // {% call m(x) %}: calls the macro m, whose caller() returns the text of the block.
   Run ParseCallBlock() {
     const auto caller = std::make_shared<Macro>();
     caller->name = Next().text;

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A template, compiled to functions: the parser puts them together, ChatTemplate calls the last.
-// Trap: scopes are Jinja's, not Python's: what a loop, macro or block sets is gone when it ends
-// (hence namespace), while `if` has no scope of its own.
+// A template, compiled to functions: the parser composes them, and ChatTemplate calls the
+// outermost. Trap: scopes are Jinja's, not Python's: names that a loop, macro or block sets are
+// gone when it ends (hence namespace), while `if` has no scope of its own.
 #pragma once
 
 #include <functional>
@@ -18,14 +18,14 @@
 
 namespace oscar::jinja {
 
-// Names of one block, then those around it.
+// Names of one block, then those of the blocks around it.
 struct Scope {
   std::unordered_map<std::string, Value> names;
   std::shared_ptr<Scope> outer;  // null: the caller's variables
 };
 using ScopePtr = std::shared_ptr<Scope>;
 
-// Where an expression or statement runs.
+// The environment of an expression or statement.
 struct Env {
   Session& session;
   ScopePtr scope;
@@ -34,7 +34,8 @@ struct Env {
   Value Lookup(const std::string& name) const;
 };
 
-// A compiled expression: its parts, and how they give its value. It is copied by reference.
+// A compiled expression: its parts, and a function that computes its value. It is copied by
+// reference.
 class Expression {
  public:
   using Parts = std::vector<Expression>;
@@ -43,7 +44,7 @@ class Expression {
   Expression() = default;  // none
   Expression(int line, Parts parts, Run run);
   explicit operator bool() const { return node_ != nullptr; }
-  int depth() const { return node_ == nullptr ? 0 : node_->depth; }  // evaluations in each other
+  int depth() const { return node_ == nullptr ? 0 : node_->depth; }  // nested evaluations
 
   Value operator()(const Env& env) const;
 
@@ -68,7 +69,7 @@ using Block = std::shared_ptr<const std::vector<Statement>>;
 Flow Run(const Block& block, const Env& env, std::string& out);
 std::string RunToText(const Block& block, const Env& env);
 
-// What a value is assigned to: a name, an attribute of a namespace, or several targets.
+// The target of an assignment: a name, an attribute of a namespace, or several targets.
 struct Target {
   std::string name, attribute;
   std::vector<Target> parts;
@@ -78,7 +79,7 @@ struct Target {
 
 struct For {
   Target target;
-  Expression iterable, filter;  // filter: none, or what holds for the items that are kept
+  Expression iterable, filter;  // filter: none, or a condition for the items to keep
   Block body, otherwise;
 
   void Run(const Env& env, std::string& out) const;
@@ -96,11 +97,11 @@ struct Macro {
 
   Value Call(const Env& env, const Arguments& arguments) const;
 };
-// The macro as a value that can be called; it holds the scope of `env`.
+// The macro as a callable value; it holds the scope of `env`.
 Value FunctionOf(const std::shared_ptr<const Macro>& macro, const Env& env);
 
-// TemplateFailure with "line N: " in front for what is no template, or for what chat templates do
-// not use, by its name.
+// Throws TemplateFailure with "line N: " in front if the source is not a template, or naming a
+// feature that chat templates do not use.
 Block ParseTemplate(std::string_view source);
 
 }  // namespace oscar::jinja

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one rendering may use up, and where it is. Trap: every loop over data a template can grow
-// has to call Step(), every text it builds has to go through String() or Append(), and every list
-// through ChargeItems(), before it is made where its size is known; this is the sandbox.
+// The limits of one rendering, and its current position. Trap: every loop over data that a template
+// can grow has to call Step(), every text it builds has to go through String() or Append(), and
+// every list through ChargeItems(), before it is built if its size is known. This is the sandbox.
 #pragma once
 
 #include <cstddef>
@@ -18,13 +18,13 @@
 
 namespace oscar::jinja {
 
-// An error of the template or of its data; ChatTemplate adds file and line and throws InputError.
+// An error of the template or of its data. ChatTemplate adds file and line and throws InputError.
 struct TemplateFailure : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// The message for what Jinja2 or Python has and this interpreter refuses: NotSupported("filter",
-// "xmlattr").
+// The message for features of Jinja2 or Python that this interpreter refuses:
+// NotSupported("filter", "xmlattr").
 std::string NotSupported(std::string_view kind, std::string_view name);
 
 // Local time of strftime_now.
@@ -37,10 +37,11 @@ class Session {
  public:
   static constexpr uint64_t kMaxSteps = 20'000'000;
   static constexpr size_t kMaxTextBytes = size_t{32} << 20;
-  static constexpr size_t kMaxMadeBytes = size_t{128} << 20;  // all texts and lists together
-  static constexpr int kMaxDepth = 1000;  // nested evaluations: bounds the stack
+  static constexpr size_t kMaxMadeBytes = size_t{128} << 20;  // for all texts and lists together
+  static constexpr int kMaxDepth = 1000;  // nested evaluations; limits the stack
   static constexpr size_t kBytesPerStep = 32;
-  static constexpr size_t kItemBytes = 128;  // of a value in a list, or of a text besides its own
+  static constexpr size_t kItemBytes = 128;  // per value in a list, or per text in addition to its
+                                             // own
 
   explicit Session(uint64_t max_steps = kMaxSteps) : max_steps_(max_steps) {}
   ~Session();
@@ -56,15 +57,16 @@ class Session {
     if (bytes > kMaxTextBytes) FailText();
     Step(1 + bytes / kBytesPerStep);
   }
-  // Pays for that much memory, as if none were given back before the end.
+  // Pays for that much memory, as if none were freed before the end.
   void ChargeMemory(size_t bytes) {
     made_ += bytes;
     if (made_ > kMaxMadeBytes) FailMemory();
     Step(1 + bytes / kBytesPerStep);
   }
-  // Pays for code points of a text of that many bytes, twice: before a change and after it.
+  // Pays for the code points of a text of that many bytes twice: before a change and after it.
   void ChargeWide(size_t bytes) { ChargeMemory(2 * sizeof(char32_t) * bytes); }
-  // Pays for looking for `sub` bytes in `text` bytes, where every place nearly fits.
+  // Pays for searching `sub` bytes in `text` bytes in the worst case, where every position nearly
+  // matches.
   void ChargeSearch(size_t text, size_t sub) {
     Step(1 + text / kBytesPerStep * (1 + sub / kBytesPerStep));
   }
@@ -74,17 +76,17 @@ class Session {
     ChargeMemory(text.size() + kItemBytes);
     return Value::String(std::move(text), markup);
   }
-  // out += text, paid for.
+  // Pays for and does out += text.
   void Append(std::string_view text, std::string& out) {
     if (out.size() + text.size() > kMaxTextBytes) FailText();
     ChargeMemory(text.size());
     out += text;
   }
 
-  // `release` runs when the session ends. Objects that may hold themselves let go of it there.
+  // `release` runs when the session ends. Objects that may contain themselves are cleared there.
   void AtEnd(std::function<void()> release);
 
-  // One more level of nesting for as long as it lives.
+  // One more level of nesting during its lifetime.
   class Level {
    public:
     explicit Level(Session& session) : session_(session) {
@@ -101,7 +103,7 @@ class Session {
     Session& session_;
   };
 
-  int line = 1;  // of the template, where the evaluation is
+  int line = 1;  // current line of the template
   CivilTime now;
   bool time_was_read = false;
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tests (x is defined). Trap: True is a number but no integer here, and text is a sequence.
+// The tests (x is defined). Trap: True is a number but not an integer here, and text is a sequence.
 #include <fmt/format.h>
 
 #include "capture/text/template/functions.h"

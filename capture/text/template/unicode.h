@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Python's view of a string: code points, white space, cases. Trap: Python's white space has U+001C
-// to U+001F, which Unicode's property White_Space has not.
+// Strings as Python sees them: code points, white space, cases. Trap: Python's white space includes
+// U+001C to U+001F, but Unicode's property White_Space does not.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +14,15 @@ namespace oscar::jinja {
 std::u32string DecodeUtf8(std::string_view text);  // valid UTF-8
 std::string EncodeUtf8(std::u32string_view text);
 size_t CodePointCount(std::string_view text);
-// Byte at which code point `index` of `text` begins; its size behind the last.
+// Byte offset of code point `index` of `text`; its size if the index is past the last.
 size_t ByteOffset(std::string_view text, size_t index);
 
 bool IsSpace(char32_t c);      // str.isspace, and \s of a Python pattern
-bool IsPrintable(char32_t c);  // str.isprintable: what repr leaves alone
-// Digits beyond 0 to 9, or an underscore between two: what Python's int() takes and we do not.
+bool IsPrintable(char32_t c);  // str.isprintable: characters that repr does not escape
+// Whether there are digits beyond 0 to 9, or an underscore between two, which Python's int()
+// accepts and we do not.
 bool HasOtherDigits(std::string_view text);
-// `text` without white space, or without the code points of `characters`, at its ends.
+// Strips white space, or the code points of `characters`, from the ends of `text`.
 std::string_view Strip(std::string_view text, bool left, bool right,
                        const std::string* characters = nullptr);
 

@@ -22,7 +22,7 @@ int CheckedDepth(int inner) {
   throw TemplateFailure(fmt::format("values are nested deeper than {} levels", Value::kMaxDepth));
 }
 
-// Equal for keys that Python takes for one: 1, 1.0 and True.
+// Equal for keys that are equal in Python: 1, 1.0 and True.
 std::string HashKey(const Value& key) {
   if (key.is_string()) return "s" + key.as_string();
   if (key.is_integral()) return "i" + std::to_string(key.as_int());

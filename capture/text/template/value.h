@@ -23,10 +23,11 @@ class Object;
 class Value;
 struct Dict;
 
-// Next item of an iteration; false at the end.
+// Reads the next item of an iteration; false at the end.
 using Cursor = std::function<bool(Value*)>;
 
-// What Python calls it. A range and the views of a dict are copies here: nothing can change them.
+// Python's names. A range and the views of a dict are copies here, which is safe because nothing
+// can change them.
 enum class SequenceKind { kList, kTuple, kRange, kItems, kKeys, kValues };
 
 struct Sequence {
@@ -39,15 +40,17 @@ class Value {
  public:
   Value() = default;
   static Value None() { return {}; }
-  static Value Undefined(std::string why);  // `why` is the error of using it: "'x' is undefined"
+  static Value Undefined(std::string why);  // `why` is the error when it is used: "'x' is
+                                            // undefined"
   static Value Bool(bool value) { return Value(Data(value)); }
   static Value Int(int64_t value) { return Value(Data(value)); }
-  // An integer beyond 64 bits, "-123...", as read from JSON: it is printed, not computed with.
+  // An integer beyond 64 bits, "-123...", as read from JSON. It can be printed, but not computed
+  // with.
   static Value Big(std::string digits);
   static Value Float(double value) { return Value(Data(value)); }
-  // `markup`: MarkupSafe's subclass of str, which the filter safe gives and + escapes for.
+  // `markup`: MarkupSafe's subclass of str, which the filter safe returns and for which + escapes.
   static Value String(std::string text, bool markup = false);
-  // These throw TemplateFailure for nesting beyond kMaxDepth.
+  // These throw TemplateFailure if the nesting exceeds kMaxDepth.
   static Value List(std::vector<Value> items, SequenceKind kind = SequenceKind::kList);
   static Value Tuple(std::vector<Value> items) {
     return List(std::move(items), SequenceKind::kTuple);
@@ -62,14 +65,14 @@ class Value {
   bool is_big() const { return Is<BigInteger>(); }
   bool is_float() const { return Is<double>(); }
   bool is_string() const { return Is<Text>(); }
-  bool is_items() const { return Is<std::shared_ptr<const Sequence>>(); }  // of any kind
+  bool is_items() const { return Is<std::shared_ptr<const Sequence>>(); }  // any kind of sequence
   bool is_list() const { return is_items() && kind() == SequenceKind::kList; }
   bool is_tuple() const { return is_items() && kind() == SequenceKind::kTuple; }
   bool is_sequence() const { return is_list() || is_tuple(); }
   bool is_dict() const { return Is<std::shared_ptr<const Dict>>(); }
   bool is_object() const { return Is<std::shared_ptr<Object>>(); }
   bool is_integral() const { return is_int() || is_bool(); }
-  bool is_number() const { return is_integral() || is_float(); }  // that can be computed with
+  bool is_number() const { return is_integral() || is_float(); }  // usable in arithmetic
 
   bool as_bool() const { return std::get<bool>(data_); }
   int64_t as_int() const { return is_bool() ? int64_t{as_bool()} : std::get<int64_t>(data_); }
@@ -85,7 +88,7 @@ class Value {
   }
   const Dict& dict() const { return *std::get<std::shared_ptr<const Dict>>(data_); }
   Object& object() const { return *std::get<std::shared_ptr<Object>>(data_); }
-  // The object behind it, or null: null for another kind too.
+  // The object in the value; null for another kind.
   template <class T>
   T* As() const {
     return is_object() ? dynamic_cast<T*>(&object()) : nullptr;
@@ -95,7 +98,7 @@ class Value {
   bool Truthy() const;
   int depth() const;
   bool SameObject(const Value& other) const;  // Python's `is`
-  // Throws TemplateFailure with the reason if it is undefined.
+  // Throws TemplateFailure with the reason if the value is undefined.
   const Value& Known() const;
 
   static constexpr int kMaxDepth = 100;
@@ -122,7 +125,7 @@ class Value {
   Data data_;
 };
 
-// Keeps the order of insertion.
+// A dict that keeps the order of insertion.
 struct Dict {
   std::vector<std::pair<Value, Value>> items;
   std::unordered_map<std::string, size_t> index;  // HashKey of a key -> position in `items`

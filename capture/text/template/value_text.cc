@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kMostBytesPerByte = 6;  // a NUL is "\u0000"
 
-// fmt writes the digits and exponents of Python's repr, but 1 for 1.0.
+// fmt writes the digits and exponents of Python's repr, except 1 for 1.0.
 std::string FloatRepr(double value) {
   std::string text = fmt::format("{}", value);
   if (text.find_first_not_of("-0123456789") == text.npos) text += ".0";
@@ -49,7 +49,7 @@ std::string JsonString(std::string_view text, bool ensure_ascii) {
 
 class Writer {
  public:
-  // Without a style: Python's repr.
+  // Without a style it writes Python's repr.
   Writer(Session& session, const JsonStyle* json) : session_(session), json_(json) {}
 
   void Write(const Value& value) {

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a quantized cache does to the attention of one layer over one sequence, per query row and
-// head, without a score matrix in memory: KL(S || S^), logit errors, both outputs. Scalar
+// Measures what a quantized cache does to the attention of one layer over one sequence, per query
+// row and head, without a score matrix in memory: KL(S || S^), logit errors, both outputs. Scalar
 // reference: tests/reference/scalar_attention_kl.h. Trap: keys inside the windows count as equal
-// (s^ = s, v^ = v) whatever k_hat, v_hat and q_hat hold there, so a q_hat of another space needs a
-// k_hat of that space; or as not there, with options.skip_exact.
+// (s^ = s, v^ = v) whatever k_hat, v_hat and q_hat hold there, so a q_hat in another space needs a
+// k_hat in that space; options.skip_exact ignores those keys instead.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -26,10 +26,10 @@ struct AttentionKlShape {
 struct AttentionKlOptions {
   double scale = 0;    // logit = scale * <q, k>
   double softcap = 0;  // c > 0: logit = c * tanh(scale * <q, k> / c)
-  int64_t window = 0;  // keys a query sees, its own included; 0: all up to its own
+  int64_t window = 0;  // keys a query sees, including its own; 0: all up to its own
   // Query i sees key t exactly if t < sink or i - t < recent (CacheWindows).
   int64_t sink = 0, recent = 0;
-  bool skip_exact = false;  // those keys take no part: a row with no other has KL 0 and LSE -inf
+  bool skip_exact = false;  // ignores those keys: a row with no other has KL 0 and LSE -inf
   bool outputs = false;     // also P V and P^ V^: about three times the work
   bool logit_sq = false;    // also sum squares of the logits
   bool portable = false;    // the code for GPUs without wgmma, also on those that have it
@@ -38,13 +38,13 @@ struct AttentionKlOptions {
 // Row-major bf16 on the device, 16-byte aligned.
 struct AttentionKlInputs {
   const __nv_bfloat16* q = nullptr;      // [tokens, num_q_heads, head_dim]
-  const __nv_bfloat16* q_hat = nullptr;  // as q; nullptr: q
+  const __nv_bfloat16* q_hat = nullptr;  // like q; nullptr: same as q
   const __nv_bfloat16* k = nullptr;      // [tokens, num_kv_heads, head_dim]
-  const __nv_bfloat16* k_hat = nullptr;  // as k: what the cache gives back
+  const __nv_bfloat16* k_hat = nullptr;  // like k: the rows that a reader of the cache gets
   const __nv_bfloat16* v = nullptr;      // [tokens, num_kv_heads, v_head_dim]
-  const __nv_bfloat16* v_hat = nullptr;  // as v
-  // [rows] positions of the query rows, ascending; nullptr: 0, 1, ... A row out of order or out of
-  // range gets NaN.
+  const __nv_bfloat16* v_hat = nullptr;  // like v
+  // [rows] positions of the query rows, ascending; nullptr: 0, 1, ... A row that is out of order or
+  // out of range gets NaN.
   const int64_t* positions = nullptr;
 };
 
@@ -54,7 +54,7 @@ struct AttentionKlRows {
   float* logit_error_sq = nullptr;  // sum over visible keys of (logit^ - logit)^2
   float* logit_sq = nullptr;        // sum over visible keys of logit^2, with options.logit_sq
   float* lse = nullptr;             // log sum exp of the logits
-  float* lse_hat = nullptr;         // of the quantized ones
+  float* lse_hat = nullptr;         // LSE of the quantized attention
   // [num_q_heads, rows, v_head_dim], with options.outputs:
   float* output = nullptr;      // P V
   float* output_hat = nullptr;  // P^ V^
@@ -63,8 +63,8 @@ struct AttentionKlRows {
 // Bytes of device memory that AttentionKl() needs, 256-byte aligned.
 size_t AttentionKlWorkspace(const AttentionKlShape& shape, const AttentionKlOptions& options);
 
-// Two runs give the same bits. NaN and Inf in an operand come out as NaN in the rows that see them.
-// Throws UsageError for head dims and ratios that are not supported.
+// Two runs give the same bits. Rows that see NaN or Inf in an operand get NaN. Throws UsageError
+// for unsupported head dims and ratios.
 void AttentionKl(const AttentionKlShape& shape, const AttentionKlOptions& options,
                  const AttentionKlInputs& inputs, const AttentionKlRows& rows, void* workspace,
                  size_t workspace_bytes, cudaStream_t stream);

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attention-KL with wgmma: warpgroups of 64 virtual rows share tiles of keys, K above K^, that the
-// copy engine brings; one product of twice the width gives both logits. With kDv > 0 also P V and
-// P^ V^ of kDv columns. One thread of the first warpgroup also issues the copies, so that it
-// may not run ahead of a warpgroup by more than the stages that are not in flight.
+// Attention-KL with wgmma: warpgroups of 64 virtual rows share tiles of keys, K above K^, which TMA
+// loads. One product of twice the width gives both logits. With kDv > 0 also P V and P^ V^ of kDv
+// columns. One thread of the first warpgroup also issues the copies, so that warpgroup may be ahead
+// of another by at most the number of stages without a copy in flight.
 #pragma once
 
 #include "export/cuda/attention_kl/attention_kl_kernel.cuh"
@@ -20,8 +20,8 @@ struct HopperTile {
   static constexpr bool kTwoQueries = kTwoQueriesOf;
   static constexpr int kRows = kHopperTileRows;  // two warpgroups
   static constexpr int kThreads = 2 * kRows;
-  // Two CTAs of 128 registers a thread keep both the tensor cores and the other pipes busy, and one
-  // computes while the other starts or ends.
+  // Two CTAs with 128 registers per thread keep both the tensor cores and the other pipes busy, and
+  // one computes while the other starts or ends.
   static constexpr int kCtas = kDim <= 128 && kDv == 0 ? 2 : 1;
   static constexpr int kKeys = kDim <= 128 && kDv == 0 && !kTwoQueries ? 64 : 32;
   static constexpr int kPanelBytes = kKeys * 128;                // 64 columns of a tile of keys
@@ -34,7 +34,7 @@ struct HopperTile {
   static constexpr int SharedBytes(int stages) {
     return 1024 + kQueryBytes * (kTwoQueries ? 2 : 1) + stages * kStageBytes + kBarrierBytes;
   }
-  // As many as fit beside kCtas - 1 others; 1 KB of each CTA is the system's.
+  // As many stages as fit beside kCtas - 1 other CTAs. The system reserves 1 KB of each CTA.
   static constexpr int kStages = [] {
     int stages = kMaxStages;
     while (stages > 2 && SharedBytes(stages) > (228 / kCtas - 1) * 1024) --stages;
@@ -48,7 +48,8 @@ struct HopperMaps {
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
-// Logits of 64 rows: acc = q K^T beside q^ K^^T. Operands of the first 16 columns.
+// Computes the logits of 64 rows: acc = q K^T beside q^ K^^T. The operands point to the first 16
+// columns.
 template <typename Tile>
 __device__ __forceinline__ void HopperLogits(uint64_t queries, uint64_t keys,
                                              float (&acc)[Tile::kKeys]) {
@@ -143,10 +144,10 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kCtas)
     for (int column = 0; column < kDv; column += 64) panel(maps.v, v_tile * kDv + column);
     for (int column = 0; column < kDv; column += 64) panel(maps.v_hat, v_tile * kDv + column);
   };
-  // Where there are enough, two stages stay free of copies: so far may a warpgroup lag behind.
+  // If there are enough stages, two have no copy in flight, so a warpgroup may lag that far.
   constexpr int kAhead = kStages > 2 ? kStages - 2 : 1;
   int next = 0, next_stage = 0;
-  uint32_t next_parity = 1;  // of `empty`: the first use of a stage waits for nothing
+  uint32_t next_parity = 1;  // of `empty`; the first use of a stage does not wait
   const auto copy_next = [&] {
     if (next < num_tiles && lane == 0) {
       BarrierWait(SharedAddress(empty + next_stage), next_parity);
@@ -167,8 +168,9 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kCtas)
   const int group = __shfl_sync(0xFFFFFFFFu, threadIdx.x / 128, 0);  // known to be uniform
   const uint64_t my_queries = WgmmaOperand(SharedAddress(queries) + group * (64 * kDim * 2));
   const uint64_t first_keys = WgmmaOperand(SharedAddress(stages));
-  // Rows of the warpgroup see no key after `group_last`, and some see keys from `group_exact` on
-  // exactly; its four warps go together. Rows of the warp see none after `warp_last`.
+  // Rows of the warpgroup see no key after `group_last`, and some rows see the keys from
+  // `group_exact` on exactly; its four warps work together. Rows of the warp see no key after
+  // `warp_last`.
   const int group_last = RowPosition(p, first_vrow + group * 64 + 63);
   [[maybe_unused]] const int group_exact = RowPosition(p, first_vrow + group * 64) - p.recent + 1;
   const int warp_last = RowPosition(p, warp_vrow + 15);

@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a thread does with its part of a tile of logits, whichever instruction made them: the
+// How a thread processes its part of a tile of logits, whichever instruction computed them: the
 // accumulators of an m16n8 product, rows lane/4 and lane/4 + 8, columns 8 j + 2 (lane % 4) + {0,
-// 1}. Every thread keeps its own sums; they meet in float64 at the end, so the loop has no exchange
-// between lanes. The sums are those of KL = log1p(B + C) - B with B
-// = mean of delta and C = mean of e^delta - 1 - delta under P. What bounds the kernel is the number
-// of instructions per (query, key) pair: 9 in AddPlain(), 17 in AddNear(). A hidden key has s
-// = -inf and d = 0; anything that multiplies s itself must skip it.
+// 1}. Every thread keeps its own sums, which are merged in float64 at the end, so the loop has no
+// exchange between lanes. The sums are those of KL = log1p(B + C) - B with B = mean of delta and C
+// = mean of e^delta - 1 - delta under P. The number of instructions per (query, key) pair bounds
+// the kernel: 9 in AddPlain(), 17 in AddNear(). A hidden key has s = -inf and d = 0; code that
+// multiplies s itself must skip it.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -21,12 +21,14 @@
 namespace oscar::kl {
 
 constexpr float kLowest = -1e30f;  // finite: kLowest - kLowest = 0
-// Weights are relative to a maximum that may be old; a sum above this calls for a new one.
+// Weights are relative to a maximum that may be outdated. A sum above this makes the kernel find a
+// new maximum.
 constexpr float kLargeSum = 0x1p30f;
 
-// Sums over far keys of a row, in local memory because few tiles have any; see KlField.
+// Sums over the far keys of a row. They are in local memory because few tiles have any; see
+// KlField.
 struct FarSums {
-  float max = kLowest, far = 0;  // far is relative to a max of its own
+  float max = kLowest, far = 0;  // far is relative to its own max
   float max_hat = kLowest, sum_hat = 0;
 };
 
@@ -47,7 +49,8 @@ __device__ __forceinline__ void Softcap(const KlParams& p, float (&acc)[kCount])
   for (int i = 0; i < kCount; ++i) acc[i] = p.softcap_out * tanhf(p.softcap_in * acc[i]);
 }
 
-// acc: s in its first half, s^ in its second; leaves s and d, and returns the tile's sums of d^2.
+// Takes s in the first half of acc and s^ in the second, leaves s and d, and returns the tile's
+// sums of d^2.
 template <bool kMasked, int kKeys>
 __device__ __forceinline__ void Differences(const KlParams& p, const RowKeys& keys, int tile_key,
                                             int lane, float (&acc)[kKeys], float (&error)[2]) {
@@ -69,7 +72,7 @@ __device__ __forceinline__ void Differences(const KlParams& p, const RowKeys& ke
   }
 }
 
-// The same, and sums of s^2 where they are wanted.
+// Calls Differences, and sums s^2 if that is wanted.
 template <int kKeys>
 __device__ __forceinline__ void TileDifferences(const KlParams& p, const RowKeys& keys,
                                                 int tile_key, int lane, float (&acc)[kKeys],
@@ -116,7 +119,7 @@ struct TileSums {
   float far = 0, sum_hat = 0;
 };
 
-// Every |delta| of the tile is at most 2.
+// Requires that every |delta| of the tile is at most 2.
 template <int kKeys>
 __device__ __forceinline__ void AddNear(const KlParams& p, const float (&acc)[kKeys],
                                         const RowSums (&rows)[2], TileSums (&tile)[2]) {
@@ -135,7 +138,8 @@ __device__ __forceinline__ void AddNear(const KlParams& p, const float (&acc)[kK
     tile[h].near = fmaf(tile[h].delta, p.scale, tile[h].sum) + tile[h].curve;
 }
 
-// At most 40, and of root mean square 0.1 or more: e^delta - 1 - delta may be a difference of sums.
+// Requires |delta| of at most 40 and root mean square 0.1 or more: e^delta - 1 - delta is then a
+// difference of sums.
 template <int kKeys>
 __device__ __forceinline__ void AddPlain(const KlParams& p, const float (&acc)[kKeys],
                                          const RowSums (&rows)[2], TileSums (&tile)[2]) {
@@ -153,8 +157,8 @@ __device__ __forceinline__ void AddPlain(const KlParams& p, const float (&acc)[k
     tile[h].curve = fmaf(tile[h].delta, -p.scale, tile[h].near - tile[h].sum);
 }
 
-// Any: keys beyond 2 are summed relative to max_hat. With kWeights leaves e and 2^(s^ - max_hat) in
-// acc and adds up the latter, of all keys.
+// Handles any delta: keys with delta above 2 are summed relative to max_hat. With kWeights it
+// leaves e and 2^(s^ - max_hat) in acc, and sums the latter over all keys.
 template <bool kWeights, int kKeys>
 __device__ __forceinline__ void AddFar(const KlParams& p, float (&acc)[kKeys],
                                        const RowSums (&rows)[2], const float (&max_hat)[2],
@@ -186,7 +190,7 @@ __device__ __forceinline__ void AddFar(const KlParams& p, float (&acc)[kKeys],
   }
 }
 
-// Makes `max` (log2 units) the maximum that sums are relative to; returns the factor.
+// Makes `max` (log2 units) the new reference of the sums; returns the factor.
 __device__ __forceinline__ float Rescale(RowSums& row, float max) {
   const float decay = Exp2(row.max - max);
   row.max = max;
@@ -229,12 +233,12 @@ __device__ __forceinline__ void AddTile(const KlParams& p, const RowKeys& keys, 
   constexpr unsigned kAll = 0xFFFFFFFFu;
   float error[2] = {0, 0};
   TileDifferences(p, keys, tile_key, lane, acc, error, rows);
-  // Sums of kKeys / 4 squares: the largest is not less than any d^2.
+  // The sums have kKeys / 4 squares each, so the largest sum bounds every d^2.
   const float most = fmaxf(error[0], error[1]), least = fminf(error[0], error[1]);
   const bool plain = __all_sync(kAll, least >= kKeys / 4 * p.plain_sq && most <= p.far_sq);
   if (plain || __all_sync(kAll, most <= p.near_sq)) {
     while (true) {
-      Hold(acc);  // nothing of the second try may be kept from the first: registers are full
+      Hold(acc);  // prevents the second try from reusing values of the first: registers are full
       TileSums tile[2];
       if (plain)
         AddPlain(p, acc, rows, tile);
@@ -267,7 +271,8 @@ __device__ __forceinline__ void AddTile(const KlParams& p, const RowKeys& keys, 
   }
 }
 
-// float64 sums of parts with maxima of their own; a fixed order of Merge() calls gives fixed bits.
+// float64 sums of parts, each with its own maximum. A fixed order of Merge() calls gives fixed
+// bits.
 struct MergedSums {
   double max = kLowest, sum = 0, delta = 0, curve = 0, error = 0, logit = 0;
   double near = 0, far = 0, max_hat = kLowest, sum_hat = 0;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kernels behind attention_kl.h, one translation unit each because they compile slowly.
+// The kernels of attention_kl.h. Each has its own translation unit because they compile slowly.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -10,20 +10,21 @@
 
 namespace oscar::kl {
 
-// Columns of V that a CTA multiplies; wider ones are cut, and their logits computed again.
+// Columns of V that one CTA multiplies. Wider values are split, and each part recomputes the
+// logits.
 constexpr int OutputColumns(int padded_head_dim) { return padded_head_dim == 64 ? 64 : 128; }
 constexpr int OutputTiles(int head_dim, int v_head_dim) {
   const int columns = OutputColumns((head_dim + 63) / 64 * 64);
   return (v_head_dim + columns - 1) / columns;
 }
 
-// wgmma, compute capability 9.0. params.tile_keys is set here.
+// Uses wgmma; needs compute capability 9.0. Sets params.tile_keys.
 void LaunchHopper(KlParams params, int items, cudaStream_t stream);
 
-// mma.sync, from 8.0. The same.
+// Uses mma.sync, for compute capability 8.0 and later. Sets params.tile_keys.
 void LaunchPortable(KlParams params, int items, cudaStream_t stream);
 
-// Shared memory a CTA may have on the current device; throws UsageError if `bytes` is more.
+// The shared memory limit of a CTA on the current device; throws UsageError if `bytes` exceeds it.
 void CheckSharedBytes(int bytes, const KlParams& params);
 
 }  // namespace oscar::kl

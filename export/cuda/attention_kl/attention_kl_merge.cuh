@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// From partial sums to the errors of every row, in float64 and in a fixed order. A chunk of keys
-// that a tile of rows does not see was never written.
+// Merges partial sums into the errors of every row, in float64 and in a fixed order. Chunks of keys
+// that a tile of rows does not see were never written and are skipped.
 #pragma once
 
 #include "export/cuda/attention_kl/attention_kl.h"
@@ -17,7 +17,7 @@ struct RowErrors {
   double kl, lse, lse_hat;
 };
 
-// LSE^ - LSE = log1p(B + C), or, where that would cancel, from the sums of s^ themselves.
+// LSE^ - LSE = log1p(B + C), or, where that would cancel, computed from the sums of s^ themselves.
 __device__ inline RowErrors ErrorsOf(const MergedSums& m, double scale) {
   if (m.sum == 0) return {0, -INFINITY, -INFINITY};
   const double mean = m.delta * scale / m.sum;  // B
@@ -44,7 +44,7 @@ __device__ inline bool InOrder(const KlParams& p, int row) {
          (row + 1 == p.rows || p.positions[row + 1] >= position);
 }
 
-// One CTA per kMergeRows rows of a query head.
+// Grid: one CTA per kMergeRows rows of a query head.
 __global__ void __launch_bounds__(kMergeRows)
     MergeRowsKernel(const __grid_constant__ KlParams p, const AttentionKlRows rows) {
   const int head = blockIdx.y, row = blockIdx.x * kMergeRows + threadIdx.x;

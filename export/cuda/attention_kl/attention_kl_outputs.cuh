@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the kernels that also compare outputs do with a tile of logits: weights for P V and P^ V^,
-// relative to maxima that the four lanes of a row share. Weights enter the products as the sum of
-// two bf16 numbers, since one would leave noise of 1e-3 of |o| in |o - o^|. A key that is
-// seen exactly has its weight for v, not for v^.
+// How the kernels that also compare outputs process a tile of logits: they make weights for P V and
+// P^ V^, relative to maxima that the four lanes of a row share. Weights enter the products as the
+// sum of two bf16 numbers, since a single one would leave noise of 1e-3 of |o| in |o - o^|. A key
+// that is seen exactly has its weight for v, not for v^.
 #pragma once
 
 #include "export/cuda/attention_kl/attention_kl_kernel.cuh"
@@ -14,7 +14,7 @@ namespace oscar::kl {
 struct OutputSums {
   FarSums far;
   float sum_hat = 0;               // sum of weights of P^, of this thread
-  float decay = 1, decay_hat = 1;  // of what was accumulated before this tile
+  float decay = 1, decay_hat = 1;  // of everything accumulated before this tile
 };
 
 __device__ __forceinline__ float QuadMax(float x) {
@@ -22,7 +22,7 @@ __device__ __forceinline__ float QuadMax(float x) {
   return fmaxf(x, __shfl_xor_sync(0xFFFFFFFFu, x, 2));
 }
 
-// As AddTile(); leaves the weights of P in the first half of acc, those of P^ in the second.
+// Like AddTile(); leaves the weights of P in the first half of acc, those of P^ in the second.
 template <int kKeys>
 __device__ __forceinline__ void AddTileWithWeights(const KlParams& p, const RowKeys& keys,
                                                    int tile_key, int lane, float (&acc)[kKeys],
@@ -55,9 +55,9 @@ __device__ __forceinline__ uint32_t PackBf16(float low, float high) {
   return packed;
 }
 
-enum class Keep { kAll, kStored, kExact };  // the keys of a row whose weights are kept
+enum class Keep { kAll, kStored, kExact };  // which keys of a row keep their weights
 
-// Weights of 16 keys, accumulators [8], as a first operand: high and low parts.
+// Packs the weights of 16 keys, accumulators [8], as the A operand: high and low parts.
 template <Keep kKeep>
 __device__ __forceinline__ void PackWeights(const KlParams& p, const RowKeys& keys, int first_key,
                                             int lane, const float* weights, uint32_t (&high)[4],
@@ -79,7 +79,7 @@ __device__ __forceinline__ void PackWeights(const KlParams& p, const RowKeys& ke
   }
 }
 
-// Where a maximum rose, scales what was accumulated before.
+// Rescales the accumulated outputs if a maximum rose.
 template <int kCount>
 __device__ __forceinline__ void Decay(const OutputSums (&sums)[2], float (&out)[kCount],
                                       float (&out_hat)[kCount]) {

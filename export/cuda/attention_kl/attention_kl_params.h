@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the kernels of attention-KL are told, and the partial sums they leave for the merge. A
+// Arguments of the attention-KL kernels, and the partial sums that they leave for the merge. A
 // virtual row is a (query row, query head of the KV head) pair, heads fastest, so that a tile of
-// rows shares its keys whatever the GQA ratio.
+// rows shares its keys for any GQA ratio.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -12,14 +12,14 @@
 
 namespace oscar::kl {
 
-// Virtual rows of a CTA.
+// Virtual rows per CTA.
 constexpr int kHopperTileRows = 128, kPortableTileRows = 64;
 
-// How a tile is summed depends on its |delta|. A thread's part of a row, 16 or 8 keys, is plain if
-// their root mean square is at least 0.1, so that e^delta - 1 - delta, a difference then, keeps its
-// digits, and none can exceed 40. Otherwise, where none can exceed 2, it is a polynomial:
-// e^x - 1 - x = x^2 * sum(c_k x^k), weighted minimax fit, relative error 9.7e-8. What is neither is
-// summed with a maximum of its own.
+// The size of |delta| decides how a tile is summed. A thread's part of a row, 16 or 8 keys, is
+// plain if their root mean square is at least 0.1 and none can exceed 40: e^delta - 1 - delta is
+// then a difference that keeps its digits. Otherwise, if none can exceed 2, it is a polynomial: e^x
+// - 1 - x = x^2 * sum(c_k x^k), weighted minimax fit, relative error 9.7e-8. All other parts are
+// summed with their own maximum.
 constexpr double kPlainDelta = 0.1, kNearDelta = 2, kFarDelta = 40;
 constexpr int kNearTerms = 9;
 constexpr double kNearCurve[kNearTerms] = {
@@ -33,7 +33,7 @@ enum KlField {
   kMax,       // running maximum of s, log2 units
   kSum,       // sum e
   kSumDelta,  // sum e d
-  kSumCurve,  // sum e (e^delta - 1 - delta), far keys left out
+  kSumCurve,  // sum e (e^delta - 1 - delta), without far keys
   kErrorSq,   // sum d^2
   kLogitSq,   // sum s^2, units of q·k
   kSumNear,   // sum e e^delta, far keys left out
@@ -45,7 +45,7 @@ enum KlField {
 
 struct KlParams {
   const __nv_bfloat16* q;      // [tokens, num_q_heads, head_dim]
-  const __nv_bfloat16* q_hat;  // as q, or null
+  const __nv_bfloat16* q_hat;  // like q, or null
   const __nv_bfloat16* k;      // [tokens, num_kv_heads, head_dim]; k_hat as k
   const __nv_bfloat16* k_hat;
   const __nv_bfloat16* v;  // [tokens, num_kv_heads, v_head_dim]; v_hat as v; null without outputs
@@ -57,11 +57,11 @@ struct KlParams {
   int rows, num_vrows;         // num_vrows = rows * gqa_ratio
   int window, sink, recent;    // tokens; window 0: none
   int chunk_keys, num_chunks;  // keys per chunk, a multiple of 64
-  int tile_rows, tile_keys;    // of the kernel that runs
+  int tile_rows, tile_keys;    // of the selected kernel
   bool skip_exact, want_logit_sq;
   float scale, scale_log2;        // scale_log2 = scale * log2(e)
   float softcap_in, softcap_out;  // s = softcap_out * tanh(softcap_in * q·k); softcap_in 0: none
-  // In units of q·k: the deltas above, squares of them, polynomials of d.
+  // In units of q·k: the limits of delta above, their squares, and polynomials of d.
   float near, near_sq, plain_sq, far_sq;
   float near_curve[kNearTerms];
 };

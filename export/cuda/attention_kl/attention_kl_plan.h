@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks, and the cut of the work into tiles of rows and chunks of keys. The cut depends on
-// shapes and on which kernel runs, never on the number of multiprocessors, so that a GPU's bits do
-// not depend on how it is partitioned.
+// Checks the arguments and splits the work into tiles of rows and chunks of keys. The split depends
+// on shapes and on the kernel, never on the number of multiprocessors, so that a GPU's bits do not
+// depend on how it is partitioned.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ struct Plan {
   size_t bytes;  // of the workspace
 };
 
-// Throws UsageError, naming what is supported.
+// Throws UsageError that says what is supported.
 Plan PlanOf(const AttentionKlShape& shape, const AttentionKlOptions& options);
 void CheckPointers(const AttentionKlOptions& options, const AttentionKlInputs& inputs,
                    const AttentionKlRows& rows);

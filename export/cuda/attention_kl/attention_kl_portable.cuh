@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // KL and logit errors with mma.sync and cp.async, for every GPU from sm_80: four warps of 16
-// virtual rows, two key tiles in flight. Shared memory of consumer GPUs is 99 KB, which q_hat
-// at head dim 256 does not fit.
+// virtual rows, two key tiles in flight. Consumer GPUs have 99 KB of shared memory, which is too
+// little for q_hat at head dim 256.
 #pragma once
 
 #include "export/cuda/attention_kl/attention_kl_kernel.cuh"
@@ -31,8 +31,8 @@ __device__ __forceinline__ void Mma(float* d, const uint32_t (&a)[4], uint32_t b
   MmaBf16(reinterpret_cast<float(&)[4]>(*d), a[0], a[1], a[2], a[3], b0, b1);
 }
 
-// Columns [column, column + kDim) of keys [first, first + kKeys) of a head, in swizzled panels
-// [kKeys][64]; zeros outside.
+// Copies columns [column, column + kDim) of keys [first, first + kKeys) of a head to swizzled
+// panels [kKeys][64]; zeros outside.
 template <int kKeys, int kDim, int kThreads>
 __device__ __forceinline__ void CopyKeys(const KlParams& p, const __nv_bfloat16* from, int dim,
                                          int column, int kv_head, int first, uint32_t to) {

@@ -29,7 +29,7 @@ struct Logits {
   bool exact;
 };
 
-// Whether a row takes part in nothing there.
+// Whether a row ignores this key.
 __device__ bool IsSkipped(const Args& a, const AttentionKlSample& sample, int64_t key) {
   return a.options.skip_exact && (key < a.options.sink || sample.position - key < a.options.recent);
 }

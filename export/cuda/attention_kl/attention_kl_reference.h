@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attention-KL of some rows in float64, one dot product at a time: what the kernel is compared with
-// in tests and benchmarks. Two passes over all keys per row; give it samples.
+// Attention-KL of some rows in float64, one dot product at a time: the reference for the kernel in
+// tests and benchmarks. It makes two passes over all keys per row, so give it samples.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which rows and keys a CTA, a warp and a thread of attention-KL work on. Positions come from
-// the caller's memory and are clamped to the sequence; rows past the last repeat it, and are not
+// The rows and keys that a CTA, a warp and a thread of attention-KL work on. Positions come from
+// the caller's memory and are clamped to the sequence. Rows past the last one repeat it and are not
 // stored.
 #pragma once
 
@@ -56,13 +56,13 @@ __device__ __forceinline__ bool IsExact(const KlParams& p, int last, int key) {
   return key < p.sink || key > last - p.recent;
 }
 
-// Bytes into a tile [64 rows][kDim] of 128-byte swizzled panels [64 rows][64].
+// Byte offset in a tile [64 rows][kDim] of 128-byte swizzled panels [64 rows][64].
 __device__ __forceinline__ uint32_t PanelOffset(int rows, int row, int piece) {
   return static_cast<uint32_t>(piece / 8 * rows * 128 + row * 128 + ((piece % 8) ^ (row % 8)) * 16);
 }
 
-// Queries of virtual rows [first, first + kRows) into shared memory, in groups
-// of 64 rows.
+// Loads queries of virtual rows [first, first + kRows) into shared memory, in groups of 64
+// rows.
 template <int kRows, int kDim>
 __device__ __forceinline__ void LoadQueries(const KlParams& p, const __nv_bfloat16* q, int kv_head,
                                             int first, uint8_t* tile) {
@@ -80,8 +80,8 @@ __device__ __forceinline__ void LoadQueries(const KlParams& p, const __nv_bfloat
   }
 }
 
-// Heavy tiles of rows first, one KV head after the other, so that their keys
-// stay in the L2 cache.
+// Orders heavy tiles of rows first and KV heads one after the other, so that their keys stay in the
+// L2 cache.
 struct WorkItem {
   int tile, chunk, kv_head;
 };

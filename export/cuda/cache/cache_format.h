@@ -2,19 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The paged low-bit KV cache: the one definition of its bytes, for host and device. A tile is 16
-// tokens of one KV head; its record is contiguous, and inside a plane every code lies where the
-// lane of a warp that feeds it to mma.m16n8k16 loads it, so that reading needs no shuffle. Trap: K
-// and V differ in the order (K pairs neighbouring dims in a word, V neighbouring tokens).
+// tokens of one KV head, and its record is contiguous. Inside a plane, each lane of a warp finds
+// the codes that it feeds to mma.m16n8k16 in its own words, so that reading needs no shuffle. Trap:
+// K and V differ in order (K pairs neighbouring dims in a word, V neighbouring tokens).
 //
 //   page    [num_kv_heads][page_tokens / 16] records
 //   record  K low plane | K high plane | V low plane | V high plane | K metadata | V metadata
 //
 // Low plane: the low 2 bits of every code. High plane: the rest, 1 bit of 3-bit codes or 2 bits of
-// 4-bit codes; none for 2-bit codes. Metadata: [groups][16 tokens][scale, zero]; of one byte each
-// [8 tokens][groups][token, token + 8][scale, zero], so that one load brings a lane all of its two
-// tokens.
+// 4-bit codes; none for 2-bit codes. Metadata: [groups][16 tokens][scale, zero]. Byte metadata: [8
+// tokens][groups][token, token + 8][scale, zero], so that one load gives a lane everything of its
+// two tokens.
 //
-// Where a code lives, for token t of the tile and dimension D of the row:
+// The place of a code, for token t of the tile and dimension D of the row:
 //
 //        lane                    half of a word   step n in [0, dim / 4)
 //   K    4 (t % 8) + (D % 8)/2   D % 2            (t / 8) (dim / 8) + D / 8
@@ -24,8 +24,8 @@
 //   1-bit plane  word n / 16, bit 16 half + 8 (s / 2) + s % 2 + 2 (n % 4) with s = n % 16 / 4: one
 //                shift brings four neighbouring steps to bits 2, 4, 6, 8, above their low parts
 //
-// A lane's words lie together in chunks of 16, 8 or 4 bytes (the largest that divides them), chunk
-// by chunk over the 32 lanes.
+// A lane's words are stored in chunks of 16, 8 or 4 bytes (the largest that divides them), and each
+// chunk is interleaved over the 32 lanes.
 #pragma once
 
 #include <cstdint>
@@ -51,7 +51,7 @@ struct CacheFormat {
   int page_tokens = 128;                           // 16, 64 or 128
 };
 
-// Whether kernels know groups of a quarter of such a head.
+// Whether kernels support groups of a quarter of such a head.
 constexpr bool HasQuarters(int dim) { return dim == 64 || dim == 128 || dim == 256 || dim == 512; }
 
 constexpr bool IsValid(const PagedSide& side) {
@@ -75,7 +75,7 @@ constexpr int PlaneWords(int dim, int plane_bits) {
 }
 constexpr int PlaneBytes(int dim, int plane_bits) { return 128 * PlaneWords(dim, plane_bits); }
 constexpr int ChunkWords(int words) { return words % 4 == 0 ? 4 : words % 2 == 0 ? 2 : 1; }
-// Byte of word `word` of lane `lane` in a plane whose lanes have `words` words.
+// Byte offset of word `word` of lane `lane` in a plane with `words` words per lane.
 constexpr int WordByte(int words, int lane, int word) {
   const int chunk = ChunkWords(words);
   return ((word / chunk * 32 + lane) * chunk + word % chunk) * 4;
@@ -104,13 +104,13 @@ constexpr int64_t PageBytes(const CacheFormat& format, int num_kv_heads) {
   return int64_t{num_kv_heads} * (format.page_tokens / kTileTokens) * RecordBytes(format);
 }
 
-// Which way a side pairs codes in a word; see the table above.
+// How a side pairs codes in a word; see the table above.
 enum class CacheOrder { kKeys, kValues };
 
 struct CodePlace {
   int lane, word, bit;
 };
-// Of token t in [0, 16) and dimension d, in the plane of `plane_bits`.
+// The place of token t in [0, 16) and dimension d, in the plane of `plane_bits`.
 constexpr CodePlace PlaceOfCode(CacheOrder order, int dim, int plane_bits, int t, int d) {
   const bool keys = order == CacheOrder::kKeys;
   const int lane = keys ? 4 * (t % 8) + d % 8 / 2 : 4 * (d % 8) + t % 8 / 2;

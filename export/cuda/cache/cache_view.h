@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A mixed-precision KV cache of one layer in device memory, as every kernel sees it: quantized
-// pages in the middle of a sequence, bf16 windows at its ends. Trap: all of it is in rotated space;
-// queries must be rotated with the keys' matrix and outputs come out rotated with the values'.
+// pages in the middle of a sequence, bf16 windows at its ends. Trap: everything is in rotated
+// space. Rotate queries with the keys' matrix; outputs come back rotated with the values' matrix.
 //
 // Token p of a request with `length` tokens, of which `quantized` are in pages:
 //
@@ -31,14 +31,15 @@ struct CacheView {
   uint8_t* pages = nullptr;             // [num_pages] pages of PageBytes()
   const int32_t* page_table = nullptr;  // [num_requests, page_table_stride], page numbers
   int page_table_stride = 0;            // entries per request
-  const int32_t* lengths = nullptr;     // [num_requests], tokens in all
+  const int32_t* lengths = nullptr;     // [num_requests], total tokens
   const int32_t* quantized = nullptr;   // [num_requests], tokens in pages: a multiple of 8
 
   // [num_windows, num_kv_heads] of { K [WindowSlots, k.dim], V [WindowSlots, v.dim] }
   __nv_bfloat16* windows = nullptr;
   const int32_t* window_of_request = nullptr;  // [num_requests], window numbers
   int sink_tokens = 64;                        // a multiple of 16
-  int recent_slots = 272;  // a multiple of 16; holds every token that is neither sink nor quantized
+  int recent_slots = 272;  // a multiple of 16; holds all tokens that are neither sinks nor
+                           // quantized
 };
 
 constexpr int WindowSlots(const CacheView& view) { return view.sink_tokens + view.recent_slots; }
@@ -49,7 +50,7 @@ constexpr int64_t WindowBytes(const CacheView& view) {  // of one request, all h
   return 2 * view.num_kv_heads * WindowHeadValues(view);
 }
 
-// Throws UsageError naming what does not fit and what is supported.
+// Throws UsageError that says what does not fit and what is supported.
 void CheckCacheView(const CacheView& view);
 
 }  // namespace oscar

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Quantized rows read back in rotated space, for attention of many queries.
+// Reads quantized rows back in rotated space, for attention of many queries.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -12,7 +12,7 @@
 
 namespace oscar {
 
-// (code - zero) scale of quantized tokens [begin, begin + num_tokens) of a request, to device
+// Writes (code - zero) scale of quantized tokens [begin, begin + num_tokens) of a request to device
 // arrays k [num_kv_heads, num_tokens, k.dim] and v alike, of T float or __nv_bfloat16. Any format.
 template <typename T>
 void ReadPages(const CacheView& view, int request, int64_t begin, int64_t num_tokens, T* k, T* v,

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One code, scale or zero of a record, found by the tables of cache_format.h and nothing else.
+// One code, scale or zero of a record, found only by the tables of cache_format.h.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -33,7 +33,7 @@ __device__ inline float StoredNumber(const uint8_t* metadata, const PagedSide& s
   return __half2float(__ushort_as_half(static_cast<unsigned short>(metadata[index] << 7)));
 }
 
-// Of token t and dimension d; `planes` of the side.
+// The code of token t and dimension d; `planes` are the side's.
 __device__ inline uint32_t RecordCode(const uint8_t* planes, const PagedSide& side,
                                       CacheOrder order, int t, int d) {
   uint32_t code = PlaneBits(planes, order, side.dim, 2, t, d);
@@ -42,7 +42,7 @@ __device__ inline uint32_t RecordCode(const uint8_t* planes, const PagedSide& si
   return code;
 }
 
-// The record of quantized token `token` (from 0 behind the sinks).
+// The record of quantized token `token` (counted from 0 after the sinks).
 __device__ inline uint8_t* RecordOfToken(const CacheView& view, int request, int64_t token,
                                          int head) {
   const int64_t page =

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the decode kernel is launched with: between decode_attention.cc, which checks and plans, and
-// the compiled instances. Passed by value as a kernel parameter, of which CUDA takes 4 KB.
+// Launch arguments of the decode kernel, from decode_attention.cc, which checks and plans, to the
+// compiled instances. Passed by value as a kernel parameter, which CUDA limits to 4 KB.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -15,7 +15,7 @@ namespace oscar {
 
 inline constexpr int kDecodeWarps = 8;      // of a CTA
 inline constexpr int kUnitHeads = 8;        // query heads of a unit: the N of the mma, padded
-inline constexpr int kNarrowUnitHeads = 4;  // of a unit that a narrow instance serves
+inline constexpr int kNarrowUnitHeads = 4;  // largest unit of a narrow instance
 
 struct DecodeKernelArguments {
   DecodeArguments call;
@@ -23,14 +23,15 @@ struct DecodeKernelArguments {
   int record_bytes, k_metadata, v_metadata;  // byte sizes and offsets in a record
   int tiles_per_page_log2;
   int64_t page_bytes;
-  int window_tile_cost;  // of a bf16 tile, in pairs of quantized tiles
+  int window_tile_cost;  // cost of a bf16 tile, in pairs of quantized tiles
   float* partial_out;    // [ctas, heads_per_unit, v.dim]
   float2* partial_sums;  // [ctas, heads_per_unit]: reference and denominator
   int* arrivals;         // [num_requests, units], zero between launches
   uint16_t first_split[kMaxDecodeRequests + 1];
 };
 
-// Groups of a quarter and 2 bits, with byte scales, or at the commonest head dim with float32.
+// Whether a format has groups of a quarter and 2 bits, with byte scales, or with float32 scales at
+// head dim 128.
 constexpr bool HasFastQuarters(const CacheFormat& format) {
   const auto fits = [](const PagedSide& side) {
     return side.bits == 2 && HasQuarters(side.dim) && GroupsPerRow(side) == 4;
@@ -40,8 +41,8 @@ constexpr bool HasFastQuarters(const CacheFormat& format) {
       (format.metadata == MetadataType::kFloat32 && format.k.dim == 128 && format.v.dim == 128);
   return has_instance && fits(format.k) && fits(format.v);
 }
-// Whether no fast instance serves a format: those have 2 bits on both sides and one scale per row
-// or quarters, or any bits with float32 scales at the commonest head dim.
+// Whether no fast instance serves a format. Fast instances have 2 bits on both sides and one scale
+// per row or quarters, or any bits with float32 scales at head dim 128.
 constexpr bool NeedsGeneralDecode(const CacheFormat& format) {
   if (HasFastQuarters(format)) return false;
   if (format.metadata == MetadataType::kByte) return true;
@@ -50,14 +51,14 @@ constexpr bool NeedsGeneralDecode(const CacheFormat& format) {
   return format.k.dim != 128 || format.v.dim != 128 || format.metadata != MetadataType::kFloat32;
 }
 
-// Of one pair of head dims, the general instance and those of 2 bits; defined in instances/.
+// Launches the general instance or a 2-bit one for one pair of head dims; defined in instances/.
 template <int kK, int kV>
 void LaunchDecode(const DecodeKernelArguments& args, dim3 grid, cudaStream_t stream);
-// The others of keys with kKBits.
+// Launches the other instances, with kKBits for keys.
 template <int kK, int kV, int kKBits>
 void LaunchDecodeBits(const DecodeKernelArguments& args, dim3 grid, cudaStream_t stream);
 
-// CTAs that fit an SM, as the instances are compiled: 16 warps of up to 128 registers, or 8.
+// CTAs that fit an SM for how the instances are compiled: 16 warps of up to 128 registers, or 8.
 constexpr int DecodeCtasPerSm(int k_dim, int v_dim, bool general) {
   return (k_dim + v_dim <= 256 && !general ? 16 : 8) / kDecodeWarps;
 }

@@ -15,7 +15,7 @@ namespace oscar {
 
 namespace {
 
-// A new pair of head dims is a row here and a file in instances/.
+// A new pair of head dims needs a row here and a file in instances/.
 struct Instance {
   int k_dim, v_dim;
   void (*launch)(const DecodeKernelArguments&, dim3 grid, cudaStream_t);
@@ -56,9 +56,9 @@ int NumSplits(double cost, double chunk) {
   return std::max(1, static_cast<int>(cost / chunk + 0.999));
 }
 
-// The best size of a split, of requests of `costs` with `units` CTAs each, in quantized tiles. A
-// CTA has a fixed cost, every split that of its merge, and a launch that fills the GPU leaves the
-// next one no room to start early; all as measured (tools/bench/RESULTS.md).
+// The best size of a split in quantized tiles, for requests of `costs` with `units` CTAs each. A
+// CTA has a fixed cost, every split adds the cost of its merge, and a launch that fills the GPU
+// leaves the next one no room to start early. All costs were measured (tools/bench/RESULTS.md).
 double BestChunk(const std::vector<double>& costs, int units, int slots) {
   constexpr double kCtaOverhead = 24, kMergeCost = 1.5, kFullCost = 16, kFull = 0.95;
   const double longest = *std::max_element(costs.begin(), costs.end());

@@ -27,10 +27,10 @@ namespace oscar {
 inline constexpr int kMaxDecodeRequests = 256;
 inline constexpr int kMaxGqaRatio = 32;
 
-// What attention computes: softmax over scale * q k, softcapped, of the last `window` tokens.
+// The attention rule: softmax over scale * q k, softcapped, of the last `window` tokens.
 struct DecodeRule {
   float scale = 1;    // of logits, natural units; usually 1 / sqrt(k.dim)
-  float softcap = 0;  // logits become softcap * tanh(logits / softcap); 0: as they are
+  float softcap = 0;  // logits become softcap * tanh(logits / softcap); 0: no softcap
   int window = 0;     // tokens a query sees, itself included; 0: all
 };
 
@@ -38,14 +38,14 @@ struct DecodeArguments {
   CacheView cache;
   DecodeRule rule;
   const __nv_bfloat16* q = nullptr;  // [num_requests, num_q_heads, k.dim], rotated
-  // [num_q_heads], logits that take part in the softmax and have no value; null: none
+  // [num_q_heads], logits that take part in the softmax but have no value; null: none
   const float* attention_sinks = nullptr;
   __nv_bfloat16* out = nullptr;  // [num_requests, num_q_heads, v.dim], rotated; this or the next
   float* out_f32 = nullptr;
   float* lse = nullptr;  // [num_requests, num_q_heads], natural log, or null
-  // Programmatic dependent launch: start, and fetch quantized pages, while the kernel before still
-  // runs. Only where that kernel writes no pages, page table or lengths (queries and windows it
-  // may).
+  // Programmatic dependent launch: starts and fetches quantized pages while the previous kernel
+  // still runs. Allowed only if that kernel writes no pages, page table or lengths (it may write
+  // queries and windows).
   bool overlap_previous = false;
 };
 
@@ -59,15 +59,16 @@ struct DecodePlan {
   std::vector<uint16_t> first_split;  // [num_requests + 1], index of a request's first split
 };
 
-// `max_lengths` [num_requests]: tokens per request, at most; `num_sms` and `window_slots` as the
-// device and the cache have them. Throws UsageError naming what is not supported, and what is.
+// `max_lengths` [num_requests]: upper bounds of the tokens per request. `num_sms` and
+// `window_slots` are those of the device and the cache. Throws UsageError that says what is not
+// supported, and what is.
 DecodePlan PlanDecode(const CacheFormat& format, int num_kv_heads, int num_q_heads,
                       const std::vector<int>& max_lengths, int window_slots, int num_sms);
 
 size_t DecodeWorkspaceBytes(const DecodePlan& plan);
 void InitDecodeWorkspace(const DecodePlan& plan, void* workspace, cudaStream_t stream);
 
-// `workspace` is left ready for the next launch. Throws UsageError if plan and arguments differ.
+// Leaves `workspace` ready for the next launch. Throws UsageError if plan and arguments differ.
 void RunDecode(const DecodePlan& plan, const DecodeArguments& arguments, void* workspace,
                cudaStream_t stream);
 

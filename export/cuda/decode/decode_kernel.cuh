@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The decode kernel: a CTA serves one unit (up to 8 query heads of one KV head) of one request on
-// one split of its tokens; its warps walk their own shares and meet at the end. Shares are
+// one split of its tokens. Its warps process their own shares and merge at the end. Shares are
 // counted in costs, window tiles first, and computed from the lengths on the device, so that a
-// captured graph stays right while sequences grow.
+// captured graph stays valid while sequences grow.
 #pragma once
 
 #include "export/cuda/decode/decode_merge.cuh"
@@ -14,7 +14,7 @@
 
 namespace oscar {
 
-// Shared memory: query rows in fp16 (fragments, in a narrow instance) and bf16, sums of their
+// Shared memory: query rows in fp16 (fragments, in a narrow instance) and bf16, sums over their
 // granules, then the ring.
 template <class Shape>
 struct DecodeSharedLayout {
@@ -34,9 +34,9 @@ struct DecodeSharedLayout {
   }
 };
 
-// Loads the unit's queries and leaves in shared memory: fp16 rows scaled by a power of two so that
-// the largest value lies in [2^14, 2^15), and by 4^-(octet % 4); the rows as they are; sums of
-// the scaled values over kSumDims dims. Returns the power of two. All threads.
+// Loads the unit's queries and leaves three things in shared memory: fp16 rows scaled by 4^-(octet
+// % 4) and by a power of two so that the largest value lies in [2^14, 2^15); the original rows;
+// sums of the scaled values over kSumDims dims. Returns the power of two. All threads must call.
 template <class Shape>
 __device__ inline float PrepareQuery(const __nv_bfloat16* q, int heads, uint8_t* shared) {
   using Layout = DecodeSharedLayout<Shape>;
@@ -45,7 +45,7 @@ __device__ inline float PrepareQuery(const __nv_bfloat16* q, int heads, uint8_t*
   float* sums = reinterpret_cast<float*>(shared + Layout::kSums);
   float* scratch = reinterpret_cast<float*>(shared + Layout::kScratch);
   constexpr int kSumDims = Layout::kSumDims;
-  constexpr int kGranules = Shape::kK / 32, kHeads = kUnitHeads / kDecodeWarps;  // of a warp
+  constexpr int kGranules = Shape::kK / 32, kHeads = kUnitHeads / kDecodeWarps;  // per warp
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   float x[kHeads][kGranules];
   float largest = 0;
@@ -68,7 +68,7 @@ __device__ inline float PrepareQuery(const __nv_bfloat16* q, int heads, uint8_t*
   __syncthreads();
 #pragma unroll
   for (int w = 0; w < kDecodeWarps; ++w) largest = fmaxf(largest, scratch[w]);
-  // 2^(14 - floor(log2 largest)); 1 for a query of zeros, or one that is not finite.
+  // 2^(14 - floor(log2 largest)); 1 for a query that is zero or not finite.
   const int exponent = __float_as_int(largest) >> 23;
   const bool usable = exponent >= 20 && exponent < 255;
   const float scale = usable ? __int_as_float((127 + 14 + 127 - exponent) << 23) : 1.F;
@@ -128,8 +128,8 @@ __global__ void __launch_bounds__(kDecodeThreads, Shape::kCtasPerSm)
   TileRange range;
   range.first_token = min(max(first_position - cache.sink_tokens, 0), quantized);
   range.end_token = quantized;
-  // Quantized tiles are shared out in pairs. Where every warp can have window tiles, all have as
-  // many of both; else they come first, each at the cost of some pairs.
+  // Quantized tiles are distributed in pairs. If every warp can have window tiles, all warps get as
+  // many of both; otherwise window tiles come first, each at the cost of some pairs.
   const int num_tiles = (quantized + kTileTokens - 1) / kTileTokens;
   const int first_pair = range.first_token / (2 * kTileTokens);
   const int num_pairs = (num_tiles + 1) / 2 - first_pair;
@@ -164,8 +164,8 @@ __global__ void __launch_bounds__(kDecodeThreads, Shape::kCtasPerSm)
     windows.keys = cache.windows + (slab + kv_head) * WindowHeadValues(cache);
     windows.values = windows.keys + int64_t{WindowSlots(cache)} * Shape::kK;
     if (threadIdx.x == 0) kept = windows;
-    // Into the L2 cache before it is needed, even while it is written; no gain where windows are
-    // much of what is read.
+    // Prefetches into the L2 cache, even while it is written. There is no gain if windows are much
+    // of the data read.
     if (!spread && first_window < last_window)
       WindowPieces<Shape>::Prefetch(cache, windows, first_window, lane);
   }
@@ -221,7 +221,7 @@ __global__ void __launch_bounds__(kDecodeThreads, Shape::kCtasPerSm)
   if (splits == 1) return;
 
   // Publishes this CTA's part: the barrier orders its threads' stores before thread 0's arrival,
-  // which releases them and acquires those of the others.
+  // which releases them and acquires the stores of the other CTAs.
   int* is_last = reinterpret_cast<int*>(shared + Layout::kScratch);
   __syncthreads();
   if (threadIdx.x == 0) {

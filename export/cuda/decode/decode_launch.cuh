@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The launch of one compiled instance. Each pair of head dims is a translation unit of its own
-// (instances/), so that they compile beside each other. Shared memory above 48 KB needs the
-// attribute on every device.
+// The launch of one compiled instance. Each pair of head dims is its own translation unit
+// (instances/), so that they compile in parallel. Shared memory above 48 KB needs the attribute on
+// every device.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@
 
 namespace oscar {
 
-// Shared memory of a CTA, and whether the GPU has it.
+// The shared memory of a CTA, after checking that the GPU has it.
 template <class Shape>
 int SharedBytes(int record_bytes) {
   const int bytes = DecodeSharedLayout<Shape>::Bytes(record_bytes);

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// From the running softmax of warps to the attention output: warps of a CTA meet in shared memory,
-// CTAs of a request's unit in global memory, where the last one to arrive adds up all of them in
-// their order, so that results do not depend on who was last. The arrival count must be zero
-// before a launch and is left so.
+// Merges the running softmax of warps into the attention output. Warps of a CTA merge in shared
+// memory, CTAs of a request's unit in global memory. There the last CTA to arrive adds up all parts
+// in a fixed order, so that results do not depend on which was last. The arrival count must be zero
+// before a launch and is zero after it.
 #pragma once
 
 #include "export/cuda/decode/decode_types.cuh"
@@ -14,11 +14,12 @@ namespace oscar {
 
 inline constexpr int kDecodeThreads = 32 * kDecodeWarps;
 
-// Shared memory of the merge, over the ring: [warps, heads, kRow] outputs, then references and
-// sums.
+// Shared memory of the merge, which reuses the ring: [warps, heads, kRow] outputs, then references
+// and sums.
 template <class Shape>
 struct MergeBuffers {
-  static constexpr int kRow = Shape::kV + 4;  // of a head: lanes of a store meet no conflict
+  static constexpr int kRow = Shape::kV + 4;  // per head; padded so that the lanes of a store have
+                                              // no bank conflict
   float* out;                                 // [kDecodeWarps, heads, kRow]
   float* reference;                           // [kDecodeWarps, heads]
   float* sum;                                 // [kDecodeWarps, heads]
@@ -30,7 +31,8 @@ struct MergeBuffers {
   static constexpr int kBytes = kDecodeWarps * kUnitHeads * (kRow + 2) * 4;
 };
 
-// From sums over codes to sums p v, as window tiles add them: once, after the last record.
+// Turns sums over codes into sums of p v, as window tiles add them. Called once, after the last
+// record.
 template <class Shape, class State>
 __device__ inline void FinishCodes(State& state) {
   const float unscale = 1 / state.value_scale;
@@ -47,7 +49,7 @@ __device__ inline void FinishCodes(State& state) {
       for (int i = h; i < 4; i += Shape::kLaneHeads) {
         const int octet = 2 * b + i / 2;
         const float codes = state.out[b][i] * (0x1p24F / static_cast<float>(1 << 2 * (octet % 4)));
-        // The two columns of a narrow head have its zeros once.
+        // The two columns of a narrow head share its zeros, which count once.
         const bool mine = !Shape::kNarrow || i % 2 == 0;
         const float zeros =
             mine ? state.zeros[octet * Shape::kValueGranules / (Shape::kV / 8)][h] : 0;
@@ -83,12 +85,12 @@ __device__ inline void StoreWarp(const MergeBuffers<Shape>& buffers, int heads, 
   }
 }
 
-// Writes the results of (request, first query head + head), dims [dim, dim + 4).
+// Writes dims [dim, dim + 4) of the results of (request, first query head + head).
 struct DecodeResult {
   const DecodeKernelArguments& args;
   int request, first_head;
 
-  // Of a softmax with reference `reference` and denominator `sum`: the factor of its outputs.
+  // The factor of the outputs of a softmax with reference `reference` and denominator `sum`.
   __device__ float Normalizer(int head, float reference, float sum) const {
     const float* sinks = args.call.attention_sinks;
     if (sinks == nullptr) return sum > 0 || sum != sum ? 1 / sum : 0;
@@ -128,7 +130,8 @@ __device__ inline float4 Scaled(const float4& x, float factor) {
   return make_float4(x.x * factor, x.y * factor, x.z * factor, x.w * factor);
 }
 
-// Warps to one output; with one split the result, else this CTA's partial one at `cta`.
+// Merges the warps' outputs. With one split that is the result, otherwise this CTA's partial output
+// at `cta`.
 template <class Shape>
 __device__ inline void MergeWarps(const MergeBuffers<Shape>& buffers, const DecodeResult& result,
                                   int heads, int cta, bool final) {
@@ -165,8 +168,8 @@ constexpr int MergeSplitsBytes(int splits) {
   return 16 * kDecodeThreads + 4 * kUnitHeads * (splits + 2);
 }
 
-// The last CTA of a unit adds up all `splits` of it, from CTA `first_cta` on. `shared` holds
-// what MergeSplitsBytes says.
+// The last CTA of a unit adds up all its `splits`, starting with CTA `first_cta`. `shared` holds
+// MergeSplitsBytes.
 template <class Shape>
 __device__ inline void MergeSplits(const DecodeResult& result, int heads, int first_cta, int splits,
                                    float* shared) {
@@ -177,7 +180,8 @@ __device__ inline void MergeSplits(const DecodeResult& result, int heads, int fi
   float* factors = totals + 2 * kUnitHeads;              // [heads, splits]
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 
-  // As many threads share an output as there are; their parts are added in order.
+  // Each output is shared by as many threads as there are, and their parts are added in a fixed
+  // order.
   const int items = heads * kItems;
   int parts = 1;
   while (parts * 2 * items <= kDecodeThreads) parts *= 2;
@@ -195,7 +199,7 @@ __device__ inline void MergeSplits(const DecodeResult& result, int heads, int fi
              (int64_t{first_cta + p.begin} * args.heads_per_unit + p.head) * Shape::kV + p.dim;
     return p;
   };
-  // The first outputs are on their way while references and sums are settled.
+  // The first outputs are loaded while references and sums are computed.
   float4 early[kBatch];
   const Part first = part_of(threadIdx.x);
 #pragma unroll

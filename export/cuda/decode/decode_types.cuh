@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the pieces of the decode kernel share: the shape of one instance, and the running softmax of
-// a warp. Scores are in log2 units, so that ex2 is the exponential.
+// Types shared by the pieces of the decode kernel: the shape of one instance, and the running
+// softmax of a warp. Scores are in log2 units, so that ex2 is the exponential.
 #pragma once
 
 #include "export/cuda/cache/cache_view.h"
@@ -11,22 +11,22 @@
 
 namespace oscar {
 
-inline constexpr float kNoScore = -1e30F;  // reference of a softmax that has seen nothing
+inline constexpr float kNoScore = -1e30F;  // reference of a softmax without any token
 inline constexpr float kLog2E = 1.44269504F;
 inline constexpr int kRingStages = 2;     // of a warp
-inline constexpr int kScratchWords = 16;  // of a CTA, for maxima over warps and the like
+inline constexpr int kScratchWords = 16;  // per CTA, for example for maxima over warps
 inline constexpr float kMaxRise = 8;      // log2: scores may exceed the reference by this
 inline constexpr float kMostByteValueScale = 0x1p15F;
-inline constexpr float kMaxStepSum = 512;  // of a step: see AttendTiles
+inline constexpr float kMaxStepSum = 512;  // per step: see AttendTiles
 
-// A row of a window tile is brought in pieces of up to 128 dims, padded by 16 bytes so that eight
+// A row of a window tile is loaded in pieces of up to 128 dims, padded by 16 bytes so that eight
 // rows lie in different banks.
 constexpr int WindowPieceDims(int dim) { return dim % 128 == 0 ? 128 : dim % 96 == 0 ? 96 : 64; }
 constexpr int WindowRowBytes(int dim) { return 2 * WindowPieceDims(dim) + 16; }
 
-// One compiled instance. Fast ones know the bits of both sides and the type of scales, and have one
-// scale per row or four, in bytes or float32; the general one (bits 0) reads all of that at run
-// time and looks scales up per 32 dims (16 at head dim 64), whatever the group size.
+// One compiled instance. Fast ones know the bits of both sides and the type of scales at compile
+// time, and have one scale per row or four, in bytes or float32. The general one (bits 0) reads all
+// of that at run time and looks up scales per 32 dims (16 at head dim 64), for any group size.
 enum class ScaleType { kFloat32, kBFloat16, kByteQuarters, kFloat32Quarters, kAny };
 
 constexpr int GranulesOf(int dim, ScaleType scales) {
@@ -37,9 +37,9 @@ constexpr int GranulesOf(int dim, ScaleType scales) {
 }
 
 //
-// A narrow instance serves units of up to 4 query heads: a query enters the tensor cores as two
-// columns of 8-bit integers (narrow_keys.cuh), and the two columns of a head take the two halves of
-// a tile's tokens in the product with V. A wide one serves 8 heads, one column each.
+// A narrow instance serves units of up to 4 query heads. A query enters the tensor cores as two
+// columns of 8-bit integers (narrow_keys.cuh), and in the product with V the two columns of a head
+// take the two halves of a tile's tokens. A wide one serves 8 heads with one column each.
 template <int kKeyDim, int kValueDim, int kKeyBits, int kValueBits, ScaleType kScaleType,
           bool kIsNarrow = false>
 struct DecodeShape {
@@ -48,15 +48,17 @@ struct DecodeShape {
   static constexpr bool kGeneral = kScales == ScaleType::kAny;
   static constexpr bool kNarrow = kIsNarrow;
   static_assert(!kNarrow || (kKBits == 2 && kK % 64 == 0));
-  static constexpr int kUnit = kNarrow ? kNarrowUnitHeads : kUnitHeads;  // query heads, at most
+  static constexpr int kUnit = kNarrow ? kNarrowUnitHeads : kUnitHeads;  // maximum number of query
+                                                                         // heads
   static constexpr int kLaneHeads = kNarrow ? 1 : 2;                     // query heads of a lane
-  static constexpr int kScores = 2 * kLaneHeads;  // of a lane and tile: [2 tokens, kLaneHeads]
+  static constexpr int kScores = 2 * kLaneHeads;  // per lane and tile: [2 tokens, kLaneHeads]
   static_assert(kGeneral == (kKBits == 0) && kGeneral == (kVBits == 0));
   static constexpr int kKeyGranules = GranulesOf(kK, kScales);
   static constexpr int kValueGranules = GranulesOf(kV, kScales);
   static constexpr bool kBytes = kScales == ScaleType::kByteQuarters;
-  static constexpr bool kHalves = kBytes && kIsNarrow;  // weights and zeros, see AttendTiles
-  // Bytes of a record, at most; exactly for a fast instance.
+  static constexpr bool kHalves = kBytes && kIsNarrow;  // weights and zeros are halves, see
+                                                        // AttendTiles
+  // Maximum bytes of a record; exact for a fast instance.
   static constexpr CacheFormat kFormat = {{kK, kGeneral ? 4 : kKBits, kK / kKeyGranules},
                                           {kV, kGeneral ? 4 : kVBits, kV / kValueGranules},
                                           kBytes ? MetadataType::kByte
@@ -65,7 +67,7 @@ struct DecodeShape {
                                               : MetadataType::kFloat32};
   static constexpr int kMaxRecord = RecordBytes(kFormat);
   static constexpr int kCtasPerSm = DecodeCtasPerSm(kK, kV, kGeneral);
-  // Records come in stages, of which the ring of a warp holds two, and are attended to in steps. A
+  // Records are loaded in stages, two of which fit the ring of a warp, and attended to in steps. A
   // piece of a window tile is a stage, too.
   static constexpr int kStageTiles = kMaxRecord <= 1408 ? 4 : kMaxRecord <= 7168 ? 2 : 1;
   static constexpr int kStepTiles = kStageTiles >= 2 ? 2 : 1;
@@ -75,16 +77,17 @@ struct DecodeShape {
     return kStageTiles * record_bytes > kPiece ? kStageTiles * record_bytes : kPiece;
   }
   static constexpr int kWindowTileCost = WindowTileCost(kFormat);  // of a fast instance
-  static constexpr int kQueryStride = kK + 8;  // values per row in shared memory: no conflicts
-  static constexpr int kQueryWords = kK / 16;  // of a lane in a narrow instance
+  static constexpr int kQueryStride = kK + 8;  // values per row in shared memory, without bank
+                                               // conflicts
+  static constexpr int kQueryWords = kK / 16;  // per lane in a narrow instance
   static constexpr bool kQueryInRegisters = kK <= 128;
 };
 
-// Of one warp. Lane 4 g + t owns query heads 2t and 2t + 1 of the unit, or head t (narrow).
+// The running softmax of one warp. Lane 4 g + t owns query heads 2t and 2t + 1, or head t (narrow).
 //
-// Accumulators: out[b][0..1] is dimension 16 b + g, out[b][2..3] dimension 16 b + 8 + g, of
-// sum p sigma 2^v code 4^(octet % 4) 2^-24: codes enter the mma where they lie in their word, as
-// fp16 subnormals. Values are then  sigma (code - zero): the zeros' part is one number per head.
+// Accumulators: out[b][0..1] is dimension 16 b + g, out[b][2..3] dimension 16 b + 8 + g, of sum p
+// sigma 2^v code 4^(octet % 4) 2^-24: codes enter the mma at their place in the word, as fp16
+// subnormals. Values are sigma (code - zero), so the zeros add one number per head.
 template <int kV, int kGranules, int kHeads>
 struct RunningSoftmax {
   float out[kV / 16][4];
@@ -93,7 +96,8 @@ struct RunningSoftmax {
   float zeros[kGranules][kHeads];  // of this lane's tokens: sum p sigma 2^v zero
   float value_scale;               // 2^v: keeps p sigma 2^v in fp16's range
 
-  // `largest_value_scale`: lowered by the first tile whose scales are too large for it.
+  // `largest_value_scale`: initial value scale. The first tile with scales too large for it lowers
+  // it.
   __device__ void Clear(float largest_value_scale) {
 #pragma unroll
     for (int b = 0; b < kV / 16; ++b)
@@ -109,7 +113,7 @@ struct RunningSoftmax {
     value_scale = largest_value_scale;
   }
 
-  // Multiplies what was summed so far.
+  // Rescales the accumulated sums.
   __device__ void Rescale(const float (&factor)[kHeads], float value_factor) {
 #pragma unroll
     for (int h = 0; h < kHeads; ++h) {
@@ -124,8 +128,8 @@ struct RunningSoftmax {
     }
   }
 
-  // Raises the reference to the largest of `highest` (of this lane) over the warp, and lowers the
-  // value scale so that the largest `sigma`, a sum of some of a lane, comes to 4 to 8.
+  // Raises the reference to the warp's largest value of `highest` (per lane), and lowers the value
+  // scale so that the largest `sigma`, a lane's sum of some scales, becomes 4 to 8.
   __device__ void Adjust(const float (&highest)[kHeads], float sigma) {
     float factor[kHeads];
 #pragma unroll
@@ -158,13 +162,14 @@ using Softmax = RunningSoftmax<Shape::kV, Shape::kValueGranules, Shape::kLaneHea
 
 using PackPair = uint32_t(float low, float high);
 
-// Weights of the tile's tokens g and g + 8, in the halves of `pair`, as a narrow instance's.
+// Packs the weights of the tile's tokens g and g + 8, in the halves of `pair`, for a narrow
+// instance.
 __device__ inline void NarrowWeightOperand(uint32_t pair, int lane, uint32_t (&b)[2]) {
   pair = Transpose8x8(pair);
   b[0] = lane & 4 ? 0 : pair, b[1] = lane & 4 ? pair : 0;
 }
 
-// Weights [2 tokens, kLaneHeads] of the tile's tokens g and g + 8 as the mma's B operand.
+// Packs the weights [2 tokens, kLaneHeads] of the tile's tokens g and g + 8 as the mma's B operand.
 template <class Shape, PackPair* kPack>
 __device__ inline void WeightOperand(const float (&weights)[Shape::kScores], int lane,
                                      uint32_t (&b)[2]) {
@@ -176,7 +181,7 @@ __device__ inline void WeightOperand(const float (&weights)[Shape::kScores], int
   }
 }
 
-// A lane's words of a plane in shared memory.
+// Loads a lane's words of a plane from shared memory.
 template <int kWords>
 __device__ inline void LoadWords(const uint8_t* plane, int lane, uint32_t (&words)[kWords]) {
   constexpr int kChunk = ChunkWords(kWords);
@@ -195,7 +200,7 @@ __device__ inline void LoadWords(const uint8_t* plane, int lane, uint32_t (&word
   }
 }
 
-// What bf16 windows and quantized tiles do with a scaled product.
+// Applies the softcap to a scaled product, for bf16 windows and quantized tiles.
 __device__ inline float Softcapped(float score, float softcap) {  // log2 units
   const float cap = softcap * kLog2E;
   return softcap > 0 ? cap * tanhf(score / cap) : score;

@@ -4,13 +4,13 @@
 // Products of up to 4 query heads with 2-bit keys as integers: a query is 16 bits, scaled by a
 // power of two per head, in two 8-bit columns (high, low) of m16n8k32; codes are bytes masked in
 // place, four to a word where fp16 takes two. Sums are exact. With one group, codes at odd places
-// of a byte count four times, so the sum over even places is multiplied by 4 and every product is 4
-// times too large (kPlaceWeight). With quarters all places are shifted down, and a group of 32 dims
-// or fewer takes the even or the odd bytes of a word.
+// of a byte are weighted by four, so the sum over even places is multiplied by 4 and every product
+// is 4 times too large (kPlaceWeight). With quarters all places are shifted down, and a group of 32
+// dims or fewer has the even or the odd bytes of a word.
 //
-// Of a word's byte, places 0 and 1 are masked as they lie and 2 and 3 after one shift by 4. The
-// order of a tile's codes is that of cache_format.h: words [2 tokens, dim / 64] of a lane, in word
-// u of a token byte b, place i the dimension 8 (8 u + 4 (b % 2) + i) + 2 t + b / 2.
+// In each byte of a word, places 0 and 1 are masked in place, and 2 and 3 after one shift by 4. The
+// order of a tile's codes is that of cache_format.h: words [2 tokens, dim / 64] of a lane; byte b,
+// place i in word u of a token is dimension 8 (8 u + 4 (b % 2) + i) + 2 t + b / 2.
 #pragma once
 
 #include "export/cuda/decode/decode_types.cuh"
@@ -27,8 +27,8 @@ struct NarrowQuery {
   static constexpr int kPlaceWeight = Shape::kKeyGranules == 1 ? 4 : 1;
 };
 
-// Where the codes of a quarter are: words of a token [first, last), bytes of a word by their low
-// bits, places of a byte.
+// Where the codes of a quarter are: words [first, last) of a token, bytes of a word selected by
+// their low bits, and places in a byte.
 struct QuarterPlaces {
   int first_word, last_word;
   uint32_t bytes;
@@ -41,14 +41,14 @@ constexpr QuarterPlaces PlacesOfQuarter(int n) {
   return {kDim == 128 ? n / 2 : 0, kDim == 128 ? n / 2 + 1 : 1, bytes, kDim == 128 ? 0 : n % 2 * 2,
           kDim == 128 ? 4 : n % 2 * 2 + 2};
 }
-// The query's word of a place, in a token's word u.
+// Index of the query's word for a place in a token's word u.
 constexpr int QueryWord(int u, int place) { return 4 * u + 2 * (place % 2) + place / 2; }
 
-// The sum over high and low column of a product.
+// Combines the high and the low column of a product.
 __device__ inline int JoinColumns(int high, int low) { return high * 256 + low; }
 
-// Lanes that look for the largest value of 8 dims each together: a power of two that divides a
-// head.
+// Number of lanes that search the largest value together, 8 dims each: a power of two that divides
+// the head.
 constexpr int NarrowSpan(int dim) {
   int span = 1;
   while (span < 32 && dim / 8 % (2 * span) == 0) span *= 2;
@@ -56,8 +56,8 @@ constexpr int NarrowSpan(int dim) {
 }
 
 // Leaves the unit's queries in `rows` [kNarrowUnitHeads, kQueryStride], builds the fragments of all
-// warps in `fragments` [kQueryWords, 32] (both shared memory), and loads this lane's. `q` [heads,
-// kK]; `scratch` [kScratchWords]. All threads.
+// warps in `fragments` [kQueryWords, 32] (both in shared memory), and loads this lane's. `q`
+// [heads, kK]; `scratch` [kScratchWords]. All threads must call.
 template <class Shape>
 __device__ inline void PrepareNarrowQuery(const __nv_bfloat16* q, int heads, float scale,
                                           __nv_bfloat16* rows, uint32_t* fragments,
@@ -70,7 +70,7 @@ __device__ inline void PrepareNarrowQuery(const __nv_bfloat16* q, int heads, flo
     uint4 x = make_uint4(0, 0, 0, 0);
     if (i / kOctets < heads) x = __ldcg(reinterpret_cast<const uint4*>(q) + i);
     *reinterpret_cast<uint4*>(rows + i / kOctets * Shape::kQueryStride + i % kOctets * 8) = x;
-    // bf16 magnitudes order as integers.
+    // bf16 magnitudes have the same order as their bit patterns.
     const uint32_t pair = __vmaxu2(__vmaxu2(x.x & 0x7FFF7FFFU, x.y & 0x7FFF7FFFU),
                                    __vmaxu2(x.z & 0x7FFF7FFFU, x.w & 0x7FFF7FFFU));
     uint32_t largest = max(pair & 0xFFFFU, pair >> 16);
@@ -81,14 +81,14 @@ __device__ inline void PrepareNarrowQuery(const __nv_bfloat16* q, int heads, flo
   }
   __syncthreads();
 
-  // This column's head, and its dims 8 octet + 2 t, + 1.
+  // The head of this column, and its dims 8 octet + 2 t and + 1.
   const int head = lane / 8, t = lane % 4;
   const bool low = lane & 4;
   const auto pair_at = [&](int octet) {
     return *reinterpret_cast<const uint32_t*>(rows + head * Shape::kQueryStride + 8 * octet +
                                               2 * t);
   };
-  // 2^(14 - floor(log2 largest)) of a head; 1 for a query of zeros, or one that is not finite.
+  // 2^(14 - floor(log2 largest)) of a head; 1 for a query that is zero or not finite.
   const auto exponent_of = [&](int of_head) {
     uint32_t largest = scratch[of_head * kSpans];
 #pragma unroll
@@ -130,20 +130,20 @@ __device__ inline void PrepareNarrowQuery(const __nv_bfloat16* q, int heads, flo
                 query.b[QueryWord(u, i + 1)]);
     query.sums[n] = static_cast<float>(query.kPlaceWeight * JoinColumns(ones[0], ones[1]));
   }
-  // A power of two's reciprocal: exponents e and 254 - e.
+  // Exponents e and 254 - e give a power of two and its reciprocal.
   const int exponent = exponent_of(t);
   query.factor = scale * (kLog2E / query.kPlaceWeight) *
                  __int_as_float((254 << 23) - __float_as_int(power_of(exponent)));
   if (exponent == 255) query.factor = __int_as_float(0x7FC00000);
 }
 
-// product[i][e]: 4 times the sum of query times code, of token g + 8 e and head t.
+// product[i][e]: 4 times the sum of query times code, for token g + 8 e and head t.
 template <class Shape, int kTiles>
 __device__ inline void NarrowProducts(const uint8_t* records, const NarrowQuery<Shape>& query,
                                       int lane, float (&product)[kTiles][2]) {
-  constexpr int kHalf = Shape::kK / 64;  // words of a token
+  constexpr int kHalf = Shape::kK / 64;  // words per token
   uint32_t words[kTiles][2 * kHalf];
-  int sums[kTiles][2][4];  // of even and odd places
+  int sums[kTiles][2][4];  // over even and odd places
 #pragma unroll
   for (int i = 0; i < kTiles; ++i) {
     LoadWords(records + i * Shape::kMaxRecord, lane, words[i]);
@@ -171,12 +171,12 @@ __device__ inline void NarrowProducts(const uint8_t* records, const NarrowQuery<
     }
 }
 
-// The same over each quarter of the dims, once: product[i][n][e]. Where two quarters share words,
-// each takes its bytes of the query.
+// NarrowProducts over each quarter of the dims: product[i][n][e]. Where two quarters share words,
+// each uses its own bytes of the query.
 template <class Shape, int kTiles>
 __device__ inline void NarrowQuarters(const uint8_t* records, const NarrowQuery<Shape>& query,
                                       int lane, float (&product)[kTiles][4][2]) {
-  constexpr int kHalf = Shape::kK / 64;  // words of a token
+  constexpr int kHalf = Shape::kK / 64;  // words per token
 #pragma unroll
   for (int i = 0; i < kTiles; ++i) {
     uint32_t words[2 * kHalf];

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A warp's share of the quantized pages: codes go from their words into the tensor cores by one AND
-// each, two tiles beside each other so that one's latencies hide in the other's work. Tokens
-// beyond the valid ones hold anything, NaN scales too.
+// A warp's share of the quantized pages. Codes go from their words into the tensor cores by one AND
+// each, in two tiles at a time so that each hides the other's latencies. Invalid tokens may hold
+// any values, even NaN scales.
 //
 // A code masked in place is the fp16 subnormal code * 4^i * 2^-24, which mma.sync multiplies
 // exactly and at full rate. 4^-i is folded into the query fragment (QK) or
@@ -51,7 +51,7 @@ class CodeOperands {
     }
   }
 
-  // The pair of step (half, octet) of cache_format.h, times 4^(octet % 4) 2^-24.
+  // Returns the pair of step (half, octet) of cache_format.h, times 4^(octet % 4) 2^-24.
   __device__ uint32_t Pair(int half, int octet) const {
     const int n = half * (kDim / 8) + octet;
     const uint32_t word = n % 8 < 4 ? low_[n / 8] : low_[n / 8] >> 8;
@@ -66,14 +66,14 @@ class CodeOperands {
   uint32_t high_mask_;
 };
 
-// Query fragments of one unit. Shared memory holds fp16 rows already times 4^-(octet % 4).
+// Query fragments of one unit. Shared memory holds fp16 rows already scaled by 4^-(octet % 4).
 template <class Shape>
 struct QueryFragments {
-  NarrowQuery<Shape> narrow;  // of a narrow instance, which uses nothing else here
+  NarrowQuery<Shape> narrow;  // the only member that a narrow instance uses
   uint32_t b[Shape::kQueryInRegisters ? Shape::kK / 16 : 1][2];
   const __half* rows = nullptr;  // [kUnitHeads, kQueryStride] shared
   float sums[Shape::kKeyGranules]
-            [2];  // of the query over each granule, times 2^-24; heads 2t, 2t+1
+            [2];  // sums of the query over each granule, times 2^-24; heads 2t, 2t+1
   float factor;   // of scores: attention scale, log2 e and the query's exponent
 
   __device__ uint32_t Fragment(int lane, int step, int part) const {
@@ -93,8 +93,8 @@ struct QueryFragments {
   }
 };
 
-// score[i][e kLaneHeads + h] and factor[i][e] of token g + 8 e: products with the keys, zeros taken
-// off.
+// score[i][e kLaneHeads + h] and factor[i][e] of token g + 8 e: products with the keys after
+// subtracting the zeros.
 template <class Shape, int kTiles>
 __device__ inline void KeyScores(const DecodeKernelArguments& args, const uint8_t* records,
                                  const QueryFragments<Shape>& query, int lane,
@@ -148,7 +148,8 @@ __device__ inline void KeyScores(const DecodeKernelArguments& args, const uint8_
     }
 #pragma unroll
     for (int n = 0; n < kKG; ++n) {
-      float product[kTiles][2][4];  // two chains each: an mma waits for the one before on its sums
+      float product[kTiles][2][4];  // two chains each, because an mma waits for the previous one on
+                                    // its sums
 #pragma unroll
       for (int i = 0; i < kTiles; ++i)
 #pragma unroll
@@ -179,7 +180,7 @@ __device__ inline void KeyScores(const DecodeKernelArguments& args, const uint8_
   }
 }
 
-// Weights of granule n of a step's tiles as the mma's B operands, and what their zeros take off.
+// Computes the weights of granule n of a step's tiles as the mma's B operands, and sums the zeros.
 template <class Shape, int kTiles>
 __device__ inline void GranuleWeights(const ValueScales<Shape> (&scales)[kTiles], int n,
                                       const float (&p)[kTiles][Shape::kScores],
@@ -200,8 +201,8 @@ __device__ inline void GranuleWeights(const ValueScales<Shape> (&scales)[kTiles]
   }
 }
 
-// The same in halves, of byte scales in narrow instances: p, 32 times as large, by scales of up to
-// 8 / 32. kMaxStepSum keeps sums below 2^16.
+// GranuleWeights in halves, for byte scales in narrow instances: p times 32, scales of up to 8 /
+// 32. kMaxStepSum keeps sums below 2^16.
 template <class Shape, int kTiles>
 __device__ inline void GranuleWeightsInHalves(const ValueScales<Shape> (&scales)[kTiles], int n,
                                               const __half2 (&p)[kTiles], __half2 value_scale,
@@ -218,8 +219,8 @@ __device__ inline void GranuleWeightsInHalves(const ValueScales<Shape> (&scales)
   state.zeros[n][0] += sum.x + sum.y;
 }
 
-// Attends to kTiles tiles, records side by side in shared memory. Plain tiles are whole
-// and not softcapped; otherwise tokens begin to end count, and the rest may hold anything.
+// Attends to kTiles tiles with adjacent records in shared memory. Plain tiles are whole and not
+// softcapped. In others only the tokens from begin to end count, and the rest may hold any values.
 template <class Shape, int kTiles, bool kPlain>
 __device__ inline void AttendTiles(const DecodeKernelArguments& args, const uint8_t* records,
                                    int begin, int end, const QueryFragments<Shape>& query, int lane,
@@ -236,7 +237,8 @@ __device__ inline void AttendTiles(const DecodeKernelArguments& args, const uint
     return kPlain || (token >= begin && token < end);
   };
 
-  // Scores are score * factor: that of a token, or of all where several groups were summed.
+  // Scores are score * factor. The factor is the token's own, or one for all if several groups were
+  // summed.
   float score[kTiles][Shape::kScores], factor[kTiles][2];
   KeyScores<Shape, kTiles>(args, records, query, lane, score, factor);
   if constexpr (!kPlain) {
@@ -251,7 +253,7 @@ __device__ inline void AttendTiles(const DecodeKernelArguments& args, const uint
     }
   }
 
-  // Scales of the values, and whether the reference still serves.
+  // Loads the scales of the values and checks whether the reference is still large enough.
   ValueScales<Shape> scales[kTiles];
   float sigmas = 0;
 #pragma unroll
@@ -272,7 +274,8 @@ __device__ inline void AttendTiles(const DecodeKernelArguments& args, const uint
       }
   };
   exponentials();
-  // One comparison for all: exponentials stay below 2^9, their products with scaled sigmas in fp16.
+  // One comparison covers all limits: exponentials stay below 2^9, and their products with scaled
+  // sigmas fit fp16.
   float largest = 4 * state.value_scale * sigmas;
 #pragma unroll
   for (int h = 0; h < kHeads; ++h) largest += sum[h];
@@ -319,13 +322,13 @@ __device__ inline void AttendTiles(const DecodeKernelArguments& args, const uint
   }
 }
 
-// All of a warp's quantized tiles; the ring was started.
+// Attends to all of a warp's quantized tiles. The ring must have been started.
 template <class Shape>
 __device__ inline void AttendQuantized(const DecodeKernelArguments& args, const TileRange& range,
                                        const QueryFragments<Shape>& query, RecordRing<Shape>& ring,
                                        int lane, Softmax<Shape>& state) {
   constexpr int kTiles = Shape::kStepTiles;
-  // Steps from plain_first on are plain, whole tiles without a softcap, up to plain_last.
+  // Steps from plain_first to plain_last are plain: whole tiles without a softcap.
   const int plain_first = (range.first_token + kTileTokens - 1) / kTileTokens;
   const int plain_last =
       args.call.rule.softcap > 0 ? 0 : min(range.last, range.end_token / kTileTokens);
@@ -333,7 +336,7 @@ __device__ inline void AttendQuantized(const DecodeKernelArguments& args, const 
     int tile = ring.tile();
     const int stage_end = ring.end();
     const uint8_t* records = ring.Wait();
-    // Not unrolled: a second copy of this loop costs more in instruction fetches than it saves.
+    // This loop is not unrolled: a second copy costs more in instruction fetches than it saves.
     const int plain_end = tile >= plain_first ? min(stage_end, plain_last) : 0;
 #pragma unroll 1
     for (; tile + kTiles <= plain_end; tile += kTiles, records += kTiles * ring.RecordBytes())

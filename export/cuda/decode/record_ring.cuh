@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How records, and after them pieces of window tiles, reach a warp: a ring of two stages in shared
-// memory, filled ahead of where the warp computes. Records by bulk copies where the chip has them
-// (sm_90), else all by 16-byte asynchronous copies. Lanes read what other lanes, or the copy
-// engine, brought, so a stage is waited for by all lanes together, and its slot is asked to be
-// filled again only after all lanes have read it. Pages smaller than a stage hold one tile (16
-// tokens).
+// Loads records, and after them pieces of window tiles, for a warp: a ring of two stages in
+// shared memory, filled ahead of the warp's computation. Records use bulk copies on chips that
+// have them (sm_90); everything else uses 16-byte asynchronous copies. Lanes read data that other
+// lanes or the copy engine loaded, so all lanes wait for a stage together, and its slot is
+// refilled only after all lanes have read it. If pages are smaller than a stage, they hold one
+// tile (16 tokens).
 #pragma once
 
 #include "export/cuda/decode/decode_types.cuh"
@@ -28,8 +28,8 @@ class RecordRing {
  public:
   static constexpr int kTiles = Shape::kStageTiles;
 
-  // `slots`: [kRingStages, StageBytes()]; `barriers`: [kRingStages]; both of this warp. `windows`:
-  // in shared memory, when the last records are released.
+  // `slots`: [kRingStages, StageBytes()]; `barriers`: [kRingStages]; both belong to this warp.
+  // `windows` is in shared memory and read when the last records are released.
   __device__ RecordRing(const DecodeKernelArguments& args, const TileRange& range, uint8_t* slots,
                         uint64_t* barriers, const WindowView& windows, int lane)
       : args_(args),
@@ -52,7 +52,7 @@ class RecordRing {
 
   __device__ int StageBytes() const { return Shape::StageBytes(RecordBytes()); }
 
-  // Asks for the first records.
+  // Requests the first records.
   __device__ void Start() {
 #if OSCAR_BULK_COPY
     FenceAsyncProxy();
@@ -61,7 +61,8 @@ class RecordRing {
 #pragma unroll 1
     while (asks_ < kRingStages && asked_ < last_) ++asks_, Ask(windows_);
   }
-  // Window tiles [first, last) follow the records; `windows` as the constructor's, but now.
+  // Appends window tiles [first, last) after the records. `windows` is the constructor's, now
+  // filled.
   __device__ void AddWindows(const WindowView& windows, int first, int last) {
     piece_ = first * Pieces::kPerTile;
     last_piece_ = last * Pieces::kPerTile;
@@ -69,8 +70,8 @@ class RecordRing {
     for (; asks_ < kRingStages; ++asks_) Ask(windows);
   }
 
-  // Tiles [tile, end) are the next stage: up to a multiple of kTiles, so that it lies in one page
-  // where pages are as large. Done: the next stages are pieces of window tiles.
+  // Tiles [tile, end) are the next stage. It ends at a multiple of kTiles, so that it lies in one
+  // page if pages are that large. After done() the next stages are pieces of window tiles.
   __device__ bool done() const { return tile_ >= last_; }
   __device__ int tile() const { return tile_; }
   __device__ int end() const { return EndOf(tile_); }
@@ -78,7 +79,7 @@ class RecordRing {
     return Shape::kGeneral ? args_.record_bytes : Shape::kMaxRecord;
   }
 
-  // The records of the next stage, side by side, once they are there.
+  // Waits for the records of the next stage, which are adjacent.
   __device__ const uint8_t* Wait() const {
 #if OSCAR_BULK_COPY
     BarrierWait(barriers_ + 8 * slot_, parity_);
@@ -87,13 +88,13 @@ class RecordRing {
     return WaitForPiece();
 #endif
   }
-  // The rows of the next piece.
+  // Waits for the rows of the next piece.
   __device__ const uint8_t* WaitForPiece() const {
     CopyAsyncWait<kRingStages - 1>();
     __syncwarp();
     return slots_ + slot_ * StageBytes();
   }
-  // All of this stage was read: its slot is asked to be filled again.
+  // Marks this stage as read and requests a refill of its slot.
   __device__ void Release() {
     tile_ = end();
     if (++slot_ == kRingStages) slot_ = 0, parity_ ^= 1;
@@ -106,8 +107,8 @@ class RecordRing {
 
   __device__ int EndOf(int tile) const { return min((tile / kTiles + 1) * kTiles, last_); }
 
-  // The page of the next stage, long before it is needed; in lane i that of its tile i where pages
-  // are smaller than stages.
+  // Loads the page number of the next stage long before it is needed. If pages are smaller than
+  // stages, lane i loads that of tile i.
   __device__ void LoadPage() {
     const int tile = asked_ + (whole_ ? 0 : lane_);
     if (tile < last_) page_ = __ldg(pages_ + (tile >> args_.tiles_per_page_log2));
@@ -139,7 +140,7 @@ class RecordRing {
       ++piece_;
     }
     if (++asked_slot_ == kRingStages) asked_slot_ = 0;
-    CopyAsyncCommit();  // even if empty: waits count what was asked for since
+    CopyAsyncCommit();  // even if empty, since waits count the later commits
   }
 
   __device__ void Copy(uint32_t to, const uint8_t* from, int bytes, uint32_t barrier) {
@@ -157,13 +158,13 @@ class RecordRing {
   int lane_;
   bool whole_;       // a stage lies in one page
   int tile_, last_;  // first of the stage to be read next, end of the range
-  int asked_;        // next to be asked for
+  int asked_;        // next to request
   const int32_t* pages_;
   const uint8_t* head_base_;
   int page_ = 0;
   int slot_ = 0, asked_slot_ = 0, parity_ = 0;
   int asks_ = 0;                    // before the first release
-  int piece_ = 0, last_piece_ = 0;  // next of the window tiles' to be asked for, and their end
+  int piece_ = 0, last_piece_ = 0;  // next piece of the window tiles to request, and their end
 };
 
 }  // namespace oscar

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scales and zeros of a tile, as a lane gets them from a record in shared memory. Lane 4 g + t has
-// those of the tokens g and g + 8.
+// Loads the scales and zeros of a tile from a record in shared memory. Lane 4 g + t has those of
+// tokens g and g + 8.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -16,7 +16,7 @@ struct TokenScales {
   float scale[2], zero[2];
 };
 
-// Of bytes [token g's scale, zero, token g + 8's]. The low bits of 2^23 hold a zero's steps.
+// Decodes bytes [token g's scale, zero, token g + 8's]. The low bits of 2^23 hold a zero's steps.
 __device__ inline TokenScales ByteScales(uint32_t bytes, int bits) {
   const uint32_t halves = (bytes & 0x00FF00FFU) << 7, biased = bytes ^ 0x80008000U;
   const float2 scale = __half22float2(reinterpret_cast<const __half2&>(halves));
@@ -28,7 +28,7 @@ __device__ inline TokenScales ByteScales(uint32_t bytes, int bits) {
            zero(__byte_perm(biased, 0x4B000000U, 0x7443))}};
 }
 
-// Scales of granule `n` of kGranules, of the keys or values that `side` is.
+// Loads the scales of granule `n` of kGranules for the side (keys or values).
 template <class Shape, int kDim, int kGranules>
 __device__ inline TokenScales LoadScales(const uint8_t* metadata, const PagedSide& side, int n,
                                          int g, MetadataType type) {
@@ -55,8 +55,8 @@ __device__ inline TokenScales LoadScales(const uint8_t* metadata, const PagedSid
   return s;
 }
 
-// Scales of a tile's values; tokens that do not count have 0. Those of quarters stay as they are
-// stored until they are used, for registers are scarce.
+// Scales of a tile's values, 0 for tokens that do not count. Those of quarters stay in stored form
+// until they are used, because registers are scarce.
 template <class Shape>
 class ValueScales {
  public:
@@ -83,9 +83,9 @@ class ValueScales {
     else
       return scales_[n];
   }
-  // At least the largest scale.
+  // An upper bound of the scales.
   __device__ float Sigma(const CacheFormat& format) const {
-    if constexpr (Shape::kBytes) {  // bytes order as their scales
+    if constexpr (Shape::kBytes) {  // bytes have the same order as their scales
       const auto larger = [](uint32_t a, uint32_t b) {
         return __vmaxu2(a & 0x00FF00FFU, b & 0x00FF00FFU);
       };
@@ -104,7 +104,7 @@ class ValueScales {
     }
   }
 
-  // Byte scales and zeros of both tokens in halves.
+  // The byte scales and zeros of both tokens as halves.
   __device__ __half2 HalfScales(int n) const {
     const uint32_t halves = (bytes_[n] & 0x00FF00FFU) << 7;
     return reinterpret_cast<const __half2&>(halves);

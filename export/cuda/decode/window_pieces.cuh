@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the bf16 windows of a request lie, and how they reach shared memory: as tiles of 16 slots,
-// each in pieces of up to 128 dims. A slot that holds no token may hold anything, NaN too, so
-// zeros are brought in its place.
+// Locates the bf16 windows of a request and loads them into shared memory, as tiles of 16 slots,
+// each in pieces of up to 128 dims. A slot without a token may hold any value, even NaN, so zeros
+// are loaded in its place.
 #pragma once
 
 #include "export/cuda/decode/decode_types.cuh"
@@ -17,7 +17,7 @@ struct WindowTiles {
   int num_recent;             // tiles of the ring; they wrap
   int recent;                 // recent tokens
   int oldest;                 // slot of the oldest of them, if FindOldestSlot was called
-  int first_recent_position;  // of the oldest of them
+  int first_recent_position;  // position of the oldest of them
   int first_position;         // positions before it are out of the sliding window
   int num_tokens;             // of the request
 
@@ -34,7 +34,7 @@ __device__ inline WindowTiles FindWindowTiles(const CacheView& cache, int length
       max((min(length, cache.sink_tokens) + kTileTokens - 1) / kTileTokens - w.first_sink, 0);
   w.first_recent_position = cache.sink_tokens + quantized;
   w.recent = max(length - w.first_recent_position, 0);
-  // The ring's size is a multiple of a tile, so this is where in its tile the oldest token lies.
+  // The ring's size is a multiple of a tile, so this is the place of the oldest token in its tile.
   const int in_tile = quantized % kTileTokens;
   w.num_recent = w.recent == 0 ? 0
                                : min((in_tile + w.recent + kTileTokens - 1) / kTileTokens,
@@ -42,7 +42,7 @@ __device__ inline WindowTiles FindWindowTiles(const CacheView& cache, int length
   return w;
 }
 
-// For WindowTileSlots. A division, so only for warps that have window tiles.
+// Needed by WindowTileSlots. It divides, so only warps that have window tiles call it.
 __device__ inline void FindOldestSlot(const CacheView& cache, WindowTiles& w) {
   w.oldest = (w.first_recent_position - cache.sink_tokens) % cache.recent_slots;
 }
@@ -55,7 +55,7 @@ __device__ inline int WindowTileSlot(const WindowTiles& w, const CacheView& cach
   return cache.sink_tokens + slot;
 }
 
-// Which of the 16 slots from `slot` on, of window tile `tile`, hold tokens that count.
+// Which of the 16 slots starting at `slot` in window tile `tile` hold tokens that count.
 __device__ inline uint32_t ValidSlots(const WindowTiles& w, const CacheView& cache, int tile,
                                       int slot, int lane) {
   slot += lane % kTileTokens;
@@ -80,7 +80,7 @@ struct WindowPieces {
   static constexpr int kKeyPieces = Shape::kK / kKeyDims;
   static constexpr int kPerTile = kKeyPieces + Shape::kV / kValueDims;
 
-  // A tile is on its way into the L2 cache.
+  // Prefetches a tile into the L2 cache.
   __device__ static void Prefetch(const CacheView& cache, const WindowView& view, int tile,
                                   int lane) {
     const int64_t slot = WindowTileSlot(view.tiles, cache, tile);
@@ -88,7 +88,7 @@ struct WindowPieces {
     PrefetchRows<kTileTokens * Shape::kV>(view.values + slot * Shape::kV, lane);
   }
 
-  // A warp asks for piece `piece` of window tile `tile`: the keys' first.
+  // Requests piece `piece` of window tile `tile` for a warp; keys come first.
   __device__ static void Ask(const CacheView& cache, const WindowView& view, int tile, int piece,
                              uint32_t to, int lane) {
     const int slot = WindowTileSlot(view.tiles, cache, tile);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// An owned array in device memory, for benchmarks, tests and the validation; kernels themselves
+// An owned array in device memory, for benchmarks, tests and validation. Kernels themselves
 // allocate nothing.
 #pragma once
 
@@ -39,7 +39,7 @@ class DeviceArray {
   size_t size() const { return size_; }
   size_t bytes() const { return size_ * sizeof(T); }
 
-  // Every byte set to `byte`; 0xFF makes bf16, float32 and float64 NaN.
+  // Sets every byte to `byte`; 0xFF makes bf16, float32 and float64 NaN.
   void Fill(int byte) {
     if (size_ > 0) OSCAR_CUDA_CHECK(cudaMemset(data_, byte, bytes()));
   }

@@ -34,7 +34,7 @@ __device__ inline void MmaBf16(float (&c)[4], uint32_t a0, uint32_t a1, uint32_t
       : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
 
-// m16n8k32, integers: A and B as above with four bytes 4t.. and 4t + 16.. in place of pairs.
+// m16n8k32 with integers: A and B as above, with four bytes 4t.. and 4t + 16.. instead of pairs.
 __device__ inline void MmaU8S8(int (&c)[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3,
                                uint32_t b0, uint32_t b1) {
   asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
@@ -43,7 +43,7 @@ __device__ inline void MmaU8S8(int (&c)[4], uint32_t a0, uint32_t a1, uint32_t a
       : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
 
-// The same with signed bytes in A.
+// MmaU8S8 with signed bytes in A.
 __device__ inline void MmaS8(int (&c)[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3,
                              uint32_t b0, uint32_t b1) {
   asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
@@ -52,8 +52,8 @@ __device__ inline void MmaS8(int (&c)[4], uint32_t a0, uint32_t a1, uint32_t a2,
       : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
 
-// Four 8 x 8 matrices of 16-bit values from shared memory, as they are or each transposed; lane l
-// gives the address of row l % 8 of matrix l / 8.
+// Loads four 8 x 8 matrices of 16-bit values from shared memory, each as it is or transposed. Lane
+// l gives the address of row l % 8 of matrix l / 8.
 __device__ inline void LoadMatrices(uint32_t (&r)[4], uint32_t address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
@@ -67,7 +67,7 @@ __device__ inline void LoadMatricesTransposed(uint32_t (&r)[4], uint32_t address
                : "memory");
 }
 
-// The other way.
+// Stores four matrices; addresses as in LoadMatrices.
 __device__ inline void StoreMatrices(const uint32_t (&r)[4], uint32_t address) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(address),
@@ -83,7 +83,7 @@ __device__ inline void StoreMatrices(const uint32_t (&r)[4], uint32_t address) {
 #endif
 }
 
-// An 8 x 8 matrix of 16-bit values, row g in lanes 4g..4g+3, to its transpose.
+// Transposes an 8 x 8 matrix of 16-bit values with row g in lanes 4g..4g+3.
 __device__ inline uint32_t Transpose8x8(uint32_t x) {
   uint32_t y;
   asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(y) : "r"(x));
@@ -101,7 +101,7 @@ __device__ inline uint32_t PackHalf2(float low, float high) {
   return reinterpret_cast<const uint32_t&>(h);
 }
 
-// The compiler must take the values as new.
+// Makes the compiler treat the values as new.
 template <int kCount>
 __device__ __forceinline__ void Hold(float (&registers)[kCount]) {
 #pragma unroll
@@ -113,7 +113,7 @@ __device__ inline uint32_t PackBf16x2(float low, float high) {
   return reinterpret_cast<const uint32_t&>(b);
 }
 
-// threadIdx.x % 32, read again: what follows from it is not kept in registers all the time.
+// Reads threadIdx.x % 32 again, so that values derived from it need not stay in registers.
 __device__ inline int LaneAgain() {
   int lane;
   asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
@@ -124,15 +124,15 @@ __device__ inline uint32_t SharedAddress(const void* shared) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(shared));
 }
 
-// 16 bytes from global to shared memory, around L1; both 16-byte aligned.
+// Copies 16 bytes from global to shared memory, bypassing L1; both 16-byte aligned.
 __device__ inline void CopyAsync16(uint32_t shared, const void* global) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared), "l"(global) : "memory");
 }
-// 4 bytes.
+// Copies 4 bytes from global to shared memory.
 __device__ inline void CopyAsync4(uint32_t shared, const void* global) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(shared), "l"(global) : "memory");
 }
-// The same, or 16 zero bytes.
+// Copies 16 bytes, or writes 16 zero bytes.
 __device__ inline void CopyAsync16OrZero(uint32_t shared, const void* global, bool copy) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(global),
                "r"(copy ? 16 : 0)
@@ -145,12 +145,13 @@ __device__ inline void CopyAsyncWait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
 }
 
-// The line of 128 bytes at `global` into the L2 cache.
+// Prefetches the 128-byte line at `global` into the L2 cache.
 __device__ inline void PrefetchL2(const void* global) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(global));
 }
 
-// Bulk copies (sm_90): one thread asks for a piece, a barrier in shared memory counts its bytes.
+// Bulk copies (sm_90): one thread requests a piece, and a barrier in shared memory counts its
+// bytes.
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 #define OSCAR_BULK_COPY 1
 #else
@@ -162,11 +163,11 @@ __device__ inline void BarrierInit(uint32_t barrier, int arrivals) {
 }
 
 #if OSCAR_BULK_COPY
-// What was written to shared memory so far, before what the copy engine does next.
+// Orders earlier writes to shared memory before later operations of the copy engine.
 __device__ inline void FenceAsyncProxy() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
-// This thread's arrival, and `bytes` that are to come in this phase.
+// Arrives for this thread, and announces `bytes` that this phase waits for.
 __device__ inline void BarrierExpect(uint32_t barrier, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
                : "memory");
@@ -184,7 +185,7 @@ __device__ inline void BarrierWait(uint32_t barrier, int parity) {
       "r"(parity)
       : "memory");
 }
-// Both sides 16-byte aligned, `bytes` a multiple of 16.
+// Needs both addresses 16-byte aligned and `bytes` a multiple of 16.
 __device__ inline void CopyBulk(uint32_t shared, const void* global, int bytes, uint32_t barrier) {
   asm volatile(
       "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
@@ -194,8 +195,8 @@ __device__ inline void CopyBulk(uint32_t shared, const void* global, int bytes, 
 }
 #endif
 
-// Programmatic dependent launch (sm_90): the next kernel may start; what the kernel before wrote is
-// there.
+// Programmatic dependent launch (sm_90): lets the next kernel start, and waits for the writes of
+// the previous one.
 __device__ inline void LaunchDependents() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;");

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the copy engine of Hopper needs to know of a tensor [tokens, heads, dim]. The encoder
-// belongs to the driver; it is found at run time, so that programs start on machines without one.
+// Describes a tensor [tokens, heads, dim] to Hopper's copy engine (TMA). The encoder is part of the
+// driver and looked up at run time, so that programs start on machines without a driver.
 #pragma once
 
 #include <cuda.h>
@@ -15,8 +15,8 @@ namespace oscar {
 // Whether the current device has warpgroup products and tensor copies: compute capability 9.0.
 bool HasWgmma();
 
-// Boxes of `box_tokens` tokens of one head, 64 columns, 128-byte swizzle; zeros outside. dim is a
-// multiple of 8 and `data` 16-byte aligned.
+// Boxes of `box_tokens` tokens of one head, 64 columns, 128-byte swizzle; zeros outside the tensor.
+// dim is a multiple of 8 and `data` 16-byte aligned.
 CUtensorMap TensorMapOf(const __nv_bfloat16* data, int64_t tokens, int64_t heads, int64_t dim,
                         int box_tokens);
 

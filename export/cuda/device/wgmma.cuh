@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hopper's instructions for warpgroups, sm_90a: matrix products and bulk tensor copies (PTX
-// ISA 8.x, sections on wgmma and cp.async.bulk.tensor). Traps: accumulators may be touched between
-// WgmmaWait() and the next product only, and the compiler does not know it; Hold() (mma.cuh) tells
-// it. And two chains of products, one after the other into the same sums, that each begin without
-// adding, are one to ptxas 13.0, which drops the second.
+// Hopper's warpgroup instructions, sm_90a: matrix products and bulk tensor copies (PTX ISA 8.x,
+// sections on wgmma and cp.async.bulk.tensor). Traps: accumulators may be touched only between
+// WgmmaWait() and the next product, which the compiler does not know; Hold() (mma.cuh) tells it.
+// And if two chains of products into the same sums follow each other, and each begins without
+// adding, ptxas 13.0 merges them and drops the second.
 #pragma once
 
 #include <cuda.h>  // CUtensorMap
@@ -18,8 +18,9 @@ namespace oscar {
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
-// Operand of 128-byte rows swizzled by 128 bytes; `group_bytes` from 8 rows to the next 8. With
-// rows along k (transposed operand) `panel_bytes` leads from 64 columns to the next 64.
+// Operand of 128-byte rows swizzled by 128 bytes; `group_bytes` is the step from 8 rows to the next
+// 8. With rows along k (transposed operand) `panel_bytes` is the step from 64 columns to the next
+// 64.
 __device__ __forceinline__ uint64_t WgmmaOperand(uint32_t address, uint32_t panel_bytes = 16,
                                                  uint32_t group_bytes = 1024) {
   return static_cast<uint64_t>((address & 0x3FFFF) >> 4) |
@@ -37,7 +38,7 @@ __device__ __forceinline__ void WgmmaWait() {
   asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
 }
 
-// Accumulators as operands, and by name.
+// Accumulators as asm operands, and their names in the asm text.
 #define OSCAR_SUMS_4(i) "+f"(d[i]), "+f"(d[(i) + 1]), "+f"(d[(i) + 2]), "+f"(d[(i) + 3])
 #define OSCAR_SUMS_16(i) \
   OSCAR_SUMS_4(i), OSCAR_SUMS_4((i) + 4), OSCAR_SUMS_4((i) + 8), OSCAR_SUMS_4((i) + 12)
@@ -114,7 +115,7 @@ __device__ __forceinline__ void WgmmaColumns(float (&d)[64], const uint32_t (&a)
 #undef OSCAR_SUMS_16
 #undef OSCAR_SUMS_4
 
-// A box of map [tokens, heads, dim] at (token, head, column) into shared memory.
+// Copies a box of map [tokens, heads, dim] at (token, head, column) to shared memory.
 __device__ __forceinline__ void CopyTensor(void* shared, const CUtensorMap* map, uint64_t* barrier,
                                            int column, int head, int token) {
   asm volatile(

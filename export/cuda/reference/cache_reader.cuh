@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One value of a cache, found by the tables of cache_format.h and cache_view.h and nothing else:
-// what the fused kernels are checked against. Slow on purpose.
+// One value of a cache, found only by the tables of cache_format.h and cache_view.h: the reference
+// for the fused kernels. It is slow on purpose.
 #pragma once
 
 #include "export/cuda/cache/record_values.cuh"

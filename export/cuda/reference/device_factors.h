@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Factors of error feedback (linalg/error_feedback.h) for all heads of a side, as the scalar codec
-// and as the write kernels take them.
+// Error feedback factors (linalg/error_feedback.h) for all heads of a side, in the scalar codec's
+// form and in the write kernels' form.
 #pragma once
 
 #include <vector>
@@ -14,7 +14,7 @@
 namespace oscar {
 
 struct DeviceFactors {
-  // A factor [dim, dim] for each head.
+  // Takes a factor [dim, dim] for each head.
   explicit DeviceFactors(const std::vector<Matrix>& heads) {
     std::vector<int8_t> columns;
     std::vector<float> units;

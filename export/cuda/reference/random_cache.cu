@@ -22,7 +22,7 @@ __device__ inline float Normal(uint64_t x) {
   return sqrtf(-2 * logf(Uniform(2 * x))) * cospif(2 * Uniform(2 * x + 1));
 }
 
-// Zeros of bytes lie between codes 0 and the largest.
+// Byte zeros are between codes 0 and the largest code.
 __device__ inline void StoreMetadata(uint8_t* metadata, const PagedSide& side, MetadataType type,
                                      int token, int group, float scale, float zero) {
   const int index = MetadataIndex(side, type, token, group);
@@ -59,7 +59,7 @@ __global__ void FillPages(const CacheView view, uint64_t seed, float outlier_sha
     uint8_t* metadata = record + (side == 0 ? KMetadataOffset(format) : VMetadataOffset(format));
     for (int i = threadIdx.x; i < GroupsPerRow(s) * kTileTokens; i += kThreads) {
       const int token = i % kTileTokens, group = i / kTileTokens;
-      if (tile * kTileTokens + token >= quantized) continue;  // NaN stays
+      if (tile * kTileTokens + token >= quantized) continue;  // keeps NaN
       const uint64_t x = base + 100000 + 1000 * side + 2 * i;
       const float max_code = static_cast<float>((1 << s.bits) - 1);
       float scale = (0.5F + Uniform(x)) * 3 / max_code;
@@ -127,7 +127,7 @@ RandomCache::RandomCache(const RandomCacheOptions& options) {
               (quantized.back() / static_cast<double>(kTileTokens) * RecordBytes(format) +
                2.0 * (length - quantized.back()) * (format.k.dim + format.v.dim));
   }
-  std::vector<int32_t> order(num_pages + 3);  // three pages belong to nobody
+  std::vector<int32_t> order(num_pages + 3);  // three pages stay unused
   std::iota(order.begin(), order.end(), 0);
   std::shuffle(order.begin(), order.end(), std::mt19937_64(options.seed));
   view_.page_table_stride = most_pages;

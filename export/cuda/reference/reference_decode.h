@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Decode attention in float64, one value at a time: what the decode kernel is checked against, in
-// tests, benchmarks and validations. Takes as long as that sounds; give it sampled requests.
+// Decode attention in float64, one value at a time: the reference for the decode kernel in tests,
+// benchmarks and validations. It is slow, so give it sampled requests.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -16,7 +16,7 @@ namespace oscar {
 
 struct ReferenceDecode {
   std::vector<double> out;     // [num_requests, num_q_heads, v.dim]
-  std::vector<double> spread;  // of the same shape: sum p |v|, what rounding errors are measured by
+  std::vector<double> spread;  // same shape: sum p |v|, the scale of rounding errors
   std::vector<double> lse;     // [num_requests, num_q_heads], natural log
 };
 

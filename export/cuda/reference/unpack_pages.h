@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pages as plain codes, one thread per value: what kernels that write pages are checked with.
+// Unpacks pages into plain codes, one thread per value: a check for kernels that write pages.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -12,7 +12,7 @@
 
 namespace oscar {
 
-// Quantized tokens [begin, begin + num_tokens) of one request, plainly. Null arrays are skipped.
+// Unpacked quantized tokens [begin, begin + num_tokens) of one request. Null arrays are skipped.
 struct UnpackedRows {
   uint8_t* k_codes = nullptr;       // [num_tokens, num_kv_heads, k.dim]
   uint8_t* v_codes = nullptr;       // [num_tokens, num_kv_heads, v.dim]

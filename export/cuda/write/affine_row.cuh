@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// linalg/affine_group.h, linalg/affine_metadata.h and the metadata of a record on the device, one
-// rounding per operation.
-// Nvcc contracts a * b + c wherever it may, so nothing here uses plain operators.
+// Device versions of linalg/affine_group.h and linalg/affine_metadata.h, and a record's metadata,
+// with one rounding per operation. Nvcc contracts a * b + c wherever it may, so nothing here uses
+// plain operators.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -15,7 +15,7 @@
 
 namespace oscar {
 
-// min and max after clipping.
+// min and max are those after clipping.
 __device__ inline AffineGroup<float> FitAffineGroup(float min, float max, int max_code) {
   const float scale =
       __fdiv_rn(fmaxf(__fsub_rn(max, min), kMinAffineRange), static_cast<float>(max_code));
@@ -32,7 +32,7 @@ __device__ inline uint32_t ExactAffineCode(float x, const AffineGroup<float>& af
   return static_cast<uint32_t>(fminf(fmaxf(t, 0.0F), static_cast<float>(max_code)));
 }
 
-// What a reader has of it (StoredAffine of linalg/affine_metadata.h).
+// Rounds to the values that a reader gets (StoredAffine of linalg/affine_metadata.h).
 __device__ inline AffineGroup<float> AsStored(const AffineGroup<float>& affine, MetadataType type,
                                               int bits) {
   if (type == MetadataType::kFloat32) return affine;
@@ -49,7 +49,7 @@ __device__ inline AffineGroup<float> AsStored(const AffineGroup<float>& affine, 
   return {__fsub_rn(__fadd_rn(clamped, anchor), anchor), __fadd_rn(middle, __fdiv_rn(zero, steps))};
 }
 
-// Whether the stored scale and zero are finite; those of bytes are, unless they are no numbers.
+// Whether the stored scale and zero are finite. Byte metadata always is, unless the input is NaN.
 __device__ inline bool IsStorable(const AffineGroup<float>& affine, MetadataType type) {
   if (type == MetadataType::kByte)
     return affine.scale == affine.scale && affine.zero == affine.zero;
@@ -59,8 +59,8 @@ __device__ inline bool IsStorable(const AffineGroup<float>& affine, MetadataType
   return (affine.scale <= limit) & (fabsf(affine.zero) <= limit);
 }
 
-// Scale and zero of token t and a group, rounded to what is stored; as bytes what AsStored gives,
-// or NaN and 0.
+// Stores the scale and zero of token t and a group, rounded to the metadata type. Byte metadata
+// takes the values of AsStored, or NaN and 0.
 __device__ inline void StoreAffine(uint8_t* metadata, const PagedSide& side, MetadataType type,
                                    int t, int group, const AffineGroup<float>& affine) {
   const int index = MetadataIndex(side, type, t, group);

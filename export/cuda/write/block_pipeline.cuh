@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the write kernels for rotated prefills on Hopper share, dim 128. A block is four tiles, 64
-// tokens. Blocks go through a ring of slots in shared memory: copies bring them, a warpgroup of the
-// CTA rotates them where they are, the others quantize them, and three barriers of a slot are all
-// that orders this: its rows are there, are rotated, are not needed any more.
-// Grid: CTAs that share a head's blocks, heads, sides.
+// Shared parts of the write kernels for rotated prefills on Hopper, dim 128. A block is four tiles,
+// 64 tokens. Blocks go through a ring of slots in shared memory: copies load them, one warpgroup of
+// the CTA rotates them in place, and the others quantize them. Three barriers per slot order these
+// steps: its rows are loaded, are rotated, are no longer needed. Grid: CTAs that share a head's
+// blocks, heads, sides.
 #pragma once
 
 #include "export/cuda/device/wgmma.cuh"
@@ -18,18 +18,18 @@ struct PipelineMaps {
   CUtensorMap rotation[2];  // [heads or 1 times dim, 1, dim], boxes of dim rows
 };
 
-// What the quantizing warp must know of its tile.
+// Data about a tile for the warp that quantizes it.
 struct TileNote {
   int page;           // the number of its page, or its place in the page table until that is known
   int record_offset;  // bytes from the beginning of the page
-  uint32_t tokens;    // that are quantized, and in bit 31 whether rows also go elsewhere
+  uint32_t tokens;    // bits of the quantized tokens; bit 31: rows also go elsewhere
   int row;            // of the inputs
 
   __device__ uint32_t Quantized() const { return tokens & 0xFFFFU; }
   __device__ bool RowsGoElsewhere() const { return tokens >> 31 != 0; }
 };
 
-// Bytes from the beginning of shared memory. kNotes: of so many blocks.
+// Byte offsets in shared memory. kNotes: number of blocks that have notes.
 template <int kDim_, int kSlots_, int kNotes>
 struct BlockPipelineShared {
   static constexpr int kDim = kDim_, kSlots = kSlots_;
@@ -42,13 +42,13 @@ struct BlockPipelineShared {
   static constexpr int kRotationThere = kEmpty + 8 * kSlots;
   static constexpr int kBytes = kRotationThere + 8;
 
-  // Of the four tiles of a block; its kernel says which of the kNotes a block has.
+  // Notes of the four tiles of a block. The kernel says which of the kNotes a block uses.
   __device__ static TileNote* Notes(uint8_t* shared, int index) {
     return reinterpret_cast<TileNote*>(shared + kNote) + index * 4;
   }
 };
 
-// Slots, one block after the other; `round` counts how often the ring was gone through.
+// Iterates over the slots of the ring; `round` counts the passes.
 template <int kSlots>
 struct RingPlace {
   int slot = 0, round = 0;
@@ -69,8 +69,8 @@ __device__ inline TileNote NoteOf(const WriteArguments& a, const SideArguments& 
           tile.quantized | (to_rows ? 1U << 31 : 0), tile.row};
 }
 
-// Asks for the 16 rows of a tile from `row` on: a warp that may write to its place of four in the
-// slot. note(): what else is to be seen with the rows, by one lane.
+// Requests the 16 rows of a tile from `row` on. Called by a warp that may write to the tile's place
+// among the slot's four. One lane calls note() to publish more data together with the rows.
 template <class Shared, class Note>
 __device__ inline void FetchTile(const CUtensorMap* rows, int head, int row, int slot, int place,
                                  const Note& note, uint8_t* shared) {
@@ -78,7 +78,7 @@ __device__ inline void FetchTile(const CUtensorMap* rows, int head, int row, int
   if (threadIdx.x % 32 == 0) {
     auto* fetched = reinterpret_cast<uint64_t*>(shared + Shared::kFetched + 8 * slot);
     uint8_t* const stage = shared + Shared::kStages + slot * kStageBytes<kDim>;
-    FenceAsyncProxy();  // the slot was written by threads, and is by the copy engine now
+    FenceAsyncProxy();  // threads wrote the slot, and now the copy engine does
 #pragma unroll
     for (int panel = 0; panel < kDim / 64; ++panel)
       CopyTensor(stage + panel * kPanelBytes + place * (kTileTokens * 128), rows, fetched,
@@ -89,18 +89,19 @@ __device__ inline void FetchTile(const CUtensorMap* rows, int head, int row, int
   __syncwarp();
 }
 
-// What a CTA does: of one head of one side every gridDim.x-th block.
+// A CTA processes every gridDim.x-th block of one head of one side.
 struct PipelineWork {
   int head;
   bool values;
   int blocks;
 };
-// Of all tiles: the one at a place of four in a block of this CTA.
+// The index, among all tiles, of the tile at a place of four in a block of this CTA.
 __device__ inline int IndexOfTile(int block, int place) {
   return 4 * (static_cast<int>(blockIdx.x) + block * static_cast<int>(gridDim.x)) + place;
 }
 
-// All threads, first of all: makes the barriers, asks for R, and waits for the kernel before.
+// Initializes the barriers, requests R, and waits for the previous kernel. All threads must call it
+// first.
 template <class Shared>
 __device__ inline PipelineWork BeginPipeline(const WriteArguments& a, const PipelineMaps& maps,
                                              int first_side, uint8_t* shared) {
@@ -110,7 +111,7 @@ __device__ inline PipelineWork BeginPipeline(const WriteArguments& a, const Pipe
   const int rest = (a.tiles + 3) / 4 - static_cast<int>(blockIdx.x);
   LaunchDependents();
   if (threadIdx.x == 0) {
-    for (int i = 0; i < 3 * Shared::kSlots; ++i)  // an arrival of each of four warps
+    for (int i = 0; i < 3 * Shared::kSlots; ++i)  // each of four warps arrives once
       BarrierInit(SharedAddress(shared) + Shared::kFetched + 8 * i, 4);
     auto* there = reinterpret_cast<uint64_t*>(shared + Shared::kRotationThere);
     BarrierInit(SharedAddress(there), 1);
@@ -125,13 +126,13 @@ __device__ inline PipelineWork BeginPipeline(const WriteArguments& a, const Pipe
   return {head, side == 1, (rest + static_cast<int>(gridDim.x) - 1) / static_cast<int>(gridDim.x)};
 }
 
-// All threads of the rotating warpgroup.
+// Synchronizes all threads of the rotating warpgroup.
 __device__ inline void SyncRotators() { asm volatile("bar.sync 1, 128;" ::: "memory"); }
 
-// By the first warpgroup. `errands` of a warp: Begin(slot) before the products of a block,
-// Beside(block) while they are made, End(slot) before others see the rotated rows. kHalves: of the
-// columns, one after the other, where there are few registers. kTogether: products until others
-// have their turn, since those who quantize count with tensor cores.
+// Runs in the first warpgroup. A warp's `errands`: Begin(slot) before the products of a block,
+// Beside(block) during them, End(slot) before others see the rotated rows. kHalves: column parts,
+// one after the other, to save registers. kTogether: products between which others get a turn,
+// since the quantizing warps count with tensor cores.
 template <class Shared, int kHalves, int kTogether, class Errands>
 __device__ inline void RotateBlocks(int blocks, Errands& errands, uint8_t* shared) {
   constexpr int kDim = Shared::kDim;
@@ -147,7 +148,7 @@ __device__ inline void RotateBlocks(int blocks, Errands& errands, uint8_t* share
     errands.Begin(place.slot);
     constexpr int kPairs = kDim / 4 / kHalves;
     uint32_t y[kHalves][kPairs];
-#pragma unroll 1  // of two chains of products ptxas would drop one
+#pragma unroll 1  // ptxas would drop one of two chains of products
     for (int half = 0; half < kHalves; ++half) {
       float sums[2 * kPairs];
 #pragma unroll

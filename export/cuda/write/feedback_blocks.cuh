@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rotated prefills with error feedback on Hopper, dim 128, two bits, one group: two warps quantize
-// a block (block_pipeline.cuh), each two of its tiles, so that a lane has a row. Factors stay in
-// shared memory.
+// Rotated prefills with error feedback on Hopper, dim 128, two bits, one group. Two warps quantize
+// a block (block_pipeline.cuh), two tiles each, so that each lane has a row. Factors stay in shared
+// memory.
 #pragma once
 
 #include "export/cuda/write/block_pipeline.cuh"
@@ -11,8 +11,8 @@
 
 namespace oscar {
 
-// Twenty warps that quantize leave each thread 80 registers, so that the columns of R are
-// multiplied in two halves, and shared memory one slot more than blocks at work.
+// Twenty quantizing warps leave each thread 80 registers, so that the columns of R are multiplied
+// in two halves, and shared memory has one slot more than blocks in progress.
 inline constexpr int kFeedbackWarps = 20;
 inline constexpr int kFeedbackThreads = 128 + 32 * kFeedbackWarps;
 inline constexpr int kFeedbackSlots = kFeedbackWarps / 2 + 1;
@@ -28,7 +28,7 @@ struct FeedbackShared {
 };
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-// The factor's columns to shared memory, by the threads that quantize.
+// Copies the factor's columns to shared memory; the quantizing threads call it.
 template <int kDim>
 __device__ inline void LoadFactor(const int8_t* factor, uint8_t* shared) {
   using Shared = FeedbackShared<kDim>;
@@ -40,7 +40,8 @@ __device__ inline void LoadFactor(const int8_t* factor, uint8_t* shared) {
   asm volatile("bar.sync 2, %0;" ::"n"(32 * kFeedbackWarps) : "memory");
 }
 
-// Finds a tile and asks for it: a warp that may write to its place of four in the slot.
+// Finds a tile and requests it. Called by a warp that may write to the tile's place among the
+// slot's four.
 template <int kDim>
 __device__ inline void FindAndFetchTile(const WriteArguments& a, const SideArguments& s,
                                         const CUtensorMap* rows, int head, int block, int place,
@@ -53,7 +54,7 @@ __device__ inline void FindAndFetchTile(const WriteArguments& a, const SideArgum
       [&] { Pipeline::Notes(shared, slot)[place] = NoteOf(a, s, tile, head); }, shared);
 }
 
-// A rotating warp's errands: the page of a tile comes while it is rotated.
+// A rotating warp's errands: it loads the page of a tile during the rotation.
 template <int kDim>
 struct PageErrands {
   const int32_t* page_table;
@@ -73,7 +74,7 @@ struct PageErrands {
   }
 };
 
-// Every (kFeedbackWarps / 2)-th block; `warp`: of those that quantize.
+// Quantizes every (kFeedbackWarps / 2)-th block; `warp` counts the quantizing warps.
 template <int kDim>
 __device__ inline void QuantizeBlocksWithFeedback(const WriteArguments& a, const SideArguments& s,
                                                   const CUtensorMap* map, bool values, int head,
@@ -104,7 +105,7 @@ __device__ inline void QuantizeBlocksWithFeedback(const WriteArguments& a, const
     for (int i = 0; i < 2; ++i) {
       const auto load = [&] {
         RegisterRows<kOctets> tile;
-        // It counts rows from this warp's place in its warpgroup.
+        // LoadRegisters counts rows from this warp's place in its warpgroup.
         LoadRegisters<kDim>(
             rows + (i - static_cast<int>(threadIdx.x) / 32 % 4) * (kTileTokens * 128), tile);
         return tile;
@@ -138,7 +139,7 @@ __device__ inline void QuantizeBlocksWithFeedback(const WriteArguments& a, const
     }
     const auto chunk = [&](int row, int c) { return StagedChunk(rows, row, c); };
     const FeedbackFit fit = FitFeedback(AsStored(affine, type, 2), 2, unit);
-    // Whether no value lies further outside its row's range than an error may be large.
+    // Whether no value is further outside its row's range than the largest allowed error.
     const bool tame =
         fabsf(fit.zero) + largest * fit.share + 1 < (kMaxFeedback - 1) / FeedbackQuanta(2);
     const auto fit_of = [&](int) { return fit; };
@@ -164,7 +165,8 @@ __device__ inline void QuantizeBlocksWithFeedback(const WriteArguments& a, const
       StoreWords(record(note) + s.codes_offset, planes, 2, kDim, note.Quantized(), s.transposed);
     }
     __syncwarp();
-    // Whoever empties a slot asks for what comes next there: nobody waits for a slower one.
+    // The warp that empties a slot requests its next contents, so that none waits for a slower
+    // warp.
     if (block + kFeedbackSlots < blocks) {
 #pragma unroll 1
       for (int i = 0; i < 2; ++i) {

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Codes with error feedback (linalg/feedback_codec.h) of 16 or 32 rows in shared memory, a row a
-// lane, in blocks of kFeedbackBlock coordinates: inside a block one coordinate after another,
-// errors packed in bytes; what a block gets from those before it is a product of integers by tensor
-// cores. Errors and codes take the place of the values.
+// Codes with error feedback (linalg/feedback_codec.h) of 16 or 32 rows in shared memory, one row
+// per lane, in blocks of kFeedbackBlock coordinates. Inside a block, coordinates follow one another
+// with errors packed in bytes; the contribution of earlier blocks is a product of integers on
+// tensor cores. Errors and codes replace the values.
 #pragma once
 
 #include "export/cuda/write/register_codes.cuh"
@@ -12,10 +12,10 @@
 
 namespace oscar {
 
-// A group of a row: where values lie in its range, and what an error in quanta is there and back.
+// A row's group: maps values to its range, and errors to quanta and back.
 struct FeedbackFit {
   float share, zero;            // y = x share + zero
-  float of_quantum, in_quanta;  // in a row of one group powers of two
+  float of_quantum, in_quanta;  // powers of two if the row has one group
 };
 
 __device__ inline uint32_t LoadWord(uint32_t address) {
@@ -40,8 +40,8 @@ __device__ inline void StoreChunk(uint32_t address, const uint32_t (&x)[4]) {
                : "memory");
 }
 
-// `stored`: what a reader has; `unit` of the factor. Of a row of several groups the widest scale
-// over this one, at most kMostWider, and this one over the widest.
+// `stored`: the reader's scale and zero; `unit`: the factor's. If a row has several groups, `wider`
+// is the widest scale over this one, at most kMostWider, and `narrower` this one over the widest.
 __device__ inline FeedbackFit FitFeedback(const AffineGroup<float>& stored, int bits, float unit,
                                           float wider = 1, float narrower = 1) {
   const float share = CodeShare(bits), quanta = FeedbackQuanta(bits);
@@ -49,27 +49,27 @@ __device__ inline FeedbackFit FitFeedback(const AffineGroup<float>& stored, int 
           narrower * quanta};
 }
 
-// The row in whose chunks a row's sums lie: no bank conflicts by rows nor by fragments where chunk
-// c of row r is at c ^ (r % 8).
+// The row whose chunks hold a row's sums. With chunk c of row r at c ^ (r % 8) neither rows nor
+// fragments have bank conflicts.
 __device__ inline int SumRow(int row) { return (row & ~7) | row % 4 * 2 | row / 4 % 2; }
 
-// The low byte of `byte` in place of byte i of a word.
+// Replaces byte i of a word by the low byte of `byte`.
 __device__ inline uint32_t WithByte(uint32_t word, uint32_t byte, int i) {
-  return i == 0   ? byte  // what is above it is replaced before it is read
+  return i == 0   ? byte  // the higher bytes are replaced before they are read
          : i == 1 ? __byte_perm(word, byte, 0x3240)
          : i == 2 ? __byte_perm(word, byte, 0x3410)
                   : __byte_perm(word, byte, 0x4210);
 }
 
-// x y + z within 0 to 1.
+// x y + z, clamped to 0 to 1.
 __device__ inline float SaturatedFma(float x, float y, float z) {
   float sum;
   asm("fma.rn.sat.f32 %0, %1, %2, %3;" : "=f"(sum) : "f"(x), "f"(y), "f"(z));
   return sum;
 }
 
-// B fragments of factor columns [n, n + 16) and coordinates of two blocks. In shared memory, with
-// columns 16 bytes apart modulo 128, or anywhere.
+// Loads B fragments of factor columns [n, n + 16) and coordinates of two blocks. kShared: from
+// shared memory, with columns 16 bytes apart modulo 128; otherwise from anywhere.
 template <bool kShared>
 __device__ inline void LoadFactors(const int8_t* columns, int stride, uint32_t (&b)[4]) {
   const int lane = static_cast<int>(threadIdx.x % 32);
@@ -84,11 +84,11 @@ __device__ inline void LoadFactors(const int8_t* columns, int stride, uint32_t (
   }
 }
 
-// Integers within 2^22 stand in the low bits of a float above it.
+// Adding this to an integer within 2^22 leaves the integer in the low bits of the float.
 inline constexpr float kInteger = 12582912.0F;  // 2^23 + 2^22
 
-// The last byte is an error in quanta, x * in_quanta, rounded to an integer and clamped to
-// +-kMaxFeedback. kTame: it is within that, and in_quanta a power of two.
+// The last byte of the result is an error in quanta, x * in_quanta, rounded to an integer and
+// clamped to +-kMaxFeedback. kTame: it needs no clamping, and in_quanta is a power of two.
 template <bool kTame>
 __device__ inline uint32_t RoundedError(float x, float in_quanta) {
   if constexpr (kTame) {
@@ -100,11 +100,12 @@ __device__ inline uint32_t RoundedError(float x, float in_quanta) {
   }
 }
 
-// Rows of a warp: chunk(row, c) is the address of the 16 bytes of values [8c, 8c + 8) of a row,
-// fit_of(d) this lane's fit of dim d; factor [dim, stride] is as PackFeedbackFactor gives it, kDim
-// is dim in rows of one group of two bits, else 0; kTame: no error is beyond kMaxFeedback.
-// Afterwards chunk 2b + 1 of a row has the codes of block b as bytes; where kDim is not 0 chunk
-// 8s + 7 has those of dims [64 s, 64 s + 64) as words of K's planes, one for each lane of a quad.
+// Quantizes the rows of a warp. chunk(row, c) is the address of the 16 bytes of values [8c, 8c + 8)
+// of a row, fit_of(d) this lane's fit of dim d, and factor [dim, stride] the result of
+// PackFeedbackFactor. kDim is dim for rows of one 2-bit group, else 0. kTame: no error exceeds
+// kMaxFeedback. Afterwards chunk 2b + 1 of a row has the codes of block b as bytes. If kDim is not
+// 0, chunk 8s + 7 has those of dims [64 s, 64 s + 64) as words of K's planes, one for each lane of
+// a quad.
 template <int kTiles, bool kTame, int kDim, class Chunk, class FitOf>
 __device__ inline void FeedBack(int dim, int bits, const int8_t* factor, int stride,
                                 const Chunk& chunk, const FitOf& fit_of) {
@@ -123,9 +124,10 @@ __device__ inline void FeedBack(int dim, int bits, const int8_t* factor, int str
 #pragma unroll 1
     for (int first = segment; first < (kPlanes ? segment + 64 : min(segment + 64, dim));
          first += kFeedbackBlock) {
-      // What earlier blocks feed to this one: tensor cores' [rows, 16], brought to the rows' lanes.
+      // Feedback of earlier blocks: tensor cores compute [rows, 16], which moves to the rows'
+      // lanes.
       int c[kTiles][2][4] = {};
-      const auto add = [&](int i) {  // of coordinates [i, i + 32): this block's own factors are 0
+      const auto add = [&](int i) {  // coordinates [i, i + 32): this block's own factors are 0
         uint32_t b[4];
         LoadFactors<kPlanes>(factor + first * stride + i, stride, b);
 #pragma unroll
@@ -150,8 +152,8 @@ __device__ inline void FeedBack(int dim, int bits, const int8_t* factor, int str
       const uint32_t x[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
       int fed[16];
 #pragma unroll
-      for (int n = 0; n < 2; ++n) {  // eight at a time, in the place of the values
-        __syncwarp();                // all lanes have what was there
+      for (int n = 0; n < 2; ++n) {  // eight at a time, stored over the values
+        __syncwarp();                // all lanes have read the old values
 #pragma unroll
         for (int i = 0; i < 2 * kTiles; ++i)
           StorePair(chunk(SumRow(8 * i + lane / 4), first / 8 + lane % 4 / 2) + lane % 2 * 8,
@@ -181,7 +183,7 @@ __device__ inline void FeedBack(int dim, int bits, const int8_t* factor, int str
         const float value = p % 2 == 0 ? LowBf16(x[p / 2]) : HighBf16(x[p / 2]);
         const float y = __fadd_rn(__fmul_rn(value, fit.share), fit.zero);
         const float sum = __int2float_rn(fed[p]);
-        const float moved = kPlanes ? SaturatedFma(sum, fit.of_quantum, y)  // that product is exact
+        const float moved = kPlanes ? SaturatedFma(sum, fit.of_quantum, y)  // this product is exact
                                     : __saturatef(__fadd_rn(y, __fmul_rn(sum, fit.of_quantum)));
         const float raised = __fmaf_rn(moved, max_code, kInteger);
         const float code = __fsub_rn(raised, kInteger);

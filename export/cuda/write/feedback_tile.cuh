@@ -1,15 +1,15 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What QuantizeTile (tile_codec.cuh) does, with error feedback: any dimension, bits and group.
+// QuantizeTile (tile_codec.cuh) with error feedback, for any dimension, bits and group.
 #pragma once
 
 #include "export/cuda/write/feedback_rows.cuh"
 
 namespace oscar {
 
-// Quantizes the tokens `tile.quantized` of `y` (shared memory [16][stride words]), which it
-// overwrites, into the record. `planes` and `fits` as QuantizeTile has them.
+// Quantizes the tokens `tile.quantized` of `y` (shared memory [16][stride words]) into the record,
+// and overwrites `y`. `planes` and `fits` are as in QuantizeTile.
 __device__ inline void QuantizeTileWithFeedback(const WriteArguments& a, const SideArguments& s,
                                                 const TokenTile& tile, int head, uint32_t* y,
                                                 int stride, uint32_t* planes,
@@ -41,7 +41,7 @@ __device__ inline void QuantizeTileWithFeedback(const WriteArguments& a, const S
   for (int h = 0; h < 2; ++h) {
     if (!of_rows.good[h]) continue;
     for (int o = 0; o < rows.octets; ++o) {
-      // Codes of octet o, four to a word, in the second half of its block.
+      // The codes of octet o, four to a word, are in the second half of its block.
       const uint32_t word = y[(g + 8 * h) * stride + o / 2 * 8 + 4 + o % 2 * 2 + lane % 4 / 2];
       const uint32_t pair = __byte_perm(word, 0, lane % 2 == 0 ? 0x4140 : 0x4342);
       AddCodes(planes, s.side, h, o, pair);

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Clip thresholds of the 16 rows of a tile in registers (percentile_clip.h). bf16 patterns of
-// magnitudes are ordered like the magnitudes, so the exact order statistic is a search for an
-// integer; it needs one count of the row per halving, and tensor cores do the counting. Rows
-// that are not finite give any threshold.
+// Clip thresholds of the 16 rows of a tile in registers (percentile_clip.h). bf16 magnitudes have
+// the same order as their bit patterns, so finding the exact order statistic is a search for an
+// integer. Each halving counts the row once, on tensor cores. Rows that are not finite get an
+// arbitrary threshold.
 #pragma once
 
 #include "export/cuda/write/register_rows.cuh"
@@ -22,8 +22,8 @@ __device__ inline RegisterRows<kOctets> Magnitudes(const RegisterRows<kOctets>& 
   return magnitudes;
 }
 
-// Values of whole rows g and g + 8 that reach the pivots (patterns in the halves of a word):
-// indicators in A fragments times ones.
+// Counts the values of whole rows g and g + 8 that reach the pivots (patterns in the halves of a
+// word): indicators in A fragments times ones.
 template <int kOctets>
 __device__ inline void CountReaching(const RegisterRows<kOctets>& magnitudes, uint32_t pivots,
                                      float (&count)[2]) {
@@ -39,15 +39,16 @@ __device__ inline void CountReaching(const RegisterRows<kOctets>& magnitudes, ui
   count[1] = c[0][2] + c[1][2];
 }
 
-// Thresholds, as patterns in the halves of a word, that `rank` values reach: by halving all
-// patterns. Runs seldom.
+// Finds the thresholds that `rank` values reach, as patterns in the halves of a word, by bisecting
+// all patterns. It runs rarely.
 template <int kOctets>
 __device__ inline uint32_t FindThresholds(const RegisterRows<kOctets>& rows, float rank) {
   constexpr uint32_t kOnes = 0x3F803F80U;
   uint32_t found = 0;
 #pragma unroll 1
   for (uint32_t step = 1U << 14; step > 0; step >>= 1) {
-    uint32_t magnitude;  // a mask, made again in each step: magnitudes would stay in registers
+    uint32_t magnitude;  // a mask, recreated in each step so that magnitudes do not occupy
+                         // registers
     asm volatile("mov.u32 %0, 0x7FFF7FFF;" : "=r"(magnitude));
     const uint32_t pivots = found + step * 0x10001U;
     const uint32_t pivot[2] = {__byte_perm(pivots, pivots, 0x1010),
@@ -63,8 +64,8 @@ __device__ inline uint32_t FindThresholds(const RegisterRows<kOctets>& rows, flo
   return found;
 }
 
-// Magnitudes as bytes, four to a word in any order: how far their patterns are above `low`, 127 at
-// most.
+// Magnitudes as bytes, four to a word in any order: the distance of their patterns from `low`, at
+// most 127.
 template <int kOctets>
 struct RowKeys {
   uint32_t k[2][kOctets / 2];
@@ -85,7 +86,8 @@ __device__ inline RowKeys<kOctets> KeysAbove(const RegisterRows<kOctets>& magnit
   return keys;
 }
 
-// Sums of (keys + offset) as signed bytes over whole rows; offset: one for each row, four times.
+// Sums (keys + offset) as signed bytes over whole rows. `offset` holds one value per row, four
+// times.
 template <int kOctets>
 __device__ inline void SumKeys(const RowKeys<kOctets>& keys, const uint32_t (&offset)[2],
                                int (&sum)[2]) {
@@ -99,11 +101,11 @@ __device__ inline void SumKeys(const RowKeys<kOctets>& keys, const uint32_t (&of
   sum[1] = c[0][2] + c[1][2];
 }
 
-// Thresholds of both rows by linalg's ClipThresholdSort: the largest pattern that dim - index
-// magnitudes reach. It is looked for among 126 patterns around `guess`, and if a row of the tile
-// has it elsewhere, among all, in what load() gives: rows need not stay in registers until then. A
-// key x that reaches p turns negative as a byte when 128 - p is added, so the sum of those bytes is
-// known but for 256 times the count.
+// Finds the thresholds of both rows by linalg's ClipThresholdSort: the largest pattern that dim -
+// index magnitudes reach. It searches 126 patterns around `guess`. If a row of the tile has its
+// threshold elsewhere, it searches all patterns in the rows that load() returns, so that rows need
+// not stay in registers until then. Adding 128 - p makes a key x that reaches p negative as a byte,
+// so the sum of those bytes reveals the count in multiples of 256.
 template <int kOctets, class Load>
 __device__ inline void SortThresholds(const RegisterRows<kOctets>& rows, const Load& load,
                                       int index, const float (&guess)[2], float (&threshold)[2]) {
@@ -117,7 +119,7 @@ __device__ inline void SortThresholds(const RegisterRows<kOctets>& rows, const L
   }
   const RowKeys<kOctets> keys = KeysAbove(magnitudes, low);
   uint32_t offset[2] = {0, 0};  // 128 - p, four times
-  int limit[2];                 // of the sum, if `rank` keys reach p
+  int limit[2];                 // limits of the sum, if `rank` keys reach p
   SumKeys(keys, offset, limit);
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
@@ -152,8 +154,8 @@ __device__ inline void SortThresholds(const RegisterRows<kOctets>& rows, const L
   threshold[1] = HighBf16(found);
 }
 
-// By ClipThresholdBisect. A magnitude in bf16 is above a float exactly if it reaches the next bf16
-// after the float cut to bf16.
+// Finds the thresholds by ClipThresholdBisect. A bf16 magnitude exceeds a float exactly if it
+// reaches the bf16 after the float truncated to bf16.
 template <int kOctets>
 __device__ inline void BisectThresholds(const RegisterRows<kOctets>& rows, int index,
                                         const float (&largest)[2], float (&threshold)[2]) {

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The write kernel for dims that fit in registers: a warp takes a tile from its rows, which come to
-// shared memory while it works on the tile before, through registers to its record. Grid: CTAs that
-// share a head's tiles, heads, sides; in a flush tiles, heads x requests, sides. The warps of
-// a CTA go through the loop together, since they rotate together.
+// The write kernel for dims that fit in registers. A warp moves a tile through registers to its
+// record, while the rows of its next tile are loaded to shared memory. Grid: CTAs that share a
+// head's tiles, heads, sides; in a flush tiles, heads x requests, sides. The warps of a CTA run the
+// loop together, because they rotate together.
 #pragma once
 
 #include "export/cuda/write/register_kernel.h"
@@ -13,7 +13,7 @@
 
 namespace oscar {
 
-// CTAs that a multiprocessor should hold.
+// Number of CTAs that a multiprocessor should hold.
 template <int kDim>
 inline constexpr int kRegisterCtas = kDim <= 128   ? 4
                                      : kDim <= 192 ? 2
@@ -30,7 +30,7 @@ __device__ inline void StoreRegisters(const RegisterRows<kOctets>& rows, __nv_bf
   }
 }
 
-// Rotated rows to the windows, and to where the caller wants all of them.
+// Stores rotated rows in the windows, and in the caller's array of all rotated rows.
 template <int kOctets>
 __device__ inline void StoreRotated(const WriteArguments& a, const SideArguments& s, bool values,
                                     const TokenTile& tile, int head,
@@ -69,8 +69,8 @@ __global__ void __launch_bounds__(32 * RegisterWarps(kDim), kRegisterCtas<kDim>)
   const bool values = first_side + blockIdx.z == 1;
   const SideArguments& s = a.sides[values ? 1 : 0];
 
-  // Rows of tokens that are no one's may hold anything, such as the first row: what comes of them
-  // is not stored.
+  // Rows of tokens outside the call may hold any values, such as the first row, because their
+  // results are not stored.
   const __nv_bfloat16* input_rows = s.x + head * kDim;
   const int row_values = a.view.num_kv_heads * kDim;
 
@@ -83,9 +83,9 @@ __global__ void __launch_bounds__(32 * RegisterWarps(kDim), kRegisterCtas<kDim>)
   if constexpr (kRotated)
     LoadRotation<kDim, 32 * kWarps>(s.rotation + head * s.rotation_stride, copy);
   WaitForPreviousKernel();
-  // Of the staged tile; the rest of it is found again where it is needed.
+  // The state of the staged tile; the rest is recomputed where it is needed.
   uint32_t quantized = 0;
-  bool to_rows = false;  // windows, or the caller's rotated rows
+  bool to_rows = false;  // to windows, or to the caller's rotated rows
   int record_offset = 0;
   const auto stage_tile = [&](const TokenTile& tile) {
     quantized = tile.quantized;
@@ -113,7 +113,7 @@ __global__ void __launch_bounds__(32 * RegisterWarps(kDim), kRegisterCtas<kDim>)
   }
 }
 
-// This lane's words of rows g and g + 8.
+// Loads this lane's words of rows g and g + 8.
 template <int kOctets>
 __device__ inline void LoadWindowRows(const __nv_bfloat16* row0, const __nv_bfloat16* row1,
                                       RegisterRows<kOctets>& rows) {
@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(32)
   for (int index = static_cast<int>(blockIdx.x);; index += static_cast<int>(gridDim.x)) {
     const TokenTile tile = FlushTile(a, request, index);
     if (tile.tokens == 0) return;
-    const auto row = [&](int t) {  // of a token that is no one's: any row
+    const auto row = [&](int t) {  // tokens outside the call take any row
       const int token = (tile.tokens >> t & 1) != 0 ? t : 0;
       return WindowRow(a.view, request, head, values, tile.position + token);
     };

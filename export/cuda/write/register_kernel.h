@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Launches of the write kernel for dims that fit in registers (64 to 256, multiples of 64); other
-// dims go to WriteKernel. One side a launch, unless both sides take the same instance.
+// Launches the write kernel for dims that fit in registers (64 to 256, multiples of 64);
+// WriteKernel serves other dims. A launch writes one side, unless both sides use the same instance.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -12,7 +12,7 @@
 namespace oscar {
 
 constexpr int RegisterWarps(int dim) { return dim <= 192 ? 4 : 8; }
-// Bytes of shared memory of a CTA: R, 64 rows for each four warps, and a page number for each warp.
+// Bytes of shared memory per CTA: R, 64 rows for every four warps, and a page number per warp.
 constexpr int RegisterSharedBytes(int dim, bool rotated) {
   return (rotated ? 2 * dim * dim : 0) + RegisterWarps(dim) / 4 * 128 * dim +
          4 * RegisterWarps(dim);
@@ -21,7 +21,8 @@ constexpr bool FitsRegisters(int dim, bool rotated, int shared_bytes) {
   return dim % 64 == 0 && dim <= 256 && RegisterSharedBytes(dim, rotated) <= shared_bytes;
 }
 
-// Sides [first_side, first_side + num_sides) of a prefill, or of a flush (a.quantized_before).
+// Writes sides [first_side, first_side + num_sides) of a prefill, or of a flush
+// (a.quantized_before).
 void LaunchRegisterWrite64(const WriteArguments& a, int first_side, int num_sides,
                            cudaStream_t stream);
 void LaunchRegisterWrite128(const WriteArguments& a, int first_side, int num_sides,
@@ -31,7 +32,7 @@ void LaunchRegisterWrite192(const WriteArguments& a, int first_side, int num_sid
 void LaunchRegisterWrite256(const WriteArguments& a, int first_side, int num_sides,
                             cudaStream_t stream);
 
-// With error feedback: rotated prefills of dim 128, two bits, one group, on Hopper.
+// Writes with error feedback: rotated prefills of dim 128, two bits, one group, on Hopper.
 void LaunchFeedbackPrefill128(const WriteArguments& a, int first_side, int num_sides,
                               cudaStream_t stream);
 

@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A tile in a warp's registers to its record: clip, fit, codes, planes. It does what QuantizeTile
-// (tile_codec.cuh) does for any shape, for dims known to the compiler. The lanes of a quad
-// share the fits of its two rows, lanes with bit 1 clear the first and the others the second.
+// Quantizes a tile in a warp's registers into its record: clip, fit, codes, planes. It does what
+// QuantizeTile (tile_codec.cuh) does for any shape, for dims known at compile time. The lanes of a
+// quad share the fits of its two rows: lanes with bit 1 clear have the first row, the others the
+// second.
 #pragma once
 
 #include "export/cuda/write/register_clip.cuh"
@@ -44,7 +45,7 @@ __device__ inline void StoreWords(uint8_t* plane, uint32_t (&words)[kWords], int
   }
 }
 
-// Fits of this lane's row (kFits blocks of it), both thresholds and whether both rows are good.
+// The fits of this lane's row (kFits blocks), both thresholds, and whether both rows are good.
 template <int kFits>
 struct TileFits {
   GroupFit fits[kFits];
@@ -53,7 +54,7 @@ struct TileFits {
   bool good;      // so is the row
 };
 
-// This lane's largest and smallest values of the groups of both rows, both halves apart.
+// This lane's largest and smallest values of the groups of both rows, with both halves separate.
 template <int kFits>
 struct LaneExtremes {
   uint32_t max[2][kFits], min[2][kFits];
@@ -70,7 +71,7 @@ __device__ inline LaneExtremes<kFits> FindExtremes(const RegisterRows<kOctets>& 
       uint32_t& max = extremes.max[h][fit] = y[0];
       uint32_t& min = extremes.min[h][fit] = y[0];
 #pragma unroll
-      for (int i = 1; i < kCount; ++i) {  // one after another: Hopper takes three at a time
+      for (int i = 1; i < kCount; ++i) {  // in sequence: Hopper combines three at a time
         max = MaxPair(max, y[i]);
         min = MinPair(min, y[i]);
       }
@@ -79,7 +80,7 @@ __device__ inline LaneExtremes<kFits> FindExtremes(const RegisterRows<kOctets>& 
   return extremes;
 }
 
-// The largest value of a group and minus its smallest, in all lanes of the quad.
+// The largest value of a group and its negated smallest value, in all lanes of the quad.
 __device__ inline uint32_t QuadExtremes(uint32_t max, uint32_t min) {
   max = MaxPair(max, SwapPair(max));
   min = NegatePair(MinPair(min, SwapPair(min)));
@@ -90,7 +91,7 @@ __device__ inline uint32_t QuadExtremes(uint32_t max, uint32_t min) {
   return extremes;
 }
 
-// About the sums, over eight pieces of a row, of how far their values spread; both rows.
+// The approximate sums, over eight pieces of a row, of the spread of their values; both rows.
 template <int kFits>
 __device__ inline void SumSpreads(const LaneExtremes<kFits>& extremes, float (&sum)[2]) {
   uint32_t spread[2];
@@ -112,7 +113,7 @@ __device__ inline void SumSpreads(const LaneExtremes<kFits>& extremes, float (&s
   sum[1] = HighBf16(both);
 }
 
-// load() gives the rows, and may be asked for them twice.
+// load() returns the rows and may be called twice.
 template <int kOctets, bool kTwoBits, int kFits, class Load>
 __device__ inline TileFits<kFits> FitTile(const WriteArguments& a, const SideArguments& s,
                                           const Load& load) {
@@ -177,7 +178,7 @@ __device__ inline void SlowPlanes(const RegisterRows<kOctets>& rows, const TileF
   ExactPlanes(rows, fits, tile.threshold, good, bits, planes);
 }
 
-// Quantizes the tokens of a mask. Blocks of 32 dims have a fit each unless kFits is 1.
+// Quantizes the tokens of a mask. Each block of 32 dims has its own fit unless kFits is 1.
 template <int kOctets, bool kTwoBits, int kFits>
 __device__ inline void QuantizeRegisters(const WriteArguments& a, const SideArguments& s,
                                          uint32_t tokens, uint8_t* record,

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows on their way into registers: the tiles of a CTA wait in shared memory, where y = x R takes
-// the place of x: one wgmma per 128 columns and 16 dims for the four tiles of a warpgroup on
-// Hopper, mma elsewhere. Wgmma reads the rows of all four warps, so they wait and rotate
+// Loads rows into registers. The tiles of a CTA wait in shared memory, where y = x R replaces
+// x: on Hopper with one wgmma per 128 columns and 16 dims for the four tiles of a warpgroup,
+// elsewhere with mma. Wgmma reads the rows of all four warps, so they wait and rotate
 // together.
 #pragma once
 
@@ -13,8 +13,8 @@
 
 namespace oscar {
 
-// Rows of a warpgroup's tiles, [kDim / 64][64 rows][128 bytes]; the 16-byte chunks of a row are
-// exchanged by the row's index modulo 8, as wgmma's operands swizzled by 128 bytes are.
+// Rows of a warpgroup's tiles, [kDim / 64][64 rows][128 bytes]. The 16-byte chunks of a row are
+// permuted by the row's index modulo 8, as in wgmma's operands swizzled by 128 bytes.
 inline constexpr int kPanelBytes = 64 * 128;
 template <int kDim>
 inline constexpr int kStageBytes = kDim / 64 * kPanelBytes;
@@ -23,8 +23,8 @@ __device__ inline uint32_t StagedChunk(uint32_t stage, int row, int chunk) {
   return stage + chunk / 8 * kPanelBytes + row * 128 + (chunk % 8 ^ row % 8) * 16;
 }
 
-// Asks for the rows of this warp's tile: row t at `rows` + t * stride, those of tokens outside the
-// mask anywhere (`other`).
+// Requests the rows of this warp's tile: row t at `rows` + t * stride. Tokens outside the mask use
+// `other` instead.
 template <int kDim>
 __device__ inline void StageRows(uint32_t stage, const __nv_bfloat16* rows, int64_t stride,
                                  uint32_t tokens, const __nv_bfloat16* other) {
@@ -51,11 +51,11 @@ __device__ inline void StageRows(uint32_t stage, const __nv_bfloat16* rows, int6
   CopyAsyncCommit();
 }
 
-// Where this lane's row of the fragment of dims [16 s, 16 s + 16) of this warp's tile is.
+// The address of this lane's row of the fragment of dims [16 s, 16 s + 16) of this warp's tile.
 __device__ inline uint32_t StagedFragment(uint32_t stage, int s) {
   const int lane = static_cast<int>(threadIdx.x % 32);
   const int tile_row = static_cast<int>(threadIdx.x) / 32 % 4 * 16;
-  // Chunk 2 s + c of a panel is chunk c but for two bits, whatever row it is exchanged by.
+  // Chunk 2 s + c of a panel differs from chunk c by two bits only, for any row.
   return (StagedChunk(stage, tile_row + lane % 16, lane / 16) ^ s % 4 * 32) + s / 4 * kPanelBytes;
 }
 
@@ -72,8 +72,8 @@ __device__ inline void LoadRegisters(uint32_t stage, RegisterRows<kDim / 8>& row
   }
 }
 
-// R's copy is in matrices of 8 rows x 16 bytes, [kDim / 8][kDim / 8], kDim * kDim values in all.
-// Eight threads fill a matrix, for stores without bank conflicts.
+// Copies R as matrices of 8 rows x 16 bytes, [kDim / 8][kDim / 8], kDim * kDim values in all. Eight
+// threads fill a matrix, for stores without bank conflicts.
 template <int kDim, int kThreads>
 __device__ inline void LoadRotation(const __nv_bfloat16* r, __nv_bfloat16* copy) {
   const uint32_t shared = SharedAddress(copy);
@@ -88,17 +88,18 @@ __device__ inline void LoadRotation(const __nv_bfloat16* r, __nv_bfloat16* copy)
 }
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-// B [16, kDim] from 8 x 8 matrices whose rows run along n: 128 bytes from one to the next along n,
-// kDim * 16 along k. PTX ISA, "Asynchronous Warpgroup Level Matrix Shared Memory Layout".
+// Describes B [16, kDim], made of 8 x 8 matrices whose rows run along n. Steps between matrices are
+// 128 bytes along n and kDim * 16 along k. PTX ISA, "Asynchronous Warpgroup Level Matrix Shared
+// Memory Layout".
 template <int kDim>
 __device__ inline uint64_t RotationDescriptor(uint32_t address) {
-  constexpr uint64_t kAlongK = kDim * 16 / 16;  // in 16 bytes
+  constexpr uint64_t kAlongK = kDim * 16 / 16;  // in units of 16 bytes
   constexpr uint64_t kAlongN = 128 / 16;
   return (address >> 4 & 0x3FFFU) | kAlongK << 16 | kAlongN << 32;
 }
 #endif
 
-// What each thread staged is there for all of them and for wgmma.
+// Waits until the rows staged by each thread are visible to all of them and to wgmma.
 __device__ inline void WaitForStage() {
   CopyAsyncWait<0>();
 #if OSCAR_BULK_COPY
@@ -120,7 +121,7 @@ __device__ inline void MultiplyTile(uint32_t stage, const __nv_bfloat16* copy,
     const uint64_t a = x + s / 4 * (kPanelBytes / 16) + s % 4 * (32 / 16);
     const uint64_t b = r + s * (2 * kDim * 16 / 16);
 #pragma unroll
-    for (int j = 0; j + 16 <= kDim / 8; j += 16)  // 128 columns, and 64 that may be left
+    for (int j = 0; j + 16 <= kDim / 8; j += 16)  // 128 columns each, and possibly 64 at the end
       Wgmma<true>(reinterpret_cast<float(&)[64]>(c[j]), a, b + j * (128 / 16), s > 0);
     if constexpr (kDim % 128 == 64)
       Wgmma<true>(reinterpret_cast<float(&)[32]>(c[kDim / 8 - 8]), a,
@@ -149,8 +150,8 @@ __device__ inline void MultiplyTile(uint32_t stage, const __nv_bfloat16* copy,
 #endif
 }
 
-// y = x R in the place of x: registers of the sums are bound to each other, and rows that come from
-// memory again are not.
+// Replaces x by y = x R in shared memory. Registers of the sums are tied to each other; rows read
+// back from memory are not.
 template <int kDim>
 __device__ inline void RotateStage(uint32_t stage, const __nv_bfloat16* copy) {
   float c[kDim / 8][4];

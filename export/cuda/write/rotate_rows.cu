@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rotations without quantization: plain rows, and new tokens into the windows. A CTA multiplies
-// tiles of 16 rows by 64 columns of R, which it loads at once: one step is short, and what it
-// waits for is memory. CTAs that share rows write other columns of them, so rows rotated in
-// place must have one CTA for all columns.
+// Rotates without quantizing: plain rows, and new tokens into the windows. A CTA multiplies tiles
+// of 16 rows by 64 columns of R, which it loads at once because one step is short and bound by
+// memory latency. CTAs that share rows write different columns of them, so rows rotated in place
+// need one CTA for all columns.
 #include <algorithm>
 
 #include "export/cuda/device/cuda_check.h"
@@ -15,7 +15,7 @@
 namespace oscar {
 namespace {
 
-// Warps of a CTA, one tile each; what fits a device with 99 KB of shared memory.
+// Warps per CTA, one tile each; limited by devices with 99 KB of shared memory.
 constexpr int RotateWarps(int dim) { return dim > 256 ? 1 : 2; }
 constexpr int ColumnBytes(int dim, bool transposed) {
   return 2 * (transposed ? kPieceColumns * RowStride(dim) : dim * RowStride(kPieceColumns));
@@ -25,7 +25,8 @@ constexpr int RotateSharedBytes(int dim, bool transposed) {
 }
 constexpr int Columns(int dim) { return (dim + kPieceColumns - 1) / kPieceColumns; }
 
-// R [.., n0..] (rows of the transpose: R [n0.., ..]) to shared memory; columns beyond dim stay.
+// Loads R [.., n0..] (rows of the transpose: R [n0.., ..]) to shared memory; columns beyond dim are
+// not written.
 template <bool kTransposed>
 __device__ void LoadColumns(const __nv_bfloat16* matrix, int dim, int n0, __nv_bfloat16* columns) {
   const int row_values = kTransposed ? dim : min(kPieceColumns, dim - n0);
@@ -40,7 +41,7 @@ __device__ void LoadColumns(const __nv_bfloat16* matrix, int dim, int n0, __nv_b
   CopyAsyncCommit();
 }
 
-// The warp's tile x times 64 columns to c: c[j] are columns 8j..
+// Multiplies the warp's tile x by 64 columns into c: c[j] is columns 8j..
 template <bool kTransposed>
 __device__ void MultiplyColumns(const __nv_bfloat16* x, const __nv_bfloat16* columns, int dim,
                                 float (&c)[8][4]) {
@@ -70,8 +71,8 @@ __device__ void MultiplyColumns(const __nv_bfloat16* x, const __nv_bfloat16* col
   }
 }
 
-// Rows from(r) of r in [0, num_rows) to where to(r) points (null: nowhere), columns
-// [64 column, ..) in steps of 64 column_step.
+// Rotates the rows from(r), r in [0, num_rows), to the pointers to(r) (null: skipped), columns [64
+// column, ..) in steps of 64 column_step.
 template <bool kTransposed, typename From, typename To>
 __device__ void RotateCta(const __nv_bfloat16* matrix, int dim, int64_t first_tile, int column,
                           int column_step, int64_t num_rows, From from, To to) {

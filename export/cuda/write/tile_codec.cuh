@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A warp quantizes a tile of 16 rows that lies in shared memory: any dimension, bits and group, one
-// plain loop after another. Lane 4g + t holds dims 8o + 2t and + 1 of rows g and g + 8 for every
-// octet o, as an accumulator of mma.m16n8k16 would, which is the order of K's planes; V's planes
-// are their 8 x 8 transposes. All 32 lanes must call, whatever tokens the tile holds.
+// A warp quantizes a tile of 16 rows in shared memory: any dimension, bits and group, one simple
+// loop after another. Lane 4g + t holds dims 8o + 2t and + 1 of rows g and g + 8 for every octet o,
+// as an accumulator of mma.m16n8k16 would, which is the order of K's planes. V's planes are their 8
+// x 8 transposes. All 32 lanes must call, whatever tokens the tile holds.
 #pragma once
 
 #include "export/cuda/device/mma.cuh"
@@ -32,7 +32,7 @@ struct LaneRows {
   __device__ uint32_t Word(int h, int octet) const { return words[8 * h * stride + 4 * octet]; }
 };
 
-// Values of row h with a magnitude above m, in the whole row.
+// Counts the values of row h with a magnitude above m, over the whole row.
 __device__ inline int CountAbove(const LaneRows& rows, int h, float m) {
   int count = 0;
   for (int o = 0; o < rows.octets; ++o) {
@@ -56,7 +56,8 @@ __device__ inline float ClipThresholdOfRow(const LaneRows& rows, int h, int inde
     }
     return high;
   }
-  // The smallest bfloat16 that at most dim - 1 - index magnitudes exceed: it is one of them.
+  // Finds the smallest bfloat16 that at most dim - 1 - index magnitudes exceed, which is one of
+  // them.
   int low = -1;
   int high = static_cast<int>(__float_as_uint(max) >> 16);
   while (__any_sync(kWarp, high - low > 1)) {
@@ -68,7 +69,8 @@ __device__ inline float ClipThresholdOfRow(const LaneRows& rows, int h, int inde
   return __uint_as_float(static_cast<uint32_t>(high) << 16);
 }
 
-// Scale and zero of octets [begin, end) of row h, clipped. `with_zero`: 0 is in the range.
+// Fits scale and zero of octets [begin, end) of row h, clipped. `with_zero`: extends the range to
+// 0.
 __device__ inline AffineGroup<float> FitOctets(const LaneRows& rows, int h, int begin, int end,
                                                float threshold, int max_code, bool with_zero) {
   float negative_min = with_zero ? 0 : -__uint_as_float(0x7F800000U);
@@ -83,7 +85,7 @@ __device__ inline AffineGroup<float> FitOctets(const LaneRows& rows, int h, int 
   return FitAffineGroup(-negative_min, max, max_code);
 }
 
-// One step of linalg/scale_fit.h on octets [begin, end) of row h as they came.
+// One step of linalg/scale_fit.h on the unclipped octets [begin, end) of row h.
 __device__ inline AffineGroup<float> RefitOctets(const LaneRows& rows, int h, int begin, int end,
                                                  const AffineGroup<float>& affine, int bits,
                                                  bool least_squares) {
@@ -118,7 +120,7 @@ __device__ inline AffineGroup<float> RefitOctets(const LaneRows& rows, int h, in
   return {__fmul_rn(affine.scale, slope), __fdiv_rn(__fsub_rn(affine.zero, at_zero), slope)};
 }
 
-// Bits of a plane word whose code belongs to a token of the mask, before V's transposition.
+// The bits of a plane word whose codes belong to tokens of the mask, before V's transposition.
 __device__ inline uint32_t PlaneMask(int plane_bits, int dim, int word, uint32_t tokens) {
   const int g = static_cast<int>(threadIdx.x % 32) / 4;
   uint32_t mask = 0;
@@ -134,7 +136,8 @@ __device__ inline uint32_t PlaneMask(int plane_bits, int dim, int word, uint32_t
   return mask;
 }
 
-// The planes of this lane, [words][32 lanes], to the record; tokens outside the mask keep theirs.
+// Writes this lane's planes, [words][32 lanes], to the record; codes of tokens outside the mask
+// stay.
 __device__ inline void StorePlane(uint8_t* plane, const uint32_t* words, int plane_bits, int dim,
                                   uint32_t tokens, bool transposed) {
   const int lane = static_cast<int>(threadIdx.x % 32);
@@ -152,7 +155,7 @@ __device__ inline void StorePlane(uint8_t* plane, const uint32_t* words, int pla
   }
 }
 
-// All planes of a side: those of the low two bits, and behind them those of what is above.
+// Writes all planes of a side: the low two bits, then the higher bits.
 __device__ inline void StorePlanes(uint8_t* record, const SideArguments& s, const uint32_t* planes,
                                    uint32_t tokens) {
   const int dim = s.side.dim;
@@ -162,7 +165,7 @@ __device__ inline void StorePlanes(uint8_t* record, const SideArguments& s, cons
                s.side.bits - 2, dim, tokens, s.transposed);
 }
 
-// This lane's two codes of an octet of row h, in the halves of `pair`, to planes of zeros.
+// Adds this lane's two codes of an octet of row h, in the halves of `pair`, to zeroed planes.
 __device__ inline void AddCodes(uint32_t* planes, const PagedSide& side, int h, int octet,
                                 uint32_t pair) {
   const int lane = static_cast<int>(threadIdx.x % 32);
@@ -176,7 +179,7 @@ __device__ inline void AddCodes(uint32_t* planes, const PagedSide& side, int h, 
   if (side.bits == 4) high_plane[n / 8 * 32 + lane] |= (pair >> 2 & 0x00030003U) << (2 * (n % 8));
 }
 
-// Of a warp's tile: what codes are made by, [16 tokens][groups].
+// Bytes that one warp needs for its tile's fits, [16 tokens][groups].
 constexpr int TileFitBytes(const PagedSide& side) {
   return kTileTokens * GroupsPerRow(side) * static_cast<int>(sizeof(AffineGroup<float>));
 }
@@ -187,8 +190,9 @@ struct RowFits {
   bool good[2];  // can be stored
 };
 
-// Fits the groups of all rows, leaves in `fits` what codes are made by (`by_stored`: what a reader
-// has), and stores scales and zeros of the tokens that are quantized, NaN of those that cannot be.
+// Fits the groups of all rows, leaves the fits that make codes in `fits` (`by_stored`: the reader's
+// values), and stores scales and zeros of the quantized tokens, or NaN for rows that cannot be
+// stored.
 __device__ inline RowFits FitTileRows(const WriteArguments& a, const SideArguments& s,
                                       const TokenTile& tile, int head, const LaneRows& rows,
                                       bool by_stored, uint8_t* record, AffineGroup<float>* fits) {
@@ -240,7 +244,7 @@ __device__ inline RowFits FitTileRows(const WriteArguments& a, const SideArgumen
 }
 
 // Quantizes the tokens `tile.quantized` of `y` (shared memory [16][stride words]) into the record.
-// `planes` and `fits` are scratch of this warp, CodeBytes(side) and TileFitBytes(side) of shared
+// `planes` and `fits` are this warp's scratch: CodeBytes(side) and TileFitBytes(side) of shared
 // memory.
 __device__ inline void QuantizeTile(const WriteArguments& a, const SideArguments& s,
                                     const TokenTile& tile, int head, uint32_t* y, int stride,
@@ -256,7 +260,7 @@ __device__ inline void QuantizeTile(const WriteArguments& a, const SideArguments
   const RowFits of_rows = FitTileRows(a, s, tile, head, rows, false, record, fits);
   for (int h = 0; h < 2; ++h) {
     if (!of_rows.good[h]) continue;
-    // What scales are fitted to is coded as it came.
+    // Values that scales are fitted to are coded without clipping.
     const float threshold =
         FitsScale(s.scales, s.side.bits) ? __uint_as_float(0x7F800000U) : of_rows.threshold[h];
     for (int o = 0; o < rows.octets; ++o) {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows of a warp's tile between device and shared memory, 16 bytes at a time. Rows in device
-// memory must be 16-byte aligned, which the pointers of the caller decide.
+// Copies rows of a warp's tile between device and shared memory, 16 bytes at a time. Rows in device
+// memory must be 16-byte aligned, which depends on the caller's pointers.
 #pragma once
 
 #include "export/cuda/cache/cache_format.h"
@@ -10,7 +10,7 @@
 
 namespace oscar {
 
-// Copies the tile's rows from where `row_of(t)` points to shared memory, zeros where it is null.
+// Copies the tile's rows from the pointers `row_of(t)` to shared memory; null gives zeros.
 template <typename RowOf>
 __device__ inline void LoadTileRows(__nv_bfloat16* tile, int dim, RowOf row_of) {
   const int lane = static_cast<int>(threadIdx.x % 32);
@@ -23,7 +23,7 @@ __device__ inline void LoadTileRows(__nv_bfloat16* tile, int dim, RowOf row_of) 
   __syncwarp();
 }
 
-// The other way; rows whose pointer is null go nowhere.
+// Copies the tile's rows to the pointers `row_of(t)`; null skips a row.
 template <typename RowOf>
 __device__ inline void StoreTileRows(const __nv_bfloat16* tile, int dim, RowOf row_of) {
   const int lane = static_cast<int>(threadIdx.x % 32);

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which tokens a tile of a write holds and where they go. A tile is 16 neighbouring positions that
-// start at a multiple of 16, so that its quantized tokens share one record. Its first and
-// last tokens may belong to no one (outside the call) or to another place (windows).
+// start at a multiple of 16, so that its quantized tokens share one record. Its first and last
+// tokens may be outside the call or go elsewhere (to the windows).
 #pragma once
 
 #include "export/cuda/write/write_arguments.h"
@@ -13,9 +13,9 @@ namespace oscar {
 struct TokenTile {
   int request = 0;
   int position = 0;        // of token 0, a multiple of 16
-  int row = 0;             // of token 0 in the inputs; of tokens outside the call it means nothing
+  int row = 0;             // row of token 0 in the inputs; undefined for tokens outside the call
   uint32_t tokens = 0;     // bit t: token t is written by this call
-  uint32_t quantized = 0;  // those of them that go into pages
+  uint32_t quantized = 0;  // the tokens that go into pages
 };
 
 __device__ inline uint32_t TokenMask(int begin, int end) {  // bits in [0, 16)
@@ -24,19 +24,19 @@ __device__ inline uint32_t TokenMask(int begin, int end) {  // bits in [0, 16)
   return low < high ? (1U << high) - (1U << low) : 0;
 }
 
-// Walks up the tiles of a prefill. Request r's tiles start at row_begin[r] / 16 + 2 r, which leaves
-// room for its partial ones; the empty places between requests come out with no tokens.
+// Walks forward through the tiles of a prefill. Request r's tiles start at row_begin[r] / 16 + 2 r,
+// which leaves room for its partial tiles. The unused places between requests have no tokens.
 struct PrefillCursor {
   int request = 0;
   int end_index = -1;       // of the request's tiles
-  int position_shift = 0;   // position of token 0 of tile 0, were it the request's
+  int position_shift = 0;   // position that token 0 of tile 0 would have
   int row_shift = 0;        // from positions to rows of the inputs
   int full_begin = 0;       // positions of tiles that are quantized as a whole
-  unsigned full_count = 0;  // of such positions
+  unsigned full_count = 0;  // number of such positions
 };
 
-// Positions of a request's tokens in the call, [begin, end); quantized are those before
-// quantized_end that are no sinks.
+// Positions [begin, end) of a request's tokens in the call. The tokens before quantized_end, except
+// sinks, are quantized.
 struct RequestTokens {
   int begin, end, quantized_end;
 };
@@ -67,7 +67,7 @@ __device__ inline void FindRequest(const WriteArguments& a, int index, PrefillCu
       max(min(tokens.end, tokens.quantized_end) - (kTileTokens - 1) - cursor.full_begin, 0));
 }
 
-// Indices must not fall from call to call.
+// Indices must not decrease from call to call.
 __device__ inline TokenTile PrefillTile(const WriteArguments& a, int index, PrefillCursor& cursor) {
   if (index >= cursor.end_index) FindRequest(a, index, cursor);
   TokenTile tile;
@@ -85,7 +85,7 @@ __device__ inline TokenTile PrefillTile(const WriteArguments& a, int index, Pref
   return tile;
 }
 
-// Tile `index` of what a flush moves of a request.
+// Tile `index` of the tokens that a flush moves in a request.
 __device__ inline TokenTile FlushTile(const WriteArguments& a, int request, int index) {
   const int begin = a.quantized_before[request];
   const int end = a.view.quantized[request];
@@ -98,7 +98,7 @@ __device__ inline TokenTile FlushTile(const WriteArguments& a, int request, int 
   return tile;
 }
 
-// Value at which the row of token t lies in inputs and in the rotated rows.
+// Index of the value where the row of token t begins, in inputs and in rotated rows.
 __device__ inline int64_t InputOffset(const WriteArguments& a, const SideArguments& s,
                                       const TokenTile& tile, int t, int head) {
   return (int64_t{tile.row + t} * a.view.num_kv_heads + head) * s.side.dim;
@@ -110,7 +110,7 @@ __device__ inline int WindowSlot(const CacheView& view, int position) {
              : view.sink_tokens + (position - view.sink_tokens) % view.recent_slots;
 }
 
-// Row of `position` in the windows of a request and head.
+// The row of `position` in the windows of a request and head.
 __device__ inline __nv_bfloat16* WindowRow(const CacheView& view, int request, int head,
                                            bool values, int position) {
   const int64_t window = int64_t{view.window_of_request[request]} * view.num_kv_heads + head;
@@ -120,13 +120,13 @@ __device__ inline __nv_bfloat16* WindowRow(const CacheView& view, int request, i
          int64_t{WindowSlot(view, position)} * dim;
 }
 
-// Where the page of a tile stands that holds quantized tokens, and where its record is.
+// The page table entry of a tile that holds quantized tokens, and the address of its record.
 __device__ inline const int32_t* PageOf(const WriteArguments& a, const TokenTile& tile) {
   const auto token = static_cast<unsigned>(tile.position - a.view.sink_tokens);
   return a.view.page_table + int64_t{tile.request} * a.view.page_table_stride +
          (token >> a.page_tokens_log2);
 }
-// Bytes from the beginning of its page.
+// Byte offset of a tile's record in its page.
 __device__ inline int RecordOffset(const WriteArguments& a, const TokenTile& tile, int head) {
   const auto token = static_cast<unsigned>(tile.position - a.view.sink_tokens);
   const auto record = static_cast<int>(

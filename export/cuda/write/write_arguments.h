@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the write kernels get, by value. `clip_index` counts from the smallest magnitude, as
-// linalg/percentile_clip.h does; -1 means that the side is not clipped.
+// Arguments of the write kernels, passed by value. `clip_index` counts from the smallest magnitude,
+// as in linalg/percentile_clip.h; -1 means that the side is not clipped.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -13,7 +13,7 @@
 
 namespace oscar {
 
-inline constexpr int kMaxClipHeads = 128;  // KV heads that may have clip ratios of their own
+inline constexpr int kMaxClipHeads = 128;  // maximum number of KV heads with their own clip ratios
 
 struct SideArguments {
   const __nv_bfloat16* x = nullptr;         // [rows, num_kv_heads, dim]; null in a flush
@@ -22,14 +22,14 @@ struct SideArguments {
   int64_t rotation_stride = 0;              // values from head to head
   PagedSide side;
   int clip_index = -1;
-  bool clip_of_head = false;  // head_clip counts, not clip_index
+  bool clip_of_head = false;  // uses head_clip instead of clip_index
   int16_t head_clip[kMaxClipHeads] = {};
   ScaleFit scales = ScaleFit::kRange;
   float clip_guess = 0;     // threshold of a Gaussian row over the spread of its pieces
   bool transposed = false;  // V's order of codes
   int codes_offset = 0;     // bytes in a record
   int metadata_offset = 0;
-  const int8_t* feedback = nullptr;  // as WriteSide has it
+  const int8_t* feedback = nullptr;  // as in WriteSide
   const float* feedback_units = nullptr;
 
   __host__ __device__ int ClipIndexOf(int head) const {
@@ -45,13 +45,13 @@ struct WriteArguments {
   uint32_t* bad_rows = nullptr;
   const int32_t* row_begin = nullptr;         // prefill
   const int32_t* position_begin = nullptr;    // prefill
-  const int32_t* quantized_before = nullptr;  // flush; null in a prefill
-  int page_bytes = 0;                         // of view, for there is no division to spare
+  const int32_t* quantized_before = nullptr;  // for a flush; null in a prefill
+  int page_bytes = 0;                         // from view; saves a division
   int head_bytes = 0;                         // of a page
   int record_bytes = 0;
   int page_tokens_log2 = 0;
   int rows = 0;   // prefill: of the inputs
-  int tiles = 0;  // prefill: in all, an upper bound; flush: of a request, more are looped over
+  int tiles = 0;  // prefill: upper bound of the total; flush: per request, with a loop for more
 };
 
 }  // namespace oscar

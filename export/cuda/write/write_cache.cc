@@ -17,7 +17,7 @@
 namespace oscar {
 namespace {
 
-// Slots are taken modulo recent_slots.
+// Divides by recent_slots, so that must not be 0.
 void CheckWindows(const CacheView& view) {
   if (view.recent_slots > 0 && view.windows != nullptr) return;
   throw UsageError(
@@ -26,7 +26,7 @@ void CheckWindows(const CacheView& view) {
                   view.recent_slots, view.windows == nullptr ? "null" : "given", kTileTokens));
 }
 
-// z with P(|N(0, 1)| < z) = p, by halving.
+// Finds z with P(|N(0, 1)| < z) = p, by bisection.
 double HalfNormalQuantile(double p) {
   double low = 0;
   double high = 8;
@@ -37,9 +37,9 @@ double HalfNormalQuantile(double p) {
   return high;
 }
 
-// Of a row of `dim` Gaussian values: about the order statistic `index` of their magnitudes over the
-// sum, over eight pieces of the row, of the largest value minus the smallest; the largest of n
-// after Blom (Statistical Estimates and Transformed Beta-Variables, 1958).
+// Guesses the clip threshold of a row of `dim` Gaussian values, relative to the sum over eight
+// pieces of the row of the largest minus the smallest value. The expected largest of n is Blom's
+// (Statistical Estimates and Transformed Beta-Variables, 1958).
 float GaussianClipGuess(int index, int dim) {
   if (index < 0) return 0;
   const double n = dim / 8.0;
@@ -129,7 +129,7 @@ void WritePrefill(const CacheView& view, const WriteOptions& options, const Pref
 
 void FlushWindows(const CacheView& view, const WriteOptions& options,
                   const int32_t* quantized_before, int max_tokens, cudaStream_t stream) {
-  WriteOptions as_they_are = options;  // rows of the windows are rotated
+  WriteOptions as_they_are = options;  // rows of the windows are rotated already
   as_they_are.k.rotation = as_they_are.v.rotation = nullptr;
   as_they_are.rotated_k = as_they_are.rotated_v = nullptr;
   WriteArguments a = MakeArguments(view, as_they_are, {});

@@ -2,14 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The write path of the cache: rotate, clip, quantize, pack, store. Codes and metadata are those of
-// linalg/affine_codec.h bit for bit, given the same rotated bf16 values, or where a side has
-// feedback those of linalg/feedback_codec.h. Trap: view.lengths and
-// view.quantized are read as they are to be *after* the call; the caller sets them before, once per
-// step for all layers, and nothing here changes them.
+// linalg/affine_codec.h bit for bit, given the same rotated bf16 values, or of
+// linalg/feedback_codec.h if a side has feedback. Trap: view.lengths and view.quantized must hold
+// the values *after* the call; the caller sets them before, once per step for all layers, and
+// nothing here changes them.
 //
 // Rows are x [tokens, num_kv_heads, dim] bf16 and rotated as y = x R with float32 accumulation,
 // rounded to bf16. A quantized row with a value, scale or zero that is not finite is stored as
-// codes 0, scales NaN, zeros 0, and counted in *bad_rows: reading it gives NaN, never a wrong
+// codes 0, scales NaN, zeros 0, and counted in *bad_rows. Reading it gives NaN, never a wrong
 // number.
 #pragma once
 
@@ -28,13 +28,13 @@ struct WriteSide {
   const __nv_bfloat16* rotation = nullptr;  // [num_kv_heads or 1, dim, dim]; null: not rotated
   bool per_head = true;                     // whether `rotation` has a matrix for every KV head
   double clip_ratio = 0;                    // <= 0: not clipped
-  // On the host [num_kv_heads], in the place of clip_ratio; up to kMaxClipHeads; empty: one for
-  // all.
+  // Host array [num_kv_heads] that replaces clip_ratio, of up to kMaxClipHeads values; empty: one
+  // for all.
   std::span<const double> head_clip_ratios = {};
   ScaleFit scales = ScaleFit::kRange;
-  // Error feedback: columns [num_kv_heads, dim, FeedbackStride(dim)], 16-byte aligned, and units
-  // [num_kv_heads] of the factors that PackFeedbackFactor (linalg/error_feedback.h) gives, device;
-  // null: without.
+  // Error feedback, on the device; null: none. Columns [num_kv_heads, dim, FeedbackStride(dim)],
+  // 16-byte aligned, and units [num_kv_heads] of the factors from PackFeedbackFactor
+  // (linalg/error_feedback.h).
   const int8_t* feedback = nullptr;
   const float* feedback_units = nullptr;
 };
@@ -42,12 +42,12 @@ struct WriteSide {
 struct WriteOptions {
   WriteSide k, v;
   ClipMethod clip_method = ClipMethod::kSort;
-  uint32_t* bad_rows = nullptr;  // device, added to; required where rows are quantized
-  // Where the rotated rows of WritePrefill also go, as the inputs are laid out; null: nowhere.
+  uint32_t* bad_rows = nullptr;  // device, incremented; required if rows are quantized
+  // Where WritePrefill also writes the rotated rows, in the layout of the inputs; null: nowhere.
   __nv_bfloat16* rotated_k = nullptr;
   __nv_bfloat16* rotated_v = nullptr;
-  // WritePrefill starts while the kernel before it in the stream ends (programmatic dependent
-  // launch, sm_90): that kernel may write anything but the rotations.
+  // Starts WritePrefill while the previous kernel in the stream ends (programmatic dependent
+  // launch, sm_90). That kernel may write anything but the rotations.
   bool overlap_previous = false;
 };
 
@@ -60,28 +60,28 @@ struct PrefillTokens {
   const int32_t* position_begin = nullptr;  // device [num_requests]: of its first row; null: 0
 };
 
-// Writes every token where `view` says its position lives: quantized into pages, or rotated bf16
-// into the windows. Tokens of earlier calls stay as they are, so a prompt may come in chunks;
-// window tokens that a longer sequence makes quantized are moved by FlushWindows *before* this
-// call.
+// Writes every token where `view` says its position is: quantized into pages, or rotated bf16
+// into the windows. Tokens of earlier calls are not changed, so a prompt may come in chunks. If
+// a longer sequence makes window tokens quantized, call FlushWindows *before* this to move
+// them.
 void WritePrefill(const CacheView& view, const WriteOptions& options, const PrefillTokens& tokens,
                   cudaStream_t stream);
 
-// One new token of every request, k [num_requests, num_kv_heads, k.dim] and v alike, as position
-// lengths[request] - 1 into the windows. Requests of length 0 are skipped.
+// Writes one new token of every request, k [num_requests, num_kv_heads, k.dim] and v alike, at
+// position lengths[request] - 1 into the windows. Skips requests of length 0.
 void AppendTokens(const CacheView& view, const WriteOptions& options, const __nv_bfloat16* k,
                   const __nv_bfloat16* v, cudaStream_t stream);
 
-// Quantizes window tokens (already rotated): of each request the quantized tokens
-// [quantized_before[r], quantized[r]) go from the recent ring into pages; none if they are equal.
-// At most `max_tokens` per request (8 for a decode flush); more would be left out, so it is checked
-// by the caller that counts them.
+// Quantizes window tokens (already rotated): moves the quantized tokens [quantized_before[r],
+// quantized[r]) of each request from the recent ring into pages; none if they are equal. It moves
+// at most `max_tokens` per request (8 for a decode flush) and leaves out more, so the caller must
+// check the count.
 void FlushWindows(const CacheView& view, const WriteOptions& options,
                   const int32_t* quantized_before, int max_tokens, cudaStream_t stream);
 
-// y = x R or x Rᵀ, rounded to bf16; x and y [num_rows, num_heads, dim], the same array or apart.
-// Head h uses matrix h / (num_heads / num_matrices): queries by the rotation of their KV head,
-// outputs back by the transposed one.
+// y = x R or x Rᵀ, rounded to bf16; x and y [num_rows, num_heads, dim], the same array or disjoint.
+// Head h uses matrix h / (num_heads / num_matrices): queries use the rotation of their KV head,
+// outputs the transposed one.
 struct RotateArguments {
   const __nv_bfloat16* x = nullptr;
   __nv_bfloat16* y = nullptr;

@@ -17,7 +17,7 @@ int MaxSharedBytes() {
   return bytes;
 }
 
-// WriteKernel on sides [first, first + count).
+// Launches WriteKernel on sides [first, first + count).
 void LaunchGeneric(const WriteArguments& a, int first, int count, int tiles, int rows_of_heads,
                    int max_warps, cudaStream_t stream) {
   const int limit = MaxSharedBytes();
@@ -37,8 +37,8 @@ void LaunchGeneric(const WriteArguments& a, int first, int count, int tiles, int
   OSCAR_CUDA_CHECK_LAUNCH("WriteKernel");
 }
 
-// Whether kernels other than WriteKernel know how a side is written: scales of the range with one
-// clip ratio, floats, and groups of 32 dims or a multiple.
+// Whether a side can use kernels other than WriteKernel: range scales with one clip ratio, float
+// metadata, and groups that are a multiple of 32 dims.
 bool IsPlain(const SideArguments& side, MetadataType metadata) {
   return side.scales == ScaleFit::kRange && !side.clip_of_head && metadata != MetadataType::kByte &&
          side.side.quant_group_size % 32 == 0;
@@ -50,7 +50,7 @@ void LaunchWrite(const WriteArguments& a, cudaStream_t stream) {
   const bool flush = a.quantized_before != nullptr;
   const SideArguments& k = a.sides[0];
   const SideArguments& v = a.sides[1];
-  // Both sides in one launch where they agree in shape.
+  // One launch writes both sides if they agree in shape.
   const bool same = k.side.dim == v.side.dim && k.side.bits == v.side.bits &&
                     k.side.quant_group_size == v.side.quant_group_size &&
                     (k.rotation != nullptr) == (v.rotation != nullptr) &&

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The write kernel for any dimension, bits and group: a warp takes a tile of one head and side
+// The write kernel for any dimension, bits and group: a warp moves a tile of one head and side
 // through shared memory. Grid: tiles / warps (flush: tiles of a request), heads x requests of a
 // flush, sides. Warps without a tile still help to load R.
 #pragma once
@@ -13,7 +13,7 @@
 
 namespace oscar {
 
-// Shared memory of a CTA, bytes.
+// Bytes of shared memory per CTA.
 constexpr int WriteSharedBytes(const PagedSide& side, int warps, bool rotated) {
   const int tile = kTileTokens * RowStride(side.dim) * 2;
   return warps * (tile * (rotated ? 2 : 1) + CodeBytes(side) + TileFitBytes(side)) +

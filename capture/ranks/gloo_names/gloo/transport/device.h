@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Declarations of Gloo that rendezvous/store.h says why are here.
+// Gloo declarations; rendezvous/store.h explains why they are needed.
 #pragma once
 
 #include "capture/ranks/gloo_names/gloo/rendezvous/store.h"
