@@ -363,8 +363,6 @@ OptionTable CalibrateTable(CalibrateOptions* options) {
                 "own data, on the CPU");
   table.Example("oscar-calibrate Qwen/Qwen3-8B --self-generate 20000 --self-temperature 0.6",
                 "on what the model writes itself, too");
-  table.Example("oscar-calibrate --from dump.h5 -o out",
-                "fits from what oscar-capture wrote, without the model");
   table.Example("oscar-calibrate --merge part1 part2 -o merged",
                 "adds up two runs on different data");
   table.Example("oscar-calibrate ./model -o out --shard 2/8", "an eighth of a run, in any order");

@@ -147,7 +147,8 @@ std::string CalibrationTables(const Json& report, bool layers) {
   if (ReportTable budgets = BudgetsTable(report.at("serving"), ""); !budgets.rows.empty()) {
     drop_last(budgets.header);
     std::ranges::for_each(budgets.rows, drop_last);
-    text += "what `any` gets at each budget (oscar-export --bits):\n" + Rendered(budgets, {});
+    text += "what any gets at each budget (oscar-export --to oscar-torch --bits B):\n" +
+            Rendered(budgets, {});
   }
   for (const Json& row : report.at("serving").at("runtimes")) {
     if (row.at("choice") == kHeadlineChoice &&

@@ -25,6 +25,7 @@
 namespace oscar {
 namespace {
 
+constexpr int64_t kPrompts = 6;          // by default
 constexpr int64_t kPromptTokens = 1024;  // by default; prefills begin with 2048 or more at once
 constexpr double kSure = 0.95;           // confidence
 constexpr double kOtherModel = 0.5;      // nats of the first token, which reads no cache
@@ -172,6 +173,7 @@ CommandResult CheckServed(ValidateOptions options, CommandContext& context) {
   MethodContext::Options& methods = options.validation.methods;
   TakeServing(artifact, options);
   if (options.length == 0) options.length = kPromptTokens;
+  if (options.sequences == 0) options.sequences = kPrompts;
   methods.prefill_tokens = options.length;
   options.needle_samples = options.tool_calls = 0;
   const std::vector<std::string> others =

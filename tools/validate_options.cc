@@ -400,8 +400,6 @@ OptionTable ValidateTable(ValidateOptions* options) {
       "report in the artifact, exit code 1 if a limit is broken");
   table.Example("oscar-validate Qwen3-8B-oscar --model Qwen/Qwen3-8B --methods all -o report",
                 "every method that there is, in one pass over the weights");
-  table.Example("oscar-validate Qwen3-8B-oscar --from dump.h5 -o report",
-                "attention errors alone, without the model");
   table.Example("oscar-validate Qwen3-8B-oscar --model Qwen/Qwen3-8B --runtime sglang vllm",
                 "what is lost between the method and the servers");
   table.Example(
@@ -409,8 +407,6 @@ OptionTable ValidateTable(ValidateOptions* options) {
       "somebody's rotations beside the artifact's");
   table.Example("oscar-validate Qwen3-8B-oscar --model Qwen/Qwen3-8B --served http://gpu:8000",
                 "whether a running server reads its cache as the artifact says");
-  table.Example("oscar-validate --combine report-4B report-8B -o comparison",
-                "two models on one page");
   table.Example("oscar-validate --combine Qwen3-8B-oscar --write numbers",
                 "a finished report for lm-eval's tools, llama-perplexity's users and papers");
   return table;

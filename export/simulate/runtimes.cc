@@ -99,7 +99,7 @@ constexpr RuntimeSpec kRuntimes[] = {
     Vllm("runtime_vllm_auto", "the same with the automatic choice", kChosen, true),
     Llamacpp("runtime_llamacpp_auto", "the same with the automatic choice", kChosen, true),
     {.runtime = "oscar-torch",
-     .method = "runtime_oscar_torch",
+     .method = "runtime_oscar_torch_auto",
      .description = "what liboscar_torch.so does with the choice for `any`, 8 tokens at a time",
      .ideal = kChosen,
      .chosen = true,

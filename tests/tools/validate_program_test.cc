@@ -423,7 +423,7 @@ TEST(ValidateProgram, AQuickScopeSaysWhatItLeavesOut) {
 TEST(ValidateProgram, ADryRunSaysHowLongEachPartTakes) {
   const ProgramExit plan =
       Validate(Calibrated(), {"--model", Model(), "--dry-run", "--self-generate", "1",
-                              "--self-length", "400", "--needle-lengths", "512"});
+                              "--self-length", "400", "--needle-lengths", "1024"});
   ASSERT_EQ(plan.code, 0) << plan.all();
   const std::string range = "([0-9]+( s)? to [0-9]+ (s|min)|under 1 s)";
   const std::regex time("expected time +" + range + ": text " + range + ", own words " + range +

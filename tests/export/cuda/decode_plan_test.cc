@@ -23,8 +23,8 @@ TEST(DecodePlan, AShortLaunchLeavesTheNextOneRoomToBegin) {
 }
 
 TEST(DecodePlan, AFormatWithOneCtaPerSmGetsHalfTheSplits) {
-  const CacheFormat groups_of_32 = {{128, 2, 32}, {128, 2, 32}};
-  const DecodePlan plan = PlanDecode(groups_of_32, 8, 32, {100000}, 336, 132);
+  const CacheFormat groups_of_64 = {{128, 2, 64}, {128, 2, 64}};
+  const DecodePlan plan = PlanDecode(groups_of_64, 8, 32, {100000}, 336, 132);
   EXPECT_EQ(plan.first_split.back(), 16);  // 8 heads x 16 of 132 SMs, in one wave
 }
 

@@ -90,6 +90,7 @@ TEST(Remeasure, TheConfigurationNamesEverythingAndHasNoGate) {
                                  {"recent_tokens", 5},
                                  {"quant_group_size", 0},
                                  {"dtype", "f32"},
+                                 {"scope", "normal"},
                                  {"sequences", 3}}));
   validation["settings"].erase("configuration");
   EXPECT_THROW(RecordedConfiguration(validation, "x"), InputError);

@@ -71,7 +71,7 @@ class Attention(Case):
         torch.testing.assert_close(found[:, :, :100], all_exact[:, :, :100], atol=2e-5, rtol=2e-5)
         # From token 16 to the window of the 100 tokens before: quantized; then exact.
         quantized = torch.zeros(120, dtype=torch.bool)
-        quantized[16 : 100 - 32] = True
+        quantized[16 : 16 + (100 - 32 - 16) // oracle.STEP * oracle.STEP] = True
         keys, values = (torch.where(quantized[:, None], oracle.quantized(s, t), t) for s, t in
                         ((stored.k, oracle.turned(stored.k, k)), (stored.v, oracle.turned(stored.v, v))))
         queries = oracle.turned_queries(stored.k, q, 2)
