@@ -65,6 +65,11 @@ const ConsumerRules& RulesOf(Consumer consumer) {
   return AllConsumers().front();
 }
 
+std::string_view ExportTargetOf(std::string_view consumer) {
+  const auto rules = std::ranges::find(AllConsumers(), consumer, &ConsumerRules::name);
+  return rules == AllConsumers().end() ? "" : rules->export_target;
+}
+
 bool AutoOptions::shares_bits() const {
   return RulesOf(consumer).any_bits && (bits != 2 || !budgets.empty());
 }

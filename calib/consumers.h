@@ -48,6 +48,8 @@ struct ConsumerRules {
 
 const std::vector<ConsumerRules>& AllConsumers();
 const ConsumerRules& RulesOf(Consumer consumer);
+// What oscar-export --to calls the consumer of that name; empty: nothing writes its files yet.
+std::string_view ExportTargetOf(std::string_view consumer);
 
 // What bits are shared out by.
 enum class BitPrice {
@@ -103,8 +105,8 @@ struct AutoOptions {
 // are known.
 bool ShareSearch(const AutoOptions& a, const AutoOptions& b);
 
-// What a choice is stored under, beside the headline's: "sglang", of a folded checkpoint
-// "sglang+fold", at a budget "any@2.5".
+// The name that a choice other than the headline's is stored under: "sglang", of a folded
+// checkpoint "sglang+fold", at a budget "any@2.5".
 std::string ChoiceName(const AutoOptions& options);
 
 // What the other choices of a run are made under: of every consumer, with folding and without, that

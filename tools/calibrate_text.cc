@@ -76,11 +76,8 @@ std::string ZooNameFor(const std::string& model, const std::filesystem::path& ar
   return "local/" + (name.ends_with("-oscar") ? name.substr(0, name.size() - 6) : name);
 }
 
-// What oscar-export --to calls the runtime of a row; empty: nothing writes its files yet.
 std::string_view TargetOf(const Json& row) {
-  const std::string& runtime = row.at("runtime").get_ref<const std::string&>();
-  const auto rules = std::ranges::find(AllConsumers(), runtime, &ConsumerRules::name);
-  return rules == AllConsumers().end() ? "" : rules->export_target;
+  return ExportTargetOf(row.at("runtime").get_ref<const std::string&>());
 }
 
 }  // namespace
@@ -137,16 +134,11 @@ std::string CalibrationTables(const Json& report, bool layers) {
             Rendered(SummaryTable(report), {"layer"});
   }
   if (runtimes.rows.empty()) return text;
-  const auto drop_last = [](std::vector<std::string>& row) { row.pop_back(); };  // the command
-  drop_last(runtimes.header);
-  std::ranges::for_each(runtimes.rows, drop_last);
   std::ranges::stable_sort(runtimes.rows, {}, [](const auto& row) { return std::stod(row[3]); });
   text += "what each runtime gets, best first (*: what oscar-validate judges):\n" +
           Rendered(runtimes, {"runtime", "checkpoint", "writer"});
   if (!layers) AppendWrapped(measured, "  ", 100, &text);
-  if (ReportTable budgets = BudgetsTable(report.at("serving"), ""); !budgets.rows.empty()) {
-    drop_last(budgets.header);
-    std::ranges::for_each(budgets.rows, drop_last);
+  if (const ReportTable budgets = BudgetsTable(report.at("serving"), ""); !budgets.rows.empty()) {
     text += "what any gets at each budget (oscar-export --to oscar-torch --bits B):\n" +
             Rendered(budgets, {});
   }

@@ -248,7 +248,7 @@ Json DescribeOptions(const CalibrationOptions& options, const HeldOutSplit& spli
        "arXiv 2605.17757; keys: mean of q^T q over the query heads of each KV head; "
        "covariances are means, symmetrized, float64"},
       {"hadamard_block_of_dim", hadamard},
-      // Whose cache holds one latent for keys and values, and so one rotation for both.
+      // Their caches hold one latent for keys and values, and so one rotation for both.
       {"latent_layers", latent},
       {"clip",
        {{"mode", ClipModeName(options.clip.mode)},

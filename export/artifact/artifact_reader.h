@@ -85,8 +85,8 @@ class Artifact {
   // InputError where it has none, saying what it has.
   std::string ChoiceFor(std::string_view runtime, bool folded) const;
   std::string FindChoice(std::string_view runtime, bool folded) const;  // the same; empty: none
-  // What `any` gets at each budget of --bits: name by bits, as that option listed them; empty: no
-  // list was given.
+  // The choices of `any` at the budgets of --bits: name by bits, in that option's order; empty if
+  // no list was given.
   std::vector<std::pair<double, std::string>> budgets() const;
   // The name of the choice of `any` at that budget; InputError where there is none, saying which
   // there are.

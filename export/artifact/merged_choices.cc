@@ -47,7 +47,7 @@ const Json& RowOf(const Json& serving, std::string_view runtime, bool fold) {
   return *found;
 }
 
-// What `any` gets at a budget of the list.
+// Finds the row of what `any` gets at a budget of the list.
 const Json& BudgetRow(const Json& serving, double bits) {
   for (const Json& row : JsonMember(serving, "budgets", kManifestFile))
     if (JsonDouble(row, "bits", kManifestFile) == bits) return row;

@@ -18,6 +18,12 @@ namespace {
 constexpr int64_t kSpectrumPoints = 64;
 constexpr const char* kNoRows = "-";  // in place of a number that nothing was measured for
 
+// Takes the last column off, which has commands.
+void DropCommands(ReportTable& table) {
+  table.header.pop_back();
+  for (std::vector<std::string>& row : table.rows) row.pop_back();
+}
+
 // Eigenvalues over their trace, descending, mean over the rotations, at evenly spaced ranks.
 // Nothing where there are none (data-free rotations) or where one trace is zero.
 void AddSpectrum(const SideResult& side, Json& json) {
@@ -182,20 +188,20 @@ ReportTable RuntimesTable(const Json& serving, const std::string& artifact) {
   if (!serving.contains("runtimes")) return table;
   for (const Json& row : serving.at("runtimes")) {
     const std::string runtime = row.at("runtime");
-    const auto rules = std::ranges::find(AllConsumers(), runtime, &ConsumerRules::name);
-    const bool written = rules != AllConsumers().end() && !rules->export_target.empty();
+    const std::string_view target = ExportTargetOf(runtime);
     const bool folded = row.at("fold_checkpoint");
     const double kl = row.at("kl"), hadamard = row.at("hadamard_kl");
     const bool headline = row.at("choice") == kHeadlineChoice;
-    table.rows.push_back({runtime + (headline ? " *" : ""), folded ? "folded" : "as it is",
-                          row.value("error_feedback", false) ? "error feedback" : "as released",
-                          fmt::format("{:.5f}", kl),
-                          hadamard > 0 ? fmt::format("x {:.2f}", kl / hadamard) : "",
-                          fmt::format("{:.4f}", row.at("output_error").get<double>()),
-                          written ? fmt::format("oscar-export {} --to {}{} -o DIRECTORY", artifact,
-                                                rules->export_target, folded ? " --folded" : "")
-                                  : "no exporter yet"});
+    table.rows.push_back(
+        {runtime + (headline ? " *" : ""), folded ? "folded" : "as it is",
+         row.value("error_feedback", false) ? "error feedback" : "as released",
+         fmt::format("{:.5f}", kl), hadamard > 0 ? fmt::format("x {:.2f}", kl / hadamard) : "",
+         fmt::format("{:.4f}", row.at("output_error").get<double>()),
+         target.empty() ? "no exporter yet"
+                        : fmt::format("oscar-export {} --to {}{} -o DIRECTORY", artifact, target,
+                                      folded ? " --folded" : "")});
   }
+  if (artifact.empty()) DropCommands(table);
   return table;
 }
 
@@ -220,6 +226,7 @@ ReportTable BudgetsTable(const Json& serving, const std::string& artifact) {
          fmt::format("{:.4f}", row.at("output_error").get<double>()), token_kl,
          fmt::format("oscar-export {} --to oscar-torch --bits {:g} -o DIRECTORY", artifact, bits)});
   }
+  if (artifact.empty()) DropCommands(table);
   return table;
 }
 

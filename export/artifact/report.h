@@ -28,10 +28,11 @@ struct ReportTable {
   std::vector<std::vector<std::string>> rows;
 };
 ReportTable SummaryTable(const Json& report);
-// What every runtime gets (serving.runtimes): its choice, at what KL, and the command that writes
-// it from `artifact`. No rows without automatic choices.
+// Lists what every runtime gets (serving.runtimes): its choice, at what KL, and the command that
+// writes it from `artifact`; without that column if `artifact` is empty. No rows without automatic
+// choices.
 ReportTable RuntimesTable(const Json& serving, const std::string& artifact);
-// What `any` gets at each budget (serving.budgets). No rows without a list of them.
+// Lists likewise what `any` gets at each budget (serving.budgets). No rows without budgets.
 ReportTable BudgetsTable(const Json& serving, const std::string& artifact);
 // "clip ratio K 0.92, V 0.90; ...": the ratios that are exported, one for all layers where the
 // choice is for a runtime that has one, else those in its files; and OSCAR's own.

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who can load what oscar-export --to writes: which repository, at which branch, commit or pull
-// request, whether a released version can, and on what hardware. Trap: most of it is no release;
-// what was not found out is said as such, and kLoadersAsOf says when it was looked up.
+// Names who can load what oscar-export --to writes: which repository, at which branch, commit or
+// pull request, whether a released version can, and on what hardware. Trap: most of it is no
+// release; what was not found out is said as such, and kLoadersAsOf says when it was looked up.
 #pragma once
 
 #include <array>

@@ -14,12 +14,14 @@ namespace {
 constexpr ReleasedType kReleasedTypes[] = {
     {"fp8_e4m3", "vLLM, SGLang", "--kv-cache-dtype fp8_e4m3"},
     {"lmdeploy_int8", "LMDeploy", "--quant-policy 8"},
-    {"lmdeploy_int4", "LMDeploy", "--quant-policy 4"},
     {"llama_q8_0", "llama.cpp", "--cache-type-k q8_0 --cache-type-v q8_0"},
+    {"lmdeploy_int4", "LMDeploy", "--quant-policy 4"},
     {"llama_q4_0", "llama.cpp", "--cache-type-k q4_0 --cache-type-v q4_0"},
 };
 
 }  // namespace
+
+std::span<const ReleasedType> ReleasedTypes() { return kReleasedTypes; }
 
 const ReleasedType* FindReleasedType(std::string_view method) {
   const auto* const found = std::ranges::find(kReleasedTypes, method, &ReleasedType::method);

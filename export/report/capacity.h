@@ -5,6 +5,7 @@
 // (validation.capacity), and the types that released servers load, beside which they stand.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -15,6 +16,7 @@ namespace oscar {
 struct ReleasedType {
   std::string_view method, server, flags;
 };
+std::span<const ReleasedType> ReleasedTypes();                  // those of 8 bits first
 const ReleasedType* FindReleasedType(std::string_view method);  // null: no server's
 
 // Bits per element that an arm stores in requests of that many tokens, windows included. It has a

@@ -11,7 +11,7 @@
 #include <cmath>
 #include <optional>
 
-#include "export/report/lm_eval_results.h"  // ModelWithCache
+#include "export/report/lm_eval_results.h"  // ModelWithCache, SameTopError
 
 namespace oscar {
 namespace {
@@ -90,9 +90,9 @@ std::string ProbabilityLines(const Json& text) {
       lines += fmt::format("{} Δp: {:6.3f}%\n", line.label, percent(line.member));
     lines += fmt::format("RMS Δp    : {:6.3f} ± {:5.3f} %\n", percent("rms"), percent("rms_error"));
   }
-  const double same = text.at("top1_agreement"), tokens = text.at("scored_tokens");
-  const double error = tokens > 1 ? std::sqrt(same * (1 - same) / (tokens - 1)) : 0;
-  return lines + fmt::format("Same top p: {:6.3f} ± {:5.3f} %\n", 100 * same, 100 * error);
+  return lines + fmt::format("Same top p: {:6.3f} ± {:5.3f} %\n",
+                             100 * text.at("top1_agreement").get<double>(),
+                             100 * SameTopError(text).value_or(0));
 }
 
 // One line, whatever the names hold.

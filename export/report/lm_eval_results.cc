@@ -70,9 +70,8 @@ TaskMetrics MetricsOf(const Json& text, const Json& text_size) {
               false);
   const Json& kl = text.at("token_kl");
   metrics.Add("next_token_kl", kl.at("mean"), ErrorOf(kl, "interval", Same), false);
-  const double same = text.at("top1_agreement"), tokens = text.at("scored_tokens");
-  metrics.Add("same_top", same,
-              tokens > 1 ? Json(std::sqrt(same * (1 - same) / (tokens - 1))) : Json(nullptr), true);
+  const std::optional<double> error = SameTopError(text);
+  metrics.Add("same_top", text.at("top1_agreement"), error ? Json(*error) : Json(nullptr), true);
   return metrics;
 }
 
@@ -162,6 +161,12 @@ std::string ModelId(const Json& report) {
 
 std::string ModelWithCache(const Json& report, const Json& arm) {
   return fmt::format("{} {}", ModelId(report), arm.at("name").get<std::string>());
+}
+
+std::optional<double> SameTopError(const Json& text) {
+  const double same = text.at("top1_agreement"), tokens = text.at("scored_tokens");
+  if (tokens <= 1) return std::nullopt;
+  return std::sqrt(same * (1 - same) / (tokens - 1));
 }
 
 Json LmEvalResults(const Json& report, const Json& arm, double date) {

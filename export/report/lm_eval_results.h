@@ -6,6 +6,7 @@
 // arm's cache. Each evaluated text is a task.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "capture/files/strict_json.h"
@@ -17,6 +18,10 @@ std::string ModelId(const Json& report);
 
 // "ORG/NAME ARM": the model with that cache.
 std::string ModelWithCache(const Json& report, const Json& arm);
+
+// The standard error of a text's "top1_agreement", tokens taken as independent; nothing for a
+// single token.
+std::optional<double> SameTopError(const Json& text);
 
 // `arm` is one of the report's, with "text"; `date` in seconds since 1970, UTC.
 Json LmEvalResults(const Json& report, const Json& arm, double date);

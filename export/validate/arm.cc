@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "export/artifact/artifact_format.h"
+#include "export/report/capacity.h"  // ReleasedTypes
 #include "export/simulate/guest_methods.h"
 #include "export/simulate/runtime_cache.h"
 #include "linalg/error.h"
@@ -70,9 +71,6 @@ constexpr std::string_view kQuickArms[] = {
     "random_rotation+clip+windows",
 };
 constexpr std::string_view kQuickList = "quick";
-// Types that released servers load today, beside what was chosen at several budgets.
-constexpr std::string_view kReleasedArms[] = {"fp8_e4m3", "lmdeploy_int8", "llama_q8_0",
-                                              "lmdeploy_int4", "llama_q4_0"};
 
 Arm MakeArm(const CacheMethod& method, const ArmOptions& options) {
   std::string name(method.name);
@@ -192,8 +190,8 @@ std::vector<Arm> ParseArms(const std::vector<std::string>& names, const MethodCo
     if (!shipped.empty()) add(ParseArm(shipped));
     const auto budgets = BudgetArms(context.artifact());
     for (const auto& [bits, arm] : budgets) add(ParseArm(arm, context.options().guests));
-    for (const std::string_view arm : kReleasedArms)
-      if (!budgets.empty()) add_list({ParseArm(arm)});
+    for (const ReleasedType& type : ReleasedTypes())
+      if (!budgets.empty()) add_list({ParseArm(type.method)});
   };
   if (names.empty()) add_with_shipped(kDefaultList);
   for (const std::string& name : names) {

@@ -27,7 +27,7 @@ struct NarrowQuery {
   static constexpr int kPlaceWeight = Shape::kKeyGranules == 1 ? 4 : 1;
 };
 
-// Where the codes of a quarter are: words [first, last) of a token, bytes of a word selected by
+// Locates the codes of a quarter: words [first, last) of a token, bytes of a word selected by
 // their low bits, and places in a byte.
 struct QuarterPlaces {
   int first_word, last_word;

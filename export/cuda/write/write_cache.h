@@ -43,7 +43,7 @@ struct WriteOptions {
   WriteSide k, v;
   ClipMethod clip_method = ClipMethod::kSort;
   uint32_t* bad_rows = nullptr;  // device, incremented; required if rows are quantized
-  // Where WritePrefill also writes the rotated rows, in the layout of the inputs; null: nowhere.
+  // WritePrefill also writes the rotated rows here, in the layout of the inputs; null: nowhere.
   __nv_bfloat16* rotated_k = nullptr;
   __nv_bfloat16* rotated_v = nullptr;
   // Starts WritePrefill while the previous kernel in the stream ends (programmatic dependent

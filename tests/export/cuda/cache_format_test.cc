@@ -90,6 +90,20 @@ std::vector<uint32_t> Plane(CacheOrder order, int dim, int plane_bits, int t, in
   return words;
 }
 
+// Places of scales by hand; zeros follow them. Bytes of a token stand beside those of token + 8.
+TEST(CacheFormat, PlacesOfScales) {
+  const PagedSide quarters{128, 2, 32};
+  for (const MetadataType type : {MetadataType::kFloat32, MetadataType::kBFloat16}) {
+    EXPECT_EQ(MetadataIndex(quarters, type, 0, 0), 0);
+    EXPECT_EQ(MetadataIndex(quarters, type, 9, 2), 82);  // 2 (2 16 + 9)
+  }
+  EXPECT_EQ(MetadataIndex(quarters, MetadataType::kByte, 0, 0), 0);
+  EXPECT_EQ(MetadataIndex(quarters, MetadataType::kByte, 8, 0), 2);
+  EXPECT_EQ(MetadataIndex(quarters, MetadataType::kByte, 0, 1), 4);
+  EXPECT_EQ(MetadataIndex(quarters, MetadataType::kByte, 9, 2), 26);  // 4 (1 4 + 2) + 2
+  EXPECT_EQ(MetadataIndex({64, 2, 64}, MetadataType::kByte, 15, 0), 30);
+}
+
 // Where single codes lie, in bytes counted by hand from the table of cache_format.h.
 TEST(CacheFormat, LiteralPlaces) {
   const auto only = [](const std::vector<uint32_t>& words, size_t byte, uint8_t value) {
