@@ -87,6 +87,21 @@ TEST(NearestCache, SaysHowManyMoreTokensWouldTell) {
   EXPECT_EQ(clear.more_tokens, 0);
 }
 
+// Nearest to the artifact either time, but off by less or more than three quarters of its effect.
+TEST(NearestCache, ServersFarFromEveryCacheAreNotTheArtifact) {
+  for (const auto& [off, right] : {std::pair(2.8, true), std::pair(3.2, false)}) {
+    ServedTokens tokens;
+    tokens.arms = {std::vector<double>(40, -5), std::vector<double>(40, -1),
+                   std::vector<double>(40, 9)};
+    tokens.server.assign(40, -1 + off);
+    for (int64_t i = 0; i < 40; ++i) tokens.prompts.push_back(i / 10);
+    const NearestCache found = FindNearestCache(tokens);
+    EXPECT_EQ(found.nearest, 1U) << off;
+    EXPECT_EQ(found.explained, right) << off;
+    EXPECT_EQ(found.own_confidence > 0.95, right) << off;
+  }
+}
+
 TEST(NearestCache, PromptsAreWhatIsResampled) {
   // Half of the prompts speak for the artifact and half against it, each without doubt.
   ServedTokens tokens;
