@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 

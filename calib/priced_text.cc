@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <numeric>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "linalg/affine_group.h"
 #include "linalg/affine_metadata.h"
-#include "linalg/check.h"
-#include "linalg/error.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
 #include "linalg/scale_fit.h"
 
 namespace oscar {

@@ -7,7 +7,7 @@
 #include <Eigen/Cholesky>
 #include <cmath>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "linalg/key_transform.h"
 
 namespace oscar {

@@ -6,7 +6,7 @@
 #include <limits>
 #include <numeric>
 
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 
 namespace oscar {
 

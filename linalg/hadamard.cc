@@ -5,7 +5,7 @@
 #include <bit>
 #include <cmath>
 
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 
 namespace oscar {
 

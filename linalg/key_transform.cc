@@ -10,9 +10,9 @@
 #include <string>
 #include <utility>
 
-#include "linalg/check.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
 #include "linalg/eigh.h"
-#include "linalg/error.h"
 #include "linalg/product.h"
 
 namespace oscar {

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <limits>
 
-#include "linalg/check.h"
-#include "linalg/error.h"
-#include "linalg/splitmix64.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
+#include "linalg/base/splitmix64.h"
 
 namespace oscar {
 namespace {

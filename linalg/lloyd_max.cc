@@ -8,7 +8,7 @@
 #include <functional>
 #include <numbers>
 
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 #include "linalg/matrix.h"
 
 namespace oscar {

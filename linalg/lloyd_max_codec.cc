@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "linalg/lloyd_max_codec.h"
 
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 
 namespace oscar {
 

@@ -10,8 +10,8 @@
 #include <limits>
 #include <vector>
 
-#include "linalg/check.h"
-#include "linalg/error.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

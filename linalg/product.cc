@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "linalg/product.h"
 
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 #include "linalg/lapack_solver.h"
 
 namespace oscar {

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <span>
 
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 
 namespace oscar {
 

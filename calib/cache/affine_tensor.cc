@@ -15,7 +15,7 @@
 #include "calib/cache/cache_kernels.h"
 #include "linalg/affine_group.h"
 #include "linalg/affine_metadata.h"
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 #include "linalg/feedback_codec.h"
 #include "linalg/percentile_clip.h"
 #include "linalg/scale_fit.h"

@@ -11,7 +11,7 @@
 #include "calib/cache/cuda/affine_round_trip.h"
 #include "calib/cache/cuda/feedback_round_trip.h"
 #include "calib/cache/cuda/logit_kernel.h"
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 
 namespace oscar {
 namespace {

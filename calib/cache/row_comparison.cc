@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "capture/model/attention.h"  // SoftCap, SinkLogits
-#include "linalg/check.h"
+#include "capture/model/run/attention.h"  // SoftCap, SinkLogits
+#include "linalg/base/check.h"
 
 namespace oscar {
 namespace {

@@ -17,7 +17,7 @@
 
 #include "calib/cache/exact_tokens.h"
 #include "calib/cache/logit_comparison.h"
-#include "capture/model/model_spec.h"
+#include "capture/model/spec/model_spec.h"
 
 namespace oscar {
 

@@ -7,9 +7,9 @@
 #include <algorithm>
 
 #include "calib/cache/bf16_arithmetic.h"
-#include "capture/model/decoder_layer.h"  // PairsOf
-#include "capture/model/device.h"
-#include "linalg/check.h"
+#include "capture/model/run/decoder_layer.h"  // PairsOf
+#include "capture/model/run/device.h"
+#include "linalg/base/check.h"
 
 namespace oscar {
 namespace {

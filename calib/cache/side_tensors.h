@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "calib/cache_side.h"
-#include "capture/model/rope_spec.h"
+#include "capture/model/spec/rope_spec.h"
 
 namespace oscar {
 

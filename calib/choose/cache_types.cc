@@ -11,8 +11,8 @@
 
 #include "calib/choose/bit_allocation.h"
 #include "capture/files/removed_names.h"
-#include "linalg/check.h"
-#include "linalg/error.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
 #include "linalg/float4.h"  // kNvfp4Values
 
 namespace oscar {

@@ -10,7 +10,7 @@
 #include <type_traits>
 
 #include "calib/choose/choice.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 
 namespace oscar {
 namespace {

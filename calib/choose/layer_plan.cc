@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "calib/choose/bit_allocation.h"
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 
 namespace oscar {
 namespace {

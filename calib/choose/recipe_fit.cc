@@ -14,10 +14,10 @@
 #include "calib/fit/feedback_fit.h"
 #include "calib/fit/fit.h"
 #include "calib/moments/position_spread.h"
-#include "linalg/check.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
+#include "linalg/base/parallel_for.h"
 #include "linalg/eigh.h"
-#include "linalg/error.h"
-#include "linalg/parallel_for.h"
 
 namespace oscar {
 namespace {

@@ -10,8 +10,8 @@
 #include <string>
 #include <utility>
 
+#include "linalg/base/parallel_for.h"
 #include "linalg/eigh.h"
-#include "linalg/parallel_for.h"
 #include "linalg/rotation.h"
 
 namespace oscar {

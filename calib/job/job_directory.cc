@@ -16,8 +16,8 @@
 
 #include "capture/files/atomic_file.h"
 #include "capture/files/digest_json.h"
-#include "linalg/check.h"
-#include "linalg/error.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
 
 namespace fs = std::filesystem;
 

@@ -28,7 +28,7 @@
 
 #include "capture/files/digest.h"
 #include "capture/files/strict_json.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "calib/moments/moments_file.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

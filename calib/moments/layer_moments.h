@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "calib/options.h"
-#include "capture/model/rope_spec.h"
+#include "capture/model/spec/rope_spec.h"
 #include "linalg/key_transform.h"
 #include "linalg/matrix.h"
 

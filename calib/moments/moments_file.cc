@@ -13,8 +13,8 @@
 #include "capture/files/posix_file.h"
 #include "capture/files/quote.h"
 #include "capture/files/strict_json.h"
-#include "capture/model/rope_json.h"
-#include "linalg/error.h"
+#include "capture/model/spec/rope_json.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <vector>
 
-#include "linalg/check.h"
+#include "linalg/base/check.h"
+#include "linalg/base/parallel_for.h"
 #include "linalg/matrix.h"
-#include "linalg/parallel_for.h"
 
 namespace oscar {
 namespace {

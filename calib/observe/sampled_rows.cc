@@ -8,8 +8,8 @@
 #include <cmath>
 
 #include "calib/cache/exact_tokens.h"
-#include "capture/model/attention.h"  // SoftCap, SinkLogits
-#include "linalg/check.h"
+#include "capture/model/run/attention.h"  // SoftCap, SinkLogits
+#include "linalg/base/check.h"
 
 namespace oscar {
 namespace {

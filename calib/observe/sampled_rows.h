@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "calib/cache/logit_comparison.h"
-#include "capture/model/model_spec.h"
+#include "capture/model/spec/model_spec.h"
 #include "linalg/cache_windows.h"  // CacheWindows
 
 namespace oscar {

@@ -10,10 +10,10 @@
 #include <numeric>
 #include <utility>
 
-#include "capture/model/attention_scores.h"
-#include "capture/model/latent_attention.h"  // ValueExpansion
-#include "capture/model/product.h"
-#include "linalg/check.h"
+#include "capture/model/run/attention_scores.h"
+#include "capture/model/run/latent_attention.h"  // ValueExpansion
+#include "capture/model/run/product.h"
+#include "linalg/base/check.h"
 
 namespace oscar {
 namespace {

@@ -19,7 +19,7 @@
 #include "calib/held_out.h"
 #include "calib/moments/layer_moments.h"
 #include "calib/observe/document_sums.h"
-#include "capture/model/layer_loop.h"
+#include "capture/model/run/layer_loop.h"
 #include "linalg/cache_windows.h"
 
 namespace oscar {

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "capture/model/decoder_layer.h"
-#include "capture/model/layer_weights.h"
-#include "capture/model/weight_loader.h"
+#include "capture/model/run/decoder_layer.h"
+#include "capture/model/run/layer_weights.h"
+#include "capture/model/run/weight_loader.h"
 
 namespace oscar {
 namespace {

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "capture/model/attention_source.h"
+#include "capture/model/run/attention_source.h"
 
 namespace oscar {
 

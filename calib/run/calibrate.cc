@@ -21,7 +21,7 @@
 #include "calib/run/tensor_file.h"
 #include "calib/search/refine_choice.h"
 #include "capture/ranks/rank_group.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -19,7 +19,7 @@
 #include "calib/options.h"
 #include "calib/phase_times.h"
 #include "calib/run/rank_share.h"
-#include "capture/model/attention_source.h"
+#include "capture/model/run/attention_source.h"
 
 namespace oscar {
 

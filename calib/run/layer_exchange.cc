@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "calib/run/layer_parts.h"
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 
 namespace oscar {
 namespace {

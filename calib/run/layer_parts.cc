@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "calib/search/refine_choice.h"
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 
 namespace oscar {
 namespace {

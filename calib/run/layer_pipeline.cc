@@ -26,8 +26,8 @@
 #include "capture/checkpoint/weight_storage.h"
 #include "capture/files/mapped_file.h"
 #include "capture/files/temporary_directory.h"
-#include "capture/model/layer_weights.h"
-#include "linalg/doing.h"
+#include "capture/model/run/layer_weights.h"
+#include "linalg/base/error_context.h"
 
 namespace oscar {
 namespace {
@@ -238,7 +238,7 @@ at::Tensor LayerPipeline::KeepHidden(const at::Tensor& hidden) {
 std::shared_ptr<LayerPipeline::Layer> LayerPipeline::Fit(const std::shared_ptr<Layer>& layer,
                                                          std::optional<c10::Stream> stream) {
   if (FitsHere(layer->index)) {
-    Doing(NameOf(*layer, "fitting"), [&] { FitHere(*layer, stream); });
+    WithErrorContext(NameOf(*layer, "fitting"), [&] { FitHere(*layer, stream); });
   } else {  // at rank 0
     const auto time = times_.Measure("results awaited");
     layer->result = ResultOf(exchange_->group().ReceiveBytes(exchange_->OwnerOf(layer->index),
@@ -274,7 +274,7 @@ void LayerPipeline::FitHere(Layer& layer, std::optional<c10::Stream> stream) {
 }
 
 void LayerPipeline::Write(const Layer& layer) {
-  Doing(NameOf(layer, "writing"), [&] { WriteHere(layer); });
+  WithErrorContext(NameOf(layer, "writing"), [&] { WriteHere(layer); });
 }
 
 void LayerPipeline::WriteHere(const Layer& layer) {

@@ -16,9 +16,9 @@
 #include "calib/search/attention_error.h"
 #include "calib/search/clip_search.h"
 #include "calib/search/search_cost.h"
-#include "capture/model/device.h"
-#include "capture/model/memory_plan.h"
-#include "linalg/error.h"
+#include "capture/model/run/device.h"
+#include "capture/model/run/memory_plan.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -18,7 +18,7 @@
 #include "calib/search/choice_search.h"
 #include "calib/search/clip_search.h"
 #include "calib/search/refine_choice.h"
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 
 namespace oscar {
 namespace {

@@ -15,10 +15,10 @@
 
 #include "capture/checkpoint/model_config.h"
 #include "capture/files/digest_json.h"
-#include "capture/model/device.h"
-#include "capture/text/overlap.h"
+#include "capture/model/run/device.h"
+#include "capture/text/data/overlap.h"
+#include "linalg/base/parallel_for.h"
 #include "linalg/hadamard.h"
-#include "linalg/parallel_for.h"
 
 namespace fs = std::filesystem;
 

@@ -15,7 +15,7 @@
 #include "capture/checkpoint/weights_sample.h"
 #include "capture/dump/attention_dump.h"
 #include "capture/files/strict_json.h"
-#include "capture/text/data_source.h"
+#include "capture/text/data/data_source.h"
 
 namespace oscar {
 

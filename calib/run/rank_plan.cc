@@ -9,7 +9,7 @@
 #include <numeric>
 
 #include "calib/observe/statistics_observer.h"
-#include "capture/model/memory_plan.h"
+#include "capture/model/run/memory_plan.h"
 
 namespace oscar {
 namespace {

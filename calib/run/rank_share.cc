@@ -8,9 +8,9 @@
 #include <numeric>
 
 #include "calib/run/plan.h"  // DocumentWork
-#include "capture/model/token_layout.h"
-#include "linalg/check.h"
-#include "linalg/error.h"
+#include "capture/model/run/token_layout.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

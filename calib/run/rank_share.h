@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "capture/model/model_spec.h"
+#include "capture/model/spec/model_spec.h"
 
 namespace oscar {
 

@@ -11,8 +11,8 @@
 
 #include "calib/job/job_directory.h"
 #include "capture/files/atomic_file.h"
-#include "capture/model/generate.h"
-#include "linalg/error.h"
+#include "capture/model/generate/generate.h"
+#include "linalg/base/error.h"
 
 namespace fs = std::filesystem;
 

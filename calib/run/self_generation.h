@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "capture/files/strict_json.h"
-#include "capture/model/layer_loop.h"
-#include "capture/model/token_sampler.h"
-#include "capture/text/data_source.h"
+#include "capture/model/generate/token_sampler.h"
+#include "capture/model/run/layer_loop.h"
+#include "capture/text/data/data_source.h"
 
 namespace oscar {
 

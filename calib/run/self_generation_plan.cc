@@ -13,10 +13,10 @@
 #include <string>
 
 #include "calib/run/self_generation.h"
-#include "capture/model/decode_loop.h"
-#include "capture/model/device.h"
-#include "capture/model/memory_plan.h"
-#include "linalg/error.h"
+#include "capture/model/generate/decode_loop.h"
+#include "capture/model/run/device.h"
+#include "capture/model/run/memory_plan.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -12,7 +12,7 @@
 #include "calib/run/layer_parts.h"
 #include "calib/run/provenance.h"
 #include "capture/files/atomic_file.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace fs = std::filesystem;
 

@@ -7,7 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "capture/checkpoint/safetensors.h"
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 
 namespace oscar {
 namespace {

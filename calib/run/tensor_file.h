@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 

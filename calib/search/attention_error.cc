@@ -15,7 +15,7 @@
 #include "calib/cache/row_comparison.h"
 #include "calib/cache/side_tensors.h"
 #include "calib/search/clip_search.h"
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 
 namespace oscar {
 namespace {

@@ -26,8 +26,8 @@
 #include "calib/search/latent_search.h"
 #include "calib/search/scorer.h"
 #include "calib/search/stability.h"
-#include "linalg/check.h"
-#include "linalg/error.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "calib/cache/affine_tensor.h"
 #include "calib/cache/side_tensors.h"
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 
 namespace oscar {
 

@@ -19,8 +19,8 @@
 #include "calib/search/choice_search.h"
 #include "calib/search/clip_grid.h"
 #include "calib/search/scorer.h"
-#include "linalg/check.h"
-#include "linalg/error.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

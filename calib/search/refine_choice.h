@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "calib/choose/choice.h"
-#include "capture/model/model_spec.h"
+#include "capture/model/spec/model_spec.h"
 #include "linalg/cache_windows.h"  // CacheWindows
 
 namespace oscar {

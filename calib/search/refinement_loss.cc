@@ -8,7 +8,7 @@
 
 #include "calib/cache/affine_tensor.h"
 #include "calib/cache/logit_comparison.h"  // WithSinks
-#include "capture/model/attention.h"       // SinkLogits
+#include "capture/model/run/attention.h"   // SinkLogits
 
 namespace oscar {
 namespace {

@@ -10,7 +10,7 @@
 #include <functional>
 
 #include "calib/search/refinement_loss.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

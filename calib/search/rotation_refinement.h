@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "calib/cache_side.h"  // AffineQuantizer
-#include "capture/model/model_spec.h"
+#include "capture/model/spec/model_spec.h"
 #include "linalg/cache_windows.h"  // CacheWindows
 
 namespace oscar {

@@ -14,8 +14,8 @@
 
 #include "calib/cache/affine_tensor.h"
 #include "calib/cache/row_comparison.h"  // BeyondWindows
-#include "linalg/check.h"
-#include "linalg/error.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

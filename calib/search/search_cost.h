@@ -13,7 +13,7 @@
 
 #include "calib/held_out.h"
 #include "calib/options.h"
-#include "capture/model/model_spec.h"
+#include "capture/model/spec/model_spec.h"
 
 namespace oscar {
 

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "calib/moments/position_spread.h"
-#include "linalg/parallel_for.h"
+#include "linalg/base/parallel_for.h"
 
 namespace oscar {
 namespace {

@@ -13,7 +13,7 @@
 #include "calib/choose/recipe_fit.h"
 #include "calib/observe/statistics_observer.h"
 #include "calib/search/scorer.h"
-#include "capture/model/rope_spec.h"
+#include "capture/model/spec/rope_spec.h"
 
 namespace oscar {
 

@@ -9,7 +9,7 @@
 
 #include "capture/files/mapped_file.h"
 #include "capture/files/quote.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

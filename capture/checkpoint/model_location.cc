@@ -11,7 +11,7 @@
 #include "capture/checkpoint/hub_cache.h"
 #include "capture/checkpoint/weight_files.h"
 #include "capture/files/quote.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "capture/files/quote.h"
 #include "capture/files/regex.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

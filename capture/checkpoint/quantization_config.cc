@@ -12,7 +12,7 @@
 
 #include "capture/checkpoint/formats/formats.h"
 #include "capture/checkpoint/formats/quantization_fields.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

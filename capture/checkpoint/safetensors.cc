@@ -8,8 +8,8 @@
 
 #include "capture/checkpoint/safetensors_header.h"
 #include "capture/files/quote.h"
-#include "linalg/check.h"
-#include "linalg/error.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

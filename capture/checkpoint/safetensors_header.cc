@@ -11,8 +11,8 @@
 
 #include "capture/files/quote.h"
 #include "capture/files/strict_json.h"
-#include "linalg/check.h"
-#include "linalg/error.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 
 namespace oscar {
 

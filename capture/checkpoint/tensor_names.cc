@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "capture/files/quote.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -11,7 +11,7 @@
 #include "capture/files/mapped_file.h"
 #include "capture/files/quote.h"
 #include "capture/files/strict_json.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "capture/checkpoint/formats/formats.h"
-#include "linalg/check.h"
-#include "linalg/error.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -15,7 +15,7 @@
 
 #include "capture/files/digest.h"
 #include "capture/files/posix_file.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace fs = std::filesystem;
 

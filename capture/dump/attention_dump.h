@@ -36,7 +36,7 @@ struct CacheReader {
 
 // Model facts that a fit needs besides the geometry of attention.
 struct DumpModelFacts {
-  std::string rope;          // capture/model/rope_json.h
+  std::string rope;          // capture/model/spec/rope_json.h
   bool qk_norm = false;      // queries and keys are normed
   std::string not_foldable;  // why nothing can be folded into this layer's weights; "" if it can
   bool operator==(const DumpModelFacts&) const = default;

@@ -12,8 +12,8 @@
 
 #include "capture/dump/dump_format.h"
 #include "capture/files/quote.h"
-#include "linalg/check.h"
-#include "linalg/error.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

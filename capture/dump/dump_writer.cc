@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "capture/dump/dump_format.h"
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 
 namespace oscar {
 namespace {

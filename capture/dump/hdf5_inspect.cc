@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "capture/files/quote.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -6,7 +6,7 @@
 #include <bit>
 
 #include "capture/files/quote.h"
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 
 namespace oscar {
 namespace {

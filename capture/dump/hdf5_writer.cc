@@ -13,8 +13,8 @@
 #include "capture/dump/hdf5_library.h"
 #include "capture/files/atomic_file.h"  // SyncPath
 #include "capture/files/posix_file.h"
-#include "linalg/check.h"
-#include "linalg/error.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

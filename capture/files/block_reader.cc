@@ -15,8 +15,8 @@
 #include <utility>
 
 #include "capture/files/posix_file.h"
-#include "linalg/check.h"
-#include "linalg/error.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "capture/files/posix_file.h"
-#include "linalg/check.h"
-#include "linalg/error.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

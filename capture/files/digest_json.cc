@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 

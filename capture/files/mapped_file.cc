@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "capture/files/posix_file.h"
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 
 namespace oscar {
 

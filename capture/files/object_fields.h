@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "capture/files/strict_json.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 

@@ -11,7 +11,7 @@
 #include <system_error>
 
 #include "capture/files/atomic_file.h"  // SyncPath
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -12,7 +12,7 @@
 
 #include <thread>
 
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 
 namespace oscar {
 namespace {

@@ -26,7 +26,7 @@
 #include <vector>
 
 #include "capture/files/posix_file.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -18,8 +18,8 @@
 #include "capture/files/json_text.h"
 #include "capture/files/mapped_file.h"
 #include "capture/files/quote.h"
-#include "linalg/check.h"
-#include "linalg/error.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -12,7 +12,7 @@
 #include <memory>
 #include <string_view>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

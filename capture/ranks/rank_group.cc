@@ -33,8 +33,8 @@
 #include <utility>
 
 #include "capture/gpu/gpu_module.h"
-#include "linalg/check.h"
-#include "linalg/error.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 

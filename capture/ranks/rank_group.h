@@ -22,7 +22,7 @@
 
 #include "capture/ranks/rank_place.h"
 #include "capture/ranks/rank_watch.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "capture/ranks/rank_place.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 

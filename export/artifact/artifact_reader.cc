@@ -14,7 +14,7 @@
 #include "export/artifact/artifact_format.h"
 #include "export/artifact/choice_reader.h"
 #include "export/artifact/layer_record.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "linalg/rotation.h"
 
 namespace fs = std::filesystem;

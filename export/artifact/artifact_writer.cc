@@ -20,7 +20,7 @@
 #include "export/artifact/choice_plans.h"
 #include "export/artifact/model_card.h"
 #include "export/artifact/report.h"
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 
 namespace oscar {
 namespace {

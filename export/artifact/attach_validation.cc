@@ -16,7 +16,7 @@
 #include "export/report/of_record.h"
 #include "export/report/report_page.h"
 #include "export/report/report_schema.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace fs = std::filesystem;
 

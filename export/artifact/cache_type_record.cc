@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "export/artifact/artifact_format.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

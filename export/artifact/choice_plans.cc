@@ -8,7 +8,7 @@
 #include "calib/choose/choice_points.h"
 #include "export/artifact/artifact_format.h"
 #include "export/artifact/report.h"
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 
 namespace oscar {
 

@@ -10,7 +10,7 @@
 
 #include "export/artifact/artifact_format.h"
 #include "export/formats/rotation_file.h"  // kMaxFloat32FileOrthogonality
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "linalg/error_feedback.h"
 #include "linalg/product.h"
 #include "linalg/rotation.h"

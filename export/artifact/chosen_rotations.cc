@@ -15,7 +15,7 @@
 #include "export/artifact/artifact_format.h"
 #include "export/artifact/choice_demands.h"
 #include "export/artifact/foreign_rotations.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

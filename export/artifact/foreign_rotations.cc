@@ -12,7 +12,7 @@
 #include "capture/files/digest_json.h"
 #include "export/artifact/artifact_format.h"
 #include "export/artifact/artifact_writer.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace fs = std::filesystem;
 

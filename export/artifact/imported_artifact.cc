@@ -15,7 +15,7 @@
 #include "export/artifact/artifact_format.h"
 #include "export/artifact/artifact_reader.h"
 #include "export/formats/sglang.h"  // SglangServing
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace fs = std::filesystem;
 

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "capture/files/strict_json.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 

@@ -15,7 +15,7 @@
 #include "export/artifact/artifact_reader.h"
 #include "export/artifact/artifact_writer.h"
 #include "export/artifact/merged_choices.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

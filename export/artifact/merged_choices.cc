@@ -12,7 +12,7 @@
 #include "capture/files/quote.h"
 #include "export/artifact/artifact_format.h"
 #include "export/artifact/layer_record.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -11,8 +11,8 @@
 #include "calib/moments/moments_file.h"
 #include "calib/options.h"
 #include "export/artifact/artifact_format.h"
-#include "linalg/error.h"
-#include "linalg/parallel_for.h"
+#include "linalg/base/error.h"
+#include "linalg/base/parallel_for.h"
 #include "linalg/product.h"
 #include "linalg/rotation.h"
 

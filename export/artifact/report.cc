@@ -10,7 +10,7 @@
 
 #include "calib/consumers.h"
 #include "export/report/report_schema.h"
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 
 namespace oscar {
 namespace {

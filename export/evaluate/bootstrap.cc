@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "linalg/check.h"
-#include "linalg/error.h"
-#include "linalg/splitmix64.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
+#include "linalg/base/splitmix64.h"
 
 namespace oscar {
 namespace {

@@ -13,7 +13,7 @@
 #include "capture/files/nearest.h"
 #include "capture/files/quote.h"
 #include "export/report/verdict_text.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -8,8 +8,8 @@
 #include <cmath>
 
 #include "capture/files/utf8.h"
-#include "linalg/check.h"
-#include "linalg/error.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <map>
 
-#include "linalg/check.h"
-#include "linalg/splitmix64.h"
+#include "linalg/base/check.h"
+#include "linalg/base/splitmix64.h"
 
 namespace oscar {
 namespace {

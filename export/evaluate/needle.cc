@@ -9,12 +9,12 @@
 
 #include "capture/files/nearest.h"
 #include "capture/files/quote.h"
-#include "capture/text/builtin_corpus.h"
-#include "capture/text/packing.h"
+#include "capture/text/data/builtin_corpus.h"
+#include "capture/text/data/packing.h"
 #include "export/evaluate/haystack.h"
 #include "export/evaluate/needle_tasks.h"
 #include "export/evaluate/prompt_fit.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

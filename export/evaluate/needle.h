@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "capture/files/strict_json.h"
-#include "capture/text/tokenizer.h"
+#include "capture/text/tokenizer/tokenizer.h"
 
 namespace oscar {
 

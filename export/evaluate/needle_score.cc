@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "export/evaluate/needle.h"
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 
 namespace oscar {
 namespace {

@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "linalg/splitmix64.h"
+#include "linalg/base/splitmix64.h"
 
 namespace oscar {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <numeric>
 
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 
 namespace oscar {
 

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "capture/text/tokenizer.h"
+#include "capture/text/tokenizer/tokenizer.h"
 #include "export/evaluate/needle.h"
 
 namespace oscar {

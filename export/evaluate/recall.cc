@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 
 namespace oscar {
 

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "linalg/splitmix64.h"
+#include "linalg/base/splitmix64.h"
 
 namespace oscar {
 

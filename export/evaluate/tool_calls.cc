@@ -8,12 +8,12 @@
 
 #include "capture/files/nearest.h"
 #include "capture/files/quote.h"
-#include "capture/text/packing.h"
+#include "capture/text/data/packing.h"
 #include "capture/text/template/json_value.h"
 #include "export/evaluate/prompt_fit.h"
 #include "export/evaluate/tool_call_tasks.h"
-#include "linalg/check.h"
-#include "linalg/error.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

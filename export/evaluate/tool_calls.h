@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "capture/text/chat_format.h"
+#include "capture/text/data/chat_format.h"
 #include "export/evaluate/needle.h"
 
 namespace oscar {

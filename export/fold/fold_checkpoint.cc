@@ -14,8 +14,8 @@
 #include "capture/checkpoint/weight_storage.h"
 #include "capture/files/atomic_file.h"
 #include "export/fold/stored_weight.h"
-#include "linalg/check.h"
-#include "linalg/error.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
 
 namespace fs = std::filesystem;
 

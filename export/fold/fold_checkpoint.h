@@ -13,7 +13,7 @@
 
 #include "capture/checkpoint/checkpoint.h"
 #include "capture/files/strict_json.h"
-#include "capture/model/model_spec.h"
+#include "capture/model/spec/model_spec.h"
 #include "export/fold/weight_edits.h"
 
 namespace oscar {

@@ -12,10 +12,10 @@
 
 #include "calib/fit/transform_fit.h"
 #include "calib/moments/moments_file.h"
-#include "capture/model/use_limits.h"
+#include "capture/model/spec/use_limits.h"
 #include "export/artifact/artifact_format.h"
 #include "export/fold/stored_weight.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -10,8 +10,8 @@
 #include <cstring>
 
 #include "capture/checkpoint/stored_values.h"
-#include "linalg/check.h"
-#include "linalg/error.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
 #include "linalg/stored_float.h"
 
 namespace oscar {

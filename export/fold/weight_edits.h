@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "capture/model/model_spec.h"
+#include "capture/model/spec/model_spec.h"
 #include "linalg/key_transform.h"
 
 namespace oscar {

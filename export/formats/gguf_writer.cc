@@ -8,7 +8,7 @@
 
 #include "capture/files/atomic_file.h"
 #include "capture/files/quote.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

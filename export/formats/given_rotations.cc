@@ -18,7 +18,7 @@
 #include "export/formats/npy_file.h"
 #include "export/formats/rotation_checks.h"
 #include "export/formats/rotation_pair.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace fs = std::filesystem;
 

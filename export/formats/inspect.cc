@@ -17,7 +17,7 @@
 #include "capture/checkpoint/safetensors.h"
 #include "capture/files/utf8.h"
 #include "export/formats/rotation_file.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

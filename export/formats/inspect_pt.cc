@@ -16,7 +16,7 @@
 #include "export/formats/rotation_checks.h"
 #include "export/formats/rotation_file.h"
 #include "export/formats/rotation_pair.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

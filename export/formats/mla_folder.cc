@@ -13,7 +13,7 @@
 #include "export/formats/pt/pt_writer.h"
 #include "export/formats/rotation_file.h"
 #include "export/formats/sglang_pair.h"  // SameBits
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

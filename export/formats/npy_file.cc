@@ -18,7 +18,7 @@
 #include "capture/checkpoint/stored_values.h"
 #include "capture/files/mapped_file.h"
 #include "capture/files/quote.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

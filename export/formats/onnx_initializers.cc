@@ -9,7 +9,7 @@
 #include <limits>
 
 #include "capture/files/atomic_file.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

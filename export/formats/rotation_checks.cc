@@ -14,7 +14,7 @@
 #include <map>
 #include <set>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "linalg/matrix.h"
 
 namespace oscar {

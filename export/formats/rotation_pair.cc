@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "export/formats/rotation_checks.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -9,7 +9,7 @@
 #include "capture/files/quote.h"
 #include "export/formats/rotation_checks.h"
 #include "export/formats/rotation_schemas.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

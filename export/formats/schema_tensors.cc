@@ -8,7 +8,7 @@
 
 #include "export/formats/rotation_checks.h"
 #include "export/formats/rotation_schemas.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

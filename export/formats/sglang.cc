@@ -12,7 +12,7 @@
 
 #include "capture/files/atomic_file.h"
 #include "export/formats/sglang_pair.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "linalg/rotation.h"
 
 namespace oscar {

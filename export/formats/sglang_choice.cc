@@ -11,7 +11,7 @@
 
 #include "capture/files/atomic_file.h"
 #include "export/formats/sglang_pair.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

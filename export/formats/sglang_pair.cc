@@ -9,7 +9,7 @@
 
 #include "export/formats/pt/pt_writer.h"
 #include "export/formats/rotation_pair.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

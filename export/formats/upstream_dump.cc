@@ -16,8 +16,8 @@
 
 #include "capture/files/quote.h"
 #include "export/formats/pt/pt_file.h"
-#include "linalg/check.h"
-#include "linalg/error.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
 
 namespace fs = std::filesystem;
 

@@ -8,8 +8,8 @@
 
 #include "export/formats/pt/pt_writer.h"
 #include "export/formats/upstream_dump.h"
-#include "linalg/check.h"
-#include "linalg/error.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
 
 namespace fs = std::filesystem;
 

@@ -8,7 +8,7 @@
 #include <map>
 
 #include "export/report/html.h"
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 
 namespace oscar {
 namespace {

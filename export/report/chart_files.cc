@@ -12,7 +12,7 @@
 
 #include "export/report/page_style.h"
 #include "export/report/report_page.h"
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 
 namespace oscar {
 namespace {

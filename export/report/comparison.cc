@@ -13,7 +13,7 @@
 #include "export/report/page_shell.h"
 #include "export/report/pareto.h"
 #include "export/report/report_schema.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

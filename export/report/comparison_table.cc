@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "export/report/scatter_chart.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

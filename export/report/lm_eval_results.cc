@@ -11,7 +11,7 @@
 #include <functional>
 #include <numbers>
 
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 
 namespace oscar {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 
 namespace oscar {
 

@@ -11,7 +11,7 @@
 
 #include "capture/files/quote.h"
 #include "export/report/quantile_names.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

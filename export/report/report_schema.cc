@@ -18,7 +18,7 @@
 #include "export/report/kernel_schema.h"
 #include "export/report/schema_check.h"
 #include "export/report/verdict_text.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "export/report/capacity.h"
 #include "export/report/verdict_text.h"
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 
 namespace oscar {
 namespace {

@@ -10,7 +10,7 @@
 #include "export/artifact/artifact_format.h"
 #include "export/artifact/cache_type_record.h"
 #include "export/artifact/layer_record.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 

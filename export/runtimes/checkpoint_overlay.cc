@@ -9,7 +9,7 @@
 #include "capture/checkpoint/safetensors.h"
 #include "capture/files/atomic_file.h"
 #include "capture/files/quote.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace fs = std::filesystem;
 

@@ -13,7 +13,7 @@
 
 #include "capture/checkpoint/checkpoint.h"
 #include "capture/files/strict_json.h"
-#include "capture/model/model_spec.h"
+#include "capture/model/spec/model_spec.h"
 #include "export/artifact/artifact_reader.h"
 
 namespace oscar {

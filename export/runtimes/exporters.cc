@@ -14,7 +14,7 @@
 #include "export/artifact/chosen_rotations.h"  // HoldsLatents
 #include "export/formats/loaders.h"
 #include "export/runtimes/exporter.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 

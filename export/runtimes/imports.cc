@@ -12,7 +12,7 @@
 #include "export/artifact/foreign_rotations.h"
 #include "export/artifact/imported_artifact.h"
 #include "export/formats/given_rotations.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace fs = std::filesystem;
 

@@ -10,12 +10,12 @@
 
 #include "capture/checkpoint/checkpoint.h"
 #include "capture/files/atomic_file.h"
-#include "capture/model/model_spec.h"
+#include "capture/model/spec/model_spec.h"
 #include "export/formats/sglang.h"  // ShellWord
 #include "export/runtimes/cache_scales.h"
 #include "export/runtimes/checkpoint_overlay.h"
 #include "export/runtimes/exporter.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace fs = std::filesystem;
 

@@ -15,7 +15,7 @@
 #include "export/formats/sglang_choice.h"
 #include "export/runtimes/exporter.h"
 #include "export/runtimes/gguf_model.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

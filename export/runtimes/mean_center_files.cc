@@ -19,7 +19,7 @@
 #include "export/formats/sglang.h"  // LaunchModel
 #include "export/runtimes/exporter.h"
 #include "export/runtimes/gguf_model.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "linalg/hadamard.h"
 
 namespace oscar {

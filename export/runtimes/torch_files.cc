@@ -13,7 +13,7 @@
 #include "export/artifact/artifact_format.h"
 #include "export/formats/sglang.h"  // LaunchModel
 #include "export/runtimes/exporter.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

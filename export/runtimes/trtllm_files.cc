@@ -11,7 +11,7 @@
 #include "export/formats/sglang.h"  // ShellWord
 #include "export/runtimes/cache_bits.h"
 #include "export/runtimes/exporter.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -16,7 +16,7 @@
 #include "export/formats/pt/pt_writer.h"
 #include "export/formats/sglang.h"  // ShellWord
 #include "export/runtimes/exporter.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace fs = std::filesystem;
 

@@ -11,8 +11,8 @@
 #include "capture/files/removed_names.h"
 #include "export/artifact/artifact_format.h"
 #include "export/simulate/guest_methods.h"
-#include "linalg/check.h"
-#include "linalg/error.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "calib/cache/exact_tokens.h"
-#include "capture/model/model_spec.h"
+#include "capture/model/spec/model_spec.h"
 #include "export/artifact/artifact_reader.h"
 
 namespace oscar {

@@ -16,10 +16,10 @@
 
 #include "calib/cache/affine_tensor.h"
 #include "calib/cache/side_tensors.h"
-#include "capture/model/device.h"
+#include "capture/model/run/device.h"
 #include "export/evaluate/bits_per_element.h"
 #include "export/simulate/affine_cost.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

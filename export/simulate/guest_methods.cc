@@ -12,7 +12,7 @@
 
 #include "export/simulate/affine_cost.h"
 #include "export/simulate/rotation_caches.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

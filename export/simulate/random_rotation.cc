@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "linalg/splitmix64.h"
+#include "linalg/base/splitmix64.h"
 
 namespace oscar {
 namespace {

@@ -6,8 +6,8 @@
 
 #include <vector>
 
-#include "capture/model/decoder_layer.h"  // PairsOf
-#include "linalg/check.h"
+#include "capture/model/run/decoder_layer.h"  // PairsOf
+#include "linalg/base/check.h"
 
 namespace oscar {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "capture/model/rope_spec.h"
+#include "capture/model/spec/rope_spec.h"
 
 namespace oscar {
 

@@ -5,7 +5,7 @@
 #include <ATen/ATen.h>
 
 #include "calib/cache/affine_tensor.h"
-#include "capture/model/device.h"
+#include "capture/model/run/device.h"
 #include "export/simulate/cache_method.h"  // ResultType
 
 namespace oscar {

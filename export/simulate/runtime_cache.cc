@@ -19,7 +19,7 @@
 #include "export/simulate/rotation_caches.h"
 #include "export/simulate/runtime_choice.h"
 #include "export/simulate/stored_rotations.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "linalg/llama_q2_codec.h"
 
 namespace oscar {

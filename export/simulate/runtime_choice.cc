@@ -15,10 +15,10 @@
 
 #include "calib/cache/bf16_arithmetic.h"
 #include "calib/cache/side_tensors.h"  // MatricesOf
-#include "capture/model/device.h"
+#include "capture/model/run/device.h"
 #include "export/artifact/choice_demands.h"
-#include "linalg/check.h"
-#include "linalg/error.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -14,7 +14,7 @@
 #include "calib/cache/affine_tensor.h"
 #include "export/simulate/codecs/affine_family_tensor.h"  // TreeSum, RoundTo
 #include "export/simulate/codecs/lloyd_max_tensor.h"
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 #include "linalg/llama_q2_codec.h"
 #include "linalg/percentile_clip.h"
 

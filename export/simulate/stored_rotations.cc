@@ -8,7 +8,7 @@
 #include <functional>
 
 #include "export/simulate/rotation_caches.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -10,7 +10,7 @@
 #include "export/evaluate/bits_per_element.h"
 #include "export/simulate/affine_cost.h"
 #include "export/simulate/rotation_caches.h"
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 #include "linalg/hadamard.h"
 
 namespace oscar {

@@ -15,7 +15,7 @@
 #include "export/cuda/device/cuda_check.h"
 #include "export/cuda/write/write_cache.h"
 #include "export/torch/view_tensors.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

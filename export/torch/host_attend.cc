@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "export/torch/host_arithmetic.h"
-#include "linalg/parallel_for.h"
+#include "linalg/base/parallel_for.h"
 
 namespace oscar {
 namespace {

@@ -9,9 +9,9 @@
 #include <cstring>
 
 #include "export/torch/host_arithmetic.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
+#include "linalg/base/parallel_for.h"
 #include "linalg/feedback_codec.h"
-#include "linalg/parallel_for.h"
 #include "linalg/stored_float.h"
 
 namespace oscar {

@@ -17,7 +17,7 @@
 
 #include "export/torch/host_write.h"
 #include "export/torch/view_tensors.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -10,7 +10,7 @@
 #include <limits>
 
 #include "export/torch/host_write.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -18,7 +18,7 @@
 #include "export/report/capacity.h"  // ReleasedTypes
 #include "export/simulate/guest_methods.h"
 #include "export/simulate/runtime_cache.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -12,8 +12,8 @@
 
 #include "export/evaluate/position_buckets.h"
 #include "export/validate/piece_sums.h"
-#include "linalg/check.h"
-#include "linalg/error.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "export/validate/by_domain.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 

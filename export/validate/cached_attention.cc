@@ -4,7 +4,7 @@
 
 #include <ATen/ATen.h>
 
-#include "capture/model/latent_attention.h"
+#include "capture/model/run/latent_attention.h"
 
 namespace oscar {
 

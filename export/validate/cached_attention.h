@@ -7,7 +7,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "capture/model/layer_loop.h"
+#include "capture/model/run/layer_loop.h"
 #include "export/simulate/cache_method.h"
 #include "export/validate/mixed_attention.h"
 

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "capture/model/layer_loop.h"
+#include "capture/model/run/layer_loop.h"
 #include "export/simulate/cache_method.h"
 
 namespace oscar {

@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "capture/files/strict_json.h"
-#include "capture/model/model_spec.h"
+#include "capture/model/spec/model_spec.h"
 #include "export/validate/arm.h"
 
 namespace oscar {

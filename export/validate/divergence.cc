@@ -6,7 +6,7 @@
 
 #include "export/evaluate/bootstrap.h"
 #include "export/validate/piece_sums.h"
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 
 namespace oscar {
 

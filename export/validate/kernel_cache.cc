@@ -12,8 +12,8 @@
 
 #include "export/cuda/decode/decode_attention.h"
 #include "export/cuda/device/cuda_check.h"
-#include "linalg/check.h"
-#include "linalg/error.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "capture/model/model_spec.h"
+#include "capture/model/spec/model_spec.h"
 #include "export/cuda/cache/cache_view.h"
 #include "export/cuda/write/write_cache.h"
 #include "linalg/cache_windows.h"  // CacheWindows

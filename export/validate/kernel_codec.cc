@@ -7,7 +7,7 @@
 
 #include "linalg/affine_codec.h"
 #include "linalg/affine_group.h"
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 
 namespace oscar {
 namespace {

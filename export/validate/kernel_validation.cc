@@ -8,13 +8,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "capture/model/attention.h"  // SoftCap
-#include "capture/model/use_limits.h"
+#include "capture/model/run/attention.h"  // SoftCap
+#include "capture/model/spec/use_limits.h"
 #include "export/cuda/device/cuda_check.h"
 #include "export/simulate/rotated_quantizer.h"
 #include "export/simulate/rotation_caches.h"
-#include "linalg/error.h"
-#include "linalg/parallel_for.h"
+#include "linalg/base/error.h"
+#include "linalg/base/parallel_for.h"
 
 namespace oscar {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "capture/files/strict_json.h"
-#include "capture/model/layer_loop.h"
+#include "capture/model/run/layer_loop.h"
 #include "export/artifact/artifact_reader.h"
 #include "export/validate/kernel_cache.h"
 #include "export/validate/kernel_codec.h"

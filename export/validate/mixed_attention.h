@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "calib/cache/exact_tokens.h"
-#include "capture/model/attention.h"
+#include "capture/model/run/attention.h"
 
 namespace oscar {
 

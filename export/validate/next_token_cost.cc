@@ -12,13 +12,13 @@
 #include <utility>
 
 #include "calib/cache/row_comparison.h"
-#include "capture/model/output_head.h"
+#include "capture/model/run/output_head.h"
 #include "export/evaluate/bootstrap.h"
 #include "export/simulate/chosen_cache.h"
 #include "export/validate/cached_attention.h"
 #include "export/validate/token_errors.h"
-#include "linalg/check.h"
-#include "linalg/error.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

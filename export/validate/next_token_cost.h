@@ -15,7 +15,7 @@
 
 #include "calib/choose/cache_types.h"
 #include "calib/choose/choice.h"
-#include "capture/model/layer_loop.h"
+#include "capture/model/run/layer_loop.h"
 #include "export/simulate/typed_cache.h"  // LargestMagnitudes
 #include "linalg/cache_windows.h"
 

@@ -10,12 +10,12 @@
 #include <map>
 #include <utility>
 
-#include "capture/model/output_head.h"
+#include "capture/model/run/output_head.h"
 #include "export/report/of_record.h"
 #include "export/simulate/methods/serving_faults.h"
 #include "export/validate/cached_attention.h"
-#include "linalg/check.h"
-#include "linalg/error.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "capture/model/layer_loop.h"
+#include "capture/model/run/layer_loop.h"
 #include "export/validate/arm.h"
 #include "export/validate/token_errors.h"
 

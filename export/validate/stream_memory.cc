@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 

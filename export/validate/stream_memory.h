@@ -11,7 +11,7 @@
 #include <span>
 #include <string_view>
 
-#include "capture/model/model_spec.h"
+#include "capture/model/spec/model_spec.h"
 
 namespace oscar {
 

@@ -10,10 +10,10 @@
 #include <array>
 #include <vector>
 
-#include "capture/model/attention.h"  // SoftCap, SinkLogits
+#include "capture/model/run/attention.h"  // SoftCap, SinkLogits
 #include "export/cuda/attention_kl/attention_kl.h"
 #include "export/cuda/device/cuda_check.h"
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 
 namespace oscar {
 namespace {

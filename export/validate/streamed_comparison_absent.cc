@@ -3,7 +3,7 @@
 //
 // The build without the kernels: nothing is streamed.
 #include "export/validate/streamed_comparison.h"
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 
 namespace oscar {
 

@@ -15,7 +15,7 @@
 
 #include "calib/held_out.h"  // CountedQueries
 #include "capture/files/strict_json.h"
-#include "capture/model/output_head.h"
+#include "capture/model/run/output_head.h"
 
 namespace oscar {
 

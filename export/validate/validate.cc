@@ -12,9 +12,9 @@
 #include <numeric>
 
 #include "calib/run/provenance.h"
-#include "capture/model/device.h"
-#include "capture/model/output_head.h"
-#include "capture/model/weight_loader.h"
+#include "capture/model/run/device.h"
+#include "capture/model/run/output_head.h"
+#include "capture/model/run/weight_loader.h"
 #include "export/evaluate/position_buckets.h"
 #include "export/evaluate/recall.h"
 #include "export/report/of_record.h"
@@ -28,8 +28,8 @@
 #include "export/validate/token_errors.h"
 #include "export/validate/validation_job.h"
 #include "export/validate/validation_observer.h"
-#include "linalg/check.h"
-#include "linalg/error.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

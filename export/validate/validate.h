@@ -14,8 +14,8 @@
 
 #include "calib/held_out.h"  // CountedQueries
 #include "calib/job/job_directory.h"
-#include "capture/model/attention_source.h"
-#include "capture/model/layer_loop.h"
+#include "capture/model/run/attention_source.h"
+#include "capture/model/run/layer_loop.h"
 #include "export/artifact/artifact_reader.h"
 #include "export/evaluate/needle.h"
 #include "export/simulate/cache_method.h"

@@ -11,7 +11,7 @@
 #include <span>
 
 #include "calib/job/job_directory.h"
-#include "capture/model/model_spec.h"
+#include "capture/model/spec/model_spec.h"
 #include "export/validate/validation_observer.h"
 
 namespace oscar {

@@ -10,11 +10,11 @@
 #include <utility>
 
 #include "capture/dump/hdf5_file.h"
-#include "capture/model/latent_attention.h"
+#include "capture/model/run/latent_attention.h"
 #include "export/evaluate/position_buckets.h"
 #include "export/validate/cached_attention.h"
 #include "export/validate/streamed_comparison.h"
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 
 namespace oscar {
 namespace {

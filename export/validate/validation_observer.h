@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "capture/model/layer_loop.h"
+#include "capture/model/run/layer_loop.h"
 #include "export/validate/arm.h"
 #include "export/validate/arm_errors.h"
 #include "export/validate/mixed_attention.h"

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -20,7 +20,7 @@
 #include "capture/files/digest.h"
 #include "capture/files/mapped_file.h"
 #include "capture/files/strict_json.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar::fuzz {
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "linalg/affine_metadata.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/linalg/random_values.h"
 #include "tests/reference/int2_codec.h"
 

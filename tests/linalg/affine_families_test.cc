@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "linalg/affine_codec.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/linalg/random_values.h"
 #include "tests/reference/scalar_affine_families.h"
 

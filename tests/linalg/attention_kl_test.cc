@@ -8,7 +8,7 @@
 #include <limits>
 #include <vector>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/linalg/random_values.h"
 #include "tests/reference/scalar_attention_kl.h"
 

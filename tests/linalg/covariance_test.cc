@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/linalg/random_values.h"
 
 namespace oscar {

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "linalg/lapack_solver.h"
 #include "tests/linalg/random_values.h"
 

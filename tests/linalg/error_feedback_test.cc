@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "linalg/feedback_codec.h"
 #include "linalg/key_transform.h"
 #include "tests/linalg/random_values.h"

@@ -11,7 +11,7 @@
 #include <limits>
 #include <vector>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "linalg/hadamard.h"
 #include "tests/linalg/random_values.h"
 

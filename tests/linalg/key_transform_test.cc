@@ -10,8 +10,8 @@
 #include <cmath>
 #include <string>
 
+#include "linalg/base/error.h"
 #include "linalg/eigh.h"
-#include "linalg/error.h"
 #include "tests/linalg/random_values.h"
 
 namespace oscar {

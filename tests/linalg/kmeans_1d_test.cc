@@ -9,8 +9,8 @@
 #include <limits>
 #include <vector>
 
-#include "linalg/error.h"
-#include "linalg/splitmix64.h"
+#include "linalg/base/error.h"
+#include "linalg/base/splitmix64.h"
 #include "tests/linalg/random_values.h"
 
 namespace oscar {

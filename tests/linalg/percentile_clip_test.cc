@@ -9,7 +9,7 @@
 #include <limits>
 #include <vector>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/linalg/random_values.h"
 
 namespace oscar {

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "linalg/parallel_for.h"
+#include "linalg/base/parallel_for.h"
 #include "tests/linalg/random_values.h"
 
 namespace oscar {

@@ -8,7 +8,7 @@
 #include <numbers>
 #include <string>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "linalg/hadamard.h"
 #include "linalg/product.h"
 #include "tests/linalg/random_values.h"

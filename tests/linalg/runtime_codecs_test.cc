@@ -9,7 +9,7 @@
 #include <limits>
 #include <vector>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/linalg/random_values.h"
 #include "tests/reference/half_offset_codec.h"
 #include "tests/reference/scalar_llama_q2.h"

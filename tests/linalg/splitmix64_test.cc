@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-#include "linalg/splitmix64.h"
+#include "linalg/base/splitmix64.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 
 namespace oscar {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 #include <utility>
 
-#include "linalg/check.h"
-#include "linalg/error.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
 #include "tests/reference/covariance.h"
 
 namespace oscar {

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "linalg/check.h"
-#include "linalg/error.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 

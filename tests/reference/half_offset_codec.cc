@@ -9,8 +9,8 @@
 #include <limits>
 #include <vector>
 
-#include "linalg/check.h"
-#include "linalg/error.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
 #include "linalg/stored_float.h"
 
 namespace oscar {

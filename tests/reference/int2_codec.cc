@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 
 namespace oscar {
 namespace {

@@ -10,8 +10,8 @@
 #include <cmath>
 
 #include "linalg/affine_group.h"
-#include "linalg/check.h"
-#include "linalg/error.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -9,8 +9,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "linalg/check.h"
-#include "linalg/error.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
 #include "linalg/matrix.h"
 
 namespace oscar {

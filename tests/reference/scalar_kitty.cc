@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "linalg/affine_group.h"  // MaxCode
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 #include "tests/reference/code_packing.h"
 #include "tests/reference/scalar_affine_families.h"
 #include "tests/reference/tree_sum.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 #include "linalg/stored_float.h"
 #include "tests/reference/scalar_affine_families.h"
 #include "tests/reference/tree_sum.h"

@@ -11,8 +11,8 @@
 #include <cmath>
 #include <vector>
 
-#include "linalg/check.h"
-#include "linalg/error.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
 #include "linalg/lloyd_max.h"  // LevelCode
 #include "linalg/percentile_clip.h"
 #include "linalg/stored_float.h"

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <vector>
 
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 #include "linalg/lloyd_max.h"
 #include "tests/reference/tree_sum.h"
 

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "linalg/affine_group.h"  // MaxCode
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 #include "tests/reference/scalar_nonuniform.h"
 
 namespace oscar {

@@ -9,7 +9,7 @@
 #include <numbers>
 #include <vector>
 
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 #include "tests/reference/scalar_lloyd_max.h"  // LevelCode
 #include "tests/reference/tree_sum.h"
 

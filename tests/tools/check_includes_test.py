@@ -1,14 +1,14 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# tools/check_includes on small trees: a good one passes, and each rule is broken once and seen to be reported.
+# tools/dev/check_includes on small trees: a good one passes, and each rule is broken once and seen to be reported.
 import pathlib
 import subprocess
 import sys
 import tempfile
 import unittest
 
-CHECK = pathlib.Path(__file__).resolve().parents[2] / "tools" / "check_includes"
+CHECK = pathlib.Path(__file__).resolve().parents[2] / "tools" / "dev" / "check_includes"
 SPDX = "SPDX-FileCopyrightText: 2026 The oscar authors\n{0} SPDX-License-Identifier: Apache-2.0\n"
 CPP = "// " + SPDX.format("//")
 HASH = "# " + SPDX.format("#")
@@ -59,8 +59,8 @@ class CheckIncludes(unittest.TestCase):
         self.refused({"capture/files/f.h": CPP + '#include "capture/model/m.h"\n', "capture/model/m.h": CPP},
                      'capture/files/f.h:3: "capture/model/m.h": capture/files stands below capture/model and may not '
                      "include it")
-        self.refused({"tools/cli/x.h": CPP + '#include "tools/y.h"\n', "tools/y.h": CPP},
-                     'tools/cli/x.h:3: "tools/y.h": tools/cli stands below tools and may not include it')
+        self.refused({"tools/cli/x.h": CPP + '#include "tools/input/y.h"\n', "tools/input/y.h": CPP},
+                     'tools/cli/x.h:3: "tools/input/y.h": tools/cli stands below tools and may not include it')
         self.refused({"calib/c.h": CPP + '#  include  "tests/support/t.h"\n', "tests/support/t.h": CPP},
                      'calib/c.h:3: "tests/support/t.h": calib stands below tests and may not include it')
 
@@ -99,7 +99,7 @@ class CheckIncludes(unittest.TestCase):
                                          "\n" * 400})[0], 0)
 
     def test_unknown_folders(self):
-        self.refused({"export/elsewhere/x.h": CPP}, "export/elsewhere/x.h:1: is in no folder of tools/check_includes")
+        self.refused({"export/elsewhere/x.h": CPP}, "export/elsewhere/x.h:1: is in no folder of tools/dev/check_includes")
 
 
 if __name__ == "__main__":

@@ -1,25 +1,25 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# tools/check_prose on small repositories: sentences pass, and each kind of headless comment and a long subject are refused.
+# tools/dev/check_prose on small repositories: sentences pass, and each kind of headless comment and a long subject are refused.
 import pathlib
 import subprocess
 import sys
 import tempfile
 import unittest
 
-CHECK = pathlib.Path(__file__).resolve().parents[2] / "tools" / "check_prose"
+CHECK = pathlib.Path(__file__).resolve().parents[2] / "tools" / "dev" / "check_prose"
 
 
 def run_check(files, subjects=()):
-    """Commits each subject after the commit that adds tools/check_prose; returns the findings."""
+    """Commits each subject after the commit that adds tools/dev/check_prose; returns the findings."""
     with tempfile.TemporaryDirectory() as root:
         def git(*arguments):
             subprocess.run(["git", "-C", root, "-c", "user.name=a", "-c", "user.email=a@b", *arguments], check=True,
                            capture_output=True)
         git("init")
         git("commit", "--allow-empty", "-m", "x" * 100)
-        for name, text in {**files, "tools/check_prose": ""}.items():
+        for name, text in {**files, "tools/dev/check_prose": ""}.items():
             path = pathlib.Path(root, name)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")

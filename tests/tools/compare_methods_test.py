@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# tools/compare_methods.sh with stand-ins for its programs: what it starts, in which order, and that it goes on where it stopped. The
+# tools/dev/compare_methods.sh with stand-ins for its programs: what it starts, in which order, and that it goes on where it stopped. The
 # real programs must take every command line that it makes.
 # Usage: compare_methods_test.py SCRIPT BIN
 import os

@@ -1,14 +1,14 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# tools/count_skipped on small logs.
+# tools/dev/count_skipped on small logs.
 import pathlib
 import subprocess
 import sys
 import tempfile
 import unittest
 
-PROGRAM = pathlib.Path(__file__).resolve().parents[2] / "tools" / "count_skipped"
+PROGRAM = pathlib.Path(__file__).resolve().parents[2] / "tools" / "dev" / "count_skipped"
 LOG = """1/9 Testing: Chromium.ShowsEveryPage
 Output:
 /source/chromium_test.cc:78: Skipped

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A library to preload: counts the calls of the CUDA runtime that LibTorch's and our kernels go
-// through, and lets a chosen one fail (tools/gpu_faults.sh). Trap: a program that is linked with
+// through, and lets a chosen one fail (tools/dev/gpu_faults.sh). Trap: a program that is linked with
 // the static runtime makes its own launches past it; configure with -DOSCAR_CUDA_SHARED_RUNTIME=ON.
 // cuBLAS and cuSOLVER have a runtime of their own.
 //

@@ -19,7 +19,7 @@
 
 #include "capture/files/atomic_file.h"
 #include "capture/files/strict_json.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/capture/model/synthetic_model.h"
 #include "tests/support/run_program.h"
 #include "tests/support/test_data.h"

@@ -5,9 +5,9 @@
 // conformance suite, which asks for the exit code alone: 0, or what is wrong. No zoo is involved.
 #include <functional>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tools/cli/verbs.h"
-#include "tools/signing_input.h"
+#include "tools/zoo/signing_input.h"
 #include "zoo/signing/model_files.h"
 #include "zoo/store/blob_store.h"
 

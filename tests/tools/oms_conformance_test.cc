@@ -5,7 +5,7 @@
 // implementation, the PyPI package model-signing, on our signatures and we on its.
 #include <gtest/gtest.h>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/support/run_program.h"
 #include "tests/support/test_data.h"
 #include "tests/zoo/sample_zoo.h"

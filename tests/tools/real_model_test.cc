@@ -16,7 +16,7 @@
 #include "capture/checkpoint/safetensors.h"
 #include "capture/dump/hdf5_file.h"
 #include "capture/files/strict_json.h"
-#include "capture/text/tokenizer.h"
+#include "capture/text/tokenizer/tokenizer.h"
 #include "tests/support/run_program.h"
 #include "tests/support/test_data.h"
 

@@ -10,7 +10,7 @@
 #include <chrono>
 
 #include "capture/files/digest_json.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/zoo/fault_server.h"
 #include "tests/zoo/sample_zoo.h"
 #include "tests/zoo/signing/sample_keys.h"

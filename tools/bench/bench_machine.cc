@@ -12,7 +12,7 @@
 
 #include "export/cuda/device/cuda_check.h"
 #include "export/cuda/device/device_array.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

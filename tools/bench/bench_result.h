@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "capture/files/strict_json.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tools/bench/bench_timer.h"
 
 namespace oscar {

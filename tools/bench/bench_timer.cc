@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "export/cuda/device/cuda_check.h"
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 
 namespace oscar {
 namespace {

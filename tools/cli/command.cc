@@ -16,10 +16,11 @@
 #include <system_error>
 #include <thread>
 
-#include "linalg/doing.h"
+#include "linalg/base/error_context.h"
 #include "tools/cli/build_info.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/program_docs.h"
+#include "zoo/signing/trust_error.h"
 
 namespace oscar {
 namespace {
@@ -51,22 +52,10 @@ std::string KindOf(ExitCode code) {
       return "input";
     case ExitCode::kResources:
       return "resources";
-    case ExitCode::kUnsigned:
-      return "unsigned";
-    case ExitCode::kWrongKey:
-      return "wrong_key";
-    case ExitCode::kAltered:
-      return "altered";
-    case ExitCode::kExtraFile:
-      return "extra_file";
-    case ExitCode::kTooOld:
-      return "too_old";
-    case ExitCode::kLookAlike:
-      return "look_alike";
     case ExitCode::kInterrupted:
       return "interrupted";
   }
-  return "none";
+  return std::string(TrustKind(code));
 }
 
 void PrintFailure(const std::exception& error, std::ostream& out) {

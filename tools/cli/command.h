@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What every command does around its work: options, help, version, configuration, log, signals, and
-// the one place where an exception becomes an exit code. Exit codes are those of linalg/error.h.
-// Trap: a command returns its results as text on `out`; nothing else may write to standard output.
+// the one place where an exception becomes an exit code. Exit codes are those of
+// linalg/base/error.h. Trap: a command returns its results as text on `out`; nothing else may write
+// to standard output.
 #pragma once
 
 #include <chrono>
@@ -12,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tools/cli/console.h"
 #include "tools/cli/log.h"
 #include "tools/cli/option_table.h"

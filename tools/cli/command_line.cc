@@ -11,8 +11,8 @@
 #include "capture/files/nearest.h"
 #include "capture/files/quote.h"  // Quoted, Escaped
 #include "capture/files/removed_names.h"
-#include "linalg/check.h"
-#include "linalg/error.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
 #include "tools/cli/console.h"       // AppendWrapped
 #include "tools/cli/program_docs.h"  // Clauses
 

@@ -15,7 +15,7 @@
 #include <unordered_map>
 
 #include "capture/files/quote.h"  // Quoted, Escaped
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

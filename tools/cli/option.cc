@@ -15,8 +15,8 @@
 #include "capture/files/nearest.h"
 #include "capture/files/quote.h"  // Quoted
 #include "capture/files/removed_names.h"
-#include "linalg/check.h"
-#include "linalg/error.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
 
 namespace fs = std::filesystem;
 

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <system_error>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace fs = std::filesystem;
 

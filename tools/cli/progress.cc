@@ -9,7 +9,7 @@
 #include <numeric>
 #include <vector>
 
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 
 namespace oscar {
 namespace {

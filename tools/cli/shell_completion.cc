@@ -10,7 +10,7 @@
 
 #include "capture/files/quote.h"  // Quoted
 #include "capture/files/removed_names.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/program_docs.h"
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 #include "tools/cli/console.h"  // CountColumns
 
 namespace oscar {

@@ -21,7 +21,7 @@ endif()
 # -DOSCAR_CUDA_ARCHITECTURES="80-real;86-real;89-real;90a-real;100-real;120-real" has code for each.
 set(OSCAR_CUDA_ARCHITECTURES "80;90a-real" CACHE STRING "CUDA architectures of the kernels")
 # Static: programs start on a machine without a toolkit.
-option(OSCAR_CUDA_SHARED_RUNTIME "Launch kernels through the shared runtime, where tools/gpu_faults.sh lets calls fail" OFF)
+option(OSCAR_CUDA_SHARED_RUNTIME "Launch kernels through the shared runtime, where tools/dev/gpu_faults.sh lets calls fail" OFF)
 if(OSCAR_CUDA_ENABLED)
   set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE})
   set(CMAKE_CUDA_ARCHITECTURES ${OSCAR_CUDA_ARCHITECTURES})

@@ -13,7 +13,7 @@
 #include "capture/files/quote.h"
 #include "export/artifact/artifact_format.h"
 #include "export/artifact/moment_check.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "zoo/store/blob_store.h"
 
 namespace fs = std::filesystem;

@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-#include "capture/model/model_spec.h"
+#include "capture/model/spec/model_spec.h"
 #include "export/artifact/artifact_reader.h"
 #include "zoo/check/validation_check.h"
 #include "zoo/store/zoo_format.h"

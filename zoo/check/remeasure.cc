@@ -9,7 +9,7 @@
 
 #include "capture/files/quote.h"
 #include "export/evaluate/gate.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -13,7 +13,7 @@
 #include "export/report/report_consistency.h"
 #include "export/report/report_schema.h"
 #include "export/report/verdict_text.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -9,7 +9,7 @@
 #include <set>
 
 #include "capture/files/posix_file.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "zoo/store/blob_store.h"
 #include "zoo/store/zoo_lock.h"
 

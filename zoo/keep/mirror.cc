@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "capture/files/atomic_file.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "zoo/source/pull.h"
 #include "zoo/store/blob_store.h"
 #include "zoo/store/linked_entry.h"

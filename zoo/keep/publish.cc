@@ -6,7 +6,7 @@
 
 #include "capture/files/quote.h"
 #include "export/artifact/artifact_format.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "zoo/source/model_repository.h"
 #include "zoo/store/blob_store.h"
 #include "zoo/store/publisher.h"

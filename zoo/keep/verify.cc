@@ -8,8 +8,8 @@
 #include <map>
 #include <utility>
 
-#include "linalg/error.h"
-#include "linalg/parallel_for.h"
+#include "linalg/base/error.h"
+#include "linalg/base/parallel_for.h"
 #include "zoo/source/pull.h"
 #include "zoo/store/blob_store.h"
 #include "zoo/store/linked_entry.h"

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <map>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "zoo/keep/verify.h"
 #include "zoo/lint/lint_artifact.h"
 #include "zoo/lint/lint_measure.h"

@@ -9,7 +9,7 @@
 
 #include "capture/checkpoint/safetensors.h"
 #include "export/artifact/artifact_format.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "zoo/lint/lint_pt.h"
 
 namespace fs = std::filesystem;

@@ -10,7 +10,7 @@
 
 #include "export/formats/rotation_checks.h"
 #include "export/formats/rotation_pair.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "zoo/lint/lint_pt.h"
 
 namespace oscar {

@@ -14,7 +14,7 @@
 #include "export/formats/rotation_checks.h"
 #include "export/formats/rotation_pair.h"
 #include "export/formats/rotation_schemas.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace fs = std::filesystem;
 

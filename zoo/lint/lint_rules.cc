@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "capture/files/quote.h"
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 #include "zoo/lint/lint.h"
 
 namespace oscar {

@@ -14,7 +14,7 @@
 #include "export/evaluate/gate.h"
 #include "export/report/html.h"
 #include "export/report/page_shell.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "linalg/rotation.h"
 #include "zoo/check/validation_check.h"
 

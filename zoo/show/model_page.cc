@@ -12,7 +12,7 @@
 #include "export/artifact/artifact_format.h"
 #include "export/report/page_shell.h"
 #include "export/report/report_page.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "zoo/store/blob_store.h"
 #include "zoo/trust/signature_store.h"
 

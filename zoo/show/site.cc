@@ -22,8 +22,8 @@
 #include "capture/files/posix_file.h"
 #include "export/report/html.h"
 #include "export/report/page_shell.h"
-#include "linalg/error.h"
-#include "linalg/parallel_for.h"
+#include "linalg/base/error.h"
+#include "linalg/base/parallel_for.h"
 #include "zoo/show/model_page.h"
 
 namespace fs = std::filesystem;

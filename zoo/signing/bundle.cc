@@ -10,8 +10,9 @@
 
 #include "capture/files/quote.h"
 #include "capture/files/strict_json.h"
-#include "linalg/check.h"
-#include "linalg/error.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
+#include "zoo/signing/trust_error.h"
 
 namespace oscar {
 namespace {
@@ -155,45 +156,45 @@ SignedBundle ParseBundle(std::string_view text, std::string_view what) {
 
 void CheckSignedWith(const SignedBundle& bundle, const PublicKey& key, std::string_view what) {
   if (!bundle.chain.empty()) {
-    throw TrustError(ExitCode::kWrongKey,
+    throw TrustError(TrustExit::kWrongKey,
                      fmt::format("{}: signed with a certificate, not with a bare key", what));
   }
   if (!bundle.key_hint.empty() && bundle.key_hint != key.id()) {
-    throw TrustError(ExitCode::kWrongKey, fmt::format("{}: signed with the key {}, not with {}",
-                                                      what, Quoted(bundle.key_hint), key.id()));
+    throw TrustError(TrustExit::kWrongKey, fmt::format("{}: signed with the key {}, not with {}",
+                                                       what, Quoted(bundle.key_hint), key.id()));
   }
   if (key.Verifies(PreAuthenticationEncoding(bundle.payload), bundle.signature)) return;
   if (bundle.key_hint.empty()) {
-    throw TrustError(ExitCode::kWrongKey,
+    throw TrustError(TrustExit::kWrongKey,
                      fmt::format("{}: not signed with the key {}, or altered", what, key.id()));
   }
-  throw TrustError(ExitCode::kAltered,
+  throw TrustError(TrustExit::kAltered,
                    fmt::format("{}: was altered: the signature is not of this payload", what));
 }
 
 void CheckSignedUnder(const SignedBundle& bundle, std::span<const Certificate> roots,
                       std::string_view what) {
   if (bundle.chain.empty()) {
-    throw TrustError(ExitCode::kWrongKey,
+    throw TrustError(TrustExit::kWrongKey,
                      fmt::format("{}: signed with a bare key, not with a certificate", what));
   }
   const Certificate& leaf = bundle.chain.front();
   const std::string problem = leaf.ChainProblem(std::span(bundle.chain).subspan(1), roots);
   if (!problem.empty()) {
     throw TrustError(
-        ExitCode::kWrongKey,
+        TrustExit::kWrongKey,
         fmt::format("{}: the certificate is not under a trusted root: {}", what, problem));
   }
   if (!leaf.may_sign()) {
     throw TrustError(
-        ExitCode::kWrongKey,
+        TrustExit::kWrongKey,
         fmt::format("{}: the certificate may not sign: neither key usage digitalSignature nor "
                     "extended key usage codeSigning",
                     what));
   }
   if (!leaf.public_key(what).Verifies(PreAuthenticationEncoding(bundle.payload),
                                       bundle.signature)) {
-    throw TrustError(ExitCode::kAltered,
+    throw TrustError(TrustExit::kAltered,
                      fmt::format("{}: was altered: the signature is not of this payload", what));
   }
 }

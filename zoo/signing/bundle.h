@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "zoo/signing/signing_key.h"
+#include "zoo/signing/trust_error.h"
 
 namespace oscar {
 

@@ -12,7 +12,8 @@
 #include "capture/files/digest.h"
 #include "capture/files/quote.h"
 #include "capture/files/utf8.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
+#include "zoo/signing/trust_error.h"
 
 namespace fs = std::filesystem;
 
@@ -181,7 +182,7 @@ void CompareFiles(const std::map<std::string, std::string>& found,
   add("signed, but missing", missing);
   add("not signed", extra);
   if (message.empty()) return;
-  throw TrustError(altered.empty() && missing.empty() ? ExitCode::kExtraFile : ExitCode::kAltered,
+  throw TrustError(altered.empty() && missing.empty() ? TrustExit::kExtraFile : TrustExit::kAltered,
                    fmt::format("{}: {}", what, message));
 }
 

@@ -15,6 +15,7 @@
 
 #include "zoo/signing/bundle.h"
 #include "zoo/signing/model_statement.h"
+#include "zoo/signing/trust_error.h"
 
 namespace oscar {
 

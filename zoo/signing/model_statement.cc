@@ -9,8 +9,8 @@
 #include "capture/files/digest.h"
 #include "capture/files/quote.h"
 #include "capture/files/strict_json.h"
-#include "linalg/check.h"
-#include "linalg/error.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
 #include "zoo/store/zoo_format.h"
 
 namespace oscar {

@@ -14,8 +14,8 @@
 
 #include "capture/files/digest.h"
 #include "capture/files/quote.h"
-#include "linalg/check.h"
-#include "linalg/error.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -16,7 +16,7 @@
 
 #include "capture/files/posix_file.h"
 #include "export/artifact/artifact_format.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "zoo/store/blob_store.h"
 #include "zoo/store/yank.h"
 

@@ -15,7 +15,7 @@
 #include <mutex>
 
 #include "capture/files/quote.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "zoo/store/zoo_format.h"
 
 namespace oscar {

@@ -8,7 +8,7 @@
 
 #include "capture/files/atomic_file.h"
 #include "export/artifact/artifact_format.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "zoo/store/blob_store.h"
 
 namespace fs = std::filesystem;

@@ -13,7 +13,7 @@
 #include "capture/files/atomic_file.h"
 #include "capture/files/posix_file.h"
 #include "capture/files/sandbox.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "zoo/store/blob_store.h"
 #include "zoo/store/zoo_lock.h"
 

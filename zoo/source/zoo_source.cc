@@ -13,7 +13,7 @@
 #include "capture/files/posix_file.h"
 #include "capture/files/quote.h"
 #include "capture/files/removed_names.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "zoo/source/fetch.h"
 #include "zoo/source/http_source.h"
 #include "zoo/source/hub_source.h"

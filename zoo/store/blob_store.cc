@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "capture/files/posix_file.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "zoo/store/zoo_format.h"
 
 namespace fs = std::filesystem;

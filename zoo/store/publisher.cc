@@ -14,7 +14,7 @@
 
 #include "capture/files/atomic_file.h"
 #include "capture/files/posix_file.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace fs = std::filesystem;
 

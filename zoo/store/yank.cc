@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "capture/files/atomic_file.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "zoo/store/blob_store.h"
 #include "zoo/store/publisher.h"
 #include "zoo/store/zoo_index.h"

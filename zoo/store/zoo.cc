@@ -12,7 +12,7 @@
 
 #include "capture/files/atomic_file.h"
 #include "capture/files/posix_file.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "zoo/store/blob_store.h"
 #include "zoo/store/yank.h"
 #include "zoo/store/zoo_index.h"

@@ -11,8 +11,8 @@
 #include "capture/files/digest_json.h"
 #include "capture/files/quote.h"
 #include "export/artifact/artifact_format.h"
-#include "linalg/check.h"
-#include "linalg/error.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
 
 namespace fs = std::filesystem;
 

@@ -8,7 +8,7 @@
 #include <system_error>
 
 #include "capture/files/atomic_file.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "zoo/signing/model_statement.h"
 #include "zoo/store/blob_store.h"
 #include "zoo/store/publisher.h"

@@ -9,6 +9,7 @@
 
 #include "capture/files/quote.h"
 #include "zoo/signing/model_files.h"
+#include "zoo/signing/trust_error.h"
 #include "zoo/trust/look_alike.h"
 
 namespace oscar {
@@ -23,8 +24,8 @@ std::string NameAt(const ZooEntry& entry) { return entry.name.text() + "@" + ent
 // Checks that a statement of a trusted signer is about this version and its files.
 void CheckSays(const ModelStatement& statement, const ZooEntry& entry) {
   if (statement.subject != NameAt(entry)) {
-    throw TrustError(ExitCode::kAltered, fmt::format("{}: the signature is of {}", NameAt(entry),
-                                                     Quoted(statement.subject)));
+    throw TrustError(TrustExit::kAltered, fmt::format("{}: the signature is of {}", NameAt(entry),
+                                                      Quoted(statement.subject)));
   }
   std::map<std::string, std::string> files;
   for (const auto& [name, digest] : entry.files) files[name] = digest.sha256;
@@ -41,16 +42,16 @@ void CheckSignatures(const TrustRule& rule, const TrustQuestion& question, Trust
       CheckSays(ParseStatement(vouched.payload, what), question.entry);
       signers.insert(vouched.signer);
     } catch (const TrustError& error) {
-      if (!worst || worst->exit_code() == ExitCode::kWrongKey) worst = error;
+      if (!worst || worst->exit_code() == TrustExit::kWrongKey) worst = error;
     } catch (const InputError& error) {
-      if (!worst) worst = TrustError(ExitCode::kAltered, error.what());
+      if (!worst) worst = TrustError(TrustExit::kAltered, error.what());
     }
   }
   verdict->signers.assign(signers.begin(), signers.end());
   if (signers.size() >= rule.signatures) return;
   if (worst) throw TrustError(*worst);
-  throw TrustError(ExitCode::kUnsigned, fmt::format("{}: {} of {} signatures that are asked for",
-                                                    what, signers.size(), rule.signatures));
+  throw TrustError(TrustExit::kUnsigned, fmt::format("{}: {} of {} signatures that are asked for",
+                                                     what, signers.size(), rule.signatures));
 }
 
 // Refuses a version below the policy or one that was different before. If the latest version is
@@ -60,8 +61,8 @@ void CheckAge(const TrustRule& rule, const TrustMemory& memory, const TrustQuest
               std::string* note) {
   const ZooEntry& entry = question.entry;
   if (rule.lowest && entry.version < *rule.lowest) {
-    throw TrustError(ExitCode::kTooOld, fmt::format("{}: the policy takes no version below {}",
-                                                    NameAt(entry), rule.lowest->text()));
+    throw TrustError(TrustExit::kTooOld, fmt::format("{}: the policy takes no version below {}",
+                                                     NameAt(entry), rule.lowest->text()));
   }
   const auto seen = memory.names.find(entry.name.text());
   if (seen == memory.names.end()) return;
@@ -70,7 +71,7 @@ void CheckAge(const TrustRule& rule, const TrustMemory& memory, const TrustQuest
     const auto& snapshot = question.snapshot.snapshot;
     if (!snapshot || !snapshot->TookBack(entry.name, seen->second.version, seen->second.identity)) {
       throw TrustError(
-          ExitCode::kTooOld,
+          TrustExit::kTooOld,
           fmt::format("{}: offered as the latest, but {} was seen before{}; ask for the version by "
                       "its number to go back",
                       NameAt(entry), version,
@@ -83,7 +84,7 @@ void CheckAge(const TrustRule& rule, const TrustMemory& memory, const TrustQuest
                         Escaped(snapshot->yanked.at(before).reason));
   }
   if (entry.version == seen->second.version && entry.identity != seen->second.identity) {
-    throw TrustError(ExitCode::kAltered,
+    throw TrustError(TrustExit::kAltered,
                      fmt::format("{}: its identity is {}, but was {} when it was seen before; a "
                                  "version never changes",
                                  NameAt(entry), entry.identity, seen->second.identity));
@@ -99,8 +100,8 @@ void CheckListed(const Snapshot& snapshot, const TrustQuestion& question) {
   const ZooEntry& entry = question.entry;
   const auto expect = [&](const std::string& listed) {
     if (listed == entry.identity) return;
-    RefuseSnapshot(ExitCode::kAltered, fmt::format("lists {} with the identity {}, not {}",
-                                                   NameAt(entry), listed, entry.identity));
+    RefuseSnapshot(TrustExit::kAltered, fmt::format("lists {} with the identity {}, not {}",
+                                                    NameAt(entry), listed, entry.identity));
   };
   if (const auto yank = snapshot.yanked.find(NameAt(entry)); yank != snapshot.yanked.end()) {
     expect(yank->second.identity);
@@ -109,18 +110,18 @@ void CheckListed(const Snapshot& snapshot, const TrustQuestion& question) {
     const bool offered = question.latest && snapshot.entries.contains(entry.name.text());
     if (!question.yanked.empty() && !offered) return;
     RefuseSnapshot(
-        ExitCode::kTooOld,
+        TrustExit::kTooOld,
         fmt::format("says that {} was taken back, which the zoo {}: {}", NameAt(entry),
                     question.yanked.empty() ? "does not say" : "offers as the latest all the same",
                     Escaped(yank->second.reason)));
   }
   const auto versions = snapshot.entries.find(entry.name.text());
   if (versions == snapshot.entries.end() || !versions->second.contains(entry.version))
-    RefuseSnapshot(ExitCode::kUnsigned, fmt::format("does not list {}", NameAt(entry)));
+    RefuseSnapshot(TrustExit::kUnsigned, fmt::format("does not list {}", NameAt(entry)));
   expect(versions->second.at(entry.version));
   if (const ZooVersion& highest = versions->second.rbegin()->first;
       question.latest && highest > entry.version) {
-    RefuseSnapshot(ExitCode::kTooOld,
+    RefuseSnapshot(TrustExit::kTooOld,
                    fmt::format("lists {} up to {}, but the zoo offers {} as the latest",
                                entry.name.text(), highest.text(), entry.version.text()));
   }
@@ -204,7 +205,7 @@ TrustMemory ParseMemory(std::string_view text, std::string_view what) {
 std::string TrustVerdict::word() const {
   if (level == TrustLevel::kOff) return "UNCHECKED";
   if (code == ExitCode::kDone) return "TRUSTED";
-  return code == ExitCode::kUnsigned ? "UNSIGNED" : "UNTRUSTED";
+  return code == TrustExit::kUnsigned ? "UNSIGNED" : "UNTRUSTED";
 }
 
 std::string TrustVerdict::Reason(const TrustPolicy& policy) const {
@@ -223,7 +224,7 @@ Vouched CheckVouched(std::string_view text, const TrustRule& rule, std::string_v
       check();
       return true;
     } catch (const TrustError& error) {
-      if (!why || why->exit_code() == ExitCode::kWrongKey) why = error;
+      if (!why || why->exit_code() == TrustExit::kWrongKey) why = error;
       return false;
     }
   };
@@ -239,7 +240,7 @@ Vouched CheckVouched(std::string_view text, const TrustRule& rule, std::string_v
     }
   }
   if (why) throw TrustError(*why);
-  throw TrustError(ExitCode::kWrongKey,
+  throw TrustError(TrustExit::kWrongKey,
                    fmt::format("{}: signed {}, which the policy does not name", what,
                                bundle.chain.empty()
                                    ? "with the key " + Quoted(bundle.key_hint)
@@ -254,26 +255,26 @@ SnapshotCheck CheckSnapshot(const TrustPolicy& policy, const TrustMemory& memory
   if (!policy.snapshot) return check;
   try {
     if (!text) {
-      throw TrustError(ExitCode::kUnsigned,
+      throw TrustError(TrustExit::kUnsigned,
                        "the zoo has no signed snapshot, which the policy asks for");
     }
     const Vouched vouched = CheckVouched(*text, *policy.snapshot, kSnapshotFile);
     const Snapshot snapshot = ParseSnapshot(vouched.payload, kSnapshotFile);
     if (snapshot.expires_unix <= now_unix) {
-      RefuseSnapshot(ExitCode::kTooOld,
+      RefuseSnapshot(TrustExit::kTooOld,
                      "has expired: the zoo, or the mirror it came from, may hide newer versions");
     }
     if (snapshot.created_unix > now_unix + kClockSlack)
-      RefuseSnapshot(ExitCode::kAltered, "is dated in the future; is the clock right?");
+      RefuseSnapshot(TrustExit::kAltered, "is dated in the future; is the clock right?");
     const auto seen = memory.snapshots_unix.find(vouched.signer);
     if (seen != memory.snapshots_unix.end() && snapshot.created_unix < seen->second)
-      RefuseSnapshot(ExitCode::kTooOld, "is older than the one seen before");
+      RefuseSnapshot(TrustExit::kTooOld, "is older than the one seen before");
     check.snapshot = snapshot;
     check.signer = vouched.signer;
   } catch (const TrustError& error) {
     check.problem = error;
   } catch (const InputError& error) {
-    check.problem = TrustError(ExitCode::kAltered, error.what());
+    check.problem = TrustError(TrustExit::kAltered, error.what());
   }
   return check;
 }
@@ -291,7 +292,7 @@ TrustVerdict Judge(const TrustPolicy& policy, const TrustMemory& memory,
   try {
     const std::string like = imitated != nullptr ? imitated->first : SeenLike(policy, memory, name);
     if (!like.empty()) {
-      throw TrustError(ExitCode::kLookAlike,
+      throw TrustError(TrustExit::kLookAlike,
                        fmt::format("{}: looks like {}, but is another name", name.text(), like));
     }
     CheckAge(*rule, memory, question, &verdict.note);

@@ -14,8 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "zoo/signing/signing_key.h"
+#include "zoo/signing/trust_error.h"
 #include "zoo/store/zoo_format.h"
 #include "zoo/trust/snapshot.h"
 

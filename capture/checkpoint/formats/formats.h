@@ -3,8 +3,9 @@
 //
 // The two tables of weight formats: by quant_method, how a quantization_config is read; by
 // WeightFormat, which stored tensors make up a weight. A new format needs a file here with one or
-// both functions, a line in formats.cc, and its arithmetic in capture/model/dequantize_formats.cc.
-// All shapes are checked against each other, because a device reads the values later.
+// both functions, a line in formats.cc, and its arithmetic in
+// capture/model/run/dequantize_formats.cc. All shapes are checked against each other, because a
+// device reads the values later.
 #pragma once
 
 #include <initializer_list>

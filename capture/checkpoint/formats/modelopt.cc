@@ -10,7 +10,7 @@
 #include <map>
 
 #include "capture/checkpoint/formats/formats.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "capture/checkpoint/gguf/gguf_architectures.h"
 #include "capture/files/quote.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -9,7 +9,7 @@
 #include <numeric>
 
 #include "capture/checkpoint/gguf/gguf_architectures.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

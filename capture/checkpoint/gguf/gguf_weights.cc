@@ -10,8 +10,8 @@
 
 #include "capture/checkpoint/gguf/gguf_architectures.h"
 #include "capture/files/quote.h"
-#include "linalg/check.h"
-#include "linalg/error.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

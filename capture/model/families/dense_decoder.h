@@ -14,10 +14,10 @@
 #include <string_view>
 #include <vector>
 
-#include "capture/model/config_reader.h"
 #include "capture/model/families/readers.h"
-#include "capture/model/model_spec.h"
-#include "capture/model/rope_config.h"
+#include "capture/model/spec/config_reader.h"
+#include "capture/model/spec/model_spec.h"
+#include "capture/model/spec/rope_config.h"
 
 namespace oscar {
 

@@ -13,9 +13,9 @@
 #include <string_view>
 #include <vector>
 
-#include "capture/model/config_reader.h"
 #include "capture/model/families/dense_decoder.h"
-#include "capture/model/model_spec.h"
+#include "capture/model/spec/config_reader.h"
+#include "capture/model/spec/model_spec.h"
 
 namespace oscar {
 

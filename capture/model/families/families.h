@@ -10,8 +10,8 @@
 #include <span>
 #include <string_view>
 
-#include "capture/model/config_reader.h"
-#include "capture/model/model_spec.h"
+#include "capture/model/spec/config_reader.h"
+#include "capture/model/spec/model_spec.h"
 
 namespace oscar {
 

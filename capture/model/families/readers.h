@@ -4,8 +4,8 @@
 // Every family's reader, defined in the family's own file and listed in families.cc.
 #pragma once
 
-#include "capture/model/config_reader.h"
-#include "capture/model/model_spec.h"
+#include "capture/model/spec/config_reader.h"
+#include "capture/model/spec/model_spec.h"
 
 namespace oscar {
 

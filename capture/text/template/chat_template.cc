@@ -8,7 +8,7 @@
 #include "capture/files/digest.h"
 #include "capture/files/utf8.h"
 #include "capture/text/template/program.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

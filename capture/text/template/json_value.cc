@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "capture/files/strict_json.h"
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 
 namespace oscar::jinja {
 namespace {

@@ -14,7 +14,7 @@
 #include "export/cuda/attention_kl/attention_kl_launch.h"
 #include "export/cuda/device/cuda_check.h"
 #include "export/cuda/device/tensor_map.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar::kl {
 namespace {

@@ -3,7 +3,7 @@
 #include "export/cuda/attention_kl/attention_kl_reference.h"
 #include "export/cuda/device/cuda_check.h"
 #include "export/cuda/device/device_array.h"
-#include "linalg/splitmix64.h"
+#include "linalg/base/splitmix64.h"
 
 namespace oscar {
 namespace {

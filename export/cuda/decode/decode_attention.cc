@@ -9,7 +9,7 @@
 
 #include "export/cuda/decode/decode_arguments.h"
 #include "export/cuda/device/cuda_check.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 

@@ -10,7 +10,7 @@
 
 #include "export/cuda/decode/decode_kernel.cuh"
 #include "export/cuda/device/cuda_check.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 

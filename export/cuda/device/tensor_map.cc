@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "export/cuda/device/cuda_check.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -7,7 +7,7 @@
 #include <random>
 
 #include "export/cuda/reference/random_cache.h"
-#include "linalg/splitmix64.h"
+#include "linalg/base/splitmix64.h"
 
 namespace oscar {
 namespace {

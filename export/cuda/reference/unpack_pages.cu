@@ -7,7 +7,7 @@
 #include "export/cuda/device/cuda_check.h"
 #include "export/cuda/reference/cache_reader.cuh"
 #include "export/cuda/reference/unpack_pages.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "export/cuda/write/rotate_rows.h"
 #include "export/cuda/write/write_kernel.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -17,7 +17,7 @@
 #include "export/formats/pt/pickle_format.h"
 #include "export/formats/pt/pickle_object.h"
 #include "export/formats/pt/zip_format.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

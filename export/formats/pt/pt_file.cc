@@ -17,8 +17,8 @@
 #include "capture/checkpoint/stored_values.h"  // HalfToFloat
 #include "capture/files/quote.h"
 #include "export/formats/pt/zip_format.h"
-#include "linalg/check.h"
-#include "linalg/error.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

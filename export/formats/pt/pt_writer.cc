@@ -17,8 +17,8 @@
 #include "capture/files/utf8.h"
 #include "export/formats/pt/pickle_format.h"
 #include "export/formats/pt/zip_writer.h"
-#include "linalg/check.h"
-#include "linalg/error.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

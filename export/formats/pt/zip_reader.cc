@@ -16,7 +16,7 @@
 #include "capture/files/quote.h"
 #include "capture/files/utf8.h"
 #include "export/formats/pt/zip_format.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "export/formats/pt/zip_format.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -8,7 +8,7 @@
 #include <ATen/ATen.h>
 
 #include "linalg/affine_group.h"
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 
 namespace oscar {
 namespace {

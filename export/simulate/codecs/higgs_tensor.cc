@@ -10,7 +10,7 @@
 #include "export/simulate/codecs/vector_codebook.h"
 #include "export/simulate/random_rotation.h"
 #include "export/simulate/token_blocks.h"
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 #include "linalg/hadamard.h"
 
 namespace oscar {

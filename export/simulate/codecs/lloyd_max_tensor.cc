@@ -8,7 +8,7 @@
 #include <ATen/ATen.h>
 
 #include "export/simulate/codecs/affine_family_tensor.h"  // DividedBy, RoundedSqrt, RoundTo, TreeSum
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 
 namespace oscar {
 namespace {

@@ -9,7 +9,7 @@
 #include "export/simulate/codecs/affine_family_tensor.h"
 #include "export/simulate/codecs/vector_codebook.h"
 #include "export/simulate/random_rotation.h"
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 
 namespace oscar {
 namespace {

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <vector>
 
-#include "linalg/splitmix64.h"
+#include "linalg/base/splitmix64.h"
 
 namespace oscar {
 namespace {

@@ -17,7 +17,7 @@
 #include "export/simulate/rope_rows.h"
 #include "export/simulate/rotated_quantizer.h"
 #include "export/simulate/token_blocks.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

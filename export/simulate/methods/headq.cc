@@ -17,8 +17,8 @@
 #include "export/simulate/fitted_moments.h"
 #include "export/simulate/methods/methods.h"
 #include "export/simulate/rotation_caches.h"
+#include "linalg/base/error.h"
 #include "linalg/eigh.h"
-#include "linalg/error.h"
 
 namespace oscar {
 namespace {

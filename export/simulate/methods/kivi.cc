@@ -11,7 +11,7 @@
 #include "export/simulate/codecs/affine_family_tensor.h"
 #include "export/simulate/methods/methods.h"
 #include "export/simulate/token_blocks.h"
-#include "linalg/check.h"
+#include "linalg/base/check.h"
 
 namespace oscar {
 namespace {

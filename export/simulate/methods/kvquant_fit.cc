@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "export/simulate/rope_rows.h"
-#include "linalg/check.h"
-#include "linalg/error.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
 #include "linalg/kmeans_1d.h"
 #include "linalg/stored_float.h"
 

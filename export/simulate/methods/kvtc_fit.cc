@@ -11,9 +11,9 @@
 
 #include "export/simulate/codecs/affine_family_tensor.h"
 #include "export/simulate/codecs/float8_tensor.h"
-#include "linalg/check.h"
+#include "linalg/base/check.h"
+#include "linalg/base/error.h"
 #include "linalg/eigh.h"
-#include "linalg/error.h"
 #include "linalg/group_allocation.h"
 
 namespace oscar {

@@ -13,7 +13,7 @@
 #include "export/simulate/methods/methods.h"
 #include "export/simulate/rope_rows.h"
 #include "export/simulate/token_blocks.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -10,8 +10,8 @@
 #include "export/simulate/methods/methods.h"
 #include "export/simulate/random_rotation.h"
 #include "export/simulate/rotation_caches.h"
+#include "linalg/base/parallel_for.h"
 #include "linalg/eigh.h"
-#include "linalg/parallel_for.h"
 #include "linalg/rotation.h"
 
 namespace oscar {

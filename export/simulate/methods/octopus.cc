@@ -9,8 +9,8 @@
 #include "export/simulate/codecs/octopus_tensor.h"
 #include "export/simulate/methods/methods.h"
 #include "export/simulate/rotation_caches.h"
+#include "linalg/base/splitmix64.h"
 #include "linalg/hadamard.h"
-#include "linalg/splitmix64.h"
 
 namespace oscar {
 namespace {

@@ -16,7 +16,7 @@
 #include "export/simulate/rotation_caches.h"
 #include "export/simulate/runtime_choice.h"
 #include "export/simulate/stored_rotations.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

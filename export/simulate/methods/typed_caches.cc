@@ -16,7 +16,7 @@
 #include "export/simulate/methods/methods.h"
 #include "export/simulate/rotation_caches.h"
 #include "export/simulate/typed_cache.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

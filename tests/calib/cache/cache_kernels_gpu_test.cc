@@ -13,7 +13,7 @@
 #include "calib/cache/affine_tensor.h"
 #include "calib/cache/cache_kernels.h"
 #include "calib/cache/logit_comparison.h"
-#include "capture/model/device.h"
+#include "capture/model/run/device.h"
 
 namespace oscar {
 namespace {

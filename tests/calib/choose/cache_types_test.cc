@@ -12,7 +12,7 @@
 #include <limits>
 #include <random>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

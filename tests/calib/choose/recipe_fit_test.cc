@@ -12,8 +12,8 @@
 
 #include "calib/choose/recipes.h"
 #include "calib/fit/transform_fit.h"
+#include "linalg/base/error.h"
 #include "linalg/eigh.h"
-#include "linalg/error.h"
 #include "linalg/rotation.h"
 #include "tests/calib/choose/sample_choice.h"
 #include "tests/calib/moments/sample_moments.h"

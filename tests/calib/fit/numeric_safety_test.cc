@@ -12,7 +12,7 @@
 
 #include "calib/fit/fit.h"
 #include "calib/fit/transform_fit.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "linalg/rotation.h"
 #include "tests/calib/moments/sample_moments.h"
 

@@ -9,8 +9,8 @@
 
 #include <cmath>
 
+#include "linalg/base/error.h"
 #include "linalg/eigh.h"
-#include "linalg/error.h"
 #include "tests/calib/moments/sample_moments.h"
 #include "tests/linalg/random_values.h"
 

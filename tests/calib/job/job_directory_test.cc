@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "capture/files/atomic_file.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/support/test_data.h"
 
 namespace fs = std::filesystem;

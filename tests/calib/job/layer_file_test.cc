@@ -10,7 +10,7 @@
 
 #include "calib/job/refit_layer.h"
 #include "calib/moments/moments_file.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/calib/choose/sample_choice.h"
 #include "tests/calib/moments/sample_moments.h"
 #include "tests/support/test_data.h"

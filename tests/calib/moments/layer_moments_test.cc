@@ -15,7 +15,7 @@
 #include "calib/fit/fit.h"
 #include "calib/moments/moments_file.h"
 #include "capture/dump/hdf5_file.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/calib/moments/sample_moments.h"
 #include "tests/support/test_data.h"
 

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "capture/model/latent_attention.h"
-#include "linalg/check.h"
+#include "capture/model/run/latent_attention.h"
+#include "linalg/base/check.h"
 
 namespace oscar {
 namespace {

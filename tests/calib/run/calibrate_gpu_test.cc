@@ -18,9 +18,9 @@
 #include "calib/run/calibrate.h"
 #include "calib/run/plan.h"
 #include "calib/search/clip_search.h"
-#include "capture/model/device.h"
-#include "capture/text/data_source.h"
-#include "linalg/error.h"
+#include "capture/model/run/device.h"
+#include "capture/text/data/data_source.h"
+#include "linalg/base/error.h"
 #include "tests/support/test_data.h"
 
 namespace fs = std::filesystem;

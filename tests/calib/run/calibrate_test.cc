@@ -15,7 +15,7 @@
 
 #include "calib/job/layer_file.h"
 #include "calib/run/plan.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/calib/observe/golden_layer.h"
 #include "tests/capture/model/synthetic_model.h"
 #include "tests/support/test_data.h"

@@ -14,11 +14,11 @@
 #include "calib/run/plan.h"
 #include "calib/run/provenance.h"
 #include "capture/dump/dump_reader.h"
-#include "capture/model/attention.h"
-#include "capture/model/dump_observer.h"
-#include "capture/model/rope_json.h"
+#include "capture/model/run/attention.h"
+#include "capture/model/run/dump_observer.h"
+#include "capture/model/spec/rope_json.h"
 #include "export/formats/upstream_dump.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/support/test_data.h"
 
 namespace fs = std::filesystem;

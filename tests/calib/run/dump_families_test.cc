@@ -19,7 +19,7 @@
 #include "calib/run/calibrate.h"
 #include "calib/run/provenance.h"
 #include "capture/dump/dump_reader.h"
-#include "capture/model/dump_observer.h"
+#include "capture/model/run/dump_observer.h"
 #include "tests/support/test_data.h"
 
 namespace fs = std::filesystem;

@@ -17,7 +17,7 @@
 #include "calib/fit/fit.h"
 #include "calib/job/layer_file.h"
 #include "calib/run/calibrate.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/support/test_data.h"
 
 namespace fs = std::filesystem;

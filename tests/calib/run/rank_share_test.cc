@@ -9,9 +9,9 @@
 #include <numeric>
 
 #include "calib/run/plan.h"
-#include "capture/model/model_spec.h"
-#include "capture/model/token_layout.h"
-#include "linalg/error.h"
+#include "capture/model/run/token_layout.h"
+#include "capture/model/spec/model_spec.h"
+#include "linalg/base/error.h"
 #include "tests/support/test_data.h"
 
 namespace oscar {

@@ -20,7 +20,7 @@
 
 #include "calib/run/calibrate.h"
 #include "capture/ranks/rank_group.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/calib/run/short_texts.h"
 #include "tests/support/test_data.h"
 

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <functional>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/support/test_data.h"
 
 namespace fs = std::filesystem;

@@ -17,7 +17,7 @@
 #include "calib/run/calibrate.h"
 #include "calib/run/plan.h"
 #include "calib/run/shard_directory.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/calib/run/short_texts.h"
 #include "tests/support/test_data.h"
 

@@ -24,7 +24,7 @@
 #include "calib/run/process_layer.h"
 #include "calib/search/attention_error.h"
 #include "calib/search/clip_grid.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/calib/observe/golden_layer.h"
 #include "tests/calib/search/searched_layer.h"
 

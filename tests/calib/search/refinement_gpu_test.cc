@@ -10,7 +10,7 @@
 #include <cmath>
 
 #include "calib/search/rotation_refinement.h"
-#include "capture/model/device.h"
+#include "capture/model/run/device.h"
 
 namespace oscar {
 namespace {

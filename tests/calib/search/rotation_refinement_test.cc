@@ -12,7 +12,7 @@
 
 #include "calib/cache/affine_tensor.h"
 #include "calib/search/refinement_loss.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/reference/scalar_attention_kl.h"
 
 namespace oscar {

@@ -16,7 +16,7 @@
 #include "calib/cache/side_tensors.h"
 #include "calib/search/attention_error.h"
 #include "calib/search/choice_search.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/calib/observe/golden_layer.h"
 #include "tests/calib/search/searched_layer.h"
 

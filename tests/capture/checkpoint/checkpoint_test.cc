@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "capture/checkpoint/weight_files.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/capture/checkpoint/checkpoint_files.h"
 #include "tests/support/test_data.h"
 

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <functional>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/support/gguf_bytes.h"
 #include "tests/support/test_data.h"
 

@@ -10,7 +10,7 @@
 #include "capture/checkpoint/model_config.h"
 #include "capture/checkpoint/model_location.h"
 #include "capture/checkpoint/weight_storage.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/support/gguf_bytes.h"
 #include "tests/support/test_data.h"
 

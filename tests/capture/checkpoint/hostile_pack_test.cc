@@ -8,7 +8,7 @@
 
 #include "capture/checkpoint/checkpoint.h"
 #include "capture/files/strict_json.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/support/test_data.h"
 
 namespace oscar {

@@ -9,7 +9,7 @@
 #include <map>
 
 #include "capture/checkpoint/hub_cache.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/capture/checkpoint/checkpoint_files.h"
 #include "tests/support/test_data.h"
 

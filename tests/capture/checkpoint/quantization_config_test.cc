@@ -10,7 +10,7 @@
 #include <functional>
 
 #include "capture/checkpoint/module_rules.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/capture/checkpoint/checkpoint_files.h"
 #include "tests/support/test_data.h"
 

@@ -10,7 +10,7 @@
 
 #include "capture/checkpoint/safetensors.h"
 #include "capture/checkpoint/safetensors_header.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/capture/checkpoint/checkpoint_files.h"
 
 namespace oscar {

@@ -9,7 +9,7 @@
 
 #include <functional>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/capture/checkpoint/stored_weights.h"
 
 namespace oscar {

@@ -10,7 +10,7 @@
 #include <functional>
 
 #include "capture/dump/dump_reader.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/capture/dump/sample_dump.h"
 #include "tests/support/test_data.h"
 

@@ -13,7 +13,7 @@
 #include "capture/dump/dump_format.h"
 #include "capture/dump/dump_reader.h"
 #include "capture/dump/hdf5_file.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/capture/dump/sample_dump.h"
 #include "tests/support/test_data.h"
 

@@ -12,7 +12,7 @@
 #include <fstream>
 #include <numeric>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/support/test_data.h"
 
 namespace oscar {

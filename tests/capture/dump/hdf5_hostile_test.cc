@@ -12,7 +12,7 @@
 
 #include "capture/dump/hdf5_file.h"
 #include "capture/files/sandbox.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/support/test_data.h"
 
 #ifdef __SANITIZE_ADDRESS__

@@ -13,7 +13,7 @@
 #include <csignal>
 #include <fstream>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/support/test_data.h"
 
 namespace oscar {

@@ -17,7 +17,7 @@
 
 #include "capture/files/atomic_file.h"
 #include "capture/files/posix_file.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/capture/files/page_cache.h"
 #include "tests/support/test_data.h"
 

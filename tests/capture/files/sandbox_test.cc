@@ -16,7 +16,7 @@
 #include <fstream>
 #include <thread>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/support/test_data.h"
 
 namespace oscar {

@@ -14,7 +14,7 @@
 
 #include "capture/files/atomic_file.h"
 #include "capture/files/json_text.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/support/test_data.h"
 
 namespace oscar {

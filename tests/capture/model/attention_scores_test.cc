@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Softmax rows and log-sum-exp against linalg's scalar attention in float64.
-#include "capture/model/attention_scores.h"
+#include "capture/model/run/attention_scores.h"
 
 #include <ATen/ops/randn.h>
 #include <gtest/gtest.h>

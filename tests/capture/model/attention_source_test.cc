@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A model that runs and the dump it leaves show an observer the same tensors, bit for bit.
-#include "capture/model/attention_source.h"
+#include "capture/model/run/attention_source.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
@@ -13,8 +13,8 @@
 
 #include "capture/dump/dump_reader.h"
 #include "capture/dump/hdf5_file.h"
-#include "capture/model/dump_observer.h"
-#include "linalg/error.h"
+#include "capture/model/run/dump_observer.h"
+#include "linalg/base/error.h"
 #include "tests/capture/model/run_model.h"
 
 namespace fs = std::filesystem;

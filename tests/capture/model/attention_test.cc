@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-#include "capture/model/attention.h"
+#include "capture/model/run/attention.h"
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/randn.h>

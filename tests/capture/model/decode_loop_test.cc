@@ -4,7 +4,7 @@
 // A model that writes, against the same model run over the finished text: transformers' logits,
 // token by token, and every choice. Rotary embeddings that depend on the length of a sequence
 // have golden logits for the whole length alone.
-#include "capture/model/decode_loop.h"
+#include "capture/model/generate/decode_loop.h"
 
 #include <gtest/gtest.h>
 
@@ -12,8 +12,8 @@
 #include <cmath>
 #include <iostream>
 
-#include "capture/model/device.h"
-#include "capture/model/generate.h"
+#include "capture/model/generate/generate.h"
+#include "capture/model/run/device.h"
 #include "tests/capture/model/run_model.h"
 
 namespace oscar {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Arithmetic that no golden file covers, against the formulas in float64.
-#include "capture/model/decoder_layer.h"
+#include "capture/model/run/decoder_layer.h"
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/randn.h>

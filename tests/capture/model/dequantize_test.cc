@@ -10,7 +10,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "capture/model/weight_loader.h"
+#include "capture/model/run/weight_loader.h"
 #include "tests/capture/model/scalar_weights.h"
 
 namespace oscar {

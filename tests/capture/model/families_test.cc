@@ -12,7 +12,7 @@
 #include <iostream>
 #include <set>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/capture/model/family_mutations.h"
 #include "tests/capture/model/golden.h"
 #include "tests/capture/model/synthetic_model.h"

@@ -13,8 +13,8 @@
 
 #include "capture/checkpoint/gguf/gguf_model.h"
 #include "capture/checkpoint/model_config.h"
-#include "capture/model/dequantize_gguf.h"
-#include "linalg/error.h"
+#include "capture/model/run/dequantize_gguf.h"
+#include "linalg/base/error.h"
 #include "tests/capture/model/golden.h"
 #include "tests/support/run_program.h"
 #include "tests/support/test_data.h"

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "capture/model/device.h"
+#include "capture/model/run/device.h"
 
 namespace oscar {
 

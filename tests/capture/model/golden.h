@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "capture/model/layer_loop.h"
+#include "capture/model/run/layer_loop.h"
 
 namespace oscar {
 

@@ -10,8 +10,8 @@
 #include <filesystem>
 #include <iostream>
 
-#include "capture/model/device.h"
-#include "linalg/error.h"
+#include "capture/model/run/device.h"
+#include "linalg/base/error.h"
 #include "tests/capture/model/run_model.h"
 
 namespace oscar {

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-#include "capture/model/layer_loop.h"
+#include "capture/model/run/layer_loop.h"
 
 #include <gtest/gtest.h>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/capture/model/run_model.h"
 #include "tests/capture/model/synthetic_model.h"
 #include "tests/support/test_data.h"

@@ -18,10 +18,10 @@
 #include <numeric>
 #include <set>
 
-#include "capture/model/attention.h"
-#include "capture/model/experts.h"
-#include "capture/model/gated_delta_net.h"
-#include "capture/model/latent_attention.h"
+#include "capture/model/experts/experts.h"
+#include "capture/model/run/attention.h"
+#include "capture/model/run/gated_delta_net.h"
+#include "capture/model/run/latent_attention.h"
 #include "tests/capture/model/golden.h"
 
 namespace oscar {

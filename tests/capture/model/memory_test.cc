@@ -10,8 +10,8 @@
 #include <fstream>
 #include <iostream>
 
-#include "capture/model/device.h"
-#include "capture/model/memory_plan.h"
+#include "capture/model/run/device.h"
+#include "capture/model/run/memory_plan.h"
 #include "tests/capture/model/synthetic_model.h"
 #include "tests/support/test_data.h"
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-#include "capture/model/model_spec.h"
+#include "capture/model/spec/model_spec.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/capture/model/synthetic_model.h"
 #include "tests/support/test_data.h"
 

@@ -17,9 +17,9 @@
 
 #include "capture/dump/dump_reader.h"
 #include "capture/dump/dump_writer.h"
-#include "capture/model/attention_source.h"
-#include "capture/model/dump_observer.h"
-#include "linalg/error.h"
+#include "capture/model/run/attention_source.h"
+#include "capture/model/run/dump_observer.h"
+#include "linalg/base/error.h"
 #include "tests/capture/model/golden.h"
 #include "tests/capture/model/synthetic_model.h"
 #include "tests/support/test_data.h"

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-#include "capture/model/product.h"
+#include "capture/model/run/product.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/linear.h>
@@ -9,7 +9,7 @@
 #include <ATen/ops/tanh.h>
 #include <gtest/gtest.h>
 
-#include "capture/model/elementwise.h"
+#include "capture/model/run/elementwise.h"
 
 namespace oscar {
 namespace {

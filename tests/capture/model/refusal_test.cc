@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <vector>
 
-#include "capture/model/model_spec.h"
-#include "linalg/error.h"
+#include "capture/model/spec/model_spec.h"
+#include "linalg/base/error.h"
 #include "tests/capture/model/synthetic_model.h"
 #include "tests/support/test_data.h"
 

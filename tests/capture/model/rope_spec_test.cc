@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-#include "capture/model/rope_spec.h"
+#include "capture/model/spec/rope_spec.h"
 
 #include <gtest/gtest.h>
 

@@ -12,8 +12,8 @@
 #include <random>
 #include <utility>
 
-#include "capture/model/device.h"
-#include "capture/model/weight_loader.h"
+#include "capture/model/run/device.h"
+#include "capture/model/run/weight_loader.h"
 
 namespace oscar {
 namespace {

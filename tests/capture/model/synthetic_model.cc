@@ -7,7 +7,7 @@
 #include <numeric>
 #include <random>
 
-#include "capture/model/model_spec.h"
+#include "capture/model/spec/model_spec.h"
 
 namespace oscar {
 namespace {

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "capture/model/model_spec.h"
-#include "linalg/error.h"
+#include "capture/model/spec/model_spec.h"
+#include "linalg/base/error.h"
 #include "tests/capture/model/synthetic_model.h"
 #include "tests/support/test_data.h"
 

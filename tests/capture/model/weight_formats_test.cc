@@ -13,9 +13,9 @@
 #include "capture/files/atomic_file.h"
 #include "capture/files/digest.h"
 #include "capture/files/strict_json.h"
-#include "capture/model/device.h"
-#include "capture/model/weight_loader.h"
-#include "linalg/error.h"
+#include "capture/model/run/device.h"
+#include "capture/model/run/weight_loader.h"
+#include "linalg/base/error.h"
 #include "tests/capture/model/golden.h"
 #include "tests/support/test_data.h"
 

@@ -6,7 +6,7 @@
 #include <future>
 
 #include "capture/checkpoint/weight_storage.h"
-#include "capture/model/layer_weights.h"
+#include "capture/model/run/layer_weights.h"
 #include "tests/capture/model/synthetic_model.h"
 #include "tests/support/test_data.h"
 

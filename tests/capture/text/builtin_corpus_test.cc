@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-#include "capture/text/builtin_corpus.h"
+#include "capture/text/data/builtin_corpus.h"
 
 #include <gtest/gtest.h>
 
@@ -11,8 +11,8 @@
 
 #include "capture/files/digest.h"
 #include "capture/files/utf8.h"
-#include "capture/text/data_source.h"
-#include "capture/text/overlap.h"
+#include "capture/text/data/data_source.h"
+#include "capture/text/data/overlap.h"
 #include "tests/support/test_data.h"
 
 namespace oscar {

@@ -8,10 +8,10 @@
 #include <fstream>
 
 #include "capture/files/digest.h"
-#include "capture/text/chat_format.h"
-#include "capture/text/data_source.h"
-#include "capture/text/samples.h"
-#include "linalg/error.h"
+#include "capture/text/data/chat_format.h"
+#include "capture/text/data/data_source.h"
+#include "capture/text/data/samples.h"
+#include "linalg/base/error.h"
 #include "tests/capture/text/tiny_tokenizer.h"
 #include "tests/support/test_data.h"
 

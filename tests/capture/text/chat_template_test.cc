@@ -14,7 +14,7 @@
 #include <fstream>
 
 #include "capture/text/template/json_value.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/support/test_data.h"
 
 namespace oscar {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The keys of a GGUF against the tokenizer that they were written from.
-#include "capture/text/gguf_tokenizer.h"
+#include "capture/text/tokenizer/gguf_tokenizer.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -12,10 +12,10 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "capture/text/chat_format.h"
-#include "capture/text/sentencepiece.h"
-#include "capture/text/tokenizer_files.h"
-#include "linalg/error.h"
+#include "capture/text/data/chat_format.h"
+#include "capture/text/tokenizer/sentencepiece.h"
+#include "capture/text/tokenizer/tokenizer_files.h"
+#include "linalg/base/error.h"
 #include "tests/capture/text/tiny_tokenizer.h"
 #include "tests/capture/text/tokenizer_cases.h"
 #include "tests/support/gguf_bytes.h"

@@ -1,15 +1,15 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-#include "capture/text/overlap.h"
+#include "capture/text/data/overlap.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <functional>
 
-#include "capture/text/packing.h"
-#include "linalg/error.h"
-#include "linalg/splitmix64.h"
+#include "capture/text/data/packing.h"
+#include "linalg/base/error.h"
+#include "linalg/base/splitmix64.h"
 #include "tests/support/test_data.h"
 
 namespace oscar {

@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <map>
 
-#include "capture/text/normalizer.h"
-#include "capture/text/pre_tokenizer.h"
+#include "capture/text/tokenizer/normalizer.h"
+#include "capture/text/tokenizer/pre_tokenizer.h"
 #include "tests/capture/text/tiny_tokenizer.h"
 
 namespace oscar {

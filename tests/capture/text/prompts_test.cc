@@ -2,14 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a model is given to continue, and the tokens with which it ends.
-#include "capture/text/prompts.h"
+#include "capture/text/data/prompts.h"
 
 #include <gtest/gtest.h>
 
 #include <fstream>
 
-#include "capture/text/stop_tokens.h"
-#include "linalg/error.h"
+#include "capture/text/data/stop_tokens.h"
+#include "linalg/base/error.h"
 #include "tests/capture/text/tiny_tokenizer.h"
 #include "tests/support/test_data.h"
 

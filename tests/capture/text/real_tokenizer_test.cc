@@ -9,7 +9,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "capture/text/tokenizer_files.h"
+#include "capture/text/tokenizer/tokenizer_files.h"
 #include "tests/support/test_data.h"
 
 namespace oscar {

@@ -8,8 +8,8 @@
 
 #include <vector>
 
-#include "capture/text/regex_dialect.h"
-#include "linalg/error.h"
+#include "capture/text/tokenizer/regex_dialect.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

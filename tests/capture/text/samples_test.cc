@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-#include "capture/text/samples.h"
+#include "capture/text/data/samples.h"
 
 #include <gtest/gtest.h>
 

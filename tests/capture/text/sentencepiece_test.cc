@@ -3,7 +3,7 @@
 //
 // tokenizer.model files and Unigram against the ids of the reference libraries
 // (tests/data/sentencepiece/make.py).
-#include "capture/text/sentencepiece.h"
+#include "capture/text/tokenizer/sentencepiece.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -12,9 +12,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "capture/text/data_source.h"
-#include "capture/text/tokenizer_files.h"
-#include "linalg/error.h"
+#include "capture/text/data/data_source.h"
+#include "capture/text/tokenizer/tokenizer_files.h"
+#include "linalg/base/error.h"
 #include "tests/capture/text/tiny_tokenizer.h"
 #include "tests/support/test_data.h"
 

@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "capture/files/utf8.h"
-#include "capture/text/byte_alphabet.h"
+#include "capture/text/tokenizer/byte_alphabet.h"
 #include "tests/support/test_data.h"
 
 namespace oscar {

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "capture/text/tokenizer.h"
+#include "capture/text/tokenizer/tokenizer.h"
 
 namespace oscar {
 

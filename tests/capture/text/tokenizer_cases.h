@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "capture/text/tokenizer.h"
+#include "capture/text/tokenizer/tokenizer.h"
 
 namespace oscar {
 

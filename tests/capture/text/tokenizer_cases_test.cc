@@ -10,7 +10,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/capture/text/tiny_tokenizer.h"
 #include "tests/support/test_data.h"
 

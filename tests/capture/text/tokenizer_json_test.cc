@@ -9,7 +9,7 @@
 #include <functional>
 
 #include "capture/files/digest.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/capture/text/tiny_tokenizer.h"
 #include "tests/support/test_data.h"
 

@@ -21,7 +21,7 @@
 #include "export/artifact/choice_demands.h"
 #include "export/artifact/model_card.h"
 #include "export/formats/rotation_pair.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/calib/moments/sample_moments.h"
 #include "tests/export/artifact/chosen_artifact.h"
 #include "tests/export/artifact/sample_artifact.h"

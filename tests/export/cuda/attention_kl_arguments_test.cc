@@ -8,7 +8,7 @@
 #include <string>
 
 #include "export/cuda/attention_kl/attention_kl.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "export/cuda/cache/cache_view.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "export/cuda/decode/decode_attention.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Kernels that are wrong on purpose, one defect per tool of compute-sanitizer: tools/gpu.sh runs
-// them to see that the tools would have told. Only under the sanitizer does each of them do
-// no harm.
+// Kernels that are wrong on purpose, one defect per tool of compute-sanitizer: tools/dev/gpu.sh
+// runs them to see that the tools would have told. Only under the sanitizer does each of them do no
+// harm.
 #include <cuda_runtime.h>
 
 #include <cstdio>

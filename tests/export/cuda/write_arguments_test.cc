@@ -6,7 +6,7 @@
 
 #include "export/cuda/reference/unpack_pages.h"
 #include "export/cuda/write/write_cache.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

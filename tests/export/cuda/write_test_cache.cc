@@ -12,7 +12,7 @@
 #include <random>
 #include <span>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "linalg/feedback_codec.h"
 #include "tests/export/cuda/record_row.h"
 

@@ -8,8 +8,8 @@
 #include <cmath>
 #include <limits>
 
-#include "linalg/error.h"
-#include "linalg/splitmix64.h"
+#include "linalg/base/error.h"
+#include "linalg/base/splitmix64.h"
 
 namespace oscar {
 namespace {

@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "export/report/verdict_text.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

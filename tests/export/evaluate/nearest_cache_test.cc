@@ -7,7 +7,7 @@
 #include <cmath>
 #include <utility>
 
-#include "linalg/splitmix64.h"
+#include "linalg/base/splitmix64.h"
 
 namespace oscar {
 namespace {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <set>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/export/evaluate/tiny_tokenizer.h"
 
 namespace oscar {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <set>
 
-#include "linalg/splitmix64.h"
+#include "linalg/base/splitmix64.h"
 
 namespace oscar {
 namespace {

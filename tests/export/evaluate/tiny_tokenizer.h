@@ -4,7 +4,7 @@
 // The tokenizer of the bundled model, read once.
 #pragma once
 
-#include "capture/text/tokenizer.h"
+#include "capture/text/tokenizer/tokenizer.h"
 #include "tests/support/test_data.h"
 
 namespace oscar {

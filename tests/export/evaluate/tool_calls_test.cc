@@ -8,7 +8,7 @@
 
 #include "capture/files/strict_json.h"
 #include "export/evaluate/tool_call_tasks.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/export/evaluate/tiny_tokenizer.h"
 #include "tests/support/test_data.h"
 

@@ -12,11 +12,11 @@
 #include <random>
 
 #include "capture/checkpoint/safetensors.h"
-#include "capture/model/layer_loop.h"
-#include "capture/model/output_head.h"
+#include "capture/model/run/layer_loop.h"
+#include "capture/model/run/output_head.h"
 #include "export/fold/fold_checkpoint.h"
 #include "export/fold/fold_plan.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/export/validate/outlier_twin.h"
 #include "tests/export/validate/tiny_validation.h"
 #include "tests/support/test_data.h"

@@ -13,7 +13,7 @@
 #include "capture/checkpoint/safetensors.h"
 #include "export/fold/fold_checkpoint.h"
 #include "export/fold/stored_weight.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/calib/moments/sample_moments.h"
 #include "tests/export/artifact/chosen_artifact.h"
 #include "tests/export/artifact/sample_artifact.h"

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <vector>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

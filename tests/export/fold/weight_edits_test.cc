@@ -6,7 +6,7 @@
 
 #include <Eigen/LU>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/linalg/random_values.h"
 
 namespace oscar {

@@ -17,7 +17,7 @@
 
 #include "capture/checkpoint/safetensors.h"
 #include "export/formats/npy_file.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/support/test_data.h"
 
 namespace fs = std::filesystem;

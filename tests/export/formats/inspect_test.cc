@@ -10,7 +10,7 @@
 
 #include "capture/checkpoint/safetensors.h"
 #include "export/formats/pt/pt_writer.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/export/formats/float_tensor.h"
 #include "tests/support/test_data.h"
 

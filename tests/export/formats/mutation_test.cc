@@ -14,7 +14,7 @@
 #include "export/formats/pt/pt_writer.h"
 #include "export/formats/pt/zip_reader.h"
 #include "export/formats/rotation_file.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/support/test_data.h"
 
 namespace oscar {

@@ -11,7 +11,7 @@
 #include "export/formats/pt/pt_writer.h"
 #include "export/formats/rotation_checks.h"
 #include "export/formats/rotation_pair.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/export/formats/float_tensor.h"
 #include "tests/support/test_data.h"
 

@@ -15,7 +15,7 @@
 #include "export/formats/mla_folder.h"
 #include "export/formats/rotation_pair.h"
 #include "export/formats/sglang_pair.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/export/formats/float_tensor.h"
 #include "tests/export/formats/torch_python.h"
 #include "tests/support/test_data.h"

@@ -9,8 +9,8 @@
 #include <cmath>
 
 #include "capture/files/digest.h"
+#include "linalg/base/error.h"
 #include "linalg/eigh.h"
-#include "linalg/error.h"
 #include "linalg/rotation.h"
 #include "tests/export/formats/torch_python.h"
 #include "tests/support/test_data.h"

@@ -13,7 +13,7 @@
 
 #include "export/formats/pt/pt_file.h"
 #include "export/formats/pt/pt_writer.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/capture/dump/sample_dump.h"
 #include "tests/export/formats/torch_python.h"
 #include "tests/support/test_data.h"

@@ -15,7 +15,7 @@
 #include "export/formats/inspect.h"
 #include "export/formats/rotation_file.h"
 #include "export/formats/rotation_pair.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "export/report/comparison.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/export/report/sample_report.h"
 
 namespace oscar {

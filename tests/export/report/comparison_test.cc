@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/export/report/sample_report.h"
 
 namespace oscar {

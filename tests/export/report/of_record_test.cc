@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/export/report/sample_report.h"
 
 namespace oscar {

@@ -9,7 +9,7 @@
 
 #include "export/report/html.h"
 #include "export/report/verdict.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/export/report/sample_report.h"
 #include "tests/support/test_data.h"
 

@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/export/report/sample_report.h"
 
 namespace oscar {

@@ -11,10 +11,10 @@
 
 #include "capture/checkpoint/checkpoint.h"
 #include "capture/files/digest.h"
-#include "capture/model/model_spec.h"
+#include "capture/model/spec/model_spec.h"
 #include "export/artifact/artifact_writer.h"
 #include "export/runtimes/exporter.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/calib/moments/sample_moments.h"
 #include "tests/export/artifact/chosen_artifact.h"
 #include "tests/export/artifact/sample_artifact.h"

@@ -15,7 +15,7 @@
 #include "export/formats/rotation_pair.h"
 #include "export/formats/sglang_pair.h"
 #include "export/runtimes/exporter.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/export/runtimes/exporter_named.h"
 #include "tests/support/test_data.h"
 

@@ -10,7 +10,7 @@
 #include "capture/files/strict_json.h"
 #include "export/artifact/foreign_rotations.h"
 #include "export/runtimes/exporter.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/calib/moments/sample_moments.h"
 #include "tests/export/artifact/chosen_artifact.h"
 #include "tests/export/artifact/sample_artifact.h"

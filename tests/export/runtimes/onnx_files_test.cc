@@ -14,7 +14,7 @@
 #include "export/artifact/foreign_rotations.h"
 #include "export/formats/onnx_initializers.h"
 #include "export/runtimes/exporter.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/export/artifact/chosen_artifact.h"
 #include "tests/export/artifact/sample_artifact.h"
 #include "tests/export/runtimes/exporter_named.h"

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "export/runtimes/exporter.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/calib/moments/sample_moments.h"
 #include "tests/export/artifact/chosen_artifact.h"
 #include "tests/export/runtimes/exporter_named.h"

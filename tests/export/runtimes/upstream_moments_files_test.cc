@@ -7,7 +7,7 @@
 #include "export/artifact/artifact_reader.h"
 #include "export/formats/rotation_file.h"
 #include "export/runtimes/exporter.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/calib/moments/sample_moments.h"
 #include "tests/export/artifact/chosen_artifact.h"
 #include "tests/export/runtimes/exporter_named.h"

@@ -15,7 +15,7 @@
 
 #include "export/evaluate/bits_per_element.h"
 #include "export/simulate/affine_cost.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/export/simulate/row_context.h"
 
 namespace oscar {

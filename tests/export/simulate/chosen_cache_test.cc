@@ -18,7 +18,7 @@
 #include "export/formats/rotation_pair.h"
 #include "export/simulate/methods/methods.h"
 #include "export/simulate/runtime_choice.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/export/artifact/chosen_artifact.h"
 #include "tests/export/formats/float_tensor.h"
 #include "tests/export/simulate/row_context.h"

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "export/simulate/rotation_caches.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "linalg/hadamard.h"
 #include "linalg/rotation.h"
 #include "tests/export/simulate/per_token_rows.h"

@@ -12,7 +12,7 @@
 #include "calib/cache/bf16_arithmetic.h"
 #include "export/simulate/bf16_cache.h"
 #include "export/simulate/fitted_moments.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/export/simulate/per_token_rows.h"
 
 namespace oscar {

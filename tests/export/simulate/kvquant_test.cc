@@ -9,7 +9,7 @@
 #include "export/simulate/methods/kvquant_fit.h"
 #include "export/simulate/methods/methods.h"
 #include "export/simulate/rope_rows.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "linalg/stored_float.h"
 #include "tests/export/simulate/row_context.h"
 #include "tests/reference/scalar_nonuniform.h"

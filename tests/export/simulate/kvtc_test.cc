@@ -12,7 +12,7 @@
 
 #include "export/simulate/methods/kvtc_fit.h"
 #include "export/simulate/rope_rows.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/export/simulate/per_token_rows.h"
 
 namespace oscar {

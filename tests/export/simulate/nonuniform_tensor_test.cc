@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "capture/model/device.h"
+#include "capture/model/run/device.h"
 #include "tests/reference/sample_levels.h"
 #include "tests/reference/scalar_nonuniform.h"
 

@@ -14,7 +14,7 @@
 
 #include "export/simulate/codecs/nsn_tensor.h"
 #include "export/simulate/rope_rows.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "linalg/stored_float.h"
 #include "tests/export/simulate/per_token_rows.h"
 

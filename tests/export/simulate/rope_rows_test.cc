@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-#include "capture/model/decoder_layer.h"
+#include "capture/model/run/decoder_layer.h"
 
 namespace oscar {
 namespace {

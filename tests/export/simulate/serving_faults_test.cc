@@ -11,7 +11,7 @@
 #include <algorithm>
 
 #include "export/simulate/rotation_caches.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/export/simulate/row_context.h"
 
 namespace oscar {

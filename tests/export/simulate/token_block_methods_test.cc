@@ -8,7 +8,7 @@
 
 #include <string_view>
 
-#include "capture/model/device.h"
+#include "capture/model/run/device.h"
 #include "export/simulate/cache_method.h"
 #include "export/simulate/codecs/variance_tensor.h"
 #include "export/simulate/methods/oscar_kv.h"

@@ -13,7 +13,7 @@
 #include "export/simulate/codecs/higgs_tensor.h"
 #include "export/simulate/rope_rows.h"
 #include "export/validate/validation_observer.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/export/validate/tiny_validation.h"
 #include "tests/support/test_data.h"
 

@@ -11,7 +11,7 @@
 
 #include "export/report/of_record.h"
 #include "export/simulate/runtime_cache.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/export/validate/tiny_artifact.h"
 
 namespace oscar {

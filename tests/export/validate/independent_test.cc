@@ -14,9 +14,9 @@
 
 #include "calib/job/layer_file.h"
 #include "calib/run/calibrate.h"
-#include "capture/model/device.h"
-#include "capture/text/data_source.h"
-#include "capture/text/packing.h"
+#include "capture/model/run/device.h"
+#include "capture/text/data/data_source.h"
+#include "capture/text/data/packing.h"
 #include "export/artifact/artifact_writer.h"
 #include "tests/export/validate/outlier_twin.h"
 #include "tests/export/validate/tiny_validation.h"

@@ -13,7 +13,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "capture/model/attention.h"
+#include "capture/model/run/attention.h"
 #include "export/validate/kernel_validation.h"
 #include "linalg/affine_codec.h"
 #include "tests/export/cuda/record_row.h"

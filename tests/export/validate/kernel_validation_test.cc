@@ -7,9 +7,9 @@
 #include <ATen/Context.h>
 #include <gtest/gtest.h>
 
-#include "capture/model/device.h"
+#include "capture/model/run/device.h"
 #include "export/validate/validate.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/export/validate/tiny_validation.h"
 
 namespace oscar {

@@ -10,7 +10,7 @@
 
 #include <cmath>
 
-#include "capture/model/device.h"
+#include "capture/model/run/device.h"
 
 namespace oscar {
 namespace {

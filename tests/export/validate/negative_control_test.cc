@@ -18,7 +18,7 @@
 #include "export/simulate/rotated_quantizer.h"
 #include "export/simulate/rotation_caches.h"
 #include "export/validate/validation_observer.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "linalg/rotation.h"
 #include "tests/export/validate/tiny_validation.h"
 #include "tests/reference/int2_codec.h"

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "linalg/hadamard.h"
 #include "linalg/rotation.h"
 #include "tests/export/validate/tiny_validation.h"

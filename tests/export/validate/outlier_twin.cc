@@ -15,7 +15,7 @@
 
 #include "capture/checkpoint/safetensors.h"
 #include "capture/files/strict_json.h"
-#include "capture/model/device.h"
+#include "capture/model/run/device.h"
 
 namespace fs = std::filesystem;
 

@@ -11,10 +11,10 @@
 #include <cmath>
 #include <set>
 
-#include "capture/model/generate.h"
+#include "capture/model/generate/generate.h"
 #include "export/evaluate/nearest_cache.h"
-#include "linalg/error.h"
-#include "linalg/splitmix64.h"
+#include "linalg/base/error.h"
+#include "linalg/base/splitmix64.h"
 #include "tests/export/validate/tiny_artifact.h"
 
 namespace oscar {

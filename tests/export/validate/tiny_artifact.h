@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "capture/checkpoint/checkpoint.h"
-#include "capture/model/model_spec.h"
+#include "capture/model/spec/model_spec.h"
 #include "export/artifact/artifact_reader.h"
 
 namespace oscar {

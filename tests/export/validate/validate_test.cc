@@ -11,10 +11,10 @@
 #include <cmath>
 
 #include "capture/dump/attention_dump.h"
-#include "capture/model/device.h"
+#include "capture/model/run/device.h"
 #include "export/artifact/attach_validation.h"
 #include "export/report/report_consistency.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/export/validate/tiny_validation.h"
 #include "tests/support/test_data.h"
 

@@ -6,9 +6,9 @@
 #include "capture/checkpoint/quantization_config.h"
 #include "capture/checkpoint/safetensors_header.h"
 #include "capture/checkpoint/weight_files.h"
-#include "capture/model/describe_layers.h"
-#include "capture/model/model_spec.h"
-#include "capture/model/rope_json.h"
+#include "capture/model/spec/describe_layers.h"
+#include "capture/model/spec/model_spec.h"
+#include "capture/model/spec/rope_json.h"
 #include "tests/fuzz/harness/harnesses.h"
 
 namespace oscar::fuzz {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "capture/checkpoint/gguf/gguf_model.h"
-#include "capture/model/model_spec.h"
+#include "capture/model/spec/model_spec.h"
 #include "tests/fuzz/harness/harnesses.h"
 
 namespace oscar::fuzz {

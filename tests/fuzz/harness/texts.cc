@@ -9,9 +9,9 @@
 
 #include "capture/files/digest.h"
 #include "capture/files/utf8.h"
-#include "capture/text/data_rows.h"
-#include "capture/text/sentencepiece.h"
-#include "capture/text/tokenizer.h"
+#include "capture/text/data/data_rows.h"
+#include "capture/text/tokenizer/sentencepiece.h"
+#include "capture/text/tokenizer/tokenizer.h"
 #include "tests/fuzz/harness/harnesses.h"
 #include "tools/cli/config_file.h"
 

@@ -5,6 +5,7 @@
 #include "tests/fuzz/harness/harnesses.h"
 #include "zoo/signing/bundle.h"
 #include "zoo/signing/model_statement.h"
+#include "zoo/signing/trust_error.h"
 #include "zoo/store/zoo_index.h"
 #include "zoo/trust/snapshot.h"
 #include "zoo/trust/trust_policy.h"

@@ -12,7 +12,7 @@
 #include <sstream>
 #include <thread>
 
-#include "linalg/doing.h"
+#include "linalg/base/error_context.h"
 #include "tests/support/test_data.h"
 #include "tests/tools/cli/sample_command.h"
 
@@ -112,7 +112,7 @@ TEST(Command, ExitCodesByKindOfFailure) {
 TEST(Command, AFailureOfADeviceOrOfMemoryNamesWhatWasBeingDone) {
   const auto failing = [](const auto& error) {
     return RunBrew({"bean"}, [&](CommandContext&) -> CommandResult {
-      return Doing("running layer 3", [&]() -> CommandResult { throw error; });
+      return WithErrorContext("running layer 3", [&]() -> CommandResult { throw error; });
     });
   };
   const auto launch = failing(std::runtime_error("CUDA error: unspecified launch failure\nframe"));

@@ -11,7 +11,7 @@
 #include <chrono>
 #include <fstream>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/support/test_data.h"
 
 namespace oscar {

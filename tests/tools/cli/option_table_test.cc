@@ -11,7 +11,7 @@
 #include <cmath>
 #include <fstream>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/support/test_data.h"
 #include "tests/tools/cli/sample_command.h"
 #include "tools/cli/command_line.h"

@@ -8,7 +8,7 @@
 
 #include <fstream>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/support/run_program.h"
 #include "tests/support/test_data.h"
 #include "tests/tools/cli/sample_command.h"

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "export/artifact/artifact_reader.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/export/artifact/sample_artifact.h"
 #include "tests/support/test_data.h"
 #include "tests/zoo/sample_zoo.h"

@@ -18,7 +18,7 @@
 #include "capture/checkpoint/safetensors.h"
 #include "export/artifact/artifact_format.h"
 #include "export/evaluate/gate.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/export/artifact/sample_artifact.h"
 #include "tests/support/test_data.h"
 #include "tests/zoo/sample_zoo.h"

@@ -14,7 +14,7 @@
 
 #include "capture/files/quote.h"
 #include "export/formats/pt/pt_writer.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "linalg/rotation.h"
 #include "tests/support/test_data.h"
 #include "tests/zoo/sample_zoo.h"

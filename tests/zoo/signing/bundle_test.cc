@@ -9,8 +9,9 @@
 #include <functional>
 
 #include "capture/files/strict_json.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/zoo/signing/sample_keys.h"
+#include "zoo/signing/trust_error.h"
 
 namespace oscar {
 namespace {
@@ -71,19 +72,19 @@ TEST(SignedBundle, IsOfTheKeyThatMadeIt) {
   SignedBundle edited = bundle;
   edited.payload += " ";
   EXPECT_EQ(CodeFrom([&] { CheckSignedWith(edited, signer.key.public_key(), "b"); }),
-            ExitCode::kAltered);
+            TrustExit::kAltered);
   const PrivateKey other = KeyOf(NewKeyPem());
   EXPECT_EQ(CodeFrom([&] { CheckSignedWith(bundle, other.public_key(), "b"); }),
-            ExitCode::kWrongKey);
+            TrustExit::kWrongKey);
   SignedBundle without_hint = bundle;  // the hint helps, and proves nothing
   without_hint.key_hint = "";
   CheckSignedWith(without_hint, signer.key.public_key(), "b");
   EXPECT_EQ(CodeFrom([&] { CheckSignedWith(without_hint, other.public_key(), "b"); }),
-            ExitCode::kWrongKey);
+            TrustExit::kWrongKey);
   SignedBundle other_hint = bundle;  // a hint of ours on a signature of theirs
   other_hint.key_hint = other.public_key().id();
   EXPECT_EQ(CodeFrom([&] { CheckSignedWith(other_hint, other.public_key(), "b"); }),
-            ExitCode::kAltered);
+            TrustExit::kAltered);
 }
 
 TEST(SignedBundle, ACertificateVouchesUnderItsRootAlone) {
@@ -92,16 +93,17 @@ TEST(SignedBundle, ACertificateVouchesUnderItsRootAlone) {
       .subject = "between", .authority = true, .key_usage = "critical,keyCertSign", .names = ""};
   const Issuer between = Issued(root, authority), leaf = Issued(between, {});
   EXPECT_EQ(Under(CertifiedSigner(leaf, {between}), RootsOf(root)), ExitCode::kDone);
-  EXPECT_EQ(Under(CertifiedSigner(leaf), RootsOf(root)), ExitCode::kWrongKey);  // a link is missing
-  EXPECT_EQ(Under(CertifiedSigner(leaf, {between}), RootsOf(other_root)), ExitCode::kWrongKey);
+  EXPECT_EQ(Under(CertifiedSigner(leaf), RootsOf(root)),
+            TrustExit::kWrongKey);  // a link is missing
+  EXPECT_EQ(Under(CertifiedSigner(leaf, {between}), RootsOf(other_root)), TrustExit::kWrongKey);
   // One between that is given as a root does not end the chain: only what signed itself does.
-  EXPECT_EQ(Under(CertifiedSigner(leaf), RootsOf(between)), ExitCode::kWrongKey);
+  EXPECT_EQ(Under(CertifiedSigner(leaf), RootsOf(between)), TrustExit::kWrongKey);
   // Whoever may sign may not certify others.
   EXPECT_EQ(Under(CertifiedSigner(Issued(Issued(root, {}), {}), {Issued(root, {})}), RootsOf(root)),
-            ExitCode::kWrongKey);
+            TrustExit::kWrongKey);
   // A root of the forger's own among those between is no root.
   const Issuer forged = Issued(other_root, {});
-  EXPECT_EQ(Under(CertifiedSigner(forged, {other_root}), RootsOf(root)), ExitCode::kWrongKey);
+  EXPECT_EQ(Under(CertifiedSigner(forged, {other_root}), RootsOf(root)), TrustExit::kWrongKey);
 }
 
 TEST(SignedBundle, ACertificateMustBeMadeForSigning) {
@@ -113,10 +115,10 @@ TEST(SignedBundle, ACertificateMustBeMadeForSigning) {
   EXPECT_EQ(with({.extended_key_usage = "serverAuth"}),
             ExitCode::kDone);  // digitalSignature is enough
   EXPECT_EQ(with({.key_usage = "", .extended_key_usage = "codeSigning"}), ExitCode::kDone);
-  EXPECT_EQ(with({.key_usage = "", .extended_key_usage = "serverAuth"}), ExitCode::kWrongKey);
-  EXPECT_EQ(with({.key_usage = ""}), ExitCode::kWrongKey);  // not said is not allowed
-  EXPECT_EQ(with({.key_usage = "critical,keyEncipherment"}), ExitCode::kWrongKey);
-  EXPECT_EQ(with({.authority = true, .key_usage = "critical,keyCertSign"}), ExitCode::kWrongKey);
+  EXPECT_EQ(with({.key_usage = "", .extended_key_usage = "serverAuth"}), TrustExit::kWrongKey);
+  EXPECT_EQ(with({.key_usage = ""}), TrustExit::kWrongKey);  // not said is not allowed
+  EXPECT_EQ(with({.key_usage = "critical,keyEncipherment"}), TrustExit::kWrongKey);
+  EXPECT_EQ(with({.authority = true, .key_usage = "critical,keyCertSign"}), TrustExit::kWrongKey);
   EXPECT_THROW(CheckSigner(CertifiedSigner(Issued(root, {.key_usage = ""})), "s"), InputError);
 }
 
@@ -124,7 +126,7 @@ TEST(SignedBundle, ACertificateMustBeMadeForSigning) {
 TEST(SignedBundle, ChainsAreJudgedAtTheCertificatesStart) {
   const Issuer root = NewRoot();
   EXPECT_EQ(Under(CertifiedSigner(Issued(root, {.from_days = -9, .to_days = -8})), RootsOf(root)),
-            ExitCode::kWrongKey);  // the root began a day ago
+            TrustExit::kWrongKey);  // the root began a day ago
   const Issuer old_root = NewRoot({.subject = "root",
                                    .authority = true,
                                    .key_usage = "critical,keyCertSign",
@@ -135,25 +137,25 @@ TEST(SignedBundle, ChainsAreJudgedAtTheCertificatesStart) {
       Under(CertifiedSigner(Issued(old_root, {.from_days = -9, .to_days = -8})), RootsOf(old_root)),
       ExitCode::kDone);
   EXPECT_EQ(Under(CertifiedSigner(Issued(old_root, {.from_days = -2})), RootsOf(old_root)),
-            ExitCode::kWrongKey);
+            TrustExit::kWrongKey);
 }
 
 TEST(SignedBundle, ACertificateOfAnotherKeySignsNothing) {
   const Issuer root = NewRoot(), leaf = Issued(root, {});
   const Signer stolen{KeyOf(NewKeyPem()), RootsOf(leaf)};
   EXPECT_THROW(CheckSigner(stolen, "s"), InputError);
-  EXPECT_EQ(Under(stolen, RootsOf(root)), ExitCode::kAltered);
+  EXPECT_EQ(Under(stolen, RootsOf(root)), TrustExit::kAltered);
 }
 
 TEST(SignedBundle, MethodsAreNotTakenForEachOther) {
   const Issuer root = NewRoot(), leaf = Issued(root, {});
   const Signer certified = CertifiedSigner(leaf);
-  EXPECT_EQ(Under({certified.key, {}}, RootsOf(root)), ExitCode::kWrongKey);
+  EXPECT_EQ(Under({certified.key, {}}, RootsOf(root)), TrustExit::kWrongKey);
   EXPECT_EQ(CodeFrom([&] {
               CheckSignedWith(ParseBundle(SignedBundleText("p", certified), "b"),
                               certified.key.public_key(), "b");
             }),
-            ExitCode::kWrongKey);
+            TrustExit::kWrongKey);
 }
 
 TEST(SignedBundle, WhatIsNoBundleIsAnErrorThatSaysWhy) {

@@ -10,10 +10,11 @@
 
 #include "capture/files/digest.h"
 #include "capture/files/strict_json.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/support/test_data.h"
 #include "tests/zoo/sample_zoo.h"
 #include "tests/zoo/signing/sample_keys.h"
+#include "zoo/signing/trust_error.h"
 #include "zoo/store/blob_store.h"
 
 namespace fs = std::filesystem;
@@ -67,28 +68,28 @@ TEST_F(SignedModel, OfTheReferenceImplementationVerifies) {
 TEST_F(SignedModel, AlteredMissingAndExtraFilesAreToldApart) {
   EXPECT_EQ(Check(), ExitCode::kDone);
   WriteText(model_ / "sub" / "new.bin", "x");
-  EXPECT_EQ(Check(), ExitCode::kExtraFile);
+  EXPECT_EQ(Check(), TrustExit::kExtraFile);
   EXPECT_NE(said_.find("\"sub/new.bin\""), std::string::npos) << said_;
   EXPECT_EQ(Check({.ignore_unsigned = true}), ExitCode::kDone);
   EXPECT_EQ(Check({.ignored = {"sub/new.bin"}}), ExitCode::kDone);
-  EXPECT_EQ(Check({.ignored = {"sub/new"}}), ExitCode::kExtraFile);  // not a prefix of text
-  EXPECT_EQ(Check({.ignored = {"sub"}}), ExitCode::kAltered);        // a signed file is in it
+  EXPECT_EQ(Check({.ignored = {"sub/new"}}), TrustExit::kExtraFile);  // not a prefix of text
+  EXPECT_EQ(Check({.ignored = {"sub"}}), TrustExit::kAltered);        // a signed file is in it
   WriteText(model_ / "weights.bin", "Weights\n");
-  EXPECT_EQ(Check(), ExitCode::kAltered);
-  EXPECT_EQ(Check({.ignore_unsigned = true}), ExitCode::kAltered);
+  EXPECT_EQ(Check(), TrustExit::kAltered);
+  EXPECT_EQ(Check({.ignore_unsigned = true}), TrustExit::kAltered);
   WriteText(model_ / "weights.bin", "weights\n");
   fs::remove(model_ / "empty");
-  EXPECT_EQ(Check({.ignore_unsigned = true}), ExitCode::kAltered);
+  EXPECT_EQ(Check({.ignore_unsigned = true}), TrustExit::kAltered);
   EXPECT_NE(said_.find("missing: \"empty\""), std::string::npos) << said_;
   fs::rename(model_ / "sub" / "new.bin", model_ / "Empty");  // another case is another name
-  EXPECT_EQ(Check(), ExitCode::kAltered);
+  EXPECT_EQ(Check(), TrustExit::kAltered);
 }
 
 TEST_F(SignedModel, TwoFilesSwappedAreBothAltered) {
   fs::rename(model_ / "weights.bin", scratch_ / "w");
   fs::rename(model_ / "empty", model_ / "weights.bin");
   fs::rename(scratch_ / "w", model_ / "empty");
-  EXPECT_EQ(Check(), ExitCode::kAltered);
+  EXPECT_EQ(Check(), TrustExit::kAltered);
   EXPECT_NE(said_.find("\"empty\", \"weights.bin\""), std::string::npos) << said_;
 }
 
@@ -98,7 +99,7 @@ TEST_F(SignedModel, FilesOfGitAtTheTopAreNoPartOfIt) {
     WriteText(model_ / name, "x");
   EXPECT_EQ(Check(), ExitCode::kDone) << said_;
   WriteText(model_ / "sub" / ".gitignore", "x");
-  EXPECT_EQ(Check(), ExitCode::kExtraFile);
+  EXPECT_EQ(Check(), TrustExit::kExtraFile);
 }
 
 TEST_F(SignedModel, LinksAndSpecialFilesAreRefusedWhereverTheyAre) {
@@ -191,7 +192,7 @@ TEST_F(SignedModel, WhatAStatementIgnoresIsBelowTheModel) {
   }
   for (const char* path : {"log", "../signed-model/model/logs", "/logs", "sub/../logs", "*"}) {
     signed_.ignored = {path};
-    EXPECT_EQ(Check(), ExitCode::kExtraFile) << path;
+    EXPECT_EQ(Check(), TrustExit::kExtraFile) << path;
   }
 }
 
@@ -201,7 +202,7 @@ TEST_F(SignedModel, NothingAndWhatHasNoNameIsNotSigned) {
   EXPECT_THROW(StatementOf(scratch_ / "not there", {}), InputError);
   WriteText(model_ / "\xff", "x");
   EXPECT_THROW(StatementOf(model_, {}), InputError);
-  EXPECT_EQ(Check(), ExitCode::kExtraFile);
+  EXPECT_EQ(Check(), TrustExit::kExtraFile);
 }
 
 TEST_F(SignedModel, OneFileIsAModelToo) {
@@ -211,7 +212,7 @@ TEST_F(SignedModel, OneFileIsAModelToo) {
   statement.files = {{"weights.bin", statement.files.at(".")}};  // as others name it
   EXPECT_EQ(Against(statement), ExitCode::kDone) << said_;
   WriteText(model_, "other");
-  EXPECT_EQ(Against(statement), ExitCode::kAltered);
+  EXPECT_EQ(Against(statement), TrustExit::kAltered);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 #include <map>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/zoo/fault_server.h"
 #include "tests/zoo/sample_zoo.h"
 #include "zoo/keep/publish.h"

@@ -12,7 +12,7 @@
 
 #include "capture/files/digest_json.h"
 #include "export/artifact/artifact_format.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/support/test_data.h"
 #include "tests/zoo/sample_zoo.h"
 #include "zoo/keep/mirror.h"

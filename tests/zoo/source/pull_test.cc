@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "export/artifact/artifact_format.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/support/test_data.h"
 #include "tests/zoo/fault_server.h"
 #include "tests/zoo/sample_zoo.h"

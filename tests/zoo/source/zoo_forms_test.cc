@@ -8,7 +8,7 @@
 #include <set>
 
 #include "export/artifact/artifact_format.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/support/test_data.h"
 #include "tests/zoo/sample_zoo.h"
 #include "zoo/keep/gc.h"

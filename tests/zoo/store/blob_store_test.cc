@@ -6,7 +6,7 @@
 #include <rapidcheck.h>
 #include <sys/stat.h>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/support/test_data.h"
 #include "tests/zoo/sample_zoo.h"
 

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <string>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 
 namespace oscar {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/support/test_data.h"
 #include "tests/zoo/sample_zoo.h"
 #include "tests/zoo/signing/sample_keys.h"

@@ -12,6 +12,7 @@
 #include "capture/files/digest.h"
 #include "tests/zoo/signing/sample_keys.h"
 #include "zoo/signing/model_statement.h"
+#include "zoo/signing/trust_error.h"
 #include "zoo/trust/look_alike.h"
 
 namespace oscar {
@@ -81,12 +82,12 @@ TEST_F(Trust, WhatAliceSignedIsBelieved) {
 }
 
 TEST_F(Trust, AttackStrippedSignaturesAreUnsigned) {
-  ExpectCode(ExitCode::kUnsigned, first_, {});
+  ExpectCode(TrustExit::kUnsigned, first_, {});
   EXPECT_EQ(Judged(first_, {}).word(), "UNSIGNED");
 }
 
 TEST_F(Trust, AttackArbitraryInstallSignedByNobodyKnown) {
-  ExpectCode(ExitCode::kWrongKey, first_, {Signed(first_, mallory_)});
+  ExpectCode(TrustExit::kWrongKey, first_, {Signed(first_, mallory_)});
   EXPECT_EQ(Judged(first_, {Signed(first_, mallory_)}).word(), "UNTRUSTED");
 }
 
@@ -94,55 +95,55 @@ TEST_F(Trust, AttackArbitraryInstallSignedByNobodyKnown) {
 TEST_F(Trust, AttackKeySubstitutionByTheHint) {
   Json bundle = Json::parse(Signed(first_, mallory_));
   bundle["verificationMaterial"]["publicKey"]["hint"] = alice_.key.public_key().id();
-  ExpectCode(ExitCode::kAltered, first_, {bundle.dump()});
+  ExpectCode(TrustExit::kAltered, first_, {bundle.dump()});
 }
 
 TEST_F(Trust, AttackAlteredFileOfASignedVersion) {
   ZooEntry altered = first_;
   altered.files["rotations.safetensors"].sha256 = Sha256Hex("other rotations");
-  ExpectCode(ExitCode::kAltered, altered, {Signed(first_, alice_)});
+  ExpectCode(TrustExit::kAltered, altered, {Signed(first_, alice_)});
 }
 
 TEST_F(Trust, AttackExtraFileInASignedVersion) {
   ZooEntry more = first_;
   more.files["evil.bin"] = {Sha256Hex("evil"), 4};
-  ExpectCode(ExitCode::kExtraFile, more, {Signed(first_, alice_)});
+  ExpectCode(TrustExit::kExtraFile, more, {Signed(first_, alice_)});
 }
 
 TEST_F(Trust, AttackMissingFileOfASignedVersion) {
   ZooEntry fewer = first_;
   fewer.files.erase("rotations.safetensors");
-  ExpectCode(ExitCode::kAltered, fewer, {Signed(first_, alice_)});
+  ExpectCode(TrustExit::kAltered, fewer, {Signed(first_, alice_)});
 }
 
 // The files that were signed as one version, offered as another or under another name.
 TEST_F(Trust, AttackMixAndMatchOfVersionsAndNames) {
   ZooEntry as_newer = first_;
   as_newer.version = {9, 0, 0};
-  ExpectCode(ExitCode::kAltered, as_newer, {Signed(first_, alice_)});
+  ExpectCode(TrustExit::kAltered, as_newer, {Signed(first_, alice_)});
   ZooEntry as_other = first_;
   as_other.name = {"example", "Large"};
-  ExpectCode(ExitCode::kAltered, as_other, {Signed(first_, alice_)});
+  ExpectCode(TrustExit::kAltered, as_other, {Signed(first_, alice_)});
 }
 
 // The signed list of files of a directory says nothing of a name in a zoo.
 TEST_F(Trust, AttackReplayOfADirectorysSignature) {
-  ExpectCode(ExitCode::kAltered, first_,
+  ExpectCode(TrustExit::kAltered, first_,
              {Signed(first_, alice_, [](ModelStatement& s) { s.subject = "model"; })});
 }
 
 TEST_F(Trust, AttackRollbackOfWhatWasSeen) {
   memory_.Remember(second_);
-  ExpectCode(ExitCode::kTooOld, first_, {Signed(first_, alice_)});
+  ExpectCode(TrustExit::kTooOld, first_, {Signed(first_, alice_)});
   // By its number an older version may be asked for.
   ExpectCode(ExitCode::kDone, first_, {Signed(first_, alice_)}, /*latest=*/false);
   memory_.Remember(first_);  // forgets nothing
-  ExpectCode(ExitCode::kTooOld, first_, {Signed(first_, alice_)});
+  ExpectCode(TrustExit::kTooOld, first_, {Signed(first_, alice_)});
 }
 
 TEST_F(Trust, AttackRollbackBelowThePolicysLowest) {
   policy_.rules["example/*"].lowest = ZooVersion{0, 2, 0};
-  ExpectCode(ExitCode::kTooOld, first_, {Signed(first_, alice_)}, /*latest=*/false);
+  ExpectCode(TrustExit::kTooOld, first_, {Signed(first_, alice_)}, /*latest=*/false);
   ExpectCode(ExitCode::kDone, second_, {Signed(second_, alice_)});
 }
 
@@ -150,7 +151,7 @@ TEST_F(Trust, AttackRollbackBelowThePolicysLowest) {
 TEST_F(Trust, AttackReplacedVersionUnderAStolenKey) {
   memory_.Remember(first_);
   const ZooEntry replaced = EntryOf("example/Tiny", {0, 1, 0}, "evil");
-  ExpectCode(ExitCode::kAltered, replaced, {Signed(replaced, alice_)});
+  ExpectCode(TrustExit::kAltered, replaced, {Signed(replaced, alice_)});
 }
 
 // One stolen key is not enough where two are asked for, nor is one signer twice.
@@ -158,9 +159,9 @@ TEST_F(Trust, AttackKeyCompromiseBelowTheThreshold) {
   TrustRule& rule = policy_.rules["example/*"];
   rule.keys.push_back(bob_.key.public_key());
   rule.signatures = 2;
-  ExpectCode(ExitCode::kUnsigned, first_, {Signed(first_, alice_)});
-  ExpectCode(ExitCode::kUnsigned, first_, {Signed(first_, alice_), Signed(first_, alice_)});
-  ExpectCode(ExitCode::kWrongKey, first_, {Signed(first_, alice_), Signed(first_, mallory_)});
+  ExpectCode(TrustExit::kUnsigned, first_, {Signed(first_, alice_)});
+  ExpectCode(TrustExit::kUnsigned, first_, {Signed(first_, alice_), Signed(first_, alice_)});
+  ExpectCode(TrustExit::kWrongKey, first_, {Signed(first_, alice_), Signed(first_, mallory_)});
   ExpectCode(ExitCode::kDone, first_, {Signed(first_, alice_), Signed(first_, bob_)});
 }
 
@@ -168,15 +169,15 @@ TEST_F(Trust, AttackKeyCompromiseBelowTheThreshold) {
 TEST_F(Trust, AttackFloodOfOtherSignatures) {
   const std::string good = Signed(first_, alice_);
   ExpectCode(ExitCode::kDone, first_, {"", "{}", Signed(first_, mallory_), good});
-  ExpectCode(ExitCode::kAltered, first_, {"{}"});
-  ExpectCode(ExitCode::kAltered, first_,
+  ExpectCode(TrustExit::kAltered, first_, {"{}"});
+  ExpectCode(TrustExit::kAltered, first_,
              {Signed(first_, mallory_), Signed(second_, alice_), Signed(first_, mallory_)});
 }
 
 TEST_F(Trust, AttackFreezeByAnExpiredSnapshot) {
   policy_.snapshot = policy_.rules["example/*"];
   Offer({first_}, alice_, kNow - 31 * kDay);
-  ExpectCode(ExitCode::kTooOld, first_, {Signed(first_, alice_)});
+  ExpectCode(TrustExit::kTooOld, first_, {Signed(first_, alice_)});
   Offer({first_}, alice_, kNow - 29 * kDay);
   ExpectCode(ExitCode::kDone, first_, {Signed(first_, alice_)});
 }
@@ -184,7 +185,7 @@ TEST_F(Trust, AttackFreezeByAnExpiredSnapshot) {
 TEST_F(Trust, AttackHiddenNewerVersion) {
   policy_.snapshot = policy_.rules["example/*"];
   Offer({first_, second_}, alice_);
-  ExpectCode(ExitCode::kTooOld, first_, {Signed(first_, alice_)});
+  ExpectCode(TrustExit::kTooOld, first_, {Signed(first_, alice_)});
   ExpectCode(ExitCode::kDone, first_, {Signed(first_, alice_)}, /*latest=*/false);
   ExpectCode(ExitCode::kDone, second_, {Signed(second_, alice_)});
 }
@@ -193,7 +194,7 @@ TEST_F(Trust, AttackOlderSnapshotThanSeen) {
   policy_.snapshot = policy_.rules["example/*"];
   memory_.snapshots_unix[alice_.key.public_key().id()] = kNow - 1 * kDay;
   Offer({first_}, alice_, kNow - 2 * kDay);
-  ExpectCode(ExitCode::kTooOld, first_, {Signed(first_, alice_)});
+  ExpectCode(TrustExit::kTooOld, first_, {Signed(first_, alice_)});
   Offer({first_}, alice_, kNow - 1 * kDay);
   ExpectCode(ExitCode::kDone, first_, {Signed(first_, alice_)});
 }
@@ -202,31 +203,31 @@ TEST_F(Trust, AttackOlderSnapshotThanSeen) {
 TEST_F(Trust, AttackFastForwardOfTheSnapshot) {
   policy_.snapshot = policy_.rules["example/*"];
   Offer({first_}, alice_, kNow + 400 * kDay);
-  ExpectCode(ExitCode::kAltered, first_, {Signed(first_, alice_)});
+  ExpectCode(TrustExit::kAltered, first_, {Signed(first_, alice_)});
 }
 
 TEST_F(Trust, AttackSnapshotStrippedOrBySomebodyElse) {
   policy_.snapshot = policy_.rules["example/*"];
-  ExpectCode(ExitCode::kUnsigned, first_, {Signed(first_, alice_)});
+  ExpectCode(TrustExit::kUnsigned, first_, {Signed(first_, alice_)});
   Offer({first_}, mallory_);
-  ExpectCode(ExitCode::kWrongKey, first_, {Signed(first_, alice_)});
+  ExpectCode(TrustExit::kWrongKey, first_, {Signed(first_, alice_)});
   snapshot_file_ = Signed(first_, alice_);  // signed by Alice, but no snapshot
-  ExpectCode(ExitCode::kAltered, first_, {Signed(first_, alice_)});
+  ExpectCode(TrustExit::kAltered, first_, {Signed(first_, alice_)});
 }
 
 TEST_F(Trust, AttackMixAndMatchAgainstTheSnapshot) {
   policy_.snapshot = policy_.rules["example/*"];
   Offer({second_}, alice_);
-  ExpectCode(ExitCode::kUnsigned, first_, {Signed(first_, alice_)}, /*latest=*/false);
+  ExpectCode(TrustExit::kUnsigned, first_, {Signed(first_, alice_)}, /*latest=*/false);
   Offer({EntryOf("example/Tiny", {0, 1, 0}, "other")}, alice_);
-  ExpectCode(ExitCode::kAltered, first_, {Signed(first_, alice_)});
+  ExpectCode(TrustExit::kAltered, first_, {Signed(first_, alice_)});
 }
 
 TEST_F(Trust, AttackNamesThatLookLikeTrustedOnes) {
   for (const char* name : {"Example/Tiny", "examp1e/Tiny", "exampIe/Tiny", "EXAMPLE/Tiny"}) {
     const ZooEntry entry = EntryOf(name, {0, 1, 0}, "a");
-    ExpectCode(ExitCode::kLookAlike, entry, {});
-    ExpectCode(ExitCode::kLookAlike, entry, {Signed(entry, alice_)});
+    ExpectCode(TrustExit::kLookAlike, entry, {});
+    ExpectCode(TrustExit::kLookAlike, entry, {Signed(entry, alice_)});
   }
   // Whoever names both means both.
   policy_.rules["examp1e/*"].level = TrustLevel::kOff;
@@ -235,7 +236,7 @@ TEST_F(Trust, AttackNamesThatLookLikeTrustedOnes) {
   memory_.Remember(first_);
   for (const char* name : {"example/tiny", "example/T1ny", "exarnple/Tiny"}) {
     const ZooEntry entry = EntryOf(name, {0, 1, 0}, "a");
-    ExpectCode(ExitCode::kLookAlike, entry, {Signed(entry, alice_)});
+    ExpectCode(TrustExit::kLookAlike, entry, {Signed(entry, alice_)});
   }
   const ZooEntry other = EntryOf("example/Tiny2", {0, 1, 0}, "a");
   ExpectCode(ExitCode::kDone, other, {Signed(other, alice_)});
@@ -280,7 +281,7 @@ TEST_F(Trust, UnderWarnItIsSaidAndNotRefused) {
 TEST_F(Trust, TheMostExactRuleHolds) {
   policy_.rules["*"].level = TrustLevel::kOff;
   policy_.rules["example/Tiny"].keys = {bob_.key.public_key()};
-  ExpectCode(ExitCode::kWrongKey, first_, {Signed(first_, alice_)});
+  ExpectCode(TrustExit::kWrongKey, first_, {Signed(first_, alice_)});
   ExpectCode(ExitCode::kDone, first_, {Signed(first_, bob_)});
   EXPECT_EQ(Judged(EntryOf("other/Tiny", {0, 1, 0}, "a"), {}).word(), "UNCHECKED");
 }
@@ -295,9 +296,9 @@ TEST_F(Trust, AnIdentityIsANameUnderItsRoot) {
   };
   const TrustVerdict verdict = Judged(first_, {by(root, "email:signer@example.org")});
   EXPECT_EQ(verdict.signers, (std::vector<std::string>{"signer@example.org"})) << verdict.problem;
-  ExpectCode(ExitCode::kWrongKey, first_, {by(root, "email:other@example.org")});
-  ExpectCode(ExitCode::kWrongKey, first_, {by(other_root, "email:signer@example.org")});
-  ExpectCode(ExitCode::kWrongKey, first_, {Signed(first_, alice_)});
+  ExpectCode(TrustExit::kWrongKey, first_, {by(root, "email:other@example.org")});
+  ExpectCode(TrustExit::kWrongKey, first_, {by(other_root, "email:signer@example.org")});
+  ExpectCode(TrustExit::kWrongKey, first_, {Signed(first_, alice_)});
 }
 
 TEST_F(Trust, MemoryIsReadAsWritten) {

@@ -8,7 +8,7 @@
 
 #include <string>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/export/formats/pt/pt_builder.h"
 
 namespace oscar {

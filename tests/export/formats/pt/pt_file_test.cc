@@ -8,7 +8,7 @@
 
 #include <limits>
 
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/export/formats/pt/pt_builder.h"
 #include "tests/support/test_data.h"
 

@@ -12,7 +12,7 @@
 #include <limits>
 
 #include "capture/files/digest.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/export/formats/float_tensor.h"
 #include "tests/export/formats/torch_python.h"
 #include "tests/support/test_data.h"

@@ -8,7 +8,7 @@
 
 #include "export/formats/pt/zip_reader.h"
 #include "export/formats/pt/zip_writer.h"
-#include "linalg/error.h"
+#include "linalg/base/error.h"
 #include "tests/support/test_data.h"
 
 namespace oscar {

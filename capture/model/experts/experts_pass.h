@@ -1,0 +1,75 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The experts of one layer over all tokens of a run. It routes every token, takes the experts run
+// after run, and finally adds their sum to the hidden states. So each expert is read once, and only
+// one run of them is in memory. While it exists, it holds another tensor of the size of the hidden
+// states for each stream. Among ranks, experts stay where they were read and tokens travel: a rank
+// runs its experts on the tokens of all ranks, in the same steps as a single rank would, and a
+// token adds up the results in the order of the experts. Only tokens of one stretch
+// (token_layout.h) share steps.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "capture/model/experts/experts.h"
+#include "capture/model/run/layer_weights.h"
+#include "capture/model/run/token_layout.h"  // RowRange
+#include "capture/model/spec/model_spec.h"
+
+namespace oscar {
+
+class RankGroup;
+
+class ExpertsPass {
+ public:
+  // Consecutive rows of a stream that go together through everything except experts.
+  using Stretch = std::vector<RowRange>;
+
+  // Keeps references to all. `streams`: hidden states [T_stream, hidden_size] after the layer's
+  // attention; they do not change until Finish. `stretches`: those of each stream. Waits for the
+  // device once per stretch. With `ranks` there is one stream, of this rank's tokens, with all
+  // stretches of the run, and all ranks make the same calls.
+  ExpertsPass(const LayerSpec& layer, const LayerWeights& weights, double eps, int64_t token_chunk,
+              std::span<at::Tensor> streams, std::vector<std::vector<Stretch>> stretches,
+              RankGroup* ranks = nullptr);
+
+  // Adds a run; `experts` are this rank's slice of it.
+  void Add(const ExpertRun& run, const ExpertWeights& experts);
+
+  // Applies the steps after the experts, then adds the result to x. `per_layer_input` returns rows
+  // [n, dim] of a stream, undefined if the layer has none.
+  void Finish(const std::function<at::Tensor(size_t stream, int64_t first_row, int64_t num_rows)>&
+                  per_layer_input);
+
+  // Number of tokens of the first stream, on all ranks, that chose each expert.  // [num_experts]
+  std::vector<int64_t> TokensPerExpert() const;
+
+  // Bytes that a pass holds for `tokens` tokens of one stream.
+  static int64_t HeldBytes(const ExpertsSpec& experts, int64_t tokens, int64_t element);
+
+ private:
+  at::Tensor Input(const at::Tensor& hidden) const;  // the experts' input for rows of hidden states
+  TokensByExpert Route(const at::Tensor& stream, const Stretch& stretch) const;
+  void AddOfAllRanks(const ExpertRun& run, const ExpertWeights& experts, size_t stretch);
+
+  const LayerSpec& layer_;
+  const LayerWeights& weights_;
+  double eps_;
+  int64_t token_chunk_;
+  std::span<at::Tensor> streams_;
+  bool beside_mlp_;  // the layer has both
+  std::vector<std::vector<Stretch>> stretches_;
+  RankGroup* ranks_;
+  std::vector<std::vector<TokensByExpert>> orders_;  // per stream and stretch
+  // Token counts of the first stream: [stretches][ranks, num_experts].
+  std::vector<std::vector<std::vector<int64_t>>> counts_;
+  std::vector<at::Tensor> sums_;  // [T_stream, hidden_size]
+};
+
+}  // namespace oscar

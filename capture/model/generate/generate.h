@@ -1,0 +1,36 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Continues prompts in the model's own words. The token that ends a continuation is not part of it,
+// because the model that wrote it never reads it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "capture/model/generate/decode_loop.h"
+#include "capture/model/generate/token_sampler.h"
+
+namespace oscar {
+
+struct PromptToContinue {
+  std::vector<int32_t> ids;  // one at least
+  int64_t longest = 0;       // tokens of the continuation
+  uint64_t number = 0;       // of the prompt, for the draws
+};
+
+struct Continuation {
+  std::vector<int32_t> ids;
+  bool ended = false;  // by a stop token, before `longest`
+};
+
+// Runs all prompts at once, until each has ended or reached its limit. `after_step` gets the number
+// of new tokens of each step; if it returns false, generation stops and returns nothing.
+std::optional<std::vector<Continuation>> Generate(
+    DecodeLoop& decoder, const std::vector<PromptToContinue>& prompts,
+    const std::vector<int32_t>& stop_ids, const SamplingOptions& sampling,
+    const std::function<bool(int64_t new_tokens)>& after_step);
+
+}  // namespace oscar

@@ -1,0 +1,113 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The source of queries, keys and values, layer by layer: a running model, or a dump on disk. Trap:
+// a model cannot start in the middle. ModelSource must be given the hidden states entering
+// first_layer; a dump can start anywhere.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "capture/dump/attention_dump.h"
+#include "capture/model/run/layer_loop.h"
+
+namespace oscar {
+
+class AttentionSource {
+ public:
+  virtual ~AttentionSource() = default;
+  // Layers with geometry; they have tensor names only if a model runs.
+  virtual const std::vector<LayerSpec>& layers() const = 0;
+  virtual const std::vector<int64_t>& sequence_lengths() const = 0;  // tokens
+  // The first layer, by index, whose keys and values Run shows again with the queries of other
+  // layers (OnSharedAttention), which run last. layers().size() if there is none.
+  virtual size_t first_shared_layer() const { return layers().size(); }
+  // Like LayerLoop::Run: observer calls layer by layer, sequence by sequence; after_layer stops the
+  // run by returning false.
+  virtual void Run(size_t first_layer, LayerObserver& observer,
+                   const std::function<bool(size_t)>& after_layer) = 0;
+};
+
+class ModelSource : public AttentionSource {
+ public:
+  // Keeps references to both; call CheckTensors first. Does not read yet.
+  ModelSource(const Checkpoint& checkpoint, const ModelSpec& spec,
+              std::vector<std::vector<int32_t>> sequences, at::Device device, at::ScalarType dtype,
+              const LoopOptions& options = {});
+
+  const std::vector<LayerSpec>& layers() const override { return loop_.seen_layers(); }
+  const std::vector<int64_t>& sequence_lengths() const override { return lengths_; }
+  size_t first_shared_layer() const override;
+  // Starting at layer 0 it embeds the tokens; a later first layer needs a call of Restore() before.
+  void Run(size_t first_layer, LayerObserver& observer,
+           const std::function<bool(size_t)>& after_layer) override;
+
+  const LayerLoop& loop() const { return loop_; }
+  const std::vector<std::vector<int32_t>>& sequences() const { return sequences_; }
+  int64_t num_tokens() const;
+
+  // Hidden states [num_tokens, hidden_size] entering the next layer, during after_layer and after
+  // Run. Undefined before.
+  const at::Tensor& hidden() const { return hidden_; }
+  // Sets the hidden states entering the first layer of the next Run, on any device, in the compute
+  // dtype.
+  void Restore(const at::Tensor& hidden);
+
+ private:
+  std::vector<std::vector<int32_t>> sequences_;
+  std::vector<int64_t> lengths_;
+  LayerLoop loop_;
+  at::Tensor hidden_;
+};
+
+class DumpSource : public AttentionSource {
+ public:
+  // `dump` is shared, so that a validation can read its token ids or scores too. attn_out is read
+  // if the dump has it and otherwise computed with CausalAttention. Latent attention is shown in
+  // latent space. Layers that read the keys and values of another are shown directly after it
+  // (OnSharedAttention), with its geometry except for their number of query heads. `cache_dtype`:
+  // the type that queries, keys and values are rounded to, as in LoopOptions; attention output is
+  // then computed from the rounded ones.
+  DumpSource(std::shared_ptr<const AttentionDump> dump, at::Device device, at::ScalarType dtype,
+             std::optional<at::ScalarType> cache_dtype = std::nullopt);
+
+  const std::vector<LayerSpec>& layers() const override { return layers_; }
+  const std::vector<int64_t>& sequence_lengths() const override {
+    return dump_->sequence_lengths();
+  }
+  void Run(size_t first_layer, LayerObserver& observer,
+           const std::function<bool(size_t)>& after_layer) override;
+
+  const AttentionDump& dump() const { return *dump_; }
+  uint64_t BytesRead(size_t layer_index) const;  // by Run, for one layer
+
+ private:
+  // Reads a tensor of a sequence, or the whole weights that expand latents.
+  at::Tensor Read(size_t layer_index, DumpTensor tensor, size_t sequence) const;
+  at::Tensor ReadOfReader(size_t layer_index, size_t reader, DumpTensor tensor,
+                          size_t sequence) const;
+  at::Tensor ReadKvB(size_t layer_index) const;
+  at::Tensor OnDevice(const at::Tensor& stored) const;
+  at::Tensor Rounded(const at::Tensor& x) const;
+  // The dumped output, or a computed one if the dump has none or the cache rounds.
+  at::Tensor Output(const LayerSpec& layer, const at::Tensor& q, const at::Tensor& k,
+                    const at::Tensor& v, const std::function<at::Tensor()>& dumped) const;
+  void RunHeads(size_t layer_index, LayerObserver& observer) const;
+  void RunLatent(size_t layer_index, LayerObserver& observer) const;
+  void RunReader(size_t layer_index, size_t reader, LayerObserver& observer) const;
+
+  std::shared_ptr<const AttentionDump> dump_;
+  at::Device device_;
+  at::ScalarType dtype_;
+  std::optional<at::ScalarType> cache_dtype_;
+  std::vector<int64_t> first_tokens_;  // of each sequence
+  std::vector<LayerSpec> layers_;
+};
+
+}  // namespace oscar

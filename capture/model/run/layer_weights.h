@@ -1,0 +1,142 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The weights of one layer on the compute device, loaded in time: while a layer or a run of its
+// experts computes, a separate thread reads and uploads the next part. Trap: at most two parts are
+// in memory, but only if the caller drops one before it requests the next.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <future>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "capture/model/experts/experts.h"
+#include "capture/model/run/gated_delta_net.h"
+#include "capture/model/run/latent_attention.h"
+#include "capture/model/run/linear_weights.h"
+#include "capture/model/run/weight_loader.h"
+#include "capture/model/spec/model_spec.h"
+#include "capture/ranks/rank_group.h"
+
+namespace oscar {
+
+struct NormWeights {
+  at::Tensor weight, bias;           // [size], weight perhaps [heads, size]; undefined where the
+                                     // norm has none
+  std::vector<at::Tensor> of_heads;  // [size] each, instead of weight
+};
+
+struct XieluWeights {
+  at::Tensor alpha_p, alpha_n;  // [1]
+  at::Tensor beta, eps;         // one value; or undefined
+};
+
+// All in the compute dtype on the compute device. Undefined: not part of the layer, or not
+// requested.
+struct LayerWeights {
+  NormWeights attention_norm, post_attention_norm, mlp_norm, post_mlp_norm;  // [hidden_size]
+  LinearWeights q, k, v, o;
+  NormWeights q_norm, k_norm, v_norm;  // [head_dim], or [heads head_dim]
+  at::Tensor sinks;                    // [num_q_heads]
+  LinearWeights attention_gate;
+  NormWeights attention_out_norm;  // [num_q_heads v_head_dim]
+  LinearWeights gate, up, down;
+  NormWeights mlp_inner_norm;  // [intermediate_size]
+  XieluWeights xielu;
+  LinearWeights per_layer_gate, per_layer_projection;
+  NormWeights per_layer_norm;  // [hidden_size]
+  at::Tensor scalar;           // [1]
+  RouterWeights router;        // the experts themselves follow the layer
+  NormWeights mlp_out_norm, experts_in_norm, experts_out_norm;  // [hidden_size]
+  GatedDeltaNetWeights delta_net;
+  LatentWeights latent;
+
+  // Joins rows of q, k and v that are stored in pieces (LinearSpec), after they are read.
+  void JoinPieces();
+  // Frees the weights that are not needed after the layer's tokens are mixed: attention or linear
+  // attention.
+  void DropMixer();
+
+  // With ranks, all tensors that were loaded, for a comparison.
+  std::vector<at::Tensor> loaded;
+
+  bool attention_only = false;  // nothing after the attention was requested
+};
+
+// `attention_only`: loads only what q, k, v need.
+LayerWeights LoadLayer(WeightLoader& loader, const LayerSpec& layer, bool attention_only = false);
+
+NormWeights LoadNorm(WeightLoader& loader, const NormSpec& norm);
+
+// The slice of a run for rank `rank` of `ranks`. Slices ascend with the ranks, and some may be
+// empty.
+ExpertRun SliceOfRun(const ExpertRun& run, int rank, int ranks);
+
+struct WeightStreamOptions {
+  size_t first_layer = 0;  // layer index; its step begins with the preceding uncached layers
+  bool last_attention_only = false;
+  bool shared_queries = false;  // as in LoopOptions
+  bool prefetch = true;         // false: one layer in memory instead of two
+  ReadMode read = ReadMode::kAuto;
+  int64_t expert_bytes = int64_t{1} << 31;  // of a run of experts, in the compute dtype
+  // Experts are distributed among ranks: each rank reads its slice of each run, which is
+  // correspondingly longer. The rest of a layer is read once per machine, each rank its part, and
+  // shared when it is handed out.
+  RankGroup* group = nullptr;
+
+  int rank() const { return group == nullptr ? 0 : group->rank(); }
+  int ranks() const { return group == nullptr ? 1 : group->size(); }
+};
+
+// The layers that run from that layer index on, including uncached ones. With `last_attention_only`
+// they end at the last layer with a cache, or, with `shared_queries`, at the last that reads one.
+std::vector<const LayerSpec*> LayersToRun(const ModelSpec& spec,
+                                          const WeightStreamOptions& options);
+
+// Hands out LayersToRun one after the other, and after a layer with experts those, run after run.
+// Not thread-safe; the checkpoint and spec must outlive it.
+class WeightStream {
+ public:
+  WeightStream(const Checkpoint& checkpoint, const ModelSpec& spec, const WeightTarget& target,
+               const WeightStreamOptions& options);
+  ~WeightStream();  // waits for a load in progress
+
+  // Returns the next layer, waits for it if necessary, and starts to load the part after it. The
+  // caller must have dropped the previous part (of a layer with experts: its mixer) and launched
+  // its last kernel. Rethrows errors of the loading.
+  LayerWeights Next();
+  // Returns the next run of experts (with ranks: this rank's slice) of the last layer handed out.
+  ExpertWeights NextExperts();
+  std::vector<ExpertRun> Runs(const LayerSpec& layer) const;
+  // Bytes that this process read from disk, after the last part has been handed out.
+  uint64_t bytes_read() const { return loader_.bytes_read(); }
+
+ private:
+  struct Part {
+    const LayerSpec* layer;
+    bool attention_only;
+    std::optional<ExpertRun> run;  // of the layer's experts; nothing: the layer without them
+  };
+  struct Loaded {
+    LayerWeights layer;
+    ExpertWeights experts;
+  };
+  void Start();  // starts to load next_
+  Loaded Take();
+
+  WeightTarget target_;
+  WeightStreamOptions options_;
+  std::vector<int> readers_;  // ranks that share their reading
+  std::vector<Part> parts_;
+  size_t next_ = 0;      // in parts_
+  WeightLoader loader_;  // used by the loading thread while loading_ is valid, like
+  std::vector<at::Tensor> loaded_;
+  std::future<Loaded> loading_;
+};
+
+}  // namespace oscar

@@ -1,0 +1,32 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Queries, keys and values of some tokens as they enter attention, latent or not: common code of
+// LayerLoop and DecodeLoop. Trap: latent attention normalizes its input itself, and scales queries
+// by position after the projection.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+
+#include "capture/model/run/decoder_layer.h"
+#include "capture/model/run/latent_attention.h"
+
+namespace oscar {
+
+// Projects hidden [n, hidden_size] to q, k, v [n, heads, ..] and, for latent attention, `latents`.
+// Does not write k and v if another layer's are read.  // -> as ProjectQkv: the gate, or undefined
+inline at::Tensor ProjectTokens(const LayerSpec& layer, const LayerWeights& weights, double eps,
+                                const at::Tensor& hidden, const RopeRows& rope,
+                                std::optional<at::ScalarType> cache_dtype, at::Tensor q,
+                                at::Tensor k, at::Tensor v, Latents latents) {
+  if (!layer.attention.latent) return ProjectQkv(layer, weights, eps, hidden, rope, q, k, v);
+  const at::Tensor x = Norm(layer.attention_norm, weights.attention_norm, eps, hidden);
+  ProjectLatent(layer.attention, weights.latent, x, rope.cos, rope.sin, cache_dtype, q, k, v,
+                latents);
+  if (rope.q_scale.defined()) q.mul_(rope.q_scale.to(q.scalar_type()));
+  return {};
+}
+
+}  // namespace oscar

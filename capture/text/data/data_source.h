@@ -1,0 +1,114 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The model's input: documents of token ids within a token budget, and an account of every token
+// that was sent but not used. Documents are whole, unless they are packed. A document that does not
+// fit into the rest of the budget is dropped and counted, and a later, shorter one may still be
+// taken.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "capture/text/data/chat_format.h"
+#include "capture/text/data/data_mix.h"
+#include "capture/text/tokenizer/tokenizer_files.h"
+
+namespace oscar {
+
+struct Document {
+  std::string origin;        // "prompts.jsonl:12" or "builtin:prose-3"
+  std::vector<int32_t> ids;  // [num_tokens]
+  // [num_tokens] 0 if the query of a token does not count (loss_mask, labels); empty: all count.
+  std::vector<uint8_t> counted = {};
+  // The kind of text: one of kBuiltinDomains, else the name of its file. Decisions are made on
+  // other domains than the fitted ones.
+  std::string domain = {};
+};
+
+// sent = used + dropped for documents (truncated ones count as used), sent = used + truncated +
+// dropped for tokens. For packed data, documents are counted before packing, separators count as
+// tokens, and a document cut by the end of the data is truncated.
+struct DataCounts {
+  int64_t documents_sent = 0, documents_used = 0, documents_truncated = 0, documents_dropped = 0;
+  int64_t tokens_sent = 0, tokens_used = 0;
+  int64_t tokens_truncated = 0;     // cut off from documents that are used
+  int64_t tokens_dropped = 0;       // of documents that are not used
+  int64_t padding = 0;              // tokens that attention_mask leaves out; not among those sent
+  int64_t rows_null = 0;            // rows without a value, no documents
+  int64_t beginnings_left_out = 0;  // documents that already began with the tokenizer's beginning
+  bool operator==(const DataCounts&) const = default;
+};
+
+// The token between packed documents; FindSeparator() (packing.h) chooses it.
+struct Separator {
+  std::string token;  // "<|endoftext|>"; empty if only the id is known
+  int32_t id = -1;
+};
+
+// Text that is part of the program (builtin_corpus.h).
+enum class BuiltinText { kCalibration, kEvaluation };
+
+struct DataOptions {
+  std::vector<std::filesystem::path> files;  // see data_rows.h; empty: `builtin`
+  int64_t token_budget = 30000;              // tokens of all documents together
+  int64_t max_sequence = 8192;               // tokens; longer documents are truncated to it
+  // With a separator, documents are joined by it and cut into sequences of exactly max_sequence
+  // tokens (packing.h).
+  std::optional<Separator> pack = {};
+  bool pack_short = false;  // allows shorter sequences (PackDocuments)
+  BuiltinText builtin = BuiltinText::kCalibration;
+  std::vector<std::string> builtin_domains = {};  // the domains of `builtin` to use; empty: all
+  MixOptions mix = {};
+  std::filesystem::path model_directory = {};  // has the chat template; empty: none
+  ChatOptions chat = {};
+  bool chat_for_prompts = false;  // the chat options also apply to prompts (prompts.h)
+};
+
+struct DataSet {
+  std::string name;                         // "builtin corpus v1", or the file names
+  std::string digest;                       // SHA-256 of the token ids used and their boundaries
+  std::vector<std::string> source_digests;  // SHA-256 of each file, or of the built-in corpus
+  std::string chat_format;  // for messages: "template", "chatml"; "none" if there were none
+  Json chat_template;       // ChatFormat::Describe() of "template", else null
+  std::optional<Separator> separator;  // for packed data
+  std::vector<Document> documents;
+  DataCounts counts;
+  int64_t lost = 0;               // bytes or characters without a token; see Tokenizer::Encode()
+  std::vector<MixClass> mix;      // of mixed data
+  Json self_generated = nullptr;  // how some of the documents were written by the model, or null
+
+  bool masked() const;  // whether some queries do not count
+  // Document::counted of all documents; empty if all queries count.
+  std::vector<std::vector<uint8_t>> counted() const;
+  // A number for the domain of each document, from 0 in order of first appearance; empty if there
+  // is only one domain.
+  std::vector<int32_t> domains() const;
+  int64_t counted_queries() const;  // over all documents
+};
+
+// Loads documents in order. Text is encoded with the special tokens that its tokenizer adds.
+// Messages use the chat template, or, if there is none, ChatML, if the tokenizer has <|im_start|>
+// and <|im_end|>. A plain-text file longer than max_sequence becomes documents of that length,
+// "notes.txt#1" and so on (like llama.cpp's tools), until the budget is full. Any other longer
+// document is truncated to max_sequence. The first document is truncated to the budget if it alone
+// exceeds it. An empty document counts as dropped. A built-in corpus alternates between its domains
+// until the budget is full, and only the text used counts as sent; none of its documents gives more
+// than an equal share of the budget. With `mix`, data_mix.h decides what is taken and in which
+// order. `tokenizer` is not opened if every row has input_ids. `vocab_size` is the model's. Throws
+// UsageError for a budget or length below 1; InputError naming file and line for malformed rows,
+// ids outside [0, vocab_size), rows that need a missing tokenizer, if no token is left (packed: no
+// whole sequence), and if more than one token in a thousand was lost because the vocabulary has
+// none for it.
+DataSet LoadData(const DataOptions& options, const LazyTokenizer& tokenizer, int64_t vocab_size);
+
+// SHA-256 of "oscar-data-1
+// ", then for each document its length (int64) and its ids (int32), all little-endian. If not all
+// queries count, it starts with "oscar-data-2
+// " instead, and each document is followed by a byte for each of its tokens, 1 if the query counts.
+std::string DataDigest(const std::vector<Document>& documents);
+
+}  // namespace oscar

@@ -1,0 +1,84 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Detects whether an evaluation text occurs in the calibration data. The manifest of a calibration
+// stores fingerprints of its token windows, and the evaluation's windows are looked up in them.
+// Windows are chosen by content, so a shared passage is found at any offset. The same text with
+// another tokenizer, or paraphrased, is not found.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "capture/files/strict_json.h"
+#include "capture/text/data/data_source.h"
+
+namespace oscar {
+
+// Format "oscar-overlap-1", fixed: stored in artifacts.
+//   window      32 consecutive token ids of one document, at least 12 of them different (runs of
+//               spaces, rules and empty table cells would match everywhere)
+//   hash        Mix(sum over i of Mix(id_i + 1) * 0x9E3779B97F4A7C15^(31 - i) mod 2^64), where Mix
+//               is the finalizer of splitmix64
+//   kept        hashes below `limit`: 2^59, one window in 32; lowered until at most 16384 are kept
+//               (from about 500,000 tokens on). Sorted, each once.
+inline constexpr int64_t kOverlapWindow = 32;
+inline constexpr int64_t kOverlapDistinct = 12;
+inline constexpr uint64_t kOverlapLimit = uint64_t{1} << 59;
+inline constexpr size_t kMaxFingerprints = 16384;
+
+struct Fingerprints {
+  uint64_t limit = kOverlapLimit;  // exclusive upper bound of `hashes`
+  std::vector<uint64_t> hashes;    // ascending, distinct
+  bool operator==(const Fingerprints&) const = default;
+};
+
+// Packed data is split at its separator first.
+Fingerprints MakeFingerprints(const DataSet& data);
+
+// {"format","limit","hashes"}: the last two in hexadecimal, 16 digits each, hashes without
+// separators.
+Json FingerprintsToJson(const Fingerprints& fingerprints);
+// Throws InputError naming `what` for another format, a limit above 2^59, hashes that are not
+// hexadecimal, not ascending, not below the limit or too many.
+Fingerprints FingerprintsFromJson(const Json& json, std::string_view what);
+
+// Limits of the overlap. Unrelated texts of one kind share licence headers, menus and greetings:
+// between two sets of 100,000 tokens from one source 2 % of all windows were shared, and half of
+// the worst document's. A leaked document shares nearly everything.
+inline constexpr double kMaxOverlap = 0.10;          // of all sampled windows
+inline constexpr double kMaxDocumentOverlap = 0.75;  // of the windows of one document ...
+inline constexpr int64_t kMinDocumentTokens = 256;   // ... of at least this many tokens
+inline constexpr int64_t kMinDocumentWindows = 4;    // ... and sampled windows
+
+struct OverlapResult {
+  int64_t windows = 0;  // sampled windows of the evaluation, each once per document
+  int64_t shared = 0;   // also in the calibration data
+  double fraction = 0;  // shared / windows; 0 without windows
+  // The document of at least kMinDocumentTokens with the largest share; an empty origin means
+  // none.
+  std::string worst_origin;
+  double worst_fraction = 0;
+  bool known = true;       // false: the artifact has no (or not all) fingerprints, only digests
+  bool same_data = false;  // the digests of token ids are equal
+  bool refused = false;    // same_data, or above a limit
+  // {"known","windows","shared","fraction","worst":{"document","fraction"},"same_data","refused"}
+  Json ToJson() const;
+};
+
+// `calibration_digest` is data.digest of the manifest.
+OverlapResult FindOverlap(const Fingerprints& calibration, std::string_view calibration_digest,
+                          const DataSet& evaluation);
+
+// Reads the member "data" of a manifest: one data set with "fingerprints", or "sources", a list of
+// them (a merged artifact). Throws InputError naming `what` for malformed fingerprints; `known`
+// tells whether any are missing.
+OverlapResult FindOverlap(const Json& manifest_data, std::string_view what,
+                          const DataSet& evaluation);
+
+// If result.refused, throws InputError with the findings, the limits, and what to try.
+void CheckOverlap(const OverlapResult& result, const DataSet& evaluation);
+
+}  // namespace oscar

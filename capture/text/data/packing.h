@@ -1,0 +1,40 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Documents of one domain, joined by a separator token and cut into sequences of one length, as
+// language models are trained and perplexity is reported. The separator is between documents, not
+// after the last one, and a document may begin in one sequence and end in the next.
+#pragma once
+
+#include <filesystem>
+#include <string_view>
+#include <vector>
+
+#include "capture/text/data/data_source.h"
+
+namespace oscar {
+
+// Finds the end-of-text token. In this order: `requested` (a token, or an id in decimal digits) if
+// it is not empty; <|endoftext|> if the tokenizer has that added token; eos_token of
+// tokenizer_config.json; without a tokenizer, eos_token_id of config.json (the first of a list).
+// <|endoftext|> has priority because the eos_token of instruction-tuned models ends a turn. Throws
+// InputError if there is none, or the tokenizer does not have it.
+Separator FindSeparator(const std::filesystem::path& model_directory,
+                        const LazyTokenizer& tokenizer, std::string_view requested = {});
+
+// The special tokens that the tokenizer puts in front of a text, possibly none.
+std::vector<int32_t> LeadingSpecialTokens(const Tokenizer& tokenizer);
+// The tokens that precede the first word of a text of the model: LeadingSpecialTokens, else the
+// separator. Throws as FindSeparator.
+std::vector<int32_t> OpeningTokens(const std::filesystem::path& model_directory,
+                                   const Tokenizer* tokenizer);
+
+// Joins the documents of each domain and cuts them into sequences, which are taken from the domains
+// in turn until the budget is full; sets counts and separator. Empty documents count as dropped,
+// without a separator, and so does the rest that does not fill a sequence. If `shorter` sequences
+// are allowed, a quarter of the length suffices, and any length for the first sequence. Throws
+// UsageError for a budget below one sequence, InputError for too few tokens.
+void PackDocuments(const Separator& separator, int64_t max_sequence, int64_t token_budget,
+                   DataSet& data, bool shorter = false);
+
+}  // namespace oscar

@@ -1,0 +1,29 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The "decoder" of tokenizer.json: converts token strings back to text. An added token whose
+// characters all belong to the byte alphabet ("café") is also read as bytes, as Hugging Face does.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "capture/text/tokenizer/component_table.h"
+
+namespace oscar {
+
+class Decoder {
+ public:
+  virtual ~Decoder() = default;
+  // Throws InputError if the tokens would together exceed `max_bytes`.
+  virtual std::vector<std::string> Apply(std::vector<std::string> tokens,
+                                         size_t max_bytes) const = 0;
+};
+
+// Throws InputError naming `where` for a type that is not in the table.
+Chain<Decoder> MakeDecoders(const Json& component, const std::string& where);
+
+// Joins tokens by spaces if there is no decoder.
+std::string DecodeTokens(const Chain<Decoder>& chain, std::vector<std::string> tokens);
+
+}  // namespace oscar

@@ -1,0 +1,29 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A calibration by several ranks, as far as it is not that of one process: the ranks that are not
+// rank 0, and what they tell it at the end.
+#pragma once
+
+#include <vector>
+
+#include "capture/ranks/rank_group.h"
+#include "tools/calibrate/calibrate_options.h"
+#include "tools/calibrate/calibrate_steps.h"
+#include "tools/cli/command.h"
+
+namespace oscar {
+
+// The part of a rank that is not rank 0, which has the job and makes the artifact (RunToArtifact).
+CommandResult RunRank(const CalibrateOptions& options, RankGroup& group, CommandContext& context);
+
+// Experts and embeddings are loaded by one rank alone, so that nothing is compared in passing: who
+// reads other files than rank 0 takes their digests too, beside the work. All ranks ask.
+std::vector<int> DigestingRanks(const RankGroup& group, const ModelInput& model);
+// On rank 0. InputError naming a rank whose digests differ from `own`.
+void CompareDigests(const RankGroup& group, const std::vector<int>& ranks, const Json& own);
+
+// What the ranks behind rank 0 did.
+Json WorkOfOthers(const RankGroup& group);
+
+}  // namespace oscar

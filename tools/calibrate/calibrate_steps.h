@@ -1,0 +1,58 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The steps of a calibration that whoever takes part in it has in common, one process, each of some
+// ranks or a shard: what there is to do is opened, told apart from other runs, and taken up where
+// it stands.
+#pragma once
+
+#include <future>
+#include <memory>
+#include <optional>
+
+#include "calib/job/job_directory.h"
+#include "calib/phase_times.h"
+#include "calib/run/calibrate.h"
+#include "tools/calibrate/calibrate_options.h"
+#include "tools/calibrate/calibrate_plan.h"
+#include "tools/calibrate/calibrate_subject.h"
+#include "tools/cli/command.h"
+
+namespace oscar {
+
+// What there is to do, known and checked; nothing has been done.
+struct Opened {
+  std::shared_ptr<const ModelInput> model;  // null: a dump
+  Subject subject;
+  OwnText own_text;
+  HeldOutSplit split;
+
+  const CalibrationInput& input() const { return subject.input; }
+  size_t num_layers() const { return input().source->layers().size(); }
+};
+
+// Nothing where all that was asked for are samples, which are shown then.
+std::optional<Opened> Open(const CalibrateOptions& options, RankGroup* group,
+                           CommandContext& context, PhaseTimes& times);
+
+// What will be read, held and taken, after a line about the device.
+CalibrationPlan Plan(const Opened& opened, CommandContext& context);
+// --dry-run.
+CommandResult ShowPlan(const CalibrateOptions& options, const Opened& opened,
+                       const CalibrationPlan& plan, CommandContext& context);
+
+Json FingerprintOf(const Opened& opened);
+
+// The job of this run, new or half done. `extension`: of its layers' files.
+JobDirectory JobOf(const CalibrateOptions& options, Opened& opened, const Places& places,
+                   const Json& fingerprint, std::string_view extension = "h5");
+void SayResumed(const JobDirectory& job, size_t num_layers, CommandContext& context);
+
+// Hooks that ask for a stop, and report experts and bytes of weights.
+CalibrationHooks HooksOf(CommandContext& context, PhaseTimes& times, uint64_t* weights_read);
+
+// The digests of the model's files, which were taken beside the work that is done now.
+Json DigestsOf(std::future<Json>& model_json, const Opened& opened, CommandContext& context,
+               PhaseTimes& times);
+
+}  // namespace oscar

@@ -1,0 +1,313 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/calibrate/calibrate_subject.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "calib/run/plan.h"
+#include "calib/run/provenance.h"
+#include "capture/files/atomic_file.h"
+#include "capture/files/mapped_file.h"
+#include "capture/files/temporary_directory.h"
+#include "capture/model/run/device.h"
+#include "linalg/base/error.h"
+#include "tools/calibrate/cache_type_plan.h"
+#include "tools/calibrate/calibrate_plan.h"
+#include "tools/cli/output_path.h"
+#include "tools/input/job_options.h"
+
+namespace fs = std::filesystem;
+
+namespace oscar {
+namespace {
+
+uint64_t DeviceLimit(const CalibrateOptions& options, at::Device device) {
+  if (device.is_cpu()) return 0;
+  if (options.max_vram > 0) return static_cast<uint64_t>(options.max_vram * 1e9);
+  return QueryMemory(device).free;
+}
+
+struct Machine {
+  at::Device device;
+  at::ScalarType dtype;
+};
+Machine MachineOf(const CalibrateOptions& options, const ModelInput& opened) {
+  const at::Device device = ParseDevice(options.model.device);
+  return {device, ParseComputeDType(options.model.dtype,
+                                    StoredDType(opened.spec, opened.checkpoint), device)};
+}
+
+std::string NameOf(const CalibrateOptions& options) {
+  if (options.dump.from.empty())
+    return fs::path(ResolveModel(options.model.model).id).filename().string();
+  const fs::path path = fs::path(options.dump.from).lexically_normal();
+  return (path.has_filename() ? path : path.parent_path()).stem().string();
+}
+
+SelfGeneration OwnTextOf(const CalibrateOptions& options, const ModelInput& opened) {
+  const auto [device, dtype] = MachineOf(options, opened);
+  DataArguments data = options.data;
+  if (data.tokens == 0) data.tokens = DefaultTokens(options.model.device);
+  SelfGeneration model = PrepareSelfGeneration(options.self, data, opened, device, dtype);
+  model.read = options.read;
+  return model;
+}
+
+uint64_t OwnTextLimit(const CalibrateOptions& options, const SelfGeneration& model) {
+  return SelfGenerationLimit(model.device, DeviceLimit(options, model.device));
+}
+
+// Which of a run's documents a process runs: all of them, or those of a rank or of a shard; `own`:
+// none is the one with the most tokens.
+struct Documents {
+  int count = 1;  // of ranks or shards
+  std::optional<size_t> own = {};
+  bool shard = false;
+  RankGroup* group = nullptr;  // of a rank
+};
+
+CalibrationInput InputOf(const CalibrateOptions& options, const ModelInput& opened,
+                         const Documents& documents, LoopOptions loop, const RunOptions& run) {
+  const auto [device, dtype] = MachineOf(options, opened);
+  std::vector<std::vector<int32_t>> sequences = opened.Sequences();
+  CalibrationInput input{
+      .device = device, .dtype = dtype, .options = options.calibration, .run = run};
+  input.counted = opened.data.counted();
+  input.domains = opened.data.domains();
+  if (documents.count > 1 || documents.shard) {
+    input.ranks.group = documents.group;
+    for (const auto& sequence : sequences) input.ranks.lengths.push_back(std::ssize(sequence));
+    input.ranks.shares =
+        ShareOut(opened.spec, input.ranks.lengths, loop.token_chunk, documents.count,
+                 /*apart=*/documents.shard);
+    const std::vector<RankShare>& shares = input.ranks.shares;
+    const auto largest = std::ranges::max_element(shares, {}, &RankShare::num_tokens);
+    const size_t own = documents.own.value_or(static_cast<size_t>(largest - shares.begin()));
+    if (documents.shard) input.ranks.shard = own;
+    loop.tokens_before = shares[own].first_token;
+    loop.tokens_of_all = input.num_tokens();
+    const auto first = sequences.begin() + static_cast<std::ptrdiff_t>(shares[own].first_sequence);
+    sequences = {first, first + static_cast<std::ptrdiff_t>(shares[own].num_sequences)};
+  }
+  loop.read = options.read;
+  loop.ranks = documents.group;
+  input.source = std::make_shared<ModelSource>(opened.checkpoint, opened.spec, std::move(sequences),
+                                               device, dtype, loop);
+  return input;
+}
+
+// That of the process with the most tokens, so that all run as it must.
+CalibrationInput LargestOf(const CalibrateOptions& options, const ModelInput& opened,
+                           Documents documents, uint64_t limit) {
+  documents.own.reset();
+  return FitIntoMemory(limit, [&](const LoopOptions& loop, const RunOptions& run) {
+    return InputOf(options, opened, documents, loop, run);
+  });
+}
+
+// A model that shards have run; what is left of it runs as they did.
+CalibrationInput InputOfShards(const CalibrateOptions& options, const ModelInput& opened,
+                               const std::shared_ptr<const ShardSet>& shards, uint64_t limit) {
+  return FitIntoMemory(limit, [&](LoopOptions loop, const RunOptions& run) {
+    loop.token_chunk = shards->token_chunk();
+    loop.query_chunk = shards->query_chunk();
+    CalibrationInput input = InputOf(options, opened, {}, loop, run);
+    input.shards = shards;
+    return input;
+  });
+}
+
+}  // namespace
+
+std::vector<RankPlan> PlanAllRanks(const CalibrateOptions& options,
+                                   const std::shared_ptr<const ModelInput>& opened,
+                                   const CalibrationInput& whole, const CalibrationPlan& one) {
+  const int ranks = RanksAskedFor(options.ranks, options.model.device);
+  if (ranks == 1) {
+    if (options.ranks.nodes > 1)
+      throw UsageError("--nodes is of a plan for several ranks: give --ranks N with it");
+    return {};
+  }
+  CheckRanks(options, ranks);
+  if (options.ranks.nodes > ranks)
+    throw UsageError(fmt::format("--nodes {}: each runs a rank at least, and --ranks is {}",
+                                 options.ranks.nodes, ranks));
+  const uint64_t limit = DeviceLimit(options, MachineOf(options, *opened).device);
+  return PlansOfRanks(
+      [&](int count) { return LargestOf(options, *opened, {.count = count}, limit); }, whole, one,
+      ranks, static_cast<int>(options.ranks.nodes));
+}
+
+Subject OfModel(const CalibrateOptions& options, const std::shared_ptr<const ModelInput>& opened,
+                RankGroup* group, const std::shared_ptr<const ShardSet>& shards) {
+  uint64_t limit = DeviceLimit(options, MachineOf(options, *opened).device);
+  Documents documents;
+  if (group != nullptr) {
+    limit = LeastOfRanks(*group, "memory", limit);
+    documents = {.count = group->size(), .own = static_cast<size_t>(group->rank()), .group = group};
+  } else if (const std::optional<ShardPlace> shard = ShardOf(options)) {
+    documents = {
+        .count = shard->count, .own = static_cast<size_t>(shard->number - 1), .shard = true};
+  }
+  CalibrationInput input = shards != nullptr ? InputOfShards(options, *opened, shards, limit)
+                                             : LargestOf(options, *opened, documents, limit);
+  if (documents.own)
+    input = InputOf(options, *opened, documents, input.model()->loop().options(), input.run);
+  CheckCacheTypes(options.types, input);
+  return {
+      .input = std::move(input),
+      .data = DescribeData(opened->data),
+      .fingerprint = [=] { return FingerprintModel(opened->location, opened->checkpoint); },
+      .describe = [=] { return DescribeModel(opened->location, opened->spec, opened->checkpoint); },
+      .turns = opened->checkpoint.turns()};
+}
+
+Subject OfDump(const CalibrateOptions& options, Log& log) {
+  const std::shared_ptr<const AttentionDump> dump = OpenDump(options.dump, log);
+  if (!dump->layers().front().facts && options.calibration.automatic.context > 0) {
+    throw UsageError(fmt::format(
+        "--context: {} does not say how keys turn with position (rope); give an HDF5 dump",
+        dump->name()));
+  }
+  const fs::path path = fs::path(options.dump.from).lexically_normal();
+  const at::Device device = ParseDevice(options.model.device);
+  // As the model ran, so that the fit is that of the model.
+  const DType stored = dump->layers().front().dtype;
+  const at::ScalarType dtype = options.model.dtype == "auto"
+                                   ? ToScalarType(stored, dump->name())
+                                   : ParseComputeDType(options.model.dtype, stored, device);
+  const auto make = [&](const LoopOptions&, const RunOptions& run) {
+    return CalibrationInput{.source = std::make_shared<DumpSource>(dump, device, dtype),
+                            .device = device,
+                            .dtype = dtype,
+                            .options = options.calibration,
+                            .run = run,
+                            .counted = DumpData(*dump).counted(),
+                            .domains = {dump->domains().begin(), dump->domains().end()}};
+  };
+  return {.input = FitIntoMemory(DeviceLimit(options, device), make),
+          .data = DescribeDumpData(*dump),
+          .fingerprint = [=] { return FingerprintDump(path, *dump); },
+          .describe = [=] { return DescribeDump(path, *dump); }};
+}
+
+void CheckArguments(const CalibrateOptions& options) {
+  if (options.dump.from.empty() && options.model.model.empty())
+    throw UsageError(
+        "no MODEL given: a directory, a .gguf file, or ORG/NAME in the local Hugging Face cache");
+  CheckOptions(options.calibration);
+  if (!ParseDevice(options.model.device).is_cpu()) return;
+  if (options.max_vram > 0) throw UsageError("--max-vram has no effect on a CPU");
+  if (options.read != ReadMode::kAuto) throw UsageError("--read has no effect on a CPU");
+}
+
+void CheckRanks(const CalibrateOptions& options, int ranks) {
+  const char* const alone = !options.dump.from.empty() ? "--from"
+                            : !options.shard.empty()   ? "--shard"
+                            : !options.merge.empty()   ? "--merge"
+                            : options.show_samples > 0 ? "--show-samples"
+                                                       : nullptr;
+  if (alone != nullptr)
+    throw UsageError(fmt::format("{} is for one rank, and {} were started", alone, ranks));
+}
+
+std::optional<ShardPlace> ShardOf(const CalibrateOptions& options) {
+  if (options.shard.empty()) return std::nullopt;
+  ShardPlace place;
+  const char* const end = options.shard.data() + options.shard.size();
+  auto read = std::from_chars(options.shard.data(), end, place.number);
+  const bool divided = read.ec == std::errc() && read.ptr != end && *read.ptr == '/';
+  if (divided) read = std::from_chars(read.ptr + 1, end, place.count);
+  if (!divided || read.ec != std::errc() || read.ptr != end || !place.Exists()) {
+    throw UsageError(fmt::format("--shard '{}': expected I/N, from 1/N to N/N, N up to {}",
+                                 options.shard, kMostShards));
+  }
+  return place;
+}
+
+std::shared_ptr<const ShardSet> ShardsToMerge(const CalibrateOptions& options) {
+  const std::vector<fs::path> paths(options.merge.begin(), options.merge.end());
+  if (std::ranges::none_of(paths, ShardSet::LooksLikeOne)) return nullptr;
+  return std::make_shared<ShardSet>(ShardSet::Open(paths));
+}
+
+Places PlacesOf(const CalibrateOptions& options) {
+  Places places;
+  places.output =
+      options.output.empty() ? fs::path(NameOf(options) + "-oscar") : fs::path(options.output);
+  if (const std::optional<ShardPlace> shard = ShardOf(options)) {
+    places.output += fmt::format(".shard-{}-of-{}", shard->number, shard->count);
+  }
+  places.job = places.output.string() + ".job";
+  if (!fs::exists(places.job) && !ShardSet::LooksLikeOne(places.output))
+    CheckNewOutput(places.output, /*makes_folders=*/true);
+  return places;
+}
+
+void RemoveStaging(const fs::path& output) {
+  const fs::path parent = output.has_parent_path() ? output.parent_path() : fs::path(".");
+  const std::string prefix = output.filename().string() + ".tmp-";
+  if (!fs::exists(parent)) return;
+  for (const auto& entry : fs::directory_iterator(parent)) {
+    if (entry.path().filename().string().starts_with(prefix)) fs::remove_all(entry.path());
+  }
+}
+
+ModelInput OpenForCalibration(const CalibrateOptions& options, Log& log, bool planning) {
+  DataArguments data = options.data;
+  data.chat_for_prompts = options.self.tokens > 0;
+  return OpenModelInput(options.model, data, log, planning);
+}
+
+OwnText PlanOwnText(const CalibrateOptions& options, ModelInput& opened) {
+  if (options.self.tokens == 0) return {};
+  const SelfGeneration model = OwnTextOf(options, opened);
+  return {PlanSelfGenerate(model, OwnTextLimit(options, model), &opened), std::nullopt};
+}
+
+std::string PrognosisOfOwnText(const CalibrateOptions& options, ModelInput& opened) {
+  if (options.self.tokens > 0) return PlanOwnText(options, opened).plan;
+  const auto [device, dtype] = MachineOf(options, opened);
+  return SelfGenerationFact(opened.spec, dtype,
+                            SelfGenerationLimit(device, DeviceLimit(options, device)));
+}
+
+void CheckCalibrationOfOwnText(const CalibrateOptions& options,
+                               const std::shared_ptr<ModelInput>& opened) {
+  if (options.self.tokens == 0) return;
+  const DataSet prompts = opened->data;
+  PlanOwnText(options, *opened);
+  const CalibrationInput input = OfModel(options, opened).input;
+  opened->data = prompts;
+  CheckCalibration(input);
+  CheckRoom(PlacesOf(options).output, PlanCalibration(input), "the run");
+}
+
+OwnText WriteOwnText(const CalibrateOptions& options, RankGroup* group, CommandContext& context,
+                     ModelInput& opened) {
+  if (options.self.tokens == 0) return {};
+  constexpr int kTag = 1 << 24;  // no layer's
+  const SelfGeneration model = OwnTextOf(options, opened);
+  if (group != nullptr && group->rank() != 0) {
+    const TemporaryDirectory directory("words");
+    WriteFileAtomically(directory.path() / kSelfGeneratedFile, group->ReceiveBytes(0, kTag));
+    SelfGenerate(model, directory.path(), OwnTextLimit(options, model), context, &opened);
+    return {};
+  }
+  JobLock lock(PlacesOf(options).job);
+  if (options.restart) lock.DiscardJob();
+  RememberOptions(lock.path(), context.config);
+  SelfGenerate(model, lock.path(), OwnTextLimit(options, model), context, &opened);
+  for (int rank = 1; group != nullptr && rank < group->size(); ++rank) {
+    const MappedFile file = MappedFile::Open(lock.path() / kSelfGeneratedFile);
+    const auto* bytes = reinterpret_cast<const char*>(file.bytes().data());
+    group->SendBytes({bytes, file.bytes().size()}, rank, kTag);
+  }
+  return {"", std::move(lock)};
+}
+
+}  // namespace oscar

@@ -1,0 +1,81 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What oscar-calibrate works on, a model and data or a dump of one, and where its output goes.
+// Trap: a model's own text (--self-generate) must be in the data before the Subject is made: it
+// decides lengths, memory and fingerprint.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "calib/job/job_directory.h"
+#include "calib/run/calibrate.h"
+#include "calib/run/rank_plan.h"
+#include "calib/run/shard_directory.h"
+#include "tools/calibrate/calibrate_options.h"
+#include "tools/cli/command.h"
+
+namespace oscar {
+
+// Throws UsageError for arguments that do not go together; not of --merge.
+void CheckArguments(const CalibrateOptions& options);
+
+// And of options that are for one rank alone.
+void CheckRanks(const CalibrateOptions& options, int ranks);
+
+// --shard; nothing where all documents are to be run.
+std::optional<ShardPlace> ShardOf(const CalibrateOptions& options);
+// --merge, where it is of shards; else null.
+std::shared_ptr<const ShardSet> ShardsToMerge(const CalibrateOptions& options);
+
+struct Subject {
+  CalibrationInput input;
+  Json data;                          // for the manifest
+  std::function<Json()> fingerprint;  // samples the files
+  std::function<Json()> describe;     // reads every file once: meant to run beside the work
+  std::shared_ptr<ReadTurns> turns = std::make_shared<ReadTurns>();  // of `describe`
+};
+// `group`: this process among several (JobRanks), which all make the same call; or null. `shards`:
+// that have run the model; or null.
+Subject OfModel(const CalibrateOptions& options, const std::shared_ptr<const ModelInput>& opened,
+                RankGroup* group = nullptr,
+                const std::shared_ptr<const ShardSet>& shards = nullptr);
+// Of as many ranks as are asked for, and fewer; nothing where that is one. `whole`, `one`: of one.
+std::vector<RankPlan> PlanAllRanks(const CalibrateOptions& options,
+                                   const std::shared_ptr<const ModelInput>& opened,
+                                   const CalibrationInput& whole, const CalibrationPlan& one);
+Subject OfDump(const CalibrateOptions& options, Log& log);
+
+ModelInput OpenForCalibration(const CalibrateOptions& options, Log& log, bool planning);
+
+// Nothing of it without --self-generate.
+struct OwnText {
+  std::string plan;             // lines that say what it will take
+  std::optional<JobLock> lock;  // the right to the job that keeps it
+};
+OwnText PlanOwnText(const CalibrateOptions& options, ModelInput& opened);  // placeholders in opened
+// For doctor: the same lines, or whether the model could write where it is not asked to.
+std::string PrognosisOfOwnText(const CalibrateOptions& options, ModelInput& opened);
+// What the calibration would throw at a text as long as it is meant to be: data, options, disk.
+void CheckCalibrationOfOwnText(const CalibrateOptions& options,
+                               const std::shared_ptr<ModelInput>& opened);
+// Among ranks rank 0 writes it, and the others are given what it has kept.
+OwnText WriteOwnText(const CalibrateOptions& options, RankGroup* group, CommandContext& context,
+                     ModelInput& opened);
+
+struct Places {
+  std::filesystem::path output, job;
+};
+// The output is named after the model or the dump, where no name is given; that of a shard also
+// after its number, and it may be there. Throws if it cannot be made there, or something is there
+// that no unfinished run has put there.
+Places PlacesOf(const CalibrateOptions& options);
+// What a killed run has left of an output that it was making.
+void RemoveStaging(const std::filesystem::path& output);
+
+}  // namespace oscar

@@ -1,0 +1,41 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// oscar-calibrate doctor: what a model is, what will happen to it, what is missing, and the next
+// command. Takes every option of oscar-calibrate, so that it speaks of the same run. Exit
+// code 3 says that this model cannot be calibrated as it is; what is merely not there (weights that
+// are still to be downloaded, memory, a GPU) is listed and is no failure.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "calib/run/plan.h"
+#include "calib/run/rank_plan.h"
+#include "tools/calibrate/calibrate_options.h"
+#include "tools/cli/verbs.h"
+
+namespace oscar {
+
+struct DoctorOptions {
+  CalibrateOptions calibrate;
+  bool json = false;
+  bool tables = false;  // print what is supported, of no model in particular
+  std::string into;     // a file that holds these tables between marks; or empty
+};
+
+// As for --dry-run.
+struct PlannedRun {
+  CalibrationInput input;
+  CalibrationPlan plan;
+  std::string self_generation;  // lines of what the model's own text takes; or empty
+  std::vector<RankPlan> ranks;  // where several were asked for
+};
+using PlanFunction = std::function<PlannedRun(const CalibrateOptions& options, Log& log)>;
+
+// `arguments`: those behind the verb, which the next command repeats.
+Verb DoctorVerb(DoctorOptions* options, std::vector<std::string> arguments, PlanFunction plan);
+
+}  // namespace oscar

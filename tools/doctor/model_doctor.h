@@ -1,0 +1,47 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a model directory is and everything that stands in the way of calibrating it: reads on
+// behind the first problem, where every other command stops. What is read behind a problem is
+// read from a repaired copy of config.json, so it describes the model as far as it is understood
+// and is no ground for a calibration.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tools/input/model_input.h"
+
+namespace oscar {
+
+using Fact = std::pair<std::string, std::string>;  // "rope", "default theta=1e+06"; lines by \n
+
+struct Diagnosis {
+  ModelLocation location;
+  std::optional<ModelSpec> spec;  // as far as it is understood; nothing: not at all
+  bool has_weights = false;       // all of them are there and can be read
+  bool quantized = false;
+  std::string
+      attention_codes;  // what its projections are stored as, by the configuration; "": plain
+  bool has_tokenizer = false;
+  std::vector<Fact> facts;
+  std::vector<std::string> reasons;  // why it cannot be calibrated
+  std::vector<std::string> missing;  // what has to be there first, or would be good to have
+  bool unknown_fields_only = false;  // all reasons are fields that no table knows
+
+  bool supported() const { return reasons.empty(); }
+};
+
+// Never throws InputError: what is wrong is among the reasons.
+Diagnosis DiagnoseModel(const ModelArguments& model, const ChatArguments& chat);
+
+// Parts of it. Of config.json:
+std::vector<Fact> SpecFacts(const ModelSpec& spec);
+// What an artifact of the model can be used for, and what is refused.
+std::vector<Fact> UseFacts(const ModelSpec& spec, const std::string& attention_codes);
+// Tokenizer and chat template, in text_doctor.cc.
+void DiagnoseText(const ModelArguments& model, const ChatArguments& chat, Diagnosis& diagnosis);
+
+}  // namespace oscar

@@ -1,0 +1,22 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whether a forward pass is right although config.json has fields that nobody knows: a model that
+// reads a text reaches a loss far below that of a guess, one that computes something else does not.
+#pragma once
+
+#include <optional>
+
+#include "calib/observe/text_loss.h"
+#include "tools/cli/log.h"
+#include "tools/input/model_input.h"
+
+namespace oscar {
+
+// Does nothing unless the model has unknown fields and --unknown-config is "check". Throws
+// InputError naming these fields if the loss does not prove the forward pass. `loss`: what is known
+// of it already; nothing, or a text that the model wrote itself: a sample is run through the model.
+void ProveForwardPass(const ModelArguments& arguments, const ModelInput& input, Log& log,
+                      std::optional<TextLoss> loss = std::nullopt);
+
+}  // namespace oscar

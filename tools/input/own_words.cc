@@ -1,0 +1,150 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/input/own_words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "calib/job/job_directory.h"
+#include "capture/model/run/device.h"
+#include "capture/text/data/packing.h"
+#include "linalg/base/error.h"
+#include "tools/cli/command.h"  // DescribeFailure
+#include "tools/input/self_generate.h"
+
+namespace oscar {
+namespace {
+
+constexpr int64_t kOwnLength = 512, kOwnWindows = 4;  // tokens at least, and lengths of windows
+
+bool IsByDefault(const OwnWordsRequest& request) { return request.arguments.sequences < 0; }
+
+int64_t LengthOf(const OwnWordsRequest& request, const ModelSpec& spec) {
+  const int64_t asked = request.arguments.length;
+  if (asked > spec.max_positions) {
+    throw UsageError(fmt::format("--self-length {}: the model supports {} positions", asked,
+                                 spec.max_positions));
+  }
+  if (asked > 0) return asked;
+  return std::min(spec.max_positions, std::max(kOwnLength, kOwnWindows * request.exact_tokens));
+}
+
+SelfGeneration Generation(const OwnWordsRequest& request, const ModelInput& input) {
+  const int64_t sequences = IsByDefault(request) ? kOwnSequences : request.arguments.sequences;
+  const int64_t length = LengthOf(request, input.spec);
+  const std::vector<int32_t> opening =
+      OpeningTokens(input.location.directory, input.tokenizer.get());
+  const int64_t drawn = length - std::ssize(opening);
+  if (drawn < 1) {
+    throw UsageError(
+        fmt::format("--self-length {}: a text begins with {} tokens of its own, and "
+                    "at least one must be drawn",
+                    length, opening.size()));
+  }
+  return {.checkpoint = input.checkpoint,
+          .spec = input.spec,
+          .device = request.device,
+          .dtype = request.dtype,
+          .options = {.tokens = sequences * drawn,
+                      .longest = drawn,
+                      .sampling = {.temperature = 1, .top_p = 1, .seed = request.seed}},
+          .prompts = std::vector<Document>(static_cast<size_t>(sequences), {"self", opening}),
+          .chat_format = "none",
+          .stop_ids = {},
+          .max_sequence = length};
+}
+
+uint64_t LimitOf(const OwnWordsRequest& request) {
+  return SelfGenerationLimit(request.device,
+                             request.device.is_cpu() ? 0 : QueryMemory(request.device).free);
+}
+
+// What will be drawn, or why a model that is not told to draw cannot.
+struct Drawing {
+  std::optional<SelfGeneration> model;
+  std::string why_not;
+};
+Drawing Prepare(const OwnWordsRequest& request, const ModelInput& input) {
+  try {
+    const SelfGeneration model = Generation(request, input);
+    PlanSelfGeneration(model, LimitOf(request));
+    return {model, ""};
+  } catch (const ResourceError& error) {  // the weights do not fit
+    if (!IsByDefault(request)) throw;
+    return {std::nullopt, DescribeFailure(error).message};
+  } catch (const InputError& error) {  // the model has no token that a text begins with
+    if (!IsByDefault(request)) throw;
+    return {std::nullopt, DescribeFailure(error).message};
+  }
+}
+
+}  // namespace
+
+void AddOwnWordsOptions(OptionTable& table, OwnWordsArguments* own) {
+  table.Add(&own->sequences,
+            {.name = "self_generate",
+             .help = "how many sequences the model draws itself, at temperature 1, to be measured "
+                     "on beside the text; they are kept until the run is done, so that a resumed "
+                     "one reads them; auto: 4, or none in the quick scope or where the weights do "
+                     "not fit into memory",
+             .min = -1,
+             .main = true});
+  table.Add(&own->length, {.name = "self_length",
+                           .help = "of each of them; those alone are scored that are predicted "
+                                   "from a quantized one; 0: 512, or four times what windows keep "
+                                   "exact if that is more",
+                           .unit = "tokens",
+                           .min = 0});
+  table.NotWith({"self_length"}, "self_generate", "", 0);
+}
+
+OwnWords DrawOwnWords(const OwnWordsRequest& request, const ModelInput& input,
+                      const std::filesystem::path& job, CommandContext& context) {
+  if (request.arguments.sequences == 0) return {};
+  const Drawing drawing = Prepare(request, input);
+  OwnWords own;
+  if (!drawing.model) {
+    own.description = {{"sequences", 0}, {"reason", drawing.why_not}};
+    context.log.Info("own_words", "own words: none are drawn: " + drawing.why_not, own.description);
+    return own;
+  }
+  const SelfGeneration& model = *drawing.model;
+  const SelfGenerated drawn = WriteDocuments(model, job, LimitOf(request), input, context);
+  for (const Document& document : drawn.documents) own.texts.push_back(document.ids);
+  own.description = {{"sequences", drawn.documents.size()},
+                     {"length", model.max_sequence},
+                     {"begin_with", model.prompts.front().ids},
+                     {"temperature", model.options.sampling.temperature},
+                     {"seed", request.seed},
+                     {"digest", DataDigest(drawn.documents)}};
+  context.log.Info("own_words",
+                   fmt::format("own words: {} sequences of {} tokens drawn by the model{}",
+                               drawn.documents.size(), model.max_sequence,
+                               drawn.from_job ? ", by the run that this one resumes" : ""),
+                   own.description);
+  if (model.max_sequence <= request.exact_tokens + 1) {
+    own.description["reason"] = fmt::format(
+        "none of their tokens is predicted from a quantized one, as windows keep {} "
+        "exact",
+        request.exact_tokens);
+  }
+  return own;
+}
+
+OwnWordsPlan PlanOwnWords(const OwnWordsRequest& request, const ModelInput& input) {
+  if (request.arguments.sequences == 0) return {};
+  const Drawing drawing = Prepare(request, input);
+  if (!drawing.model) return {.line = "own words               none: " + drawing.why_not + "\n"};
+  const SelfGeneration& model = *drawing.model;
+  const SelfGenerationPlan plan = PlanSelfGeneration(model, LimitOf(request));
+  return {
+      std::ssize(model.prompts), model.max_sequence, plan.seconds,
+      fmt::format("own words               {} sequences of {} tokens, {} at once: {} steps, "
+                  "about {:.0f} s\n",
+                  model.prompts.size(), model.max_sequence, plan.batch, plan.steps, plan.seconds)};
+}
+
+}  // namespace oscar

@@ -1,0 +1,55 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// --self-generate of oscar-validate: texts that the model draws itself, at temperature 1, behind
+// nothing but the token that every text begins with. On them the perplexity ratio of an arm is the
+// exponential of its token KL in expectation, whatever the model was trained on; on any other text
+// it also says how foreign the text is. Not one token may be chosen by another rule, so stop
+// tokens do not stop: a text goes on behind them with the next one, as packed text does.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "calib/run/self_generation.h"
+#include "tools/cli/command.h"
+#include "tools/input/model_input.h"
+
+namespace oscar {
+
+struct OwnWordsArguments {
+  int64_t sequences = -1;  // -1: kOwnSequences where the weights fit into memory, else none
+  int64_t length = 0;      // tokens of each; 0: see OwnWordsRequest
+};
+inline constexpr int64_t kOwnSequences = 4;
+void AddOwnWordsOptions(OptionTable& table, OwnWordsArguments* own);
+
+struct OwnWordsRequest {
+  OwnWordsArguments arguments;
+  int64_t exact_tokens =
+      0;  // that windows keep; a default text has four times as many, at least 512
+  uint64_t seed = 0;
+  at::Device device = at::kCPU;
+  at::ScalarType dtype = at::kFloat;
+};
+
+struct OwnWords {
+  std::vector<std::vector<int32_t>> texts;
+  Json description = nullptr;  // "own_words" of the report's "validation"
+};
+
+// Draws them, or reads what an earlier run left in `job`, a directory that holds nothing else.
+// Throws as GenerateDocuments; UsageError for a length that the model does not support.
+OwnWords DrawOwnWords(const OwnWordsRequest& request, const ModelInput& input,
+                      const std::filesystem::path& job, CommandContext& context);
+
+struct OwnWordsPlan {
+  int64_t sequences = 0, length = 0;  // in tokens
+  double seconds = 0;                 // to draw them
+  std::string line;                   // for --dry-run; empty where none are asked for
+};
+OwnWordsPlan PlanOwnWords(const OwnWordsRequest& request, const ModelInput& input);
+
+}  // namespace oscar

@@ -1,0 +1,52 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// --self-generate of oscar-calibrate (calib/run/self_generation.h): options, prompts out of the
+// data, what is shown while the model writes. Trap: keys and meanings of options are part of
+// artifacts: rename nothing.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "calib/run/self_generation.h"
+#include "tools/cli/command.h"
+#include "tools/input/model_input.h"
+
+namespace oscar {
+
+struct SelfGenerateArguments {
+  int64_t tokens = 0;
+  int64_t length = 1024;
+  double temperature = 0;
+  double top_p = 1;
+  int64_t seed = 0;
+  bool stream = false;
+};
+void AddSelfGenerateOptions(OptionTable& table, SelfGenerateArguments* self);
+
+// The model and its prompts. `input` must outlive it.
+SelfGeneration PrepareSelfGeneration(const SelfGenerateArguments& self, const DataArguments& data,
+                                     const ModelInput& input, at::Device device,
+                                     at::ScalarType dtype);
+
+// Bytes that generation may use: `device_limit` of a GPU, what is free of a host.
+uint64_t SelfGenerationLimit(at::Device device, uint64_t device_limit);
+
+// Writes the documents, or reads them from the job.
+SelfGenerated WriteDocuments(const SelfGeneration& model, const std::filesystem::path& job,
+                             uint64_t limit, const ModelInput& input, CommandContext& context);
+// The same, into input->data.
+void SelfGenerate(const SelfGeneration& model, const std::filesystem::path& job, uint64_t limit,
+                  CommandContext& context, ModelInput* input);
+
+// Whether a model that is not asked to write could, as a line.
+std::string SelfGenerationFact(const ModelSpec& spec, at::ScalarType dtype, uint64_t limit);
+
+// For --dry-run and doctor: placeholders in input->data, and the lines that say what it will take.
+std::string PlanSelfGenerate(const SelfGeneration& model, uint64_t limit, ModelInput* input);
+
+}  // namespace oscar

@@ -1,0 +1,27 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// oscar-validate --kernels, in a build with the kernels and in one without. The check looks
+// at the run's first sequences, so texts come before needles.
+#pragma once
+
+#include <memory>
+
+#include "export/artifact/artifact_reader.h"
+#include "export/validate/validate.h"
+#include "tools/validate/validate_options.h"
+
+namespace oscar {
+
+class KernelCheck {
+ public:
+  virtual ~KernelCheck() = default;
+  virtual LayerObserver& observer() = 0;
+  virtual Json Report() const = 0;  // the member "kernels" of a validation
+};
+
+// ResourceError where the build has no kernels, or `device` is no GPU.
+std::unique_ptr<KernelCheck> MakeKernelCheck(const Artifact& artifact, at::Device device,
+                                             const ValidateOptions& options, size_t num_texts);
+
+}  // namespace oscar

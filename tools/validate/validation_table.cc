@@ -1,0 +1,360 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/validate/validation_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "export/report/capacity.h"
+#include "export/report/verdict.h"
+#include "export/validate/arm.h"
+#include "tools/cli/text_table.h"
+
+namespace oscar {
+namespace {
+
+struct Column {
+  const char* heading;
+  const char* member;  // JSON pointer in an arm
+  const char* format;
+};
+constexpr Column kColumns[] = {
+    {">attention-KL", "/local/kl/mean", "{:.4f}"},
+    {">attention-KL end to end", "/end_to_end/kl/mean", "{:.4f}"},
+    {">output error", "/local/output_rel_error", "{:.4f}"},
+    {">perplexity", "/text/perplexity", "{:.4f}"},
+    {">ratio", "/text/ppl_ratio", "{:.4f}"},
+    {">next-token KL", "/text/token_kl/mean", "{:.4f}"},
+    {">top-1", "/text/top1_agreement", "{:.4f}"},
+    {">own words: ratio", "/own_words/ppl_ratio", "{:.4f}"},
+    {">next-token KL", "/own_words/token_kl/mean", "{:.4f}"},
+    {">top-1", "/own_words/top1_agreement", "{:.4f}"},
+    {">recall", "/needle/accuracy", "{:.3f}"},
+    {">tool calls", "/tool_call/accuracy", "{:.3f}"},
+    {">argument KL", "/tool_call/token_kl/mean", "{:.4f}"},
+    {">departs after", "/reasoning/tokens_until", "{:.1f}"},
+    {">continuation KL", "/reasoning/token_kl/mean", "{:.4f}"},
+    {">bits", "/bits_per_element/paper", "{:.2f}"},
+    {">stored bits", "/bits_per_element/actual", "{:.2f}"},
+};
+constexpr Column kSummaryColumns[] = {
+    {">bits", "/bits_per_element/paper", "{:.2f}"},
+    {">attention-KL", "/local/kl/mean", "{:.4f}"},
+    {">own words: perplexity ratio", "/own_words/ppl_ratio", "{:.3f}"},
+    {">same next token", "/own_words/top1_agreement", "{:.3f}"},
+    {">text: perplexity ratio", "/text/ppl_ratio", "{:.3f}"},
+    {">recall", "/needle/accuracy", "{:.3f}"},
+    {">tool calls", "/tool_call/accuracy", "{:.3f}"},
+    {">argument KL", "/tool_call/token_kl/mean", "{:.4f}"},
+    {">departs after", "/reasoning/tokens_until", "{:.1f}"},
+    {">continuation KL", "/reasoning/token_kl/mean", "{:.4f}"},
+};
+
+// What an arm of a default comparison is to a reader; the headline's row is "this artifact".
+struct Role {
+  const char* arm;
+  const char* words;
+};
+constexpr Role kRoles[] = {
+    {"bf16", "exact"},
+    {"naive", "2 bits, nothing else"},
+    {"hadamard+clip+windows", "Hadamard rotation"},
+    {"oscar_shared+clip+windows", "OSCAR as published"},
+    {"", "this artifact"},
+    {"random_rotation+clip+windows", "random rotation (null control)"},
+};
+
+const Json* FindArm(const Json& validation, std::string_view name) {
+  for (const Json& arm : validation.at("arms"))
+    if (arm.at("name") == name) return &arm;
+  return nullptr;
+}
+
+// The member of arms that the verdict rests on: a text's, or of a dump that of attention.
+std::string MemberOfVerdict(const Json& validation) {
+  if (!validation.at("arms").at(0).contains("text")) return "local";
+  return validation.value("/verdict_text/member"_json_pointer, std::string("text"));
+}
+
+// "0.0030 (0.0012 to 0.0050)"
+std::string EstimateText(const Json& estimate) {
+  const auto mean = fmt::format("{:.4f}", estimate.at("mean").get<double>());
+  if (!estimate.contains("interval")) return mean;
+  return fmt::format("{} ({:.4f} to {:.4f})", mean, estimate.at("interval").at(0).get<double>(),
+                     estimate.at("interval").at(1).get<double>());
+}
+
+// How much more KL an arm has than the headline on the same text.
+std::string BehindText(const Json& arm, const std::string& member) {
+  const Json::json_pointer at("/behind/" + member);
+  if (!arm.contains(at)) return "";
+  return EstimateText(arm.at(at));
+}
+
+// `rows`: the words in front, and the arm; `on`: see MemberOfVerdict.
+std::string Render(const std::vector<std::string>& words_heading, std::span<const Column> columns,
+                   const std::vector<std::pair<std::vector<std::string>, const Json*>>& rows,
+                   const std::string& on) {
+  std::vector<std::string> headings = words_heading;
+  std::vector<const Column*> shown;  // those that some arm has
+  for (const Column& column : columns) {
+    const Json::json_pointer member(column.member);
+    if (std::ranges::none_of(rows, [&](const auto& row) { return row.second->contains(member); }))
+      continue;
+    shown.push_back(&column);
+    headings.emplace_back(column.heading);
+  }
+  headings.emplace_back(on == "local" ? ">attention-KL above the headline's"
+                                      : ">next-token KL above the headline's");
+  TextTable table(headings);
+  for (const auto& [words, arm] : rows) {
+    std::vector<std::string> cells = words;
+    for (const Column* column : shown) {
+      const Json::json_pointer member(column->member);
+      cells.push_back(arm->contains(member)
+                          ? fmt::format(fmt::runtime(column->format), arm->at(member).get<double>())
+                          : "");
+    }
+    cells.push_back(BehindText(*arm, on));
+    table.AddRow(cells);
+  }
+  return table.ToString();
+}
+
+// What was chosen at each budget, and types of released servers: the page has the other arms too.
+std::string BudgetTable(const Json& validation, const std::string& on) {
+  if (!validation.contains("capacity")) return {};
+  std::vector<std::string> headings = {"arm", ">bits", ">next-token KL"};
+  for (const Json& held : validation.at("arms").at(0).at("capacity").at("held"))
+    headings.push_back(fmt::format(">GB at {}", held.at("tokens").get<int64_t>()));
+  headings.push_back(fmt::format(">requests of {} on {:g} GB",
+                                 validation.at("capacity").at("request_tokens").get<int64_t>(),
+                                 validation.at("capacity").at("device_bytes").get<double>() / 1e9));
+  TextTable table(headings);
+  for (const Json& arm : validation.at("arms")) {
+    const Json& capacity = arm.at("capacity");
+    const bool released = FindReleasedType(arm.at("method").get<std::string>()) != nullptr;
+    if ((!released && !capacity.contains("budget")) || !arm.contains(on)) continue;
+    std::vector<std::string> cells = {arm.at("name").get<std::string>()};
+    for (const Json& held : capacity.at("held"))
+      if (held.at("tokens") == validation.at("capacity").at("request_tokens"))
+        cells.push_back(fmt::format("{:.2f}", held.at("bits").get<double>()));
+    cells.push_back(EstimateText(arm.at(on).at("token_kl")));
+    for (const Json& held : capacity.at("held"))
+      cells.push_back(fmt::format("{:.3g}", held.at("bytes").get<double>() / 1e9));
+    cells.push_back(capacity.at("requests").dump());
+    table.AddRow(cells);
+  }
+  return "at how many bits:\n" + table.ToString();
+}
+
+// What the headline does on each domain of the text, and others beside it.
+std::string DomainTable(const Json& validation) {
+  const Json* headline = FindArm(validation, validation.at("headline_arm").get<std::string>());
+  if (headline == nullptr || !headline->contains("by_domain")) return {};
+  const bool text = headline->contains("text");
+  const char* member = text ? "text" : "local";
+  std::vector<std::string> headings = {"domain", ">rows", ">attention-KL"};
+  if (text) headings.insert(headings.end(), {">tokens", ">next-token KL"});
+  std::vector<const Json*> others;
+  for (const Role& role : kRoles) {
+    const Json* arm = FindArm(validation, role.arm);
+    if (arm == nullptr || arm == headline || arm->at("method") == "bf16") continue;
+    others.push_back(arm);
+    headings.push_back(std::string(">") + role.words);
+  }
+  TextTable table(headings);
+  const auto number = [](const Json& of, const char* which) {
+    return of.contains(which) ? fmt::format("{:.4f}", of.at(which).at("mean").get<double>())
+                              : std::string("-");
+  };
+  for (size_t i = 0; i < headline->at("by_domain").size(); ++i) {
+    const Json& domain = headline->at("by_domain").at(i);
+    std::vector<std::string> cells = {domain.at("domain").get<std::string>()};
+    for (const char* which : {"local", "text"}) {
+      if (!text && which == std::string_view("text")) continue;
+      cells.push_back(domain.contains(which) ? domain.at(which).at("rows").dump() : "0");
+      cells.push_back(number(domain, which));
+    }
+    for (const Json* other : others) cells.push_back(number(other->at("by_domain").at(i), member));
+    table.AddRow(cells);
+  }
+  return fmt::format("{} by domain of the text, and the {} of others:\n{}",
+                     headline->at("name").get<std::string>(),
+                     text ? "next-token KL" : "attention-KL", table.ToString());
+}
+
+// Which text is which, and where the verdict rests.
+std::string TextLines(const Json& validation) {
+  const Json& exact = validation.at("arms").at(0);
+  if (!exact.contains("text")) return {};
+  const auto perplexity = [&](const char* text) {
+    return exact.at(text).at("perplexity").get<double>();
+  };
+  std::string lines =
+      fmt::format("text: {}, perplexity {:.2f}\n",
+                  validation.at("data").at("name").get<std::string>(), perplexity("text"));
+  if (!exact.contains("own_words")) {
+    if (validation.contains("/own_words/reason"_json_pointer)) {
+      lines += fmt::format("own words: not measured: {}\n",
+                           validation.at("own_words").at("reason").get<std::string>());
+    }
+    return lines;
+  }
+  const Json& own = validation.at("own_words");
+  lines += fmt::format(
+      "own words: {} sequences of {} tokens drawn by the model, perplexity {:.2f}\n",
+      own.at("sequences").get<int64_t>(), own.at("length").get<int64_t>(), perplexity("own_words"));
+  const Json& verdict = validation.at("verdict_text");
+  if (verdict.at("member") == "own_words") {
+    lines += fmt::format("the verdict rests on the model's own words: {}\n",
+                         verdict.at("reason").get<std::string>());
+  }
+  return lines;
+}
+
+// `member`: of the validation, "recall" or "tool_call"; `name`: what a reader calls it.
+std::string RecallLines(const Json& validation, const char* member, const char* name) {
+  if (!validation.contains(member)) return {};
+  std::string counted, left_out;
+  for (const Json& task : validation.at(member).at("tasks")) {
+    std::string& list = task.at("counts").get<bool>() ? counted : left_out;
+    list += fmt::format("{}{} at {}", list.empty() ? "" : ", ", task.at("task").get<std::string>(),
+                        task.at("length").get<int64_t>());
+  }
+  if (counted.empty()) {
+    return fmt::format(
+        "{} cannot be measured on this model: with its cache untouched it finds fewer than 9 "
+        "answers of 10 in every task ({})\n",
+        name, left_out);
+  }
+  return fmt::format("{}: {}{}\n", name, counted,
+                     left_out.empty() ? ""
+                                      : "; not counted, as the exact model finds fewer than 9 "
+                                        "answers of 10 itself: " +
+                                            left_out);
+}
+
+// "KL by distance to the key: 0-63 0.0310 (52 % of attention), ...": of what holds a hundredth.
+std::string DistanceLines(const Json& validation) {
+  if (!validation.contains("by_distance")) return {};
+  std::string buckets;
+  for (const Json& bucket : validation.at("by_distance").at("buckets")) {
+    const double mass = bucket.at("mass");
+    if (mass < 0.01) continue;
+    const int64_t from = bucket.at("from");
+    buckets += fmt::format("{}{} {:.4f} ({:.0f} %)", buckets.empty() ? "" : ", ",
+                           bucket.contains("to")
+                               ? fmt::format("{}-{}", from, bucket.at("to").get<int64_t>() - 1)
+                               : fmt::format("{} on", from),
+                           bucket.at("kl").get<double>(), 100 * mass);
+  }
+  return fmt::format("attention-KL by distance to the key (share of attention): {}\n", buckets);
+}
+
+std::string GateLines(const Json& gate) {
+  std::string lines;
+  for (const Json& check : gate.at("checks")) {
+    lines +=
+        fmt::format("gate: {} {} {}: {} ({})\n", check.at("metric").get<std::string>(),
+                    check.at("op").get<std::string>(), check.at("limit").get<double>(),
+                    check.at("passed").get<bool>() ? "passed" : "FAILED",
+                    check.contains("value") ? fmt::format("{:.6g}", check.at("value").get<double>())
+                                            : check.value("reason", "not measured"));
+  }
+  return lines;
+}
+
+std::string KernelLines(const Json& kernels) {
+  const auto count = [&](const char* key) { return kernels.at(key).get<int64_t>(); };
+  return fmt::format(
+      "kernels: {}: {} codes, {} differ from the codec, with {} scales or zeros, {} values from "
+      "the simulator; attention output off by {:.2g} from its own cache, {:.4f} in all\n",
+      kernels.at("passed").get<bool>() ? "passed" : "FAILED", count("codes"),
+      count("differing_codes"), count("differing_metadata"), count("differing_simulated"),
+      kernels.at("kernel_error").get<double>(), kernels.at("total_error").get<double>());
+}
+
+// "measured on 1120 query rows of attention and 18426 next tokens of the text, which see ...".
+std::string RowLines(const Json& validation) {
+  const Json& exact = validation.at("arms").at(0);
+  std::string rows =
+      fmt::format("{} query rows of attention", exact.at("local").at("rows").get<int64_t>());
+  for (const auto& [member, name] :
+       {std::pair("text", "the text"), std::pair("own_words", "its own words")}) {
+    if (!exact.contains(member)) continue;
+    rows += fmt::format(", {} next tokens of {}",
+                        exact.at(member).at("scored_tokens").get<int64_t>(), name);
+  }
+  return fmt::format("measured where a query sees a quantized key: {}\n", rows);
+}
+
+std::string LinesBelow(const Json& validation) {
+  const Verdict verdict = VerdictOf(validation);
+  std::string lines =
+      BudgetTable(validation, MemberOfVerdict(validation)) + DomainTable(validation);
+  for (const std::string& sentence :
+       {verdict.fit, verdict.domains, verdict.notice, verdict.caution, verdict.left_out})
+    lines += sentence.empty() ? "" : sentence + "\n";
+  return lines + RowLines(validation) + TextLines(validation) + DistanceLines(validation) +
+         RecallLines(validation, "recall", "recall") +
+         RecallLines(validation, "tool_call", "exact match of tool calls") +
+         (validation.contains("gate") ? GateLines(validation.at("gate")) : "") +
+         (verdict.remedy.empty() ? "" : verdict.remedy + "\n") +
+         (validation.contains("kernels") ? KernelLines(validation.at("kernels")) : "");
+}
+
+}  // namespace
+
+std::string RenderValidation(const Json& validation) {
+  std::vector<std::pair<std::vector<std::string>, const Json*>> rows;
+  for (const Json& arm : validation.at("arms"))
+    rows.push_back({{arm.at("name").get<std::string>()}, &arm});
+  return Render({"arm"}, kColumns, rows, MemberOfVerdict(validation)) + LinesBelow(validation);
+}
+
+std::string RenderSummary(const Json& validation) {
+  const std::string headline = validation.at("headline_arm");
+  std::vector<std::pair<std::vector<std::string>, const Json*>> rows;
+  for (const Role& role : kRoles) {
+    const std::string name = *role.arm == '\0' ? headline : role.arm;
+    if (*role.arm != '\0' && name == headline) continue;
+    if (const Json* arm = FindArm(validation, name)) rows.push_back({{role.words, name}, arm});
+  }
+  const size_t more = validation.at("arms").size() - rows.size();
+  return Render({"cache", "arm"}, kSummaryColumns, rows, MemberOfVerdict(validation)) +
+         (more == 0 ? "" : fmt::format("{} more arms are in the report\n", more)) +
+         LinesBelow(validation);
+}
+
+Json ValidationSummary(const Json& validation) {
+  Json arms = Json::array();
+  for (const Json& arm : validation.at("arms")) {
+    Json summary = {{"name", arm.at("name")}};
+    for (const Column& column : kColumns) {
+      const Json::json_pointer member(column.member);
+      if (arm.contains(member)) summary[member] = arm.at(member);
+    }
+    arms.push_back(std::move(summary));
+  }
+  return {{"headline_arm", validation.value("headline_arm", "")},
+          {"gate", validation.value("gate", Json())},
+          {"arms", arms}};
+}
+
+std::string RenderMethods() {
+  TextTable table({"method", "as published", "what it is"});
+  for (const CacheMethod& method : CacheMethods()) {
+    table.AddRow({std::string(method.name),
+                  PublishedArm(method.name).name.substr(method.name.size()),
+                  std::string(method.description)});
+  }
+  return table.ToString();
+}
+
+}  // namespace oscar

@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The verbs of oscar-zoo that stand in files of their own, and what all of them print with.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "tools/cli/command.h"
+#include "tools/zoo/zoo_options.h"
+#include "zoo/check/artifact_check.h"
+#include "zoo/source/fetch.h"
+
+namespace oscar {
+
+using VerbFunction = CommandResult (*)(const ZooOptions&, CommandContext&);
+
+// zoo_publish.cc
+CommandResult PublishVerb(const ZooOptions& options, CommandContext& context);
+CommandResult PushVerb(const ZooOptions& options, CommandContext& context);
+// zoo_read.cc
+CommandResult LsVerb(const ZooOptions& options, CommandContext& context);
+CommandResult InfoVerb(const ZooOptions& options, CommandContext& context);
+CommandResult PullVerb(const ZooOptions& options, CommandContext& context);
+// zoo_find.cc
+CommandResult SearchVerb(const ZooOptions& options, CommandContext& context);
+CommandResult ForVerb(const ZooOptions& options, CommandContext& context);
+// zoo_keep.cc
+CommandResult YankVerb(const ZooOptions& options, CommandContext& context);
+CommandResult GcVerb(const ZooOptions& options, CommandContext& context);
+CommandResult MirrorVerb(const ZooOptions& options, CommandContext& context);
+// zoo_show.cc
+CommandResult DiffVerb(const ZooOptions& options, CommandContext& context);
+CommandResult SiteVerb(const ZooOptions& options, CommandContext& context);
+
+// Prints the object of a verb; in text mode it is the verb that prints.
+void PrintJson(CommandContext& context, std::string_view verb, Json object);
+
+// Of --model, or nothing.
+std::optional<ModelGeometry> GeometryOf(const ZooOptions& options);
+
+// How bytes come from a zoo: --ca, --stall-seconds, OSCAR_ZOO_TOKEN; Ctrl-C stops them, and `kept`
+// says what is left.
+TransferOptions TransferOf(const ZooOptions& options, CommandContext& context,
+                           const std::string& kept = "nothing was changed");
+
+// What a text means, [SOURCE/]ORG/MODEL[@...] or hf:ORG/NAME[@REVISION]: where it names no zoo,
+// --zoo does. The Hub is asked what its repository holds. Throws UsageError, InputError,
+// ResourceError.
+struct Asked {
+  ZooSource source;
+  ZooReference reference;
+};
+Asked Ask(const std::string& text, const ZooOptions& options, const TransferOptions& transfer);
+
+// "12.3 MB".
+std::string ByteText(double bytes);
+std::string PullLine(const std::string& source, const ZooEntry& entry);
+
+// The live line of a transfer: how much, how fast, how long still.
+class TransferLine {
+ public:
+  TransferLine(CommandContext& context, const std::string& task);
+  void Show(const std::string& file, uint64_t done, uint64_t total);  // bytes
+  void Done(const FetchCounts& counts);
+
+ private:
+  CommandContext& context_;
+  double begin_ = 0;               // seconds
+  std::optional<uint64_t> first_;  // bytes that were here before
+};
+
+// Text of strangers for people.
+std::string TextMember(const Json& object, const char* key);
+std::string NumberText(const std::optional<double>& number);
+Json RowJson(const IndexRow& row, bool latest);  // as ls --json has it
+
+}  // namespace oscar
