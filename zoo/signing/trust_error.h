@@ -24,7 +24,7 @@ struct TrustError : Error {
   using Error::Error;
 };
 
-// What --log-format json calls such an exit code; empty for every other code.
+// Returns the kind that --log-format json prints for such an exit code; empty for every other code.
 inline std::string_view TrustKind(ExitCode code) {
   if (code == TrustExit::kUnsigned) return "unsigned";
   if (code == TrustExit::kWrongKey) return "wrong_key";
