@@ -14,7 +14,7 @@ cd "$(dirname "$0")/.."
 packages=(build-essential cmake ninja-build ccache pkg-config git ca-certificates python3 python3-venv
   libeigen3-dev liblapacke-dev libopenblas-dev libhdf5-dev libcli11-dev libyaml-cpp-dev nlohmann-json3-dev libsimdjson-dev
   libfmt-dev libpcre2-dev libutf8proc-dev libssl-dev libcurl4-openssl-dev zlib1g-dev libzstd-dev
-  liburing-dev libgtest-dev librapidcheck-dev)
+  liburing-dev libseccomp-dev libgtest-dev librapidcheck-dev)
 test_packages=(chromium fonts-dejavu-core fonts-noto-core clang-format-14)
 
 say() { echo "setup: $*" >&2; }
