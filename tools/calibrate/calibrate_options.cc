@@ -12,6 +12,7 @@
 
 #include "calib/choose/cache_types.h"
 #include "calib/run/shard_directory.h"
+#include "capture/model/run/device.h"
 #include "linalg/base/error.h"
 #include "linalg/rotation.h"
 
@@ -182,17 +183,19 @@ void AddAutomaticOptions(OptionTable& table, CalibrateOptions* options) {
                      "(OptR); layers keep what they learned where held-out tokens agree; 0: none",
              .unit = "steps",
              .min = 0});
-  ChoiceNames<SearchEffort> efforts;
+  ChoiceNames<std::optional<SearchEffort>> efforts = {{"auto", std::nullopt}};
   for (const SearchEffort effort :
        {SearchEffort::kQuick, SearchEffort::kNormal, SearchEffort::kThorough})
     efforts.emplace_back(std::string(SearchEffortName(effort)), effort);
   table.AddChoice(
-      &automatic.effort, efforts,
+      &options->effort, efforts,
       {.name = "effort",
        .help = "what --bits are shared out by: quick: by attention-KL and output error; normal: by "
                "the KL of the next token, which passes of the model over its text measure, "
                "about as long as the calibration; thorough: on four times the text, and at 2 bits "
-               "too, where what each side of a layer costs is told",
+               "too, where what each side of a layer costs is told; auto: quick on a CPU, where "
+               "--bits-by "
+               "asks for no more, and normal on a GPU",
        .main = true});
   table.AddChoice(&automatic.windows, ChoiceNames<bool>{{"given", false}, {"auto", true}},
                   {.name = "windows",
@@ -334,6 +337,10 @@ CalibrateOptions Resolved(CalibrateOptions options) {
   AutoOptions& automatic = options.calibration.automatic;
   automatic.consumer = options.runtime.consumer;
   const std::string_view types = options.runtime.types;
+  const bool needs_passes = !types.empty() || automatic.price == BitPrice::kNextToken;
+  automatic.effort = options.effort.value_or(
+      !needs_passes && ParseDevice(options.model.device).is_cpu() ? SearchEffort::kQuick
+                                                                  : SearchEffort::kNormal);
   const std::vector<double>& bits = options.bits.bits;
   const bool has_others = automatic.enabled && RulesOf(automatic.consumer).any_bits;
   automatic.bits = bits.at(0);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,6 +57,7 @@ struct CalibrateOptions {
   RankOptions ranks;
   ForRuntime runtime;
   BitBudgets bits;
+  std::optional<SearchEffort> effort = {};  // none: by the device
   CacheTypesWanted types;  // set by Resolved()
   CalibrationOptions calibration = {
       .automatic = {
