@@ -32,7 +32,7 @@ ProgramExit CalibrateBits(const fs::path& path, std::vector<std::string> flags) 
 const fs::path& OfList() {
   static const fs::path artifact = [] {
     const fs::path path = TestScratch("budgets") / "artifact";
-    const ProgramExit exit = CalibrateBits(path, {"--bits", "3,2.5,2,5"});
+    const ProgramExit exit = CalibrateBits(path, {"--for", "sglang-oct", "--bits", "3,2.5,2,5"});
     EXPECT_EQ(exit.code, 0) << exit.all();
     EXPECT_NE(exit.out.find("what any gets at each budget"), std::string::npos) << exit.out;
     return path;

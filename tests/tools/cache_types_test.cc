@@ -125,7 +125,7 @@ TEST(CacheTypesProgram, WhatCannotBeIsRefusedFirst) {
            {{"--for", "trtllm", "--bits", "6", "--effort", "quick"}, "--effort quick"},
            {{"--for", "any", "--bits", "12"}, "at most 8"},
            {{"--for", "any", "--bits", "1.5"}, "2-bit codes take 2.25"},
-           {{"--bits", "1.5"}, "sglang-oct stores 2 bits everywhere"}}) {
+           {{"--for", "sglang-oct", "--bits", "1.5"}, "sglang-oct stores 2 bits everywhere"}}) {
     const ProgramExit refused = Calibrate(scratch / "a", flags);
     EXPECT_EQ(refused.code, 2) << refused.all();
     EXPECT_NE(refused.all().find(why), std::string::npos) << refused.all();

@@ -64,7 +64,7 @@ with tempfile.TemporaryDirectory() as scratch:
         fail(f"takes the texts beside the models: {calls[1]}")
     for call in made:
         print_config = [str(real / call[0]), *call[1:], "--print-config"]
-        result = subprocess.run(print_config, capture_output=True, text=True, cwd=pathlib.Path(script).parent.parent)
+        result = subprocess.run(print_config, capture_output=True, text=True, cwd=pathlib.Path(script).parents[2])
         if result.returncode != 0 or "device" in call and "\ndevice: cuda\n" not in result.stdout:
             fail(f"{call}: {result.stderr}")
     if subprocess.run([script, models], capture_output=True).returncode != 2:

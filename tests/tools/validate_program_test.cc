@@ -556,13 +556,14 @@ TEST(CalibrateProgram, FlagsThatWouldDoNothingAreRefused) {
     EXPECT_EQ(exit.code, 2) << exit.all();
     return exit.err;
   };
-  for (const ProgramStrings& line : std::vector<ProgramStrings>{{"--no-auto", "--bits", "3"},
-                                                                {"--clip-k", "0.9"},
-                                                                {"--self-length", "9"},
-                                                                {"--max-vram", "3"},
-                                                                {"--read", "direct"},
-                                                                {"--scale", "0.1"},
-                                                                {"--bits-of", "layer"}})
+  for (const ProgramStrings& line :
+       std::vector<ProgramStrings>{{"--no-auto", "--bits", "3"},
+                                   {"--clip-k", "0.9"},
+                                   {"--self-length", "9"},
+                                   {"--max-vram", "3"},
+                                   {"--read", "direct"},
+                                   {"--scale", "0.1"},
+                                   {"--for", "sglang-oct", "--bits-of", "layer"}})
     EXPECT_NE(refusal(line).find("no effect"), std::string::npos) << line[0];
 }
 
@@ -814,7 +815,7 @@ TEST(ValidateProgram, AllMethodsInOnePass) {
 
 // The bits of a method in the published table are those that its reports hold (paper, tiny-qwen3).
 TEST(ValidateProgram, TheTableHoldsTheBitsOfTheReports) {
-  const fs::path root = fs::path(OSCAR_READ_REPORT).parent_path().parent_path();
+  const fs::path root = fs::path(OSCAR_READ_REPORT).parent_path().parent_path().parent_path();
   const fs::path output = TestScratch("table_bits") / "report";
   const ProgramExit exit =
       Validate(Calibrated(),
@@ -1022,8 +1023,9 @@ TEST(ValidateProgram, AMergeMakesTheChoicesAgain) {
   const Artifact merged = Artifact::Open(scratch / "both");
   EXPECT_EQ(merged.report().at("calibration").at("choices").at("from"), first.identity());
   bool diagonal = false;
-  for (const Json& layer : first.Choice().at("layers"))
-    diagonal |= layer.at("values").get<std::string>().starts_with("diagonal");
+  for (const std::string& name : first.choice_names())
+    for (const Json& layer : first.Choice(name).at("layers"))
+      diagonal |= layer.at("values").get<std::string>().starts_with("diagonal");
   EXPECT_EQ(both.err.find("one run's own tokens") != std::string::npos, diagonal) << both.err;
   EXPECT_EQ(
       RunProgram(OSCAR_EXPORT, {scratch / "both", "--to", "sglang-oct", "-o", scratch / "oct"})
