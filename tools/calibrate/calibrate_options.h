@@ -58,7 +58,7 @@ struct CalibrateOptions {
   ForRuntime runtime;
   BitBudgets bits;
   std::optional<SearchEffort> effort = {};  // none: by the device
-  CacheTypesWanted types;  // set by Resolved()
+  CacheTypesWanted types;                   // set by Resolved()
   CalibrationOptions calibration = {
       .automatic = {
           .enabled = true, .consumer = Consumer::kAny, .fold = false, .bits = kOscarBytes}};

@@ -43,7 +43,7 @@ constexpr Column kColumns[] = {
     {">stored bits", "/bits_per_element/actual", "{:.2f}"},
 };
 constexpr Column kSummaryColumns[] = {
-    {">bits", "/bits_per_element/paper", "{:.2f}"},
+    {">stored bits", "/bits_per_element/actual", "{:.2f}"},
     {">attention-KL", "/local/kl/mean", "{:.4f}"},
     {">own words: perplexity ratio", "/own_words/ppl_ratio", "{:.3f}"},
     {">same next token", "/own_words/top1_agreement", "{:.3f}"},
