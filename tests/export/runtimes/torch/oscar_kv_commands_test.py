@@ -14,6 +14,7 @@ import unittest
 import unittest.mock
 
 from case import MODEL, PACKAGE, TEXT, Case, kl  # first, as it skips
+import torch
 
 from oscar_kv.__main__ import main
 
@@ -39,6 +40,22 @@ class Commands(Case):
         self.assertEqual((found["scored_tokens"], found["rows_not_stored"]), (2 * 224, 0))
         self.assertAlmostEqual(found["next_token_kl"] / (sum(kls) / 2), 1, delta=0.05)
         self.assertLess(found["cache_bytes"], found["own_cache_bytes"])
+
+    def test_rounding_moves_the_mean_more_than_the_simulator_does(self):
+        """Bits of the embedding that float32 rounds away decide codes: their effect bounds what agreement can mean."""
+        artifact, ids = self.artifact(windows=(16, 32)), self.ids[:, :600]
+        self.model.set_attn_implementation("sdpa")
+        exact = self.model(ids).logits[:, 150:-1]
+        simulated = kl(exact, self.simulated(artifact, ids)[:, 150:-1])
+        weight = self.model.model.embed_tokens.weight.data
+        kept, served = weight.clone(), []
+        for noise in (0, 1e-6, 1e-6, 1e-6):
+            weight *= 1 + noise * torch.randn_like(weight)
+            served.append(kl(exact, self.through(self.cache(artifact), ids, 600)[:, 150:-1]))
+            weight.copy_(kept)
+        moved = [abs(x / served[0] - 1) for x in served[1:]]
+        print(f"served / simulated - 1: {served[0] / simulated - 1:.1e}; noise of 1e-6 moves served by", *(f"{x:.1e}" for x in moved))
+        self.assertLess(abs(served[0] / simulated - 1), 3 * max(moved))
 
     def test_bench_and_chat(self):
         artifact = self.artifact(windows=(16, 32)).directory
