@@ -109,8 +109,8 @@ ModelSpec ReadLatentLayers(ConfigReader& config, const LatentOptions& latent) {
   return spec;
 }
 
-// Reads both latent attention and experts with DeepSeek-V3's router. Each caller's default factor
-// on the weights is that of its class in transformers.
+// Adds experts with DeepSeek-V3's router. `default_factor`: that on their weights if the config
+// does not say.
 ModelSpec ReadLatentDecoder(ConfigReader& config, int64_t default_dense, double default_factor) {
   config.Default("routed_scaling_factor", default_factor);
   ModelSpec spec = ReadLatentLayers(config, {});

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Zhipu's GLM with plain keys and values. GLM-4 rotates pairs of neighbours on a part of the head
-// and stores gate and up as one tensor. Unlike in GLM-4, pairs are halves apart from GLM-4.5 on,
-// the first layers are dense, and experts are as in DeepSeek-V3. GLM-4.7-Flash and GLM-5 have
-// latent attention (deepseek.cc).
+// and stores gate and up as one tensor. From GLM-4.5 on, pairs are half the rotated part apart, the
+// first layers are dense, and experts are as in DeepSeek-V3. GLM-4.7-Flash and GLM-5 have latent
+// attention (deepseek.cc).
 #include "capture/model/families/experts_config.h"
 
 namespace oscar {
