@@ -80,9 +80,9 @@ def main():
     version = re.search(r'__version__ = "(.+)"', (root / "__init__.py").read_text()).group(1)
     if version != kVersion:
         sys.exit(f"{root}: transformers {version}; the table is of {kVersion}")
-    families = pathlib.Path(__file__).parent.parent.parent / "capture/model/families/families.cc"
-    wanted = sorted({name for name in re.findall(r'\{"(\w+)",\s*"\w+",\s*(?:Read\w+|"\w+")\}', families.read_text())} |
-                    {"gemma4_unified_text"})
+    families = pathlib.Path(__file__).parent.parent.parent / "capture/model/families"
+    rows = "".join(path.read_text() for path in families.glob("*.cc"))  # other lists of three names are no model types
+    wanted = sorted({name for name in re.findall(r'\{"(\w+)",\s*"\w+",\s*(?:Read\w+|"\w+")\}', rows)} | {"gemma4_unified_text"})
     auto = parse(root / "models/auto/auto_mappings.py")
     # name -> class, as pairs in lists
     class_of = {}

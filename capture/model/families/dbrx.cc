@@ -7,6 +7,7 @@
 #include "capture/model/families/experts_config.h"
 
 namespace oscar {
+namespace {
 
 ModelSpec ReadDbrx(ConfigReader& config) {
   static const Json kNothing = Json::object();
@@ -29,7 +30,7 @@ ModelSpec ReadDbrx(ConfigReader& config) {
   options.eps_field = "layer_norm_eps";
   options.rope.default_theta = attention.OptionalPositive("rope_theta").value_or(10000.0);
   options.dense_mlp = false;
-  (void)config.Find("emb_pdrop");
+  config.Ignore({"emb_pdrop"});
   config.NameLayers("transformer.", "blocks.");
   ModelSpec spec = ReadDenseDecoder(config, options);
   const double clamp = attention.OptionalPositive("clip_qkv").value_or(0.0);
@@ -62,15 +63,24 @@ ModelSpec ReadDbrx(ConfigReader& config) {
   experts.gate_up = "ffn.experts.mlp.w1";
   experts.up = "ffn.experts.mlp.v1";
   experts.down = "ffn.experts.mlp.w2";
-  PutExperts(config, experts, std::vector<bool>(spec.layers.size(), true), spec);
+  PutExperts(config, experts, {}, spec);
   // Only used in training.
-  for (const char* key : {"attn_pdrop", "seq_length"}) (void)attention.Find(key);
-  for (const char* key : {"moe_jitter_eps", "moe_loss_weight"}) (void)ffn.Find(key);
+  attention.Ignore({"attn_pdrop", "seq_length"});
+  ffn.Ignore({"moe_jitter_eps", "moe_loss_weight"});
   for (ConfigReader* nested : {&attention, &ffn}) {
     for (const char* key : {"model_type", "architectures", "dtype"}) (void)nested->Find(key);
     nested->Finish({});
   }
   return spec;
+}
+
+}  // namespace
+
+std::span<const Family> DbrxFamilies() {
+  static constexpr Family kRows[] = {
+      {"dbrx", "DbrxForCausalLM", ReadDbrx},
+  };
+  return kRows;
 }
 
 }  // namespace oscar

@@ -92,11 +92,6 @@ LayerSpec MakeLayer(const ConfigReader& config, int64_t layer_id, int64_t hidden
 
 }  // namespace
 
-LayerNormNames SandwichNorms() {
-  return {"input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm",
-          "post_feedforward_layernorm"};
-}
-
 LayerNormNames PostNorms() {
   return {"", "post_attention_layernorm", "", "post_feedforward_layernorm"};
 }
@@ -163,6 +158,18 @@ int64_t ReadNumLayers(ConfigReader& config) {
   return num_layers;
 }
 
+DenseDecoderOptions LlamaOptions(ConfigReader& config, std::optional<double> default_theta) {
+  DenseDecoderOptions options;
+  options.qkv_bias = options.o_bias = config.Bool("attention_bias", false);
+  options.rope.default_theta = default_theta;
+  return options;
+}
+
+void RequireRopeSettings(ConfigReader& config) {
+  if (config.Find("rope_parameters") == nullptr && config.Find("rope_scaling") == nullptr)
+    config.Fail("rope_parameters", "is missing, and is no plain embedding in this family");
+}
+
 ModelSpec ReadDenseDecoder(ConfigReader& config, const DenseDecoderOptions& options) {
   ModelSpec spec;
   spec.hidden_size = config.Size("hidden_size");
@@ -187,6 +194,11 @@ ModelSpec ReadDenseDecoder(ConfigReader& config, const DenseDecoderOptions& opti
     if (!options.dense_mlp) continue;
     spec.layers.back().mlp = DenseMlp(config.LayerPrefix(i) + "mlp.", spec.hidden_size,
                                       intermediate_size, options, activation);
+  }
+  if (options.sliding_rope) {
+    const RopeSpec rope = ReadRope(config, geometry.head_dim, *options.sliding_rope).rope;
+    for (LayerSpec& layer : spec.layers)
+      if (layer.attention.window) layer.attention.rope = rope;
   }
 
   spec.embedding = config.prefix() + "embed_tokens.weight";
@@ -227,10 +239,9 @@ std::vector<std::string> ReadLayerTypes(
   return result;
 }
 
-std::vector<std::optional<int64_t>> WindowsOf(const ConfigReader& config,
-                                              const std::vector<std::string>& types,
-                                              std::optional<int64_t> window) {
-  std::vector<std::optional<int64_t>> windows(types.size());
+Windows WindowsOf(const ConfigReader& config, const std::vector<std::string>& types,
+                  std::optional<int64_t> window) {
+  Windows windows(types.size());
   for (size_t i = 0; i < types.size(); ++i) {
     if (types[i] != kSliding) continue;
     if (!window)
@@ -241,8 +252,16 @@ std::vector<std::optional<int64_t>> WindowsOf(const ConfigReader& config,
   return windows;
 }
 
-std::vector<std::optional<int64_t>> ReadUniformWindows(ConfigReader& config,
-                                                       std::optional<int64_t> window) {
+bool AnySlides(const Windows& windows) {
+  return std::ranges::any_of(windows, [](const auto& window) { return window.has_value(); });
+}
+
+std::optional<int64_t> ReadWindow(ConfigReader& config, std::optional<int64_t> missing) {
+  if (missing) config.Default("sliding_window", *missing);
+  return config.OptionalSize("sliding_window");
+}
+
+Windows ReadUniformWindows(ConfigReader& config, std::optional<int64_t> window) {
   const std::string_view all = window ? kSliding : kFull;
   const auto types = ReadLayerTypes(config, {kFull, kSliding}, [&](int64_t) { return all; });
   for (const std::string& type : types) {
@@ -252,24 +271,23 @@ std::vector<std::optional<int64_t>> ReadUniformWindows(ConfigReader& config,
                             "are {} there, by sliding_window alone",
                             type, all));
   }
-  return std::vector<std::optional<int64_t>>(types.size(), window);
+  return Windows(types.size(), window);
 }
 
-std::vector<std::optional<int64_t>> ReadWindows(ConfigReader& config, std::optional<int64_t> window,
-                                                int64_t first_sliding) {
-  const auto otherwise = [&](int64_t layer) {
-    return window && layer >= first_sliding ? kSliding : kFull;
-  };
+Windows ReadWindows(ConfigReader& config, std::optional<int64_t> window,
+                    const std::function<bool(int64_t layer)>& slides) {
+  const auto otherwise = [&](int64_t layer) { return slides(layer) ? kSliding : kFull; };
   return WindowsOf(config, ReadLayerTypes(config, {kFull, kSliding}, otherwise), window);
 }
 
-std::vector<std::optional<int64_t>> ReadPatternWindows(ConfigReader& config,
-                                                       std::optional<int64_t> window,
-                                                       int64_t pattern) {
-  const auto otherwise = [&](int64_t layer) {
-    return window && (layer + 1) % pattern != 0 ? kSliding : kFull;
-  };
-  return WindowsOf(config, ReadLayerTypes(config, {kFull, kSliding}, otherwise), window);
+Windows ReadWindows(ConfigReader& config, std::optional<int64_t> window, int64_t first_sliding) {
+  return ReadWindows(config, window,
+                     [&](int64_t layer) { return window && layer >= first_sliding; });
+}
+
+Windows ReadPatternWindows(ConfigReader& config, std::optional<int64_t> window, int64_t pattern) {
+  return ReadWindows(config, window,
+                     [&](int64_t layer) { return window && (layer + 1) % pattern != 0; });
 }
 
 }  // namespace oscar

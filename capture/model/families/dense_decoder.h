@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "capture/model/families/readers.h"
+#include "capture/model/families/families.h"
 #include "capture/model/spec/config_reader.h"
 #include "capture/model/spec/model_spec.h"
 #include "capture/model/spec/rope_config.h"
@@ -26,10 +26,10 @@ struct LayerNormNames {
   std::string attention = "input_layernorm", post_attention = "";
   std::string mlp = "post_attention_layernorm", post_mlp = "";
 };
-// The four norms of Gemma.
-LayerNormNames SandwichNorms();
-// The two norms of Olmo, on the outputs of attention and MLP.
+// The two norms of Olmo and EXAONE 4, on the outputs of attention and MLP.
 LayerNormNames PostNorms();
+
+using Windows = std::vector<std::optional<int64_t>>;  // per layer; nothing: it does not slide
 
 struct DenseDecoderOptions {
   bool qkv_bias = false, o_bias = false, mlp_bias = false;
@@ -42,8 +42,9 @@ struct DenseDecoderOptions {
   std::optional<int64_t> default_head_dim =
       {};  // if the config has none; nothing: hidden_size / num_attention_heads
   RopeOptions rope = {};
-  std::vector<std::optional<int64_t>> windows = {};  // per layer; empty: no layer slides
-  std::optional<double> scale = {};                  // on q·k; nothing: 1 / sqrt(head_dim)
+  std::optional<RopeOptions> sliding_rope = {};  // of layers that slide; nothing: the same
+  Windows windows = {};                          // empty: no layer slides
+  std::optional<double> scale = {};              // on q·k; nothing: 1 / sqrt(head_dim)
   std::string eps_field = "rms_norm_eps", activation_field = "hidden_act";
   std::string default_activation = "silu";
   bool tied_by_default = false;                   // if the config does not say
@@ -52,7 +53,14 @@ struct DenseDecoderOptions {
   bool fused_qkv = false, fused_gate_up = false;  // stored as qkv_proj, as gate_up_proj
 };
 
+// Options of most descendants of Llama: biases on q, k, v and o according to attention_bias, and
+// the rope base of a config that has none.
+DenseDecoderOptions LlamaOptions(ConfigReader& config, std::optional<double> default_theta = {});
+
 ModelSpec ReadDenseDecoder(ConfigReader& config, const DenseDecoderOptions& options);
+
+// Refuses a config without rope settings, in a family whose rope is never the plain one.
+void RequireRopeSettings(ConfigReader& config);
 
 // A projection with the weight name + ".weight" and, if `bias`, name + ".bias".
 LinearSpec Linear(const std::string& name, int64_t in_features, int64_t out_features,
@@ -77,19 +85,21 @@ std::vector<std::string> ReadLayerTypes(
     ConfigReader& config, std::initializer_list<std::string_view> supported,
     const std::function<std::string_view(int64_t layer)>& otherwise);
 // The windows of layers of those kinds. Throws InputError if a layer slides and there is no window.
-std::vector<std::optional<int64_t>> WindowsOf(const ConfigReader& config,
-                                              const std::vector<std::string>& types,
-                                              std::optional<int64_t> window);
+Windows WindowsOf(const ConfigReader& config, const std::vector<std::string>& types,
+                  std::optional<int64_t> window);
+bool AnySlides(const Windows& windows);
+
+// sliding_window, or `missing` if the config has no such field; null: no layer slides.
+std::optional<int64_t> ReadWindow(ConfigReader& config, std::optional<int64_t> missing = {});
 // All layers slide or none, as in families whose layer_types transformers stores but never reads. A
 // contradicting layer_types is an error.
-std::vector<std::optional<int64_t>> ReadUniformWindows(ConfigReader& config,
-                                                       std::optional<int64_t> window);
-// Layer i slides if layer_types says so; without it, if i >= first_sliding.
-std::vector<std::optional<int64_t>> ReadWindows(ConfigReader& config, std::optional<int64_t> window,
-                                                int64_t first_sliding);
-// Without layer_types every pattern-th layer is full and the others slide.
-std::vector<std::optional<int64_t>> ReadPatternWindows(ConfigReader& config,
-                                                       std::optional<int64_t> window,
-                                                       int64_t pattern);
+Windows ReadUniformWindows(ConfigReader& config, std::optional<int64_t> window);
+// Layer i slides if layer_types says so; without it, if slides(i).
+Windows ReadWindows(ConfigReader& config, std::optional<int64_t> window,
+                    const std::function<bool(int64_t layer)>& slides);
+// Without layer_types the layers from first_sliding on slide, if there is a window.
+Windows ReadWindows(ConfigReader& config, std::optional<int64_t> window, int64_t first_sliding);
+// Without layer_types every pattern-th layer is full and the others slide, if there is a window.
+Windows ReadPatternWindows(ConfigReader& config, std::optional<int64_t> window, int64_t pattern);
 
 }  // namespace oscar

@@ -111,22 +111,6 @@ ExpertsSpec ReadSigmoidExperts(ConfigReader& config, int64_t hidden_size) {
   return experts;
 }
 
-std::vector<bool> ReadQwenSparseLayers(ConfigReader& config) {
-  const int64_t num_layers = ReadNumLayers(config);
-  const int64_t step = config.OptionalSize("decoder_sparse_step").value_or(1);
-  std::vector<bool> sparse;
-  for (int64_t i = 0; i < num_layers; ++i) sparse.push_back((i + 1) % step == 0);
-  const Json* dense = config.Find("mlp_only_layers");
-  if (dense == nullptr) return sparse;
-  if (!dense->is_array()) config.Fail("mlp_only_layers", "must be a list of layer numbers");
-  for (const Json& layer : *dense) {
-    if (!layer.is_number_integer() || layer < 0 || layer >= num_layers)
-      config.Fail("mlp_only_layers", fmt::format("must hold layer numbers below {}", num_layers));
-    sparse[layer.get<size_t>()] = false;
-  }
-  return sparse;
-}
-
 std::vector<bool> ReadDeepSeekSparseLayers(ConfigReader& config, int64_t default_dense) {
   const int64_t num_layers = ReadNumLayers(config);
   const auto first = config.OptionalCount("first_k_dense_replace");
@@ -155,7 +139,7 @@ int64_t FirstSparse(const std::vector<bool>& sparse) {
 void PutExperts(const ConfigReader& config, const ExpertsSpec& experts,
                 const std::vector<bool>& sparse, ModelSpec& spec) {
   for (LayerSpec& layer : spec.layers) {
-    if (!sparse[static_cast<size_t>(layer.layer_id)]) continue;
+    if (!sparse.empty() && !sparse[static_cast<size_t>(layer.layer_id)]) continue;
     const std::string prefix = config.LayerPrefix(layer.layer_id);
     ExpertsSpec own = experts;
     for (std::string* name :
@@ -188,6 +172,12 @@ void SkipPredictionLayers(ConfigReader& config, ModelSpec& spec) {
   if (count == 0 && config.StoresPrefix(config.LayerPrefix(num_layers) + "eh_proj.")) count = 1;
   for (int64_t i = 0; i < count; ++i)
     spec.skipped_prefixes.push_back(config.LayerPrefix(num_layers + i));
+}
+
+void PutDeepSeekExperts(ConfigReader& config, int64_t default_dense, const ExpertsSpec& experts,
+                        ModelSpec& spec) {
+  PutNamedExperts(config, {}, ReadDeepSeekSparseLayers(config, default_dense), experts, spec);
+  SkipPredictionLayers(config, spec);
 }
 
 }  // namespace oscar

@@ -49,13 +49,12 @@ void NameSharedExpert(const std::string& prefix, int64_t intermediate_size, Expe
 // topk_group, norm_topk_prob, routed_scaling_factor, n_shared_experts; names under "mlp.".
 ExpertsSpec ReadSigmoidExperts(ConfigReader& config, int64_t hidden_size);
 
-// Which layers have experts. Qwen: decoder_sparse_step and mlp_only_layers; DeepSeek:
-// mlp_layer_types if the config has it, else all from first_k_dense_replace on.
-std::vector<bool> ReadQwenSparseLayers(ConfigReader& config);
+// Which layers have experts in DeepSeek: mlp_layer_types if the config has it, else all from
+// first_k_dense_replace on.
 std::vector<bool> ReadDeepSeekSparseLayers(ConfigReader& config, int64_t default_dense);
 int64_t FirstSparse(const std::vector<bool>& sparse);  // 0 if none is
 
-// Replaces the MLP of the sparse layers by experts.
+// Replaces the MLP of the sparse layers by experts; an empty `sparse` means all layers.
 void PutExperts(const ConfigReader& config, const ExpertsSpec& experts,
                 const std::vector<bool>& sparse, ModelSpec& spec);
 
@@ -65,5 +64,10 @@ void PutNamedExperts(const ConfigReader& config, const ExpertNames& names,
 
 // Skips layers that predict further tokens, which are stored as layers num_hidden_layers, ....
 void SkipPredictionLayers(ConfigReader& config, ModelSpec& spec);
+
+// Gives DeepSeek's sparse layers these experts, whose names are still missing, and skips layers
+// that predict. `default_dense`: the number of dense layers if the config does not say.
+void PutDeepSeekExperts(ConfigReader& config, int64_t default_dense, const ExpertsSpec& experts,
+                        ModelSpec& spec);
 
 }  // namespace oscar

@@ -3,109 +3,23 @@
 #include "capture/model/families/families.h"
 
 #include <algorithm>
-
-#include "capture/model/families/readers.h"
+#include <vector>
 
 namespace oscar {
 
 std::span<const Family> Families() {
-  static constexpr Family kFamilies[] = {
-      {"afmoe", "AfmoeForCausalLM", ReadAfmoe},
-      {"apertus", "ApertusForCausalLM", ReadApertus},
-      {"arcee", "ArceeForCausalLM", ReadArcee},
-      {"axk1", "AXK1ForCausalLM", ReadAxk1},
-      {"bitnet", "BitNetForCausalLM", ReadBitNet},
-      {"cohere", "CohereForCausalLM", ReadCohere},
-      {"cohere2", "Cohere2ForCausalLM", ReadCohere2},
-      {"cwm", "CwmForCausalLM", ReadCwm},
-      {"dbrx", "DbrxForCausalLM", ReadDbrx},
-      {"deepseek_v2", "DeepseekV2ForCausalLM", ReadDeepSeekV2},
-      {"deepseek_v3", "DeepseekV3ForCausalLM", ReadDeepSeekV3},
-      {"deepseek_v32", "DeepseekV32ForCausalLM", ReadGlmMoeDsa},
-      {"dots1", "Dots1ForCausalLM", ReadDots1},
-      {"ernie4_5", "Ernie4_5ForCausalLM", ReadErnie45},
-      {"ernie4_5_moe", "Ernie4_5_MoeForCausalLM", ReadErnie45Moe},
-      {"ernie4_5_vl_moe_text", "Ernie4_5_VLMoeForConditionalGeneration", ReadErnie45VlMoe},
-      {"exaone", "ExaoneForCausalLM", ReadExaone, "LlamaForCausalLM"},
-      {"exaone4", "Exaone4ForCausalLM", ReadExaone4},
-      {"exaone_moe", "ExaoneMoeForCausalLM", ReadExaoneMoe},
-      {"falcon", "FalconForCausalLM", ReadFalcon},
-      {"flex_olmo", "FlexOlmoForCausalLM", ReadFlexOlmo},
-      {"gemma", "GemmaForCausalLM", ReadGemma},
-      {"gemma2", "Gemma2ForCausalLM", ReadGemma2},
-      {"gemma3_text", "Gemma3ForCausalLM", ReadGemma3},
-      {"gemma4_text", "Gemma4ForCausalLM", ReadGemma4},
-      {"gemma4_unified_text", "Gemma4UnifiedForCausalLM", ReadGemma4},
-      {"glm", "GlmForCausalLM", ReadGlm},
-      {"glm4", "Glm4ForCausalLM", ReadGlm4},
-      {"glm4_moe", "Glm4MoeForCausalLM", ReadGlm4Moe},
-      {"glm4_moe_lite", "Glm4MoeLiteForCausalLM", ReadGlm4MoeLite},
-      {"glm4v_moe_text", "Glm4vMoeForConditionalGeneration", ReadGlm4vMoe},
-      {"glm4v_text", "Glm4vForConditionalGeneration", ReadGlm4v},
-      {"glm_moe_dsa", "GlmMoeDsaForCausalLM", ReadGlmMoeDsa},
-      {"gpt_bigcode", "GPTBigCodeForCausalLM", ReadGptBigCode},
-      {"gpt_neox", "GPTNeoXForCausalLM", ReadGptNeoX},
-      {"gpt_oss", "GptOssForCausalLM", ReadGptOss},
-      {"granite", "GraniteForCausalLM", ReadGranite},
-      {"granite_swa", "GraniteSWAForCausalLM", ReadGraniteSwa},
-      {"granitemoe", "GraniteMoeForCausalLM", ReadGraniteMoe},
-      {"granitemoe_swa", "GraniteMoeSWAForCausalLM", ReadGraniteMoeSwa},
-      {"granitemoehybrid", "GraniteMoeHybridForCausalLM", ReadGraniteHybrid},
-      {"granitemoeshared", "GraniteMoeSharedForCausalLM", ReadGraniteMoeShared},
-      {"helium", "HeliumForCausalLM", ReadHelium},
-      {"hunyuan_v1_dense", "HunYuanDenseV1ForCausalLM", ReadHunYuanDense},
-      {"hunyuan_v1_moe", "HunYuanMoEV1ForCausalLM", ReadHunYuanMoe},
-      {"hy_v3", "HYV3ForCausalLM", ReadHyV3},
-      {"internlm3", "InternLM3ForCausalLM", ReadInternLm3, "LlamaForCausalLM"},
-      {"jais2", "Jais2ForCausalLM", ReadJais2},
-      {"kimi_k2", "DeepseekV3ForCausalLM", ReadDeepSeekV3},
-      {"laguna", "LagunaForCausalLM", ReadLaguna},
-      {"llama", "LlamaForCausalLM", ReadLlama},
-      {"llama4_text", "Llama4ForCausalLM", ReadLlama4},
-      {"mellum", "MellumForCausalLM", ReadMellum},
-      {"mimo_v2_flash", "MiMoV2FlashForCausalLM", ReadMiMoV2Flash},
-      {"minicpm3", "MiniCPM3ForCausalLM", ReadMiniCpm3},
-      {"minimax_m2", "MiniMaxM2ForCausalLM", ReadMiniMaxM2},
-      {"minimax_m3", "MiniMaxM3ForCausalLM", ReadMiniMaxM3},
-      {"minimax_m3_vl_text", "MiniMaxM3VLForCausalLM", ReadMiniMaxM3},
-      {"ministral", "MinistralForCausalLM", ReadMinistral},
-      {"ministral3", "Ministral3ForCausalLM", ReadMinistral3},
-      {"mistral", "MistralForCausalLM", ReadMistral},
-      {"mistral4", "Mistral4ForCausalLM", ReadMistral4},
-      {"mixtral", "MixtralForCausalLM", ReadMixtral},
-      {"nemotron", "NemotronForCausalLM", ReadNemotron},
-      {"olmo", "OlmoForCausalLM", ReadOlmo},
-      {"olmo2", "Olmo2ForCausalLM", ReadOlmo2},
-      {"olmo3", "Olmo3ForCausalLM", ReadOlmo3},
-      {"olmoe", "OlmoeForCausalLM", ReadOlmoe},
-      {"phi", "PhiForCausalLM", ReadPhi},
-      {"phi3", "Phi3ForCausalLM", ReadPhi3},
-      {"phi4_multimodal", "Phi4MultimodalForCausalLM", ReadPhi4Multimodal},
-      {"phimoe", "PhimoeForCausalLM", ReadPhiMoe},
-      {"qwen2", "Qwen2ForCausalLM", ReadQwen2},
-      {"qwen2_5_omni_text", "Qwen2_5OmniThinkerForConditionalGeneration", ReadQwen25Omni},
-      {"qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration", ReadQwen2Vl},
-      {"qwen2_5_vl_text", "Qwen2_5_VLForConditionalGeneration", ReadQwen2Vl},
-      {"qwen2_moe", "Qwen2MoeForCausalLM", ReadQwen2Moe},
-      {"qwen2_vl", "Qwen2VLForConditionalGeneration", ReadQwen2Vl},
-      {"qwen2_vl_text", "Qwen2VLForConditionalGeneration", ReadQwen2Vl},
-      {"qwen3", "Qwen3ForCausalLM", ReadQwen3},
-      {"qwen3_5_moe_text", "Qwen3_5MoeForCausalLM", ReadQwen35Moe},
-      {"qwen3_5_text", "Qwen3_5ForCausalLM", ReadQwen35},
-      {"qwen3_moe", "Qwen3MoeForCausalLM", ReadQwen3Moe},
-      {"qwen3_next", "Qwen3NextForCausalLM", ReadQwen3Next},
-      {"qwen3_omni_moe_text", "Qwen3OmniMoeThinkerForConditionalGeneration", ReadQwen3OmniMoe},
-      {"qwen3_vl_moe_text", "Qwen3VLMoeForConditionalGeneration", ReadQwen3VlMoe},
-      {"qwen3_vl_text", "Qwen3VLForConditionalGeneration", ReadQwen3Vl},
-      {"seed_oss", "SeedOssForCausalLM", ReadSeedOss},
-      {"smollm3", "SmolLM3ForCausalLM", ReadSmolLm3},
-      {"solar_open", "SolarOpenForCausalLM", ReadSolarOpen},
-      {"stablelm", "StableLmForCausalLM", ReadStableLm},
-      {"starcoder2", "Starcoder2ForCausalLM", ReadStarcoder2},
-      {"vaultgemma", "VaultGemmaForCausalLM", ReadVaultGemma},
-      {"youtu", "YoutuForCausalLM", ReadYoutu},
-  };
-  return kFamilies;
+  static const std::vector<Family> families = [] {
+    std::vector<Family> all;
+    for (Lineage* lineage :
+         {ArceeFamilies, CohereFamilies, DbrxFamilies, DeepSeekFamilies, ErnieFamilies,
+          ExaoneFamilies, GemmaFamilies, GlmFamilies, GptFamilies, GraniteFamilies, HunYuanFamilies,
+          LagunaFamilies, LlamaFamilies, MiMoFamilies, MiniMaxFamilies, MistralFamilies,
+          OlmoFamilies, PhiFamilies, QwenFamilies})
+      all.insert(all.end(), lineage().begin(), lineage().end());
+    std::ranges::sort(all, {}, &Family::model_type);
+    return all;
+  }();
+  return families;
 }
 
 std::span<const Wrapper> Wrappers() {

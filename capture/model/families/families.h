@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tables of model families and of multimodal wrappers around them. A family is one short file
-// that maps config fields and tensor names to ModelSpec, declared in readers.h and listed in
-// families.cc. Fields that a family does not read are judged by config_fields.h.
+// The tables of model families and of multimodal wrappers around them. A family is a function that
+// maps config fields and tensor names to ModelSpec, and a row, both in the file of its lineage.
+// Fields that a family does not read are judged by config_fields.h.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,13 @@ struct Family {
                                      // instead
 };
 
-std::span<const Family> Families();  // sorted by model_type
+std::span<const Family> Families();  // all lineages, sorted by model_type
+
+using Lineage = std::span<const Family>();
+Lineage ArceeFamilies, CohereFamilies, DbrxFamilies, DeepSeekFamilies, ErnieFamilies,
+    ExaoneFamilies, GemmaFamilies, GlmFamilies, GptFamilies, GraniteFamilies, HunYuanFamilies,
+    LagunaFamilies, LlamaFamilies, MiMoFamilies, MiniMaxFamilies, MistralFamilies, OlmoFamilies,
+    PhiFamilies, QwenFamilies;
 
 // A known family that is not implemented.
 struct Refusal {

@@ -1,17 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Descendants of GPT-2 and GPT-3: norms with mean and bias, an MLP of two projections without a
-// gate, queries, keys and values in one tensor. GPT-NeoX and Pythia, Falcon 7B to 180B and Falcon
-// 2, GPT-BigCode (SantaCoder, StarCoder), which has learned positions instead of rope. Trap: that
-// tensor holds, for each KV head, its queries, the keys and the values; with a single KV head this
-// is the usual order (transformers 5, modeling_{gpt_neox,falcon,gpt_bigcode}.py).
+// Descendants of GPT-2 and GPT-3: norms with mean and bias, most with an MLP of two projections
+// without a gate; and gpt-oss.
 #include <fmt/format.h>
 
-#include "capture/model/families/dense_decoder.h"
+#include "capture/model/families/experts_config.h"
 
 namespace oscar {
-
 namespace {
 
 DenseDecoderOptions GptOptions(const char* eps_field, const char* activation_field) {
@@ -26,7 +22,9 @@ DenseDecoderOptions GptOptions(const char* eps_field, const char* activation_fie
   return options;
 }
 
-// Names of a layer's four projections.
+// Names of a layer's four projections. Trap: the first holds, for each KV head, its queries, the
+// keys and the values; with a single KV head this is the usual order (transformers 5,
+// modeling_{gpt_neox,falcon,gpt_bigcode}.py).
 struct GptNames {
   const char *qkv, *o, *up, *down;
 };
@@ -54,8 +52,7 @@ void NameGptLayers(const ConfigReader& config, const GptNames& names, bool atten
   }
 }
 
-}  // namespace
-
+// GPT-NeoX and Pythia.
 ModelSpec ReadGptNeoX(ConfigReader& config) {
   DenseDecoderOptions options = GptOptions("layer_norm_eps", "hidden_act");
   options.rope.theta_field = "rotary_emb_base";
@@ -78,6 +75,7 @@ ModelSpec ReadGptNeoX(ConfigReader& config) {
   return spec;
 }
 
+// Falcon 7B to 180B and Falcon 2.
 ModelSpec ReadFalcon(ConfigReader& config) {
   config.Require("alibi", false);
   DenseDecoderOptions options = GptOptions("layer_norm_epsilon", "activation");
@@ -95,8 +93,7 @@ ModelSpec ReadFalcon(ConfigReader& config) {
   config.Override("intermediate_size",
                   config.OptionalSize("ffn_hidden_size").value_or(4 * config.Size("hidden_size")));
   // Other fields of releases that are never read.
-  for (const char* key : {"apply_residual_connection_post_layernorm", "ff_factor"})
-    (void)config.Find(key);
+  config.Ignore({"apply_residual_connection_post_layernorm", "ff_factor"});
   const bool parallel = config.Bool("parallel_attn", true);
   const int64_t norms = config.OptionalSize("num_ln_in_parallel_attn").value_or(grouped ? 2 : 1);
   if (norms > 2 || (norms == 2 && !grouped))
@@ -116,6 +113,7 @@ ModelSpec ReadFalcon(ConfigReader& config) {
   return spec;
 }
 
+// GPT-BigCode (SantaCoder, StarCoder), which has learned positions instead of rope.
 ModelSpec ReadGptBigCode(ConfigReader& config) {
   DenseDecoderOptions options = GptOptions("layer_norm_epsilon", "activation_function");
   options.default_activation = "gelu_pytorch_tanh";
@@ -134,13 +132,11 @@ ModelSpec ReadGptBigCode(ConfigReader& config) {
   config.Override("num_key_value_heads",
                   config.Bool("multi_query", true) ? 1 : config.Size("num_attention_heads"));
   if (!config.Bool("scale_attn_weights", true)) options.scale = 1.0;
-  // Fields for generation and other tasks, in StarCoder's releases.
-  for (const char* key :
-       {"attn_pdrop", "inference_runner", "max_batch_size", "max_sequence_length", "pad_key_length",
-        "pre_allocate_kv_cache", "summary_activation", "summary_first_dropout",
-        "summary_proj_to_labels", "summary_type", "summary_use_proj", "validate_runner_input"}) {
-    (void)config.Find(key);
-  }
+  // Fields for generation and classification, in StarCoder's releases.
+  config.Ignore({"attn_pdrop", "inference_runner", "max_batch_size", "max_sequence_length",
+                 "pad_key_length", "pre_allocate_kv_cache", "summary_activation",
+                 "summary_first_dropout", "summary_proj_to_labels", "summary_type",
+                 "summary_use_proj", "validate_runner_input"});
   ModelSpec spec = ReadDenseDecoder(config, options);
   NameGptLayers(config, {"attn.c_attn", "attn.c_proj", "mlp.c_fc", "mlp.c_proj"}, true, true, spec);
   for (LayerSpec& layer : spec.layers) layer.attention.rope = {RopeKind::kNone};
@@ -149,6 +145,136 @@ ModelSpec ReadGptBigCode(ConfigReader& config) {
   for (const char* mask : {".attn.bias", ".attn.masked_bias"})  // from old releases
     spec.skipped_suffixes.emplace_back(mask);
   return spec;
+}
+
+// StarCoder 2: biases everywhere (transformers 5, modeling_starcoder2.py). use_bias covers all
+// projections and defaults to true; norms always have a bias.
+ModelSpec ReadStarcoder2(ConfigReader& config) {
+  DenseDecoderOptions options = GptOptions("norm_epsilon", "hidden_act");
+  const bool bias = config.Bool("use_bias", true);
+  options.qkv_bias = options.o_bias = options.mlp_bias = bias;
+  options.default_activation = "gelu_pytorch_tanh";
+  options.tied_by_default = true;
+  config.Default("norm_epsilon", 1e-5);
+  config.Require("norm_type", "layer_norm");
+  config.Require("mlp_type", "default");
+  config.Require("scale_attn_weights", true);
+  config.Ignore({"layer_norm_epsilon"});  // from GPT-2's code; norm_epsilon decides
+  options.windows = ReadUniformWindows(config, ReadWindow(config));
+  ModelSpec spec = ReadDenseDecoder(config, options);
+  for (LayerSpec& layer : spec.layers) {
+    const std::string mlp = config.LayerPrefix(layer.layer_id) + "mlp.";
+    const int64_t size = layer.mlp.intermediate_size;
+    layer.mlp.up = Linear(mlp + "c_fc", spec.hidden_size, size, bias);
+    layer.mlp.down = Linear(mlp + "c_proj", size, spec.hidden_size, bias);
+  }
+  return spec;
+}
+
+// Nemotron-4 and Minitron: norms that subtract the mean and multiply by 1 + w, an MLP without a
+// gate around a squared ReLU, rope on half of each head (transformers 5, modeling_nemotron.py).
+// Norms always have biases, whatever attention_bias and mlp_bias say.
+ModelSpec ReadNemotron(ConfigReader& config) {
+  DenseDecoderOptions options = GptOptions("norm_eps", "hidden_act");
+  options.qkv_bias = options.o_bias = config.Bool("attention_bias", false);
+  options.mlp_bias = config.Bool("mlp_bias", false);
+  options.norm = NormKind::kLayerNormOnePlus;
+  options.default_activation = "relu2";
+  options.rope.default_partial = 0.5;
+  config.Default("norm_eps", 1e-5);
+  return ReadDenseDecoder(config, options);
+}
+
+// Jais 2: an MLP without a gate around a squared ReLU (transformers 5, modeling_jais2.py). A
+// missing attention_bias or mlp_bias means true.
+ModelSpec ReadJais2(ConfigReader& config) {
+  DenseDecoderOptions options = GptOptions("layer_norm_eps", "hidden_act");
+  options.qkv_bias = options.o_bias = config.Bool("attention_bias", true);
+  options.mlp_bias = config.Bool("mlp_bias", true);
+  options.default_activation = "relu2";
+  config.Default("layer_norm_eps", 1e-5);
+  return ReadDenseDecoder(config, options);
+}
+
+// StableLM 2 and 3B: rope on a quarter of each head, an MLP with a gate. The 12B has attention and
+// MLP in parallel and a norm for each head (transformers 5, modeling_stablelm.py). Those norms are
+// stored separately for each head and have no bias.
+ModelSpec ReadStableLm(ConfigReader& config) {
+  DenseDecoderOptions options = GptOptions("layer_norm_eps", "hidden_act");
+  options.default_activation = "silu";
+  options.gated_mlp = true;
+  options.qkv_bias = config.Bool("use_qkv_bias", false);
+  options.rope.default_partial = 0.25;
+  config.Default("layer_norm_eps", 1e-5);
+  const bool parallel = config.Bool("use_parallel_residual", false);
+  const bool head_norms = config.Bool("qk_layernorm", false);
+  if (parallel) options.norms.mlp = "";
+  ModelSpec spec = ReadDenseDecoder(config, options);
+  for (LayerSpec& layer : spec.layers) {
+    layer.parallel = parallel;
+    if (!head_norms) continue;
+    AttentionSpec& attention = layer.attention;
+    const std::string prefix = config.LayerPrefix(layer.layer_id) + "self_attn.";
+    const auto norm = [&](const char* name, int64_t heads) {
+      return NormSpec{prefix + name + ".norms.#.weight", attention.head_dim, NormKind::kLayerNorm,
+                      "", heads};
+    };
+    attention.qk_norm = true;
+    attention.q_norm = norm("q_layernorm", attention.num_q_heads);
+    attention.k_norm = norm("k_layernorm", attention.num_kv_heads);
+  }
+  return spec;
+}
+
+// gpt-oss 20B and 120B: biases everywhere, an extra softmax logit per head (sink), every other
+// layer slides, experts stored transposed with gate and up alternating. hidden_act says silu, but
+// the experts compute a clamped gate with a sigmoid of swiglu_alpha times it.
+ModelSpec ReadGptOss(ConfigReader& config) {
+  RequireRopeSettings(config);
+  DenseDecoderOptions options;
+  options.qkv_bias = options.o_bias = config.Bool("attention_bias", true);
+  options.default_head_dim = 64;
+  options.rope.default_theta = 150000.0;
+  options.dense_mlp = false;
+  options.windows =
+      ReadWindows(config, ReadWindow(config, 128), [](int64_t layer) { return layer % 2 == 0; });
+  ModelSpec spec = ReadDenseDecoder(config, options);
+  for (LayerSpec& layer : spec.layers)
+    layer.attention.sinks = config.LayerPrefix(layer.layer_id) + "self_attn.sinks";
+
+  ExpertsSpec experts =
+      ReadExperts(config, spec.hidden_size, config.Size("intermediate_size"), "mlp.router");
+  experts.router.logits.bias = "mlp.router.bias";
+  experts.router.score = RouterScore::kChosenSoftmax;
+  ClampedGate gate;
+  gate.alpha = config.OptionalPositive("swiglu_alpha").value_or(gate.alpha);
+  gate.limit = config.OptionalPositive("swiglu_limit").value_or(gate.limit);
+  experts.clamped_gate = gate;
+  experts.fused = experts.transposed = experts.interleaved = true;
+  experts.gate_up = "mlp.experts.gate_up_proj";
+  experts.gate_up_bias = "mlp.experts.gate_up_proj_bias";
+  experts.down = "mlp.experts.down_proj";
+  experts.down_bias = "mlp.experts.down_proj_bias";
+  PutExperts(config, experts, {}, spec);
+  config.Require("experts_per_token", experts.router.top_k);  // a second name of it
+  config.Ignore({"initial_context_length"});  // repeats the original context of rope_scaling
+  return spec;
+}
+
+}  // namespace
+
+std::span<const Family> GptFamilies() {
+  static constexpr Family kRows[] = {
+      {"falcon", "FalconForCausalLM", ReadFalcon},
+      {"gpt_bigcode", "GPTBigCodeForCausalLM", ReadGptBigCode},
+      {"gpt_neox", "GPTNeoXForCausalLM", ReadGptNeoX},
+      {"gpt_oss", "GptOssForCausalLM", ReadGptOss},
+      {"jais2", "Jais2ForCausalLM", ReadJais2},
+      {"nemotron", "NemotronForCausalLM", ReadNemotron},
+      {"stablelm", "StableLmForCausalLM", ReadStableLm},
+      {"starcoder2", "Starcoder2ForCausalLM", ReadStarcoder2},
+  };
+  return kRows;
 }
 
 }  // namespace oscar

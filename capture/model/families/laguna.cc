@@ -9,24 +9,22 @@
 #include "capture/model/families/experts_config.h"
 
 namespace oscar {
+namespace {
 
 ModelSpec ReadLaguna(ConfigReader& config) {
-  if (config.Find("rope_parameters") == nullptr && config.Find("rope_scaling") == nullptr)
-    config.Fail("rope_parameters", "is missing, and is no plain embedding in this family");
-  DenseDecoderOptions options;
-  options.qkv_bias = options.o_bias = config.Bool("attention_bias", false);
+  RequireRopeSettings(config);
+  DenseDecoderOptions options = LlamaOptions(config, 500000.0);
   options.qk_norm = true;
   options.default_head_dim = 128;
-  options.rope.default_theta = 500000.0;
   options.rope.default_partial = 1.0;
   options.rope.layer_type = "full_attention";
-  config.Default("sliding_window", 512);
-  options.windows =
-      ReadWindows(config, config.OptionalSize("sliding_window"), ReadNumLayers(config));
+  options.windows = ReadWindows(config, ReadWindow(config, 512), ReadNumLayers(config));
+  if (AnySlides(options.windows)) {
+    options.sliding_rope = options.rope;
+    options.sliding_rope->layer_type = "sliding_attention";
+    options.sliding_rope->scaled = false;
+  }
   ModelSpec spec = ReadDenseDecoder(config, options);
-  RopeOptions local = options.rope;
-  local.layer_type = "sliding_attention";
-  local.scaled = false;
   const Json* heads = config.Find("num_attention_heads_per_layer");
   if (heads != nullptr && (!heads->is_array() || heads->size() != spec.layers.size())) {
     config.Fail("num_attention_heads_per_layer",
@@ -39,7 +37,6 @@ ModelSpec ReadLaguna(ConfigReader& config) {
   for (LayerSpec& layer : spec.layers) {
     AttentionSpec& attention = layer.attention;
     const std::string prefix = config.LayerPrefix(layer.layer_id) + "self_attn.";
-    if (attention.window) attention.rope = ReadRope(config, attention.head_dim, local).rope;
     if (heads != nullptr) {
       const Json& count = (*heads)[static_cast<size_t>(layer.layer_id)];
       if (!count.is_number_integer() || count < 1 || count > 65536 ||
@@ -69,6 +66,15 @@ ModelSpec ReadLaguna(ConfigReader& config) {
                    config.Size("shared_expert_intermediate_size"), experts);
   PutNamedExperts(config, {}, sparse, experts, spec);
   return spec;
+}
+
+}  // namespace
+
+std::span<const Family> LagunaFamilies() {
+  static constexpr Family kRows[] = {
+      {"laguna", "LagunaForCausalLM", ReadLaguna},
+  };
+  return kRows;
 }
 
 }  // namespace oscar

@@ -1,20 +1,64 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
+// Mistral's models with plain keys and values; Mistral 4 has latent attention (deepseek.cc).
+#include "capture/model/families/experts_config.h"
+
+namespace oscar {
+namespace {
+
 // Mistral 7B and its dense successors of the same model_type: no biases, and either all layers
 // slide or none. "sliding_window": null means full attention, but a missing sliding_window means
 // 4096 (transformers' MistralConfig), so the two must be distinguished.
-#include "capture/model/families/dense_decoder.h"
-
-namespace oscar {
-
 ModelSpec ReadMistral(ConfigReader& config) {
-  constexpr int64_t kWindowIfMissing = 4096;
   DenseDecoderOptions options;
-  std::optional<int64_t> window = config.OptionalSize("sliding_window");
-  if (!config.Has("sliding_window")) window = kWindowIfMissing;
-  options.windows = ReadUniformWindows(config, window);
+  options.windows = ReadUniformWindows(config, ReadWindow(config, 4096));
   return ReadDenseDecoder(config, options);
+}
+
+// Ministral 8B of 2024: Mistral whose layers slide or not, according to layer_types. Without
+// layer_types every layer slides if there is a sliding_window, and a missing one means 4096.
+ModelSpec ReadMinistral(ConfigReader& config) {
+  DenseDecoderOptions options;
+  options.rope.default_theta = 10000.0;
+  options.windows = ReadWindows(config, ReadWindow(config, 4096), 0);
+  return ReadDenseDecoder(config, options);
+}
+
+// Ministral 3 and other late Mistral models: no biases, yarn, and queries that grow with their
+// position after the original context (transformers 5, modeling_ministral3.py,
+// get_llama_4_attn_scale). The factor is only on queries, after rope, so it enters their
+// covariance: long samples weigh more.
+ModelSpec ReadMinistral3(ConfigReader& config) {
+  DenseDecoderOptions options;
+  options.default_head_dim = 128;
+  options.rope.position_scaling = true;
+  options.windows = ReadUniformWindows(config, ReadWindow(config));
+  return ReadDenseDecoder(config, options);
+}
+
+// Mixtral: Mistral's attention, experts in every layer. w1 is the gate, w3 the up projection, w2
+// the down projection. Unlike in Mistral, a missing sliding_window means none.
+ModelSpec ReadMixtral(ConfigReader& config) {
+  DenseDecoderOptions options;
+  options.rope.default_theta = 1e6;
+  options.dense_mlp = false;
+  options.windows = ReadUniformWindows(config, ReadWindow(config));
+  ModelSpec spec = ReadDenseDecoder(config, options);
+  PutExperts(config, ReadBlockSparseExperts(config, spec.hidden_size), {}, spec);
+  return spec;
+}
+
+}  // namespace
+
+std::span<const Family> MistralFamilies() {
+  static constexpr Family kRows[] = {
+      {"ministral", "MinistralForCausalLM", ReadMinistral},
+      {"ministral3", "Ministral3ForCausalLM", ReadMinistral3},
+      {"mistral", "MistralForCausalLM", ReadMistral},
+      {"mixtral", "MixtralForCausalLM", ReadMixtral},
+  };
+  return kRows;
 }
 
 }  // namespace oscar

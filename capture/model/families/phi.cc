@@ -1,13 +1,17 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
+// Microsoft's Phi.
+#include <algorithm>
+
+#include "capture/model/families/experts_config.h"
+
+namespace oscar {
+namespace {
+
 // Phi-1, Phi-1.5 and Phi-2: attention and MLP in parallel after one norm with mean and bias, an MLP
 // without a gate, rope on a part of the head (transformers 5, modeling_phi.py). Everything has a
 // bias, even the output head.
-#include "capture/model/families/dense_decoder.h"
-
-namespace oscar {
-
 ModelSpec ReadPhi(ConfigReader& config) {
   DenseDecoderOptions options;
   options.qkv_bias = options.o_bias = true;
@@ -19,6 +23,7 @@ ModelSpec ReadPhi(ConfigReader& config) {
   options.k_norm_name = "k_layernorm";
   options.eps_field = "layer_norm_eps";
   options.default_activation = "gelu_new";
+  options.gated_mlp = false;
   options.rope.default_theta = 10000.0;
   options.rope.default_partial = 0.5;
   config.Default("layer_norm_eps", 1e-5);
@@ -29,7 +34,6 @@ ModelSpec ReadPhi(ConfigReader& config) {
     layer.parallel = true;
     layer.attention.o =
         Linear(prefix + "self_attn.dense", layer.attention.o.in_features, spec.hidden_size, true);
-    layer.mlp.gate = {};
     layer.mlp.up = Linear(prefix + "mlp.fc1", spec.hidden_size, size, true);
     layer.mlp.down = Linear(prefix + "mlp.fc2", size, spec.hidden_size, true);
   }
@@ -37,6 +41,83 @@ ModelSpec ReadPhi(ConfigReader& config) {
   spec.final_norm.bias = config.prefix() + "final_layernorm.bias";
   spec.head.bias = "lm_head.bias";
   return spec;
+}
+
+// Phi-3, Phi-3.5, Phi-4 and Phi-4-mini: q, k, v stored as one tensor, gate and up as another; rope
+// on a part of the head, longrope with one list of factors for short sequences and one for long.
+// The length of each sequence decides which list applies (transformers 5,
+// longrope_frequency_update), so a short and a long document see different frequencies.
+ModelSpec ReadPhi3(ConfigReader& config) {
+  DenseDecoderOptions options;
+  // Options of Phi-4-mini's own code that no release uses.
+  config.Require("full_attn_mod", 1);
+  config.Require("interpolate_factor", 1);
+  config.Require("lm_head_bias", false);
+  options.fused_qkv = options.fused_gate_up = true;
+  options.rope.default_theta = 10000.0;
+  options.rope.default_partial = 1.0;
+  options.windows = ReadUniformWindows(config, ReadWindow(config));
+  return ReadDenseDecoder(config, options);
+}
+
+// Phi-4-multimodal, as transformers stores it, contains the same model among its other modalities.
+ModelSpec ReadPhi4Multimodal(ConfigReader& config) {
+  config.Ignore({"audio_config", "vision_config"});
+  ModelSpec spec = ReadPhi3(config);
+  spec.skipped_prefixes.push_back("model.embed_tokens_extend.");
+  return spec;
+}
+
+// Phi-3.5-MoE and Phi-mini-MoE: norms with mean and bias, two experts for each token, each weighted
+// by a softmax over the experts near it (SparseMixer, arXiv 2409.12136). The factors on cosines are
+// named short_mscale and long_mscale. Unlike Microsoft's code, transformers uses the short factors
+// for long sequences too, so longer sequences are refused.
+ModelSpec ReadPhiMoe(ConfigReader& config) {
+  DenseDecoderOptions options = LlamaOptions(config, 1e6);
+  options.norm = NormKind::kLayerNorm;
+  options.norm_bias = true;
+  options.rope.mscales = true;
+  options.dense_mlp = false;
+  options.windows = ReadUniformWindows(config, ReadWindow(config));
+  ModelSpec spec = ReadDenseDecoder(config, options);
+  if (config.Bool("lm_head_bias", false)) spec.head.bias = "lm_head.bias";
+  const RopeSpec& rope = spec.layers[0].attention.rope;
+  if (rope.kind == RopeKind::kLongRope && rope.original_max_positions < spec.max_positions) {
+    spec.max_positions = rope.original_max_positions;
+    spec.positions_limit =
+        "original_max_position_embeddings: beyond it implementations of this family disagree";
+  }
+  config.Ignore({"input_jitter_noise"});  // for training
+  const bool released = config.StoresPrefix(config.LayerPrefix(0) + "block_sparse_moe.");
+  const std::string block = released || !config.knows_names() ? "block_sparse_moe." : "mlp.";
+  ExpertsSpec experts = ReadExperts(
+      config, spec.hidden_size, config.Size("intermediate_size"),
+      block + (config.StoresPrefix(config.LayerPrefix(0) + block + "router.") ? "router" : "gate"));
+  config.Require("num_experts_per_tok", 2);
+  experts.router.score = RouterScore::kSparseMixer;
+  experts.router.mixer_distance = 2 * config.OptionalNumber("router_jitter_noise").value_or(0.01);
+  NameExperts(config, 0,
+              {.separate = block + "experts.",
+               .gate = "w1.weight",
+               .up = "w3.weight",
+               .down = "w2.weight",
+               .fused_gate_up = block + "experts.gate_up_proj",
+               .fused_down = block + "experts.down_proj"},
+              experts);
+  PutExperts(config, experts, {}, spec);
+  return spec;
+}
+
+}  // namespace
+
+std::span<const Family> PhiFamilies() {
+  static constexpr Family kRows[] = {
+      {"phi", "PhiForCausalLM", ReadPhi},
+      {"phi3", "Phi3ForCausalLM", ReadPhi3},
+      {"phi4_multimodal", "Phi4MultimodalForCausalLM", ReadPhi4Multimodal},
+      {"phimoe", "PhimoeForCausalLM", ReadPhiMoe},
+  };
+  return kRows;
 }
 
 }  // namespace oscar

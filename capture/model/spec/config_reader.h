@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
@@ -59,6 +60,11 @@ class ConfigReader final : public ObjectFields {
 
   // Requires that a key is missing or has this value.
   void Require(std::string_view key, const Json& value);
+
+  // Marks keys as read that have no effect in this family.
+  void Ignore(std::initializer_list<std::string_view> keys) {
+    read_.insert(keys.begin(), keys.end());
+  }
 
   // Judges every key not read. Only here are fields ignored, noted or refused. `model_type`: the
   // type whose class in transformers stores the fields.

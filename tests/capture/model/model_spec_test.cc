@@ -4,10 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
+#include "capture/model/families/families.h"
 #include "linalg/base/error.h"
 #include "tests/capture/model/synthetic_model.h"
 #include "tests/support/test_data.h"
@@ -181,6 +183,11 @@ void ExpectSameInBothSpellings(const std::filesystem::path& models, size_t at_le
 
 TEST(ModelSpec, EveryFamilyReadsTheSameInBothSpellings) {
   ExpectSameInBothSpellings(TestData("families"), 20);
+}
+
+TEST(ModelSpec, NoModelTypeIsInTwoLineages) {
+  const auto families = Families();
+  EXPECT_TRUE(std::ranges::adjacent_find(families, {}, &Family::model_type) == families.end());
 }
 
 TEST(ModelSpec, AllPacksReadTheSameInBothSpellings) {

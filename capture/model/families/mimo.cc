@@ -10,7 +10,6 @@
 #include "capture/model/families/experts_config.h"
 
 namespace oscar {
-
 namespace {
 
 // Reads a release's list of 0 and 1, one per layer; nothing if there is none.
@@ -44,41 +43,32 @@ void CheckReleaseFields(ConfigReader& config, const AttentionSpec& full, int64_t
   }
 }
 
-}  // namespace
-
 ModelSpec ReadMiMoV2Flash(ConfigReader& config) {
-  constexpr std::string_view kFull = "full_attention", kSliding = "sliding_attention";
   DenseDecoderOptions options;
   options.qkv_bias = config.Bool("attention_bias", false);
   options.rope.default_theta = 5e6;
   options.rope.default_partial = 0.334;
-  if (config.Has("rope_parameters")) options.rope.layer_type = kFull;
+  if (config.Has("rope_parameters")) options.rope.layer_type = "full_attention";
   if (config.Has("layernorm_epsilon")) options.eps_field = "layernorm_epsilon";
-  config.Default("sliding_window", 128);
   const auto slides = ReadLayerFlags(config, "hybrid_layer_pattern");
-  const auto kind = [&](int64_t i) {
-    const bool sliding = slides ? (*slides)[static_cast<size_t>(i)] : i != 0 && (i + 1) % 6 != 0;
-    return sliding ? kSliding : kFull;
-  };
-  options.windows = WindowsOf(config, ReadLayerTypes(config, {kFull, kSliding}, kind),
-                              config.OptionalSize("sliding_window"));
+  options.windows = ReadWindows(config, ReadWindow(config, 128), [&](int64_t layer) {
+    return slides ? (*slides)[static_cast<size_t>(layer)] : layer != 0 && (layer + 1) % 6 != 0;
+  });
+  options.sliding_rope = options.rope;
+  options.sliding_rope->default_theta = 10000.0;
+  if (config.Has("rope_parameters")) options.sliding_rope->layer_type = "sliding_attention";
+  options.sliding_rope->theta_field = "swa_rope_theta";
   ModelSpec spec = ReadDenseDecoder(config, options);
 
   const int64_t v_head_dim = config.OptionalSize("v_head_dim").value_or(128);
   CheckReleaseFields(config, spec.layers[0].attention, v_head_dim);
   config.Default("attention_value_scale", 0.707);
   const double v_scale = config.OptionalPositive("attention_value_scale").value_or(1.0);
-  RopeOptions local = options.rope;
-  local.default_theta = 10000.0;
-  local.layer_type = options.rope.layer_type.empty() ? "" : std::string(kSliding);
-  local.theta_field = "swa_rope_theta";
-  const RopeSpec local_rope = ReadRope(config, spec.layers[0].attention.head_dim, local).rope;
   for (LayerSpec& layer : spec.layers) {
     AttentionSpec& attention = layer.attention;
     const std::string prefix = config.LayerPrefix(layer.layer_id) + "self_attn.";
     if (attention.window) {
       attention.num_kv_heads *= 2;
-      attention.rope = local_rope;
       const std::string released = prefix + "attention_sink_bias";
       attention.sinks = config.Stores(released) ? released : prefix + "sinks";
     }
@@ -106,6 +96,15 @@ ModelSpec ReadMiMoV2Flash(ConfigReader& config) {
   PutNamedExperts(config, {}, *sparse, experts, spec);
   spec.skipped_prefixes.push_back(config.prefix() + "mtp.");  // predicts further tokens
   return spec;
+}
+
+}  // namespace
+
+std::span<const Family> MiMoFamilies() {
+  static constexpr Family kRows[] = {
+      {"mimo_v2_flash", "MiMoV2FlashForCausalLM", ReadMiMoV2Flash},
+  };
+  return kRows;
 }
 
 }  // namespace oscar

@@ -1,30 +1,44 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// ERNIE 4.5 with experts (21B-A3B, 300B-A47B): pairs of neighbours rotate, and every field of the
-// experts has its own name. The choice has a bias but its scores are a softmax. In ERNIE 4.5 VL the
-// tokens of images have their own experts, which follow those of text.
+// ERNIE 4.5. Pairs of neighbours rotate over the whole head although there is no
+// partial_rotary_factor, which accompanies such pairs elsewhere (transformers 5,
+// modeling_ernie4_5.py). One field covers all biases.
 #include "capture/model/families/experts_config.h"
 
 namespace oscar {
 namespace {
 
-ModelSpec ReadLayers(ConfigReader& config, bool mrope) {
+DenseDecoderOptions ErnieOptions(ConfigReader& config) {
   DenseDecoderOptions options;
-  options.rope.text_of_mrope = mrope;
-  options.qkv_bias = options.o_bias = config.Bool("use_bias", false);
-  options.mlp_bias = options.qkv_bias;
-  if (options.mlp_bias)
-    config.Fail("use_bias", "is not implemented: biases of experts. Supported: false");
+  options.qkv_bias = options.o_bias = options.mlp_bias = config.Bool("use_bias", false);
+  options.tied_by_default = true;
   options.rope.default_theta = 500000.0;
   options.rope.layout = RopeLayout::kInterleaved;
-  options.tied_by_default = true;
+  return options;
+}
+
+// ERNIE 4.5 dense: Llama apart from that.
+ModelSpec ReadErnie45(ConfigReader& config) {
+  DenseDecoderOptions options = ErnieOptions(config);
+  options.default_head_dim = 128;
+  options.windows = ReadWindows(config, std::nullopt, 0);
   return ReadDenseDecoder(config, options);
 }
 
+ModelSpec ReadErnieMoeLayers(ConfigReader& config, bool mrope) {
+  DenseDecoderOptions options = ErnieOptions(config);
+  options.rope.text_of_mrope = mrope;
+  if (options.mlp_bias)
+    config.Fail("use_bias", "is not implemented: biases of experts. Supported: false");
+  return ReadDenseDecoder(config, options);
+}
+
+// Reads ERNIE's experts, whose every field has its own name. The choice has a bias but its scores
+// are a softmax.
 ExpertsSpec ReadErnieExperts(ConfigReader& config, int64_t hidden_size, int64_t size) {
   config.Require("moe_gate", "topk");
-  (void)config.Find("moe_capacity");  // for training: no expert refuses tokens
+  config.Ignore({"moe_capacity"});  // for training: no expert refuses tokens
   config.Default("num_experts", config.Size("moe_num_experts"));
   config.Default("num_experts_per_tok", config.Size("moe_k"));
   ExpertsSpec experts = ReadExperts(config, hidden_size, size, "mlp.gate");
@@ -48,15 +62,13 @@ int64_t ReadTextExpertSize(ConfigReader& config) {
   return ConfigReader(text, config.what()).Size(kField);
 }
 
-}  // namespace
-
+// ERNIE 4.5 VL. The tokens of images have their own experts, which follow those of text.
 ModelSpec ReadErnie45VlMoe(ConfigReader& config) {
-  ModelSpec spec = ReadLayers(config, /*mrope=*/true);
+  ModelSpec spec = ReadErnieMoeLayers(config, /*mrope=*/true);
   ExpertsSpec experts = ReadErnieExperts(config, spec.hidden_size, ReadTextExpertSize(config));
   experts.router.logits.transposed = true;
   experts.router.choice_bias_rows = 2;
-  const std::vector<bool> sparse = ReadDeepSeekSparseLayers(config, 1);
-  PutNamedExperts(config, {}, sparse, experts, spec);
+  PutNamedExperts(config, {}, ReadDeepSeekSparseLayers(config, 1), experts, spec);
   spec.skipped_suffixes.push_back(".mlp.gate.weight_1");
   for (const LayerSpec& layer : spec.layers) {
     if (!layer.experts) continue;
@@ -66,8 +78,9 @@ ModelSpec ReadErnie45VlMoe(ConfigReader& config) {
   return spec;
 }
 
+// ERNIE 4.5 with experts (21B-A3B, 300B-A47B).
 ModelSpec ReadErnie45Moe(ConfigReader& config) {
-  ModelSpec spec = ReadLayers(config, /*mrope=*/false);
+  ModelSpec spec = ReadErnieMoeLayers(config, /*mrope=*/false);
   const ExpertsSpec experts =
       ReadErnieExperts(config, spec.hidden_size, config.Size("moe_intermediate_size"));
   const auto num_layers = static_cast<int64_t>(spec.layers.size());
@@ -82,6 +95,17 @@ ModelSpec ReadErnie45Moe(ConfigReader& config) {
   PutNamedExperts(config, {}, sparse, experts, spec);
   spec.skipped_prefixes.push_back(config.prefix() + "mtp_");  // predicts further tokens
   return spec;
+}
+
+}  // namespace
+
+std::span<const Family> ErnieFamilies() {
+  static constexpr Family kRows[] = {
+      {"ernie4_5", "Ernie4_5ForCausalLM", ReadErnie45},
+      {"ernie4_5_moe", "Ernie4_5_MoeForCausalLM", ReadErnie45Moe},
+      {"ernie4_5_vl_moe_text", "Ernie4_5_VLMoeForConditionalGeneration", ReadErnie45VlMoe},
+  };
+  return kRows;
 }
 
 }  // namespace oscar

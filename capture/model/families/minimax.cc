@@ -1,10 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// MiniMax-M3, text: norms (1 + w), clamped gates as in gpt-oss in every MLP, experts with sigmoid
-// scores, layers whose queries see only index_topk_blocks blocks of keys. Up to that many tokens
-// every block is picked and attention is dense. Longer sequences would not be dense and are refused
-// instead of being computed wrongly.
+// MiniMax-M2 and M3. In both, intermediate_size is that of an expert.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,8 +9,54 @@
 #include "capture/model/families/experts_config.h"
 
 namespace oscar {
-
 namespace {
+
+// Fields of releases that describe variants; only M2's is implemented.
+void RequireM2(ConfigReader& config) {
+  config.Require("qk_norm_type", "per_layer");
+  config.Require("use_qk_norm", true);
+  config.Require("scoring_func", "sigmoid");
+  config.Require("use_routing_bias", true);
+  config.Require("shared_intermediate_size", 0);
+  config.Require("sliding_window", nullptr);
+  for (const char* key :
+       {"layernorm_full_attention_beta", "layernorm_linear_attention_beta", "layernorm_mlp_beta"}) {
+    config.Require(key, 1.0);
+  }
+  const Json* kinds = config.Find("attn_type_list");
+  if (kinds != nullptr && (!kinds->is_array() || std::ranges::any_of(*kinds, [](const Json& kind) {
+        return kind != 1;
+      }))) {
+    config.Fail("attn_type_list", "is not implemented: linear attention. Supported: all 1");
+  }
+  // Fields without effect: classes that transformers now has, sizes of parts that do not exist,
+  // layers that predict further tokens, a server's limits.
+  config.Ignore({"auto_map", "mlp_intermediate_size", "shared_moe_mode", "use_mtp",
+                 "num_mtp_modules", "mtp_transformer_layers", "max_model_len"});
+}
+
+// MiniMax-M2 to M2.7: experts in every layer, a part of each head rotates. Queries and keys are
+// normalized over all heads together.
+ModelSpec ReadMiniMaxM2(ConfigReader& config) {
+  RequireM2(config);
+  DenseDecoderOptions options;
+  options.qk_norm = options.qk_norm_of_all_heads = true;
+  options.rope.default_theta = 5e6;
+  options.rope.default_partial = 1.0;
+  options.dense_mlp = false;
+  ModelSpec spec = ReadDenseDecoder(config, options);
+  ExpertsSpec experts = ReadBlockSparseExperts(config, spec.hidden_size);
+  experts.router.score = RouterScore::kSigmoid;
+  const std::string in_gate = "block_sparse_moe.gate.e_score_correction_bias";
+  experts.router.choice_bias = config.Stores(config.LayerPrefix(0) + in_gate)
+                                   ? in_gate
+                                   : "block_sparse_moe.e_score_correction_bias";
+  PutExperts(config, experts, {}, spec);
+  const auto num_layers = static_cast<int64_t>(spec.layers.size());
+  for (int64_t i = 0; config.StoresPrefix(config.LayerPrefix(num_layers + i)); ++i)
+    spec.skipped_prefixes.push_back(config.LayerPrefix(num_layers + i));
+  return spec;
+}
 
 // Number of tokens up to which sparse layers are dense; nothing if there is no sparse layer.
 std::optional<int64_t> ReadDenseLimit(ConfigReader& config) {
@@ -35,8 +78,7 @@ std::optional<int64_t> ReadDenseLimit(ConfigReader& config) {
       sparse = std::ranges::any_of(*layers, [](const Json& flag) { return flag != 0; });
   }
   // The parts of the indexer, which has no role in dense attention.
-  for (const char* key : {"index_n_heads", "index_head_dim", "index_local_blocks"})
-    (void)config.Find(key);
+  config.Ignore({"index_n_heads", "index_head_dim", "index_local_blocks"});
   return sparse ? std::optional(block * blocks) : std::nullopt;
 }
 
@@ -48,12 +90,14 @@ std::vector<bool> ReadMiniMaxSparseLayers(ConfigReader& config) {
   if (static_cast<int64_t>(sparse.size()) != ReadNumLayers(config))
     config.Fail("moe_layer_freq", "must have a number for each layer");
   config.Override("moe_layer_freq", nullptr);
-  (void)config.Find("first_k_dense_replace");  // the list repeats it
+  config.Ignore({"first_k_dense_replace"});  // the list repeats it
   return sparse;
 }
 
-}  // namespace
-
+// MiniMax-M3, text: norms (1 + w), clamped gates as in gpt-oss in every MLP, experts with sigmoid
+// scores, layers whose queries see only index_topk_blocks blocks of keys. Up to that many tokens
+// every block is picked and attention is dense. Longer sequences would not be dense and are refused
+// instead of being computed wrongly.
 ModelSpec ReadMiniMaxM3(ConfigReader& config) {
   DenseDecoderOptions options;
   options.norm = NormKind::kOnePlus;
@@ -68,7 +112,7 @@ ModelSpec ReadMiniMaxM3(ConfigReader& config) {
   config.Require("attention_output_gate", false);
   config.Require("n_shared_experts", 1);
   // Fields without effect: layers that predict further tokens.
-  for (const char* key : {"num_mtp_modules", "num_nextn_predict_layers"}) (void)config.Find(key);
+  config.Ignore({"num_mtp_modules", "num_nextn_predict_layers"});
   const std::string activation = config.String("hidden_act", "silu");
   if (activation != "silu" && activation != "swigluoai")
     config.Fail("hidden_act", "is not implemented. Supported: silu, swigluoai");
@@ -138,6 +182,17 @@ ModelSpec ReadMiniMaxM3(ConfigReader& config) {
     spec.skipped_suffixes.push_back(fmt::format(".self_attn.indexer.{}.weight", part));
   }
   return spec;
+}
+
+}  // namespace
+
+std::span<const Family> MiniMaxFamilies() {
+  static constexpr Family kRows[] = {
+      {"minimax_m2", "MiniMaxM2ForCausalLM", ReadMiniMaxM2},
+      {"minimax_m3", "MiniMaxM3ForCausalLM", ReadMiniMaxM3},
+      {"minimax_m3_vl_text", "MiniMaxM3VLForCausalLM", ReadMiniMaxM3},
+  };
+  return kRows;
 }
 
 }  // namespace oscar
