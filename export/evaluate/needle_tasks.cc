@@ -8,6 +8,7 @@
 #include <array>
 #include <utility>
 
+#include "capture/files/replace_all.h"
 #include "export/evaluate/needle_words.h"
 
 namespace oscar {
@@ -45,13 +46,6 @@ constexpr std::string_view kTrackAfter =
     "\nQuestion: Find all variables that are assigned the value {query} in the text above. Answer: "
     "According to the chain(s) of variable assignment in the text above, {count} variables are "
     "assigned the value {query}, they are:";
-
-std::string ReplaceAll(std::string text, std::string_view from, std::string_view to) {
-  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
-    text.replace(at, from.size(), to);
-  }
-  return text;
-}
 
 // RULER's rule for one query with one value: on the raw template, in this order.
 std::string Singular(std::string text) {

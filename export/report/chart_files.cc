@@ -10,6 +10,7 @@
 #include <map>
 #include <string_view>
 
+#include "capture/files/replace_all.h"
 #include "export/report/page_style.h"
 #include "export/report/report_page.h"
 #include "linalg/base/check.h"
@@ -53,16 +54,10 @@ std::map<std::string_view, std::string_view> Variables(std::string_view rule) {
   return variables;
 }
 
-std::string Replaced(std::string text, std::string_view what, std::string_view by) {
-  for (size_t at = 0; (at = text.find(what, at)) != text.npos; at += by.size())
-    text.replace(at, what.size(), by);
-  return text;
-}
-
 std::string Resolved(std::string_view rule) {
   std::string resolved(rule);
   for (const auto& [name, value] : Variables(LightColours()))
-    resolved = Replaced(std::move(resolved), fmt::format("var({})", name), value);
+    resolved = ReplaceAll(std::move(resolved), fmt::format("var({})", name), value);
   return resolved;
 }
 
@@ -82,7 +77,7 @@ std::string OfSeries(std::string_view selectors, std::string_view of) {
 std::string ChartStyle() {
   std::string style;
   std::vector<std::pair<std::string_view, std::string>> colours, coloured;  // selector, ...
-  const std::string rules = Replaced(std::string(ChartRules()), "\n", "");
+  const std::string rules = ReplaceAll(std::string(ChartRules()), "\n", "");
   for (const std::string_view rule : Split(rules, '}')) {
     const size_t brace = rule.find('{');
     if (brace == rule.npos) continue;
@@ -101,7 +96,7 @@ std::string ChartStyle() {
   for (const auto& [selectors, body] : coloured)
     for (const auto& [series, colour] : colours)
       of_series += fmt::format("{}{{{}}}\n", OfSeries(selectors, series),
-                               Replaced(body, "var(--c)", colour));
+                               ReplaceAll(body, "var(--c)", colour));
   return of_series + style;
 }
 

@@ -57,10 +57,16 @@ std::string RunScript(const std::string& model) {
       "import pathlib\n"
       "import sys\n"
       "\n"
+      "model = {}\n"
+      "arguments = sys.argv[1:]\n"
+      "if arguments and not arguments[0].startswith(\"-\"):\n"
+      "    model = arguments.pop(0)\n"
+      "elif \"/\" not in model and not pathlib.Path(model).is_dir():  # no name of the Hub\n"
+      "    sys.exit(f\"run.py: no directory {{model}} is here; give the model's: python3 run.py "
+      "MODEL\")\n"
+      "\n"
       "from oscar_kv.__main__ import main\n"
       "\n"
-      "arguments = sys.argv[1:]\n"
-      "model = arguments.pop(0) if arguments and not arguments[0].startswith(\"-\") else {}\n"
       "main([\"chat\", model, str(pathlib.Path(__file__).resolve().parent), *arguments])\n",
       model, Json(model).dump());
 }

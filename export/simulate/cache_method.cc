@@ -92,7 +92,7 @@ LayerCache MakeLayerCache(const CacheMethod& method, const MethodContext& contex
   if (!layer.attention.latent) return cache;
   cache.store = [once = cache.store_once, store = cache.store](const CacheSides& rows) {
     if (once) return once(rows.k);
-    CachedRows stored = store({rows.k, rows.k});
+    CachedRows stored = store({rows.k, rows.k, rows.sequence});
     stored.quantized.v = stored.quantized.k;
     stored.exact.v = stored.exact.k;
     return stored;

@@ -88,6 +88,7 @@ struct ArmOptions {
 // Both sides of one sequence, [tokens, num_kv_heads, dim] each; keys after rope.
 struct CacheSides {
   at::Tensor k, v;
+  int64_t sequence = 0;  // of the dump or text; for methods that look up what they give back
 };
 
 // What attention reads of every token of a sequence, in ResultType.

@@ -17,18 +17,6 @@
 namespace oscar {
 namespace {
 
-// A method and the name that it is a view of.
-struct Guest {
-  std::string name, description;
-  CacheMethod method;
-};
-
-std::shared_ptr<const CacheMethod> Named(std::shared_ptr<Guest> guest) {
-  guest->method.name = guest->name;
-  guest->method.description = guest->description;
-  return {guest, &guest->method};
-}
-
 at::Tensor TensorOf(const FloatTensor& tensor, std::vector<int64_t> shape) {
   return at::tensor(tensor.values, at::kFloat).view(shape);
 }
@@ -120,48 +108,57 @@ class OtherContext {
 
 std::shared_ptr<const CacheMethod> OfArtifact(const std::string& name, const CacheMethod& method,
                                               const std::shared_ptr<OtherContext>& other) {
-  auto guest = std::make_shared<Guest>();
-  guest->name = fmt::format("{}:{}", name, method.name);
-  guest->description = fmt::format("{}: {}", name, method.description);
-  guest->method = method;
-  guest->method.make = [&method, other](const MethodContext& context, size_t layer_index,
-                                        const ArmOptions& options) {
+  CacheMethod guest = method;
+  guest.make = [&method, other](const MethodContext& context, size_t layer_index,
+                                const ArmOptions& options) {
     MethodContext& own = other->Of(context);
     if (method.needs_rows) own.SetRows(context.rows());
     return method.make(own, layer_index, options);
   };
-  guest->method.cost = [&method, other](const MethodContext& context, const ArmOptions& options,
-                                        int64_t tokens) {
+  guest.cost = [&method, other](const MethodContext& context, const ArmOptions& options,
+                                int64_t tokens) {
     return method.cost(other->Of(context), options, tokens);
   };
   if (method.available) {
-    guest->method.available = [&method, other](const MethodContext& context) {
+    guest.available = [&method, other](const MethodContext& context) {
       return method.available(other->Of(context));
     };
   }
-  guest->method.check = [&method, other](const MethodContext& context) {
+  guest.check = [&method, other](const MethodContext& context) {
     const MethodContext& own = other->Of(context);
     if (method.available && !method.available(own)) {
       throw InputError(fmt::format("{}: has not what {} needs",
                                    other->artifact().directory().string(), method.name));
     }
   };
-  return Named(std::move(guest));
+  return NamedMethod(fmt::format("{}:{}", name, method.name),
+                     fmt::format("{}: {}", name, method.description), std::move(guest));
 }
 
 }  // namespace
 
+std::shared_ptr<const CacheMethod> NamedMethod(std::string name, std::string description,
+                                               CacheMethod method) {
+  struct Guest {
+    std::string name, description;
+    CacheMethod method;
+  };
+  const auto guest =
+      std::make_shared<Guest>(Guest{std::move(name), std::move(description), std::move(method)});
+  guest->method.name = guest->name;
+  guest->method.description = guest->description;
+  return {guest, &guest->method};
+}
+
 std::shared_ptr<const CacheMethod> RotationMethod(const std::string& name,
                                                   GivenRotations rotations) {
-  auto guest = std::make_shared<Guest>();
-  guest->name = name;
-  guest->description = Description(rotations);
+  std::string description = Description(rotations);
   const auto sides = [rotations = std::make_shared<const GivenRotations>(std::move(rotations))](
                          const MethodContext& context, size_t layer_index, const ClipPair& clip) {
     return RotatedSides{SideOf(rotations->k, context, layer_index, 'k', clip.k),
                         SideOf(rotations->v, context, layer_index, 'v', clip.v)};
   };
-  guest->method = {
+  CacheMethod method = {
       .name = {},
       .description = {},
       .takes_bf16 = true,
@@ -176,19 +173,17 @@ std::shared_ptr<const CacheMethod> RotationMethod(const std::string& name,
           [sides](const MethodContext& context) {
             for (size_t i = 0; i < context.layers().size(); ++i) sides(context, i, {});
           }};
-  return Named(std::move(guest));
+  return NamedMethod(name, std::move(description), std::move(method));
 }
 
 GuestMethods BudgetMethods(const Artifact& artifact) {
   GuestMethods methods;
   for (const auto& [bits, choice] : artifact.budgets()) {
     if (choice == kHeadlineChoice) continue;
-    auto guest = std::make_shared<Guest>();
-    guest->name = fmt::format("{}{:g}", kBudgetPrefix, bits);
-    guest->description =
-        fmt::format("what oscar-calibrate chose at {:g} bits, in bf16 arithmetic", bits);
-    guest->method = ChoiceMethod(choice);
-    methods.push_back(Named(std::move(guest)));
+    methods.push_back(NamedMethod(
+        fmt::format("{}{:g}", kBudgetPrefix, bits),
+        fmt::format("what oscar-calibrate chose at {:g} bits, in bf16 arithmetic", bits),
+        ChoiceMethod(choice)));
   }
   return methods;
 }

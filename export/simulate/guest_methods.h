@@ -18,6 +18,10 @@
 
 namespace oscar {
 
+// `method` under a name and a description of its own, which it keeps.
+std::shared_ptr<const CacheMethod> NamedMethod(std::string name, std::string description,
+                                               CacheMethod method);
+
 // Two bits behind those rotations, clipped at the options' ratios; `check` refuses a model whose
 // layers, heads or dimensions they do not have.
 std::shared_ptr<const CacheMethod> RotationMethod(const std::string& name,

@@ -219,7 +219,7 @@ void ValidationObserver::Measure(const LayerSpec& layer, int64_t sequence) {
   OSCAR_CHECK_EQ(streams.size(), num_streams());
   const Streams& reference = streams[0];
   const at::ScalarType dtype = options_.measure_dtype;
-  const CacheSides rows{reference.k.to(dtype), reference.v.to(dtype)};
+  const CacheSides rows{reference.k.to(dtype), reference.v.to(dtype), sequence};
   const CacheEnergy energy(rows.k, rows.v);
 
   Caches caches;

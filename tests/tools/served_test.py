@@ -132,6 +132,11 @@ class Served(unittest.TestCase):
         down = run(VALIDATE, ARTIFACT, "--model", MODEL, "--served", "http://127.0.0.1:9")
         self.assertEqual(down[0], 4, down)
         self.assertIn("is the server up", down[2])
+        self.assertNotIn("OPENAI_API_KEY is not sent", down[2])
+        for key, said in (("sk-1", self.assertIn), ("", self.assertNotIn)):  # http to another machine
+            down = run(VALIDATE, ARTIFACT, "--model", MODEL, "--served", "http://127.0.0.2:9", OPENAI_API_KEY=key)
+            self.assertEqual(down[0], 4, down)
+            said("OPENAI_API_KEY is not sent to http://127.0.0.2:9", down[2])
         for address in ("gpu:8000/v1?x=1", "ftp://gpu", "http://me:secret@gpu"):
             found = run(VALIDATE, ARTIFACT, "--model", MODEL, "--served", address)
             self.assertEqual(found[0], 2, found)

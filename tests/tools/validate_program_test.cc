@@ -17,6 +17,9 @@
 #include <thread>
 #include <vector>
 
+#include "capture/dump/dump_format.h"
+#include "capture/dump/dump_reader.h"
+#include "capture/dump/hdf5_file.h"
 #include "capture/files/digest_json.h"
 #include "capture/files/strict_json.h"
 #include "export/artifact/artifact_reader.h"
@@ -712,6 +715,75 @@ TEST(ValidateProgram, ADumpDoesForTheLocalPart) {
   EXPECT_NE(other.at("arms").at(1).at("local"), validation.at("arms").at(1).at("local"));
 }
 
+// What --quantized takes: keys and values (or latents) of a float32 dump, keys times `factor`.
+std::string QuantizedCopy(const std::string& from, const fs::path& path, float factor) {
+  const DumpReader dump(from);
+  Hdf5Writer file(path);
+  file.SetAttribute("/", "bits_per_element", 2.25);
+  const auto tokens = std::ssize(dump.token_ids());
+  file.Write<int32_t>("/input_ids", {tokens}, dump.token_ids());
+  for (size_t i = 0; i < dump.layers().size(); ++i) {
+    const DumpLayer& layer = dump.layers()[i];
+    for (const DumpTensor tensor : {DumpTensor::kK, DumpTensor::kV, DumpTensor::kCKv}) {
+      if (layer.latent() != (tensor == DumpTensor::kCKv)) continue;
+      std::vector<float> rows(
+          static_cast<size_t>(tokens * layer.heads(tensor) * layer.dim(tensor)));
+      dump.ReadRows(i, tensor, 0, std::as_writable_bytes(std::span(rows)));
+      if (tensor != DumpTensor::kV)
+        for (float& value : rows) value *= factor;
+      file.Write<float>(dump_format::LayerPath(layer.layer_id, DumpTensorName(tensor)),
+                        layer.shape(tensor, tokens), rows);
+    }
+  }
+  file.Commit();
+  return path;
+}
+
+// Somebody's quantized keys and values beside ours.
+TEST(ValidateProgram, QuantizedKeysAndValuesOfADumpAreAnArm) {
+  const fs::path artifact = Copy("quantized");
+  const fs::path scratch = artifact.parent_path(), report = scratch / "report";
+  const std::string text = (scratch / "text.txt").string(), dump = (scratch / "d.h5").string();
+  std::ofstream(text) << std::string(2000, 'a') + " words that were never calibrated on, " +
+                             std::string(300, 'z');
+  ASSERT_EQ(
+      RunProgram(OSCAR_CAPTURE, {Model(), "-o", dump, "--device", "cpu", "--data", text}).code, 0);
+  const std::string same = QuantizedCopy(dump, scratch / "same.h5", 1),
+                    other = QuantizedCopy(dump, scratch / "other.h5", 0.9f);
+  const auto run = [&](ProgramStrings more) {
+    more.insert(more.begin(), {"--from", dump, "--arms", "hadamard", "--cache-dtype", "compute"});
+    return Validate(artifact, more);
+  };
+  const ProgramExit exit =
+      run({"--quantized", "same=" + same, "other=" + other, "-o", report.string()});
+  ASSERT_EQ(exit.code, 0) << exit.all();
+  EXPECT_NE(exit.out.find("other+windows"), std::string::npos) << exit.out;
+  const Json validation = ReadJsonFile((report / "report.json").string()).at("validation");
+  EXPECT_EQ(validation.at("settings").at("arms"),
+            Json({"bf16", "hadamard", "same", "same+windows", "other", "other+windows"}));
+  const auto local = [&](size_t arm) { return validation.at("arms").at(arm).at("local"); };
+  EXPECT_EQ(local(2).at("kl").at("max"), 0);
+  EXPECT_EQ(local(2).at("output_rel_error"), 0);
+  EXPECT_NEAR(local(4).at("k_rel_error").get<double>(), 0.1, 1e-6);
+  EXPECT_EQ(local(4).at("v_rel_error"), 0);
+  EXPECT_EQ(validation.at("arms").at(4).at("bits_per_element").at("paper"), 2.25);
+  EXPECT_EQ(validation.at("settings").at("quantized").at("other").at("digest"),
+            DigestToJson(DigestFile(other)));
+
+  const auto refuses = [&](int code, const std::string& why, const ProgramStrings& more) {
+    const ProgramExit refused = Validate(artifact, more);
+    EXPECT_EQ(refused.code, code) << refused.all();
+    EXPECT_NE(refused.err.find(why), std::string::npos) << refused.err;
+  };
+  refuses(2, "--quantized " + same + ": expected NAME=FILE", {"--from", dump, "--quantized", same});
+  refuses(2, "a method 'naive' already", {"--from", dump, "--quantized", "naive=" + same});
+  refuses(2, "--quantized has no effect without --from",
+          {"--model", Model(), "--quantized", "same=" + same});
+  refuses(3, dump + ": /: has no attribute \"bits_per_element\"",
+          {"--from", dump, "--quantized", "mine=" + dump});
+  refuses(3, text + ": not an HDF5 file", {"--from", dump, "--quantized", "mine=" + text});
+}
+
 // A method as its authors use it, in a sequence of which the second half comes token by token.
 TEST(ValidateProgram, MethodsAreArmsAsTheirAuthorsUseThem) {
   const fs::path artifact = Copy("methods");
@@ -997,6 +1069,17 @@ TEST(ValidateProgram, LatentAttentionAllTheWay) {
       run(OSCAR_VALIDATE, {at("again"), "--from", at("other.h5"), "--device", "cpu",
                            "--sink-tokens", "4", "--recent-tokens", "16"});
   EXPECT_EQ(local.code, 0) << local.all();
+  const std::string same = QuantizedCopy(at("other.h5"), at("same.h5"), 1),
+                    half = QuantizedCopy(at("other.h5"), at("half.h5"), 0.5f);
+  const ProgramExit quantized =
+      run(OSCAR_VALIDATE,
+          {at("again"), "--from", at("other.h5"), "--device", "cpu", "--sink-tokens", "4",
+           "--recent-tokens", "16", "--cache-dtype", "compute", "--arms", "hadamard", "--quantized",
+           "same=" + same, "half=" + half, "-o", at("quantized")});
+  ASSERT_EQ(quantized.code, 0) << quantized.all();
+  const Json latents = ReadJsonFile(at("quantized") + "/report.json").at("validation").at("arms");
+  EXPECT_EQ(latents.at(2).at("local").at("output_rel_error"), 0);
+  EXPECT_NEAR(latents.at(4).at("local").at("v_rel_error").get<double>(), 0.5, 1e-6);
   const ProgramExit merged = run(OSCAR_CALIBRATE, {"--merge", at("artifact"), "-o", at("merged")});
   EXPECT_EQ(merged.code, 0) << merged.all();
   ExpectSameChoices(Artifact::Open(scratch / "merged"), artifact);

@@ -127,22 +127,26 @@ std::string CalibrationTables(const Json& report, bool layers) {
   const std::string measured =
       fmt::format("attention-KL on {:.0f} held-out rows of a layer that see a quantized key{}",
                   rows, rows < 1000 ? " (few: below 1000 such numbers are rough)" : "");
-  ReportTable runtimes = RuntimesTable(report.at("serving"), "");
+  Json serving = report.at("serving");
+  if (serving.contains("runtimes")) {
+    std::ranges::stable_sort(serving["runtimes"].get_ref<Json::array_t&>(), {},
+                             [](const Json& row) { return row.at("kl").get<double>(); });
+  }
+  const ReportTable runtimes = RuntimesTable(serving, "");
   std::string text = UnstableText(report.at("layers"));
   if (layers || runtimes.rows.empty()) {
     text += (arms.empty() ? "" : measured + ", of each arm:\n") +
             Rendered(SummaryTable(report), {"layer"});
   }
   if (runtimes.rows.empty()) return text;
-  std::ranges::stable_sort(runtimes.rows, {}, [](const auto& row) { return std::stod(row[3]); });
   text += "what each runtime gets, best first (*: what oscar-validate judges):\n" +
           Rendered(runtimes, {"runtime", "checkpoint", "writer"});
   if (!layers) AppendWrapped(measured, "  ", 100, &text);
-  if (const ReportTable budgets = BudgetsTable(report.at("serving"), ""); !budgets.rows.empty()) {
+  if (const ReportTable budgets = BudgetsTable(serving, ""); !budgets.rows.empty()) {
     text += "what any gets at each budget (oscar-export --to oscar-torch --bits B):\n" +
             Rendered(budgets, {});
   }
-  for (const Json& row : report.at("serving").at("runtimes")) {
+  for (const Json& row : serving.at("runtimes")) {
     if (row.at("choice") == kHeadlineChoice &&
         row.at("kl").get<double>() > (1 - kWorthFit) * row.at("hadamard_kl").get<double>())
       return text + "no fit helps this model on this text: a plain Hadamard rotation is as good\n";

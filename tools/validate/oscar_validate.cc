@@ -71,7 +71,8 @@ void CheckArms(const ValidationOptions& validation, const Artifact* artifact) {
 // What of the options can be wrong without a look at artifact and model; arms may also name what
 // the user brings, which is read later.
 void CheckNames(const ValidateOptions& options) {
-  if (options.own.rotations.empty() && options.own.other_artifacts.empty())
+  const OwnArmArguments& own = options.own;
+  if (own.rotations.empty() && own.other_artifacts.empty() && own.quantized.empty())
     CheckArms(options.validation, nullptr);
   for (const std::string& method : options.methods)
     if (method != "all") PublishedArm(method);
@@ -235,9 +236,9 @@ std::string DumpPlanText(const DumpSource& source, const Artifact& artifact,
 }
 
 // Nothing where the plan was printed.
-std::optional<Json> OnDump(const ValidateOptions& options, const Artifact& artifact,
-                           CommandContext& context) {
-  const std::shared_ptr<const AttentionDump> dump = OpenDump(options.dump, context.log);
+std::optional<Json> OnDump(const ValidateOptions& options,
+                           const std::shared_ptr<const AttentionDump>& dump,
+                           const Artifact& artifact, CommandContext& context) {
   const DataSet data = DumpData(*dump);
   const OverlapResult overlap = OverlapOf(artifact, data);
   CheckOverlap(overlap, data);
@@ -563,7 +564,10 @@ CommandResult ValidateAsRank(ValidateOptions options, RankGroup* group, CommandC
   const Artifact artifact = Artifact::Open(options.artifact);
   if (options.output.empty()) CheckNewOutput(ComparisonDirectory(artifact.directory()));
   if (!scope.left_out.empty()) context.log.Info("scope", scope.left_out, {{"scope", scope.name}});
-  const GivenArms own = ReadGivenArms(options.own, artifact, options.validation.headline_arm);
+  std::shared_ptr<const AttentionDump> dump;  // null: a model is validated
+  if (!options.dump.from.empty()) dump = OpenDump(options.dump, context.log);
+  const GivenArms own =
+      ReadGivenArms(options.own, artifact, options.validation.headline_arm, dump.get());
   for (const std::string& line : own.found) context.log.Info("own_arm", line);
   options.validation.methods.guests = own.methods;
   CheckArms(options.validation, &artifact);
@@ -574,11 +578,10 @@ CommandResult ValidateAsRank(ValidateOptions options, RankGroup* group, CommandC
   std::future<MomentCheck> checked =
       std::async(std::launch::async, [&artifact] { return CheckRotationsFitMoments(artifact); });
   TakeServing(artifact, options);
-  if (!options.dump.from.empty()) checked.get();
+  if (dump) checked.get();
   std::optional<Json> made = WithErrorContext("validating", [&] {
-    return options.dump.from.empty()
-               ? OnModel(options, artifact, std::move(checked), group, context)
-               : OnDump(options, artifact, context);
+    return dump ? OnDump(options, dump, artifact, context)
+                : OnModel(options, artifact, std::move(checked), group, context);
   });
   context.progress.End();
   if (!made) return {};

@@ -13,10 +13,13 @@
 
 #include "capture/files/digest.h"
 #include "capture/files/digest_json.h"
+#include "capture/files/sandbox.h"
 #include "export/artifact/artifact_format.h"
 #include "export/formats/given_rotations.h"
 #include "export/simulate/guest_methods.h"
+#include "export/simulate/quantized_rows.h"
 #include "export/validate/arm.h"
+#include "linalg/base/check.h"
 #include "linalg/base/error.h"
 
 namespace fs = std::filesystem;
@@ -95,6 +98,20 @@ void AddArtifact(const std::string& argument, GivenArms& own) {
   own.others.push_back(artifact);
 }
 
+void AddQuantized(const std::string& argument, const AttentionDump& dump, GivenArms& own) {
+  const size_t equals = argument.find('=');
+  if (equals == argument.npos)
+    throw UsageError(fmt::format("--quantized {}: expected NAME=FILE", argument));
+  const std::string name = argument.substr(0, equals), file = argument.substr(equals + 1);
+  CheckName(name, own, "--quantized");
+  // As for dumps (dump_input.cc): HDF5's library may crash on a file that was made for that.
+  LookInSandbox([&] { QuantizedMethod(name, file, dump); }, file);
+  own.methods.push_back(QuantizedMethod(name, file, dump));
+  own.settings["quantized"][name] = {{"file", file}, {"digest", DigestToJson(DigestFile(file))}};
+  own.found.push_back(fmt::format("{}: keys and values from {}", name, file));
+  own.arms.insert(own.arms.end(), {name, name + "+windows"});
+}
+
 // FIRST:LAST:STEP
 std::vector<double> Range(std::string_view text, const std::string& sweep) {
   double numbers[3] = {};
@@ -144,10 +161,14 @@ void AddSweep(const std::string& sweep, const Artifact& artifact, const std::str
 }  // namespace
 
 GivenArms ReadGivenArms(const OwnArmArguments& arguments, const Artifact& artifact,
-                        const std::string& headline) {
+                        const std::string& headline, const AttentionDump* dump) {
   GivenArms own;
   for (const std::string& rotation : arguments.rotations) AddRotation(rotation, own);
   for (const std::string& other : arguments.other_artifacts) AddArtifact(other, own);
+  for (const std::string& quantized : arguments.quantized) {
+    OSCAR_CHECK(dump != nullptr);
+    AddQuantized(quantized, *dump, own);
+  }
   if (!arguments.sweep.empty()) AddSweep(arguments.sweep, artifact, headline, own);
   return own;
 }

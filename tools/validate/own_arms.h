@@ -1,14 +1,15 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a user brings to a validation: --rotation, --other-artifact and --sweep, as methods and arms
-// beside ours.
+// What a user brings to a validation: --rotation, --other-artifact, --quantized and --sweep, as
+// methods and arms beside ours.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "capture/dump/attention_dump.h"
 #include "capture/files/strict_json.h"
 #include "export/artifact/artifact_reader.h"
 #include "export/simulate/cache_method.h"
@@ -26,13 +27,15 @@ struct GivenArms {
 struct OwnArmArguments {
   std::vector<std::string> rotations;        // NAME=FILE or NAME=KEYS:VALUES
   std::vector<std::string> other_artifacts;  // NAME=DIR, or DIR, named as its last part
+  std::vector<std::string> quantized;        // NAME=FILE
   std::string sweep;                         // clip=FIRST:LAST:STEP
 };
 
 // Opens and checks all files. `headline` is the arm that a sweep varies, if it clips; else OSCAR,
-// per head where `artifact` is. Throws UsageError for what is no such argument, a name that a
+// per head where `artifact` is. `dump`: what is validated on, null for a model; there must be one
+// for `quantized`. Throws UsageError for what is no such argument, a name that a
 // method has or that is given twice, InputError for files.
 GivenArms ReadGivenArms(const OwnArmArguments& arguments, const Artifact& artifact,
-                        const std::string& headline);
+                        const std::string& headline, const AttentionDump* dump);
 
 }  // namespace oscar

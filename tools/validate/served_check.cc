@@ -215,6 +215,13 @@ CommandResult CheckServed(ValidateOptions options, CommandContext& context) {
                             .api_key = key == nullptr ? "" : key,
                             .stop_requested = [&context] { return context.stop.requested(); }},
                            model.tokenizer, model.spec.vocab_size);
+  if (key != nullptr && *key != 0 && client.server().api_key.empty()) {
+    context.log.Info(
+        "key_not_sent",
+        fmt::format("OPENAI_API_KEY is not sent to {}: http would show it to everybody "
+                    "on the way; give an https address if the server wants it",
+                    client.server().url));
+  }
   const Served served = AskServer(client, model, options.length, options.served_tokens, context);
   sequences = served.text.sequences;
   double first = 0;

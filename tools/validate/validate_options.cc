@@ -226,6 +226,17 @@ void AddArmOptions(OptionTable& table, ValidateOptions* options) {
                "are measured too; every method of it is an arm NAME:METHOD",
        .scope = OptionScope::kRun,
        .verbatim = true});
+  table.Add(
+      &options->own.quantized,
+      {.name = "quantized",
+       .help = "anybody's quantized keys and values of the dump --from, read back, as NAME=FILE: "
+               "HDF5 with the dump's input_ids and layer/ID/k and v (c_kv of latent attention), "
+               "in any float type, and an attribute bits_per_element; a copy of the dump with "
+               "other k and v will do. Arms are NAME, which reads every row from the file, and "
+               "NAME+windows. --cache-dtype compute compares with the dump as captured, not "
+               "rounded to bf16",
+       .scope = OptionScope::kRun,
+       .verbatim = true});
   table.Add(&options->own.sweep,
             {.name = "sweep",
              .help = "the headline arm (OSCAR's, unless one is named) at each of these ratios, as "
@@ -397,12 +408,13 @@ void AddRules(OptionTable& table) {
                 "local_only", "attention alone is measured");
   table.NotWith({"needle_lengths", "needle_depths", "needle_tasks"}, "needle_samples", "", 0);
   table.OnlyWith({"tool_call_lengths", "tool_call_tasks"}, "tool_calls");
+  table.OnlyWith({"quantized"}, "from");
   table.OnlyWith({"separator"}, "pack");
   table.OnlyWith({"served_model", "served_tokens", "served_timeout"}, "served");
   table.NotWith(
       {"replace", "csv", "methods", "rotation", "other_artifact", "sweep", "gate", "local_only",
-       "kernels", "from", "self_generate", "needle_lengths", "needle_samples", "needle_tasks",
-       "tool_calls", "reasoning", "score_from", "prefill_tokens"},
+       "kernels", "from", "quantized", "self_generate", "needle_lengths", "needle_samples",
+       "needle_tasks", "tool_calls", "reasoning", "score_from", "prefill_tokens"},
       "served", "the server is compared with caches of the artifact, and nothing else");
   table.OnlyWith({"k_bits", "v_bits"}, "kernels");
 }
@@ -432,6 +444,9 @@ OptionTable ValidateTable(ValidateOptions* options) {
   table.Example(
       "oscar-validate Qwen3-8B-oscar --model Qwen/Qwen3-8B --rotation mine=k.npy:v.npy -o report",
       "somebody's rotations beside the artifact's");
+  table.Example(
+      "oscar-validate Qwen3-8B-oscar --from dump.h5 --quantized mine=quantized.h5 -o report",
+      "somebody's quantizer on the keys and values of oscar-capture");
   table.Example("oscar-validate Qwen3-8B-oscar --model Qwen/Qwen3-8B --served http://gpu:8000",
                 "whether a running server reads its cache as the artifact says");
   table.Example("oscar-validate --combine Qwen3-8B-oscar --write numbers",

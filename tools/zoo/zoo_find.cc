@@ -24,8 +24,8 @@ std::string Joined(const std::vector<std::string>& words) {
 }
 
 TextTable FoundTable() {
-  return TextTable({"name", "version", "model", "method", ">bits", ">kl", ">ppl ratio", "gate",
-                    "runtimes", "identity"});
+  return TextTable({"name", "version", "model", "method", ">bits", ">attention-KL", ">ppl ratio",
+                    "gate", "runtimes", "identity"});
 }
 
 void AddFound(const IndexRow& row, TextTable* table) {
@@ -54,7 +54,8 @@ std::string JudgedTarget(const IndexRow& row) {
 }  // namespace
 
 OptionTable SearchTable(ZooOptions* options) {
-  OptionTable table("oscar-zoo search", "Finds versions in a zoo, the smallest KL first.");
+  OptionTable table("oscar-zoo search",
+                    "Finds versions in a zoo, the smallest attention-KL first.");
   SearchQuery& query = options->query;
   table.Add(&query.text, {.name = "text",
                           .help = "part of the name, or of the base model's id",

@@ -110,7 +110,8 @@ std::vector<fs::path> LocalZoos(const ZooOptions& options, const ZooSource& sour
 CommandResult LsVerb(const ZooOptions& options, CommandContext& context) {
   const ZooSource source = OpenSource(ZooAddressOf(options), TransferOf(options, context));
   const ZooIndex index = source.index();
-  TextTable table({"name", "version", "", ">bytes", ">kl", ">ppl ratio", "gate", "identity"});
+  TextTable table(
+      {"name", "version", "", ">bytes", ">attention-KL", ">ppl ratio", "gate", "identity"});
   Json entries = Json::array();
   for (size_t i = 0; i < index.rows.size(); ++i) {
     const IndexRow& row = index.rows[i];

@@ -18,7 +18,8 @@
 namespace oscar {
 namespace {
 
-constexpr std::string_view kRun =
+constexpr std::string_view kRunFirst = "run oscar-validate ARTIFACT --model MODEL --gate '...'";
+constexpr std::string_view kRun =  // where a validation of record is there
     "run oscar-validate ARTIFACT --model MODEL --gate '...' --replace";
 
 // Returns the arm called `name`. Throws InputError.
@@ -116,7 +117,7 @@ ValidationCheck CheckValidation(const Json& report, const Json& manifest,
   if (!report.contains("validation")) {
     CheckReport(report, what);
     out.problems.push_back(
-        {"not-validated", fmt::format("the artifact was never validated; {}", kRun)});
+        {"not-validated", fmt::format("the artifact was never validated; {}", kRunFirst)});
     return out;
   }
   const std::string where = fmt::format("{}: validation", what);

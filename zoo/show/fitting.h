@@ -26,7 +26,7 @@ struct Fitting {
 };
 
 // Versions that are not yanked, best first: known weights before unknown, gated before ungated,
-// then the smaller KL, fewer bits, the higher version. Rows point into `index`.
+// then the smaller attention-KL, fewer bits, the higher version. Rows point into `index`.
 std::vector<Fitting> FindFitting(const ZooIndex& index, const ModelDigests& model);
 
 // A user's search. Empty members match everything.
@@ -37,7 +37,7 @@ struct SearchQuery {
   std::optional<double> max_bits = {}, max_kl = {};
   bool yanked = false;  // includes yanked versions
 };
-// Returns matches with the smallest KL first.
+// Returns matches with the smallest attention-KL first.
 std::vector<const IndexRow*> Search(const ZooIndex& index, const SearchQuery& query);
 
 }  // namespace oscar

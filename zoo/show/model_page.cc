@@ -71,10 +71,10 @@ std::string VersionsTable(std::span<const IndexRow> rows,
          row.yanked.empty() ? "" : "null",
          {"", "", "", "", "", "", "", "text", "text"}});
   }
-  return Table(
-      "versions",
-      {"version", "KL", "ppl ratio", "bits", "gate", "published", "identity", "signed by", ""},
-      table);
+  return Table("versions",
+               {"version", "attention-KL", "ppl ratio", "bits", "gate", "published", "identity",
+                "signed by", ""},
+               table);
 }
 
 std::string Facts(const std::vector<std::pair<std::string, std::string>>& facts) {

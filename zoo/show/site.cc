@@ -90,7 +90,7 @@ std::map<std::string, std::string> ReadPageKeys(const fs::path& site) {
 std::string BadgeSvg(const IndexRow& row) {
   const std::string left = "oscar " + row.version.text();
   std::string right = row.yanked.empty() ? (row.gate.empty() ? "ungated" : "passed") : "yanked";
-  if (row.yanked.empty() && row.kl) right = "KL " + FormatNumber(*row.kl, Format::kError);
+  if (row.yanked.empty() && row.kl) right = "attention-KL " + FormatNumber(*row.kl, Format::kError);
   if (row.yanked.empty() && row.bits)
     right += " · " + FormatNumber(*row.bits, Format::kBits) + " bits";
   const auto width = [](const std::string& text) { return 14 + 7 * CountCharacters(text); };
@@ -162,18 +162,17 @@ std::string IndexPage(const ZooIndex& index, const SiteOptions& options) {
       "<pre><code>oscar-zoo for MODEL --zoo {0}\noscar-zoo pull {0}/ORG/MODEL"
       "</code></pre>\n",
       options.url.empty() ? "ZOO" : Html(options.url));
-  const std::string table = Table(
-      "models",
-      {"name", "base model", "version", "KL", "ppl ratio", "bits", "gate", "runtimes", "published"},
-      rows);
+  const std::string table = Table("models",
+                                  {"name", "base model", "version", "attention-KL", "ppl ratio",
+                                   "bits", "gate", "runtimes", "published"},
+                                  rows);
   const std::string hash = ScriptHash();
   return RenderPage(
       "models", header,
       {{"models", "Models", "Models", filter + table},
        {"use", "Use", "Use",
         use + Note("The first finds what was made from a checkpoint that you have, by digests.")}},
-      "KL: attention-KL in nats against the model's own cache, as the report of record measured "
-      "it.",
+      "Attention-KL in nats, against the model's own cache, as the report of record measured it.",
       {.kind = options.title, .style = SiteStyle(), .script = kScript, .script_hash = hash});
 }
 

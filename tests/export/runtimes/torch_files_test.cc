@@ -4,6 +4,9 @@
 // What oscar-kv's reader finds in the exported folder and in the artifact it was exported from.
 #include <gtest/gtest.h>
 
+#include <fstream>
+
+#include "capture/files/replace_all.h"
 #include "export/runtimes/exporter.h"
 #include "linalg/base/error.h"
 #include "tests/calib/moments/sample_moments.h"
@@ -53,6 +56,13 @@ TEST(TorchFiles, HoldWhatTheArtifactHolds) {
   EXPECT_EQ(found.out, "True True False True oscar-report\nFalse\nTrue\nFalse\nFalse\n");
   const std::string script = ReadText(scratch / "out" / "run.py");
   EXPECT_NE(script.find("main([\"chat\", model, "), std::string::npos) << script;
+
+  // Of a model that was calibrated from a directory the artifact knows the last name alone.
+  std::ofstream(scratch / "run.py") << ReplaceAll(script, "\"example/Tiny\"", "\"Tiny\"");
+  const ProgramExit nowhere = RunProgram(OSCAR_PYTHON, {(scratch / "run.py").string()});
+  EXPECT_EQ(nowhere.code, 1);
+  EXPECT_EQ(nowhere.err,
+            "run.py: no directory Tiny is here; give the model's: python3 run.py MODEL\n");
 }
 
 TEST(TorchFiles, AreRefusedWhereTheChoiceFitsAFoldedCheckpointAlone) {

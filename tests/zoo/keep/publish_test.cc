@@ -192,7 +192,8 @@ TEST_F(PublishTest, AnotherBaseModelNeedsANewMajorVersion) {
 TEST_F(PublishTest, WhatWasNotValidatedIsRefused) {
   fs::remove_all(artifact_);
   WriteSampleArtifact(artifact_);
-  ExpectGateFails("never validated");
+  ExpectGateFails("never validated; run oscar-validate ARTIFACT --model MODEL --gate '...'");
+  EXPECT_EQ(Do().problems[0].find("--replace"), std::string::npos);  // there is nothing to replace
 }
 
 TEST_F(PublishTest, AGateIsEvaluatedAgainAndItsVerdictNotBelieved) {

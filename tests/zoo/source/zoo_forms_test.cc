@@ -319,7 +319,8 @@ TEST_F(FormsTest, ASiteShowsEveryModelAndRunsNothingOfStrangers) {
   EXPECT_NE(page.find("yanked: wrong &lt;template&gt; &amp; &quot;more&quot;"), std::string::npos);
   EXPECT_NE(page.find("id=\"methods\""), std::string::npos);  // the report
   EXPECT_NE(feed.find("example/Tiny@0.2.0 yanked"), std::string::npos);
-  EXPECT_NE(ReadText(site / "models/example/Tiny/badge.svg").find("KL 0.03"), std::string::npos);
+  EXPECT_NE(ReadText(site / "models/example/Tiny/badge.svg").find("attention-KL 0.03"),
+            std::string::npos);
   for (const std::string& text : {index, page, feed}) {
     EXPECT_EQ(text.find("<b>zoo"), std::string::npos);
     EXPECT_EQ(text.find(" src="), std::string::npos);
