@@ -253,6 +253,11 @@ void JobDirectory::Commit(const Write& write_hidden) {
   fs::remove(used, ignored);
 }
 
+Interrupted JobDirectory::Stopped(size_t num_layers) const {
+  return Interrupted(fmt::format("stopped after {} of {} layers; the work so far is in {}",
+                                 finished_layers(), num_layers, path().string()));
+}
+
 void JobDirectory::MoveTo(const fs::path& path) {
   PublishDirectory(this->path(), path);
   std::error_code ignored;  // they say nothing any more

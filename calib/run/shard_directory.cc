@@ -217,6 +217,12 @@ uint64_t ShardSet::LayerBytes(size_t layer_index) const {
   return bytes;
 }
 
+void ShardSource::Run(size_t first_layer, LayerObserver&,
+                      const std::function<bool(size_t)>& after_layer) {
+  for (size_t index = first_layer; index < layers().size(); ++index)
+    if (!after_layer(index)) return;
+}
+
 std::vector<TextRows> ShardSet::ReadTextRows(const CalibrationInput& input) const {
   const ModelSource& model = *input.model();
   const std::vector<TextBeginning> sample = TextSampleOf(input.lengths());

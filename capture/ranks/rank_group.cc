@@ -8,6 +8,7 @@
 #define USE_C10D_GLOO
 #include <ATen/ATen.h>
 
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
@@ -250,6 +251,10 @@ RankGroup::RankGroup(const RankPlace& place, std::chrono::milliseconds timeout)
   std::ranges::set_difference(Threads(), before, std::back_inserter(impl_->servers));
 }
 
+RankGroup::RankGroup() : impl_(std::make_unique<Impl>()) {
+  impl_->store = c10::make_intrusive<c10d::HashStore>();
+}
+
 RankGroup::~RankGroup() {
   watch_.reset();
   // A channel that is still being made may wait for ranks that have left; its thread keeps it.
@@ -457,7 +462,9 @@ std::string RankGroup::ReceiveBytes(int from, int tag) {
 
 #else
 
-struct RankGroup::Impl {};
+struct RankGroup::Impl {
+  std::map<std::string, std::string> words;  // of a process that is alone
+};
 
 std::string RankGroup::Missing(at::DeviceType) { return "LibTorch's c10d with Gloo"; }
 RankGroup::RankGroup(const RankPlace& place, std::chrono::milliseconds) : place_(place) {
@@ -467,13 +474,16 @@ RankGroup::RankGroup(const RankPlace& place, std::chrono::milliseconds) : place_
                   "rank, or build with the pinned torch wheel",
                   place.rank, place.size));
 }
+RankGroup::RankGroup() : impl_(std::make_unique<Impl>()) {}
 RankGroup::~RankGroup() = default;
 void RankGroup::StartWatch(std::chrono::milliseconds, std::function<void(const RankWatch::End&)>) {
   OSCAR_CHECK(false);
 }
-void RankGroup::Set(const std::string&, std::string_view) const { OSCAR_CHECK(false); }
-std::string RankGroup::Get(const std::string&) const { OSCAR_CHECK(false); }
-bool RankGroup::Has(const std::string&) const { OSCAR_CHECK(false); }
+void RankGroup::Set(const std::string& key, std::string_view value) const {
+  impl_->words[key] = value;
+}
+std::string RankGroup::Get(const std::string& key) const { return impl_->words.at(key); }
+bool RankGroup::Has(const std::string& key) const { return impl_->words.contains(key); }
 void RankGroup::OpenChannel(at::Device) { OSCAR_CHECK(false); }
 void RankGroup::Send(const at::Tensor&, int) { OSCAR_CHECK(false); }
 std::function<void()> RankGroup::Receive(const at::Tensor&, int) { OSCAR_CHECK(false); }
@@ -489,5 +499,10 @@ void RankGroup::SendBytes(std::string_view, int, int) { OSCAR_CHECK(false); }
 std::string RankGroup::ReceiveBytes(int, int) { OSCAR_CHECK(false); }
 
 #endif
+
+RankGroup& OneRank() {
+  static RankGroup group;
+  return group;
+}
 
 }  // namespace oscar

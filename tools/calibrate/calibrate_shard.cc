@@ -32,7 +32,7 @@ CommandResult RunShard(const CalibrateOptions& options, const Places& places,
   };
   PhaseTimes times;
   const ShardPlace place = ShardOf(options).value();
-  Opened opened = Open(options, nullptr, context, times).value();
+  Opened opened = Open(options, OneRank(), context, times).value();
   const CalibrationInput& input = opened.input();
   const RankShare& share = input.ranks.own();
   const CalibrationPlan plan = Plan(opened, context);

@@ -32,7 +32,7 @@ struct Opened {
 };
 
 // Nothing where all that was asked for are samples, which are shown then.
-std::optional<Opened> Open(const CalibrateOptions& options, RankGroup* group,
+std::optional<Opened> Open(const CalibrateOptions& options, RankGroup& group,
                            CommandContext& context, PhaseTimes& times);
 
 // What will be read, held and taken, after a line about the device.

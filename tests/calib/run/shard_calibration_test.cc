@@ -55,7 +55,8 @@ class ShardCalibration : public testing::Test {
     if (count > 0) {
       for (const auto& text : texts) input.ranks.lengths.push_back(std::ssize(text));
       input.ranks.shares = ShareOut(spec_, input.ranks.lengths, of_.token_chunk, count, true);
-      input.ranks.shard = own;
+      input.ranks.number = own;
+      input.ranks.apart = true;
       const RankShare& share = input.ranks.own();
       const auto first = texts.begin() + static_cast<std::ptrdiff_t>(share.first_sequence);
       texts = {first, first + static_cast<std::ptrdiff_t>(share.num_sequences)};
@@ -112,8 +113,9 @@ class ShardCalibration : public testing::Test {
 
   Results Merge(const std::vector<fs::path>& shards, const std::string& name) const {
     CalibrationInput input = InputOf();
-    input.shards = std::make_shared<ShardSet>(ShardSet::Open(shards));
-    input.shards->CheckRun(RunJson(), input.source->layers().size(), input.lengths());
+    const auto set = std::make_shared<ShardSet>(ShardSet::Open(shards));
+    set->CheckRun(RunJson(), input.source->layers().size(), input.lengths());
+    input.source = std::make_shared<ShardSource>(input.source, set);
     return Run(input, name);
   }
 
