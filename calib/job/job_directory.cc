@@ -26,7 +26,7 @@ namespace {
 
 constexpr const char* kStateFile = "state.json";
 constexpr const char* kLockFile = "lock";
-constexpr int kStateVersion = 1;
+constexpr int kStateVersion = 2;
 
 fs::path RemovedFrom(const fs::path& path) { return path.string() + ".tmp-removed"; }
 

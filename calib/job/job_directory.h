@@ -9,7 +9,7 @@
 //     <job>/self_generated.json           texts the model wrote for itself, before anything else (self_generation.h)
 //     <job>/fingerprint.json              what the run is: model, data, options, program; another run is refused,
 //                                         with the differences
-//     <job>/layer_00000.h5 ...            one immutable file per finished layer (layer_file.h; of a shard .safetensors)
+//     <job>/layer_00000.safetensors ...   one immutable file per finished layer (layer_file.h, shard_directory.h)
 //     <job>/hidden_00003.safetensors      hidden states entering layer 3 (by index)
 //     <job>/state.json                    the commit point: finished layers, digests and sizes of the files above
 // clang-format on
@@ -33,7 +33,8 @@
 namespace oscar {
 
 inline constexpr const char* kFingerprintFile = "fingerprint.json";  // of a job
-std::string LayerFileName(size_t layer_index, std::string_view extension);
+inline constexpr const char* kLayerExtension = "safetensors";        // of layers' files
+std::string LayerFileName(size_t layer_index, std::string_view extension = kLayerExtension);
 std::string HiddenFileName(size_t layer_index);
 
 // What finished layers have left, in documents as "layers" and "hidden".
@@ -71,7 +72,7 @@ class JobDirectory {
   // ResourceError if another process works in it. `restart` discards what is there. `extension`: of
   // its layers' files.
   JobDirectory(JobLock lock, const Json& fingerprint, bool restart,
-               std::string_view extension = "h5");
+               std::string_view extension = kLayerExtension);
   virtual ~JobDirectory() = default;
   JobDirectory(const JobDirectory&) = delete;
   JobDirectory& operator=(const JobDirectory&) = delete;

@@ -90,7 +90,7 @@ constexpr int64_t kHiddenBytes = 256LL << 20;  // on their way at a time
 // The file of a result on its way to rank 0.
 std::string FileOf(const LayerResult& result) {
   const TemporaryDirectory directory("layer");
-  const std::filesystem::path path = directory.path() / "layer.h5";
+  const std::filesystem::path path = directory.path() / "layer.safetensors";
   WriteLayerFile(path, result);
   const MappedFile file = MappedFile::Open(path);
   return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
@@ -98,7 +98,7 @@ std::string FileOf(const LayerResult& result) {
 
 LayerResult ResultOf(const std::string& bytes) {
   const TemporaryDirectory directory("layer");
-  const std::filesystem::path path = directory.path() / "layer.h5";
+  const std::filesystem::path path = directory.path() / "layer.safetensors";
   std::ofstream(path, std::ios::binary) << bytes;
   return ReadLayerFile(path);
 }

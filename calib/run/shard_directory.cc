@@ -104,7 +104,7 @@ ShardSet ShardSet::Open(const std::vector<fs::path>& directories) {
     set.shards_.push_back({path, ShardDocument::Read(path)});
     const std::vector<FileDigest>& layers = set.shards_.back().document.files.layers;
     for (size_t i = 0; i < layers.size(); ++i)
-      CheckSize(path / LayerFileName(i, kShardLayers), layers[i]);
+      CheckSize(path / LayerFileName(i), layers[i]);
   }
   std::ranges::stable_sort(set.shards_, {},
                            [](const Shard& shard) { return shard.document.place.number; });
@@ -202,7 +202,7 @@ LayerOnDevice ShardSet::ReadLayer(const CalibrationInput& input, const HeldOutSp
                                   size_t layer_index) const {
   std::vector<LayerOnDevice> parts;
   for (size_t i = 0; i < shards_.size(); ++i) {
-    const fs::path file = shards_[i].path / LayerFileName(layer_index, kShardLayers);
+    const fs::path file = shards_[i].path / LayerFileName(layer_index);
     CheckFile(file, shards_[i].document.files.layers[layer_index]);
     parts.push_back(EmptyPart(input, split, layer_index, shares_[i]));
     parts.back().layer.w_uv = EmptyExpansion(input, layer_index);

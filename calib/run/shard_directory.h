@@ -31,8 +31,6 @@
 
 namespace oscar {
 
-inline constexpr const char* kShardLayers = "safetensors";  // extension of the layers' files
-
 // What a layer's file holds. `part` may be empty memory: then the names, types and shapes.
 std::vector<NamedTensor> TensorsOfShard(const LayerOnDevice& part);
 

@@ -48,7 +48,7 @@ CommandResult RunShard(const CalibrateOptions& options, const Places& places,
   CheckRoom(places.output, plan, "the shard");
   Json fingerprint = run;
   fingerprint["shard"] = place.Name();
-  JobDirectory job = JobOf(options, opened, places, fingerprint, kShardLayers);
+  JobDirectory job = JobOf(options, opened, places, fingerprint);
   RememberOptions(places.job, context.config);
   SayResumed(job, opened.num_layers(), context);
 

@@ -71,13 +71,13 @@ Json FingerprintOf(const Opened& opened) {
 }
 
 JobDirectory JobOf(const CalibrateOptions& options, Opened& opened, const Places& places,
-                   const Json& fingerprint, std::string_view extension) {
+                   const Json& fingerprint) {
   std::optional<JobLock>& lock = opened.own_text.lock;
   const bool restart = options.restart && !lock;
   // Layers of one run are of the very same files.
   Json own = fingerprint;
   own["model"]["files"] = opened.subject.identities();
-  return JobDirectory(lock ? std::move(*lock) : JobLock(places.job), own, restart, extension);
+  return JobDirectory(lock ? std::move(*lock) : JobLock(places.job), own, restart);
 }
 
 void SayResumed(const JobDirectory& job, size_t num_layers, CommandContext& context) {

@@ -453,7 +453,7 @@ std::optional<Json> OnModel(const ValidateOptions& options, const Artifact& arti
              {"device", DescribeDevice(device)},
              {"ranks", options.validation.share.ranks},
              {"version", ThisBuild().version}},
-        /*restart=*/false);
+        /*restart=*/false, "h5");
   } catch (const OtherRun& other) {
     RefuseOtherRun(JobOf(options), context.config, other);
   }

@@ -82,7 +82,7 @@ class ShardCalibration : public testing::Test {
     RunCalibration(input, job, {});
     Results results;
     for (size_t i = 0; i < job.finished_layers(); ++i)
-      results[LayerFileName(i, "h5")] = ReadText(job.LayerPath(i));
+      results[LayerFileName(i)] = ReadText(job.LayerPath(i));
     if (const auto loss = LossOfText(input))
       results["loss"] = fmt::format("{:a} {}", loss->mean, loss->tokens);
     return results;
@@ -94,7 +94,7 @@ class ShardCalibration : public testing::Test {
     const fs::path path = scratch_ / place.Name();
     while (true) {
       const CalibrationInput input = InputOf(count, own);
-      JobDirectory job(fs::path(path.string() + ".job"), place.Name(), false, kShardLayers);
+      JobDirectory job(fs::path(path.string() + ".job"), place.Name(), false);
       CalibrationHooks hooks;
       hooks.stop_requested = [&] { return stops; };
       try {
@@ -217,7 +217,7 @@ TEST_F(ShardRefusals, NameTheShardThatIsMissingTwiceThereOrForeign) {
   const fs::path whole = MakeShard(1, 0);
   ExpectContains(RefusalOf({a, b, c, whole}), "they are of different runs");
   ExpectContains(RefusalOf({a, b, scratch_ / "nothing"}), "nothing: no shard of a calibration");
-  JobDirectory unfinished(fs::path(c.string() + ".job"), {}, false, kShardLayers);
+  JobDirectory unfinished(fs::path(c.string() + ".job"), {}, false);
   ExpectContains(RefusalOf({a, b, unfinished.path()}), ".job: not finished: run that shard again");
 
   Json other = RunJson();
@@ -252,7 +252,7 @@ TEST_F(ShardRefusals, NameTheFileThatIsDamaged) {
     bytes[bytes.size() / 2] ^= 1;
     return bytes;
   };
-  const fs::path layer = shards[1] / LayerFileName(1, kShardLayers),
+  const fs::path layer = shards[1] / LayerFileName(1),
                  hidden = shards[1] / HiddenFileName(spec_.layers.size());
   ExpectContains(with(layer, changed(ReadText(layer))), layer.string() + ": damaged");
   ExpectContains(with(layer, "x"), layer.string() + ": has 1 bytes");
