@@ -14,7 +14,7 @@ cd "$(dirname "$0")/.."
 packages=(build-essential cmake ninja-build ccache pkg-config git ca-certificates python3 python3-venv
   libeigen3-dev liblapacke-dev libopenblas-dev libhdf5-dev libcli11-dev libyaml-cpp-dev nlohmann-json3-dev libsimdjson-dev
   libfmt-dev libpcre2-dev libutf8proc-dev libssl-dev libcurl4-openssl-dev zlib1g-dev libzstd-dev
-  liburing-dev libgtest-dev librapidcheck-dev)
+  liburing-dev libseccomp-dev libgtest-dev librapidcheck-dev)
 test_packages=(chromium fonts-dejavu-core fonts-noto-core clang-format-14)
 
 say() { echo "setup: $*" >&2; }
@@ -112,7 +112,7 @@ excuse() {
 
 # Installs the packages of Debian that tests use. Ubuntu's chromium is a stub for a snap, which does not run everywhere.
 install_test_packages() {
-  local package missing=()
+  local package policy missing=()
   for package in "${test_packages[@]}"; do
     dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || missing+=("$package")
   done
@@ -127,7 +127,8 @@ install_test_packages() {
   # Without an update apt knows nothing of a package, or only an old version that is gone. One source that fails is not all.
   as_root apt-get update -q >&2 || true
   for package in "${missing[@]}"; do
-    if ! apt-cache policy "$package" | grep -q 'Candidate: [0-9]' || apt-cache policy "$package" | grep -q 'Candidate:.*snap'; then
+    policy=$(apt-cache policy "$package")  # no pipe: grep -q would end apt-cache by SIGPIPE
+    if ! grep -q 'Candidate: [0-9]' <<<"$policy" || grep -q 'Candidate:.*snap' <<<"$policy"; then
       excuse "apt does not answer or offers none" "$package"
     elif ! as_root apt-get install -q -y --no-install-recommends --download-only "$package" >&2; then
       excuse "apt does not answer" "$package"

@@ -7,21 +7,17 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sched.h>
-#include <sys/prctl.h>
+#include <seccomp.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstddef>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -31,104 +27,74 @@
 namespace oscar {
 namespace {
 
-#if defined(__x86_64__)
-constexpr uint32_t kArchitecture = AUDIT_ARCH_X86_64;
-#elif defined(__aarch64__)
-constexpr uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
-#else
-constexpr uint32_t kArchitecture = 0;
-#endif
+constexpr scmp_datum_t kWriteFlags[] = {O_WRONLY, O_RDWR, O_CREAT, O_TRUNC};
 
-constexpr uint32_t kWriteFlags = O_WRONLY | O_RDWR | O_CREAT | O_TRUNC;
-
-constexpr long kRefused[] = {
-    SYS_socket,
-    SYS_socketpair,
-    SYS_connect,
-    SYS_bind,
-    SYS_sendto,
-    SYS_sendmsg,
-    SYS_execve,
-    SYS_execveat,
-    SYS_ptrace,
-    SYS_process_vm_readv,
-    SYS_process_vm_writev,
-    SYS_io_uring_setup,
-    SYS_mkdirat,
-    SYS_mknodat,
-    SYS_unlinkat,
-    SYS_renameat2,
-    SYS_linkat,
-    SYS_symlinkat,
-    SYS_truncate,
-    SYS_fchmodat,
-    SYS_fchownat,
-    SYS_mount,
-    SYS_umount2,
-    SYS_bpf,
-    SYS_setns,
-    SYS_unshare,
-    SYS_kill,
-    SYS_pidfd_open,
-#if defined(__x86_64__)
-    SYS_creat,
-    SYS_mkdir,
-    SYS_mknod,
-    SYS_unlink,
-    SYS_rmdir,
-    SYS_rename,
-    SYS_renameat,
-    SYS_link,
-    SYS_symlink,
-    SYS_chmod,
-    SYS_chown,
-    SYS_fork,
-    SYS_vfork,
-#endif
+constexpr int kRefused[] = {
+    SCMP_SYS(socket),
+    SCMP_SYS(socketpair),
+    SCMP_SYS(connect),
+    SCMP_SYS(bind),
+    SCMP_SYS(sendto),
+    SCMP_SYS(sendmsg),
+    SCMP_SYS(execve),
+    SCMP_SYS(execveat),
+    SCMP_SYS(ptrace),
+    SCMP_SYS(process_vm_readv),
+    SCMP_SYS(process_vm_writev),
+    SCMP_SYS(io_uring_setup),
+    SCMP_SYS(mkdirat),
+    SCMP_SYS(mknodat),
+    SCMP_SYS(unlinkat),
+    SCMP_SYS(renameat2),
+    SCMP_SYS(linkat),
+    SCMP_SYS(symlinkat),
+    SCMP_SYS(truncate),
+    SCMP_SYS(fchmodat),
+    SCMP_SYS(fchownat),
+    SCMP_SYS(mount),
+    SCMP_SYS(umount2),
+    SCMP_SYS(bpf),
+    SCMP_SYS(setns),
+    SCMP_SYS(unshare),
+    SCMP_SYS(kill),
+    SCMP_SYS(pidfd_open),
+    SCMP_SYS(creat),
+    SCMP_SYS(mkdir),
+    SCMP_SYS(mknod),
+    SCMP_SYS(unlink),
+    SCMP_SYS(rmdir),
+    SCMP_SYS(rename),
+    SCMP_SYS(renameat),
+    SCMP_SYS(link),
+    SCMP_SYS(symlink),
+    SCMP_SYS(chmod),
+    SCMP_SYS(chown),
+    SCMP_SYS(fork),
+    SCMP_SYS(vfork),
 };
 
-// Byte offset of the low half of argument `index` of a call; both architectures are little-endian.
-constexpr uint32_t ArgumentOffset(int index) {
-  return static_cast<uint32_t>(offsetof(seccomp_data, args)) + 8 * static_cast<uint32_t>(index);
-}
+using Filter = std::unique_ptr<void, decltype(&seccomp_release)>;
 
-std::vector<sock_filter> Filter() {
-  constexpr uint32_t kRefuse = SECCOMP_RET_ERRNO | EPERM;
-  std::vector<sock_filter> filter = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kArchitecture, 1, 0),
-      BPF_STMT(BPF_RET | BPF_K, kRefuse),
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+// Null if a rule could not be made. A call that this machine's architecture lacks needs none.
+Filter MakeFilter() {
+  Filter filter(seccomp_init(SCMP_ACT_ALLOW), seccomp_release);
+  if (!filter) return filter;
+  bool made = seccomp_attr_set(filter.get(), SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(EPERM)) == 0 &&
+              seccomp_attr_set(filter.get(), SCMP_FLTATR_CTL_TSYNC, 1) == 0;
+  const auto refuse = [&](int error, int call, const std::vector<scmp_arg_cmp>& arguments) {
+    made = made &&
+           seccomp_rule_add_array(filter.get(), SCMP_ACT_ERRNO(static_cast<uint32_t>(error)), call,
+                                  static_cast<unsigned>(arguments.size()), arguments.data()) == 0;
   };
-  const auto add = [&](std::initializer_list<sock_filter> lines) {
-    filter.insert(filter.end(), lines);
-  };
-#if defined(__x86_64__)
-  add({BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1),  // x32 repeats the same calls
-       BPF_STMT(BPF_RET | BPF_K, kRefuse)});
-#endif
-  for (const long call : kRefused) {
-    add({BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(call), 0, 1),
-         BPF_STMT(BPF_RET | BPF_K, kRefuse)});
+  for (const int call : kRefused) refuse(EPERM, call, {});
+  refuse(ENOSYS, SCMP_SYS(clone3), {});
+  refuse(ENOSYS, SCMP_SYS(openat2), {});
+  for (const scmp_datum_t flag : kWriteFlags) {
+    refuse(EPERM, SCMP_SYS(openat), {SCMP_A2(SCMP_CMP_MASKED_EQ, flag, flag)});
+    refuse(EPERM, SCMP_SYS(open), {SCMP_A1(SCMP_CMP_MASKED_EQ, flag, flag)});
   }
-  for (const long call : {SYS_clone3, SYS_openat2}) {
-    add({BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(call), 0, 1),
-         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS)});
-  }
-  // Refuses the call if one of `flags` is set in the argument, or if none is.
-  const auto flagged = [&](long call, int argument, uint32_t flags, bool refuse_if_set) {
-    add({BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(call), 0, 4),
-         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ArgumentOffset(argument)),
-         BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, flags, static_cast<uint8_t>(refuse_if_set ? 0 : 1),
-                  static_cast<uint8_t>(refuse_if_set ? 1 : 0)),
-         BPF_STMT(BPF_RET | BPF_K, kRefuse), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)});
-  };
-  flagged(SYS_openat, 2, kWriteFlags, true);
-#if defined(__x86_64__)
-  flagged(SYS_open, 1, kWriteFlags, true);
-#endif
-  flagged(SYS_clone, 0, CLONE_THREAD, false);
-  add({BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)});
+  refuse(EPERM, SCMP_SYS(clone), {SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0)});
+  if (!made) filter.reset();
   return filter;
 }
 
@@ -164,11 +130,8 @@ bool EnterReadOnlySandbox() {
 #if defined(__SANITIZE_ADDRESS__)
   return false;  // the leak checker uses its own process
 #endif
-  if (kArchitecture == 0) return false;
-  static std::vector<sock_filter> filter = Filter();
-  const sock_fprog program{static_cast<unsigned short>(filter.size()), filter.data()};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0;
+  const Filter filter = MakeFilter();
+  return filter && seccomp_load(filter.get()) == 0;
 }
 
 void LookInSandbox(const std::function<void()>& look, std::string_view what) {

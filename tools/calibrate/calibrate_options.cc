@@ -52,10 +52,7 @@ bool AreArtifacts(const Json& paths) {
   });
 }
 
-}  // namespace
-
-void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options) {
-  CalibrationOptions& calibration = options->calibration;
+void AddInputOptions(OptionTable& table, CalibrateOptions* options) {
   AddModelOption(table, &options->model);
   table.Add(&options->output,
             {.name = "output",
@@ -76,7 +73,10 @@ void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options) {
              .only_once = true});
 
   AddDumpOptions(table, &options->dump);
+}
 
+void AddFitOptions(OptionTable& table, CalibrateOptions* options) {
+  CalibrationOptions& calibration = options->calibration;
   table.Group("Fit");
   table.AddChoice(
       &calibration.fit.value_target,
@@ -102,7 +102,10 @@ void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options) {
              .help = "share of the tokens that clip ratios and errors are judged on",
              .min = 0,
              .max = 0.5});
+}
 
+void AddAutomaticOptions(OptionTable& table, CalibrateOptions* options) {
+  CalibrationOptions& calibration = options->calibration;
   table.Group("Automatic choices");
   AutoOptions& automatic = calibration.automatic;
   table.Add(&automatic.enabled,
@@ -196,7 +199,10 @@ void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options) {
                    .help = "given: --sink-tokens and --recent-tokens, the price and KL of others "
                            "is reported; auto: spend --bits on larger ones too, where that helps "
                            "more"});
+}
 
+void AddClipOptions(OptionTable& table, CalibrateOptions* options) {
+  CalibrationOptions& calibration = options->calibration;
   table.Group("Clipping and quantization");
   table.AddChoice(&calibration.clip.mode,
                   ChoiceNames<ClipMode>{{"search", ClipMode::kSearch}, {"fixed", ClipMode::kFixed}},
@@ -235,7 +241,9 @@ void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options) {
              .help = "query rows per held-out document on which attention-KL is measured",
              .unit = "rows",
              .min = 1});
+}
 
+void AddRunOptions(OptionTable& table, CalibrateOptions* options) {
   table.Group("Running");
   AddMachineOptions(table, &options->model);
   table.Add(
@@ -310,6 +318,16 @@ void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options) {
   table.OnlyWith({"bits_of", "bits_by"}, "for", "any");
   table.OnlyWith({"clip_k", "clip_v"}, "clip", "fixed");
   table.OnlyWith({"clip_candidates"}, "clip", "search");
+}
+
+}  // namespace
+
+void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options) {
+  AddInputOptions(table, options);
+  AddFitOptions(table, options);
+  AddAutomaticOptions(table, options);
+  AddClipOptions(table, options);
+  AddRunOptions(table, options);
 }
 
 CalibrateOptions Resolved(CalibrateOptions options) {

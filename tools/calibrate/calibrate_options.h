@@ -22,7 +22,7 @@ namespace oscar {
 
 // --for: who loads a choice, or what stores types by layer (calib/choose/cache_types.h).
 struct ForRuntime {
-  Consumer consumer = Consumer::kSglangOct;
+  Consumer consumer = Consumer::kAny;
   std::string_view types = {};
 
   bool operator==(const ForRuntime&) const = default;
@@ -59,7 +59,7 @@ struct CalibrateOptions {
   CacheTypesWanted types;  // set by Resolved()
   CalibrationOptions calibration = {
       .automatic = {
-          .enabled = true, .consumer = Consumer::kSglangOct, .fold = false, .bits = kOscarBytes}};
+          .enabled = true, .consumer = Consumer::kAny, .fold = false, .bits = kOscarBytes}};
 };
 
 // With --for and --bits in the calibration's options: of types `any` has the headline, and --bits

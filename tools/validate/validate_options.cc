@@ -45,15 +45,7 @@ std::string GateHelp() {
       names);
 }
 
-}  // namespace
-
-OptionTable ValidateTable(ValidateOptions* options) {
-  ValidationOptions& validation = options->validation;
-  validation.rows_per_sequence = -1;  // the scope's
-  OptionTable table(
-      "oscar-validate",
-      "Measures what an artifact's rotations do to the model's attention, predictions "
-      "and recall, beside other methods and null controls, and writes the report.");
+void AddInputOptions(OptionTable& table, ValidateOptions* options) {
   table.Add(&options->artifact, {.name = "artifact",
                                  .help = "directory written by oscar-calibrate or oscar-export",
                                  .scope = OptionScope::kRun,
@@ -104,6 +96,10 @@ OptionTable ValidateTable(ValidateOptions* options) {
              .path = true});
 
   AddRankOptions(table, &options->ranks, /*plans=*/false);
+}
+
+void AddTextOptions(OptionTable& table, ValidateOptions* options) {
+  ValidationOptions& validation = options->validation;
   table.Group("Held-out text");
   table.Add(&options->data,
             {.name = "data",
@@ -147,7 +143,10 @@ OptionTable ValidateTable(ValidateOptions* options) {
   table.Add(&options->restart, {.name = "restart",
                                 .help = "draw them anew, in place of what an interrupted run left",
                                 .scope = OptionScope::kRun});
+}
 
+void AddRecallOptions(OptionTable& table, ValidateOptions* options) {
+  ValidationOptions& validation = options->validation;
   table.Group("Needles");
   table.Add(
       &options->needle_lengths,
@@ -193,7 +192,10 @@ OptionTable ValidateTable(ValidateOptions* options) {
 
   table.Group("Reasoning");
   AddContinuationOptions(table, &options->continuations);
+}
 
+void AddArmOptions(OptionTable& table, ValidateOptions* options) {
+  ValidationOptions& validation = options->validation;
   table.Group("Arms");
   table.Add(&validation.arms, {.name = "arms", .help = ArmHelp(), .main = true});
   table.Add(&options->methods,
@@ -277,7 +279,10 @@ OptionTable ValidateTable(ValidateOptions* options) {
                                       .help = "how much of it; read only if there is such a method",
                                       .unit = "tokens",
                                       .min = 1});
+}
 
+void AddMeasurementOptions(OptionTable& table, ValidateOptions* options) {
+  ValidationOptions& validation = options->validation;
   table.Group("Measurement");
   table.Add(&validation.rows_per_sequence,
             {.name = "rows",
@@ -341,7 +346,9 @@ OptionTable ValidateTable(ValidateOptions* options) {
                                        .scope = OptionScope::kRun});
 
   AddDumpOptions(table, &options->dump);
+}
 
+void AddOtherOptions(OptionTable& table, ValidateOptions* options) {
   table.Group("Machine");
   AddMachineOptions(table, &options->model);
   AddAllowOptions(table, &options->model);
@@ -368,7 +375,10 @@ OptionTable ValidateTable(ValidateOptions* options) {
              .help = "--combine: a file of Markdown, a README, whose table is replaced by it, "
                      "between two marks",
              .scope = OptionScope::kRun});
+}
 
+// Which options make no sense together, and why.
+void AddRules(OptionTable& table) {
   table.OnlyWith({"table_rows", "table_into"}, "combine");
   for (const Option& option : table.options()) {
     const std::string& name = option.spec.name;
@@ -395,6 +405,23 @@ OptionTable ValidateTable(ValidateOptions* options) {
        "tool_calls", "reasoning", "score_from", "prefill_tokens"},
       "served", "the server is compared with caches of the artifact, and nothing else");
   table.OnlyWith({"k_bits", "v_bits"}, "kernels");
+}
+
+}  // namespace
+
+OptionTable ValidateTable(ValidateOptions* options) {
+  options->validation.rows_per_sequence = -1;  // the scope's
+  OptionTable table(
+      "oscar-validate",
+      "Measures what an artifact's rotations do to the model's attention, predictions "
+      "and recall, beside other methods and null controls, and writes the report.");
+  AddInputOptions(table, options);
+  AddTextOptions(table, options);
+  AddRecallOptions(table, options);
+  AddArmOptions(table, options);
+  AddMeasurementOptions(table, options);
+  AddOtherOptions(table, options);
+  AddRules(table);
   table.Example(
       "oscar-validate Qwen3-8B-oscar --model Qwen/Qwen3-8B --gate 'kl<=0.05,ppl_ratio<=1.02'",
       "report in the artifact, exit code 1 if a limit is broken");
