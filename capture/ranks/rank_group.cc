@@ -5,6 +5,10 @@
 #include "capture/ranks/rank_group.h"
 
 #ifdef OSCAR_C10D
+// ProcessGroupGloo.hpp mentions types of Gloo, whose headers the torch wheel lacks: gloo_names.h
+// declares them instead. It holds them by pointer alone, so that objects made here have the layout
+// that LibTorch was built with; CMakeLists.txt stops where another LibTorch does otherwise. Nothing
+// here makes, copies or calls one of these types.
 #define USE_C10D_GLOO
 #include <ATen/ATen.h>
 
@@ -31,6 +35,7 @@
 #include <numeric>
 #include <set>
 #include <thread>
+#include <type_traits>
 #include <utility>
 
 #include "capture/gpu/gpu_module.h"
@@ -110,6 +115,10 @@ c10::intrusive_ptr<c10d::Store> OpenStore(const RankPlace& place,
 }
 
 using GlooDevice = std::shared_ptr<gloo::transport::Device>;
+static_assert(std::is_same_v<decltype(c10d::ProcessGroupGloo::Options::devices),
+                             std::vector<GlooDevice>>,
+              "this LibTorch gives Gloo its devices in another way: use the version of "
+              "tools/requirements-libtorch.txt");
 
 // The device has a thread that polls for messages a hundred times a second.
 GlooDevice OpenGlooDevice(const RankPlace& place) {
