@@ -61,14 +61,14 @@ void CheckAutomaticLatents(int layer_id, const AutoOptions& automatic, const Con
   }
 }
 
-// Throws UsageError where `options` ask for fewer bits than 2-bit codes take.
-void CheckBits(const std::vector<LayerSpec>& layers, const CalibrationOptions& options) {
-  const AutoOptions& automatic = options.automatic;
+// Throws UsageError where fewer bits are asked for than 2-bit codes take.
+void CheckBits(const std::vector<LayerSpec>& layers, const AutoOptions& automatic,
+               int64_t quant_group_size) {
   std::vector<LayerElements> elements;
   for (const LayerSpec& layer : layers) {
     const AttentionSpec& spec = layer.attention;
     AutoChoice writer;
-    writer.SetWriter(RulesOf(automatic.consumer), options, spec.head_dim,
+    writer.SetWriter(automatic, quant_group_size, spec.head_dim,
                      spec.latent ? spec.head_dim : spec.v_head_dim);
     elements.push_back(
         spec.latent
@@ -84,8 +84,8 @@ void CheckBits(const std::vector<LayerSpec>& layers, const CalibrationOptions& o
   }
 }
 
-void CheckAutomatic(const std::vector<LayerSpec>& layers, const CalibrationOptions& options) {
-  const AutoOptions& automatic = options.automatic;
+void CheckAutomatic(const std::vector<LayerSpec>& layers, const AutoOptions& automatic,
+                    int64_t quant_group_size) {
   if (!automatic.enabled) return;
   bool latents = false;
   for (const LayerSpec& layer : layers) {
@@ -93,12 +93,9 @@ void CheckAutomatic(const std::vector<LayerSpec>& layers, const CalibrationOptio
     latents = true;
     CheckAutomaticLatents(layer.layer_id, automatic, RulesOf(automatic.consumer));
   }
-  CheckBits(layers, options);
-  for (const AutoOptions& other : OtherChoices(automatic, latents)) {
-    CalibrationOptions as_other = options;
-    as_other.automatic = other;
-    CheckBits(layers, as_other);
-  }
+  CheckBits(layers, automatic, quant_group_size);
+  for (const AutoOptions& other : OtherChoices(automatic, latents))
+    CheckBits(layers, other, quant_group_size);
 }
 
 }  // namespace
@@ -120,7 +117,7 @@ int64_t CalibrationInput::job_tokens() const {
 }
 
 HeldOutSplit CalibrationInput::Split() const {
-  return SplitOf(lengths(), domains, options, counted);
+  return SplitOf(lengths(), domains, options.held_out, options.automatic.enabled, counted);
 }
 
 LoopOptions CalibrationLoopOptions() {
@@ -161,7 +158,8 @@ HeldOutSplit CheckCalibration(const CalibrationInput& input) {
                                                     : fmt::format("20 * head_dim {}", dim)));
     }
   }
-  CheckAutomatic(input.source->layers(), input.options);
+  CheckAutomatic(input.source->layers(), input.options.automatic,
+                 input.options.clip.quant_group_size);
   if (input.options.clip.mode == ClipMode::kSearch && split.held_out_tokens == 0) {
     throw InputError("no tokens are held out, so clip ratios cannot be searched",
                      Remedy::kHoldOutMore);
@@ -187,10 +185,9 @@ class ReportingObserver : public StatisticsObserver {
   ReportingObserver(const CalibrationInput& input, const HeldOutSplit& split,
                     const LayerTransport& transport, const CalibrationHooks& hooks,
                     PhaseTimes& times)
-      : StatisticsObserver(split, input.options.error_rows,
-                           QueriesToRefine(input.options.automatic),
-                           static_cast<int64_t>(input.ranks.own().first_sequence),
-                           {input.options.sink_tokens, input.options.recent_tokens}),
+      : StatisticsObserver(
+            split, input.options.error_rows, QueriesToRefine(input.options.automatic),
+            static_cast<int64_t>(input.ranks.own().first_sequence), input.options.windows()),
         transport_(transport),
         hooks_(hooks),
         times_(times) {}

@@ -108,183 +108,175 @@ class Ranks : public OneProcess {
  public:
   Ranks(const CalibrationInput& input, RankGroup& group, const HeldOutSplit& split,
         PhaseTimes& times)
-      : OneProcess(input, split, times), group_(group) {}
+      : OneProcess(input, split, times), group_(group), shares_(input.ranks.shares) {}
 
-  size_t size() const override { return shares().size(); }
+  size_t size() const override { return shares_.size(); }
   void At(const LayerSpec& layer) const override {
     group_.watch().At(fmt::format("layer {}", layer.layer_id));
   }
   void Tick() const override { group_.watch().Tick(); }
-  size_t FirstLayer(const JobDirectory& job) const override;
-  Verdict Agree(size_t layer_index, const Verdict& own) const override;
-  Observed Gather(size_t layer_index, LayerOnDevice own) const override;
-  void GatherHidden(const at::Tensor& own, const std::function<at::Tensor()>& all) const override;
-  std::vector<TextRows> GatherText(const ModelSource& model) const override;
-  at::Tensor Scatter(const at::Tensor& all) const override;
-  FinishedLayer Finish(size_t layer_index, const Observed& observed, const Fit& fit) const override;
+
+  size_t FirstLayer(const JobDirectory& job) const override {
+    const std::string key = "first layer";
+    if (is_first()) group_.Set(key, std::to_string(job.finished_layers()));
+    return std::stoul(group_.Get(key));
+  }
+
+  Verdict Agree(size_t layer_index, const Verdict& own) const override {
+    const auto time = times_.Measure("rank 0 awaited");
+    const std::string key = fmt::format("layer/{}", layer_index);
+    if (is_first()) {
+      const bool stop = own.stop || group_.Has("stop");
+      group_.Set(key, fmt::format("{:d}{:d}", stop, static_cast<int>(own.commit)));
+      return {stop, own.commit};
+    }
+    if (own.stop) group_.Set("stop", "1");
+    const std::string said = group_.Get(key);
+    OSCAR_CHECK_EQ(said.size(), 2U);
+    return {said[0] == '1', static_cast<Commit>(said[1] - '0')};
+  }
+
+  Observed Gather(size_t layer_index, LayerOnDevice own) const override {
+    const auto time = times_.Measure("layer to its owner");
+    const size_t owner = layer_index % size();
+    if (rank() != owner) {
+      std::vector<at::Tensor> bytes;
+      for (const auto& [name, tensor] : TensorsOf(own)) bytes.push_back(BytesOf(tensor));
+      group_.Send(at::cat(bytes), static_cast<int>(owner));
+      return {};
+    }
+    std::vector<Part> parts(size());
+    for (size_t from = 0; from < size(); ++from) {
+      if (from == owner) continue;
+      Part& part = parts[from];
+      part.layer = EmptyPart(input_, split_, layer_index, shares_[from]);
+      int64_t bytes = 0;
+      for (const auto& [name, tensor] : TensorsOf(part.layer))
+        bytes += static_cast<int64_t>(tensor.nbytes());
+      part.bytes = at::empty({bytes}, own.layer.keys.at(0).options().dtype(at::kByte));
+      part.wait = group_.Receive(part.bytes, static_cast<int>(from));
+    }
+    parts[owner].layer = std::move(own);
+    return [this, parts = std::move(parts)]() mutable {
+      std::vector<LayerOnDevice> layers;
+      for (Part& part : parts) layers.push_back(std::exchange(part, {}).Take());
+      return Together(std::move(layers), shares_, split_);
+    };
+  }
+
+  void GatherHidden(const at::Tensor& own, const std::function<at::Tensor()>& all) const override {
+    const at::Tensor whole = is_first() ? all() : at::Tensor();
+    ForEachPart(own, [&](size_t of, int64_t first, int64_t first_of_all, int64_t rows) {
+      if (is_first()) {
+        const at::Tensor part =
+            of == 0 ? own.narrow(0, first, rows) : at::empty({rows, own.size(1)}, own.options());
+        if (of != 0) group_.Receive(part, static_cast<int>(of))();
+        whole.narrow(0, first_of_all, rows).copy_(part, /*non_blocking=*/true);
+      } else if (of == rank()) {
+        group_.Send(own.narrow(0, first, rows), 0);
+      }
+    });
+  }
+
+  at::Tensor Scatter(const at::Tensor& all) const override {
+    const int64_t hidden_size = input_.model()->loop().spec().hidden_size;
+    at::Tensor own = at::empty({input_.ranks.own().num_tokens, hidden_size},
+                               at::dtype(input_.dtype).device(input_.device));
+    ForEachPart(own, [&](size_t of, int64_t first, int64_t first_of_all, int64_t rows) {
+      if (is_first()) {
+        const at::Tensor part = all.narrow(0, first_of_all, rows).to(input_.device);
+        if (of != 0) group_.Send(part, static_cast<int>(of));
+        if (of == 0) own.narrow(0, first, rows).copy_(part);
+      } else if (of == rank()) {
+        group_.Receive(own.narrow(0, first, rows), 0)();
+      }
+    });
+    return own;
+  }
+
+  std::vector<TextRows> GatherText(const ModelSource& model) const override {
+    std::vector<TextRows> sample;
+    if (!HasTextLoss(model)) return sample;
+    for (const auto& [sequence, tokens] : TextSampleOf(input_.lengths())) {
+      size_t of = 0;
+      while (!shares_[of].Has(sequence)) ++of;
+      if (of == rank()) {
+        TextRows rows = RowsOf(model, sequence - shares_[of].first_sequence, tokens);
+        if (is_first()) {
+          sample.push_back(std::move(rows));
+        } else {
+          group_.Send(at::tensor(rows.ids, at::kInt).to(input_.device), 0);
+          group_.Send(rows.hidden, 0);
+        }
+      } else if (is_first()) {
+        const at::Tensor ids = at::empty({tokens}, at::dtype(at::kInt).device(input_.device));
+        const at::Tensor hidden =
+            at::empty({tokens, model.hidden().size(1)}, model.hidden().options());
+        group_.Receive(ids, static_cast<int>(of))();
+        group_.Receive(hidden, static_cast<int>(of))();
+        const at::Tensor host = ids.cpu();
+        const auto* begin = host.const_data_ptr<int32_t>();
+        sample.push_back({{begin, begin + tokens}, hidden});
+      }
+    }
+    return sample;
+  }
+
+  FinishedLayer Finish(size_t layer_index, const Observed& observed,
+                       const Fit& fit) const override {
+    const size_t owner = layer_index % size();
+    const int tag = static_cast<int>(layer_index);
+    if (owner == rank()) {
+      FinishedLayer layer{fit(observed()), {}};
+      if (!is_first()) group_.SendBytes(FileOf(layer.result), 0, tag);
+      return layer;
+    }
+    if (!is_first()) return {};
+    const auto time = times_.Measure("results awaited");
+    return {ResultOf(group_.ReceiveBytes(static_cast<int>(owner), tag)), {}};
+  }
 
  private:
-  const std::vector<RankShare>& shares() const { return input_.ranks.shares; }
-  bool is_first() const { return group_.rank() == 0; }
-  int OwnerOf(size_t layer_index) const { return static_cast<int>(layer_index % size()); }
-  // The rows of all ranks, some at a time: part(rank, its first row, first row of all, rows).
-  void ForEachPart(int64_t row_bytes,
-                   const std::function<void(int, int64_t, int64_t, int64_t)>& part) const;
-
-  RankGroup& group_;
-};
-
-size_t Ranks::FirstLayer(const JobDirectory& job) const {
-  const std::string key = "first layer";
-  if (is_first()) group_.Set(key, std::to_string(job.finished_layers()));
-  return std::stoul(group_.Get(key));
-}
-
-LayerTransport::Verdict Ranks::Agree(size_t layer_index, const Verdict& own) const {
-  const auto time = times_.Measure("rank 0 awaited");
-  const std::string key = fmt::format("layer/{}", layer_index);
-  if (is_first()) {
-    const bool stop = own.stop || group_.Has("stop");
-    group_.Set(key, fmt::format("{:d}{:d}", stop, static_cast<int>(own.commit)));
-    return {stop, own.commit};
-  }
-  if (own.stop) group_.Set("stop", "1");
-  const std::string said = group_.Get(key);
-  OSCAR_CHECK_EQ(said.size(), 2U);
-  return {said[0] == '1', static_cast<Commit>(said[1] - '0')};
-}
-
-LayerTransport::Observed Ranks::Gather(size_t layer_index, LayerOnDevice own) const {
-  const auto time = times_.Measure("layer to its owner");
-  const int owner = OwnerOf(layer_index);
-  if (group_.rank() != owner) {
-    std::vector<at::Tensor> bytes;
-    for (const auto& [name, tensor] : TensorsOf(own)) bytes.push_back(BytesOf(tensor));
-    group_.Send(at::cat(bytes), owner);
-    return {};
-  }
+  // What another rank observed of a layer, on its way.
   struct Part {
     LayerOnDevice layer;
     at::Tensor bytes;
-    std::function<void()> wait;
-  };
-  std::vector<Part> parts(size());
-  for (int rank = 0; rank < group_.size(); ++rank) {
-    if (rank == owner) continue;
-    Part& part = parts[static_cast<size_t>(rank)];
-    part.layer = EmptyPart(input_, split_, layer_index, shares()[static_cast<size_t>(rank)]);
-    int64_t bytes = 0;
-    for (const auto& [name, tensor] : TensorsOf(part.layer))
-      bytes += static_cast<int64_t>(tensor.nbytes());
-    part.bytes = at::empty({bytes}, own.layer.keys.at(0).options().dtype(at::kByte));
-    part.wait = group_.Receive(part.bytes, rank);
-  }
-  parts[static_cast<size_t>(owner)].layer = std::move(own);
-  return [this, parts = std::move(parts)]() mutable {
-    std::vector<LayerOnDevice> layers;
-    for (Part& part : parts) {
-      if (part.wait) {
-        part.wait();
-        const at::Device device = part.bytes.device();
-        if (!device.is_cpu())
-          part.bytes.record_stream(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
-        int64_t begin = 0;
-        for (const auto& [name, tensor] : TensorsOf(part.layer)) {
-          const auto bytes = static_cast<int64_t>(tensor.nbytes());
-          BytesOf(tensor).copy_(part.bytes.narrow(0, begin, bytes));
-          begin += bytes;
-        }
-        part.bytes.reset();
+    std::function<void()> wait;  // empty: it is there
+
+    LayerOnDevice Take() {
+      if (!wait) return std::move(layer);
+      wait();
+      const at::Device device = bytes.device();
+      if (!device.is_cpu())
+        bytes.record_stream(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
+      int64_t begin = 0;
+      for (const auto& [name, tensor] : TensorsOf(layer)) {
+        const auto count = static_cast<int64_t>(tensor.nbytes());
+        BytesOf(tensor).copy_(bytes.narrow(0, begin, count));
+        begin += count;
       }
-      layers.push_back(std::move(part.layer));
+      return std::move(layer);
     }
-    parts.clear();
-    return Together(std::move(layers), shares(), split_);
   };
-}
 
-void Ranks::ForEachPart(int64_t row_bytes,
-                        const std::function<void(int, int64_t, int64_t, int64_t)>& part) const {
-  const int64_t step = std::max<int64_t>(1, kHiddenBytes / row_bytes);
-  for (int rank = 0; rank < group_.size(); ++rank) {
-    const RankShare& share = shares()[static_cast<size_t>(rank)];
-    for (int64_t row = 0; row < share.num_tokens; row += step)
-      part(rank, row, share.first_token + row, std::min(step, share.num_tokens - row));
-  }
-}
-
-void Ranks::GatherHidden(const at::Tensor& own, const std::function<at::Tensor()>& all) const {
-  const at::Tensor whole = is_first() ? all() : at::Tensor();
-  const auto row_bytes = own.size(1) * static_cast<int64_t>(own.element_size());
-  ForEachPart(row_bytes, [&](int rank, int64_t row, int64_t row_of_all, int64_t count) {
-    if (is_first()) {
-      at::Tensor part =
-          rank == 0 ? own.narrow(0, row, count) : at::empty({count, own.size(1)}, own.options());
-      if (rank != 0) group_.Receive(part, rank)();
-      whole.narrow(0, row_of_all, count).copy_(part, /*non_blocking=*/true);
-    } else if (group_.rank() == rank) {
-      group_.Send(own.narrow(0, row, count), 0);
-    }
-  });
-}
-
-at::Tensor Ranks::Scatter(const at::Tensor& all) const {
-  const int64_t hidden_size = input_.model()->loop().spec().hidden_size;
-  const at::Tensor own = at::empty({input_.ranks.own().num_tokens, hidden_size},
-                                   at::dtype(input_.dtype).device(input_.device));
-  const auto row_bytes = hidden_size * static_cast<int64_t>(own.element_size());
-  ForEachPart(row_bytes, [&](int rank, int64_t row, int64_t row_of_all, int64_t count) {
-    if (is_first()) {
-      const at::Tensor part = all.narrow(0, row_of_all, count).to(input_.device);
-      if (rank != 0) group_.Send(part, rank);
-      if (rank == 0) own.narrow(0, row, count).copy_(part);
-    } else if (group_.rank() == rank) {
-      group_.Receive(own.narrow(0, row, count), 0)();
-    }
-  });
-  return own;
-}
-
-std::vector<TextRows> Ranks::GatherText(const ModelSource& model) const {
-  std::vector<TextRows> sample;
-  if (!HasTextLoss(model)) return sample;
-  for (const auto& [sequence, tokens] : TextSampleOf(input_.lengths())) {
-    const auto owner =
-        std::ranges::find_if(shares(), [&](const RankShare& share) { return share.Has(sequence); });
-    const auto rank = static_cast<int>(owner - shares().begin());
-    if (rank == group_.rank()) {
-      TextRows rows = RowsOf(model, sequence - owner->first_sequence, tokens);
-      if (is_first()) {
-        sample.push_back(std::move(rows));
-      } else {
-        group_.Send(at::tensor(rows.ids, at::kInt).to(input_.device), 0);
-        group_.Send(rows.hidden, 0);
-      }
-    } else if (is_first()) {
-      const at::Tensor ids = at::empty({tokens}, at::dtype(at::kInt).device(input_.device));
-      const at::Tensor hidden =
-          at::empty({tokens, model.hidden().size(1)}, model.hidden().options());
-      group_.Receive(ids, rank)();
-      group_.Receive(hidden, rank)();
-      const at::Tensor host = ids.cpu();
-      const auto* begin = host.const_data_ptr<int32_t>();
-      sample.push_back({{begin, begin + tokens}, hidden});
+  size_t rank() const { return static_cast<size_t>(group_.rank()); }
+  bool is_first() const { return group_.rank() == 0; }
+  // Rows like those of `hidden` of all ranks, some at a time: part(rank, its first row, the first
+  // row of all, rows).
+  void ForEachPart(const at::Tensor& hidden,
+                   const std::function<void(size_t, int64_t, int64_t, int64_t)>& part) const {
+    const int64_t row_bytes = hidden.size(1) * static_cast<int64_t>(hidden.element_size());
+    const int64_t step = std::max<int64_t>(1, kHiddenBytes / row_bytes);
+    for (size_t of = 0; of < size(); ++of) {
+      const RankShare& share = shares_[of];
+      for (int64_t row = 0; row < share.num_tokens; row += step)
+        part(of, row, share.first_token + row, std::min(step, share.num_tokens - row));
     }
   }
-  return sample;
-}
 
-FinishedLayer Ranks::Finish(size_t layer_index, const Observed& observed, const Fit& fit) const {
-  const int owner = OwnerOf(layer_index), tag = static_cast<int>(layer_index);
-  if (owner == group_.rank()) {
-    FinishedLayer layer{fit(observed()), {}};
-    if (!is_first()) group_.SendBytes(FileOf(layer.result), 0, tag);
-    return layer;
-  }
-  if (!is_first()) return {};
-  const auto time = times_.Measure("results awaited");
-  return {ResultOf(group_.ReceiveBytes(owner, tag)), {}};
-}
+  RankGroup& group_;
+  const std::vector<RankShare>& shares_;
+};
 
 }  // namespace
 

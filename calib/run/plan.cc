@@ -158,7 +158,8 @@ FitBytes FitMemory(const CalibrationInput& input) {
         errors = std::max(errors, AttentionErrorMemory(layer, sequence_lengths[i], rows, kNumArms,
                                                        ChoiceArmsOf(options.automatic), device));
     }
-    const AutoCost choice = CostOfChoice(layer, sequence_lengths, split, options, device);
+    const AutoCost choice =
+        CostOfChoice(layer, sequence_lengths, split, options.automatic, options.error_rows, device);
     peak.host = std::max(peak.host, choice.host_bytes);
     peak.temporaries = std::max({peak.temporaries, thresholds, search, errors, choice.bytes});
   }
@@ -341,8 +342,8 @@ CalibrationPlan PlanCalibration(const CalibrationInput& input) {
                vv = static_cast<uint64_t>(a.v_head_dim * a.v_head_dim);
     layer_files += 8 * kv * (2 * dd + 3 * vv);
     rotations += (kv + 1) * (dd + vv);
-    const AutoCost of_layer =
-        CostOfChoice(layer, lengths, split, input.options, input.device.type());
+    const AutoCost of_layer = CostOfChoice(layer, lengths, split, input.options.automatic,
+                                           input.options.error_rows, input.device.type());
     choice.multiply_adds += of_layer.multiply_adds;
     choice.elements += of_layer.elements;
     choice.eigen_flops += of_layer.eigen_flops;

@@ -15,6 +15,7 @@
 #include "calib/fit/fit.h"
 #include "calib/moments/moments_file.h"
 #include "capture/checkpoint/safetensors.h"
+#include "capture/files/strict_json.h"
 #include "linalg/base/error.h"
 #include "tests/calib/moments/sample_moments.h"
 #include "tests/support/test_data.h"
