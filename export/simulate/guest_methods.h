@@ -18,8 +18,8 @@
 
 namespace oscar {
 
-// Two bits behind those rotations, clipped at the options' ratios; `check` refuses a model whose
-// layers, heads or dimensions they do not have.
+// Two bits behind those rotations, clipped at the options' ratios; `available` refuses a model
+// whose layers, heads or dimensions they do not have.
 std::shared_ptr<const CacheMethod> RotationMethod(const std::string& name,
                                                   GivenRotations rotations);
 
