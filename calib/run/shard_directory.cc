@@ -65,10 +65,7 @@ at::Tensor TextHiddenOf(const CalibrationInput& input) {
 void PublishShard(JobDirectory& job, const ShardPlace& place, const RankShare& share,
                   const Json& run, const Json& weights, const Json& timings, const fs::path& path) {
   const ShardDocument shard = {.place = place,
-                               .first_sequence = share.first_sequence,
-                               .num_sequences = share.num_sequences,
-                               .first_token = share.first_token,
-                               .num_tokens = share.num_tokens,
+                               .share = share,
                                .files = job.files(),
                                .run = run,
                                .weights = weights,
@@ -103,8 +100,7 @@ ShardSet ShardSet::Open(const std::vector<fs::path>& directories) {
     }
     set.shards_.push_back({path, ShardDocument::Read(path)});
     const std::vector<FileDigest>& layers = set.shards_.back().document.files.layers;
-    for (size_t i = 0; i < layers.size(); ++i)
-      CheckSize(path / LayerFileName(i), layers[i]);
+    for (size_t i = 0; i < layers.size(); ++i) CheckSize(path / LayerFileName(i), layers[i]);
   }
   std::ranges::stable_sort(set.shards_, {},
                            [](const Shard& shard) { return shard.document.place.number; });
@@ -134,12 +130,7 @@ ShardSet ShardSet::Open(const std::vector<fs::path>& directories) {
                                  fmt::join(missing, ", "), count,
                                  missing.size() > 1 ? "are" : "is"));
   }
-  for (const auto& [path, document] : set.shards_) {
-    set.shares_.push_back({.first_sequence = document.first_sequence,
-                           .num_sequences = document.num_sequences,
-                           .first_token = document.first_token,
-                           .num_tokens = document.num_tokens});
-  }
+  for (const Shard& shard : set.shards_) set.shares_.push_back(shard.document.share);
   return set;
 }
 

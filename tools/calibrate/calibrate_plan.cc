@@ -85,22 +85,6 @@ std::string PlanText(const CalibrationInput& input, const CalibrationPlan& plan)
                      PlanNumbers(input, plan));
 }
 
-std::vector<RankPlan> PlansOfRanks(const std::function<CalibrationInput(int ranks)>& largest_of,
-                                   const CalibrationInput& whole, const CalibrationPlan& one,
-                                   int ranks, int nodes) {
-  std::vector<RankPlan> plans = {{.most_tokens = whole.num_tokens(),
-                                  .read_per_node = one.bytes_read,
-                                  .peak_device = one.peak_device,
-                                  .peak_host = one.peak_host,
-                                  .seconds = one.seconds,
-                                  .efficiency = 1}};
-  const int of_a_node = (ranks + nodes - 1) / nodes;
-  for (int count = 2;; count = std::min(2 * count, ranks)) {
-    plans.push_back(PlanRanks(largest_of(count), whole, one, (count + of_a_node - 1) / of_a_node));
-    if (count == ranks) return plans;
-  }
-}
-
 Json RankPlanJson(const std::vector<RankPlan>& plans) {
   Json rows = Json::array();
   for (const RankPlan& plan : plans) {

@@ -133,9 +133,18 @@ std::vector<RankPlan> PlanAllRanks(const CalibrateOptions& options,
     throw UsageError(fmt::format("--nodes {}: each runs a rank at least, and --ranks is {}",
                                  options.ranks.nodes, ranks));
   const uint64_t limit = DeviceLimit(options, MachineOf(options, *opened).device);
-  return PlansOfRanks(
-      [&](int count) { return LargestOf(options, *opened, {.count = count}, limit); }, whole, one,
-      ranks, static_cast<int>(options.ranks.nodes));
+  std::vector<RankPlan> plans = {{.most_tokens = whole.num_tokens(),
+                                  .read_per_node = one.bytes_read,
+                                  .peak_device = one.peak_device,
+                                  .peak_host = one.peak_host,
+                                  .seconds = one.seconds,
+                                  .efficiency = 1}};
+  const int nodes = static_cast<int>(options.ranks.nodes), of_a_node = (ranks + nodes - 1) / nodes;
+  for (int count = 2;; count = std::min(2 * count, ranks)) {
+    plans.push_back(PlanRanks(LargestOf(options, *opened, {.count = count}, limit), whole, one,
+                              (count + of_a_node - 1) / of_a_node));
+    if (count == ranks) return plans;
+  }
 }
 
 Subject OfModel(const CalibrateOptions& options, const std::shared_ptr<const ModelInput>& opened,

@@ -49,7 +49,8 @@ struct Subject {
 // run the model, if any.
 Subject OfModel(const CalibrateOptions& options, const std::shared_ptr<const ModelInput>& opened,
                 RankGroup& group = OneRank(), const ShardSet& shards = {});
-// Of as many ranks as are asked for, and fewer; nothing where that is one. `whole`, `one`: of one.
+// Plans of 1, 2, 4 and so on ranks, up to those asked for; none where that is one. `whole`, `one`:
+// of one.
 std::vector<RankPlan> PlanAllRanks(const CalibrateOptions& options,
                                    const std::shared_ptr<const ModelInput>& opened,
                                    const CalibrationInput& whole, const CalibrationPlan& one);

@@ -27,7 +27,7 @@ class AttentionSource {
   virtual ~AttentionSource() = default;
   // The model that the attention is of, whether or not Run runs it; null where there is none.
   virtual ModelSource* model() { return nullptr; }
-  // What Run reads, for people: "weights" or "dump".
+  // Names what Run reads: "weights" or "dump".
   virtual std::string_view what() const = 0;
   virtual uint64_t BytesRead(size_t layer_index) const = 0;  // by Run, for one layer
   // Layers with geometry; they have tensor names only if a model runs.

@@ -13,6 +13,7 @@
 #include "export/evaluate/bits_per_element.h"
 #include "export/simulate/affine_cost.h"
 #include "export/simulate/codecs/higgs_tensor.h"
+#include "export/simulate/fitted_moments.h"
 #include "export/simulate/methods/methods.h"
 #include "export/simulate/rope_rows.h"
 #include "export/simulate/rotated_quantizer.h"
