@@ -123,18 +123,16 @@ HeldOutSplit SplitByDomain(const std::vector<int64_t>& sequence_lengths,
 }
 
 HeldOutSplit SplitOf(const std::vector<int64_t>& sequence_lengths,
-                     const std::vector<int32_t>& domains, const CalibrationOptions& options,
+                     const std::vector<int32_t>& domains, double share, bool chooses,
                      CountedQueries counted) {
-  if (options.automatic.enabled && options.held_out > 0) {
+  if (chooses && share > 0) {
     HeldOutSplit split = SplitByDomain(sequence_lengths, domains);
     split.counted = counted;
     if (split.kind == HeldOutKind::kDomains && split.NumFitQueries() > 0 &&
         split.NumHeldOutQueries() > 0)
       return split;
   }
-  const double share = options.automatic.enabled
-                           ? ShareOfDocuments(sequence_lengths.size(), options.held_out)
-                           : options.held_out;
+  if (chooses) share = ShareOfDocuments(sequence_lengths.size(), share);
   return SplitHeldOut(sequence_lengths, share, std::move(counted));
 }
 

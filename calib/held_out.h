@@ -61,10 +61,10 @@ HeldOutSplit SplitHeldOut(const std::vector<int64_t>& sequence_lengths, double s
 // transforms of many degrees of freedom look better than they are.
 double ShareOfDocuments(size_t num_sequences, double share);
 
-// The split of a calibration: by domain where there are several and a choice is made, else by
-// documents. `domains` may be empty: they are not known.
+// The split of a calibration: by domain where there are several and it chooses, else by documents.
+// `domains` may be empty: they are not known.
 HeldOutSplit SplitOf(const std::vector<int64_t>& sequence_lengths,
-                     const std::vector<int32_t>& domains, const CalibrationOptions& options,
+                     const std::vector<int32_t>& domains, double share, bool chooses,
                      CountedQueries counted = {});
 
 }  // namespace oscar

@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "calib/consumers.h"
-#include "linalg/rotation.h"  // Composition
+#include "linalg/cache_windows.h"  // CacheWindows
+#include "linalg/rotation.h"       // Composition
 
 namespace oscar {
 
@@ -41,6 +42,15 @@ struct ClipOptions {
   int64_t quant_group_size = 0;  // values per scale; 0: the whole head
 };
 
+// What a layer's choices are searched with; consumers differ in `automatic` alone.
+struct SearchOptions {
+  AutoOptions automatic = {};
+  Composition composition = Composition::kRHPbr;
+  int64_t quant_group_size = 0;  // values per scale; 0: the whole head
+  CacheWindows windows = {64, 256};
+};
+
+// Phases receive the parts that they need.
 struct CalibrationOptions {
   FitOptions fit = {};
   ClipOptions clip = {};
@@ -50,6 +60,11 @@ struct CalibrationOptions {
   int64_t sink_tokens = 64;     // kept in bf16 at the start of a sequence
   int64_t recent_tokens = 256;  // kept in bf16 at its end
   int64_t error_rows = 128;  // query rows per held-out sequence on which attention-KL is measured
+
+  CacheWindows windows() const { return {sink_tokens, recent_tokens}; }
+  SearchOptions search() const {
+    return {automatic, fit.composition, clip.quant_group_size, windows()};
+  }
 };
 
 }  // namespace oscar

@@ -30,14 +30,14 @@ std::vector<int> SideOption::Bits() const {
   return head_bits.empty() ? std::vector{static_cast<int>(bits)} : head_bits;
 }
 
-void AutoChoice::SetWriter(const ConsumerRules& rules, const CalibrationOptions& options,
-                           int64_t head_dim, int64_t v_head_dim) {
-  quant_group_size = options.clip.quant_group_size;
-  if (!rules.fitted_scales) return;
+void AutoChoice::SetWriter(const AutoOptions& options, int64_t quant_group, int64_t head_dim,
+                           int64_t v_head_dim) {
+  quant_group_size = quant_group;
+  if (!RulesOf(options.consumer).fitted_scales) return;
   fitted_scales = MetadataType::kBFloat16;
   // Bits of scales are worth more as codes where bits are counted.
-  if (options.automatic.shares_bits()) {
-    if (!options.automatic.wide_codes()) fitted_scales = MetadataType::kByte;
+  if (options.shares_bits()) {
+    if (!options.wide_codes()) fitted_scales = MetadataType::kByte;
     return;
   }
   // Else four scales and zeros of 8 bits take the place of one of 32.

@@ -143,7 +143,7 @@ struct AutoChoice {
   CacheSide k, v;  // fitted to all tokens
 
   // Sets fitted_scales and quant_group_size: what the consumer's rules allow for such heads.
-  void SetWriter(const ConsumerRules& rules, const CalibrationOptions& options, int64_t head_dim,
+  void SetWriter(const AutoOptions& options, int64_t quant_group, int64_t head_dim,
                  int64_t v_head_dim);
   // How rows are written at an option, or by codes of `bits` at any clip ratio.
   AffineQuantizer Quantizer(const SideOption& option, bool of_keys) const;

@@ -26,7 +26,7 @@ namespace {
 
 constexpr const char* kStateFile = "state.json";
 constexpr const char* kLockFile = "lock";
-constexpr int kStateVersion = 1;
+constexpr int kStateVersion = 2;
 
 fs::path RemovedFrom(const fs::path& path) { return path.string() + ".tmp-removed"; }
 
@@ -251,6 +251,11 @@ void JobDirectory::Commit(const Write& write_hidden) {
   WriteState();
   std::error_code ignored;  // a hidden-states file that outlives its use costs space, nothing else
   fs::remove(used, ignored);
+}
+
+Interrupted JobDirectory::Stopped(size_t num_layers) const {
+  return Interrupted(fmt::format("stopped after {} of {} layers; the work so far is in {}",
+                                 finished_layers(), num_layers, path().string()));
 }
 
 void JobDirectory::MoveTo(const fs::path& path) {

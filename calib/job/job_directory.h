@@ -9,7 +9,7 @@
 //     <job>/self_generated.json           texts the model wrote for itself, before anything else (self_generation.h)
 //     <job>/fingerprint.json              what the run is: model, data, options, program; another run is refused,
 //                                         with the differences
-//     <job>/layer_00000.h5 ...            one immutable file per finished layer (layer_file.h; of a shard .safetensors)
+//     <job>/layer_00000.safetensors ...   one immutable file per finished layer (layer_file.h, shard_directory.h)
 //     <job>/hidden_00003.safetensors      hidden states entering layer 3 (by index)
 //     <job>/state.json                    the commit point: finished layers, digests and sizes of the files above
 // clang-format on
@@ -33,7 +33,8 @@
 namespace oscar {
 
 inline constexpr const char* kFingerprintFile = "fingerprint.json";  // of a job
-std::string LayerFileName(size_t layer_index, std::string_view extension);
+inline constexpr const char* kLayerExtension = "safetensors";        // of layers' files
+std::string LayerFileName(size_t layer_index, std::string_view extension = kLayerExtension);
 std::string HiddenFileName(size_t layer_index);
 
 // What finished layers have left, in documents as "layers" and "hidden".
@@ -49,6 +50,7 @@ struct JobFiles {
 // The right to work in a job's directory, which it makes if need be: one process has it.
 class JobLock {
  public:
+  JobLock() = default;  // of nothing
   // Throws ResourceError if another process has it. A path is a lock to be taken.
   JobLock(std::filesystem::path path);  // NOLINT(google-explicit-constructor)
   ~JobLock();
@@ -70,7 +72,8 @@ class JobDirectory {
   // ResourceError if another process works in it. `restart` discards what is there. `extension`: of
   // its layers' files.
   JobDirectory(JobLock lock, const Json& fingerprint, bool restart,
-               std::string_view extension = "h5");
+               std::string_view extension = kLayerExtension);
+  virtual ~JobDirectory() = default;
   JobDirectory(const JobDirectory&) = delete;
   JobDirectory& operator=(const JobDirectory&) = delete;
 
@@ -87,22 +90,27 @@ class JobDirectory {
   using Write = std::function<void(const std::filesystem::path&)>;
   // The next layer: `write_layer` writes LayerPath(index). It counts as finished, and survives,
   // from the next Commit() on. `timing` is kept for timings.json and never affects the artifact.
-  void AddLayer(const Write& write_layer, const Json& timing);
+  virtual void AddLayer(const Write& write_layer, const Json& timing);
   // All layers added are finished. `write_hidden` writes the hidden states entering the next one to
   // the path it is given, or is empty where none are needed, as after the last layer.
-  void Commit(const Write& write_hidden);
+  virtual void Commit(const Write& write_hidden);
   void CommitLayer(const Write& write_layer, const Write& write_hidden, const Json& timing) {
     AddLayer(write_layer, timing);
     Commit(write_hidden);
   }
 
   const JobFiles& files() const { return files_; }  // whose layers have been added
+  // What a run throws that was asked to stop.
+  virtual Interrupted Stopped(size_t num_layers) const;
 
   // Removes the job from disk.
   void Remove();
   // Its directory becomes `path`, which is new, with what others wrote into it and without its own
   // records.
   void MoveTo(const std::filesystem::path& path);
+
+ protected:
+  JobDirectory() = default;
 
  private:
   std::filesystem::path HiddenFile(size_t layer_index) const;
@@ -115,6 +123,14 @@ class JobDirectory {
   JobFiles files_;
   size_t finished_ = 0;  // of its layers
   std::vector<Json> timings_;
+};
+
+// The job of a process that keeps nothing, because another one does.
+class NoJob : public JobDirectory {
+ public:
+  void AddLayer(const Write&, const Json&) override {}
+  void Commit(const Write&) override {}
+  Interrupted Stopped(size_t) const override { return Interrupted("stopped with all ranks"); }
 };
 
 // The differing fields of two JSON values, one line each: "data.digest: was A, now B".

@@ -41,10 +41,10 @@ ShardDocument ShardDocument::From(const Json& document, const std::string& what)
   if (!shard.place.Exists())
     throw InputError(fmt::format("{}: there is no {}", what, shard.place.Name()));
   const Json& documents = JsonMember(document, "documents", what);
-  shard.first_sequence = static_cast<size_t>(IntFrom(0, documents, "first", what));
-  shard.num_sequences = static_cast<size_t>(IntFrom(0, documents, "count", what));
-  shard.first_token = IntFrom(0, documents, "first_token", what);
-  shard.num_tokens = IntFrom(0, documents, "tokens", what);
+  shard.share.first_sequence = static_cast<size_t>(IntFrom(0, documents, "first", what));
+  shard.share.num_sequences = static_cast<size_t>(IntFrom(0, documents, "count", what));
+  shard.share.first_token = IntFrom(0, documents, "first_token", what);
+  shard.share.num_tokens = IntFrom(0, documents, "tokens", what);
   shard.run = ObjectIn(document, "run", what);
   for (const char* key : {"token_chunk", "query_chunk"})
     IntFrom(1, JsonMember(shard.run, "machine", what), key, what);
@@ -64,10 +64,10 @@ Json ShardDocument::ToJson() const {
                    {"shard", place.number},
                    {"shards", place.count},
                    {"documents",
-                    {{"first", first_sequence},
-                     {"count", num_sequences},
-                     {"first_token", first_token},
-                     {"tokens", num_tokens}}},
+                    {{"first", share.first_sequence},
+                     {"count", share.num_sequences},
+                     {"first_token", share.first_token},
+                     {"tokens", share.num_tokens}}},
                    {"run", run},
                    {"weights", weights},
                    {"timings", timings}};

@@ -27,10 +27,20 @@ struct ShardPlace {
   std::string Name() const;  // "shard 2 of 3"
 };
 
+// The documents that a rank or a shard runs, of those of a run, and their tokens.
+struct RankShare {
+  size_t first_sequence = 0, num_sequences = 0;
+  int64_t first_token = 0, num_tokens = 0;
+  double work = 0;  // DocumentWork of all of them; not stored
+
+  bool Has(size_t sequence) const {
+    return sequence >= first_sequence && sequence - first_sequence < num_sequences;
+  }
+};
+
 struct ShardDocument {
   ShardPlace place;
-  size_t first_sequence = 0, num_sequences = 0;  // of the run's documents, and of their tokens
-  int64_t first_token = 0, num_tokens = 0;
+  RankShare share;
   JobFiles files;
   Json run, weights;  // Fingerprint; weights of DescribeModel
   Json timings;       // of whatever form

@@ -19,65 +19,25 @@
 namespace oscar {
 namespace {
 
-// A layer of a safetensors file, by the calls of Hdf5Reader.
-class StoredLayer {
- public:
-  StoredLayer(const SafetensorsFile& file, const std::string& layer) : file_(file) {
-    const auto found = file.metadata().find(layer);
-    if (found == file.metadata().end())
-      throw InputError(fmt::format("{}: there is no {}", file.path().string(), Quoted(layer)));
-    what_ = fmt::format("{}: {}", file.path().string(), layer);
-    attributes_ = ParseStrictJson(found->second, what_, {.max_depth = 4, .max_values = 10'000});
-  }
-  const std::filesystem::path& path() const { return file_.path(); }
-  bool HasAttribute(const std::string&, const char* name) const {
-    return attributes_.is_object() && attributes_.contains(name);
-  }
-  int64_t IntAttribute(const std::string&, const char* name) const {
-    return JsonInt(attributes_, name, what_);
-  }
-  std::string StringAttribute(const std::string&, const char* name) const {
-    return JsonString(attributes_, name, what_);
-  }
-  bool Exists(const std::string& name) const { return file_.tensors().contains(name); }
-  template <typename T>
-  std::vector<T> Read(const std::string& name, const std::vector<int64_t>& shape) const {
-    const TensorView view = file_.tensor(name);
-    if (view.dtype != DType::kF64 || view.shape != shape) {
-      throw InputError(fmt::format("{}: tensor {} is {} [{}], expected F64 [{}]",
-                                   file_.path().string(), name, DTypeName(view.dtype),
-                                   fmt::join(view.shape, ", "), fmt::join(shape, ", ")));
-    }
-    std::vector<T> values(view.data.size() / sizeof(T));
-    if (!values.empty()) std::memcpy(values.data(), view.data.data(), view.data.size());
-    return values;
-  }
-
- private:
-  const SafetensorsFile& file_;
-  std::string what_;
-  Json attributes_;
-};
-
-std::string LayerName(int layer_id) { return fmt::format("layer.{}", layer_id); }
+using Shape = std::vector<int64_t>;
 
 // The sums of a layer by name, with their shapes: one table serves writing and reading.
 template <typename Moments, typename Visit>
-void ForEachSum(Moments& m, Visit visit) {
-  const Hdf5Shape keys{m.num_kv_heads, m.head_dim, m.head_dim},
+void ForEachMember(Moments& m, Visit visit) {
+  const Shape keys{m.num_kv_heads, m.head_dim, m.head_dim},
       values{m.num_kv_heads, m.v_head_dim, m.v_head_dim};
   visit("query", keys, m.query);
   visit("key", keys, m.key);
-  visit("key_sum", Hdf5Shape{m.num_kv_heads, m.head_dim}, m.key_sum);
+  visit("key_sum", Shape{m.num_kv_heads, m.head_dim}, m.key_sum);
   visit("attended_key", keys, m.attended_key);
-  visit("attended_key_sum", Hdf5Shape{m.num_kv_heads, m.head_dim}, m.attended_key_sum);
-  visit("attended_key_weight", Hdf5Shape{m.num_kv_heads}, m.attended_key_weight);
+  visit("attended_key_sum", Shape{m.num_kv_heads, m.head_dim}, m.attended_key_sum);
+  visit("attended_key_weight", Shape{m.num_kv_heads}, m.attended_key_weight);
   visit("value", values, m.value);
   visit("attention_output", values, m.attention_output);
   visit("diagonal", values, m.diagonal);
-  visit("diagonal_weight", Hdf5Shape{m.num_kv_heads}, m.diagonal_weight);
-  visit("key_abs_max", Hdf5Shape{m.num_kv_heads, m.head_dim}, m.key_abs_max);
-  visit("value_abs_max", Hdf5Shape{m.num_kv_heads, m.v_head_dim}, m.value_abs_max);
+  visit("diagonal_weight", Shape{m.num_kv_heads}, m.diagonal_weight);
+  visit("key_abs_max", Shape{m.num_kv_heads, m.head_dim}, m.key_abs_max);
+  visit("value_abs_max", Shape{m.num_kv_heads, m.v_head_dim}, m.value_abs_max);
 }
 
 // What is no sum; visit(name, integer or text).
@@ -97,34 +57,70 @@ void ForEachAttribute(const LayerMoments& m, Visit visit) {
   visit("fold_shared_scales", int64_t{m.fold.shared_scales});
 }
 
-// `prefix` and the name of a sum are what it is stored as.
-template <typename File>
-LayerMoments ReadFrom(const File& file, const std::string& group, const std::string& prefix,
-                      int layer_id, MomentsPart part) {
+std::vector<double> ReadSum(const SafetensorsFile& file, const std::string& name,
+                            const Shape& shape) {
+  const TensorView view = file.tensor(name);
+  if (view.dtype != DType::kF64 || view.shape != shape) {
+    throw InputError(fmt::format("{}: tensor {} is {} [{}], expected F64 [{}]",
+                                 file.path().string(), name, DTypeName(view.dtype),
+                                 fmt::join(view.shape, ", "), fmt::join(shape, ", ")));
+  }
+  std::vector<double> values(view.data.size() / sizeof(double));
+  if (!values.empty()) std::memcpy(values.data(), view.data.data(), view.data.size());
+  return values;
+}
+
+}  // namespace
+
+std::string MomentsName(int layer_id) { return fmt::format("layer.{}", layer_id); }
+
+std::string MomentsFacts(const LayerMoments& moments) {
+  Json facts = Json::object();
+  ForEachAttribute(moments, [&](const char* key, const auto& value) { facts[key] = value; });
+  return facts.dump();
+}
+
+void ForEachSum(const LayerMoments& moments,
+                const std::function<void(const std::string&, const Shape&,
+                                         const std::vector<double>&)>& visit) {
+  const std::string layer = MomentsName(moments.layer_id);
+  ForEachMember(moments, [&](const char* name, const Shape& shape, const std::vector<double>& sum) {
+    if (!sum.empty()) visit(fmt::format("{}.{}", layer, name), shape, sum);
+  });
+}
+
+LayerMoments ReadMoments(const SafetensorsFile& file, int layer_id, MomentsPart part) {
+  const std::string layer = MomentsName(layer_id);
+  const auto found = file.metadata().find(layer);
+  if (found == file.metadata().end())
+    throw InputError(fmt::format("{}: there is no {}", file.path().string(), Quoted(layer)));
+  const std::string what = fmt::format("{}: {}", file.path().string(), layer);
+  const Json facts = ParseStrictJson(found->second, what, {.max_depth = 4, .max_values = 10'000});
+  const auto has = [&](const char* name) { return facts.is_object() && facts.contains(name); };
+  const auto number = [&](const char* name) { return JsonInt(facts, name, what); };
   LayerMoments m;
   m.layer_id = layer_id;
-  m.num_q_heads = file.IntAttribute(group, "num_q_heads");
-  m.num_kv_heads = file.IntAttribute(group, "num_kv_heads");
-  m.head_dim = file.IntAttribute(group, "head_dim");
-  m.v_head_dim = file.IntAttribute(group, "v_head_dim");
-  m.tokens = file.IntAttribute(group, "tokens");
-  if (file.HasAttribute(group, "query_tokens"))
-    m.query_tokens = file.IntAttribute(group, "query_tokens");
+  m.num_q_heads = number("num_q_heads");
+  m.num_kv_heads = number("num_kv_heads");
+  m.head_dim = number("head_dim");
+  m.v_head_dim = number("v_head_dim");
+  m.tokens = number("tokens");
+  if (has("query_tokens")) m.query_tokens = number("query_tokens");
   // Products of both are counted in 64 bits, and sums of shards are.
   constexpr int64_t kMostHeads = int64_t{1} << 20, kMostTokens = int64_t{1} << 42;
   if (m.num_kv_heads <= 0 || m.num_q_heads <= 0 || m.num_q_heads % m.num_kv_heads != 0 ||
       m.head_dim <= 0 || m.v_head_dim <= 0 || m.tokens <= 0 || m.num_q_heads > kMostHeads ||
       m.tokens > kMostTokens || m.queries() <= 0 || m.queries() > m.tokens) {
-    throw InputError(
-        fmt::format("{}: {}: {} query heads, {} KV heads, head_dim {}, v_head_dim {}, {} tokens "
-                    "with {} queries: not the geometry of a layer",
-                    file.path().string(), group, m.num_q_heads, m.num_kv_heads, m.head_dim,
-                    m.v_head_dim, m.tokens, m.queries()));
+    throw InputError(fmt::format(
+        "{}: {} query heads, {} KV heads, head_dim {}, v_head_dim {}, {} tokens "
+        "with {} queries: not the geometry of a layer",
+        what, m.num_q_heads, m.num_kv_heads, m.head_dim, m.v_head_dim, m.tokens, m.queries()));
   }
-  ForEachSum(m, [&](const char* name, const Hdf5Shape& shape, std::vector<double>& sum) {
+  ForEachMember(m, [&](const char* name, const Shape& shape, std::vector<double>& sum) {
     const bool of_means = &sum == &m.key_sum || &sum == &m.key_abs_max || &sum == &m.value_abs_max;
     if (part == MomentsPart::kMeans && !of_means) return;
-    if (file.Exists(prefix + name)) sum = file.template Read<double>(prefix + name, shape);
+    const std::string tensor = fmt::format("{}.{}", layer, name);
+    if (file.tensors().contains(tensor)) sum = ReadSum(file, tensor, shape);
   });
   if (part == MomentsPart::kMeans) {
     m.CheckFinite();
@@ -134,46 +130,26 @@ LayerMoments ReadFrom(const File& file, const std::string& group, const std::str
       m.attended_key.empty() != m.attended_key_weight.empty() ||
       m.attended_key_sum.empty() != m.attended_key_weight.empty()) {
     throw InputError(
-        fmt::format("{}: {}: query sums, or the weights of the diagonal target or of attended "
-                    "keys, are missing",
-                    file.path().string(), group));
+        what +
+        ": query sums, or the weights of the diagonal target or of attended keys, are missing");
   }
   m.CheckFinite();
   const bool same = m.head_dim == m.v_head_dim && m.key == m.value;
-  m.latent = file.HasAttribute(group, "latent")
-                 ? file.IntAttribute(group, "latent") != 0
-                 : same && !m.key.empty();  // an older version's: sums over the same rows
+  m.latent = has("latent") ? number("latent") != 0
+                           : same && !m.key.empty();  // an older version's: sums over the same rows
   if (m.latent && !same) {
-    throw InputError(fmt::format("{}: {}: latents whose sums of keys and of values differ",
-                                 file.path().string(), group));
+    throw InputError(what + ": latents whose sums of keys and of values differ");
   }
-  if (!file.HasAttribute(group, "rope")) return m;  // an older version's, or a rotation file's
-  m.rope = RopeFromText(file.StringAttribute(group, "rope"), m.head_dim,
-                        fmt::format("{}: {}", file.path().string(), group));
-  m.fold = {.pairs = {.rotary_dim = file.IntAttribute(group, "fold_rotary_dim"),
-                      .interleaved = file.IntAttribute(group, "fold_interleaved") != 0},
-            .shared_scales = file.IntAttribute(group, "fold_shared_scales") != 0};
+  if (!has("rope")) return m;  // an older version's, or a rotation file's
+  m.rope = RopeFromText(JsonString(facts, "rope", what), m.head_dim, what);
+  m.fold = {.pairs = {.rotary_dim = number("fold_rotary_dim"),
+                      .interleaved = number("fold_interleaved") != 0},
+            .shared_scales = number("fold_shared_scales") != 0};
   if (const int64_t turned = m.fold.pairs.rotary_dim; turned != 0 && turned != m.rope->rotary_dim) {
-    throw InputError(fmt::format("{}: {}: fold_rotary_dim {}, where {} dimensions turn",
-                                 file.path().string(), group, turned, m.rope->rotary_dim));
+    throw InputError(fmt::format("{}: fold_rotary_dim {}, where {} dimensions turn", what, turned,
+                                 m.rope->rotary_dim));
   }
   return m;
-}
-
-}  // namespace
-
-void WriteMoments(Hdf5Writer& file, const std::string& group, const LayerMoments& m) {
-  file.CreateGroup(group);
-  ForEachAttribute(
-      m, [&](const char* name, const auto& value) { file.SetAttribute(group, name, value); });
-  ForEachSum(m, [&](const char* name, const Hdf5Shape& shape, const std::vector<double>& sum) {
-    if (!sum.empty()) file.Write<double>(group + "/" + name, shape, sum);
-  });
-}
-
-LayerMoments ReadMoments(const Hdf5Reader& file, const std::string& group, int layer_id,
-                         MomentsPart part) {
-  return ReadFrom(file, group, group + "/", layer_id, part);
 }
 
 MomentsWriter::MomentsWriter(const std::filesystem::path& path)
@@ -187,19 +163,16 @@ MomentsWriter::MomentsWriter(const std::filesystem::path& path)
 MomentsWriter::~MomentsWriter() { close(descriptor_); }
 
 void MomentsWriter::Add(const LayerMoments& layer) {
-  const std::string name = LayerName(layer.layer_id);
-  Json attributes = Json::object();
-  ForEachAttribute(layer, [&](const char* key, const auto& value) { attributes[key] = value; });
-  metadata_[name] = attributes.dump();
+  metadata_[MomentsName(layer.layer_id)] = MomentsFacts(layer);
   if (layer.query_tokens >= 0) metadata_["format_version"] = std::to_string(kMaskedMomentsVersion);
-  ForEachSum(layer, [&](const char* key, const Hdf5Shape& shape, const std::vector<double>& sum) {
-    if (sum.empty()) return;
-    tensors_.push_back({fmt::format("{}.{}", name, key), DType::kF64, shape});
-    const auto bytes = std::as_bytes(std::span(sum));
-    if (const int error = WriteFullyAt(descriptor_, bytes, size_); error != 0)
-      ThrowResource("write", path_, error);
-    size_ += bytes.size();
-  });
+  ForEachSum(layer,
+             [&](const std::string& name, const Shape& shape, const std::vector<double>& sum) {
+               tensors_.push_back({name, DType::kF64, shape});
+               const auto bytes = std::as_bytes(std::span(sum));
+               if (const int error = WriteFullyAt(descriptor_, bytes, size_); error != 0)
+                 ThrowResource("write", path_, error);
+               size_ += bytes.size();
+             });
 }
 
 void MomentsWriter::Commit() {
@@ -231,8 +204,7 @@ MomentsReader::MomentsReader(MappedFile file) : file_(SafetensorsFile::Open(std:
 }
 
 LayerMoments MomentsReader::Read(int layer_id) const {
-  const std::string name = LayerName(layer_id);
-  return ReadFrom(StoredLayer(file_, name), name, name + ".", layer_id, MomentsPart::kAll);
+  return ReadMoments(file_, layer_id, MomentsPart::kAll);
 }
 
 }  // namespace oscar

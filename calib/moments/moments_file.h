@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// moments.safetensors: the statistics of a run, mergeable and refittable without the model. What a
-// stranger publishes is read too, so it is no HDF5: that library crashes on files made for it.
+// moments.safetensors: the statistics of a run, mergeable and refittable without the model. Files
+// that others publish are read too, so it is not HDF5: that library crashes on files made for it.
 //
 // clang-format off
 //     metadata           format = "oscar-moments", format_version; layer.<id> = JSON of
@@ -19,13 +19,13 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "calib/moments/layer_moments.h"
 #include "capture/checkpoint/safetensors.h"
-#include "capture/dump/hdf5_file.h"
 
 namespace oscar {
 
@@ -65,13 +65,17 @@ class MomentsReader {
   SafetensorsFile file_;
 };
 
-// The same members below a group of an HDF5 file of our own: layer files of a job.
+// A layer in another safetensors file, as a job's: the key and the text of its metadata, its
+// tensors by name with their shapes, and the layer again (MomentsReader::Read).
 enum class MomentsPart {
   kAll,
   kMeans  // geometry, key_sum and maxima: what is left to say once the moments are written
 };
-void WriteMoments(Hdf5Writer& file, const std::string& group, const LayerMoments& moments);
-LayerMoments ReadMoments(const Hdf5Reader& file, const std::string& group, int layer_id,
-                         MomentsPart part = MomentsPart::kAll);
+std::string MomentsName(int layer_id);
+std::string MomentsFacts(const LayerMoments& moments);
+void ForEachSum(const LayerMoments& moments,
+                const std::function<void(const std::string& name, const std::vector<int64_t>& shape,
+                                         const std::vector<double>& sum)>& visit);
+LayerMoments ReadMoments(const SafetensorsFile& file, int layer_id, MomentsPart part);
 
 }  // namespace oscar

@@ -108,12 +108,12 @@ bool HasTextLoss(const ModelSource& model) {
   return model.hidden().defined() && !ReadsEarlierLayers(model.loop().spec());
 }
 
-std::optional<TextLoss> MeasureTextLoss(const ModelSource& model) {
-  if (!HasTextLoss(model)) return std::nullopt;
+std::vector<TextRows> TextRowsOf(const ModelSource& model) {
   std::vector<TextRows> sample;
+  if (!HasTextLoss(model)) return sample;
   for (const TextBeginning& beginning : TextSampleOf(model.sequence_lengths()))
     sample.push_back(RowsOf(model, beginning.sequence, beginning.tokens));
-  return MeasureTextLoss(model, std::move(sample));
+  return sample;
 }
 
 std::optional<TextLoss> MeasureTextLossAnew(const ModelSource& model) {
@@ -131,7 +131,7 @@ std::optional<TextLoss> MeasureTextLoss(const ModelSource& model, std::vector<Te
   LoopOptions options = loop.options();
   options.need_final_hidden = true;
   options.shared_queries = false;
-  options.ranks = nullptr;
+  options.ranks = &OneRank();
   std::vector<std::vector<int32_t>> sequences;
   std::vector<at::Tensor> hidden;
   std::vector<int64_t> predicting, ids;  // rows of all of them, and the tokens that follow

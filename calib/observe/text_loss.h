@@ -49,9 +49,10 @@ TextRows RowsOf(const ModelSource& model, size_t own, int64_t tokens);
 // left none (all its layers were resumed), and not where layers behind the last one read keys and
 // values of one before it.
 bool HasTextLoss(const ModelSource& model);
+// The rows of all sequences of `model`; none where it has no text loss.
+std::vector<TextRows> TextRowsOf(const ModelSource& model);
+// Returns nothing for an empty sample.
 std::optional<TextLoss> MeasureTextLoss(const ModelSource& model, std::vector<TextRows> sample);
-// Of all sequences of `model`.
-std::optional<TextLoss> MeasureTextLoss(const ModelSource& model);
 // The same by a forward pass of its own over the sample, whether or not `model` has run.
 std::optional<TextLoss> MeasureTextLossAnew(const ModelSource& model);
 

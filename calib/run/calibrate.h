@@ -23,9 +23,6 @@
 
 namespace oscar {
 
-class RankGroup;  // capture/ranks/rank_group.h
-class ShardSet;   // calib/run/shard_directory.h
-
 // How a calibration runs on a GPU. Nothing here changes a result; on a CPU a layer is fitted and
 // committed before the next one begins.
 struct RunOptions {
@@ -43,12 +40,13 @@ struct RunOptions {
 // are given layer by layer, by turns, what all observed, and fit; rank 0 has the job. A shard knows
 // nothing of the others, fits nothing, and keeps what it observed (shard_directory.h).
 struct JobRanks {
-  RankGroup* group = nullptr;         // null: one process, a shard, or a plan of more
-  std::vector<int64_t> lengths = {};  // of all sequences, in tokens; of one process none
-  std::vector<RankShare> shares = {};
-  std::optional<size_t> shard = {};  // which of `shares` this process is
+  RankGroup* group = &OneRank();      // of ranks that run; of a plan one
+  bool apart = false;                 // this process is a shard
+  std::vector<int64_t> lengths = {};  // of all sequences, in tokens; empty: those of the source
+  std::vector<RankShare> shares = {{}};
+  size_t number = 0;  // of this process in `shares`
 
-  const RankShare& own() const;  // of `shares`
+  const RankShare& own() const { return shares.at(number); }
 };
 
 struct CalibrationInput {
@@ -58,18 +56,19 @@ struct CalibrationInput {
   CalibrationOptions options = {};
   RunOptions run = {};
   JobRanks ranks = {};
-  std::shared_ptr<const ShardSet> shards = nullptr;  // that have run the model; else null
-  CountedQueries counted = {};                       // of all sequences, whoever runs them
-  std::vector<int32_t> domains = {};                 // of each of lengths() (DataSet::domains)
+  CountedQueries counted = {};        // of all sequences, whoever runs them
+  std::vector<int32_t> domains = {};  // of each of lengths() (DataSet::domains)
 
-  // `source` if it is a model; null if it is a dump.
-  ModelSource* model() const;
+  // The model that is calibrated; null if there is a dump alone.
+  ModelSource* model() const { return source->model(); }
   // The same where it runs here, so that a resumed run needs its hidden states.
-  ModelSource* running_model() const { return shards == nullptr ? model() : nullptr; }
+  ModelSource* running_model() const { return dynamic_cast<ModelSource*>(source.get()); }
   const std::vector<int64_t>& lengths() const;  // of all sequences, whoever runs them
   int64_t num_tokens() const;                   // of these
   HeldOutSplit Split() const;                   // of all sequences
-  int64_t job_tokens() const;  // of those that a job here holds: a shard has its own alone
+  // Of the sequences that a job here holds: a shard has its own alone.
+  const std::vector<int64_t>& job_lengths() const;
+  int64_t job_tokens() const;
 };
 
 // What a model must compute for a calibration: everything up to the last queries of a cache.
@@ -103,13 +102,10 @@ void CheckOptions(const CalibrationOptions& options);
 HeldOutSplit CheckCalibration(const CalibrationInput& input);
 
 // Finishes every layer of `job`; of a shard, the file of every layer. Throws Interrupted, with the
-// job on disk, if the hook asked to stop.
+// job on disk, if the hook asked to stop. A rank that is not rank 0 has NoJob; its stop_requested
+// asks all ranks to stop.
 void RunCalibration(const CalibrationInput& input, JobDirectory& job,
                     const CalibrationHooks& hooks);
-
-// The same on a rank that is not rank 0, which calls RunCalibration. Of the hooks on_layer is never
-// called, and stop_requested asks all ranks to stop.
-void RunCalibrationOfRank(const CalibrationInput& input, const CalibrationHooks& hooks);
 
 // MeasureTextLoss after a run, over the sequences of all ranks, which all call it; rank 0 is told.
 // Nothing of a shard.

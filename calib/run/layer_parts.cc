@@ -66,10 +66,6 @@ int64_t ReadersOf(const CalibrationInput& input, const LayerSpec& layer) {
   });
 }
 
-bool Refines(const CalibrationOptions& options) {
-  return options.automatic.enabled && options.automatic.refine > 0;
-}
-
 }  // namespace
 
 std::vector<NamedTensor> TensorsOf(const LayerOnDevice& part) {
@@ -134,10 +130,8 @@ LayerOnDevice EmptyPart(const CalibrationInput& input, const HeldOutSplit& split
     layer.keys.push_back(of_rows(tokens, a.num_kv_heads, a.head_dim));
     layer.values.push_back(of_rows(tokens, a.num_kv_heads, a.v_head_dim));
     if (a.latent) layer.k_pe.push_back(at::empty({tokens, a.latent->rope_dim}, options));
-    if (Refines(input.options)) {
-      layer.last_queries.push_back(
-          of_rows(std::min(tokens, kRefinedQueries), a.num_q_heads, a.head_dim));
-    }
+    if (const int64_t last = QueriesToRefine(input.options.automatic); last > 0)
+      layer.last_queries.push_back(of_rows(std::min(tokens, last), a.num_q_heads, a.head_dim));
     if (split.NumKeptRows(static_cast<size_t>(i), tokens, 1) == 0) continue;
     const at::Tensor rows =
         KeptRows(split, static_cast<size_t>(i), tokens, input.options.error_rows, input.device);
@@ -159,8 +153,8 @@ uint64_t PartBytes(const CalibrationInput& input, const HeldOutSplit& split, siz
   for (int64_t i = documents.first; i < documents.end; ++i) {
     places.Add(i, {});
     const int64_t tokens = input.lengths()[static_cast<size_t>(i)];
-    rows += split.NumKeptRows(static_cast<size_t>(i), tokens, input.options.error_rows);
-    if (Refines(input.options)) rows += std::min(tokens, kRefinedQueries);
+    rows += split.NumKeptRows(static_cast<size_t>(i), tokens, input.options.error_rows) +
+            std::min(tokens, QueriesToRefine(input.options.automatic));
   }
   const int64_t position = a.latent ? a.latent->rope_dim : 0;
   const int64_t values =

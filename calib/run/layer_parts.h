@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What some documents in a row leave of a layer: as tensors in one order, which ranks send
-// (layer_exchange.h) and shards keep (shard_directory.h), and put together with what the other
+// (layer_transport.h) and shards keep (shard_directory.h), and put together with what the other
 // documents leave, bit for bit what one process would have observed.
 #pragma once
 

@@ -7,7 +7,7 @@
 // another thread as soon as it is fitted. On a CPU all of it is done at once, because everything
 // would want the same cores. A layer that is being fitted keeps its keys and values; Put() waits
 // where there are too many, or too many wait for the disk. Trap: among ranks Put() waits for
-// nothing that another rank has to do (capture/ranks/rank_group.h).
+// nothing that a rank behind this one has to do (capture/ranks/rank_group.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -26,43 +26,39 @@
 
 #include "calib/observe/statistics_observer.h"
 #include "calib/run/calibrate.h"
-#include "calib/run/layer_exchange.h"
+#include "calib/run/layer_transport.h"
 
 namespace oscar {
 
 class LayerPipeline {
  public:
-  // Keeps references to all of them. `job`: null on ranks that have none. `exchange`: null where
-  // there is one rank.
-  LayerPipeline(const CalibrationInput& input, const HeldOutSplit& split, JobDirectory* job,
-                const LayerExchange* exchange, const CalibrationHooks& hooks, PhaseTimes& times);
+  // Keeps references to all of them.
+  LayerPipeline(const CalibrationInput& input, const HeldOutSplit& split,
+                const LayerTransport& transport, JobDirectory& job, const CalibrationHooks& hooks,
+                PhaseTimes& times);
   ~LayerPipeline();  // waits for what is under way
 
-  // Whether the hidden states that leave a layer go to disk with it, so that a run can resume
-  // there. kNever: the model has gone on from there, and they are lost. The last layer needs none.
-  enum class Commit { kIfDue, kNow, kNever };
+  // What is to be done after a layer that was not put yet: on a GPU hidden states go to disk where
+  // that is due, and takes no waiting.
+  Commit CommitAfter(size_t index) const;
   // A layer that was observed; its kernels may still be running. Throws what became of a layer
-  // before, and reports that one (hooks.on_layer) on this thread.
+  // before, and reports that one (hooks.on_layer) on this thread. The last layer needs no hidden
+  // states.
   void Put(size_t index, LayerOnDevice observed, Commit commit);
   void Finish();  // the same for all
 
   // Whether a run that stops here loses nothing. Not while a thread works on a layer.
   bool all_committed() const { return fitting_.empty() && round_.empty() && !written_.valid(); }
-  // Whether hidden states should go to disk with the next layer that may take them there, and that
-  // takes no waiting.
-  bool IsCommitDue() const;
 
  private:
   struct Layer;
   struct Pending {
-    size_t index;
+    bool fits_here;
     std::shared_future<std::shared_ptr<Layer>> fitted;
     std::shared_future<void> written;  // and all before
   };
   using Clock = std::chrono::steady_clock;
-  std::shared_ptr<Layer> Fit(const std::shared_ptr<Layer>& layer,
-                             std::optional<c10::Stream> stream);
-  void FitHere(Layer& layer, std::optional<c10::Stream> stream);
+  void Fit(Layer& layer, std::optional<c10::Stream> stream);
   void Write(const Layer& layer);  // in order, one at a time
   void WriteHere(const Layer& layer);
   std::string NameOf(const Layer& layer, std::string_view step) const;  // "fitting layer 3"
@@ -70,15 +66,14 @@ class LayerPipeline {
   // Until less than `most` layers are being fitted here.
   void AwaitFits(size_t most);
   void Collect();  // the oldest layer that is being fitted
-  bool IsCommit(size_t index, Commit commit) const;
-  bool FitsHere(size_t index) const;
+  bool EndsRound(size_t index) const { return (index + 1) % transport_.size() == 0; }
   void FinishRound();
   at::Tensor KeepHidden(const at::Tensor& hidden);
 
   const CalibrationInput& input_;
   const HeldOutSplit& split_;
-  JobDirectory* const job_;
-  const LayerExchange* const exchange_;
+  const LayerTransport& transport_;
+  JobDirectory& job_;
   std::vector<std::shared_ptr<Layer>> round_;  // gathered, but not fitted
   const CalibrationHooks& hooks_;
   PhaseTimes& times_;
@@ -86,7 +81,7 @@ class LayerPipeline {
   Clock::time_point last_commit_ = Clock::now(), last_report_ = Clock::now(),
                     last_write_ = Clock::now();
   Clock::time_point begin_ = Clock::now();
-  size_t put_ = 0, next_layer_ = 0;
+  size_t put_ = 0;
   uint64_t read_since_commit_ = 0;  // bytes of weights
   at::Tensor host_hidden_;          // pinned, of hidden_written_
   std::shared_future<void> hidden_written_;

@@ -12,7 +12,6 @@
 #include "calib/run/device_rates.h"
 #include "calib/run/layer_parts.h"
 #include "calib/run/process_layer.h"
-#include "calib/run/shard_directory.h"
 #include "calib/search/attention_error.h"
 #include "calib/search/clip_search.h"
 #include "calib/search/search_cost.h"
@@ -112,12 +111,6 @@ AutoCost CostOfFit(const LayerSpec& layer, const std::vector<int64_t>& lengths,
   return cost;
 }
 
-// Of the documents whose keys and values this process has of a layer: all that it fits, and a
-// shard, which fits none, its own.
-const std::vector<int64_t>& KeptLengths(const CalibrationInput& input) {
-  return input.ranks.shard ? input.source->sequence_lengths() : input.lengths();
-}
-
 // Bytes that a layer's calibration adds to the loop.
 struct FitBytes {
   uint64_t kept =
@@ -129,15 +122,14 @@ struct FitBytes {
 
 FitBytes FitMemory(const CalibrationInput& input) {
   const std::vector<LayerSpec>& layers = input.source->layers();
-  const std::vector<int64_t>& sequence_lengths = KeptLengths(input);
+  const std::vector<int64_t>& sequence_lengths = input.job_lengths();
   const at::ScalarType dtype = input.dtype;
   const at::DeviceType device = input.device.type();
   const CalibrationOptions& options = input.options;
   const auto tokens = static_cast<uint64_t>(
       std::accumulate(sequence_lengths.begin(), sequence_lengths.end(), int64_t{0}));
   const auto element = static_cast<uint64_t>(at::elementSize(dtype));
-  const HeldOutSplit split =
-      input.ranks.shard ? HeldOutSplit{HeldOutKind::kNone, sequence_lengths} : input.Split();
+  const HeldOutSplit split = input.Split();
   const int64_t longest = *std::ranges::max_element(sequence_lengths);
   FitBytes peak;
   for (const LayerSpec& layer : layers) {
@@ -147,7 +139,7 @@ FitBytes FitMemory(const CalibrationInput& input) {
     const uint64_t kept = tokens * kv * static_cast<uint64_t>(a.head_dim + a.v_head_dim) * element;
     peak.kept = std::max(peak.kept, kept);
     peak.observing = std::max(peak.observing, ObservingMemory(layer, longest));
-    if (input.ranks.shard) continue;
+    if (input.ranks.apart) continue;  // it fits nothing
     // Static thresholds: |x R| of all tokens in float32, and the copy kthvalue works on with its
     // index buffer; on a GPU up to half of them with indices, and the longest document on its way.
     const uint64_t thresholds = tokens * kv * dim * (device == at::kCPU ? 4 + 4 + 8 : 4 + 6 + 8);
@@ -166,7 +158,8 @@ FitBytes FitMemory(const CalibrationInput& input) {
         errors = std::max(errors, AttentionErrorMemory(layer, sequence_lengths[i], rows, kNumArms,
                                                        ChoiceArmsOf(options.automatic), device));
     }
-    const AutoCost choice = CostOfChoice(layer, sequence_lengths, split, options, device);
+    const AutoCost choice =
+        CostOfChoice(layer, sequence_lengths, split, options.automatic, options.error_rows, device);
     peak.host = std::max(peak.host, choice.host_bytes);
     peak.temporaries = std::max({peak.temporaries, thresholds, search, errors, choice.bytes});
   }
@@ -193,24 +186,23 @@ MemoryPlan DumpMemory(const DumpSource& dump, at::ScalarType dtype, at::DeviceTy
 }
 
 MemoryPlan SourceMemory(const CalibrationInput& input) {
-  if (input.shards != nullptr) {  // have been in memory instead
-    MemoryPlan plan;
-    plan.host_peak = plan.program = ResidentBytes();
-    return plan;
-  }
   const std::vector<int64_t>& lengths = input.source->sequence_lengths();
-  if (const ModelSource* model = input.model()) {
+  if (const ModelSource* model = input.running_model()) {
     return PlanMemory(model->loop().spec(), model->loop().checkpoint(), model->num_tokens(),
                       *std::max_element(lengths.begin(), lengths.end()), input.dtype,
                       input.device.type(), model->loop().options());
   }
-  const auto* dump = dynamic_cast<const DumpSource*>(input.source.get());
-  return dump == nullptr ? MemoryPlan{} : DumpMemory(*dump, input.dtype, input.device.type());
+  if (const auto* dump = dynamic_cast<const DumpSource*>(input.source.get()))
+    return DumpMemory(*dump, input.dtype, input.device.type());
+  MemoryPlan plan;  // of shards, which have held what a model takes
+  for (size_t i = 0; i < input.source->layers().size(); ++i)
+    plan.weights_read += input.source->BytesRead(i);
+  plan.host_peak = plan.program = ResidentBytes();
+  return plan;
 }
 
 // Of layers that wait for the queries of others.
 uint64_t HeldBytes(const CalibrationInput& input, const FitBytes& fit) {
-  if (input.shards != nullptr) return 0;
   return fit.kept * (input.source->layers().size() - input.source->first_shared_layer());
 }
 
@@ -291,7 +283,7 @@ uint64_t PlanDeviceMemory(const CalibrationInput& input) {
   const MemoryPlan memory = SourceMemory(input);
   const FitBytes fit = FitMemory(input);
   // Among ranks a layer also stands in the buffers that it travels by.
-  const uint64_t travelling = input.ranks.lengths.empty() || input.ranks.shard ? 0 : fit.kept;
+  const uint64_t travelling = input.ranks.apart || input.ranks.shares.size() == 1 ? 0 : fit.kept;
   const uint64_t observed =
       memory.device_peak + fit.kept + travelling + HeldBytes(input, fit) +
       (fit.observing > memory.temporaries ? fit.observing - memory.temporaries : uint64_t{0});
@@ -305,12 +297,12 @@ uint64_t PlanDeviceMemory(const CalibrationInput& input) {
 }
 
 CalibrationPlan PlanCalibration(const CalibrationInput& input) {
-  const std::vector<int64_t>& lengths = KeptLengths(input);
+  const std::vector<int64_t>& lengths = input.job_lengths();
   const std::vector<LayerSpec>& layers = input.source->layers();
   const MemoryPlan memory = SourceMemory(input);
   const FitBytes fit = FitMemory(input);
   const ModelSource* const model = input.running_model();
-  const bool runs = input.shards == nullptr, fits_layers = !input.ranks.shard;
+  const bool fits_layers = !input.ranks.apart;
 
   CalibrationPlan plan;
   plan.bytes_read = memory.weights_read;
@@ -330,15 +322,15 @@ CalibrationPlan PlanCalibration(const CalibrationInput& input) {
   Work work;
   AutoCost choice, fits;
   const HeldOutSplit split = input.Split();
+  // Shards have observed instead.
+  const bool observes = model == input.model();
   const int64_t hidden_size = model == nullptr ? 0 : model->loop().spec().hidden_size;
   for (size_t i = 0; i < layers.size(); ++i) {
     const LayerSpec& layer = layers[i];
-    if (runs) {
+    if (observes) {
       const Work layer_work = LayerWork(layer, hidden_size, lengths);
       work.model += layer_work.model;
       work.statistics += layer_work.statistics;
-    } else {
-      plan.bytes_read += input.shards->LayerBytes(i);
     }
     if (!fits_layers) {
       layer_files += PartBytes(input, split, i, input.ranks.own());
@@ -350,8 +342,8 @@ CalibrationPlan PlanCalibration(const CalibrationInput& input) {
                vv = static_cast<uint64_t>(a.v_head_dim * a.v_head_dim);
     layer_files += 8 * kv * (2 * dd + 3 * vv);
     rotations += (kv + 1) * (dd + vv);
-    const AutoCost of_layer =
-        CostOfChoice(layer, lengths, split, input.options, input.device.type());
+    const AutoCost of_layer = CostOfChoice(layer, lengths, split, input.options.automatic,
+                                           input.options.error_rows, input.device.type());
     choice.multiply_adds += of_layer.multiply_adds;
     choice.elements += of_layer.elements;
     choice.eigen_flops += of_layer.eigen_flops;

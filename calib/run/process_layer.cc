@@ -51,42 +51,41 @@ void ShareClip(const std::vector<double>& candidates, SideResult& k, SideResult&
 }
 
 // What is stored once is clipped once, as keys are.
-double FixedValueClip(const ObservedLayer& observed, const CalibrationOptions& options) {
-  return observed.fit.latent ? options.clip.fixed_k : options.clip.fixed_v;
+double FixedValueClip(const ObservedLayer& observed, const ClipOptions& clip) {
+  return observed.fit.latent ? clip.fixed_k : clip.fixed_v;
 }
 
-void ChooseClipping(const ObservedLayer& observed, const HeldOutSplit& split,
-                    const CalibrationOptions& options, LayerFit& fit) {
-  if (options.clip.mode == ClipMode::kFixed) {
-    fit.k.clip_ratio = fit.k_shared.clip_ratio = options.clip.fixed_k;
-    fit.v.clip_ratio = fit.v_shared.clip_ratio = FixedValueClip(observed, options);
+void ChooseClipping(const ObservedLayer& observed, const HeldOutSplit& split, ValueTarget target,
+                    const ClipOptions& clip, LayerFit& fit) {
+  if (clip.mode == ClipMode::kFixed) {
+    fit.k.clip_ratio = fit.k_shared.clip_ratio = clip.fixed_k;
+    fit.v.clip_ratio = fit.v_shared.clip_ratio = FixedValueClip(observed, clip);
     return;
   }
   std::vector<Matrix> query, value;
   for (int64_t head = 0; head < observed.fit.num_kv_heads; ++head) {
     query.push_back(observed.fit.QueryCovariance(head));
-    value.push_back(observed.fit.ValueCovariance(head, options.fit.value_target));
+    value.push_back(observed.fit.ValueCovariance(head, target));
   }
   const auto search = [&](const std::vector<at::Tensor>& sequences,
                           const std::vector<Matrix>& importance, SideResult& per_head,
                           SideResult& shared) {
     const at::Tensor rows = HeldOutRows(sequences, split.fit_rows);
     for (SideResult* side : {&per_head, &shared}) {
-      const int64_t group =
-          options.clip.quant_group_size == 0 ? side->dim : options.clip.quant_group_size;
-      SearchClip(rows, importance, options.clip.candidates, group, *side);
+      const int64_t group = clip.quant_group_size == 0 ? side->dim : clip.quant_group_size;
+      SearchClip(rows, importance, clip.candidates, group, *side);
     }
   };
   search(observed.keys, query, fit.k, fit.k_shared);
   search(observed.values, value, fit.v, fit.v_shared);
   if (!observed.fit.latent) return;
-  ShareClip(options.clip.candidates, fit.k, fit.v);
-  ShareClip(options.clip.candidates, fit.k_shared, fit.v_shared);
+  ShareClip(clip.candidates, fit.k, fit.v);
+  ShareClip(clip.candidates, fit.k_shared, fit.v_shared);
 }
 
 std::vector<ArmResult> MeasureArms(const ObservedLayer& observed, const LayerSpec& spec,
                                    const LayerFit& fit, std::span<const CacheArm> more,
-                                   const CalibrationOptions& options) {
+                                   const ClipOptions& clip, const CacheWindows& windows) {
   const SideResult identity_k = IdentitySide(spec.attention.head_dim),
                    identity_v = IdentitySide(spec.attention.v_head_dim);
   const SideResult hadamard_k = HadamardSide(spec.attention.head_dim),
@@ -94,17 +93,12 @@ std::vector<ArmResult> MeasureArms(const ObservedLayer& observed, const LayerSpe
   std::vector<CacheArm> arms = {
       {"naive", &identity_k, &identity_v, 0, 0},
       {"hadamard", &hadamard_k, &hadamard_v, 0, 0},
-      {"hadamard_clip", &hadamard_k, &hadamard_v, options.clip.fixed_k,
-       FixedValueClip(observed, options)},
+      {"hadamard_clip", &hadamard_k, &hadamard_v, clip.fixed_k, FixedValueClip(observed, clip)},
       {"oscar_shared", &fit.k_shared, &fit.v_shared, fit.k_shared.clip_ratio,
        fit.v_shared.clip_ratio},
       {"oscar_per_head", &fit.k, &fit.v, fit.k.clip_ratio, fit.v.clip_ratio}};
   arms.insert(arms.end(), more.begin(), more.end());
-  return MeasureAttentionError(observed, spec, arms, options);
-}
-
-CacheWindows WindowsOf(const CalibrationOptions& options) {
-  return {options.sink_tokens, options.recent_tokens};
+  return MeasureAttentionError(observed, spec, arms, windows, clip.quant_group_size);
 }
 
 // What refinement learns from: the rows that are fitted to, or everything.
@@ -198,13 +192,13 @@ LayerResult ProcessLayer(ObservedLayer observed, const LayerSpec& spec, const He
   LayerResult result;
   {
     const auto time = times.Measure("clip search");
-    ChooseClipping(observed, split, options, judged);
+    ChooseClipping(observed, split, options.fit.value_target, options.clip, judged);
   }
   std::future<std::vector<AutoChoice>> choosing;  // the choices, fitted to all tokens
   if (chooses) {
     const auto time = times.Measure("automatic choice");
     std::vector<AutoChoice> choices =
-        SearchChoices(observed, spec, options,
+        SearchChoices(observed, spec, options.search(),
                       OtherChoices(options.automatic, spec.attention.latent.has_value()), times);
     result.automatic = choices.front();
     // What the search freed, so that its peak and that of the arms do not add up.
@@ -218,7 +212,7 @@ LayerResult ProcessLayer(ObservedLayer observed, const LayerSpec& spec, const He
   if (chooses && options.automatic.refine > 0) {
     const auto time = times.Measure("refinement");
     refined = result.automatic;
-    RefineChoice(TextsOf(observed, split, /*fitted_to=*/true), spec.attention, WindowsOf(options),
+    RefineChoice(TextsOf(observed, split, /*fitted_to=*/true), spec.attention, options.windows(),
                  options.automatic.refine, observed.fit, refined);
   }
   if (judges) {
@@ -226,7 +220,8 @@ LayerResult ProcessLayer(ObservedLayer observed, const LayerSpec& spec, const He
     std::vector<CacheArm> choices;
     if (chooses) AddPoints(options.automatic, result.automatic, choices);
     if (refined.made) AddPoints(options.automatic, refined, choices);
-    std::vector<ArmResult> arms = MeasureArms(observed, spec, judged, choices, options);
+    std::vector<ArmResult> arms =
+        MeasureArms(observed, spec, judged, choices, options.clip, options.windows());
     const auto of_choices = arms.end() - std::ssize(choices);
     result.arms.assign(arms.begin(), of_choices);
     if (chooses) AddChoiceArms(options.automatic, refined, {of_choices, arms.end()}, result);
@@ -243,7 +238,7 @@ LayerResult ProcessLayer(ObservedLayer observed, const LayerSpec& spec, const He
   }
   if (result.automatic.refined) {
     const auto time = times.Measure("refinement");
-    RefineChoice(TextsOf(observed, split, /*fitted_to=*/false), spec.attention, WindowsOf(options),
+    RefineChoice(TextsOf(observed, split, /*fitted_to=*/false), spec.attention, options.windows(),
                  options.automatic.refine, all, result.automatic);
   }
   if (options.clip.mode == ClipMode::kSearch) result.clip_candidates = options.clip.candidates;

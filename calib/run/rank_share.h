@@ -11,19 +11,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "calib/job/shard_document.h"  // RankShare
 #include "capture/model/spec/model_spec.h"
 
 namespace oscar {
-
-struct RankShare {
-  size_t first_sequence = 0, num_sequences = 0;
-  int64_t first_token = 0, num_tokens = 0;
-  double work = 0;  // DocumentWork of all of them
-
-  bool Has(size_t sequence) const {
-    return sequence >= first_sequence && sequence - first_sequence < num_sequences;
-  }
-};
 
 // The shares of `ranks` ranks. UsageError where there are fewer spans than ranks. `apart`: they are
 // shards, which run no tokens for each other, and where there are experts a share is whole

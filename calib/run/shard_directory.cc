@@ -65,10 +65,7 @@ at::Tensor TextHiddenOf(const CalibrationInput& input) {
 void PublishShard(JobDirectory& job, const ShardPlace& place, const RankShare& share,
                   const Json& run, const Json& weights, const Json& timings, const fs::path& path) {
   const ShardDocument shard = {.place = place,
-                               .first_sequence = share.first_sequence,
-                               .num_sequences = share.num_sequences,
-                               .first_token = share.first_token,
-                               .num_tokens = share.num_tokens,
+                               .share = share,
                                .files = job.files(),
                                .run = run,
                                .weights = weights,
@@ -103,8 +100,7 @@ ShardSet ShardSet::Open(const std::vector<fs::path>& directories) {
     }
     set.shards_.push_back({path, ShardDocument::Read(path)});
     const std::vector<FileDigest>& layers = set.shards_.back().document.files.layers;
-    for (size_t i = 0; i < layers.size(); ++i)
-      CheckSize(path / LayerFileName(i, kShardLayers), layers[i]);
+    for (size_t i = 0; i < layers.size(); ++i) CheckSize(path / LayerFileName(i), layers[i]);
   }
   std::ranges::stable_sort(set.shards_, {},
                            [](const Shard& shard) { return shard.document.place.number; });
@@ -134,12 +130,7 @@ ShardSet ShardSet::Open(const std::vector<fs::path>& directories) {
                                  fmt::join(missing, ", "), count,
                                  missing.size() > 1 ? "are" : "is"));
   }
-  for (const auto& [path, document] : set.shards_) {
-    set.shares_.push_back({.first_sequence = document.first_sequence,
-                           .num_sequences = document.num_sequences,
-                           .first_token = document.first_token,
-                           .num_tokens = document.num_tokens});
-  }
+  for (const Shard& shard : set.shards_) set.shares_.push_back(shard.document.share);
   return set;
 }
 
@@ -202,7 +193,7 @@ LayerOnDevice ShardSet::ReadLayer(const CalibrationInput& input, const HeldOutSp
                                   size_t layer_index) const {
   std::vector<LayerOnDevice> parts;
   for (size_t i = 0; i < shards_.size(); ++i) {
-    const fs::path file = shards_[i].path / LayerFileName(layer_index, kShardLayers);
+    const fs::path file = shards_[i].path / LayerFileName(layer_index);
     CheckFile(file, shards_[i].document.files.layers[layer_index]);
     parts.push_back(EmptyPart(input, split, layer_index, shares_[i]));
     parts.back().layer.w_uv = EmptyExpansion(input, layer_index);
@@ -215,6 +206,12 @@ uint64_t ShardSet::LayerBytes(size_t layer_index) const {
   uint64_t bytes = 0;
   for (const Shard& shard : shards_) bytes += shard.document.files.layers[layer_index].size;
   return bytes;
+}
+
+void ShardSource::Run(size_t first_layer, LayerObserver&,
+                      const std::function<bool(size_t)>& after_layer) {
+  for (size_t index = first_layer; index < layers().size(); ++index)
+    if (!after_layer(index)) return;
 }
 
 std::vector<TextRows> ShardSet::ReadTextRows(const CalibrationInput& input) const {

@@ -16,7 +16,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "calib/job/job_directory.h"
@@ -26,8 +30,6 @@
 #include "calib/run/tensor_file.h"
 
 namespace oscar {
-
-inline constexpr const char* kShardLayers = "safetensors";  // extension of the layers' files
 
 // What a layer's file holds. `part` may be empty memory: then the names, types and shapes.
 std::vector<NamedTensor> TensorsOfShard(const LayerOnDevice& part);
@@ -78,6 +80,29 @@ class ShardSet {
 
   std::vector<Shard> shards_;  // by number
   std::vector<RankShare> shares_;
+};
+
+// A model that shards have run: Run shows nothing of it, and LayerTransport gathers what they
+// observed.
+class ShardSource : public AttentionSource {
+ public:
+  ShardSource(std::shared_ptr<AttentionSource> model, std::shared_ptr<const ShardSet> shards)
+      : model_(std::move(model)), shards_(std::move(shards)) {}
+
+  const ShardSet& shards() const { return *shards_; }
+  ModelSource* model() override { return model_->model(); }
+  std::string_view what() const override { return "shards"; }
+  uint64_t BytesRead(size_t layer_index) const override { return shards_->LayerBytes(layer_index); }
+  const std::vector<LayerSpec>& layers() const override { return model_->layers(); }
+  const std::vector<int64_t>& sequence_lengths() const override {
+    return model_->sequence_lengths();
+  }
+  void Run(size_t first_layer, LayerObserver& observer,
+           const std::function<bool(size_t)>& after_layer) override;
+
+ private:
+  std::shared_ptr<AttentionSource> model_;
+  std::shared_ptr<const ShardSet> shards_;
 };
 
 }  // namespace oscar

@@ -192,13 +192,13 @@ uint64_t AttentionErrorMemory(const LayerSpec& spec, int64_t tokens, int64_t row
 
 std::vector<ArmResult> MeasureAttentionError(const ObservedLayer& layer, const LayerSpec& spec,
                                              const std::vector<CacheArm>& arms,
-                                             const CalibrationOptions& options) {
+                                             const CacheWindows& windows,
+                                             int64_t quant_group_size) {
   if (layer.queries.empty()) return {};
   const auto float64 = layer.keys.at(0).options().dtype(at::kDouble);
   std::vector<KeySet> sets = KeySetsOf(arms, float64);
   at::Tensor beyond = at::zeros({}, float64);
   const int64_t score_bytes = ScoreBytes(float64.device().type());
-  const CacheWindows windows{options.sink_tokens, options.recent_tokens};
   const ExactTokens in_windows = ExactInWindows(windows);
   int64_t rows = 0;
 
@@ -210,7 +210,7 @@ std::vector<ArmResult> MeasureAttentionError(const ObservedLayer& layer, const L
       comparison.SetPositionKeys(layer.k_pe[static_cast<size_t>(queries.sequence)]);
     if (layer.w_uv.defined()) comparison.SetOutputMap(layer.w_uv);
     const std::vector<RowComparison::Prepared> stored =
-        StoreSets(comparison, sets, keys, values, options.clip.quant_group_size);
+        StoreSets(comparison, sets, keys, values, quant_group_size);
     const int64_t num_rows = queries.rows.size(0);
     const int64_t step = RowsPerSlice(spec.attention, keys.size(0), 8, score_bytes);
     for (int64_t begin = 0; begin < num_rows; begin += step) {

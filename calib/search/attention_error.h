@@ -35,7 +35,8 @@ struct CacheArm {
 // Both with the sink and recent windows of `options` kept exact, and with everything quantized.
 std::vector<ArmResult> MeasureAttentionError(const ObservedLayer& layer, const LayerSpec& spec,
                                              const std::vector<CacheArm>& arms,
-                                             const CalibrationOptions& options);
+                                             const CacheWindows& windows,
+                                             int64_t quant_group_size = 0);
 
 // Bytes that a held-out sequence of `tokens` tokens with `rows` query rows takes on the device:
 // `num_arms` ways to store the cache, and those of a choice, which share their keys.

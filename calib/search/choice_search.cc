@@ -47,11 +47,6 @@ int64_t LongestText(const ObservedLayer& observed) {
   return longest;
 }
 
-int64_t ContextOf(const CalibrationOptions& options, int64_t text_length) {
-  const int64_t given = options.automatic.context;
-  return given > 0 ? given : DefaultContext(text_length);
-}
-
 // Over heads, in each of the windows.
 std::vector<double> MeansOf(const AutoScorer::WindowScores& scores) {
   std::vector<double> means;
@@ -61,15 +56,18 @@ std::vector<double> MeansOf(const AutoScorer::WindowScores& scores) {
 
 // What the searches of one layer share, whoever they are for: rows, moments, fits and scores.
 struct LayerSearch {
-  LayerSearch(const ObservedLayer& layer, const LayerSpec& spec, const CalibrationOptions& options,
+  LayerSearch(const ObservedLayer& layer, const LayerSpec& spec, const SearchOptions& options,
               PhaseTimes& phases)
       : observed(layer),
         times(phases),
+        composition(options.composition),
+        quant_group_size(options.quant_group_size),
         num_kv_heads(spec.attention.num_kv_heads),
         text_length(LongestText(layer)),
-        context(ContextOf(options, text_length)),
+        context(options.automatic.context > 0 ? options.automatic.context
+                                              : DefaultContext(text_length)),
         moments(SpreadOverPositions(layer.fit, text_length, context)),
-        windows(PricedWindows(options)),
+        windows(PricedWindows(options.windows)),
         scorer(layer, spec, windows, context / 2,
                AutoScorer::ValuesAtOnce(layer.keys.at(0).device().type())) {}
 
@@ -84,7 +82,8 @@ struct LayerSearch {
 
   const ObservedLayer& observed;
   PhaseTimes& times;
-  int64_t num_kv_heads, text_length, context;
+  Composition composition;
+  int64_t quant_group_size, num_kv_heads, text_length, context;
   LayerMoments moments;
   std::vector<CacheWindows> windows;
   AutoScorer scorer;
@@ -112,20 +111,20 @@ struct LayerSearch {
 // For one consumer: in depth, or the choice alone, with the windows that are in use.
 class Search {
  public:
-  Search(LayerSearch& layer, const CalibrationOptions& options, bool in_depth)
+  Search(LayerSearch& layer, const AutoOptions& options, bool in_depth)
       : layer_(layer),
         moments_(layer.moments),
         options_(options),
-        rules_(RulesOf(options.automatic.consumer)),
+        rules_(RulesOf(options.consumer)),
         in_depth_(in_depth),
         limits_{.rules = rules_,
-                .composition = options.fit.composition,
+                .composition = layer.composition,
                 .rope = layer.moments.fold.pairs.rotary_dim > 0,
-                .fold = options.automatic.fold && layer.moments.fold.pairs.rotary_dim > 0,
-                .feedback = rules_.feedback || options.automatic.feedback,
+                .fold = options.fold && layer.moments.fold.pairs.rotary_dim > 0,
+                .feedback = rules_.feedback || options.feedback,
                 .num_kv_heads = layer.num_kv_heads},
         scorer_(layer.scorer),
-        choice_(Begun(rules_, options, moments_)),
+        choice_(Begun(options, layer)),
         compared_(scorer_, layer.times, layer.scores, choice_.scores, OfRange(2), OfRange(2)),
         written_(scorer_, layer.times, layer.scores, choice_.scores, Format<KeyRecipe>(2),
                  Format<ValueRecipe>(2)) {
@@ -155,11 +154,11 @@ class Search {
   using KeyCandidate = Candidate<KeyRecipe>;
   using ValueCandidate = Candidate<ValueRecipe>;
 
-  static AutoChoice Begun(const ConsumerRules& rules, const CalibrationOptions& options,
-                          const LayerMoments& m) {
+  static AutoChoice Begun(const AutoOptions& options, const LayerSearch& layer) {
     AutoChoice choice;
     choice.made = true;
-    choice.SetWriter(rules, options, m.head_dim, m.v_head_dim);
+    choice.SetWriter(options, layer.quant_group_size, layer.moments.head_dim,
+                     layer.moments.v_head_dim);
     return choice;
   }
   template <typename Recipe>
@@ -167,7 +166,7 @@ class Search {
     return choice_.Format(bits, std::is_same_v<Recipe, KeyRecipe>);
   }
 
-  AffineFormat OfRange(int bits) const { return {bits, options_.clip.quant_group_size}; }
+  AffineFormat OfRange(int bits) const { return {bits, group()}; }
 
   // The first, Hadamard, and the best few by what was scored.
   template <typename Recipe>
@@ -227,9 +226,9 @@ class Search {
     for (const int bits : MoreBits(options_)) {
       const ClipGrid& grid = GridOf(bits);
       const std::span<const double> all = grid.ratios;
-      const Curve curve = written_.ScoreCurve(
-          c, rotated, options_.automatic.shares_bits() ? all : std::span(&grid.first, 1),
-          Format<Recipe>(bits));
+      const Curve curve =
+          written_.ScoreCurve(c, rotated, options_.shares_bits() ? all : std::span(&grid.first, 1),
+                              Format<Recipe>(bits));
       options.push_back(OptionOf(bits, curve, clip_of_head()));
     }
   }
@@ -299,7 +298,7 @@ class Search {
     half.quant_group_size = whole / 2;
     if (whole >= 32 && whole % 2 == 0) written_.ScoreCurve(c, rotated, {&clip, 1}, half);
     const auto time = layer_.times.Measure("choice: windows");
-    if (options_.automatic.shares_bits()) {
+    if (options_.shares_bits()) {
       choice_.k_output_error = Mean(scorer_.KeyOutputErrors(
           rotated, {0, choice_.k_options.front().clip}, Format<KeyRecipe>(2)));
     }
@@ -383,13 +382,9 @@ class Search {
   // Hadamard + clip as a guard sees it: the ratio chosen by the same rows as everything else.
   static double CheckOf(const Curve& curve) { return Mean(curve[Best(curve)].second.check); }
 
-  int64_t group() const { return options_.clip.quant_group_size; }
-  bool clip_of_head() const {
-    return rules_.clip == ClipScope::kHead && options_.automatic.head_clip;
-  }
-  bool bits_of_head() const {
-    return options_.automatic.shares_bits() && options_.automatic.head_bits;
-  }
+  int64_t group() const { return layer_.quant_group_size; }
+  bool clip_of_head() const { return rules_.clip == ClipScope::kHead && options_.head_clip; }
+  bool bits_of_head() const { return options_.shares_bits() && options_.head_bits; }
   bool shares_ratio() const {
     return rules_.clip == ClipScope::kSide || rules_.clip == ClipScope::kModel;
   }
@@ -403,7 +398,7 @@ class Search {
 
   LayerSearch& layer_;
   const LayerMoments& moments_;
-  const CalibrationOptions& options_;
+  const AutoOptions& options_;
   const ConsumerRules& rules_;
   bool in_depth_;
   RecipeLimits limits_;
@@ -429,41 +424,35 @@ void TakeTheBetterUnfolded(const std::vector<AutoOptions>& options, std::span<Au
 
 }  // namespace
 
-std::vector<CacheWindows> PricedWindows(const CalibrationOptions& options) {
-  std::vector<CacheWindows> windows = {{options.sink_tokens, options.recent_tokens}};
+std::vector<CacheWindows> PricedWindows(const CacheWindows& in_use) {
+  std::vector<CacheWindows> windows = {in_use};
   for (const CacheWindows& w : kWindows) {
     if (w.sink != windows[0].sink || w.recent != windows[0].recent) windows.push_back(w);
   }
   return windows;
 }
 
-std::vector<int> MoreBits(const CalibrationOptions& options) {
-  if (!RulesOf(options.automatic.consumer).any_bits) return {};
-  return options.automatic.wide_codes() ? std::vector<int>{3, 4, 8} : std::vector<int>{3, 4};
+std::vector<int> MoreBits(const AutoOptions& options) {
+  if (!RulesOf(options.consumer).any_bits) return {};
+  return options.wide_codes() ? std::vector<int>{3, 4, 8} : std::vector<int>{3, 4};
 }
 
 std::vector<AutoChoice> SearchEach(
-    const CalibrationOptions& options, const std::vector<AutoOptions>& others,
-    const std::function<AutoChoice(const CalibrationOptions& options, bool headline)>& search) {
-  std::vector<AutoChoice> choices = {search(options, true)};
+    const AutoOptions& headline, const std::vector<AutoOptions>& others,
+    const std::function<AutoChoice(const AutoOptions& options, bool is_headline)>& search) {
+  std::vector<AutoChoice> choices = {search(headline, true)};
   for (const AutoOptions& other : others) {
     size_t shared = 0;
     while (shared < choices.size() &&
-           !ShareSearch(shared == 0 ? options.automatic : others[shared - 1], other))
+           !ShareSearch(shared == 0 ? headline : others[shared - 1], other))
       ++shared;
-    if (shared < choices.size()) {
-      choices.push_back(AutoChoice(choices[shared]));
-      continue;
-    }
-    CalibrationOptions as_other = options;
-    as_other.automatic = other;
-    choices.push_back(search(as_other, false));
+    choices.push_back(shared < choices.size() ? AutoChoice(choices[shared]) : search(other, false));
   }
   return choices;
 }
 
 std::vector<AutoChoice> SearchChoices(const ObservedLayer& observed, const LayerSpec& spec,
-                                      const CalibrationOptions& options,
+                                      const SearchOptions& options,
                                       const std::vector<AutoOptions>& others, PhaseTimes& times) {
   OSCAR_CHECK(!observed.queries.empty());
   if (spec.attention.latent) return SearchLatentChoices(observed, spec, options, others, times);
@@ -473,10 +462,10 @@ std::vector<AutoChoice> SearchChoices(const ObservedLayer& observed, const Layer
     layer.emplace(observed, spec, options, times);
   }
   std::vector<AutoChoice> choices =
-      SearchEach(options, others, [&](const CalibrationOptions& of, bool headline) {
+      SearchEach(options.automatic, others, [&](const AutoOptions& of, bool headline) {
         std::optional<PhaseTimes::Scope> time;
         if (!headline) time.emplace(times, "choice: other runtimes");
-        return Search(*layer, of, headline || of.automatic.shares_bits()).Run();
+        return Search(*layer, of, headline || of.shares_bits()).Run();
       });
   TakeTheBetterUnfolded(others, std::span(choices).subspan(1));
   return choices;

@@ -18,21 +18,21 @@
 namespace oscar {
 
 // Windows in use, and those that are priced beside them.
-std::vector<CacheWindows> PricedWindows(const CalibrationOptions& options);
+std::vector<CacheWindows> PricedWindows(const CacheWindows& in_use);
 // Bits beyond the two that a search itself uses.
-std::vector<int> MoreBits(const CalibrationOptions& options);
+std::vector<int> MoreBits(const AutoOptions& options);
 
 // `search` under `options` and under each of `others`, once for those that share one (ShareSearch).
 std::vector<AutoChoice> SearchEach(
-    const CalibrationOptions& options, const std::vector<AutoOptions>& others,
-    const std::function<AutoChoice(const CalibrationOptions& options, bool headline)>& search);
+    const AutoOptions& headline, const std::vector<AutoOptions>& others,
+    const std::function<AutoChoice(const AutoOptions& options, bool is_headline)>& search);
 
 // The choice under `options`, searched in depth, and those under each of `others` (OtherChoices):
 // where they have 2 bits, without stability and prices of windows. Candidates are scored once.
 // Needs held-out queries. `observed.fit` has the sums of the rows that are fitted to; the choices'
 // matrices are fitted to them. Phases go into `times` as "choice: ...".
 std::vector<AutoChoice> SearchChoices(const ObservedLayer& observed, const LayerSpec& spec,
-                                      const CalibrationOptions& options,
+                                      const SearchOptions& options,
                                       const std::vector<AutoOptions>& others, PhaseTimes& times);
 
 }  // namespace oscar

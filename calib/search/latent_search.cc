@@ -78,18 +78,20 @@ SideOption LatentOption(int bits, const LatentCurve& points,
 class LatentSearch {
  public:
   // Keeps references to all.
-  LatentSearch(const ObservedLayer& observed, const LayerSpec& spec,
-               const CalibrationOptions& options, const AutoScorer& scorer, PhaseTimes& times)
+  LatentSearch(const ObservedLayer& observed, const LayerSpec& spec, const AutoOptions& automatic,
+               const SearchOptions& options, const AutoScorer& scorer, PhaseTimes& times)
       : observed_(observed),
-        options_(options),
-        rules_(RulesOf(options.automatic.consumer)),
+        options_(automatic),
+        composition_(options.composition),
+        rules_(RulesOf(automatic.consumer)),
         times_(times),
-        windows_(PricedWindows(options)),
+        windows_(PricedWindows(options.windows)),
         scorer_(scorer) {
     OSCAR_CHECK_EQ(spec.attention.num_kv_heads, 1);
     choice_.made = true;
     choice_.position_dim = spec.attention.latent->rope_dim;
-    choice_.SetWriter(rules_, options, spec.attention.latent->rank, spec.attention.latent->rank);
+    choice_.SetWriter(automatic, options.quant_group_size, spec.attention.latent->rank,
+                      spec.attention.latent->rank);
     for (const at::Tensor& keys : observed.keys)
       choice_.text_length = std::max(choice_.text_length, keys.size(0));
     choice_.context = choice_.text_length;  // at any position alike
@@ -135,7 +137,7 @@ class LatentSearch {
       recipes.push_back(recipe);
     };
     add({.keys = {.composition = Composition::kHPbr}});
-    const Composition fitted = options_.fit.composition;
+    const Composition fitted = composition_;
     add({.keys = {.composition = fitted}});
     if (!observed_.fit.diagonal.empty())
       add({.keys = {.composition = fitted}, .target = ValueTarget::kDiagonal});
@@ -148,7 +150,7 @@ class LatentSearch {
                 .folded = false,
                 .per_head = true,
                 .centred = like.keys.centred,
-                .composition = options_.fit.composition};
+                .composition = composition_};
     std::vector<LatentRecipe> recipes = {own};
     own.keys.kind = KeyTransformKind::kBalanced;
     own.keys.folded = true;
@@ -234,7 +236,7 @@ class LatentSearch {
     for (const CacheWindows& windows : windows_)
       choice_.windows.push_back({windows, scorer_.RowsBeyond(windows)});
     AddOption(c, 2, c.points);
-    const bool spends = options_.automatic.shares_bits();
+    const bool spends = options_.shares_bits();
     for (const int bits : MoreBits(options_)) {
       const ClipGrid& grid = GridOf(bits);
       const std::span<const double> tried =
@@ -314,7 +316,8 @@ class LatentSearch {
   }
 
   const ObservedLayer& observed_;
-  const CalibrationOptions& options_;
+  const AutoOptions& options_;
+  Composition composition_;
   const ConsumerRules& rules_;
   PhaseTimes& times_;
   std::vector<CacheWindows> windows_;
@@ -327,13 +330,13 @@ class LatentSearch {
 }  // namespace
 
 std::vector<AutoChoice> SearchLatentChoices(const ObservedLayer& observed, const LayerSpec& spec,
-                                            const CalibrationOptions& options,
+                                            const SearchOptions& options,
                                             const std::vector<AutoOptions>& others,
                                             PhaseTimes& times) {
-  const AutoScorer scorer(observed, spec, PricedWindows(options), /*offset=*/0,
+  const AutoScorer scorer(observed, spec, PricedWindows(options.windows), /*offset=*/0,
                           AutoScorer::ValuesAtOnce(observed.keys.at(0).device().type()));
-  return SearchEach(options, others, [&](const CalibrationOptions& of, bool) {
-    return LatentSearch(observed, spec, of, scorer, times).Run();
+  return SearchEach(options.automatic, others, [&](const AutoOptions& of, bool) {
+    return LatentSearch(observed, spec, of, options, scorer, times).Run();
   });
 }
 

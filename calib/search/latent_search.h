@@ -20,7 +20,7 @@ namespace oscar {
 
 // As SearchChoices, of a layer in latent space.
 std::vector<AutoChoice> SearchLatentChoices(const ObservedLayer& observed, const LayerSpec& spec,
-                                            const CalibrationOptions& options,
+                                            const SearchOptions& options,
                                             const std::vector<AutoOptions>& others,
                                             PhaseTimes& times);
 

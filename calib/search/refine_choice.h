@@ -19,6 +19,10 @@ namespace oscar {
 
 // The last queries of a text that refinement compares.
 inline constexpr int64_t kRefinedQueries = 64;
+// How many queries of each text are kept for it.
+inline int64_t QueriesToRefine(const AutoOptions& options) {
+  return options.enabled && options.refine > 0 ? kRefinedQueries : 0;
+}
 
 // Texts of one layer.
 struct RefinedTexts {

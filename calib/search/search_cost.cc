@@ -35,11 +35,11 @@ struct Sampled {
 
 // As AutoScorer picks them: of sequences with held-out rows the first of equals, at most so many.
 std::vector<Sampled> Sequences(const AttentionSpec& a, const std::vector<int64_t>& lengths,
-                               const HeldOutSplit& split, const CalibrationOptions& options) {
+                               const HeldOutSplit& split, int64_t error_rows) {
   std::vector<Sampled> sampled;
   for (size_t i = 0; i < lengths.size(); ++i) {
     const int64_t rows =
-        std::min(split.NumKeptRows(i, lengths[i], options.error_rows), AutoScorer::RowsOf(a));
+        std::min(split.NumKeptRows(i, lengths[i], error_rows), AutoScorer::RowsOf(a));
     if (rows >= 2) sampled.push_back({rows, std::min(lengths[i], AutoScorer::kTokens)});
   }
   std::ranges::stable_sort(sampled, std::ranges::greater(), &Sampled::tokens);
@@ -81,16 +81,16 @@ ChoiceArms ChoiceArmsOf(const AutoOptions& options) {
 }
 
 AutoCost CostOfChoice(const LayerSpec& layer, const std::vector<int64_t>& sequence_lengths,
-                      const HeldOutSplit& split, const CalibrationOptions& options,
+                      const HeldOutSplit& split, const AutoOptions& options, int64_t error_rows,
                       at::DeviceType device) {
   AutoCost cost;
-  if (!options.automatic.enabled || split.kind == HeldOutKind::kNone) return cost;
+  if (!options.enabled || split.kind == HeldOutKind::kNone) return cost;
   const AttentionSpec& a = layer.attention;
   const int64_t q = a.num_q_heads, kv = a.num_kv_heads, d = a.head_dim, dv = a.v_head_dim;
   const int64_t dim = std::max(d, dv);
   const int64_t key_scores = kKeyScores + kBitScores + kHalves,
                 value_scores = kValueScores + kBitScores + kHalves;
-  const std::vector<Sampled> sampled = Sequences(a, sequence_lengths, split, options);
+  const std::vector<Sampled> sampled = Sequences(a, sequence_lengths, split, error_rows);
   Sampled longest;
   for (const auto& [rows, tokens] : sampled) {
     longest = {std::max(longest.rows, rows), std::max(longest.tokens, tokens)};
@@ -120,8 +120,7 @@ AutoCost CostOfChoice(const LayerSpec& layer, const std::vector<int64_t>& sequen
                            (kComparedScores * scores + kQuantizedRows * side);
   const int64_t rotated = together(side, sides) * kQuantizedRows * side;
   cost.bytes = static_cast<uint64_t>(4 * (kept + std::max(compared, rotated)));
-  if (options.automatic.refine > 0)
-    cost.bytes = std::max(cost.bytes, RefinementBytes(a, sequence_lengths));
+  if (options.refine > 0) cost.bytes = std::max(cost.bytes, RefinementBytes(a, sequence_lengths));
   const int64_t recipes = kKeyRecipes + kValueRecipes;
   // Two matrices of each; the moments of all tokens, spread, and of either half; of latents those
   // of both sides together, for either value target and a half.

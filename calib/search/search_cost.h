@@ -33,7 +33,7 @@ struct AutoCost {
 
 // Of one layer; nothing where `options` do not choose.
 AutoCost CostOfChoice(const LayerSpec& layer, const std::vector<int64_t>& sequence_lengths,
-                      const HeldOutSplit& split, const CalibrationOptions& options,
+                      const HeldOutSplit& split, const AutoOptions& options, int64_t error_rows,
                       at::DeviceType device);
 
 }  // namespace oscar

@@ -78,8 +78,6 @@ class Hdf5Writer {
   }
   void SetAttribute(std::string_view object, std::string_view name, int64_t value);
   void SetAttribute(std::string_view object, std::string_view name, double value);
-  void SetAttribute(std::string_view object, std::string_view name,
-                    std::span<const std::string> values);
 
   // Declares a dataset for WriteRows() and creates missing groups.
   void Declare(std::string_view dataset, Hdf5Type type, const Hdf5Shape& shape,
@@ -161,8 +159,6 @@ class Hdf5Reader {
   std::string StringAttribute(std::string_view object, std::string_view name) const;
   int64_t IntAttribute(std::string_view object, std::string_view name) const;
   double DoubleAttribute(std::string_view object, std::string_view name) const;
-  std::vector<std::string> StringListAttribute(std::string_view object,
-                                               std::string_view name) const;
 
  private:
   struct State;

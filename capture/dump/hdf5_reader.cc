@@ -253,10 +253,4 @@ double Hdf5Reader::DoubleAttribute(std::string_view object, std::string_view nam
   return value;
 }
 
-std::vector<std::string> Hdf5Reader::StringListAttribute(std::string_view object,
-                                                         std::string_view name) const {
-  const Hdf5Lock lock;
-  return state_->ReadStrings(object, name);
-}
-
 }  // namespace oscar

@@ -159,27 +159,6 @@ void Hdf5Writer::SetAttribute(std::string_view object, std::string_view name,
   state_->WriteAttribute(object, name, type.get(), space, padded.data());
 }
 
-void Hdf5Writer::SetAttribute(std::string_view object, std::string_view name,
-                              std::span<const std::string> values) {
-  const Hdf5Lock lock;
-  size_t width = 1;  // bytes; every string is padded with NUL to the longest
-  for (const std::string& value : values) width = std::max(width, value.size());
-  std::string padded;
-  for (const std::string& value : values) {
-    OSCAR_CHECK(value.find('\0') == value.npos);
-    padded += value;
-    padded.append(width - value.size(), '\0');
-  }
-  const Hdf5Handle type(H5Tcopy(H5T_C_S1));
-  const bool ready = H5Tset_size(type.get(), width) >= 0 &&
-                     H5Tset_strpad(type.get(), H5T_STR_NULLPAD) >= 0 &&
-                     H5Tset_cset(type.get(), H5T_CSET_UTF8) >= 0;
-  state_->Require(ready, "prepare attributes of", object);
-  const hsize_t count = values.size();
-  const Hdf5Handle space(H5Screate_simple(1, &count, nullptr));
-  state_->WriteAttribute(object, name, type.get(), space, values.empty() ? nullptr : padded.data());
-}
-
 void Hdf5Writer::Declare(std::string_view dataset, Hdf5Type type, const Hdf5Shape& shape,
                          const Hdf5DatasetOptions& options) {
   const Hdf5Lock lock;

@@ -5,9 +5,14 @@
 #include "capture/ranks/rank_group.h"
 
 #ifdef OSCAR_C10D
+// ProcessGroupGloo.hpp mentions types of Gloo, whose headers the torch wheel lacks: gloo_names.h
+// declares them instead. It holds them by pointer alone, so that objects made here have the layout
+// that LibTorch was built with; CMakeLists.txt stops where another LibTorch does otherwise. Nothing
+// here makes, copies or calls one of these types.
 #define USE_C10D_GLOO
 #include <ATen/ATen.h>
 
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
@@ -30,6 +35,7 @@
 #include <numeric>
 #include <set>
 #include <thread>
+#include <type_traits>
 #include <utility>
 
 #include "capture/gpu/gpu_module.h"
@@ -109,6 +115,10 @@ c10::intrusive_ptr<c10d::Store> OpenStore(const RankPlace& place,
 }
 
 using GlooDevice = std::shared_ptr<gloo::transport::Device>;
+static_assert(
+    std::is_same_v<decltype(c10d::ProcessGroupGloo::Options::devices), std::vector<GlooDevice>>,
+    "this LibTorch gives Gloo its devices in another way: use the version of "
+    "tools/requirements-libtorch.txt");
 
 // The device has a thread that polls for messages a hundred times a second.
 GlooDevice OpenGlooDevice(const RankPlace& place) {
@@ -248,6 +258,10 @@ RankGroup::RankGroup(const RankPlace& place, std::chrono::milliseconds timeout)
     impl_->bytes = MakeGloo(impl_->store, place_, "bytes", impl_->gloo);
   });
   std::ranges::set_difference(Threads(), before, std::back_inserter(impl_->servers));
+}
+
+RankGroup::RankGroup() : impl_(std::make_unique<Impl>()) {
+  impl_->store = c10::make_intrusive<c10d::HashStore>();
 }
 
 RankGroup::~RankGroup() {
@@ -457,7 +471,9 @@ std::string RankGroup::ReceiveBytes(int from, int tag) {
 
 #else
 
-struct RankGroup::Impl {};
+struct RankGroup::Impl {
+  std::map<std::string, std::string> words;  // of a process that is alone
+};
 
 std::string RankGroup::Missing(at::DeviceType) { return "LibTorch's c10d with Gloo"; }
 RankGroup::RankGroup(const RankPlace& place, std::chrono::milliseconds) : place_(place) {
@@ -467,13 +483,16 @@ RankGroup::RankGroup(const RankPlace& place, std::chrono::milliseconds) : place_
                   "rank, or build with the pinned torch wheel",
                   place.rank, place.size));
 }
+RankGroup::RankGroup() : impl_(std::make_unique<Impl>()) {}
 RankGroup::~RankGroup() = default;
 void RankGroup::StartWatch(std::chrono::milliseconds, std::function<void(const RankWatch::End&)>) {
   OSCAR_CHECK(false);
 }
-void RankGroup::Set(const std::string&, std::string_view) const { OSCAR_CHECK(false); }
-std::string RankGroup::Get(const std::string&) const { OSCAR_CHECK(false); }
-bool RankGroup::Has(const std::string&) const { OSCAR_CHECK(false); }
+void RankGroup::Set(const std::string& key, std::string_view value) const {
+  impl_->words[key] = value;
+}
+std::string RankGroup::Get(const std::string& key) const { return impl_->words.at(key); }
+bool RankGroup::Has(const std::string& key) const { return impl_->words.contains(key); }
 void RankGroup::OpenChannel(at::Device) { OSCAR_CHECK(false); }
 void RankGroup::Send(const at::Tensor&, int) { OSCAR_CHECK(false); }
 std::function<void()> RankGroup::Receive(const at::Tensor&, int) { OSCAR_CHECK(false); }
@@ -489,5 +508,10 @@ void RankGroup::SendBytes(std::string_view, int, int) { OSCAR_CHECK(false); }
 std::string RankGroup::ReceiveBytes(int, int) { OSCAR_CHECK(false); }
 
 #endif
+
+RankGroup& OneRank() {
+  static RankGroup group;
+  return group;
+}
 
 }  // namespace oscar

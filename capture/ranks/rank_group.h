@@ -36,6 +36,8 @@ class RankGroup {
   // Waits for all ranks to arrive, at most `timeout`. Throws ResourceError if one does not, if rank
   // 0 cannot be reached or its port is taken, or if this build does not support ranks.
   RankGroup(const RankPlace& place, std::chrono::milliseconds timeout);
+  // A process that is alone: it sends nothing, and its words are its own.
+  RankGroup();
   ~RankGroup();
   RankGroup(const RankGroup&) = delete;
   RankGroup& operator=(const RankGroup&) = delete;
@@ -94,5 +96,8 @@ class RankGroup {
   std::unique_ptr<Impl> impl_;
   std::unique_ptr<RankWatch> watch_;
 };
+
+// The group of a process that is alone.
+RankGroup& OneRank();
 
 }  // namespace oscar

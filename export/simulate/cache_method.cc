@@ -90,13 +90,16 @@ LayerCache MakeLayerCache(const CacheMethod& method, const MethodContext& contex
   }
   LayerCache cache = method.make(context, layer_index, options);
   if (!layer.attention.latent) return cache;
-  cache.store = [once = cache.store_once, store = cache.store](const CacheSides& rows) {
-    if (once) return once(rows.k);
-    CachedRows stored = store({rows.k, rows.k, rows.sequence});
-    stored.quantized.v = stored.quantized.k;
-    stored.exact.v = stored.exact.k;
-    return stored;
-  };
+  if (const auto* once = std::get_if<LayerCache::StoreOnce>(&cache.otherwise)) {
+    cache.store = [once = *once](const CacheSides& rows) { return once(rows.k); };
+  } else {
+    cache.store = [store = cache.store](const CacheSides& rows) {
+      CachedRows stored = store({rows.k, rows.k, rows.sequence});
+      stored.quantized.v = stored.quantized.k;
+      stored.exact.v = stored.exact.k;
+      return stored;
+    };
+  }
   cache.v_exact = cache.k_exact;
   return cache;
 }

@@ -17,6 +17,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "calib/cache/exact_tokens.h"
@@ -33,6 +34,7 @@ struct CalibrationRows {
 };
 
 struct CacheMethod;
+struct CacheSides;
 // Methods that a run brings beside the table's: somebody's rotations, those of another artifact.
 using GuestMethods = std::vector<std::shared_ptr<const CacheMethod>>;
 
@@ -65,12 +67,17 @@ class MethodContext {
   // Of the layer whose caches are made; only for methods that say needs_rows.
   const CalibrationRows& rows() const;
   void SetRows(CalibrationRows rows) { rows_ = std::move(rows); }
+  // What the method's cache of the layer before gives back for them, sequence by sequence; only for
+  // methods that say reads_layer_before, and of the first layer none.
+  std::span<const CacheSides> rows_before() const { return rows_before_; }
+  void SetRowsBefore(std::span<const CacheSides> rows) { rows_before_ = rows; }
 
  private:
   const Artifact& artifact_;
   const std::vector<LayerSpec>& layers_;
   Options options_;
   CalibrationRows rows_;
+  std::span<const CacheSides> rows_before_;
   mutable std::map<size_t, StoredLayer> stored_;
 };
 
@@ -112,11 +119,12 @@ struct LayerCache {
   // empty: as they are. In the space of the model, so that logits are queries * keys.
   std::function<at::Tensor(const at::Tensor& queries)> queries = {};
   // Of latent attention, whose one row [tokens, 1, rank] is key and value: as `store`, from what is
-  // stored once. Empty: values are what `store` gives back for keys.
-  std::function<CachedRows(const at::Tensor& rows)> store_once = {};
-  // Of CacheMethod::make_behind, instead of `store`: `before` is what the cache of the layer before
+  // stored once. Without it values are what `store` gives back for keys.
+  using StoreOnce = std::function<CachedRows(const at::Tensor& rows)>;
+  // Of a method that reads the layer before, instead of `store`: `before` is what that one's cache
   // gives back for the same tokens, once they are quantized.
-  std::function<CachedRows(const CacheSides& rows, const CacheSides& before)> store_behind = {};
+  using StoreBehind = std::function<CachedRows(const CacheSides& rows, const CacheSides& before)>;
+  std::variant<std::monostate, StoreOnce, StoreBehind> otherwise = {};
 };
 
 // Bits per stored element of a sequence of some length, keys and values together.
@@ -137,24 +145,18 @@ struct CacheMethod {
   ArmOptions as_published = {};  // the modifiers that its authors use
   std::string clip_ratios = {};  // whose ratios clip, for people; empty: those of the options
   bool needs_rows = false;       // make() reads MethodContext::rows()
+  // A layer's cache is read through that of the layer before: make() reads rows_before(), and
+  // caches of all layers but the first have StoreBehind. Such a method has no form for latents.
+  bool reads_layer_before = false;
   // Why the method has no form for latent attention, whose keys and values are one row; empty: it
   // has one, and stores that row as it stores keys.
   std::string_view why_no_latents = {};
   // The caches of one layer. Throws InputError where the artifact lacks what the method needs.
   std::function<LayerCache(const MethodContext&, size_t layer_index, const ArmOptions&)> make;
-  // Of a method that reads a layer's cache through that of the layer before: the caches of all
-  // layers but the first, instead of `make`, with store_behind. `rows_before`: what its cache of
-  // the layer before gives back for the context's rows, sequence by sequence. Such a method has no
-  // form for latent attention.
-  std::function<LayerCache(const MethodContext&, size_t layer_index,
-                           const std::vector<CacheSides>& rows_before)>
-      make_behind = {};
   std::function<CacheCost(const MethodContext&, const ArmOptions&, int64_t tokens)> cost;
-  // Whether artifact and model have what the method needs; a default list leaves out the others.
-  // Empty: always.
+  // Whether artifact and model have what the method needs; a default list leaves out the others,
+  // and a guest throws InputError that says what is missing. Empty: always.
   std::function<bool(const MethodContext&)> available = {};
-  // Of a guest: throws InputError where the model or the run has not what it was brought for.
-  std::function<void(const MethodContext&)> check = {};
 };
 
 inline constexpr const char* kArtifactClipRatios = "the artifact's, layer by layer";

@@ -115,10 +115,10 @@ LayerCache ChoiceCache(const StoredChoice& choice, int64_t num_kv_heads, const E
   // Its one row is written once, as keys are.
   StoredChoice of_keys = choice;
   of_keys.v_codes = choice.k_codes;
-  cache.store_once =
+  cache.otherwise = LayerCache::StoreOnce(
       [store = store_with(of_keys, {feedback.k, feedback.k})](const at::Tensor& rows) mutable {
         return store({rows, rows});
-      };
+      });
   cache.queries = [num_kv_heads, keys_at = side_at(choice.k)](const at::Tensor& queries) mutable {
     const at::ScalarType dtype = ResultType(queries);
     const SidesOnDevice& keys = keys_at(queries);

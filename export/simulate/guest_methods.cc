@@ -113,23 +113,19 @@ std::shared_ptr<const CacheMethod> OfArtifact(const std::string& name, const Cac
                                 const ArmOptions& options) {
     MethodContext& own = other->Of(context);
     if (method.needs_rows) own.SetRows(context.rows());
+    own.SetRowsBefore(context.rows_before());
     return method.make(own, layer_index, options);
   };
   guest.cost = [&method, other](const MethodContext& context, const ArmOptions& options,
                                 int64_t tokens) {
     return method.cost(other->Of(context), options, tokens);
   };
-  if (method.available) {
-    guest.available = [&method, other](const MethodContext& context) {
-      return method.available(other->Of(context));
-    };
-  }
-  guest.check = [&method, other](const MethodContext& context) {
-    const MethodContext& own = other->Of(context);
-    if (method.available && !method.available(own)) {
+  guest.available = [&method, other](const MethodContext& context) {
+    if (method.available && !method.available(other->Of(context))) {
       throw InputError(fmt::format("{}: has not what {} needs",
                                    other->artifact().directory().string(), method.name));
     }
+    return true;
   };
   return NamedMethod(fmt::format("{}:{}", name, method.name),
                      fmt::format("{}: {}", name, method.description), std::move(guest));
@@ -169,9 +165,10 @@ std::shared_ptr<const CacheMethod> RotationMethod(const std::string& name,
                                 sides(context, layer_index, GivenClip(context, options)));
           },
       .cost = AffineCost({}),
-      .check =
+      .available =
           [sides](const MethodContext& context) {
             for (size_t i = 0; i < context.layers().size(); ++i) sides(context, i, {});
+            return true;
           }};
   return NamedMethod(name, std::move(description), std::move(method));
 }

@@ -22,8 +22,8 @@ namespace oscar {
 std::shared_ptr<const CacheMethod> NamedMethod(std::string name, std::string description,
                                                CacheMethod method);
 
-// Two bits behind those rotations, clipped at the options' ratios; `check` refuses a model whose
-// layers, heads or dimensions they do not have.
+// Two bits behind those rotations, clipped at the options' ratios; `available` refuses a model
+// whose layers, heads or dimensions they do not have.
 std::shared_ptr<const CacheMethod> RotationMethod(const std::string& name,
                                                   GivenRotations rotations);
 

@@ -24,7 +24,7 @@ LayerCache RotatedCache(const MethodContext& context, const ArmOptions& options,
   RotatedQuantizer &k = sides.k, &v = sides.v;
   const ExactTokens exact = ArmWindows(context, options);
   LayerCache cache{.store = {}, .k_exact = exact, .v_exact = exact};
-  cache.store_once = [k, bf16 = options.bf16](const at::Tensor& rows) mutable {
+  cache.otherwise = LayerCache::StoreOnce([k, bf16 = options.bf16](const at::Tensor& rows) mutable {
     GoTo(rows, k);
     if (!bf16) {
       const at::Tensor stored = RoundTrip(k, rows);
@@ -33,7 +33,7 @@ LayerCache RotatedCache(const MethodContext& context, const ArmOptions& options,
     const Bf16Rows keys = Bf16KeysThroughCache(k, rows), values = Bf16ValuesThroughCache(k, rows);
     return CachedRows{.quantized = {keys.quantized, values.quantized},
                       .exact = {keys.exact, values.exact}};
-  };
+  });
   if (options.bf16) {
     cache.queries = [k](const at::Tensor& queries) mutable {
       GoTo(queries, k);

@@ -216,7 +216,7 @@ std::vector<Arm> ParseArms(const std::vector<std::string>& names, const MethodCo
                       "here: compare it on the model, not on a dump",
                       name, arm.method->name));
     }
-    if (arm.method->check) arm.method->check(context);
+    if (arm.method->available) (void)arm.method->available(context);  // a guest says what it lacks
     add(arm);
   }
   if (arms.size() < 2) throw UsageError("no arm to compare with bf16");

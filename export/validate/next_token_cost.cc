@@ -113,7 +113,8 @@ class TrialObserver : public LayerObserver {
     cache = ChoiceCache({choice_.k, choice_.v, codes(sides.k, true), codes(sides.v, false)},
                         view.layer.attention.num_kv_heads, ExactInWindows(run_.windows));
     if (view.layer.attention.latent) {
-      cache.store = [once = cache.store_once](const CacheSides& rows) { return once(rows.k); };
+      cache.store = [once = std::get<LayerCache::StoreOnce>(cache.otherwise)](
+                        const CacheSides& rows) { return once(rows.k); };
     }
     return cache;
   }

@@ -104,13 +104,10 @@ const std::vector<LayerCache>& ValidationObserver::LayerCaches() {
   for (const std::vector<size_t>& group : groups_) {
     const Arm& first = arms_[group[0]];
     const ArmClock clock(seconds_[group[0]]);
-    const bool chained = static_cast<bool>(first.method->make_behind);
     std::vector<CacheSides>& before = rows_before_[group[0]];
-    const LayerCache made =
-        chained && layer_index_ > 0
-            ? first.method->make_behind(context_, layer_index_, before)
-            : MakeLayerCache(*first.method, context_, layer_index_, first.options);
-    if (chained) {
+    context_.SetRowsBefore(before);
+    const LayerCache made = MakeLayerCache(*first.method, context_, layer_index_, first.options);
+    if (first.method->reads_layer_before) {
       const CalibrationRows& rows = context_.rows();
       before.resize(rows.k.size());
       for (size_t i = 0; i < before.size(); ++i)
@@ -126,13 +123,13 @@ const std::vector<LayerCache>& ValidationObserver::LayerCaches() {
 }
 
 bool ValidationObserver::ReadsLayerBefore() const {
-  return std::ranges::any_of(
-      arms_, [](const Arm& arm) { return static_cast<bool>(arm.method->make_behind); });
+  return std::ranges::any_of(arms_, [](const Arm& arm) { return arm.method->reads_layer_before; });
 }
 
 CachedRows ValidationObserver::StoreBehind(const LayerCache& cache, const CacheSides& rows,
                                            CacheSides& before) {
-  CachedRows stored = cache.store_behind ? cache.store_behind(rows, before) : cache.store(rows);
+  const auto* behind = std::get_if<LayerCache::StoreBehind>(&cache.otherwise);
+  CachedRows stored = behind != nullptr ? (*behind)(rows, before) : cache.store(rows);
   before = stored.quantized;
   return stored;
 }
@@ -142,7 +139,7 @@ bool ValidationObserver::Attend(const AttentionView& view) {
   const LayerCache& cache = LayerCaches()[view.stream];
   const CachedRows rows = [&] {
     const ArmClock clock(seconds_[view.stream]);
-    if (!arms_[view.stream].method->make_behind) return cache.store({view.k, view.v});
+    if (!arms_[view.stream].method->reads_layer_before) return cache.store({view.k, view.v});
     return StoreBehind(cache, {view.k, view.v}, own_before_[{view.stream, view.sequence}]);
   }();
   const AttendedRows read = AttendCached(view, cache, rows, masks_[view.stream]);
@@ -186,7 +183,7 @@ ValidationObserver::Comparison ValidationObserver::CompareLocally(const std::vec
   const auto shows_exact = [&](size_t arm) { return ExactOf(caches[arm]).any(); };
   const auto found = std::ranges::find_if(arms, shows_exact);
   const LayerCache& cache = caches[found == arms.end() ? arms[0] : *found];
-  const CachedRows stored = arms_[arms[0]].method->make_behind
+  const CachedRows stored = arms_[arms[0]].method->reads_layer_before
                                 ? StoreBehind(cache, rows, local_before_[{arms[0], sequence}])
                                 : cache.store(rows);
   Comparison result;

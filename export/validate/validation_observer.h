@@ -105,8 +105,8 @@ class ValidationObserver : public LayerObserver {
   size_t layer_index_ = 0, layers_seen_ = 0;
   std::vector<LayerCache> caches_;  // see LayerCaches()
   std::vector<MixedMasks> masks_;   // by arm
-  // Of arms whose method has make_behind, what the last layer's cache gave back: of calibration
-  // rows, and of sequences locally and end to end.
+  // Of arms whose method reads the layer before, what the last layer's cache gave back: of
+  // calibration rows, and of sequences locally and end to end.
   std::map<size_t, std::vector<CacheSides>> rows_before_;
   std::map<std::pair<size_t, int64_t>, CacheSides> local_before_, own_before_;
   std::map<int64_t, std::vector<Streams>> pending_;  // by sequence

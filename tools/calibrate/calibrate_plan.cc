@@ -24,24 +24,15 @@ std::string Bytes(uint64_t bytes) {
                              : fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
 }
 
-// What is read.
-std::string NameOfRead(const CalibrationInput& input) {
-  return input.shards != nullptr ? "shards" : input.model() == nullptr ? "dump" : "weights";
-}
-
-size_t OwnDocuments(const CalibrationInput& input) {
-  return input.ranks.shard ? input.ranks.own().num_sequences : input.lengths().size();
-}
-
 }  // namespace
 
 Json PlanJson(const CalibrationInput& input, const CalibrationPlan& plan) {
   const ModelSource* model = input.model();
   return {{"layers", input.source->layers().size()},
           {"expert_bytes", model == nullptr ? 0 : model->loop().options().expert_bytes},
-          {"documents", OwnDocuments(input)},
+          {"documents", input.job_lengths().size()},
           {"tokens", input.job_tokens()},
-          {NameOfRead(input) + "_read_bytes", plan.bytes_read},
+          {std::string(input.source->what()) + "_read_bytes", plan.bytes_read},
           {"token_chunk", model == nullptr ? 0 : model->loop().options().token_chunk},
           {"prefetch", model != nullptr && model->loop().options().prefetch},
           {"fits_beside", input.device.is_cpu() ? 0 : input.run.fits_beside},
@@ -63,7 +54,7 @@ void CheckRoom(const fs::path& output, const CalibrationPlan& plan, const std::s
 }
 
 std::string PlanNumbers(const CalibrationInput& input, const CalibrationPlan& plan) {
-  const std::string read = NameOfRead(input);
+  const std::string read(input.source->what());
   return fmt::format(
       "tokens            {} in {} documents\n"
       "device            {}, {}\n"
@@ -73,10 +64,10 @@ std::string PlanNumbers(const CalibrationInput& input, const CalibrationPlan& pl
       "disk, running     {}\n"
       "disk, {:<12}{}\n"
       "expected time     about {}{}, and no less than the reading of the {}\n",
-      input.job_tokens(), OwnDocuments(input), DescribeDevice(input.device),
+      input.job_tokens(), input.job_lengths().size(), DescribeDevice(input.device),
       ComputeDTypeName(input.dtype), read + " to read", Bytes(plan.bytes_read),
       plan.peak_device == 0 ? std::string("none") : Bytes(plan.peak_device), Bytes(plan.peak_host),
-      Bytes(plan.disk_while_running), input.ranks.shard ? "shard" : "artifact",
+      Bytes(plan.disk_while_running), input.ranks.apart ? "shard" : "artifact",
       Bytes(plan.disk_artifact), Duration(plan.seconds),
       plan.auto_seconds > 0 ? fmt::format(" ({:.0f} % of it for automatic choices)",
                                           100 * plan.auto_seconds / plan.seconds)
@@ -92,22 +83,6 @@ std::string PlanText(const CalibrationInput& input, const CalibrationPlan& plan)
       DescribeLayers(input.model() == nullptr ? geometries : input.model()->loop().spec());
   return fmt::format("layers            {}\n{}", fmt::join(layers, "\n                  "),
                      PlanNumbers(input, plan));
-}
-
-std::vector<RankPlan> PlansOfRanks(const std::function<CalibrationInput(int ranks)>& largest_of,
-                                   const CalibrationInput& whole, const CalibrationPlan& one,
-                                   int ranks, int nodes) {
-  std::vector<RankPlan> plans = {{.most_tokens = whole.num_tokens(),
-                                  .read_per_node = one.bytes_read,
-                                  .peak_device = one.peak_device,
-                                  .peak_host = one.peak_host,
-                                  .seconds = one.seconds,
-                                  .efficiency = 1}};
-  const int of_a_node = (ranks + nodes - 1) / nodes;
-  for (int count = 2;; count = std::min(2 * count, ranks)) {
-    plans.push_back(PlanRanks(largest_of(count), whole, one, (count + of_a_node - 1) / of_a_node));
-    if (count == ranks) return plans;
-  }
 }
 
 Json RankPlanJson(const std::vector<RankPlan>& plans) {

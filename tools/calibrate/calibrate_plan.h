@@ -5,7 +5,6 @@
 #pragma once
 
 #include <filesystem>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -24,11 +23,6 @@ Json PlanJson(const CalibrationInput& input, const CalibrationPlan& plan);
 void CheckRoom(const std::filesystem::path& output, const CalibrationPlan& plan,
                const std::string& what);
 
-// Of 1, 2, 4 and so on ranks, up to those asked for on so many machines; `largest_of` makes the
-// input of the one with the most tokens.
-std::vector<RankPlan> PlansOfRanks(const std::function<CalibrationInput(int ranks)>& largest_of,
-                                   const CalibrationInput& whole, const CalibrationPlan& one,
-                                   int ranks, int nodes);
 Json RankPlanJson(const std::vector<RankPlan>& plans);
 std::string RankPlanText(const std::vector<RankPlan>& plans);
 

@@ -10,7 +10,6 @@
 #include <string>
 
 #include "calib/run/provenance.h"
-#include "capture/checkpoint/weights_sample.h"
 
 namespace oscar {
 namespace {
@@ -20,8 +19,8 @@ std::string DigestsKey(int rank) { return fmt::format("digests/{}", rank); }
 
 }  // namespace
 
-std::vector<int> DigestingRanks(const RankGroup& group, const ModelInput& model) {
-  return FirstReaders(group, OpenedFiles(model.checkpoint.directory(), model.checkpoint.files()));
+std::vector<int> DigestingRanks(const RankGroup& group, const Opened& opened) {
+  return FirstReaders(group, opened.subject.opened_files());
 }
 
 void CompareDigests(const RankGroup& group, const std::vector<int>& ranks, const Json& own) {
@@ -41,9 +40,9 @@ Json WorkOfOthers(const RankGroup& group) {
 
 CommandResult RunRank(const CalibrateOptions& options, RankGroup& group, CommandContext& context) {
   PhaseTimes times;
-  const std::optional<Opened> opened = Open(options, &group, context, times);
+  const std::optional<Opened> opened = Open(options, group, context, times);
   CheckSameOnAllRanks(group, FingerprintOf(*opened));
-  const std::vector<int> digesting = DigestingRanks(group, *opened->model);
+  const std::vector<int> digesting = DigestingRanks(group, *opened);
   std::future<Json> model_json;
   if (std::ranges::find(digesting, group.rank()) != digesting.end())
     model_json = std::async(std::launch::async, opened->subject.describe);
@@ -53,7 +52,8 @@ CommandResult RunRank(const CalibrateOptions& options, RankGroup& group, Command
   hooks.on_experts = {};  // rank 0 has those of all
   {
     const auto time = times.Measure("loop");
-    RunCalibrationOfRank(opened->input(), hooks);
+    NoJob none;
+    RunCalibration(opened->input(), none, hooks);
   }
   (void)LossOfText(opened->input());
   opened->subject.turns->Reach(1);

@@ -19,7 +19,7 @@ CommandResult RunRank(const CalibrateOptions& options, RankGroup& group, Command
 
 // Experts and embeddings are loaded by one rank alone, so that nothing is compared in passing: who
 // reads other files than rank 0 takes their digests too, beside the work. All ranks ask.
-std::vector<int> DigestingRanks(const RankGroup& group, const ModelInput& model);
+std::vector<int> DigestingRanks(const RankGroup& group, const Opened& opened);
 // On rank 0. InputError naming a rank whose digests differ from `own`.
 void CompareDigests(const RankGroup& group, const std::vector<int>& ranks, const Json& own);
 

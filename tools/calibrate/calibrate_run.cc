@@ -161,7 +161,7 @@ Json PlanBits(const CalibrateOptions& options, const Opened& opened, bool among_
 
 }  // namespace
 
-CommandResult RunToArtifact(const CalibrateOptions& options, const Places& places, RankGroup* group,
+CommandResult RunToArtifact(const CalibrateOptions& options, const Places& places, RankGroup& group,
                             CommandContext& context) {
   const auto started = Clock::now();
   PhaseTimes times;
@@ -173,22 +173,18 @@ CommandResult RunToArtifact(const CalibrateOptions& options, const Places& place
   const CalibrationInput& input = opened->input();
   CheckRoom(places.output, plan, "the run");
   Json fingerprint = FingerprintOf(*opened);
-  std::vector<int> digesting;
-  if (group != nullptr) {
-    CheckSameOnAllRanks(*group, fingerprint);
-    digesting = DigestingRanks(*group, *opened->model);
-  }
-  if (input.shards != nullptr) {
-    input.shards->CheckRun(fingerprint, opened->num_layers(), input.lengths());
-    // No job of a model that runs, which has hidden states.
-    fingerprint["shards"] = input.shards->shares().size();
-  }
+  CheckSameOnAllRanks(group, fingerprint);
+  const std::vector<int> digesting = DigestingRanks(group, *opened);
+  const ShardSet& shards = *opened->subject.shards;
+  shards.CheckRun(fingerprint, opened->num_layers(), input.lengths());
+  // No job of a model that runs, which has hidden states.
+  if (!shards.shares().empty()) fingerprint["shards"] = shards.shares().size();
   JobDirectory job = JobOf(options, *opened, places, fingerprint);
   RememberOptions(places.job, context.config);
   times.Add("before loop", SecondsSince(started));
   if (AlreadyPublished(places.output, job, opened->num_layers())) {
     const Json report = Artifact::Open(places.output).report();
-    if (group != nullptr) RunCalibration(input, job, {});  // the others hear that nothing is left
+    RunCalibration(input, job, {});  // other ranks hear that nothing is left
     job.Remove();
     return Published(report, places.output, options, context);
   }
@@ -206,13 +202,14 @@ CommandResult RunToArtifact(const CalibrateOptions& options, const Places& place
     return RunLayers(options, *opened, places, job, context, times, &weights_read);
   });
   const Json cache_types = WithErrorContext("choosing bits by the next token", [&] {
-    return PlanBits(options, *opened, group != nullptr, job, draft, context, times);
+    return PlanBits(options, *opened, group.size() > 1, job, draft, context, times);
   });
   ArtifactInfo info = InfoOf(options, *opened, context);
   if (!cache_types.is_null()) info.serving["cache_types"] = cache_types;
   info.model = DigestsOf(model_json, *opened, context, times);
-  if (group != nullptr) CompareDigests(*group, digesting, info.model.at("weights"));
-  if (input.shards != nullptr) input.shards->CheckWeights(info.model.at("weights"));
+  const Json weights = info.model.value("weights", Json::object());
+  CompareDigests(group, digesting, weights);
+  shards.CheckWeights(weights);
   const DeviceMemory memory = QueryMemory(input.device);
   info.timings = {{"layers", job.timings()},
                   {"loop_seconds", times.seconds().at("loop")},
@@ -222,8 +219,9 @@ CommandResult RunToArtifact(const CalibrateOptions& options, const Places& place
                   {"weight_bytes_read", weights_read},
                   {"phases", times.seconds()},
                   {"finished_at_unix", UnixTime()}};
-  if (group != nullptr) info.timings["other_ranks"] = WorkOfOthers(*group);
-  if (input.shards != nullptr) info.timings["shards"] = input.shards->timings();
+  for (const auto& [name, work] :
+       {std::pair("other_ranks", WorkOfOthers(group)), std::pair("shards", shards.timings())})
+    if (!work.empty()) info.timings[name] = work;
   const auto publishing = Clock::now();
   const LayerSource layers = {opened->num_layers(), [&](size_t index) {
                                 return ReadLayerFile(job.LayerPath(index), MomentsPart::kMeans);

@@ -11,10 +11,8 @@
 
 namespace oscar {
 
-class RankGroup;  // capture/ranks/rank_group.h
-
-// `group`: null where there is one process.
-CommandResult RunToArtifact(const CalibrateOptions& options, const Places& places, RankGroup* group,
+// On rank 0 of `group`.
+CommandResult RunToArtifact(const CalibrateOptions& options, const Places& places, RankGroup& group,
                             CommandContext& context);
 
 // --merge of artifacts.

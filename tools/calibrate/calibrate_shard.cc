@@ -32,7 +32,7 @@ CommandResult RunShard(const CalibrateOptions& options, const Places& places,
   };
   PhaseTimes times;
   const ShardPlace place = ShardOf(options).value();
-  Opened opened = Open(options, nullptr, context, times).value();
+  Opened opened = Open(options, OneRank(), context, times).value();
   const CalibrationInput& input = opened.input();
   const RankShare& share = input.ranks.own();
   const CalibrationPlan plan = Plan(opened, context);
@@ -48,7 +48,7 @@ CommandResult RunShard(const CalibrateOptions& options, const Places& places,
   CheckRoom(places.output, plan, "the shard");
   Json fingerprint = run;
   fingerprint["shard"] = place.Name();
-  JobDirectory job = JobOf(options, opened, places, fingerprint, kShardLayers);
+  JobDirectory job = JobOf(options, opened, places, fingerprint);
   RememberOptions(places.job, context.config);
   SayResumed(job, opened.num_layers(), context);
 

@@ -16,7 +16,7 @@
 
 namespace oscar {
 
-std::optional<Opened> Open(const CalibrateOptions& options, RankGroup* group,
+std::optional<Opened> Open(const CalibrateOptions& options, RankGroup& group,
                            CommandContext& context, PhaseTimes& times) {
   const auto time = times.Measure("model and data opened");
   const std::future<void> starting = StartGpu(options.model.device);
@@ -24,11 +24,9 @@ std::optional<Opened> Open(const CalibrateOptions& options, RankGroup* group,
   if (!options.dump.from.empty()) {
     opened.subject = OfDump(options, context.log);
   } else {
-    const std::shared_ptr<const ShardSet> shards = ShardsToMerge(options);
     const auto model =
         std::make_shared<ModelInput>(OpenForCalibration(options, context.log, context.dry_run));
-    const bool has_job = group == nullptr || group->rank() == 0;
-    if (!context.dry_run && options.show_samples == 0 && has_job)
+    if (!context.dry_run && options.show_samples == 0 && group.rank() == 0)
       CheckCalibrationOfOwnText(options, model);
     opened.own_text = context.dry_run ? PlanOwnText(options, *model)
                                       : WriteOwnText(options, group, context, *model);
@@ -36,7 +34,7 @@ std::optional<Opened> Open(const CalibrateOptions& options, RankGroup* group,
       context.out << ShowSamples(model->data, model->tokenizer.get(), options.show_samples);
       return std::nullopt;
     }
-    opened.subject = OfModel(options, model, group, shards);
+    opened.subject = OfModel(options, model, group, ShardsToMerge(options));
     opened.model = model;
   }
   opened.split = CheckCalibration(opened.input());
@@ -73,16 +71,13 @@ Json FingerprintOf(const Opened& opened) {
 }
 
 JobDirectory JobOf(const CalibrateOptions& options, Opened& opened, const Places& places,
-                   const Json& fingerprint, std::string_view extension) {
+                   const Json& fingerprint) {
   std::optional<JobLock>& lock = opened.own_text.lock;
   const bool restart = options.restart && !lock;
   // Layers of one run are of the very same files.
   Json own = fingerprint;
-  own["model"]["files"] =
-      opened.model != nullptr
-          ? FileIdentities(opened.model->checkpoint.directory(), opened.model->checkpoint.files())
-          : DumpIdentities(options.dump.from);
-  return JobDirectory(lock ? std::move(*lock) : JobLock(places.job), own, restart, extension);
+  own["model"]["files"] = opened.subject.identities();
+  return JobDirectory(lock ? std::move(*lock) : JobLock(places.job), own, restart);
 }
 
 void SayResumed(const JobDirectory& job, size_t num_layers, CommandContext& context) {

@@ -32,7 +32,7 @@ struct Opened {
 };
 
 // Nothing where all that was asked for are samples, which are shown then.
-std::optional<Opened> Open(const CalibrateOptions& options, RankGroup* group,
+std::optional<Opened> Open(const CalibrateOptions& options, RankGroup& group,
                            CommandContext& context, PhaseTimes& times);
 
 // What will be read, held and taken, after a line about the device.
@@ -43,9 +43,9 @@ CommandResult ShowPlan(const CalibrateOptions& options, const Opened& opened,
 
 Json FingerprintOf(const Opened& opened);
 
-// The job of this run, new or half done. `extension`: of its layers' files.
+// The job of this run, new or half done.
 JobDirectory JobOf(const CalibrateOptions& options, Opened& opened, const Places& places,
-                   const Json& fingerprint, std::string_view extension = "h5");
+                   const Json& fingerprint);
 void SayResumed(const JobDirectory& job, size_t num_layers, CommandContext& context);
 
 // Hooks that ask for a stop, and report experts and bytes of weights.

@@ -67,7 +67,7 @@ struct Documents {
   int count = 1;  // of ranks or shards
   std::optional<size_t> own = {};
   bool shard = false;
-  RankGroup* group = nullptr;  // of a rank
+  RankGroup* group = &OneRank();  // of a rank
 };
 
 CalibrationInput InputOf(const CalibrateOptions& options, const ModelInput& opened,
@@ -78,21 +78,17 @@ CalibrationInput InputOf(const CalibrateOptions& options, const ModelInput& open
       .device = device, .dtype = dtype, .options = options.calibration, .run = run};
   input.counted = opened.data.counted();
   input.domains = opened.data.domains();
-  if (documents.count > 1 || documents.shard) {
-    input.ranks.group = documents.group;
-    for (const auto& sequence : sequences) input.ranks.lengths.push_back(std::ssize(sequence));
-    input.ranks.shares =
-        ShareOut(opened.spec, input.ranks.lengths, loop.token_chunk, documents.count,
-                 /*apart=*/documents.shard);
-    const std::vector<RankShare>& shares = input.ranks.shares;
-    const auto largest = std::ranges::max_element(shares, {}, &RankShare::num_tokens);
-    const size_t own = documents.own.value_or(static_cast<size_t>(largest - shares.begin()));
-    if (documents.shard) input.ranks.shard = own;
-    loop.tokens_before = shares[own].first_token;
-    loop.tokens_of_all = input.num_tokens();
-    const auto first = sequences.begin() + static_cast<std::ptrdiff_t>(shares[own].first_sequence);
-    sequences = {first, first + static_cast<std::ptrdiff_t>(shares[own].num_sequences)};
-  }
+  JobRanks& ranks = input.ranks;
+  ranks = {.group = documents.group, .apart = documents.shard};
+  for (const auto& sequence : sequences) ranks.lengths.push_back(std::ssize(sequence));
+  ranks.shares =
+      ShareOut(opened.spec, ranks.lengths, loop.token_chunk, documents.count, ranks.apart);
+  const auto largest = std::ranges::max_element(ranks.shares, {}, &RankShare::num_tokens);
+  ranks.number = documents.own.value_or(static_cast<size_t>(largest - ranks.shares.begin()));
+  loop.tokens_before = ranks.own().first_token;
+  loop.tokens_of_all = input.num_tokens();
+  const auto first = sequences.begin() + static_cast<std::ptrdiff_t>(ranks.own().first_sequence);
+  sequences = {first, first + static_cast<std::ptrdiff_t>(ranks.own().num_sequences)};
   loop.read = options.read;
   loop.ranks = documents.group;
   input.source = std::make_shared<ModelSource>(opened.checkpoint, opened.spec, std::move(sequences),
@@ -116,7 +112,7 @@ CalibrationInput InputOfShards(const CalibrateOptions& options, const ModelInput
     loop.token_chunk = shards->token_chunk();
     loop.query_chunk = shards->query_chunk();
     CalibrationInput input = InputOf(options, opened, {}, loop, run);
-    input.shards = shards;
+    input.source = std::make_shared<ShardSource>(input.source, shards);
     return input;
   });
 }
@@ -137,33 +133,52 @@ std::vector<RankPlan> PlanAllRanks(const CalibrateOptions& options,
     throw UsageError(fmt::format("--nodes {}: each runs a rank at least, and --ranks is {}",
                                  options.ranks.nodes, ranks));
   const uint64_t limit = DeviceLimit(options, MachineOf(options, *opened).device);
-  return PlansOfRanks(
-      [&](int count) { return LargestOf(options, *opened, {.count = count}, limit); }, whole, one,
-      ranks, static_cast<int>(options.ranks.nodes));
+  std::vector<RankPlan> plans = {{.most_tokens = whole.num_tokens(),
+                                  .read_per_node = one.bytes_read,
+                                  .peak_device = one.peak_device,
+                                  .peak_host = one.peak_host,
+                                  .seconds = one.seconds,
+                                  .efficiency = 1}};
+  const int nodes = static_cast<int>(options.ranks.nodes), of_a_node = (ranks + nodes - 1) / nodes;
+  for (int count = 2;; count = std::min(2 * count, ranks)) {
+    plans.push_back(PlanRanks(LargestOf(options, *opened, {.count = count}, limit), whole, one,
+                              (count + of_a_node - 1) / of_a_node));
+    if (count == ranks) return plans;
+  }
 }
 
 Subject OfModel(const CalibrateOptions& options, const std::shared_ptr<const ModelInput>& opened,
-                RankGroup* group, const std::shared_ptr<const ShardSet>& shards) {
-  uint64_t limit = DeviceLimit(options, MachineOf(options, *opened).device);
-  Documents documents;
-  if (group != nullptr) {
-    limit = LeastOfRanks(*group, "memory", limit);
-    documents = {.count = group->size(), .own = static_cast<size_t>(group->rank()), .group = group};
-  } else if (const std::optional<ShardPlace> shard = ShardOf(options)) {
-    documents = {
-        .count = shard->count, .own = static_cast<size_t>(shard->number - 1), .shard = true};
-  }
-  CalibrationInput input = shards != nullptr ? InputOfShards(options, *opened, shards, limit)
-                                             : LargestOf(options, *opened, documents, limit);
-  if (documents.own)
+                RankGroup& group, const ShardSet& merged) {
+  const uint64_t limit =
+      LeastOfRanks(group, "memory", DeviceLimit(options, MachineOf(options, *opened).device));
+  const auto shards = std::make_shared<const ShardSet>(merged);
+  CalibrationInput input;
+  if (!shards->shares().empty()) {
+    input = InputOfShards(options, *opened, shards, limit);
+  } else {
+    const ShardPlace shard = ShardOf(options).value_or(ShardPlace{group.rank() + 1, group.size()});
+    const Documents documents{.count = shard.count,
+                              .own = static_cast<size_t>(shard.number - 1),
+                              .shard = !options.shard.empty(),
+                              .group = &group};
+    input = LargestOf(options, *opened, documents, limit);
     input = InputOf(options, *opened, documents, input.model()->loop().options(), input.run);
+  }
   CheckCacheTypes(options.types, input);
+  const Checkpoint& checkpoint = opened->checkpoint;
   return {
       .input = std::move(input),
       .data = DescribeData(opened->data),
       .fingerprint = [=] { return FingerprintModel(opened->location, opened->checkpoint); },
       .describe = [=] { return DescribeModel(opened->location, opened->spec, opened->checkpoint); },
-      .turns = opened->checkpoint.turns()};
+      .identities =
+          [opened, &checkpoint] {
+            return FileIdentities(checkpoint.directory(), checkpoint.files());
+          },
+      .opened_files =
+          [opened, &checkpoint] { return OpenedFiles(checkpoint.directory(), checkpoint.files()); },
+      .turns = checkpoint.turns(),
+      .shards = shards};
 }
 
 Subject OfDump(const CalibrateOptions& options, Log& log) {
@@ -192,7 +207,8 @@ Subject OfDump(const CalibrateOptions& options, Log& log) {
   return {.input = FitIntoMemory(DeviceLimit(options, device), make),
           .data = DescribeDumpData(*dump),
           .fingerprint = [=] { return FingerprintDump(path, *dump); },
-          .describe = [=] { return DescribeDump(path, *dump); }};
+          .describe = [=] { return DescribeDump(path, *dump); },
+          .identities = [=] { return DumpIdentities(path); }};
 }
 
 void CheckArguments(const CalibrateOptions& options) {
@@ -211,7 +227,7 @@ void CheckRanks(const CalibrateOptions& options, int ranks) {
                             : !options.merge.empty()   ? "--merge"
                             : options.show_samples > 0 ? "--show-samples"
                                                        : nullptr;
-  if (alone != nullptr)
+  if (alone != nullptr && ranks > 1)
     throw UsageError(fmt::format("{} is for one rank, and {} were started", alone, ranks));
 }
 
@@ -229,10 +245,13 @@ std::optional<ShardPlace> ShardOf(const CalibrateOptions& options) {
   return place;
 }
 
-std::shared_ptr<const ShardSet> ShardsToMerge(const CalibrateOptions& options) {
-  const std::vector<fs::path> paths(options.merge.begin(), options.merge.end());
-  if (std::ranges::none_of(paths, ShardSet::LooksLikeOne)) return nullptr;
-  return std::make_shared<ShardSet>(ShardSet::Open(paths));
+bool MergesArtifacts(const CalibrateOptions& options) {
+  return !options.merge.empty() && std::ranges::none_of(options.merge, ShardSet::LooksLikeOne);
+}
+
+ShardSet ShardsToMerge(const CalibrateOptions& options) {
+  if (options.merge.empty()) return {};
+  return ShardSet::Open({options.merge.begin(), options.merge.end()});
 }
 
 Places PlacesOf(const CalibrateOptions& options) {
@@ -287,14 +306,14 @@ void CheckCalibrationOfOwnText(const CalibrateOptions& options,
   CheckRoom(PlacesOf(options).output, PlanCalibration(input), "the run");
 }
 
-OwnText WriteOwnText(const CalibrateOptions& options, RankGroup* group, CommandContext& context,
+OwnText WriteOwnText(const CalibrateOptions& options, RankGroup& group, CommandContext& context,
                      ModelInput& opened) {
   if (options.self.tokens == 0) return {};
   constexpr int kTag = 1 << 24;  // no layer's
   const SelfGeneration model = OwnTextOf(options, opened);
-  if (group != nullptr && group->rank() != 0) {
+  if (group.rank() != 0) {
     const TemporaryDirectory directory("words");
-    WriteFileAtomically(directory.path() / kSelfGeneratedFile, group->ReceiveBytes(0, kTag));
+    WriteFileAtomically(directory.path() / kSelfGeneratedFile, group.ReceiveBytes(0, kTag));
     SelfGenerate(model, directory.path(), OwnTextLimit(options, model), context, &opened);
     return {};
   }
@@ -302,10 +321,10 @@ OwnText WriteOwnText(const CalibrateOptions& options, RankGroup* group, CommandC
   if (options.restart) lock.DiscardJob();
   RememberOptions(lock.path(), context.config);
   SelfGenerate(model, lock.path(), OwnTextLimit(options, model), context, &opened);
-  for (int rank = 1; group != nullptr && rank < group->size(); ++rank) {
+  for (int rank = 1; rank < group.size(); ++rank) {
     const MappedFile file = MappedFile::Open(lock.path() / kSelfGeneratedFile);
     const auto* bytes = reinterpret_cast<const char*>(file.bytes().data());
-    group->SendBytes({bytes, file.bytes().size()}, rank, kTag);
+    group.SendBytes({bytes, file.bytes().size()}, rank, kTag);
   }
   return {"", std::move(lock)};
 }

@@ -30,22 +30,27 @@ void CheckRanks(const CalibrateOptions& options, int ranks);
 
 // --shard; nothing where all documents are to be run.
 std::optional<ShardPlace> ShardOf(const CalibrateOptions& options);
-// --merge, where it is of shards; else null.
-std::shared_ptr<const ShardSet> ShardsToMerge(const CalibrateOptions& options);
+// Whether --merge is of artifacts.
+bool MergesArtifacts(const CalibrateOptions& options);
+// The shards of --merge, if any.
+ShardSet ShardsToMerge(const CalibrateOptions& options);
 
 struct Subject {
   CalibrationInput input;
   Json data;                          // for the manifest
   std::function<Json()> fingerprint;  // samples the files
   std::function<Json()> describe;     // reads every file once: meant to run beside the work
+  std::function<Json()> identities;   // of the files, for a job here
+  std::function<std::string()> opened_files = [] { return ""; };     // of a model (OpenedFiles)
   std::shared_ptr<ReadTurns> turns = std::make_shared<ReadTurns>();  // of `describe`
+  std::shared_ptr<const ShardSet> shards = std::make_shared<const ShardSet>();
 };
-// `group`: this process among several (JobRanks), which all make the same call; or null. `shards`:
-// that have run the model; or null.
+// `group`: this process among several (JobRanks), which all make the same call. `shards`: that have
+// run the model, if any.
 Subject OfModel(const CalibrateOptions& options, const std::shared_ptr<const ModelInput>& opened,
-                RankGroup* group = nullptr,
-                const std::shared_ptr<const ShardSet>& shards = nullptr);
-// Of as many ranks as are asked for, and fewer; nothing where that is one. `whole`, `one`: of one.
+                RankGroup& group = OneRank(), const ShardSet& shards = {});
+// Plans of 1, 2, 4 and so on ranks, up to those asked for; none where that is one. `whole`, `one`:
+// of one.
 std::vector<RankPlan> PlanAllRanks(const CalibrateOptions& options,
                                    const std::shared_ptr<const ModelInput>& opened,
                                    const CalibrationInput& whole, const CalibrationPlan& one);
@@ -65,7 +70,7 @@ std::string PrognosisOfOwnText(const CalibrateOptions& options, ModelInput& open
 void CheckCalibrationOfOwnText(const CalibrateOptions& options,
                                const std::shared_ptr<ModelInput>& opened);
 // Among ranks rank 0 writes it, and the others are given what it has kept.
-OwnText WriteOwnText(const CalibrateOptions& options, RankGroup* group, CommandContext& context,
+OwnText WriteOwnText(const CalibrateOptions& options, RankGroup& group, CommandContext& context,
                      ModelInput& opened);
 
 struct Places {

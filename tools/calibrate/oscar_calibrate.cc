@@ -22,17 +22,17 @@ namespace oscar {
 namespace {
 
 CommandResult Calibrate(const CalibrateOptions& options, CommandContext& context) {
-  if (!options.merge.empty() && ShardsToMerge(options) == nullptr)
-    return MergeMoments(options, context);
+  if (MergesArtifacts(options)) return MergeMoments(options, context);
   CheckArguments(options);
   if (options.ranks.nodes > 1 && !context.dry_run)
     throw UsageError("--nodes is for a plan: give --dry-run with it");
   const bool makes = !context.dry_run && (options.show_samples == 0 || options.self.tokens > 0);
   const std::unique_ptr<RankGroup> group =
-      makes ? JoinRanks(options.ranks, options.model.device, context) : nullptr;
+      makes ? JoinRanks(options.ranks, options.model.device, context)
+            : std::make_unique<RankGroup>();
   try {
-    if (group) CheckRanks(options, group->size());
-    if (group && group->rank() != 0) return RunRank(options, *group, context);
+    CheckRanks(options, group->size());
+    if (group->rank() != 0) return RunRank(options, *group, context);
     const Places places = makes ? PlacesOf(options) : Places();
     if (options.dump.from.empty()) {
       if (const std::string hint = ZooHint(options.model.model); !hint.empty())
@@ -40,12 +40,12 @@ CommandResult Calibrate(const CalibrateOptions& options, CommandContext& context
     }
     try {
       if (!options.shard.empty()) return RunShard(options, places, context);
-      return RunToArtifact(options, places, group.get(), context);
+      return RunToArtifact(options, places, *group, context);
     } catch (const OtherRun& error) {
       RefuseOtherRun(places.job, context.config, error);
     }
   } catch (const std::exception&) {
-    if (group) EndJob(*group);
+    EndJob(*group);
     throw;
   }
 }

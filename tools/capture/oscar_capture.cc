@@ -154,7 +154,7 @@ DumpOrigin OriginOf(const ModelInput& input, const Json& model) {
 }
 
 void RunLayers(const CaptureOptions& options, ModelSource& source, const Target& target,
-               const RankGroup* group, CommandContext& context) {
+               const RankGroup& group, CommandContext& context) {
   const size_t num_layers = source.layers().size();
   DumpWriter* const scores =
       target.hdf5 && !target.hdf5->options().score_rows.empty() ? target.hdf5.get() : nullptr;
@@ -169,9 +169,8 @@ void RunLayers(const CaptureOptions& options, ModelSource& source, const Target&
         fmt::format("layer {}: {} tokens, {:.2f} s", layer.layer_id, source.num_tokens(), seconds),
         {{"layer_id", layer.layer_id}, {"tokens", source.num_tokens()}, {"seconds", seconds}});
     started = Clock::now();
-    stopped = context.stop.requested();
-    if (group != nullptr) stopped = AgreeToStop(*group, index, stopped);
-    stopped = stopped && (index + 1 < num_layers || options.logits);
+    stopped = AgreeToStop(group, index, context.stop.requested()) &&
+              (index + 1 < num_layers || options.logits);
     return !stopped;
   });
   context.progress.End();
@@ -219,15 +218,15 @@ void WriteWhole(const CaptureOptions& options, const ModelInput& input,
   writer.Commit(origin);
 }
 
-CommandResult CaptureAsRank(const CaptureOptions& given, RankGroup* group,
+CommandResult CaptureAsRank(const CaptureOptions& given, RankGroup& group,
                             CommandContext& context) {
   CheckArguments(given);
   CaptureOptions options = given;
   if (!context.dry_run) CheckNewOutput(options.output);
-  if (group != nullptr) {
+  if (group.size() > 1) {
     if (options.format == CaptureFormat::kUpstream)
       throw UsageError("--format upstream is for one rank");
-    options.output = PartOf(given.output, group->rank()).string();
+    options.output = PartOf(given.output, group.rank()).string();
     CheckNewOutput(options.output);
   }
   const at::Device device = ParseDevice(options.model.device);
@@ -238,33 +237,29 @@ CommandResult CaptureAsRank(const CaptureOptions& given, RankGroup* group,
   LoopOptions loop = CalibrationLoopOptions();  // so that a fit of the dump is that of the model
   loop.show_expanded_heads = true;
   loop.need_final_hidden = options.logits;
-  loop.ranks = group;
+  loop.ranks = &group;
   std::vector<std::vector<int32_t>> sequences = input.Sequences();
   CountedQueries counted = input.data.counted();
   std::vector<int32_t> domains = input.data.domains();
-  std::vector<RankShare> shares;
-  if (group != nullptr) {
-    CheckSameOnAllRanks(*group, {{"model", FingerprintModel(input.location, input.checkpoint)},
-                                 {"data", input.data.digest},
-                                 {"options", context.config},
-                                 {"version", ThisBuild().version}});
-    std::vector<int64_t> lengths;
-    for (const auto& sequence : sequences) lengths.push_back(std::ssize(sequence));
-    shares = ShareOut(input.spec, lengths, loop.token_chunk, group->size());
-    const RankShare& own = shares[static_cast<size_t>(group->rank())];
-    const auto first = sequences.begin() + static_cast<std::ptrdiff_t>(own.first_sequence);
-    sequences = {first, first + static_cast<std::ptrdiff_t>(own.num_sequences)};
-    if (!counted.empty()) {
-      const auto from = counted.begin() + static_cast<std::ptrdiff_t>(own.first_sequence);
-      counted = {from, from + static_cast<std::ptrdiff_t>(own.num_sequences)};
-    }
-    if (!domains.empty()) {
-      const auto from = domains.begin() + static_cast<std::ptrdiff_t>(own.first_sequence);
-      domains = {from, from + static_cast<std::ptrdiff_t>(own.num_sequences)};
-    }
-    loop.tokens_before = own.first_token;
-    loop.tokens_of_all = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
-  }
+  CheckSameOnAllRanks(group, {{"model", FingerprintModel(input.location, input.checkpoint)},
+                              {"data", input.data.digest},
+                              {"options", context.config},
+                              {"version", ThisBuild().version}});
+  std::vector<int64_t> lengths;
+  for (const auto& sequence : sequences) lengths.push_back(std::ssize(sequence));
+  const std::vector<RankShare> shares =
+      ShareOut(input.spec, lengths, loop.token_chunk, group.size());
+  const RankShare& own = shares[static_cast<size_t>(group.rank())];
+  const auto keep_own = [&](auto& of_sequences) {
+    if (of_sequences.empty()) return;
+    const auto first = of_sequences.begin() + static_cast<std::ptrdiff_t>(own.first_sequence);
+    of_sequences = {first, first + static_cast<std::ptrdiff_t>(own.num_sequences)};
+  };
+  keep_own(sequences);
+  keep_own(counted);
+  keep_own(domains);
+  loop.tokens_before = own.first_token;
+  loop.tokens_of_all = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
   ModelSource source(input.checkpoint, input.spec, std::move(sequences), device, dtype, loop);
 
   std::vector<int64_t> score_rows = ScoreRows(options, source.sequence_lengths());
@@ -295,35 +290,31 @@ CommandResult CaptureAsRank(const CaptureOptions& given, RankGroup* group,
   if (options.deflate == 0)
     CheckSpace(options.output, static_cast<uint64_t>(sizes.total()), "the dump");
 
-  if (group == nullptr || group->rank() == 0) ProveForwardPass(options.model, input, context.log);
+  if (group.rank() == 0) ProveForwardPass(options.model, input, context.log);
   const Target target =
       OpenTarget(options, source, std::move(score_rows), std::move(counted), std::move(domains));
   // The weight digests are taken beside the work: the files are read anyway. Rank 0 takes them.
   const std::string key = "model";
   auto model_json = std::async(std::launch::async, [&] {
-    return group == nullptr || group->rank() == 0
-               ? DescribeModel(input.location, input.spec, input.checkpoint)
-               : Json();
+    return group.rank() == 0 ? DescribeModel(input.location, input.spec, input.checkpoint) : Json();
   });
   const ReadTurns::Closing closing(*input.checkpoint.turns());
   RunLayers(options, source, target, group, context);
   input.checkpoint.turns()->Reach(1);
   Json model = model_json.get();
-  if (group != nullptr && group->rank() == 0) group->Set(key, model.dump());
-  if (model.is_null()) model = Json::parse(group->Get(key));
+  if (group.rank() == 0) group.Set(key, model.dump());
+  model = Json::parse(group.Get(key));
   if (target.hdf5) {
     if (options.logits) DumpLogits(source, *target.hdf5);
     target.hdf5->Commit(OriginOf(input, model));
   } else {
     target.upstream->Commit();
   }
-  if (group != nullptr) {
-    const auto written = [](int rank) { return fmt::format("written/{}", rank); };
-    group->Set(written(group->rank()), "");
-    if (group->rank() != 0) return {};
-    for (int rank = 1; rank < group->size(); ++rank) (void)group->Get(written(rank));
-    WriteWhole(given, input, shares, OriginOf(input, model));
-  }
+  const auto written = [](int rank) { return fmt::format("written/{}", rank); };
+  group.Set(written(group.rank()), "");
+  if (group.rank() != 0) return {};
+  for (int rank = 1; rank < group.size(); ++rank) (void)group.Get(written(rank));
+  if (group.size() > 1) WriteWhole(given, input, shares, OriginOf(input, model));
   const double seconds = std::chrono::duration<double>(Clock::now() - started).count();
   context.log.Info("done", fmt::format("{:.1f} s", seconds), {{"seconds", seconds}});
   return {ExitCode::kDone, given.output, plan};
@@ -332,12 +323,12 @@ CommandResult CaptureAsRank(const CaptureOptions& given, RankGroup* group,
 CommandResult Capture(const CaptureOptions& options, CommandContext& context) {
   const std::unique_ptr<RankGroup> group =
       context.dry_run || options.model.model.empty()
-          ? nullptr
+          ? std::make_unique<RankGroup>()
           : JoinRanks(options.ranks, options.model.device, context);
   try {
-    return CaptureAsRank(options, group.get(), context);
+    return CaptureAsRank(options, *group, context);
   } catch (const std::exception&) {
-    if (group) EndJob(*group);
+    EndJob(*group);
     throw;
   }
 }

@@ -277,7 +277,7 @@ std::unique_ptr<RankGroup> JoinRanks(const RankOptions& options, const std::stri
   if (!place) {
     const int count = RanksAskedFor(options, device);
     if (count > 1) RunRanks(count, options, context.stop);
-    return nullptr;
+    return std::make_unique<RankGroup>();
   }
   if ((options.ranks > 0 || !options.gpus.empty()) && place->launcher != "oscar") {
     throw UsageError(fmt::format("{} has started {} ranks: leave --gpus and --ranks out",
@@ -303,6 +303,7 @@ std::unique_ptr<RankGroup> JoinRanks(const RankOptions& options, const std::stri
 }
 
 void EndJob(RankGroup& group) {
+  if (group.size() == 1) return;
   try {
     throw;
   } catch (const Interrupted& error) {  // which the others may be, too, or wait for rank 0

@@ -33,8 +33,8 @@ Console EnterJob();
 // How many ranks are asked for.
 int RanksAskedFor(const RankOptions& options, const std::string& device);
 
-// This process among the ranks of its job; null: it is alone, or has nothing to make. Where ranks
-// are asked for that nobody has started, starts them and ends this process with their exit code.
+// This process among the ranks of its job. Where ranks are asked for that nobody has started,
+// starts them and ends this process with their exit code.
 // `tensors`: whether they will send any to each other.
 std::unique_ptr<RankGroup> JoinRanks(const RankOptions& options, const std::string& device,
                                      CommandContext& context, bool tensors = true);

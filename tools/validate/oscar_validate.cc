@@ -379,7 +379,7 @@ int64_t HalfOfLongest(const std::vector<std::vector<int32_t>>& texts) {
 
 // Nothing where there is nothing to validate: samples or the plan were printed.
 std::optional<Json> OnModel(const ValidateOptions& options, const Artifact& artifact,
-                            std::future<MomentCheck> checked, const RankGroup* group,
+                            std::future<MomentCheck> checked, const RankGroup& group,
                             CommandContext& context) {
   const std::future<void> starting = StartGpu(options.model.device);
   const ValidationInput input = OpenValidationInput(options, artifact, context.log);
@@ -410,7 +410,7 @@ std::optional<Json> OnModel(const ValidateOptions& options, const Artifact& arti
   const OwnWordsPlan own_words_plan =
       context.dry_run || !resumes ? PlanOwnWords(request, model) : OwnWordsPlan{};
   std::optional<Forecast> forecast;
-  if (group == nullptr && !resumes)
+  if (group.size() == 1 && !resumes)
     forecast = ForecastOf(options, artifact, input, own_words_plan, device, dtype);
   if (context.dry_run) {
     context.out << PlanText(options, artifact, input, own_words_plan, forecast);
@@ -418,17 +418,15 @@ std::optional<Json> OnModel(const ValidateOptions& options, const Artifact& arti
   }
   if (forecast) context.log.Info("forecast", "expected " + forecast->Text(), forecast->ToJson());
   if (options.replace) CheckReplace(artifact, PlannedFacts(options, artifact, input));
-  if (group != nullptr) {
-    CheckSameOnAllRanks(*group, {{"artifact", artifact.identity()},
-                                 {"model", FingerprintModel(model.location, model.checkpoint)},
-                                 {"data", model.data.digest},
-                                 {"options", context.config},
-                                 {"version", ThisBuild().version}});
-  }
+  CheckSameOnAllRanks(group, {{"artifact", artifact.identity()},
+                              {"model", FingerprintModel(model.location, model.checkpoint)},
+                              {"data", model.data.digest},
+                              {"options", context.config},
+                              {"version", ThisBuild().version}});
   context.log.Info("device",
                    fmt::format("device: {}, {}", DescribeDevice(device), ComputeDTypeName(dtype)),
                    DescribeMachine(device, dtype));
-  if (group == nullptr || group->rank() == 0) ProveForwardPass(options.model, model, context.log);
+  if (group.rank() == 0) ProveForwardPass(options.model, model, context.log);
   const auto kernels = Kernels(options, artifact, device, texts.size());
   if (!kernels) {
     CheckSpace(JobOf(options), HiddenBytes(TokensOf(options, artifact, input), input),
@@ -456,7 +454,7 @@ std::optional<Json> OnModel(const ValidateOptions& options, const Artifact& arti
              {"device", DescribeDevice(device)},
              {"ranks", options.validation.share.ranks},
              {"version", ThisBuild().version}},
-        /*restart=*/false);
+        /*restart=*/false, "h5");
   } catch (const OtherRun& other) {
     RefuseOtherRun(JobOf(options), context.config, other);
   }
@@ -523,7 +521,7 @@ constexpr std::chrono::milliseconds kPatience{1200};  // with layers that do not
 
 constexpr int kReportTag = 1;  // of what ranks send to rank 0
 
-CommandResult ValidateAsRank(ValidateOptions options, RankGroup* group, CommandContext& context) {
+CommandResult ValidateAsRank(ValidateOptions options, RankGroup& group, CommandContext& context) {
   if (std::ranges::count(options.methods, "help") +
       std::ranges::count(options.validation.arms, "help")) {
     context.out << RenderMethods();
@@ -559,7 +557,7 @@ CommandResult ValidateAsRank(ValidateOptions options, RankGroup* group, CommandC
     options.validation.methods.prefill_tokens = options.prefill_tokens;
   for (const std::string& method : options.methods)
     options.validation.arms.push_back(method == "all" ? "published" : PublishedArm(method).name);
-  if (group == nullptr) context.stop_within(kPatience);
+  if (group.size() == 1) context.stop_within(kPatience);
   const auto started = std::chrono::steady_clock::now();
   const Artifact artifact = Artifact::Open(options.artifact);
   if (options.output.empty()) CheckNewOutput(ComparisonDirectory(artifact.directory()));
@@ -585,15 +583,15 @@ CommandResult ValidateAsRank(ValidateOptions options, RankGroup* group, CommandC
   });
   context.progress.End();
   if (!made) return {};
-  if (group != nullptr) {
-    if (group->rank() != 0) {
-      group->SendBytes(made->dump(), 0, kReportTag);
-      return {};
-    }
-    std::vector<Json> of_ranks = {std::move(*made)};
-    for (int rank = 1; rank < group->size(); ++rank)
-      of_ranks.push_back(Json::parse(group->ReceiveBytes(rank, kReportTag)));
-    made = MergeArms(std::move(of_ranks));
+  if (group.rank() != 0) {
+    group.SendBytes(made->dump(), 0, kReportTag);
+    return {};
+  }
+  if (group.size() > 1) {
+    std::vector<Json> reports = {std::move(*made)};
+    for (int rank = 1; rank < group.size(); ++rank)
+      reports.push_back(Json::parse(group.ReceiveBytes(rank, kReportTag)));
+    made = MergeArms(std::move(reports));
   }
   Json& validation = *made;
   validation["rotations"] = artifact.manifest().at("files").at(kRotationsFile);
@@ -638,14 +636,13 @@ CommandResult Validate(ValidateOptions options, CommandContext& context) {
   if (!options.served.empty()) return CheckServed(std::move(options), context);
   const bool makes = !context.dry_run && options.combine.empty() && options.show_samples == 0 &&
                      !options.artifact.empty();
-  if (!makes) return ValidateAsRank(std::move(options), nullptr, context);
+  if (!makes) return ValidateAsRank(std::move(options), OneRank(), context);
   const std::unique_ptr<RankGroup> group =
       JoinRanks(options.ranks, options.model.device, context, /*tensors=*/false);
-  if (!group) return ValidateAsRank(std::move(options), nullptr, context);
   try {
-    if (options.kernels) throw UsageError("--kernels is for one rank");
+    if (options.kernels && group->size() > 1) throw UsageError("--kernels is for one rank");
     options.validation.share = {group->rank(), group->size()};
-    return ValidateAsRank(std::move(options), group.get(), context);
+    return ValidateAsRank(std::move(options), *group, context);
   } catch (const std::exception&) {
     EndJob(*group);
     throw;

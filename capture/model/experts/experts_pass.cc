@@ -22,7 +22,7 @@ namespace oscar {
 
 ExpertsPass::ExpertsPass(const LayerSpec& layer, const LayerWeights& weights, double eps,
                          int64_t token_chunk, std::span<at::Tensor> streams,
-                         std::vector<std::vector<Stretch>> stretches, RankGroup* ranks)
+                         std::vector<std::vector<Stretch>> stretches, RankGroup& ranks)
     : layer_(layer),
       weights_(weights),
       eps_(eps),
@@ -32,7 +32,7 @@ ExpertsPass::ExpertsPass(const LayerSpec& layer, const LayerWeights& weights, do
       stretches_(std::move(stretches)),
       ranks_(ranks) {
   OSCAR_CHECK(layer.experts && !layer.parallel);
-  OSCAR_CHECK(ranks == nullptr || streams.size() == 1);
+  OSCAR_CHECK(ranks.size() == 1 || streams.size() == 1);
   for (size_t s = 0; s < streams_.size(); ++s) {
     std::vector<TokensByExpert>& orders = orders_.emplace_back();
     for (const Stretch& stretch : stretches_[s]) orders.push_back(Route(streams_[s], stretch));
@@ -43,8 +43,8 @@ ExpertsPass::ExpertsPass(const LayerSpec& layer, const LayerWeights& weights, do
   for (const TokensByExpert& order : orders_[0])
     for (int64_t e = 0; e < num_experts; ++e) own.push_back(order.count(e));
   const at::Tensor sent = at::tensor(own, at::kLong);
-  const at::Tensor all = ranks_ == nullptr ? sent.unsqueeze(0)
-                                           : ranks_->AllGather(sent.to(streams_[0].device())).cpu();
+  const at::Tensor all = ranks_.size() == 1 ? sent.unsqueeze(0)
+                                            : ranks_.AllGather(sent.to(streams_[0].device())).cpu();
   const auto* const count = all.const_data_ptr<int64_t>();  // [ranks, stretches, num_experts]
   for (size_t g = 0; g < orders_[0].size(); ++g) {
     counts_.emplace_back();
@@ -85,7 +85,7 @@ void ExpertsPass::Add(const ExpertRun& run, const ExpertWeights& experts) {
       return Input(streams_[s].index_select(0, tokens));
     };
     for (size_t g = 0; g < orders_[s].size(); ++g) {
-      if (ranks_ != nullptr) {
+      if (ranks_.size() > 1) {
         AddOfAllRanks(run, experts, g);
       } else {
         AddExperts(*layer_.experts, experts, orders_[s][g], token_chunk_, input, sums_[s]);
@@ -108,15 +108,14 @@ void ExpertsPass::AddOfAllRanks(const ExpertRun& run, const ExpertWeights& exper
   if (!any) return;  // all ranks see it, because a stretch may be inside a long document
   // In the order of experts, hence of the ranks that have them.
   std::vector<int64_t> sent, received;
-  for (int r = 0; r < ranks_->size(); ++r) {
-    const ExpertRun slice = SliceOfRun(run, r, ranks_->size());
+  for (int r = 0; r < ranks_.size(); ++r) {
+    const ExpertRun slice = SliceOfRun(run, r, ranks_.size());
     sent.push_back(begin_of(slice.first + slice.count) - begin_of(slice.first));
     const auto from = counts[static_cast<size_t>(r)].begin() + experts.run.first;
     received.push_back(std::accumulate(from, from + experts.run.count, int64_t{0}));
   }
-  const at::Tensor rows = ranks_->AllToAll(streams_[0].index_select(0, tokens), sent, received);
-  const at::Tensor weights =
-      ranks_->AllToAll(order.weights.narrow(0, first, count), sent, received);
+  const at::Tensor rows = ranks_.AllToAll(streams_[0].index_select(0, tokens), sent, received);
+  const at::Tensor weights = ranks_.AllToAll(order.weights.narrow(0, first, count), sent, received);
 
   // They arrive by rank, then expert. Each rank's must be ordered by expert, then rank: tokens
   // ascending.
@@ -141,7 +140,7 @@ void ExpertsPass::AddOfAllRanks(const ExpertRun& run, const ExpertWeights& exper
       [&](const at::Tensor& chosen) { return Input(by_expert.index_select(0, chosen)); }, outputs);
 
   const at::Tensor returned =
-      ranks_->AllToAll(at::empty_like(rows).index_copy_(0, place, outputs), received, sent);
+      ranks_.AllToAll(at::empty_like(rows).index_copy_(0, place, outputs), received, sent);
   for (int64_t e = run.first; e < run.first + run.count; ++e) {
     const int64_t begin = begin_of(e) - first, own = begin_of(e + 1) - begin_of(e);
     if (own == 0) continue;

@@ -24,8 +24,6 @@
 
 namespace oscar {
 
-class RankGroup;
-
 class ExpertsPass {
  public:
   // Consecutive rows of a stream that go together through everything except experts.
@@ -37,7 +35,7 @@ class ExpertsPass {
   // stretches of the run, and all ranks make the same calls.
   ExpertsPass(const LayerSpec& layer, const LayerWeights& weights, double eps, int64_t token_chunk,
               std::span<at::Tensor> streams, std::vector<std::vector<Stretch>> stretches,
-              RankGroup* ranks = nullptr);
+              RankGroup& ranks = OneRank());
 
   // Adds a run; `experts` are this rank's slice of it.
   void Add(const ExpertRun& run, const ExpertWeights& experts);
@@ -65,7 +63,7 @@ class ExpertsPass {
   std::span<at::Tensor> streams_;
   bool beside_mlp_;  // the layer has both
   std::vector<std::vector<Stretch>> stretches_;
-  RankGroup* ranks_;
+  RankGroup& ranks_;
   std::vector<std::vector<TokensByExpert>> orders_;  // per stream and stretch
   // Token counts of the first stream: [stretches][ranks, num_experts].
   std::vector<std::vector<std::vector<int64_t>>> counts_;

@@ -9,9 +9,11 @@
 #include <numeric>
 #include <utility>
 
+#include "capture/checkpoint/weight_storage.h"
 #include "capture/model/run/attention.h"
 #include "capture/model/run/device.h"
 #include "capture/model/run/latent_attention.h"
+#include "capture/model/run/layer_weights.h"
 #include "capture/model/spec/rope_json.h"
 #include "linalg/base/check.h"
 
@@ -83,6 +85,23 @@ size_t ModelSource::first_shared_layer() const {
       first = std::min(first, IndexOfLayer(spec, *reader.attention.shared_kv));
   }
   return first;
+}
+
+// With the layers without a cache that run with it.
+uint64_t ModelSource::BytesRead(size_t layer_index) const {
+  const bool attention_alone = !loop_.options().need_final_hidden;  // of the last layer
+  const std::vector<const LayerSpec*> run =
+      LayersToRun(loop_.spec(), {.first_layer = layer_index,
+                                 .last_attention_only = attention_alone,
+                                 .shared_queries = loop_.options().shared_queries});
+  const int own = layers()[layer_index].layer_id;
+  uint64_t bytes = 0;
+  for (const LayerSpec* layer : run) {
+    if (layer->has_cache() && layer->layer_id > own) break;
+    for (const TensorNeed& need : LayerTensors(*layer, attention_alone && layer == run.back()))
+      bytes += FindWeightStorage(loop_.checkpoint(), need.name).bytes();
+  }
+  return bytes;
 }
 
 void ModelSource::Restore(const at::Tensor& hidden) {

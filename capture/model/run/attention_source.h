@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "capture/dump/attention_dump.h"
@@ -19,9 +20,16 @@
 
 namespace oscar {
 
+class ModelSource;
+
 class AttentionSource {
  public:
   virtual ~AttentionSource() = default;
+  // The model that the attention is of, whether or not Run runs it; null where there is none.
+  virtual ModelSource* model() { return nullptr; }
+  // Names what Run reads: "weights" or "dump".
+  virtual std::string_view what() const = 0;
+  virtual uint64_t BytesRead(size_t layer_index) const = 0;  // by Run, for one layer
   // Layers with geometry; they have tensor names only if a model runs.
   virtual const std::vector<LayerSpec>& layers() const = 0;
   virtual const std::vector<int64_t>& sequence_lengths() const = 0;  // tokens
@@ -41,6 +49,9 @@ class ModelSource : public AttentionSource {
               std::vector<std::vector<int32_t>> sequences, at::Device device, at::ScalarType dtype,
               const LoopOptions& options = {});
 
+  ModelSource* model() override { return this; }
+  std::string_view what() const override { return "weights"; }
+  uint64_t BytesRead(size_t layer_index) const override;
   const std::vector<LayerSpec>& layers() const override { return loop_.seen_layers(); }
   const std::vector<int64_t>& sequence_lengths() const override { return lengths_; }
   size_t first_shared_layer() const override;
@@ -77,6 +88,8 @@ class DumpSource : public AttentionSource {
   DumpSource(std::shared_ptr<const AttentionDump> dump, at::Device device, at::ScalarType dtype,
              std::optional<at::ScalarType> cache_dtype = std::nullopt);
 
+  std::string_view what() const override { return "dump"; }
+  uint64_t BytesRead(size_t layer_index) const override;
   const std::vector<LayerSpec>& layers() const override { return layers_; }
   const std::vector<int64_t>& sequence_lengths() const override {
     return dump_->sequence_lengths();
@@ -85,7 +98,6 @@ class DumpSource : public AttentionSource {
            const std::function<bool(size_t)>& after_layer) override;
 
   const AttentionDump& dump() const { return *dump_; }
-  uint64_t BytesRead(size_t layer_index) const;  // by Run, for one layer
 
  private:
   // Reads a tensor of a sequence, or the whole weights that expand latents.

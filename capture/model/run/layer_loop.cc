@@ -195,7 +195,7 @@ void LayerLoop::Run(std::span<at::Tensor> streams, const std::vector<int64_t>& s
       return WithErrorContext("loading " + layer, [&] { return stream.Next(); });
     });
     std::function<void()> check_same;
-    if (options_.ranks != nullptr) {
+    if (options_.ranks->size() > 1) {
       check_same =
           CompareWeights(*options_.ranks, *layers[i], std::exchange(weights.loaded, {}), device_);
     }

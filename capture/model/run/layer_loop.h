@@ -18,10 +18,9 @@
 
 #include "capture/files/block_reader.h"  // ReadMode
 #include "capture/model/spec/model_spec.h"
+#include "capture/ranks/rank_group.h"
 
 namespace oscar {
-
-class RankGroup;  // capture/ranks/rank_group.h
 
 // One sequence in one layer: contiguous tensors on the compute device in the compute dtype. An
 // observer may keep these tensors; their storage is not reused.
@@ -97,7 +96,7 @@ struct LoopOptions {
   const std::vector<std::vector<int32_t>>* token_ids = nullptr;
   // Ranks that run different sequences through the same layers together and share experts. There is
   // then one stream. Must outlive the loop.
-  RankGroup* ranks = nullptr;
+  RankGroup* ranks = &OneRank();
   // If others run the other sequences of a run, as ranks or separately: number of all tokens, and
   // of those before these sequences (StretchOf).
   int64_t tokens_before = 0, tokens_of_all = 0;

@@ -98,7 +98,7 @@ void LayerPass::RunExperts(const LayerSpec& layer, LayerWeights weights,
   std::vector<std::vector<ExpertsPass::Stretch>> stretches;
   for (size_t s = 0; s < streams_.size(); ++s) {
     std::map<int64_t, std::vector<RowRange>> rows;  // by stretch
-    if (options.ranks != nullptr) {
+    if (options.ranks->size() > 1) {
       OSCAR_CHECK(options.tokens_of_all > 0);
       for (int64_t i = StretchOf(options.tokens_of_all - 1, token_chunk); i >= 0; --i) rows[i] = {};
     }
@@ -113,7 +113,7 @@ void LayerPass::RunExperts(const LayerSpec& layer, LayerWeights weights,
       stretches.back().push_back(ChunksOf(of_stretch, token_chunk));
   }
   ExpertsPass pass(layer, weights, spec_.rms_norm_eps, token_chunk, streams_, std::move(stretches),
-                   options.ranks);
+                   *options.ranks);
   observer_.OnExperts(layer, pass.TokensPerExpert());
   for (const ExpertRun& run : weight_stream.Runs(layer)) pass.Add(run, weight_stream.NextExperts());
   pass.Finish([&](size_t stream, int64_t first_row, int64_t num_rows) {

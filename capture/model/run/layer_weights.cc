@@ -186,9 +186,10 @@ WeightStream::WeightStream(const Checkpoint& checkpoint, const ModelSpec& spec,
     parts_.push_back({layer, attention_only, std::nullopt});
     if (!layer->experts || attention_only) continue;
     for (const ExpertRun& run : Runs(*layer))
-      parts_.push_back({layer, false, SliceOfRun(run, options.rank(), options.ranks())});
+      parts_.push_back(
+          {layer, false, SliceOfRun(run, options.group->rank(), options.group->size())});
   }
-  if (options_.group != nullptr) {
+  if (options_.group->size() > 1) {
     loader_.RememberIn(&loaded_);
     readers_ = options_.group->ReadersOf(OpenedFiles(checkpoint.directory(), checkpoint.files()));
   }
@@ -206,7 +207,7 @@ ExpertRun SliceOfRun(const ExpertRun& run, int rank, int ranks) {
 
 std::vector<ExpertRun> WeightStream::Runs(const LayerSpec& layer) const {
   return SplitExperts(*layer.experts, static_cast<int64_t>(c10::elementSize(target_.dtype)),
-                      options_.expert_bytes * options_.ranks());
+                      options_.expert_bytes * options_.group->size());
 }
 
 WeightStream::Loaded WeightStream::Take() {
@@ -246,7 +247,7 @@ void WeightStream::Start() {
     const Checkpoint& checkpoint = loader_.checkpoint();
     if (!part.run) checkpoint.turns()->Reach(FirstOf(checkpoint, *part.layer));
     if (previous_done) previous_done->synchronize();
-    loader_.ShareReading(options_.rank(), part.run ? std::vector<int>() : readers_);
+    loader_.ShareReading(options_.group->rank(), part.run ? std::vector<int>() : readers_);
     loader_.LoadInOrder(part.run.has_value());
     if (!part.run) return {LoadLayer(loader_, *part.layer, part.attention_only), {}};
     if (part.run->count == 0) return {{}, {*part.run, {}, {}, {}}};

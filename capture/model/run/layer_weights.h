@@ -87,10 +87,7 @@ struct WeightStreamOptions {
   // Experts are distributed among ranks: each rank reads its slice of each run, which is
   // correspondingly longer. The rest of a layer is read once per machine, each rank its part, and
   // shared when it is handed out.
-  RankGroup* group = nullptr;
-
-  int rank() const { return group == nullptr ? 0 : group->rank(); }
-  int ranks() const { return group == nullptr ? 1 : group->size(); }
+  RankGroup* group = &OneRank();
 };
 
 // The layers that run from that layer index on, including uncached ones. With `last_attention_only`

@@ -13,6 +13,7 @@
 #include "export/evaluate/bits_per_element.h"
 #include "export/simulate/affine_cost.h"
 #include "export/simulate/codecs/higgs_tensor.h"
+#include "export/simulate/fitted_moments.h"
 #include "export/simulate/methods/methods.h"
 #include "export/simulate/rope_rows.h"
 #include "export/simulate/rotated_quantizer.h"
@@ -96,11 +97,8 @@ AquaRows BeforeRope(const CacheSides& rows, const RopeSpec& rope) {
   return {Wide(UndoRope(ComputeRows(rows.k), rope)), Wide(rows.v)};
 }
 
-LayerCache PredictingCache(std::function<CachedRows(const CacheSides&)> store,
-                           decltype(LayerCache::store_behind) store_behind) {
+LayerCache PredictingCache() {
   LayerCache cache;
-  cache.store = std::move(store);
-  cache.store_behind = std::move(store_behind);
   cache.k_exact = cache.v_exact = ExactUntilBlocksFill(kAquaSink, kAquaBlock, 1);
   return cache;
 }
@@ -119,16 +117,16 @@ LayerCache FirstCache(const MethodContext& context, size_t layer_index, Rounding
                     "is made by itself has not",
                     layer.layer_id));
   }
-  const auto store = [rope = layer.attention.rope,
-                      round = rounding(context, layer_index)](const CacheSides& rows) {
+  LayerCache cache = PredictingCache();
+  cache.store = [rope = layer.attention.rope,
+                 round = rounding(context, layer_index)](const CacheSides& rows) {
     const AquaRows own = BeforeRope(rows, rope);
     return AsRead(rows, {round.k(own.k), round.v(own.v)}, rope);
   };
-  return PredictingCache(store, {});
+  return cache;
 }
 
-LayerCache CacheBehind(const MethodContext& context, size_t layer_index,
-                       const std::vector<CacheSides>& rows_before, RoundingOf rounding) {
+LayerCache CacheBehind(const MethodContext& context, size_t layer_index, RoundingOf rounding) {
   const Rounding round = rounding(context, layer_index);
   const RopeSpec &rope = context.layers()[layer_index].attention.rope,
                  &rope_before = context.layers()[layer_index - 1].attention.rope;
@@ -137,7 +135,7 @@ LayerCache CacheBehind(const MethodContext& context, size_t layer_index,
   std::vector<at::Tensor> k_inputs, k_targets, v_inputs, v_targets;
   for (size_t i = 0; i < rows.k.size(); ++i) {
     own.push_back(BeforeRope({rows.k[i], rows.v[i]}, rope));
-    before.push_back(BeforeRope(rows_before.at(i), rope_before));
+    before.push_back(BeforeRope(context.rows_before()[i], rope_before));
     k_inputs.push_back(before[i].k);
     k_targets.push_back(own[i].k);
     v_targets.push_back(own[i].v);
@@ -147,11 +145,14 @@ LayerCache CacheBehind(const MethodContext& context, size_t layer_index,
     v_inputs.push_back(
         at::cat({RoundResidual(round.k, own[i].k, keys(before[i].k)), before[i].v}, 1));
   const Predictor values = FitPredictor(v_inputs, v_targets);
-  return PredictingCache({}, [=](const CacheSides& sides, const CacheSides& sides_before) {
+  LayerCache cache = PredictingCache();
+  cache.otherwise = LayerCache::StoreBehind([=](const CacheSides& sides,
+                                                const CacheSides& sides_before) {
     const AquaRows x = BeforeRope(sides, rope), read = BeforeRope(sides_before, rope_before);
     const at::Tensor k = RoundResidual(round.k, x.k, keys(read.k));
     return AsRead(sides, {k, RoundResidual(round.v, x.v, values(at::cat({k, read.v}, 1)))}, rope);
   });
+  return cache;
 }
 
 CacheCost AquaCost(const std::vector<LayerSpec>& layers, int64_t tokens) {
@@ -192,17 +193,15 @@ CacheMethod Predicted(std::string_view name, std::string_view description, Round
           .takes_clip = false,
           .takes_windows = windows,
           .needs_rows = true,
+          .reads_layer_before = true,
           .why_no_latents = "it predicts keys and values, and a latent is both",
           .make =
               [=](const MethodContext& context, size_t layer_index, const ArmOptions& options) {
+                if (!context.rows_before().empty())
+                  return CacheBehind(context, layer_index, rounding);
                 LayerCache cache = FirstCache(context, layer_index, rounding);
                 if (windows) cache.k_exact = cache.v_exact = ArmWindows(context, options);
                 return cache;
-              },
-          .make_behind =
-              [rounding](const MethodContext& context, size_t layer_index,
-                         const std::vector<CacheSides>& rows_before) {
-                return CacheBehind(context, layer_index, rows_before, rounding);
               },
           .cost = {}};
 }

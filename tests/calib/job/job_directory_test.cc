@@ -79,7 +79,8 @@ TEST(JobDirectory, AFileThatStateDoesNotNameIsNotBelieved) {
     JobDirectory job(path, kRun, false);
     job.CommitLayer(Writes("layer 0"), Writes("hidden 1"), {});
   }
-  WriteFileAtomically(path / "layer_00001.h5", "written, but the process died before state.json");
+  WriteFileAtomically(path / "layer_00001.safetensors",
+                      "written, but the process died before state.json");
   std::ofstream(path / "hidden_00002.safetensors.tmp-1-1") << "half";
   JobDirectory job(path, kRun, false);
   EXPECT_EQ(job.finished_layers(), 1u);
@@ -111,7 +112,7 @@ TEST(JobDirectory, AnotherRunIsRefusedWithTheDifferences) {
 
 TEST(JobDirectory, DamagedFilesAreRefused) {
   const fs::path path = TestScratch("job") / "out.job";
-  for (const char* victim : {"layer_00000.h5", "hidden_00001.safetensors", "state.json"}) {
+  for (const char* victim : {"layer_00000.safetensors", "hidden_00001.safetensors", "state.json"}) {
     {
       JobDirectory job(path, kRun, true);
       job.CommitLayer(Writes("layer 0"), Writes("hidden 1"), {});
@@ -120,6 +121,25 @@ TEST(JobDirectory, DamagedFilesAreRefused) {
     EXPECT_THROW(JobDirectory(path, kRun, false), InputError) << victim;
     fs::resize_file(path / victim, 3);
     EXPECT_THROW(JobDirectory(path, kRun, false), InputError) << victim;
+  }
+}
+
+TEST(JobDirectory, OfAnotherVersionIsRefusedBeforeItsFilesAreRead) {
+  const fs::path path = TestScratch("job") / "out.job";
+  {
+    JobDirectory job(path, kRun, false, "h5");
+    job.CommitLayer(Writes("layer 0"), {}, {});
+  }
+  Json state = ReadJsonFile((path / "state.json").string());
+  state["version"] = 1;  // whose layers were HDF5 files
+  WriteFileAtomically(path / "state.json", state.dump());
+  try {
+    JobDirectory job(path, kRun, false);
+    FAIL() << "accepted another version";
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.what(),
+              (path / "state.json").string() + ": written by another version of oscar");
+    EXPECT_EQ(error.remedy(), Remedy::kStartOver);
   }
 }
 

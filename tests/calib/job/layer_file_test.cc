@@ -36,7 +36,7 @@ LayerResult Sample() {
 }
 
 TEST(LayerFile, RoundTripIsExact) {
-  const fs::path path = TestScratch("layer") / "layer.h5";
+  const fs::path path = TestScratch("layer") / "layer.safetensors";
   const LayerResult wrote = Sample();
   WriteLayerFile(path, wrote);
   const LayerResult read = ReadLayerFile(path);
@@ -55,7 +55,7 @@ TEST(LayerFile, RoundTripIsExact) {
   EXPECT_EQ(read.arms[0].kl_mean, 0.125);
   EXPECT_EQ(read.arms[0].output_rel_error_no_windows, 0.75);
 
-  const fs::path again = path.parent_path() / "again.h5";
+  const fs::path again = path.parent_path() / "again.safetensors";
   WriteLayerFile(again, read);
   EXPECT_EQ(ReadText(path), ReadText(again));
 }
@@ -99,7 +99,7 @@ TEST(LayerFile, EveryKindOfChoiceComesBackExactly) {
   recipes[2].quant_group_size = 4;
   recipes[2].keys.feedback = true;
   for (const SampleRecipe& recipe : recipes) {
-    const fs::path path = TestScratch("layer-choice") / "layer.h5";
+    const fs::path path = TestScratch("layer-choice") / "layer.safetensors";
     LayerResult wrote = Sample();
     wrote.automatic = EveryNumberSet(wrote.moments, recipe);
     wrote.automatic.k_options[0].check_curve = {0.3};
@@ -134,7 +134,7 @@ TEST(LayerFile, EveryKindOfChoiceComesBackExactly) {
       EXPECT_EQ(read.auto_arms[i].arm.rows, 9);
       EXPECT_EQ(read.auto_arms[i].arm.kl_max, 0.5);
     }
-    const fs::path again = path.parent_path() / "again.h5";
+    const fs::path again = path.parent_path() / "again.safetensors";
     WriteLayerFile(again, read);
     EXPECT_EQ(ReadText(path), ReadText(again));
   }
@@ -150,19 +150,19 @@ std::string Message(const fs::path& path) {
 }
 
 TEST(LayerFile, ATruncatedOneIsAnErrorThatNamesIt) {
-  const fs::path path = TestScratch("layer-short") / "layer.h5";
+  const fs::path path = TestScratch("layer-short") / "layer.safetensors";
   LayerResult wrote = Sample();
   wrote.automatic = SampleChoice(wrote.moments, SampleRecipes().back());
   WriteLayerFile(path, wrote);
   const std::string whole = ReadText(path);
   for (const size_t size : {size_t{0}, size_t{100}, whole.size() / 2, whole.size() - 1}) {
     std::ofstream(path, std::ios::binary) << whole.substr(0, size);
-    EXPECT_NE(Message(path).find("layer.h5"), std::string::npos) << size;
+    EXPECT_NE(Message(path).find("layer.safetensors"), std::string::npos) << size;
   }
 }
 
 TEST(LayerFile, ASideThatDoesNotFitTheLayerIsAnError) {
-  const fs::path path = TestScratch("layer-side") / "layer.h5";
+  const fs::path path = TestScratch("layer-side") / "layer.safetensors";
   const auto message = [&](const std::function<void(AutoChoice&)>& edit) {
     LayerResult wrote = Sample();
     wrote.automatic = SampleChoice(wrote.moments, SampleRecipes().back());
@@ -176,10 +176,10 @@ TEST(LayerFile, ASideThatDoesNotFitTheLayerIsAnError) {
         +[](AutoChoice& c) { c.k.query_rotation.pop_back(); },
         +[](AutoChoice& c) { c.k.mean.pop_back(); }, +[](AutoChoice& c) { c.k.pair_scale = {1}; },
         +[](AutoChoice& c) { c.k.num_rotations = 3; }, +[](AutoChoice& c) { c.k.dim = 4; }}) {
-    EXPECT_NE(message(edit).find("/choice/0/k does not fit 2 KV heads of dimension 8"),
+    EXPECT_NE(message(edit).find("choice.0.k does not fit 2 KV heads of dimension 8"),
               std::string::npos);
   }
-  EXPECT_NE(message([](AutoChoice& c) { c.v.rotation.clear(); }).find("/choice/0/v"),
+  EXPECT_NE(message([](AutoChoice& c) { c.v.rotation.clear(); }).find("choice.0.v"),
             std::string::npos);
 }
 
@@ -199,7 +199,7 @@ TEST(MomentsFile, RoundTripAndIds) {
 }
 
 TEST(MomentsFile, ALayerFileIsNotOne) {
-  const fs::path path = TestScratch("moments") / "layer.h5";
+  const fs::path path = TestScratch("moments") / "layer.safetensors";
   WriteLayerFile(path, Sample());
   EXPECT_THROW(MomentsReader reader(path), InputError);
 }

@@ -14,7 +14,8 @@
 
 #include "calib/fit/fit.h"
 #include "calib/moments/moments_file.h"
-#include "capture/dump/hdf5_file.h"
+#include "capture/checkpoint/safetensors.h"
+#include "capture/files/strict_json.h"
 #include "linalg/base/error.h"
 #include "tests/calib/moments/sample_moments.h"
 #include "tests/support/test_data.h"
@@ -114,22 +115,22 @@ TEST(LayerMoments, LatentsAreDeclared) {
   EXPECT_THROW(plain.Merge(same), InputError);
 
   for (const bool equal : {false, true}) {
-    Hdf5Writer older(folder / "older.h5");
-    older.CreateGroup("/m");
-    for (const auto& [name, value] : {std::pair("num_q_heads", int64_t{2}),
-                                      {"num_kv_heads", 1},
-                                      {"head_dim", 2},
-                                      {"v_head_dim", 2},
-                                      {"tokens", 5}})
-      older.SetAttribute("/m", name, value);
-    for (const char* name : {"query", "key", "value", "attention_output"}) {
-      const bool differs = !equal && std::string_view(name) == "value";
-      older.Write<double>(std::string("/m/") + name, {1, 2, 2},
-                          std::vector<double>{2, 0, 0, differs ? 3.0 : 1.0});
+    const std::filesystem::path older = folder / "older.safetensors";
+    std::vector<SafetensorsWriter::Declaration> sums;
+    for (const char* name : {"query", "key", "value", "attention_output"})
+      sums.push_back({std::string("layer.0.") + name, DType::kF64, {1, 2, 2}});
+    const Json facts = {
+        {"num_q_heads", 2}, {"num_kv_heads", 1}, {"head_dim", 2}, {"v_head_dim", 2}, {"tokens", 5}};
+    SafetensorsWriter file(
+        older, sums,
+        {{"format", "oscar-moments"}, {"format_version", "2"}, {"layer.0", facts.dump()}});
+    for (const auto& sum : sums) {
+      const bool differs = !equal && sum.name.ends_with("value");
+      const std::vector<double> values = {2, 0, 0, differs ? 3.0 : 1.0};
+      file.Write(sum.name, std::as_bytes(std::span(values)));
     }
-    older.Commit();
-    EXPECT_EQ(ReadMoments(Hdf5Reader(folder / "older.h5"), "/m", 0).latent, equal);
-    std::filesystem::remove(folder / "older.h5");
+    file.Commit();
+    EXPECT_EQ(MomentsReader(older).Read(0).latent, equal);
   }
 }
 

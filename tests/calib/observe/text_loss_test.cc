@@ -51,10 +51,10 @@ TEST(TextLoss, IsThatOfTheWholeModel) {
         sequences[s].push_back(static_cast<int32_t>((31 * i + 7 * s + i * i) % 31));
     }
     ModelSource model(checkpoint, spec, sequences, at::kCPU, at::kFloat, CalibrationLoopOptions());
-    EXPECT_FALSE(MeasureTextLoss(model)) << name;  // nothing has run
+    EXPECT_FALSE(MeasureTextLoss(model, TextRowsOf(model))) << name;  // nothing has run
     Nobody observer;
     model.Run(0, observer, [](size_t) { return true; });
-    const auto loss = MeasureTextLoss(model);
+    const auto loss = MeasureTextLoss(model, TextRowsOf(model));
     ASSERT_TRUE(loss) << name;
     EXPECT_EQ(loss->tokens, 8 + 12 + 16) << name;
     EXPECT_NEAR(loss->mean, WholeModelLoss(checkpoint, spec, sequences), 1e-5) << name;

@@ -48,6 +48,7 @@ CalibrationInput InputOf(const Case& of, const ModelSpec& spec, const Checkpoint
   loop.ranks = group;
   if (group != nullptr) {
     input.ranks.group = group;
+    input.ranks.number = static_cast<size_t>(group->rank());
     for (const auto& text : texts) input.ranks.lengths.push_back(std::ssize(text));
     input.ranks.shares = ShareOut(spec, input.ranks.lengths, of.token_chunk, group->size());
     const RankShare& own = input.ranks.own();
@@ -94,12 +95,9 @@ int RunRank(const Case& of, const fs::path& job, int rank, int size, int port, b
     std::ofstream(fmt::format("{}.read{}", job.string(), rank)) << bytes;
   };
   try {
-    if (rank == 0) {
-      JobDirectory directory(job, {}, false);
-      RunCalibration(input, directory, hooks);
-    } else {
-      RunCalibrationOfRank(input, hooks);
-    }
+    const auto directory =
+        rank == 0 ? std::make_unique<JobDirectory>(job, Json(), false) : std::make_unique<NoJob>();
+    RunCalibration(input, *directory, hooks);
     const std::optional<TextLoss> loss = LossOfText(input);
     if (loss)
       std::ofstream(job.string() + ".loss") << fmt::format("{:a} {}", loss->mean, loss->tokens);

@@ -55,7 +55,8 @@ class ShardCalibration : public testing::Test {
     if (count > 0) {
       for (const auto& text : texts) input.ranks.lengths.push_back(std::ssize(text));
       input.ranks.shares = ShareOut(spec_, input.ranks.lengths, of_.token_chunk, count, true);
-      input.ranks.shard = own;
+      input.ranks.number = own;
+      input.ranks.apart = true;
       const RankShare& share = input.ranks.own();
       const auto first = texts.begin() + static_cast<std::ptrdiff_t>(share.first_sequence);
       texts = {first, first + static_cast<std::ptrdiff_t>(share.num_sequences)};
@@ -81,7 +82,7 @@ class ShardCalibration : public testing::Test {
     RunCalibration(input, job, {});
     Results results;
     for (size_t i = 0; i < job.finished_layers(); ++i)
-      results[LayerFileName(i, "h5")] = ReadText(job.LayerPath(i));
+      results[LayerFileName(i)] = ReadText(job.LayerPath(i));
     if (const auto loss = LossOfText(input))
       results["loss"] = fmt::format("{:a} {}", loss->mean, loss->tokens);
     return results;
@@ -93,7 +94,7 @@ class ShardCalibration : public testing::Test {
     const fs::path path = scratch_ / place.Name();
     while (true) {
       const CalibrationInput input = InputOf(count, own);
-      JobDirectory job(fs::path(path.string() + ".job"), place.Name(), false, kShardLayers);
+      JobDirectory job(fs::path(path.string() + ".job"), place.Name(), false);
       CalibrationHooks hooks;
       hooks.stop_requested = [&] { return stops; };
       try {
@@ -112,8 +113,9 @@ class ShardCalibration : public testing::Test {
 
   Results Merge(const std::vector<fs::path>& shards, const std::string& name) const {
     CalibrationInput input = InputOf();
-    input.shards = std::make_shared<ShardSet>(ShardSet::Open(shards));
-    input.shards->CheckRun(RunJson(), input.source->layers().size(), input.lengths());
+    const auto set = std::make_shared<ShardSet>(ShardSet::Open(shards));
+    set->CheckRun(RunJson(), input.source->layers().size(), input.lengths());
+    input.source = std::make_shared<ShardSource>(input.source, set);
     return Run(input, name);
   }
 
@@ -215,7 +217,7 @@ TEST_F(ShardRefusals, NameTheShardThatIsMissingTwiceThereOrForeign) {
   const fs::path whole = MakeShard(1, 0);
   ExpectContains(RefusalOf({a, b, c, whole}), "they are of different runs");
   ExpectContains(RefusalOf({a, b, scratch_ / "nothing"}), "nothing: no shard of a calibration");
-  JobDirectory unfinished(fs::path(c.string() + ".job"), {}, false, kShardLayers);
+  JobDirectory unfinished(fs::path(c.string() + ".job"), {}, false);
   ExpectContains(RefusalOf({a, b, unfinished.path()}), ".job: not finished: run that shard again");
 
   Json other = RunJson();
@@ -250,7 +252,7 @@ TEST_F(ShardRefusals, NameTheFileThatIsDamaged) {
     bytes[bytes.size() / 2] ^= 1;
     return bytes;
   };
-  const fs::path layer = shards[1] / LayerFileName(1, kShardLayers),
+  const fs::path layer = shards[1] / LayerFileName(1),
                  hidden = shards[1] / HiddenFileName(spec_.layers.size());
   ExpectContains(with(layer, changed(ReadText(layer))), layer.string() + ": damaged");
   ExpectContains(with(layer, "x"), layer.string() + ": has 1 bytes");

@@ -19,13 +19,6 @@
 namespace oscar {
 namespace {
 
-CalibrationOptions Windows(int64_t sink, int64_t recent) {
-  CalibrationOptions options;
-  options.sink_tokens = sink;
-  options.recent_tokens = recent;
-  return options;
-}
-
 // All rows of one sequence are held out.
 ObservedLayer ObserveAllRows(const GoldenLayer& layer) {
   const int64_t tokens = layer.q[0].size(0);
@@ -37,7 +30,7 @@ TEST(AttentionError, EqualsTheScalarReference) {
   const ObservedLayer observed = ObserveAllRows(layer);
   const SideResult k = HadamardSide(16), v = HadamardSide(8);
   const auto results =
-      MeasureAttentionError(observed, layer.spec, {{"arm", &k, &v, 0.9, 0}}, Windows(8, 16));
+      MeasureAttentionError(observed, layer.spec, {{"arm", &k, &v, 0.9, 0}}, {8, 16});
 
   // K̂ and V̂ written out.
   const auto stored = [](const at::Tensor& x, const SideResult& side, double ratio) {
@@ -80,8 +73,8 @@ TEST(AttentionError, EqualsTheScalarReference) {
 TEST(AttentionError, InsideTheWindowsEverythingIsExactlyZero) {
   const GoldenLayer layer = RandomLayer(4, 2, 16, 8, {60}, {}, 12);
   const SideResult k = HadamardSide(16), v = HadamardSide(8);
-  const auto results = MeasureAttentionError(ObserveAllRows(layer), layer.spec,
-                                             {{"arm", &k, &v, 0, 0}}, Windows(20, 40));
+  const auto results =
+      MeasureAttentionError(ObserveAllRows(layer), layer.spec, {{"arm", &k, &v, 0, 0}}, {20, 40});
   EXPECT_EQ(results[0].rows_beyond, 0);
   EXPECT_EQ(results[0].kl_mean, 0);
   EXPECT_EQ(results[0].kl_max, 0);
@@ -92,8 +85,8 @@ TEST(AttentionError, InsideTheWindowsEverythingIsExactlyZero) {
 TEST(AttentionError, ASlidingWindowInsideTheRecentOneHidesTheError) {
   const SideResult k = HadamardSide(16), v = HadamardSide(8);
   const GoldenLayer layer = RandomLayer(4, 2, 16, 8, {100}, 16, 12);
-  const auto results = MeasureAttentionError(ObserveAllRows(layer), layer.spec,
-                                             {{"arm", &k, &v, 0, 0}}, Windows(0, 16));
+  const auto results =
+      MeasureAttentionError(ObserveAllRows(layer), layer.spec, {{"arm", &k, &v, 0, 0}}, {0, 16});
   EXPECT_EQ(results[0].rows_beyond, 0);
   EXPECT_EQ(results[0].kl_mean, 0);
 }
@@ -117,7 +110,7 @@ TEST(AttentionError, EqualsTheOracle) {
          {"hadamard_clip", &hadamard, &hadamard, 0.96, 0.92},
          {"oscar_shared_paper_clip", &fit.k_shared, &fit.v_shared, 0.96, 0.92},
          {"oscar_head_paper", &fit.k, &fit.v, 0, 0}},
-        Windows(64, 256));
+        {64, 256});
     const Json& attention = oracle.at("layers").at(std::to_string(id)).at("attention");
     for (const ArmResult& arm : results) {
       const auto mean = [&](const char* windows, const char* key) {
@@ -148,12 +141,9 @@ TEST(AttentionError, LatentsEqualTheExpandedHeads) {
   const GoldenLatents layer = RandomLatents(3, 16, {60, 60}, 5);
   const ObservedLayer observed = Observe(layer, {HeldOutKind::kDocuments, {60, 0}, 60}, 60);
   const SideResult identity = IdentitySide(16), hadamard = HadamardSide(16);
-  CalibrationOptions options;
-  options.sink_tokens = 3;
-  options.recent_tokens = 8;
   const std::vector<ArmResult> arms = MeasureAttentionError(
       observed, layer.spec,
-      {{"naive", &identity, &identity, 0, 0}, {"hadamard", &hadamard, &hadamard, 0, 0}}, options);
+      {{"naive", &identity, &identity, 0, 0}, {"hadamard", &hadamard, &hadamard, 0, 0}}, {3, 8});
 
   const at::Tensor c = layer.c_kv[1], k_pe = layer.k_pe[1];
   const at::Tensor r = at::tensor(hadamard.rotation, at::kDouble).view({16, 16});

@@ -205,7 +205,7 @@ TEST(AutoSearch, EveryConsumerGetsItsOwnChoice) {
     ASSERT_EQ(others.size(), consumer == Consumer::kAny ? 8U : 7U);
     PhaseTimes times;
     const std::vector<AutoChoice> choices =
-        SearchChoices(observed, layer.spec, options, others, times);
+        SearchChoices(observed, layer.spec, options.search(), others, times);
     ASSERT_EQ(choices.size(), others.size() + 1);
     for (size_t i = 0; i < choices.size(); ++i) {
       CalibrationOptions own = options;
@@ -238,7 +238,7 @@ TEST(AutoSearch, EveryBudgetGetsItsOwnChoice) {
   ASSERT_EQ(others.size(), 11U);
   PhaseTimes times;
   const std::vector<AutoChoice> choices =
-      SearchChoices(observed, layer.spec, options, others, times);
+      SearchChoices(observed, layer.spec, options.search(), others, times);
   for (size_t i = 7; i < others.size(); ++i) {
     CalibrationOptions own = options;
     own.automatic = others[i];
@@ -326,7 +326,7 @@ TEST(AutoSearch, TheArmIsMeasuredWhereTheConsumerTakesOneRatio) {
     judged.v_option().SetRatio(0.94);
     const ArmResult alone =
         MeasureAttentionError(observed, layer.spec,
-                              {{.name = "auto", .choice = &judged, .point = to}}, options)
+                              {{.name = "auto", .choice = &judged, .point = to}}, options.windows())
             .at(0);
     EXPECT_EQ(measured->arm.kl_mean, alone.kl_mean);
     EXPECT_EQ(measured->arm.output_rel_error, alone.output_rel_error);

@@ -38,8 +38,8 @@ TEST(AutoScorer, AgreesWithTheMeasuredArm) {
   const ObservedLayer observed = Observe(layer, split, 64);
   const CalibrationOptions options = searched::Options();
   AutoChoice choice = searched::Searched(observed, layer.spec, options);
-  const std::vector<ArmResult> arms =
-      MeasureAttentionError(observed, layer.spec, {{.name = "auto", .choice = &choice}}, options);
+  const std::vector<ArmResult> arms = MeasureAttentionError(
+      observed, layer.spec, {{.name = "auto", .choice = &choice}}, options.windows());
   const AutoScorer scorer(observed, layer.spec, {{4, 16}}, 0, 0);
   const CacheSide* const side[] = {&choice.k};
   const AutoScorer::Trial trial{0, choice.k_option().clip};
@@ -153,7 +153,8 @@ TEST(AutoScorer, LatentsAgreeWithTheMeasuredArm) {
   const AutoChoice choice = searched::Searched(observed, layer.spec, options);
   ASSERT_TRUE(choice.latent());
   const ArmResult arm =
-      MeasureAttentionError(observed, layer.spec, {{.name = "auto", .choice = &choice}}, options)
+      MeasureAttentionError(observed, layer.spec, {{.name = "auto", .choice = &choice}},
+                            options.windows())
           .at(0);
   const CacheSide* const side[] = {&choice.k};
   const AutoScorer::Trial trial{0, choice.k_option().clip};

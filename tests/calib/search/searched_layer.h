@@ -50,7 +50,7 @@ inline const HeldOutSplit kSplit = {HeldOutKind::kDocuments, {320, 320, 320, 0},
 inline AutoChoice Searched(const ObservedLayer& observed, const LayerSpec& spec,
                            const CalibrationOptions& options) {
   PhaseTimes times;
-  return SearchChoices(observed, spec, options, {}, times).at(0);
+  return SearchChoices(observed, spec, options.search(), {}, times).at(0);
 }
 
 inline LayerResult Processed(const GoldenLayer& layer, const CalibrationOptions& options) {

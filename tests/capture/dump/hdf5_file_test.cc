@@ -130,11 +130,6 @@ TEST(Hdf5, Attributes) {
   writer.SetAttribute("/g/a", "dtype", "bf16 é");
   writer.SetAttribute("/g/a", "count", int64_t{-5});
   writer.SetAttribute("/g", "scale", 0.1);
-  const std::vector<std::string> names = {"a", "", "longer é", "b"};
-  writer.SetAttribute("/", "names", names);
-  writer.SetAttribute("/", "no_names", std::span<const std::string>());
-  const std::vector<std::string> many(5000, std::string(40, 'x'));  // more than 64 KB
-  writer.SetAttribute("/g", "many", many);
   writer.Commit();
   const Hdf5Reader reader(path);
   EXPECT_EQ(reader.StringAttribute("/", "format"), "oscar-dump");
@@ -142,14 +137,10 @@ TEST(Hdf5, Attributes) {
   EXPECT_EQ(reader.StringAttribute("/g/a", "dtype"), "bf16 é");
   EXPECT_EQ(reader.IntAttribute("g/a", "count"), -5);
   EXPECT_EQ(reader.DoubleAttribute("/g", "scale"), 0.1);
-  EXPECT_EQ(reader.StringListAttribute("/", "names"), names);
-  EXPECT_TRUE(reader.StringListAttribute("/", "no_names").empty());
-  EXPECT_EQ(reader.StringListAttribute("/g", "many"), many);
   EXPECT_TRUE(reader.HasAttribute("/g", "scale"));
   EXPECT_FALSE(reader.HasAttribute("/g", "count"));
   EXPECT_THROW(reader.IntAttribute("/g", "scale"), InputError);
   EXPECT_THROW(reader.DoubleAttribute("/g/a", "count"), InputError);
-  EXPECT_THROW(reader.StringAttribute("/", "names"), InputError);
   EXPECT_THROW(reader.StringAttribute("/g/a", "count"), InputError);
 }
 

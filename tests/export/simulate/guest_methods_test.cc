@@ -51,7 +51,7 @@ TEST(RotationMethod, AHadamardFromAFileIsTheHadamard) {
   RowContext rows(kWideRows);
   const auto method = RotationMethod("mine", {Hadamards(128), Hadamards(64)});
   EXPECT_EQ(method->name, "mine");
-  method->check(rows.context());
+  method->available(rows.context());
   for (const ArmOptions& options :
        {ArmOptions{}, ArmOptions{.clip = true}, ArmOptions{.clip = true, .bf16 = true},
         ArmOptions{.clip = true, .clip_ratio = 0.8}}) {
@@ -95,7 +95,7 @@ TEST(RotationMethod, ScalesMeansAndQueriesCancel) {
 TEST(RotationMethod, RefusesAModelOfOtherShapesBeforeAnythingRuns) {
   RowContext rows(kWideRows);
   const auto refuses = [&](GivenRotations given) {
-    EXPECT_THROW(RotationMethod("mine", std::move(given))->check(rows.context()), InputError);
+    EXPECT_THROW(RotationMethod("mine", std::move(given))->available(rows.context()), InputError);
   };
   refuses({Hadamards(64), Hadamards(64)});
   refuses({FileOf(LayerWith(HadamardTensor(128).expand({3, 128, 128}))), {}});

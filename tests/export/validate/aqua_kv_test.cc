@@ -97,7 +97,8 @@ struct LinearLayers {
       rows.v.push_back(sides.v);
     }
     context.SetRows(rows);
-    return AquaKv().make_behind(context, 1, before);
+    context.SetRowsBefore(before);
+    return AquaKv().make(context, 1, {});
   }
 };
 
@@ -107,7 +108,7 @@ TEST(AquaKv, WhatTheLayerBeforeSaysIsFree) {
   const LayerCache cache =
       layers.Fitted(before, {layers.Behind(before[0]), layers.Behind(before[1])});
   const CacheSides other = layers.Before(150), x = layers.Behind(other);
-  const CacheSides read = cache.store_behind(x, other).quantized;
+  const CacheSides read = std::get<LayerCache::StoreBehind>(cache.otherwise)(x, other).quantized;
   EXPECT_LT(RelativeError(read.k, x.k), 1e-3);
   EXPECT_LT(RelativeError(read.v, x.v), 1e-3);
   EXPECT_EQ(cache.k_exact.sink, 4);
@@ -121,9 +122,10 @@ TEST(AquaKv, WhatItDoesNotSayIsRounded) {
   const std::vector<CacheSides> before = {layers.Before(4000)}, own = {layers.Before(4000)};
   const LayerCache cache = layers.Fitted(before, own);
   const CacheSides other = layers.Before(500), x = layers.Before(500);
-  const CacheSides read = cache.store_behind(x, other).quantized;
+  const CacheSides read = std::get<LayerCache::StoreBehind>(cache.otherwise)(x, other).quantized;
   EXPECT_NEAR(RelativeError(read.k, x.k), 0.108, 0.012);
   EXPECT_NEAR(RelativeError(read.v, x.v), 0.108, 0.012);
+  layers.context.SetRowsBefore({});
   const CacheSides first = AquaKv().make(layers.context, 0, {}).store(x).quantized;
   EXPECT_LT(RelativeError(first.v, x.v), 0.0095);
   EXPECT_THROW(AquaKv().make(layers.context, 1, {}), InputError);
@@ -146,29 +148,22 @@ struct Call {
 CacheMethod Chained(std::vector<std::vector<Call>>& layers) {
   CacheMethod method = CacheMethodNamed("naive");
   method.takes_windows = false;
-  method.needs_rows = true;
+  method.needs_rows = method.reads_layer_before = true;
   const auto stored = [&layers](const CacheSides& rows, const CacheSides& before) {
     const at::Tensor k = rows.k.to(ResultType(rows.k)).add(0.001);
     layers.back().push_back({before.k, k});
     return CachedRows{.quantized = {k, rows.v.to(k.scalar_type())}};
   };
-  method.make = [&layers, stored](const MethodContext&, size_t layer_index, const ArmOptions&) {
-    EXPECT_EQ(layer_index, 0u);
+  method.make = [&layers, stored](const MethodContext& context, size_t layer_index,
+                                  const ArmOptions&) {
+    EXPECT_EQ(layer_index, layers.size());
+    const std::span<const CacheSides> before = context.rows_before();
+    EXPECT_EQ(before.size(), layer_index == 0 ? 0 : context.rows().k.size());
+    for (size_t i = 0; i < before.size(); ++i) EXPECT_TRUE(before[i].k.equal(layers.back()[i].out));
     layers.emplace_back();
     LayerCache cache;
     cache.store = [stored](const CacheSides& rows) { return stored(rows, {}); };
-    return cache;
-  };
-  method.make_behind = [&layers, stored](const MethodContext& context, size_t layer_index,
-                                         const std::vector<CacheSides>& rows_before) {
-    EXPECT_EQ(layer_index, layers.size());
-    const std::vector<Call>& last = layers.back();
-    EXPECT_EQ(rows_before.size(), context.rows().k.size());
-    for (size_t i = 0; i < rows_before.size(); ++i)
-      EXPECT_TRUE(rows_before[i].k.equal(last[i].out));
-    layers.emplace_back();
-    LayerCache cache;
-    cache.store_behind = stored;
+    if (layer_index > 0) cache.otherwise = LayerCache::StoreBehind(stored);
     return cache;
   };
   return method;

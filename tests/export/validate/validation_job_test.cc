@@ -21,7 +21,7 @@ const ValidationOptions kOptions =
 // Stops after `layers` of them, where that is not all; null: stopped.
 Json Validated(const fs::path& job_path, int layers, std::vector<size_t>* ran = nullptr) {
   const TinyModel model;
-  JobDirectory job(job_path, {{"of", "a test"}}, false);
+  JobDirectory job(job_path, {{"of", "a test"}}, false, "h5");
   int done = 0;
   ValidationHooks hooks;
   hooks.job = &job;

@@ -292,7 +292,7 @@ void RunShard(std::string_view input) {
   const ShardDocument shard = ShardDocument::From(ParseStrictJson(input, "shard.json"), "shard");
   FUZZ_CHECK(shard.place.number >= 1 && shard.place.number <= shard.place.count);
   FUZZ_CHECK(shard.place.count <= kMostShards);
-  FUZZ_CHECK(shard.first_token >= 0 && shard.num_tokens >= 0);
+  FUZZ_CHECK(shard.share.first_token >= 0 && shard.share.num_tokens >= 0);
   FUZZ_CHECK(shard.token_chunk() >= 1 && shard.query_chunk() >= 1);
   const ShardDocument again = ShardDocument::From(shard.ToJson(), "again");
   FUZZ_CHECK(again.place == shard.place && again.files.layers == shard.files.layers);
@@ -302,10 +302,7 @@ void RunShard(std::string_view input) {
 std::vector<std::string> ShardSeeds() {
   ShardDocument shard;
   shard.place = {2, 3};
-  shard.first_sequence = 4;
-  shard.num_sequences = 2;
-  shard.first_token = 900;
-  shard.num_tokens = 512;
+  shard.share = {.first_sequence = 4, .num_sequences = 2, .first_token = 900, .num_tokens = 512};
   shard.files.layers = {{std::string(64, 'a'), 4096}, {std::string(64, 'b'), 8192}};
   shard.run = {{"machine", {{"token_chunk", 32768}, {"query_chunk", 256}}}, {"model", "tiny"}};
   shard.weights = {{"files", {{"model.safetensors", 1}}}};

@@ -1,9 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The names of Gloo that LibTorch's ProcessGroupGloo.hpp mentions. The torch wheel contains Gloo
-// but not its headers. Nothing here makes, copies or calls one of these types. If Gloo's own
-// headers are installed, they are found first.
+// The names of Gloo that LibTorch's ProcessGroupGloo.hpp mentions; rank_group.cc explains them.
 #pragma once
 
 #include <chrono>
