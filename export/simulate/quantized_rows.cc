@@ -23,9 +23,9 @@ namespace {
 constexpr const char* kBitsPerElement = "bits_per_element";  // attribute of the root
 constexpr double kMostBits = 64;
 
-class QuantizedRows {
+class RowsOfFile {
  public:
-  QuantizedRows(const std::filesystem::path& path, const AttentionDump& dump)
+  RowsOfFile(const std::filesystem::path& path, const AttentionDump& dump)
       : file_(path), layers_(dump.layers()), lengths_(dump.sequence_lengths()) {
     for (const int64_t length : lengths_) first_tokens_.push_back(first_tokens_.back() + length);
     CheckTokens(dump);
@@ -144,7 +144,7 @@ class QuantizedRows {
 std::shared_ptr<const CacheMethod> QuantizedMethod(const std::string& name,
                                                    const std::filesystem::path& path,
                                                    const AttentionDump& dump) {
-  const auto rows = std::make_shared<const QuantizedRows>(path, dump);
+  const auto rows = std::make_shared<const RowsOfFile>(path, dump);
   CacheMethod method;
   method.takes_clip = false;
   method.make = [rows](const MethodContext& context, size_t layer_index,

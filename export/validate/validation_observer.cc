@@ -64,7 +64,7 @@ std::string EndToEndName(size_t arm) { return fmt::format("/end_to_end/{}", arm)
 
 }  // namespace
 
-ValidationObserver::ValidationObserver(const MethodContext& context, const std::vector<Arm>& arms,
+ValidationObserver::ValidationObserver(MethodContext& context, const std::vector<Arm>& arms,
                                        const MeasuredRows& rows, const Options& options)
     : context_(context),
       arms_(arms),

@@ -33,7 +33,7 @@ class ValidationObserver : public LayerObserver {
     size_t by_distance = 0;  // the arm whose local KL is taken apart by distance; 0: none
   };
   // References are kept. arms[0] is the reference; stream i is arms[i].
-  ValidationObserver(const MethodContext& context, const std::vector<Arm>& arms,
+  ValidationObserver(MethodContext& context, const std::vector<Arm>& arms,
                      const MeasuredRows& rows, const Options& options);
 
   size_t num_streams() const { return options_.end_to_end ? arms_.size() : 1; }
@@ -94,7 +94,7 @@ class ValidationObserver : public LayerObserver {
   Caches MeasureAllRows(const AttentionSpec& spec, const Streams& reference, const Caches& caches,
                         const at::Tensor& headline);
 
-  const MethodContext& context_;
+  MethodContext& context_;
   const std::vector<Arm>& arms_;
   const MeasuredRows& rows_;
   Options options_;

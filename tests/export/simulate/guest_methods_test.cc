@@ -116,7 +116,7 @@ TEST(MethodsOfArtifact, AreThoseOfTheTableWithItsRotations) {
   EXPECT_EQ(methods.size(), CacheMethods().size());
   const CacheMethod& guest = CacheMethodNamed("twin:oscar_per_head", methods);
   EXPECT_THROW(CacheMethodNamed("twin:oscar_per_head"), UsageError);
-  guest.check(own.context());
+  guest.available(own.context());
   const LayerCache expected =
       CacheMethodNamed("oscar_per_head").make(other.context(), 0, {.clip = true});
   const CacheSides rows = RowsOf(own, at::kFloat);
@@ -125,10 +125,10 @@ TEST(MethodsOfArtifact, AreThoseOfTheTableWithItsRotations) {
   EXPECT_FALSE(
       at::equal(read.k, Through(CacheMethodNamed("oscar_per_head"), own, {.clip = true}).k));
   // What the artifact has not is refused by name, and a model of another shape.
-  EXPECT_THROW(CacheMethodNamed("twin:auto", methods).check(own.context()), InputError);
+  EXPECT_THROW(CacheMethodNamed("twin:auto", methods).available(own.context()), InputError);
   RowContext narrow(kSquareRows);
   EXPECT_THROW(CacheMethodNamed("twin:oscar_per_head", MethodsOfArtifact("twin", artifact))
-                   .check(narrow.context()),
+                   .available(narrow.context()),
                InputError);
 }
 
