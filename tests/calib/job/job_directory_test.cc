@@ -171,6 +171,17 @@ TEST(JobDirectory, BecomesADirectoryOfItsFiles) {
   EXPECT_EQ(count, 2) << "what says where a run stands is gone";
 }
 
+TEST(JobDirectory, OfAProcessThatKeepsNothingWritesNothing) {
+  NoJob job;
+  const auto fails = [](const fs::path&) { FAIL() << "written"; };
+  job.AddLayer(fails, {{"seconds", 1}});
+  job.Commit(fails);
+  EXPECT_EQ(job.finished_layers(), 0u);
+  EXPECT_FALSE(job.HiddenPath());
+  EXPECT_TRUE(job.timings().empty());
+  EXPECT_STREQ(job.Stopped(3).what(), "stopped with all ranks");
+}
+
 TEST(JobDirectory, TwoProcessesCannotShareIt) {
   const fs::path path = TestScratch("job") / "out.job";
   JobDirectory job(path, kRun, false);
