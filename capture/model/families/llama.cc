@@ -135,7 +135,9 @@ std::vector<bool> ReadTurningLayers(ConfigReader& config) {
   if (listed == nullptr) return turns;
   if (!listed->is_array() || listed->size() != turns.size() ||
       std::ranges::any_of(*listed, [](const Json& x) { return x != 0 && x != 1; })) {
-    config.Fail("no_rope_layers", fmt::format("must be a list of {} numbers 0 and 1", num_layers));
+    config.Fail(
+        "no_rope_layers",
+        fmt::format("must be a list of num_hidden_layers = {} numbers 0 and 1", num_layers));
   }
   for (size_t i = 0; i < turns.size(); ++i) turns[i] = (*listed)[i] == 1;
   return turns;
