@@ -26,7 +26,7 @@ CacheMethod Counting(int& made) {
 std::vector<Json> Measure(const std::vector<Arm>& more) {
   const TinyModel model;
   const Artifact artifact = Artifact::Open(TinyArtifact());
-  const MethodContext context(artifact, model.spec.layers, {.windows = {4, 32}});
+  MethodContext context(artifact, model.spec.layers, {.windows = {4, 32}});
   std::vector<Arm> arms = {ParseArm(kReferenceArm)};
   arms.insert(arms.end(), more.begin(), more.end());
   MeasuredRows rows;
