@@ -67,10 +67,10 @@ CodeMoments MomentsOfCodes(std::span<const T> group, const AffineGroup<T>& affin
 }
 
 // Returns `affine` with a slope of numerator / denominator steps per code and the mean of the
-// values.
+// values. Kernels that are compiled without contraction call it too.
 template <typename T>
-AffineGroup<T> Refitted(const AffineGroup<T>& affine, const CodeMoments& m, int64_t numerator,
-                        int64_t denominator, int bits, size_t n) {
+constexpr AffineGroup<T> Refitted(const AffineGroup<T>& affine, const CodeMoments& m,
+                                  int64_t numerator, int64_t denominator, int bits, size_t n) {
   const T steps = ScaleSteps(bits), count = static_cast<T>(n);
   const T slope = static_cast<T>(numerator) / static_cast<T>(denominator) / steps;
   const T mean = static_cast<T>(m.q) / count / steps + static_cast<T>(MaxCode(bits)) / 2;

@@ -10,21 +10,17 @@
 #include "linalg/affine_codec.h"
 #include "linalg/affine_group.h"
 #include "linalg/affine_metadata.h"
+#include "linalg/scale_fit.h"
 
 namespace oscar {
 namespace {
 
 constexpr int kThreads = 128;
 
-template <typename T>
-struct Affine {
-  T scale, zero;
-};
-
 // The parts of an AffineFormat that a kernel needs.
 struct Codec {
   int group, width;  // values, and threads that share them
-  int max_code, steps;
+  int bits, max_code, steps;
   bool fits;  // FitsScale
   ScaleFit scales;
   MetadataType metadata;
@@ -53,7 +49,7 @@ __device__ T OfGroup(T value, int width, Combine combine) {
 }
 
 template <typename T>
-__device__ T Place(T x, const Affine<T>& affine) {
+__device__ T Place(T x, const AffineGroup<T>& affine) {
   return x / affine.scale + affine.zero;
 }
 
@@ -71,8 +67,8 @@ __device__ int Integer(T x) {
 
 // One step of linalg/scale_fit.h.
 template <typename T, int kPerThread>
-__device__ Affine<T> Refit(const T (&x)[kPerThread], int held, const Affine<T>& affine,
-                           const Codec& codec, bool least_squares) {
+__device__ AffineGroup<T> Refit(const T (&x)[kPerThread], int held, const AffineGroup<T>& affine,
+                                const Codec& codec, bool least_squares) {
   const T middle = T(codec.max_code) / T(2), limit = T(kMaxScaleSteps), steps = T(codec.steps);
   int c_sum = 0, q_sum = 0, squares = 0, products = 0;
 #pragma unroll
@@ -86,17 +82,18 @@ __device__ Affine<T> Refit(const T (&x)[kPerThread], int held, const Affine<T>& 
     squares += least_squares ? c * c : q * q;
     products += c * q;
   }
-  const auto sum = [](int a, int b) { return a + b; };
-  const int64_t c = OfGroup(c_sum, codec.width, sum), q = OfGroup(q_sum, codec.width, sum);
-  const int64_t n = codec.group, own = least_squares ? c : q;
-  const int64_t variance = n * OfGroup(squares, codec.width, sum) - own * own;
-  const int64_t covariance = n * OfGroup(products, codec.width, sum) - c * q;
-  if (covariance <= 0) return affine;
-  const T slope =
-      (least_squares ? T(covariance) / T(variance) : T(variance) / T(covariance)) / steps;
-  const T mean = T(q) / T(n) / steps + middle;
-  const T at_zero = mean - T(c) / T(n) * slope;
-  return {affine.scale * slope, (affine.zero - at_zero) / slope};
+  const auto sum = [&](int x) {
+    return int64_t{OfGroup(x, codec.width, [](int a, int b) { return a + b; })};
+  };
+  const int64_t n = codec.group;
+  CodeMoments m{sum(c_sum), sum(q_sum)};
+  const int64_t of_squares = n * sum(squares);
+  m.c_var = of_squares - m.c * m.c;
+  m.q_var = of_squares - m.q * m.q;
+  m.cov = n * sum(products) - m.c * m.q;
+  if (m.cov <= 0) return affine;
+  return least_squares ? Refitted(affine, m, m.cov, m.c_var, codec.bits, codec.group)
+                       : Refitted(affine, m, m.q_var, m.cov, codec.bits, codec.group);
 }
 
 __device__ float BFloat16(float x) {
@@ -106,7 +103,7 @@ __device__ float BFloat16(float x) {
 
 // linalg/affine_metadata.h
 template <typename T>
-__device__ Affine<T> Stored(const Affine<T>& affine, const Codec& codec) {
+__device__ AffineGroup<T> Stored(const AffineGroup<T>& affine, const Codec& codec) {
   if (codec.metadata == MetadataType::kFloat32) return affine;
   if (codec.metadata == MetadataType::kBFloat16)
     return {T(BFloat16(static_cast<float>(affine.scale))),
@@ -152,13 +149,13 @@ __global__ void __launch_bounds__(kThreads)
   }
   const T range = high - low, least = T(kMinAffineRange);
   const T scale = (range < least ? least : range) / T(codec.max_code);
-  Affine<T> rounds = {scale, -low / scale}, fitted = rounds;
+  AffineGroup<T> rounds = {scale, -low / scale}, fitted = rounds;
   if (codec.fits) {
-    const Affine<T> least_squares = Refit(x, held, rounds, codec, true);
+    const AffineGroup<T> least_squares = Refit(x, held, rounds, codec, true);
     fitted = Refit(x, held, least_squares, codec, false);
     rounds = codec.scales == ScaleFit::kUnbiased ? least_squares : fitted;
   }
-  const Affine<T> stored = Stored(fitted, codec);
+  const AffineGroup<T> stored = Stored(fitted, codec);
   if (codec.metadata == MetadataType::kByte) rounds = stored;
   if (own >= num_groups) return;
   if (a.scales != nullptr && first == 0) {
@@ -181,6 +178,7 @@ cudaError_t LaunchAffineRoundTrip(const AffineRoundTripArguments<T>& arguments,
                                   const AffineFormat& format, cudaStream_t stream) {
   Codec codec{.group = static_cast<int>(format.quant_group_size),
               .width = 1,
+              .bits = format.bits,
               .max_code = MaxCode(format.bits),
               .steps = format.bits <= kMaxFittedBits ? ScaleSteps(format.bits) : 1,
               .fits = FitsScale(format.scales, format.bits),

@@ -46,7 +46,18 @@ __device__ inline AffineGroup<float> AsStored(const AffineGroup<float>& affine, 
               steps = static_cast<float>(ScaleSteps(bits)), limit = kMaxScaleSteps;
   const float zero =
       rintf(fminf(fmaxf(__fmul_rn(__fsub_rn(affine.zero, middle), steps), -limit), limit));
-  return {__fsub_rn(__fadd_rn(clamped, anchor), anchor), __fadd_rn(middle, __fdiv_rn(zero, steps))};
+  return {__fsub_rn(__fadd_rn(clamped, anchor), anchor),
+          __fadd_rn(middle, __fmul_rn(zero, 1 / steps))};  // steps are a power of two
+}
+
+// The bytes of a scale and, above it, a zero: values of AsStored, or NaN and 0.
+__device__ inline uint32_t AffineBytes(const AffineGroup<float>& affine, int bits) {
+  const uint32_t scale =
+      affine.scale == affine.scale ? __half_as_ushort(__float2half_rn(affine.scale)) >> 7 : 0xFF;
+  const auto zero =
+      static_cast<int>(__fmul_rn(__fsub_rn(affine.zero, static_cast<float>(MaxCode(bits)) / 2),
+                                 static_cast<float>(ScaleSteps(bits))));
+  return scale | (static_cast<uint32_t>(zero) & 0xFF) << 8;
 }
 
 // Whether the stored scale and zero are finite. Byte metadata always is, unless the input is NaN.
@@ -70,13 +81,8 @@ __device__ inline void StoreAffine(uint8_t* metadata, const PagedSide& side, Met
     reinterpret_cast<__nv_bfloat162*>(metadata)[index / 2] =
         __floats2bfloat162_rn(affine.scale, affine.zero);
   } else {
-    const uint32_t scale =
-        affine.scale == affine.scale ? __half_as_ushort(__float2half_rn(affine.scale)) >> 7 : 0xFF;
-    const auto zero = static_cast<int>(
-        __fmul_rn(__fsub_rn(affine.zero, static_cast<float>(MaxCode(side.bits)) / 2),
-                  static_cast<float>(ScaleSteps(side.bits))));
     reinterpret_cast<uint16_t*>(metadata)[index / 2] =
-        static_cast<uint16_t>(scale | (static_cast<uint32_t>(zero) & 0xFF) << 8);
+        static_cast<uint16_t>(AffineBytes(affine, side.bits));
   }
 }
 

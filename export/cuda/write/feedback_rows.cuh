@@ -88,11 +88,13 @@ __device__ inline void LoadFactors(const int8_t* columns, int stride, uint32_t (
 inline constexpr float kInteger = 12582912.0F;  // 2^23 + 2^22
 
 // The last byte of the result is an error in quanta, x * in_quanta, rounded to an integer and
-// clamped to +-kMaxFeedback. kTame: it needs no clamping, and in_quanta is a power of two.
-template <bool kTame>
+// clamped to +-kMaxFeedback. kTame: it needs no clamping. kOneGroup: in_quanta is a power of two.
+template <bool kTame, bool kOneGroup>
 __device__ inline uint32_t RoundedError(float x, float in_quanta) {
-  if constexpr (kTame) {
+  if constexpr (kTame && kOneGroup) {
     return __float_as_uint(__fmaf_rn(x, in_quanta, kInteger));
+  } else if constexpr (kTame) {
+    return __float_as_uint(__fadd_rn(__fmul_rn(x, in_quanta), kInteger));
   } else {
     const float clamped =
         fminf(fmaxf(__fmul_rn(x, in_quanta), -float{kMaxFeedback}), float{kMaxFeedback});
@@ -102,14 +104,14 @@ __device__ inline uint32_t RoundedError(float x, float in_quanta) {
 
 // Quantizes the rows of a warp. chunk(row, c) is the address of the 16 bytes of values [8c, 8c + 8)
 // of a row, fit_of(d) this lane's fit of dim d, and factor [dim, stride] the result of
-// PackFeedbackFactor. kDim is dim for rows of one 2-bit group, else 0. kTame: no error exceeds
-// kMaxFeedback. Afterwards chunk 2b + 1 of a row has the codes of block b as bytes. If kDim is not
-// 0, chunk 8s + 7 has those of dims [64 s, 64 s + 64) as words of K's planes, one for each lane of
-// a quad.
-template <int kTiles, bool kTame, int kDim, class Chunk, class FitOf>
+// PackFeedbackFactor. kDim is dim for rows of 2 bits, or 0 for any rows. kOneGroup: a row is one
+// group. kTame: no error exceeds kMaxFeedback. Afterwards chunk 2b + 1 of a row has the codes of
+// block b as bytes. If kDim is not 0, chunk 8s + 7 has those of dims [64 s, 64 s + 64) as words of
+// K's planes, one for each lane of a quad.
+template <int kTiles, bool kTame, int kDim, bool kOneGroup, class Chunk, class FitOf>
 __device__ inline void FeedBack(int dim, int bits, const int8_t* factor, int stride,
                                 const Chunk& chunk, const FitOf& fit_of) {
-  static_assert(!kTame || kDim != 0);
+  static_assert(kDim != 0 || !(kTame || kOneGroup));
   constexpr bool kPlanes = kDim != 0;
   const float max_code = static_cast<float>(MaxCode(kPlanes ? 2 : bits));
   const float share = CodeShare(kPlanes ? 2 : bits);
@@ -183,12 +185,12 @@ __device__ inline void FeedBack(int dim, int bits, const int8_t* factor, int str
         const float value = p % 2 == 0 ? LowBf16(x[p / 2]) : HighBf16(x[p / 2]);
         const float y = __fadd_rn(__fmul_rn(value, fit.share), fit.zero);
         const float sum = __int2float_rn(fed[p]);
-        const float moved = kPlanes ? SaturatedFma(sum, fit.of_quantum, y)  // this product is exact
-                                    : __saturatef(__fadd_rn(y, __fmul_rn(sum, fit.of_quantum)));
+        const float moved = kOneGroup ? SaturatedFma(sum, fit.of_quantum, y)  // an exact product
+                                      : __saturatef(__fadd_rn(y, __fmul_rn(sum, fit.of_quantum)));
         const float raised = __fmaf_rn(moved, max_code, kInteger);
         const float code = __fsub_rn(raised, kInteger);
         const float error = __fmaf_rn(code, -share, y);  // so is this one
-        q[p / 4] = WithByte(q[p / 4], RoundedError<kTame>(error, fit.in_quanta), p % 4);
+        q[p / 4] = WithByte(q[p / 4], RoundedError<kTame, kOneGroup>(error, fit.in_quanta), p % 4);
         if constexpr (kPlanes) {
           codes[p % 8] = __fmaf_rn(code, p < 8 ? weight : 4 * weight, codes[p % 8]);
         } else {

@@ -28,7 +28,7 @@ __device__ inline void QuantizeTileWithFeedback(const WriteArguments& a, const S
   for (int i = 0; i < groups; ++i) widest = fmaxf(widest, own[i].scale);
   const uint32_t values = SharedAddress(y);
   const float unit = s.feedback_units[head];
-  FeedBack<1, false, 0>(
+  FeedBack<1, false, 0, false>(
       dim, s.side.bits, s.feedback + int64_t{head} * dim * FeedbackStride(dim), FeedbackStride(dim),
       [&](int row, int c) { return values + row * stride * 4 + c * 16; },
       [&](int first) {

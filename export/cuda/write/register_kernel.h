@@ -32,8 +32,9 @@ void LaunchRegisterWrite192(const WriteArguments& a, int first_side, int num_sid
 void LaunchRegisterWrite256(const WriteArguments& a, int first_side, int num_sides,
                             cudaStream_t stream);
 
-// Writes with error feedback: rotated prefills of dim 128, two bits, one group, on Hopper.
-void LaunchFeedbackPrefill128(const WriteArguments& a, int first_side, int num_sides,
-                              cudaStream_t stream);
+// Writes rotated prefills of dim 128 and two bits on Hopper: with error feedback rows of one group,
+// or with fitted scales of a byte groups of 32, with or without error feedback.
+void LaunchRowPrefill128(const WriteArguments& a, int first_side, int num_sides,
+                         cudaStream_t stream);
 
 }  // namespace oscar

@@ -9,7 +9,6 @@
 
 #include "export/cuda/device/cuda_check.h"
 #include "export/cuda/device/tensor_map.h"
-#include "export/cuda/write/feedback_blocks.cuh"
 #include "export/cuda/write/pipelined_kernel.cuh"
 #include "export/cuda/write/register_kernel.cuh"
 #include "export/cuda/write/register_kernel.h"

@@ -113,6 +113,27 @@ __device__ inline void SumSpreads(const LaneExtremes<kFits>& extremes, float (&s
   sum[1] = HighBf16(both);
 }
 
+// Finds the clip thresholds of both rows, and their largest magnitudes as patterns. `extremes`: the
+// rows' largest and negated smallest values. load() returns the rows and may be called again.
+template <int kOctets, int kFits, class Load>
+__device__ inline void ClipRows(const WriteArguments& a, int clip_index, float clip_guess,
+                                const Load& load, const RegisterRows<kOctets>& rows,
+                                const LaneExtremes<kFits>& own, const uint32_t (&extremes)[2],
+                                uint32_t (&largest)[2], float (&threshold)[2]) {
+#pragma unroll
+  for (int i = 0; i < 2; ++i) largest[i] = MaxPair(extremes[i], SwapPair(extremes[i])) & 0x7FFFU;
+  threshold[0] = threshold[1] = __uint_as_float(0x7F800000U);
+  if (clip_index < 0) return;
+  if (a.bisect) {
+    BisectThresholds(rows, clip_index, {LowBf16(largest[0]), LowBf16(largest[1])}, threshold);
+  } else {
+    float spread[2];
+    SumSpreads(own, spread);
+    SortThresholds(rows, load, clip_index, {spread[0] * clip_guess, spread[1] * clip_guess},
+                   threshold);
+  }
+}
+
 // load() returns the rows and may be called twice.
 template <int kOctets, bool kTwoBits, int kFits, class Load>
 __device__ inline TileFits<kFits> FitTile(const WriteArguments& a, const SideArguments& s,
@@ -136,20 +157,8 @@ __device__ inline TileFits<kFits> FitTile(const WriteArguments& a, const SideArg
             MaxPair(extremes[i][fit], extremes[i][(fit + 1) % kFits]);
     }
   }
-  const uint32_t largest[2] = {MaxPair(all[0], SwapPair(all[0])) & 0x7FFFU,
-                               MaxPair(all[1], SwapPair(all[1])) & 0x7FFFU};
-  tile.threshold[0] = tile.threshold[1] = __uint_as_float(0x7F800000U);
-  if (s.clip_index >= 0) {
-    if (a.bisect) {
-      BisectThresholds(rows, s.clip_index, {LowBf16(largest[0]), LowBf16(largest[1])},
-                       tile.threshold);
-    } else {
-      float spread[2];
-      SumSpreads(own, spread);
-      SortThresholds(rows, load, s.clip_index, {spread[0] * s.clip_guess, spread[1] * s.clip_guess},
-                     tile.threshold);
-    }
-  }
+  uint32_t largest[2];
+  ClipRows(a, s.clip_index, s.clip_guess, load, rows, own, all, largest, tile.threshold);
   const int h = static_cast<int>(threadIdx.x) / 2 % 2;
   tile.largest = LowBf16(h == 0 ? largest[0] : largest[1]);
   tile.good = (h == 0 ? largest[0] : largest[1]) < 0x7F80U;

@@ -9,10 +9,4 @@ void LaunchRegisterWrite128(const WriteArguments& a, int first_side, int num_sid
   LaunchRegisterWrite<128>(a, first_side, num_sides, stream);
 }
 
-void LaunchFeedbackPrefill128(const WriteArguments& a, int first_side, int num_sides,
-                              cudaStream_t stream) {
-  LaunchPipelinedPrefill<128>(a, first_side, num_sides, FeedbackPrefillKernel<128>,
-                              kFeedbackThreads, FeedbackShared<128>::kBytes, stream);
-}
-
 }  // namespace oscar

@@ -10,6 +10,7 @@
 #include "export/cuda/device/mma.cuh"
 #include "export/cuda/write/affine_row.cuh"
 #include "export/cuda/write/token_tiles.cuh"
+#include "linalg/scale_fit.h"
 
 namespace oscar {
 
@@ -107,17 +108,15 @@ __device__ inline AffineGroup<float> RefitOctets(const LaneRows& rows, int h, in
     add(LowBf16(word));
     add(HighBf16(word));
   }
-  const int64_t c = QuadSum(c_sum), q = QuadSum(q_sum), n = 8 * (end - begin);
-  const int64_t own = least_squares ? c : q;
-  const int64_t variance = n * QuadSum(squares) - own * own;
-  const int64_t covariance = n * QuadSum(products) - c * q;
-  if (covariance <= 0) return affine;
-  const float var = __ll2float_rn(variance), cov = __ll2float_rn(covariance),
-              count = static_cast<float>(n);
-  const float slope = __fdiv_rn(least_squares ? __fdiv_rn(cov, var) : __fdiv_rn(var, cov), steps);
-  const float mean = __fadd_rn(__fdiv_rn(__fdiv_rn(static_cast<float>(q), count), steps), middle);
-  const float at_zero = __fsub_rn(mean, __fmul_rn(slope, __fdiv_rn(static_cast<float>(c), count)));
-  return {__fmul_rn(affine.scale, slope), __fdiv_rn(__fsub_rn(affine.zero, at_zero), slope)};
+  const int64_t n = 8 * (end - begin);
+  CodeMoments m{QuadSum(c_sum), QuadSum(q_sum)};
+  const int64_t of_squares = n * QuadSum(squares);
+  m.c_var = of_squares - m.c * m.c;
+  m.q_var = of_squares - m.q * m.q;
+  m.cov = n * QuadSum(products) - m.c * m.q;
+  if (m.cov <= 0) return affine;
+  return least_squares ? Refitted(affine, m, m.cov, m.c_var, bits, static_cast<size_t>(n))
+                       : Refitted(affine, m, m.q_var, m.cov, bits, static_cast<size_t>(n));
 }
 
 // The bits of a plane word whose codes belong to tokens of the mask, before V's transposition.

@@ -26,6 +26,7 @@ struct SideArguments {
   int16_t head_clip[kMaxClipHeads] = {};
   ScaleFit scales = ScaleFit::kRange;
   float clip_guess = 0;     // threshold of a Gaussian row over the spread of its pieces
+  float spread_share = 0;   // its standard deviation over that
   bool transposed = false;  // V's order of codes
   int codes_offset = 0;     // bytes in a record
   int metadata_offset = 0;

@@ -37,14 +37,13 @@ double HalfNormalQuantile(double p) {
   return high;
 }
 
-// Guesses the clip threshold of a row of `dim` Gaussian values, relative to the sum over eight
-// pieces of the row of the largest minus the smallest value. The expected largest of n is Blom's
+// The standard deviation of a row of `dim` Gaussian values, relative to the sum over eight pieces
+// of the row of the largest minus the smallest value. The expected largest of n is Blom's
 // (Statistical Estimates and Transformed Beta-Variables, 1958).
-float GaussianClipGuess(int index, int dim) {
-  if (index < 0) return 0;
+float GaussianSpreadShare(int dim) {
   const double n = dim / 8.0;
   const double largest = HalfNormalQuantile(2 * (n - 0.375) / (n + 0.25) - 1);
-  return static_cast<float>(HalfNormalQuantile((index + 0.5) / dim) / (16 * largest));
+  return static_cast<float>(1 / (16 * largest));
 }
 
 void CheckFeedback(const WriteSide& write, std::string_view side) {
@@ -67,7 +66,11 @@ SideArguments MakeSide(const CacheView& view, const WriteSide& write, const Page
   s.rotation_stride = write.per_head ? int64_t{side.dim} * side.dim : 0;
   s.side = side;
   s.clip_index = static_cast<int>(ClipIndex(write.clip_ratio, side.dim).value_or(-1));
-  s.clip_guess = GaussianClipGuess(s.clip_index, side.dim);
+  if (s.clip_index >= 0 || !write.head_clip_ratios.empty())
+    s.spread_share = GaussianSpreadShare(side.dim);
+  if (s.clip_index >= 0)
+    s.clip_guess =
+        s.spread_share * static_cast<float>(HalfNormalQuantile((s.clip_index + 0.5) / side.dim));
   s.scales = write.scales;
   if (const std::span<const double> ratios = write.head_clip_ratios; !ratios.empty()) {
     if (std::ssize(ratios) != view.num_kv_heads || view.num_kv_heads > kMaxClipHeads)

@@ -44,6 +44,12 @@ bool IsPlain(const SideArguments& side, MetadataType metadata) {
          side.side.quant_group_size % 32 == 0;
 }
 
+// Whether a side fits the scales of 2-bit groups of 32 and stores them as bytes.
+bool FitsBytes(const SideArguments& side, MetadataType metadata) {
+  return side.scales != ScaleFit::kRange && metadata == MetadataType::kByte &&
+         side.side.bits == 2 && side.side.quant_group_size == 32;
+}
+
 }  // namespace
 
 void LaunchWrite(const WriteArguments& a, cudaStream_t stream) {
@@ -62,9 +68,12 @@ void LaunchWrite(const WriteArguments& a, cudaStream_t stream) {
     const bool feedback = a.sides[first].feedback != nullptr;
     const bool plain = IsPlain(a.sides[first], a.view.format.metadata) &&
                        IsPlain(a.sides[first + count - 1], a.view.format.metadata);
-    if (plain && feedback && rotated && !flush && side.dim == 128 && side.bits == 2 &&
-        side.quant_group_size == 128 && HasWgmma()) {
-      LaunchFeedbackPrefill128(a, first, count, stream);
+    const bool fitted = FitsBytes(a.sides[first], a.view.format.metadata) &&
+                        FitsBytes(a.sides[first + count - 1], a.view.format.metadata);
+    const bool by_rows =
+        fitted || (plain && feedback && side.bits == 2 && side.quant_group_size == side.dim);
+    if (by_rows && rotated && !flush && side.dim == 128 && HasWgmma()) {
+      LaunchRowPrefill128(a, first, count, stream);
     } else if (plain && !feedback && FitsRegisters(side.dim, rotated, MaxSharedBytes())) {
       const auto launch = side.dim == 64    ? LaunchRegisterWrite64
                           : side.dim == 128 ? LaunchRegisterWrite128

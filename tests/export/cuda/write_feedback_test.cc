@@ -88,9 +88,10 @@ struct FedSide {
 
 void RunCase(int seed) {
   Random random(static_cast<uint64_t>(seed));
+  const bool quarters = random() % 3 == 0;  // what `any` chooses
   const auto shape_of = [&]() -> PagedSide {
-    // Half of them for the kernel that is made for the shape.
-    if (random() % 2 == 0) return {128, 2, 128};
+    // Half of them for the kernels that are made for the shape.
+    if (random() % 2 == 0) return {128, 2, quarters ? 32 : 128};
     const int dim = Pick(random, {64, 96, 128, 128, 192, 256, 512});
     const int group = Pick(random, {dim, 64, 32, dim / 4});
     return {dim, Pick(random, {2, 2, 3, 4}),
@@ -102,7 +103,7 @@ void RunCase(int seed) {
   shape.format.metadata =
       std::initializer_list<MetadataType>{MetadataType::kFloat32, MetadataType::kFloat32,
                                           MetadataType::kBFloat16, MetadataType::kByte}
-          .begin()[random() % 4];
+          .begin()[quarters ? 3 : random() % 4];
   shape.format.page_tokens = Pick(random, {16, 64, 128});
   shape.num_kv_heads = Pick(random, {1, 2, 3});
   const int heads = shape.num_kv_heads, requests = Pick(random, {1, 1, 2, 3});
@@ -136,7 +137,8 @@ void RunCase(int seed) {
     if (random() % 4 != 0) write->rotation = side->rotation.data();
     write->clip_ratio = std::initializer_list<double>{0, 0.5, 0.92, 0.96}.begin()[random() % 4];
     if (random() % 3 == 0) write->head_clip_ratios = std::span(ratios).first(heads);
-    write->scales = static_cast<ScaleFit>(std::max<int>(0, static_cast<int>(random() % 5) - 2));
+    write->scales = static_cast<ScaleFit>(
+        quarters ? 1 + random() % 2 : std::max<int>(0, static_cast<int>(random() % 5) - 2));
     if (!side->fed) continue;
     side->factors.Give(*write);
     cache.SetFeedback(side == &v, side->factors.values);
