@@ -59,13 +59,6 @@ GateCheck ParseCheck(std::string_view text) {
   return check;
 }
 
-bool Holds(double value, const GateCheck& check) {
-  if (check.op == "<") return value < check.limit;
-  if (check.op == "<=") return value <= check.limit;
-  if (check.op == ">") return value > check.limit;
-  return value >= check.limit;
-}
-
 // The number at a dotted path; nothing if any member on the way is missing.
 std::optional<double> FindNumber(const Json& arm, std::string_view path, std::string_view what) {
   const Json* value = &arm;
@@ -138,30 +131,19 @@ void CheckMeasured(const Gate& gate, const MeasuredParts& parts) {
   }
 }
 
-GateResult EvaluateGate(const Gate& gate, const Json& arm) {
-  const std::string name = JsonString(arm, "name", "arm of the report");
-  GateResult result{.passed = true, .json = {{"text", gate.text}, {"arm", name}}};
-  Json checks = Json::array();
-  for (const GateCheck& check : gate.checks) {
-    const GateMetric& metric = FindMetric(check.metric, gate.text);
-    Json entry = {{"metric", check.metric}, {"op", check.op}, {"limit", check.limit}};
-    const auto value = FindNumber(arm, metric.member, "arm " + Quoted(name));
-    const bool passed = value && Holds(*value, check);
-    if (value) {
-      entry["value"] = *value;
-    } else {
-      entry["reason"] = fmt::format("not measured for this arm ({})", metric.member);
-    }
-    entry["passed"] = passed;
-    result.passed = result.passed && passed;
-    checks.push_back(std::move(entry));
+Gate EvaluateGate(Gate gate, const Json& arm) {
+  gate.arm = JsonString(arm, "name", "arm of the report");
+  for (GateCheck& check : gate.checks) {
+    const std::string_view member = FindMetric(check.metric, gate.text).member;
+    check.value = FindNumber(arm, member, "arm " + Quoted(gate.arm));
+    if (!check.value) check.reason = fmt::format("not measured for this arm ({})", member);
+    check.passed = Holds(check);
   }
-  result.json["passed"] = result.passed;
-  result.json["checks"] = std::move(checks);
-  return result;
+  gate.passed = std::ranges::all_of(gate.checks, &GateCheck::passed);
+  return gate;
 }
 
-GateResult CheckStoredGate(const Json& validation, std::string_view what) {
+Gate CheckStoredGate(const Json& validation, std::string_view what) {
   const Json& stored = JsonMember(validation, "gate", what);
   const std::string text = JsonString(stored, "text", what);
   const std::string name = JsonString(stored, "arm", what);
@@ -182,14 +164,14 @@ GateResult CheckStoredGate(const Json& validation, std::string_view what) {
     throw InputError(fmt::format("{}: the gate was evaluated on arm {}, which is not in the report",
                                  what, Quoted(name)));
   }
-  GateResult result = EvaluateGate(gate, ArmOfVerdict(validation, *arm));
-  if (result.json != stored) {
+  gate = EvaluateGate(gate, ArmOfVerdict(validation, *arm));
+  if (const Json result = gate; result != stored) {
     throw InputError(fmt::format(
         "{}: the stored gate {} does not follow from the report's own numbers: stored {}, "
         "recomputed {}; the report was changed after it was written",
-        what, Quoted(text), Quoted(stored.dump(), 400), Quoted(result.json.dump(), 400)));
+        what, Quoted(text), Quoted(stored.dump(), 400), Quoted(result.dump(), 400)));
   }
-  return result;
+  return gate;
 }
 
 }  // namespace oscar

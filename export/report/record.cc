@@ -4,23 +4,10 @@
 
 #include <fmt/format.h>
 
+#include "export/measures/read.h"  // PointerToken
 #include "linalg/base/check.h"
 
 namespace oscar {
-
-std::string PointerToken(std::string_view key) {
-  std::string token;
-  for (char c : key) {
-    if (c == '~') {
-      token += "~0";
-    } else if (c == '/') {
-      token += "~1";
-    } else {
-      token += c;
-    }
-  }
-  return token;
-}
 
 bool Record::Has(std::string_view key) const {
   return value_.is_object() && FindMember(value_, key).has_value();
@@ -65,7 +52,7 @@ std::string Record::pointer() const {
     }
     const std::string_view key(step.key, step.size);
     const bool plain = key.find('~') == key.npos && key.find('/') == key.npos;
-    plain ? pointer += key : pointer += PointerToken(key);
+    plain ? pointer += key : pointer += measures::PointerToken(key);
   }
   return pointer;
 }

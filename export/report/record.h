@@ -18,9 +18,6 @@
 
 namespace oscar {
 
-// One step of a JSON pointer: ~ and / escaped as in RFC 6901.
-std::string PointerToken(std::string_view key);
-
 // A view: the document must outlive it. The document has passed CheckReport, so a member that the
 // schema requires and that is not there is our bug.
 class Record {

@@ -54,7 +54,9 @@ class ValidationObserver : public LayerObserver {
   Json LocalMetrics(size_t arm) const { return local_[arm].Metrics(); }
   Json EndToEndMetrics(size_t arm) const { return end_to_end_[arm].Metrics(); }
   // Of Options::by_distance; null where there is none, or rows were compared without scores.
-  Json ByDistance() const { return local_[options_.by_distance].ByDistance(); }
+  std::optional<measures::ByDistance> ByDistance() const {
+    return local_[options_.by_distance].ByDistance();
+  }
   // Time of this thread that an arm's caches took: fitting and storing, which on a GPU is only
   // launched here. Not attention.
   double Seconds(size_t arm) const { return seconds_[arm]; }

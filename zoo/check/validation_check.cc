@@ -31,28 +31,26 @@ const Json& ArmNamed(const Json& validation, const std::string& name, std::strin
   throw InputError(fmt::format("{}: has no arm {}", what, Quoted(name)));
 }
 
-std::string FailedChecks(const Json& gate) {
+std::string FailedChecks(const Gate& gate) {
   std::string text;
-  for (const Json& check : gate.at("checks")) {
-    if (check.at("passed") == true) continue;
-    text += fmt::format("{}{} is {}, expected {} {}", text.empty() ? "" : ", ",
-                        check.at("metric").get<std::string>(),
-                        check.contains("value") ? check.at("value").dump() : "not measured",
-                        check.at("op").get<std::string>(), check.at("limit").dump());
+  for (const GateCheck& check : gate.checks) {
+    if (check.passed) continue;
+    text += fmt::format("{}{} is {}, expected {} {}", text.empty() ? "" : ", ", check.metric,
+                        check.value ? Json(*check.value).dump() : "not measured", check.op,
+                        Json(check.limit).dump());
   }
   return text;
 }
 
 void AddGate(const Gate& gate, const Json& arm, std::string_view whose, ValidationCheck* out) {
-  const GateResult result = EvaluateGate(gate, arm);
-  out->gates.push_back(result.json);
+  const Gate result = EvaluateGate(gate, arm);
+  out->gates.push_back(result);
   if (result.passed) return;
   out->problems.push_back(
       {"gate-failed",
        fmt::format("{} fails on arm {}: {}; calibrate better, or choose limits that the use allows "
                    "and {}",
-                   whose, Quoted(arm.at("name").get<std::string>()), FailedChecks(result.json),
-                   kRun)});
+                   whose, Quoted(result.arm), FailedChecks(result), kRun)});
 }
 
 // Parses a gate from a report. A parse error is bad input, not bad usage.

@@ -6,12 +6,11 @@
 // never computes; CheckReport holds them against both arms.
 #pragma once
 
-#include "capture/files/json_text.h"
+#include "capture/files/strict_json.h"
 
 namespace oscar {
 
 // {"arm": the ideal's name, and runtime - ideal of every number that both have}.
 Json RuntimeLoss(const Json& runtime_arm, const Json& ideal_arm);
-Json RuntimeLoss(const JsonElement& runtime_arm, const JsonElement& ideal_arm);
 
 }  // namespace oscar
