@@ -18,17 +18,12 @@
 namespace oscar {
 namespace {
 
-std::vector<std::string> MetricNames() {
+const Measure& FindMetric(std::string_view name, std::string_view check) {
   std::vector<std::string> names;
-  for (const GateMetric& metric : GateMetrics()) names.emplace_back(metric.name);
-  return names;
-}
-
-const GateMetric& FindMetric(std::string_view name, std::string_view check) {
-  for (const GateMetric& metric : GateMetrics()) {
-    if (metric.name == name) return metric;
+  for (const Measure& metric : GateMetrics()) {
+    if (metric.name == name) return MeasureNamed(name);
+    names.emplace_back(metric.name);
   }
-  const std::vector<std::string> names = MetricNames();
   throw UsageError(fmt::format("gate {}: found metric {}; the nearest of {}: {}", Quoted(check),
                                Quoted(name), names.size(), Nearest(name, names)));
 }
@@ -82,26 +77,6 @@ std::optional<double> FindNumber(const Json& arm, std::string_view path, std::st
 
 }  // namespace
 
-const std::vector<GateMetric>& GateMetrics() {
-  static const std::vector<GateMetric> metrics = {
-      {"kl", "local.kl.mean", "attention-KL at the reference's q, k, v, nats, mean"},
-      {"kl_p99", "local.kl.p99", "the same, 99th percentile of the rows"},
-      {"kl_max", "local.kl.max", "the same, worst row"},
-      {"output_rel_error", "local.output_rel_error", "attention output error, relative"},
-      {"e2e_kl", "end_to_end.kl.mean", "attention-KL with the arm's own hidden states, mean"},
-      {"perplexity", "text.perplexity", "perplexity of the evaluation text"},
-      {"ppl_ratio", "text.ppl_ratio", "perplexity over that of the unquantized model"},
-      {"token_kl", "text.token_kl.mean", "KL of next-token distributions, nats, mean"},
-      {"top1_agreement", "text.top1_agreement", "share of tokens with the same first choice"},
-      {"needle", "needle.accuracy", "needle recall, 0 to 1"},
-      {"tool_call", "tool_call.accuracy", "exact arguments of tool calls, 0 to 1"},
-      {"tool_call_kl", "tool_call.token_kl.mean", "next-token KL on those arguments, nats, mean"},
-      {"divergence", "reasoning.tokens_until", "tokens until a continuation departs, mean"},
-      {"reasoning_kl", "reasoning.token_kl.mean", "next-token KL on continuations, nats, mean"},
-  };
-  return metrics;
-}
-
 Gate ParseGate(std::string_view text) {
   Gate gate;
   for (const char c : text) {
@@ -120,7 +95,7 @@ Gate ParseGate(std::string_view text) {
 
 void CheckMeasured(const Gate& gate, const MeasuredParts& parts) {
   for (const GateCheck& check : gate.checks) {
-    const std::string_view member = FindMetric(check.metric, gate.text).member;
+    const std::string_view member = FindMetric(check.metric, gate.text).path;
     const bool measured = member.starts_with("needle.")      ? parts.recall
                           : member.starts_with("tool_call.") ? parts.tool_calls
                           : member.starts_with("reasoning.") ? parts.reasoning
@@ -134,7 +109,7 @@ void CheckMeasured(const Gate& gate, const MeasuredParts& parts) {
 Gate EvaluateGate(Gate gate, const Json& arm) {
   gate.arm = JsonString(arm, "name", "arm of the report");
   for (GateCheck& check : gate.checks) {
-    const std::string_view member = FindMetric(check.metric, gate.text).member;
+    const std::string_view member = FindMetric(check.metric, gate.text).path;
     check.value = FindNumber(arm, member, "arm " + Quoted(gate.arm));
     if (!check.value) check.reason = fmt::format("not measured for this arm ({})", member);
     check.passed = Holds(check);

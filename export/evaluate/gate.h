@@ -12,18 +12,14 @@
 
 #include "capture/files/strict_json.h"
 #include "export/measures/report.h"
+#include "export/measures/table.h"
 
 namespace oscar {
 
 using measures::Gate;
 using measures::GateCheck;
 
-struct GateMetric {
-  std::string_view name;
-  std::string_view member;   // path in an arm object: "local.kl.mean"
-  std::string_view meaning;  // one line for --help
-};
-const std::vector<GateMetric>& GateMetrics();
+inline std::vector<Measure> GateMetrics() { return Measures(kGate); }
 
 // `text` without white space, and what it checks. Throws UsageError naming the nearest metric, or
 // what was expected where.

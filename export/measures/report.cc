@@ -10,7 +10,7 @@
 #include <set>
 
 #include "capture/files/quote.h"
-#include "export/measures/runtime_loss.h"
+#include "export/measures/table.h"
 
 namespace oscar::measures {
 bool Holds(const GateCheck& check) {

@@ -24,6 +24,13 @@ Record Record::operator[](size_t index) const {
   return Element(index, ElementsOf(value_).at(index).value());
 }
 
+std::optional<Record> Record::Find(std::string_view path) const {
+  const std::string_view key = path.substr(0, path.find('.'));
+  if (!Has(key)) return std::nullopt;
+  const Record below = (*this)[key];
+  return key == path ? below : below.Find(path.substr(key.size() + 1));
+}
+
 size_t Record::size() const {
   return value_.is_array() ? ElementsOf(value_).size() : MembersOf(value_).size();
 }

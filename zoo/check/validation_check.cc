@@ -65,14 +65,8 @@ Gate StoredGate(const std::string& text, const std::string& where) {
 // All metrics of the arm that a gate may name.
 Json Metrics(const Json& arm) {
   Json metrics = Json::object();
-  for (const GateMetric& metric : GateMetrics()) {
-    const Json* value = &arm;
-    std::string_view path = metric.member;
-    while (value != nullptr && !path.empty()) {
-      const std::string key(path.substr(0, path.find('.')));
-      path.remove_prefix(std::min(path.size(), key.size() + 1));
-      value = value->is_object() && value->contains(key) ? &value->at(key) : nullptr;
-    }
+  for (const Measure& metric : GateMetrics()) {
+    const Json* value = FindAt(arm, metric.path);
     if (value != nullptr && value->is_number()) metrics[std::string(metric.name)] = *value;
   }
   return metrics;

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "export/measures/runtime_loss.h"
+#include "export/measures/table.h"
 #include "export/report/report_schema.h"
 #include "tests/export/report/sample_calibration.h"
 
