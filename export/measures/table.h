@@ -24,14 +24,14 @@ enum class Format {
   kGigabytes,   // bytes: 1.21 GB
 };
 
-// Where a measure appears, beside CSV, which has them all.
+// Where a measure appears. CSV has all of them.
 enum Place : unsigned {
   kGate = 1,        // --gate, and what a zoo says of an entry
-  kPage = 2,        // in the table of all arms
-  kSmallPrint = 4,  // there
-  kTerminal = 8,    // likewise
-  kLoss = 16,       // `ideal`
-  kInterval = 32,   // in the record, and in CSV
+  kPage = 2,        // the table of all arms in report.html
+  kSmallPrint = 4,  // its interval appears there too
+  kTerminal = 8,    // the table of all arms on a terminal
+  kLoss = 16,       // the member `ideal` of a simulated runtime
+  kInterval = 32,   // CSV has its interval
 };
 
 struct Measure {
@@ -40,19 +40,20 @@ struct Measure {
   std::string_view heading;
   Format format;
   unsigned places;
-  std::string_view meaning;  // one line
+  std::string_view meaning;  // of what --gate takes, one line
 
   bool Is(Place place) const { return (places & place) != 0; }
   std::string_view loss_name() const { return name == "e2e_kl" ? "end_to_end_kl" : name; }
-  std::string interval() const;  // its path, where there is one
+  std::string interval() const;  // the path of its interval
   std::string_view part() const { return path.substr(0, path.find('.')); }  // member of an arm
 };
-std::vector<Measure> Measures(unsigned places = ~0U);  // in any of them
+// All measures, or those that appear in one of `places`.
+std::vector<Measure> Measures(unsigned places = ~0U);
 const Measure& MeasureNamed(std::string_view name);
 
-// The value at a dotted path; null where it is missing.
+// Returns the value at a dotted path, null where it is missing.
 const Json* FindAt(const Json& arm, std::string_view path);
-// A number as terminals and model cards show it; empty where it is missing.
+// Returns a number as terminals and model cards show it, nothing where it is missing.
 std::string TextOf(const Measure& measure, const Json& arm);
 
 // The member `ideal` of an arm that simulates a serving runtime: {"arm": the ideal's name, and
