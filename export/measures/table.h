@@ -25,7 +25,7 @@ enum class Format {
 };
 
 // Where a measure appears. CSV has all of them.
-enum Place : unsigned {
+enum MeasurePlace : unsigned {
   kGate = 1,        // --gate, and what a zoo says of an entry
   kPage = 2,        // the table of all arms in report.html
   kSmallPrint = 4,  // its interval appears there too
@@ -42,7 +42,7 @@ struct Measure {
   unsigned places;
   std::string_view meaning;  // of what --gate takes, one line
 
-  bool Is(Place place) const { return (places & place) != 0; }
+  bool Is(MeasurePlace place) const { return (places & place) != 0; }
   std::string_view loss_name() const { return name == "e2e_kl" ? "end_to_end_kl" : name; }
   std::string interval() const;  // the path of its interval
   std::string_view part() const { return path.substr(0, path.find('.')); }  // member of an arm
