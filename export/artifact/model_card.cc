@@ -13,6 +13,7 @@
 #include "calib/consumers.h"
 #include "export/artifact/report.h"
 #include "export/formats/loaders.h"
+#include "export/measures/table.h"
 #include "export/report/sensitive_sides.h"
 #include "export/report/verdict.h"
 
@@ -51,23 +52,22 @@ std::string OneLine(std::string text) {
 // One row per arm of the validation, the one the verdict is about in bold.
 std::string ValidationText(const Json& validation) {
   ReportTable table;
-  table.header = {"arm",           "attention-KL", "attention-KL end to end",
-                  "next-token KL", "perplexity",   "ratio",
-                  "needle",        "bits"};
+  table.header = {"arm"};
+  std::vector<Measure> columns;
+  for (const char* name :
+       {"kl", "e2e_kl", "token_kl", "perplexity", "ppl_ratio", "needle", "bits"}) {
+    columns.push_back(MeasureNamed(name));
+    table.header.emplace_back(columns.back().heading);
+  }
   const std::string headline = validation.at("headline_arm");
   for (const Json& arm : validation.at("arms")) {
-    const std::string name = arm.at("name");
-    const auto number = [&](const char* pointer, const char* format, double scale = 1) {
-      const Json::json_pointer at(pointer);
-      return arm.contains(at) ? fmt::format(fmt::runtime(format), arm.at(at).get<double>() * scale)
-                              : std::string("–");
-    };
-    table.rows.push_back(
-        {name == headline ? "**" + OneLine(name) + "**" : OneLine(name),
-         number("/local/kl/mean", "{:.4f}"), number("/end_to_end/kl/mean", "{:.4f}"),
-         number("/text/token_kl/mean", "{:.4f}"), number("/text/perplexity", "{:.4f}"),
-         number("/text/ppl_ratio", "{:.4f}"), number("/needle/accuracy", "{:.1f} %", 100),
-         number("/bits_per_element/paper", "{:.2f}")});
+    const std::string name = OneLine(arm.at("name"));
+    std::vector<std::string>& row = table.rows.emplace_back();
+    row.push_back(arm.at("name") == headline ? "**" + name + "**" : name);
+    for (const Measure& column : columns) {
+      const std::string number = TextOf(column, arm);
+      row.push_back(number.empty() ? "–" : number);
+    }
   }
   std::string text = "\n## Validation\n\n";
   if (validation.contains("gate")) {
@@ -95,13 +95,13 @@ std::string FrontMatterMetrics(const Json& validation, const std::string& model)
   std::string types;
   for (const Json& arm : validation.at("arms")) {
     if (arm.at("name") != validation.at("headline_arm")) continue;
-    for (const auto& [type, name, at] :
-         {std::tuple("kl_divergence", "attention-KL, nats", "/local/kl/mean"),
-          std::tuple("perplexity", "perplexity", "/text/perplexity"),
-          std::tuple("accuracy", "needle recall", "/needle/accuracy")}) {
-      const Json::json_pointer pointer(at);
-      if (!arm.contains(pointer)) continue;
-      metrics.push_back({{"type", type}, {"name", name}, {"value", arm.at(pointer)}});
+    for (const auto& [type, name, measure] :
+         {std::tuple("kl_divergence", "attention-KL, nats", "kl"),
+          std::tuple("perplexity", "perplexity", "perplexity"),
+          std::tuple("accuracy", "needle recall", "needle")}) {
+      const Json* value = FindAt(arm, MeasureNamed(measure).path);
+      if (value == nullptr) continue;
+      metrics.push_back({{"type", type}, {"name", name}, {"value", *value}});
       types += fmt::format("- {}\n", type);
     }
   }

@@ -11,6 +11,8 @@
 #include <span>
 #include <vector>
 
+#include "export/measures/fields.h"
+
 namespace oscar {
 
 // The quantity is sum(sum) / sum(weight) over the units: for a mean KL, sum of KL and number of
@@ -20,9 +22,7 @@ struct RatioUnit {
   double sum = 0, weight = 0;  // finite, weight >= 0
 };
 
-struct Interval {
-  double low = 0, high = 0;
-};
+using measures::Interval;
 
 struct BootstrapOptions {
   int64_t resamples = 1000;

@@ -18,17 +18,12 @@
 namespace oscar {
 namespace {
 
-std::vector<std::string> MetricNames() {
+const Measure& FindMetric(std::string_view name, std::string_view check) {
   std::vector<std::string> names;
-  for (const GateMetric& metric : GateMetrics()) names.emplace_back(metric.name);
-  return names;
-}
-
-const GateMetric& FindMetric(std::string_view name, std::string_view check) {
-  for (const GateMetric& metric : GateMetrics()) {
-    if (metric.name == name) return metric;
+  for (const Measure& metric : GateMetrics()) {
+    if (metric.name == name) return MeasureNamed(name);
+    names.emplace_back(metric.name);
   }
-  const std::vector<std::string> names = MetricNames();
   throw UsageError(fmt::format("gate {}: found metric {}; the nearest of {}: {}", Quoted(check),
                                Quoted(name), names.size(), Nearest(name, names)));
 }
@@ -59,13 +54,6 @@ GateCheck ParseCheck(std::string_view text) {
   return check;
 }
 
-bool Holds(double value, const GateCheck& check) {
-  if (check.op == "<") return value < check.limit;
-  if (check.op == "<=") return value <= check.limit;
-  if (check.op == ">") return value > check.limit;
-  return value >= check.limit;
-}
-
 // The number at a dotted path; nothing if any member on the way is missing.
 std::optional<double> FindNumber(const Json& arm, std::string_view path, std::string_view what) {
   const Json* value = &arm;
@@ -89,26 +77,6 @@ std::optional<double> FindNumber(const Json& arm, std::string_view path, std::st
 
 }  // namespace
 
-const std::vector<GateMetric>& GateMetrics() {
-  static const std::vector<GateMetric> metrics = {
-      {"kl", "local.kl.mean", "attention-KL at the reference's q, k, v, nats, mean"},
-      {"kl_p99", "local.kl.p99", "the same, 99th percentile of the rows"},
-      {"kl_max", "local.kl.max", "the same, worst row"},
-      {"output_rel_error", "local.output_rel_error", "attention output error, relative"},
-      {"e2e_kl", "end_to_end.kl.mean", "attention-KL with the arm's own hidden states, mean"},
-      {"perplexity", "text.perplexity", "perplexity of the evaluation text"},
-      {"ppl_ratio", "text.ppl_ratio", "perplexity over that of the unquantized model"},
-      {"token_kl", "text.token_kl.mean", "KL of next-token distributions, nats, mean"},
-      {"top1_agreement", "text.top1_agreement", "share of tokens with the same first choice"},
-      {"needle", "needle.accuracy", "needle recall, 0 to 1"},
-      {"tool_call", "tool_call.accuracy", "exact arguments of tool calls, 0 to 1"},
-      {"tool_call_kl", "tool_call.token_kl.mean", "next-token KL on those arguments, nats, mean"},
-      {"divergence", "reasoning.tokens_until", "tokens until a continuation departs, mean"},
-      {"reasoning_kl", "reasoning.token_kl.mean", "next-token KL on continuations, nats, mean"},
-  };
-  return metrics;
-}
-
 Gate ParseGate(std::string_view text) {
   Gate gate;
   for (const char c : text) {
@@ -127,7 +95,7 @@ Gate ParseGate(std::string_view text) {
 
 void CheckMeasured(const Gate& gate, const MeasuredParts& parts) {
   for (const GateCheck& check : gate.checks) {
-    const std::string_view member = FindMetric(check.metric, gate.text).member;
+    const std::string_view member = FindMetric(check.metric, gate.text).path;
     const bool measured = member.starts_with("needle.")      ? parts.recall
                           : member.starts_with("tool_call.") ? parts.tool_calls
                           : member.starts_with("reasoning.") ? parts.reasoning
@@ -138,30 +106,19 @@ void CheckMeasured(const Gate& gate, const MeasuredParts& parts) {
   }
 }
 
-GateResult EvaluateGate(const Gate& gate, const Json& arm) {
-  const std::string name = JsonString(arm, "name", "arm of the report");
-  GateResult result{.passed = true, .json = {{"text", gate.text}, {"arm", name}}};
-  Json checks = Json::array();
-  for (const GateCheck& check : gate.checks) {
-    const GateMetric& metric = FindMetric(check.metric, gate.text);
-    Json entry = {{"metric", check.metric}, {"op", check.op}, {"limit", check.limit}};
-    const auto value = FindNumber(arm, metric.member, "arm " + Quoted(name));
-    const bool passed = value && Holds(*value, check);
-    if (value) {
-      entry["value"] = *value;
-    } else {
-      entry["reason"] = fmt::format("not measured for this arm ({})", metric.member);
-    }
-    entry["passed"] = passed;
-    result.passed = result.passed && passed;
-    checks.push_back(std::move(entry));
+Gate EvaluateGate(Gate gate, const Json& arm) {
+  gate.arm = JsonString(arm, "name", "arm of the report");
+  for (GateCheck& check : gate.checks) {
+    const std::string_view member = FindMetric(check.metric, gate.text).path;
+    check.value = FindNumber(arm, member, "arm " + Quoted(gate.arm));
+    if (!check.value) check.reason = fmt::format("not measured for this arm ({})", member);
+    check.passed = Holds(check);
   }
-  result.json["passed"] = result.passed;
-  result.json["checks"] = std::move(checks);
-  return result;
+  gate.passed = std::ranges::all_of(gate.checks, &GateCheck::passed);
+  return gate;
 }
 
-GateResult CheckStoredGate(const Json& validation, std::string_view what) {
+Gate CheckStoredGate(const Json& validation, std::string_view what) {
   const Json& stored = JsonMember(validation, "gate", what);
   const std::string text = JsonString(stored, "text", what);
   const std::string name = JsonString(stored, "arm", what);
@@ -182,14 +139,14 @@ GateResult CheckStoredGate(const Json& validation, std::string_view what) {
     throw InputError(fmt::format("{}: the gate was evaluated on arm {}, which is not in the report",
                                  what, Quoted(name)));
   }
-  GateResult result = EvaluateGate(gate, ArmOfVerdict(validation, *arm));
-  if (result.json != stored) {
+  gate = EvaluateGate(gate, ArmOfVerdict(validation, *arm));
+  if (const Json result = gate; result != stored) {
     throw InputError(fmt::format(
         "{}: the stored gate {} does not follow from the report's own numbers: stored {}, "
         "recomputed {}; the report was changed after it was written",
-        what, Quoted(text), Quoted(stored.dump(), 400), Quoted(result.json.dump(), 400)));
+        what, Quoted(text), Quoted(stored.dump(), 400), Quoted(result.dump(), 400)));
   }
-  return result;
+  return gate;
 }
 
 }  // namespace oscar

@@ -11,41 +11,24 @@
 #include <vector>
 
 #include "capture/files/strict_json.h"
+#include "export/measures/report.h"
+#include "export/measures/table.h"
 
 namespace oscar {
 
-struct GateCheck {
-  std::string metric;  // one of GateMetrics()
-  std::string op;      // "<", "<=", ">", ">="
-  double limit = 0;    // finite
-};
+using measures::Gate;
+using measures::GateCheck;
 
-struct Gate {
-  std::string text;  // as given, without white space
-  std::vector<GateCheck> checks;
-};
+inline std::vector<Measure> GateMetrics() { return Measures(kGate); }
 
-struct GateResult {
-  bool passed = false;  // every check passed
-  // {"text","arm","passed","checks":[{"metric","op","limit","value","passed"}]}: the member "gate"
-  // of "validation". A check without a measurement has "reason" instead of "value".
-  Json json;
-};
-
-struct GateMetric {
-  std::string_view name;
-  std::string_view member;   // path in an arm object: "local.kl.mean"
-  std::string_view meaning;  // one line for --help
-};
-const std::vector<GateMetric>& GateMetrics();
-
-// Throws UsageError naming the nearest metric, or what was expected where.
+// `text` without white space, and what it checks. Throws UsageError naming the nearest metric, or
+// what was expected where.
 Gate ParseGate(std::string_view text);
 
-// `arm` is an element of "arms" (schema: report.json version 2), through ArmOfVerdict where the
-// report has two texts. Throws InputError if it has no
-// name, or if a metric is there but is not a finite number.
-GateResult EvaluateGate(const Gate& gate, const Json& arm);
+// The gate with its arm, its values and its verdict: the member "gate" of "validation". `arm` is an
+// element of "arms" (schema: report.json version 2), through ArmOfVerdict where the report has two
+// texts. Throws InputError if it has no name, or if a metric is there but is not a finite number.
+Gate EvaluateGate(Gate gate, const Json& arm);
 
 // What arms will be measured on, beside local errors.
 struct MeasuredParts {
@@ -56,6 +39,6 @@ void CheckMeasured(const Gate& gate, const MeasuredParts& parts);
 
 // Evaluates the gate that a finished report carries once more, from its own text and its own arms.
 // Throws InputError naming `what` if there is none, or if the stored verdict differs.
-GateResult CheckStoredGate(const Json& validation, std::string_view what);
+Gate CheckStoredGate(const Json& validation, std::string_view what);
 
 }  // namespace oscar

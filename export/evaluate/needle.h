@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "capture/files/strict_json.h"
 #include "capture/text/tokenizer/tokenizer.h"
+#include "export/measures/arm.h"
 
 namespace oscar {
 
@@ -77,6 +77,7 @@ NeedleScore ScoreNeedle(const NeedleSample& sample, std::span<const uint8_t> cor
 // The member "needle" of an arm in report.json: accuracy, answer_nll, by_task, by_depth (four
 // quarters; over references, not samples), by_length, and by_length_depth (around the depths asked
 // for, else quarters). One score per sample; neither may be empty.
-Json NeedleReport(std::span<const NeedleSample> samples, std::span<const NeedleScore> scores);
+measures::NeedleRecall NeedleReport(std::span<const NeedleSample> samples,
+                                    std::span<const NeedleScore> scores);
 
 }  // namespace oscar

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "export/evaluate/needle.h"
@@ -24,10 +25,10 @@ struct Row {
     accuracy += score.accuracy;
     nll += score.answer_nll;
   }
-  void WriteTo(Json& json) const {
-    json["samples"] = samples;
-    json["accuracy"] = accuracy / static_cast<double>(samples);
-    json["answer_nll"] = nll / static_cast<double>(samples);
+  void WriteTo(auto& row) const {
+    row.samples = samples;
+    row.accuracy = accuracy / static_cast<double>(samples);
+    row.answer_nll = nll / static_cast<double>(samples);
   }
 };
 
@@ -71,15 +72,16 @@ void Count(double depth, bool recalled, std::vector<DepthBucket>& buckets) {
   bucket->recalled += recalled ? 1 : 0;
 }
 
-void AppendDepths(const std::vector<DepthBucket>& buckets, const Json& common, Json& list) {
+// `row`: what all rows of the list have.
+template <typename Row>
+void AppendDepths(const std::vector<DepthBucket>& buckets, Row row, std::vector<Row>& list) {
   for (const DepthBucket& bucket : buckets) {
     if (bucket.references == 0) continue;
-    list.push_back(common);
-    list.back()["depth_from"] = bucket.from;
-    list.back()["depth_to"] = bucket.to;
-    list.back()["samples"] = bucket.references;
-    list.back()["accuracy"] =
-        static_cast<double>(bucket.recalled) / static_cast<double>(bucket.references);
+    row.depth_from = bucket.from;
+    row.depth_to = bucket.to;
+    row.samples = bucket.references;
+    row.accuracy = static_cast<double>(bucket.recalled) / static_cast<double>(bucket.references);
+    list.push_back(row);
   }
 }
 
@@ -109,7 +111,8 @@ NeedleScore ScoreNeedle(const NeedleSample& sample, std::span<const uint8_t> cor
   return score;
 }
 
-Json NeedleReport(std::span<const NeedleSample> samples, std::span<const NeedleScore> scores) {
+measures::NeedleRecall NeedleReport(std::span<const NeedleSample> samples,
+                                    std::span<const NeedleScore> scores) {
   OSCAR_CHECK(!samples.empty());
   OSCAR_CHECK_EQ(samples.size(), scores.size());
   Row all;
@@ -130,24 +133,24 @@ Json NeedleReport(std::span<const NeedleSample> samples, std::span<const NeedleS
       Count(sample.asked_depth.value_or(depth), recalled, of_length->second);
     }
   }
-  Json report = {{"by_task", Json::array()},
-                 {"by_depth", Json::array()},
-                 {"by_length", Json::array()},
-                 {"by_length_depth", Json::array()}};
+  measures::NeedleRecall report;
   all.WriteTo(report);
   for (const auto& [key, row] : tasks) {
-    Json entry = {{"task", key.first}, {"length", key.second}};
-    row.WriteTo(entry);
-    report["by_task"].push_back(std::move(entry));
+    measures::NeedleTask& of_task = report.by_task.emplace_back();
+    std::tie(of_task.task, of_task.length) = key;
+    row.WriteTo(of_task);
   }
   for (const auto& [length, row] : lengths) {
-    Json entry = {{"length", length}};
-    row.WriteTo(entry);
-    report["by_length"].push_back(std::move(entry));
+    report.by_length.emplace_back().length = length;
+    row.WriteTo(report.by_length.back());
   }
-  AppendDepths(depths, Json::object(), report["by_depth"]);
-  for (const auto& [length, buckets] : lengths_depths)
-    AppendDepths(buckets, {{"length", length}}, report["by_length_depth"]);
+  AppendDepths(depths, {}, report.by_depth);
+  report.by_length_depth.emplace();
+  for (const auto& [length, buckets] : lengths_depths) {
+    measures::NeedleLengthDepth row;
+    row.length = length;
+    AppendDepths(buckets, row, *report.by_length_depth);
+  }
   return report;
 }
 

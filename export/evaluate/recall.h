@@ -27,7 +27,7 @@ class Recall {
   // "task", "length", "samples", "exact" (accuracy) and "counts" each.
   const Json& ToJson() const { return json_; }
   // "needle" of an arm: NeedleReport() over the samples that count, of which there must be some.
-  Json Report(std::span<const NeedleScore> scores) const;
+  measures::NeedleRecall Report(std::span<const NeedleScore> scores) const;
 
  private:
   std::span<const NeedleSample> samples_;

@@ -5,22 +5,17 @@
 // the cells for tables of several models.
 #pragma once
 
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "export/measures/table.h"
 #include "export/report/arm_look.h"
 
 namespace oscar {
 
-// Present where an arm has `member`.
-struct ArmColumn {
-  const char* heading;
-  const char* member;
-  std::string (*cell)(const Record& member);
-};
-std::span<const ArmColumn> ArmColumns();
+// A dash where the arm has no such number.
+std::string MeasureCell(const Measure& measure, const Record& arm);
 
 // A KL or a difference of two: the mean and, in small print, the interval of `holder[member]`; a
 // dash where there is none.

@@ -95,7 +95,7 @@ std::vector<std::string> ArmNames(const std::vector<Model>& models) {
   return names;
 }
 
-std::string ColumnTable(const ArmColumn& column, const std::vector<Model>& models,
+std::string ColumnTable(const Measure& column, const std::vector<Model>& models,
                         const std::vector<std::string>& names) {
   std::vector<std::string> header = {"arm"};
   for (const Model& model : models) header.push_back(HtmlCut(model.name, 40));
@@ -112,9 +112,9 @@ std::string ColumnTable(const ArmColumn& column, const std::vector<Model>& model
     }
     for (const Model& model : models) {
       const ArmLook* look = model.Arm(name);
-      const bool has = look != nullptr && look->arm.Has(column.member);
+      const bool has = look != nullptr && look->arm.Has(column.part());
       any = any || has;
-      row.cells.push_back(has ? column.cell(look->arm[column.member]) : kNoNumber);
+      row.cells.push_back(has ? MeasureCell(column, look->arm) : kNoNumber);
     }
     if (any) rows.push_back(std::move(row));
   }
@@ -183,7 +183,7 @@ std::string ComparisonPage(const Json& comparison) {
   const std::vector<Model> models = Models(record);
   const std::vector<std::string> names = ArmNames(models);
   std::string tables;
-  for (const ArmColumn& column : ArmColumns()) tables += ColumnTable(column, models, names);
+  for (const Measure& column : Measures(kPage)) tables += ColumnTable(column, models, names);
   tables += Note(
       "Arms in order of attention-KL. Lower is better, except “same token” and “needle”. Small "
       "print: 95 % bootstrap intervals over pieces of sequences, and bits of every byte stored.");

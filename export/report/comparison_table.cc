@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "export/measures/table.h"
 #include "export/report/scatter_chart.h"
 #include "linalg/base/error.h"
 
@@ -15,36 +16,9 @@ namespace {
 
 struct Column {
   const char* heading;
-  const char* member;  // JSON pointer, in an arm
+  const char* member;  // JSON pointer in the validation
 };
-constexpr Column kNumbers[] = {
-    {"bits_paper", "/bits_per_element/paper"},
-    {"bits_stored", "/bits_per_element/actual"},
-    {"kl_local", "/local/kl/mean"},
-    {"kl_local_low", "/local/kl/interval/0"},
-    {"kl_local_high", "/local/kl/interval/1"},
-    {"output_error", "/local/output_rel_error"},
-    {"kl_end_to_end", "/end_to_end/kl/mean"},
-    {"kl_end_to_end_low", "/end_to_end/kl/interval/0"},
-    {"kl_end_to_end_high", "/end_to_end/kl/interval/1"},
-    {"scored_tokens", "/text/scored_tokens"},
-    {"perplexity", "/text/perplexity"},
-    {"perplexity_low", "/text/perplexity_interval/0"},
-    {"perplexity_high", "/text/perplexity_interval/1"},
-    {"perplexity_ratio", "/text/ppl_ratio"},
-    {"perplexity_ratio_low", "/text/ppl_ratio_interval/0"},
-    {"perplexity_ratio_high", "/text/ppl_ratio_interval/1"},
-    {"token_kl", "/text/token_kl/mean"},
-    {"token_kl_low", "/text/token_kl/interval/0"},
-    {"token_kl_high", "/text/token_kl/interval/1"},
-    {"token_kl_median", "/text/token_kl/median"},
-    {"token_kl_p99", "/text/token_kl/p99"},
-    {"token_kl_p99_9", "/text/token_kl/p99_9"},
-    {"token_kl_max", "/text/token_kl/max"},
-    {"top1_agreement", "/text/top1_agreement"},
-    {"needle", "/needle/accuracy"},
-};
-// Of the run, the same for all arms of a report; pointers in its validation.
+// Of the run, the same for all arms of a report.
 constexpr Column kRun[] = {
     {"seed", "/settings/seed"},
     {"bootstrap", "/settings/bootstrap"},
@@ -192,7 +166,10 @@ std::string Table(const Json& models, const std::vector<std::string>& names) {
 
 std::string ComparisonCsv(const Json& comparison) {
   std::string csv = "model,arm,method,description,clip,windows,null_control";
-  for (const Column& column : kNumbers) csv += fmt::format(",{}", column.heading);
+  for (const Measure& measure : Measures()) {
+    csv += fmt::format(",{}", measure.name);
+    if (measure.Is(kInterval)) csv += fmt::format(",{0}_low,{0}_high", measure.name);
+  }
   for (const Column& column : kRun) csv += fmt::format(",{}", column.heading);
   csv += "\r\n";
   for (const Json& model : comparison.at("models")) {
@@ -202,9 +179,13 @@ std::string ComparisonCsv(const Json& comparison) {
         csv += "," + CsvText(arm.value(key, std::string()));
       for (const char* key : {"clip", "windows", "null_control"})
         csv += arm.value(key, false) ? ",1" : ",0";
-      for (const Column& column : kNumbers) {
-        csv += ",";
-        if (const Json* number = Member(arm, column.member)) csv += number->dump();
+      for (const Measure& measure : Measures()) {
+        const Json* number = FindAt(arm, measure.path);
+        csv += "," + (number == nullptr ? "" : number->dump());
+        if (!measure.Is(kInterval)) continue;
+        const Json* ends = FindAt(arm, measure.interval());
+        csv +=
+            ends == nullptr ? ",," : fmt::format(",{},{}", ends->at(0).dump(), ends->at(1).dump());
       }
       for (const Column& column : kRun) {
         csv += ",";

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "export/measures/table.h"  // Format
 #include "export/report/record.h"
 
 namespace oscar {
@@ -20,16 +21,6 @@ std::string Html(std::string_view text);
 std::string HtmlCut(std::string_view text, size_t max_characters);
 size_t CountCharacters(std::string_view utf8);
 
-// How a kind of number is printed, everywhere on the page. A zero is "0".
-enum class Format {
-  kError,       // KL in nats, relative errors: 0.0391, 0.00253, below 0.001 3.2e-05
-  kPerplexity,  // 2.4715, ratios too
-  kPercent,     // a fraction: 97.0 %
-  kBits,        // bits per element, clip ratios: 2.38
-  kCount,       // 18 420, thin spaces
-  kInvariant,   // 3.1e-15
-  kGigabytes,   // bytes: 1.21 GB
-};
 std::string FormatNumber(double value, Format format);
 
 // <data> with the printed number, the exact one (value=) and where it stands (data-path=).

@@ -4,23 +4,10 @@
 
 #include <fmt/format.h>
 
+#include "export/measures/read.h"  // PointerToken
 #include "linalg/base/check.h"
 
 namespace oscar {
-
-std::string PointerToken(std::string_view key) {
-  std::string token;
-  for (char c : key) {
-    if (c == '~') {
-      token += "~0";
-    } else if (c == '/') {
-      token += "~1";
-    } else {
-      token += c;
-    }
-  }
-  return token;
-}
 
 bool Record::Has(std::string_view key) const {
   return value_.is_object() && FindMember(value_, key).has_value();
@@ -35,6 +22,13 @@ Record Record::operator[](std::string_view key) const {
 Record Record::operator[](size_t index) const {
   OSCAR_CHECK_LT(index, size());
   return Element(index, ElementsOf(value_).at(index).value());
+}
+
+std::optional<Record> Record::Find(std::string_view path) const {
+  const std::string_view key = path.substr(0, path.find('.'));
+  if (!Has(key)) return std::nullopt;
+  const Record below = (*this)[key];
+  return key == path ? below : below.Find(path.substr(key.size() + 1));
 }
 
 size_t Record::size() const {
@@ -65,7 +59,7 @@ std::string Record::pointer() const {
     }
     const std::string_view key(step.key, step.size);
     const bool plain = key.find('~') == key.npos && key.find('/') == key.npos;
-    plain ? pointer += key : pointer += PointerToken(key);
+    plain ? pointer += key : pointer += measures::PointerToken(key);
   }
   return pointer;
 }

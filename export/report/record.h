@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,9 +18,6 @@
 #include "capture/files/json_text.h"
 
 namespace oscar {
-
-// One step of a JSON pointer: ~ and / escaped as in RFC 6901.
-std::string PointerToken(std::string_view key);
 
 // A view: the document must outlive it. The document has passed CheckReport, so a member that the
 // schema requires and that is not there is our bug.
@@ -30,8 +28,9 @@ class Record {
   bool Has(std::string_view key) const;
   Record operator[](std::string_view key) const;
   Record operator[](size_t index) const;  // counts from the first: Items() for more than one
-  size_t size() const;                    // of an array or object
-  std::vector<Record> Items() const;      // of an array
+  std::optional<Record> Find(std::string_view path) const;      // "local.kl.mean"
+  size_t size() const;                                          // of an array or object
+  std::vector<Record> Items() const;                            // of an array
   std::vector<std::pair<std::string, Record>> Members() const;  // of an object, sorted by key
 
   double Number() const { return value_.get_double().value(); }

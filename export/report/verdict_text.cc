@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "export/measures/report.h"
+
 namespace oscar {
 
 Json VerdictText(const Json& exact_arm, bool builtin) {
@@ -15,13 +17,13 @@ Json VerdictText(const Json& exact_arm, bool builtin) {
     return {
         {"member", "text"}, {"perplexity_ratio", ratio}, {"reason", "the text was given for it"}};
   }
-  const bool foreign = ratio > kForeignText;
+  const bool foreign = ratio > measures::kForeignText;
   return {
       {"member", foreign ? "own_words" : "text"},
       {"perplexity_ratio", ratio},
       {"reason", fmt::format("the built-in text has {:.2f} times the perplexity of the model's own "
                              "words, {} {}{}",
-                             ratio, foreign ? "more than" : "at most", kForeignText,
+                             ratio, foreign ? "more than" : "at most", measures::kForeignText,
                              foreign ? ": it is not what this model is for" : "")}};
 }
 

@@ -13,12 +13,8 @@
 
 namespace oscar {
 
-// Perplexity of the built-in text over that of the model's own words, beyond which it is foreign.
-inline constexpr double kForeignText = 3;
-
-// "verdict_text" of the report's "validation": {"member", "perplexity_ratio", "reason"}, from the
-// exact arm; null where it has no own words. A text that the user chose (`builtin` false) is what
-// the verdict is about, however foreign.
+// "verdict_text" of the report's "validation", from the exact arm; null where it has no own words.
+// A text that the user chose (`builtin` false) is what the verdict is about, however foreign.
 Json VerdictText(const Json& exact_arm, bool builtin);
 
 // An arm as the verdict and its gate see it: "text" is what it does on that text.

@@ -22,14 +22,14 @@ struct CallSums {
     exact += score.accuracy == 1 ? 1 : 0;
     accuracy.push_back({score.accuracy * arguments, arguments});
   }
-  void WriteTo(Json& json) const {
+  void WriteTo(auto& errors) const {
     RatioUnit all;
     for (const RatioUnit& unit : accuracy) {
       all.sum += unit.sum;
       all.weight += unit.weight;
     }
-    json["accuracy"] = all.sum / all.weight;
-    json["exact_calls"] = exact / static_cast<double>(samples);
+    errors.accuracy = all.sum / all.weight;
+    errors.exact_calls = exact / static_cast<double>(samples);
   }
 };
 
@@ -84,9 +84,10 @@ std::vector<NeedleScore> AnswerScores(std::span<const NeedleSample> samples,
   return scores;
 }
 
-Json ToolCallReport(std::span<const NeedleSample> samples, std::span<const ScoredToken> tokens,
-                    const TokenErrors& errors, const Recall& measurable, int64_t resamples,
-                    uint64_t seed) {
+measures::ToolCallErrors ToolCallReport(std::span<const NeedleSample> samples,
+                                        std::span<const ScoredToken> tokens,
+                                        const TokenErrors& errors, const Recall& measurable,
+                                        int64_t resamples, uint64_t seed) {
   OSCAR_CHECK(!tokens.empty());
   const std::vector<NeedleScore> scores = AnswerScores(samples, tokens, errors);
   std::vector<TaskSums> tasks;
@@ -99,26 +100,28 @@ Json ToolCallReport(std::span<const NeedleSample> samples, std::span<const Score
     of_task.sum += errors.kl[i];
     of_task.weight += 1;
   }
-  Json json = {{"samples", samples.size()},
-               {"tokens", tokens.size()},
-               {"token_kl", KlJson(kl, errors.kl, resamples, seed)},
-               {"by_task", Json::array()}};
+  measures::ToolCallErrors report;
+  report.samples = std::ssize(samples);
+  report.tokens = std::ssize(tokens);
+  report.token_kl = KlOf(kl, errors.kl, resamples, seed);
   for (const TaskSums& sums : tasks) {
-    Json row = {{"task", sums.task},
-                {"length", sums.length},
-                {"samples", sums.calls.samples},
-                {"tokens", static_cast<int64_t>(sums.kl.weight)},
-                {"token_kl", sums.kl.sum / sums.kl.weight}};
+    auto& row =
+        report.by_task.emplace_back(measures::ToolCallTask{sums.task,
+                                                           sums.length,
+                                                           sums.calls.samples,
+                                                           static_cast<int64_t>(sums.kl.weight),
+                                                           sums.kl.sum / sums.kl.weight,
+                                                           {},
+                                                           {}});
     sums.calls.WriteTo(row);
-    json["by_task"].push_back(std::move(row));
   }
-  if (!measurable.any()) return json;
+  if (!measurable.any()) return report;
   CallSums counted;
   for (const size_t i : measurable.counted()) counted.Add(scores[i]);
-  counted.WriteTo(json);
-  if (const auto i = BootstrapRatio(counted.accuracy, {.resamples = resamples, .seed = seed}))
-    json["accuracy_interval"] = {i->low, i->high};
-  return json;
+  counted.WriteTo(report);
+  report.accuracy_interval =
+      BootstrapRatio(counted.accuracy, {.resamples = resamples, .seed = seed});
+  return report;
 }
 
 }  // namespace oscar

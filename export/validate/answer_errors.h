@@ -27,8 +27,9 @@ std::vector<NeedleScore> AnswerScores(std::span<const NeedleSample> samples,
 
 // The member "tool_call" of an arm in report.json: exact match of arguments over the tasks that
 // count, and KL on all arguments' tokens alone. Intervals resample calls.
-Json ToolCallReport(std::span<const NeedleSample> samples, std::span<const ScoredToken> tokens,
-                    const TokenErrors& errors, const Recall& measurable, int64_t resamples,
-                    uint64_t seed);
+measures::ToolCallErrors ToolCallReport(std::span<const NeedleSample> samples,
+                                        std::span<const ScoredToken> tokens,
+                                        const TokenErrors& errors, const Recall& measurable,
+                                        int64_t resamples, uint64_t seed);
 
 }  // namespace oscar

@@ -177,8 +177,9 @@ double ArmErrors::HeadKl(const Layer& layer, int64_t kv_head) const {
   return mean.value();
 }
 
-void ArmErrors::AddKl(const std::vector<double>& row_means, Json& metrics) const {
+Json ArmErrors::Metrics() const {
   const std::vector<MeasuredRow>& rows = rows_.rows;
+  const std::vector<double> row_means = RowMeans();
   PieceSums headline;
   Mean all, inside, beyond;
   std::map<int64_t, std::pair<Mean, std::set<int64_t>>> by_length;  // mean, sequences
@@ -207,34 +208,30 @@ void ArmErrors::AddKl(const std::vector<double>& row_means, Json& metrics) const
       if (rows[i % rows.size()].headline) samples.push_back(layer.kl[i]);
     }
   }
-  metrics["kl"] = KlJson(headline, std::move(samples), rows_.resamples, rows_.seed);
-  metrics[kPieces] = headline.ToJson();
-  metrics["kl_all"] = all.value();
-  metrics["rows"] = headline.count();
-  metrics["inside_windows"] = {{"rows", inside.count}, {"kl", inside.value()}};
-  metrics["beyond_windows"] = {{"rows", beyond.count}, {"kl", beyond.value()}};
-  Json positions = Json::array(), lengths = Json::array();
+  measures::AttentionErrors errors;
+  errors.rows = headline.count();
+  errors.kl = KlOf(headline, std::move(samples), rows_.resamples, rows_.seed);
+  errors.kl_all = all.value();
+  errors.inside_windows = {inside.count, inside.value()};
+  errors.beyond_windows = {beyond.count, beyond.value()};
   for (size_t i = 0; i < buckets.size(); ++i) {
     if (in_bucket[i].count == 0) continue;
-    positions.push_back({{"from", buckets[i].from},
-                         {"to", buckets[i].to},
-                         {"rows", in_bucket[i].count},
-                         {"kl", in_bucket[i].value()},
-                         {"inside_windows", buckets[i].inside_windows}});
+    errors.by_position.push_back({buckets[i].from, buckets[i].to, in_bucket[i].count,
+                                  in_bucket[i].value(), buckets[i].inside_windows});
   }
-  for (const auto& [length, entry] : by_length) {
-    lengths.push_back(
-        {{"length", length}, {"sequences", entry.second.size()}, {"kl", entry.first.value()}});
-  }
-  metrics["by_position"] = positions;
-  metrics["by_length"] = lengths;
+  for (const auto& [length, entry] : by_length)
+    errors.by_length.push_back({length, std::ssize(entry.second), entry.first.value()});
+  AddHeads(errors);
+  AddErrors(errors);
+  Json metrics = errors;
+  metrics[kPieces] = headline.ToJson();
+  return metrics;
 }
 
-void ArmErrors::AddHeads(Json& metrics) const {
-  Json ids = Json::array(), kl = Json::array(), output = Json::array();
-  Json worst = {{"layer_id", 0}, {"kv_head", 0}, {"kl", -1.0}};
+void ArmErrors::AddHeads(measures::AttentionErrors& errors) const {
+  errors.heads.output_rel_error.emplace();
   for (const Layer& layer : layers_) {
-    Json layer_kl = Json::array(), layer_output = Json::array();
+    std::vector<double> layer_kl, layer_output;
     for (int64_t head = 0; head < layer.num_kv_heads; ++head) {
       const double value = HeadKl(layer, head);
       layer_kl.push_back(value);
@@ -242,18 +239,15 @@ void ArmErrors::AddHeads(Json& metrics) const {
         return layer.sums[static_cast<size_t>(which * layer.num_kv_heads + head)];
       };
       layer_output.push_back(std::sqrt(Ratio(sum(kOutputError), sum(kOutput))));
-      if (value > worst["kl"].get<double>())
-        worst = {{"layer_id", layer.layer_id}, {"kv_head", head}, {"kl", value}};
+      if (value > errors.worst.kl) errors.worst = {layer.layer_id, head, value};
     }
-    ids.push_back(layer.layer_id);
-    kl.push_back(layer_kl);
-    output.push_back(layer_output);
+    errors.heads.layer_ids.push_back(layer.layer_id);
+    errors.heads.kl.push_back(std::move(layer_kl));
+    errors.heads.output_rel_error->push_back(std::move(layer_output));
   }
-  metrics["heads"] = {{"layer_ids", ids}, {"kl", kl}, {"output_rel_error", output}};
-  metrics["worst"] = worst;
 }
 
-void ArmErrors::AddErrors(Json& metrics) const {
+void ArmErrors::AddErrors(measures::AttentionErrors& errors) const {
   double sums[kNumSums] = {}, cache[kNumCacheSums] = {};
   double k_values = 0, v_values = 0;
   for (const Layer& layer : layers_) {
@@ -266,18 +260,18 @@ void ArmErrors::AddErrors(Json& metrics) const {
     k_values += static_cast<double>(layer.k_values);
     v_values += static_cast<double>(layer.v_values);
   }
-  metrics["output_rel_error"] = std::sqrt(Ratio(sums[kOutputError], sums[kOutput]));
-  metrics["k_term"] = std::sqrt(Ratio(sums[kKTerm], sums[kOutput]));
-  metrics["v_term"] = std::sqrt(Ratio(sums[kVTerm], sums[kOutput]));
-  metrics["logit_mse"] = Ratio(sums[kLogitError], sums[kPairs]);
-  metrics["logit_rel_error"] = std::sqrt(Ratio(sums[kLogitError], sums[kLogit]));
-  metrics["k_mse"] = Ratio(cache[kKError], k_values);
-  metrics["v_mse"] = Ratio(cache[kVError], v_values);
-  metrics["k_rel_error"] = std::sqrt(Ratio(cache[kKError], cache[kKEnergy]));
-  metrics["v_rel_error"] = std::sqrt(Ratio(cache[kVError], cache[kVEnergy]));
+  errors.output_rel_error = std::sqrt(Ratio(sums[kOutputError], sums[kOutput]));
+  errors.k_term = std::sqrt(Ratio(sums[kKTerm], sums[kOutput]));
+  errors.v_term = std::sqrt(Ratio(sums[kVTerm], sums[kOutput]));
+  errors.logit_mse = Ratio(sums[kLogitError], sums[kPairs]);
+  errors.logit_rel_error = std::sqrt(Ratio(sums[kLogitError], sums[kLogit]));
+  errors.k_mse = Ratio(cache[kKError], k_values);
+  errors.v_mse = Ratio(cache[kVError], v_values);
+  errors.k_rel_error = std::sqrt(Ratio(cache[kKError], cache[kKEnergy]));
+  errors.v_rel_error = std::sqrt(Ratio(cache[kVError], cache[kVEnergy]));
 }
 
-Json ArmErrors::ByDistance() const {
+std::optional<measures::ByDistance> ArmErrors::ByDistance() const {
   constexpr size_t kColumns = kDistanceBuckets + 1;
   std::vector<double> means(2 * kColumns, 0.0);
   int64_t rows = 0, longest = 0;
@@ -286,34 +280,24 @@ Json ArmErrors::ByDistance() const {
     longest = std::max(longest, row.length);
   }
   for (const Layer& layer : layers_) {
-    if (layer.distances.empty()) return nullptr;
+    if (layer.distances.empty()) return std::nullopt;
     const auto count = static_cast<double>(rows * layer.num_kv_heads * layer.gqa_ratio *
                                            static_cast<int64_t>(layers_.size()));
     for (size_t i = 0; i < means.size(); ++i) means[i] += Ratio(layer.distances[i], count);
   }
-  const auto entry = [&](Json of, size_t column) {
-    of["mass"] = means[column];
-    of["kl"] = means[kColumns + column];
-    return of;
+  const auto entry = [&](std::optional<int64_t> from, std::optional<int64_t> to, size_t column) {
+    return measures::Distance{from, to, means[column], means[kColumns + column]};
   };
-  Json buckets = Json::array();
+  measures::ByDistance by_distance;
   for (int bucket = 0; bucket < kDistanceBuckets && DistanceFrom(bucket) < longest; ++bucket) {
-    Json of = {{"from", DistanceFrom(bucket)}};
-    if (bucket + 1 < kDistanceBuckets) of["to"] = DistanceFrom(bucket + 1);
-    buckets.push_back(entry(std::move(of), static_cast<size_t>(bucket)));
+    const bool last = bucket + 1 == kDistanceBuckets;
+    by_distance.buckets.push_back(
+        entry(DistanceFrom(bucket), last ? std::nullopt : std::optional(DistanceFrom(bucket + 1)),
+              static_cast<size_t>(bucket)));
   }
-  Json by_distance = {{"buckets", buckets}};
   if (means[kDistanceBuckets] > 0)
-    by_distance["attention_sinks"] = entry(Json::object(), kDistanceBuckets);
+    by_distance.attention_sinks = entry(std::nullopt, std::nullopt, kDistanceBuckets);
   return by_distance;
-}
-
-Json ArmErrors::Metrics() const {
-  Json metrics = Json::object();
-  AddKl(RowMeans(), metrics);
-  AddHeads(metrics);
-  AddErrors(metrics);
-  return metrics;
 }
 
 }  // namespace oscar

@@ -16,6 +16,7 @@
 
 #include "calib/cache/row_comparison.h"
 #include "capture/files/strict_json.h"
+#include "export/measures/report.h"
 
 namespace oscar {
 
@@ -57,10 +58,10 @@ class ArmErrors {
                 const at::Tensor& v, const at::Tensor& v_stored);
   void EndLayer();  // the layer's one synchronization; NumericalError for what is not finite
 
-  Json Metrics() const;  // and kPieces (piece_sums.h)
+  Json Metrics() const;  // measures::AttentionErrors and kPieces (piece_sums.h)
   // The headline rows' attention and KL by distance, means over heads and layers as `kl`'s mean;
-  // null where a layer has none.
-  Json ByDistance() const;
+  // nothing where a layer has none.
+  std::optional<measures::ByDistance> ByDistance() const;
 
   // What a layer left, as numbers, and the next layer from them: what a validation that goes on
   // begins with. InputError where they are not of this many rows.
@@ -82,9 +83,8 @@ class ArmErrors {
 
   std::vector<double> RowMeans() const;  // [rows] KL of each row, mean over heads, then layers
   double HeadKl(const Layer& layer, int64_t kv_head) const;
-  void AddKl(const std::vector<double>& row_means, Json& metrics) const;
-  void AddHeads(Json& metrics) const;
-  void AddErrors(Json& metrics) const;
+  void AddHeads(measures::AttentionErrors& errors) const;
+  void AddErrors(measures::AttentionErrors& errors) const;
 
   std::string name_;
   const MeasuredRows& rows_;

@@ -54,8 +54,9 @@ Sequences In(const Domain& domain, const Sequences& all) {
   return in_domain;
 }
 
-// {"rows", "mean", "interval"}; null where there are no rows.
-Json Estimate(const Sequences& sequences, const BootstrapOptions& options) {
+// Nothing where there are no rows.
+std::optional<measures::KlEstimate> EstimateOf(const Sequences& sequences,
+                                               const BootstrapOptions& options) {
   RatioUnit total;
   std::vector<std::vector<RatioUnit>> groups;
   for (const auto& [sequence, pieces] : sequences) {
@@ -65,11 +66,9 @@ Json Estimate(const Sequences& sequences, const BootstrapOptions& options) {
       total.weight += piece.weight;
     }
   }
-  if (total.weight == 0) return nullptr;
-  Json json = {{"rows", static_cast<int64_t>(total.weight)}, {"mean", total.sum / total.weight}};
-  if (const auto interval = BootstrapGroups(groups, options))
-    json["interval"] = {interval->low, interval->high};
-  return json;
+  if (total.weight == 0) return std::nullopt;
+  return measures::KlEstimate{static_cast<int64_t>(total.weight), total.sum / total.weight,
+                              BootstrapGroups(groups, options)};
 }
 
 std::vector<Domain> DomainsOf(const Json& names) {
@@ -102,8 +101,7 @@ void FinishArms(Json& validation) {
       if (arms[i].contains(member)) pieces[i][member] = TakePieces(arms[i][member]);
   }
   const auto add = [&](Json& json, const Json::json_pointer& at, const Sequences& sequences) {
-    if (Json estimate = Estimate(sequences, bootstrap); !estimate.is_null())
-      json[at] = std::move(estimate);
+    if (const auto estimate = EstimateOf(sequences, bootstrap)) json[at] = *estimate;
   };
   const Json::json_pointer own, to_headline("/behind");
   for (size_t i = 0; i < arms.size(); ++i) {

@@ -33,33 +33,29 @@ double CachedValues(const std::vector<LayerSpec>& layers, int64_t tokens) {
 
 }  // namespace
 
-Json DeviceCapacity(const ModelSpec& spec) {
+measures::DeviceCapacity DeviceCapacity(const ModelSpec& spec) {
   int64_t values = 0;
   std::set<std::string> counted;  // what is tied stands there twice
   for (const TensorNeed& need : AllTensors(spec)) {
     if (!counted.insert(need.name).second) continue;
     values += std::accumulate(need.shape.begin(), need.shape.end(), int64_t{1}, std::multiplies());
   }
-  return {{"device_bytes", kDeviceBytes},
-          {"weight_bytes", 2 * values},
-          {"request_tokens", kRequestTokens}};
+  return {kDeviceBytes, 2 * values, kRequestTokens};
 }
 
-Json ArmCapacity(const MethodContext& context, const Arm& arm, const Json& device) {
-  Json capacity = {{"held", Json::array()}};
+measures::CacheCapacity ArmCapacity(const MethodContext& context, const Arm& arm,
+                                    const measures::DeviceCapacity& device) {
+  measures::CacheCapacity capacity;
   for (const int64_t tokens : kContexts) {
     const double bits = arm.method->cost(context, arm.options, tokens).actual;
     const double bytes = std::ceil(bits * CachedValues(context.layers(), tokens) / 8);
-    capacity["held"].push_back(
-        {{"tokens", tokens}, {"bits", bits}, {"bytes", static_cast<int64_t>(bytes)}});
+    capacity.held.push_back({tokens, static_cast<int64_t>(bytes), bits});
     if (tokens != kRequestTokens) continue;
-    const int64_t left =
-        device.at("device_bytes").get<int64_t>() - device.at("weight_bytes").get<int64_t>();
-    capacity["requests"] =
-        std::max(int64_t{0}, static_cast<int64_t>(static_cast<double>(left) / bytes));
+    const auto left = static_cast<double>(device.device_bytes - device.weight_bytes);
+    capacity.requests = std::max(int64_t{0}, static_cast<int64_t>(left / bytes));
   }
   for (const auto& [bits, name] : BudgetArms(context.artifact()))
-    if (name == arm.name) capacity["budget"] = bits;
+    if (name == arm.name) capacity.budget = bits;
   return capacity;
 }
 

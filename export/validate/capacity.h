@@ -7,17 +7,17 @@
 
 #include <cstdint>
 
-#include "capture/files/strict_json.h"
 #include "capture/model/spec/model_spec.h"
+#include "export/measures/report.h"
 #include "export/validate/arm.h"
 
 namespace oscar {
 
 // The member "capacity" of a validation: 80 GB, and the model's weights in bf16.
-Json DeviceCapacity(const ModelSpec& spec);
+measures::DeviceCapacity DeviceCapacity(const ModelSpec& spec);
 
-// That of an arm: {"budget", "held": [{"tokens", "bits", "bytes"}], "requests"}. `device`:
-// DeviceCapacity.
-Json ArmCapacity(const MethodContext& context, const Arm& arm, const Json& device);
+// That of an arm.
+measures::CacheCapacity ArmCapacity(const MethodContext& context, const Arm& arm,
+                                    const measures::DeviceCapacity& device);
 
 }  // namespace oscar

@@ -10,8 +10,9 @@
 
 namespace oscar {
 
-Json ReasoningReport(std::span<const ScoredToken> tokens, const TokenErrors& arm, int64_t resamples,
-                     uint64_t seed) {
+measures::ReasoningErrors ReasoningReport(std::span<const ScoredToken> tokens,
+                                          const TokenErrors& arm, int64_t resamples,
+                                          uint64_t seed) {
   OSCAR_CHECK(!tokens.empty());
   std::vector<RatioUnit> until;  // tokens before the first that is chosen otherwise, of one sample
   PieceSums kl, after;
@@ -37,18 +38,17 @@ Json ReasoningReport(std::span<const ScoredToken> tokens, const TokenErrors& arm
   const auto samples = static_cast<double>(until.size());
   double sum = 0;
   for (const RatioUnit& unit : until) sum += unit.sum;
-  Json json = {{"samples", until.size()},
-               {"tokens", tokens.size()},
-               {"diverged", static_cast<double>(diverged) / samples},
-               {"tokens_until", sum / samples},
-               {"token_kl", KlJson(kl, arm.kl, resamples, seed)}};
-  if (const auto i = BootstrapRatio(until, {.resamples = resamples, .seed = seed}))
-    json["tokens_until_interval"] = {i->low, i->high};
-  if (after.count() == 0) return json;
-  json["kl_after"] = after.mean();
-  if (const auto i = after.Bootstrap(resamples, seed))
-    json["kl_after_interval"] = {i->low, i->high};
-  return json;
+  measures::ReasoningErrors errors;
+  errors.samples = std::ssize(until);
+  errors.tokens = std::ssize(tokens);
+  errors.diverged = static_cast<double>(diverged) / samples;
+  errors.tokens_until = sum / samples;
+  errors.token_kl = KlOf(kl, arm.kl, resamples, seed);
+  errors.tokens_until_interval = BootstrapRatio(until, {.resamples = resamples, .seed = seed});
+  if (after.count() == 0) return errors;
+  errors.kl_after = after.mean();
+  errors.kl_after_interval = after.Bootstrap(resamples, seed);
+  return errors;
 }
 
 }  // namespace oscar

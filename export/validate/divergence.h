@@ -9,14 +9,14 @@
 #include <cstdint>
 #include <span>
 
-#include "capture/files/strict_json.h"
+#include "export/measures/arm.h"
 #include "export/validate/token_errors.h"
 
 namespace oscar {
 
 // The member "reasoning" of an arm in report.json. `tokens`: those of each continuation in order,
 // continuation after continuation; intervals resample continuations.
-Json ReasoningReport(std::span<const ScoredToken> tokens, const TokenErrors& arm, int64_t resamples,
-                     uint64_t seed);
+measures::ReasoningErrors ReasoningReport(std::span<const ScoredToken> tokens,
+                                          const TokenErrors& arm, int64_t resamples, uint64_t seed);
 
 }  // namespace oscar

@@ -11,6 +11,7 @@
 #include "capture/model/run/attention.h"  // SoftCap
 #include "capture/model/spec/use_limits.h"
 #include "export/cuda/device/cuda_check.h"
+#include "export/measures/kernels.h"
 #include "export/simulate/rotated_quantizer.h"
 #include "export/simulate/rotation_caches.h"
 #include "linalg/base/error.h"
@@ -229,58 +230,47 @@ Json KernelValidation::Report() const {
   CodecAgreement agreement;
   Squares kernel, total;
   double worst = 0;
-  Json layers = Json::array();
-  const auto counts = [](const CodecAgreement& of) {
-    return Json{{"codes", of.codes},
-                {"differing_codes", of.differing_codes},
-                {"differing_metadata", of.differing_metadata},
-                {"differing_simulated", of.differing_simulated}};
+  measures::Kernels report;
+  const auto write = [](const CodecAgreement& of, const Squares& kernel_errors,
+                        const Squares& all_errors, measures::KernelHead& to) {
+    to = {of.codes,
+          of.differing_codes,
+          of.differing_metadata,
+          of.differing_simulated,
+          kernel_errors.relative(),
+          all_errors.relative()};
   };
   for (const Layer& layer : layers_) {
-    Json heads = Json::array();
+    auto& heads = report.layers
+                      .emplace_back(measures::KernelLayer{
+                          layer.layer_id, layer.write_us, layer.decode_us, {}})
+                      .heads;
     for (const Head& head : layer.heads) {
       agreement.Add(head.agreement);
       kernel.Add(head.kernel);
       total.Add(head.total);
       worst = std::max(worst, head.kernel.relative());
-      Json json = counts(head.agreement);
-      json["kernel_error"] = head.kernel.relative();
-      json["total_error"] = head.total.relative();
-      heads.push_back(std::move(json));
+      write(head.agreement, head.kernel, head.total, heads.emplace_back());
     }
-    layers.push_back({{"layer_id", layer.layer_id},
-                      {"write_us", layer.write_us},
-                      {"decode_us", layer.decode_us},
-                      {"heads", heads}});
   }
-  int64_t tokens = 0, queries = 0;
   for (const auto& [sequence, counted] : sequences_) {
-    tokens += counted.first;
-    queries += counted.second;
+    report.tokens += counted.first;
+    report.queries += counted.second;
   }
   cudaDeviceProp properties;
   int device = 0;
   OSCAR_CUDA_CHECK(cudaGetDevice(&device));
   OSCAR_CUDA_CHECK(cudaGetDeviceProperties(&properties, device));
-  Json json = counts(agreement);
-  json.update({{"gpu", std::string(properties.name)},
-               {"rotations", per_head_ ? "per_head" : "shared"},
-               {"format",
-                {{"k_bits", format_.k.bits},
-                 {"v_bits", format_.v.bits},
-                 {"quant_group_size", format_.k.quant_group_size},
-                 {"page_tokens", format_.page_tokens},
-                 {"metadata", format_.metadata == MetadataType::kFloat32 ? "f32" : "bf16"}}},
-               {"sink_tokens", options_.windows.sink},
-               {"recent_tokens", options_.windows.recent},
-               {"tokens", tokens},
-               {"queries", queries},
-               {"kernel_error", kernel.relative()},
-               {"kernel_error_limit", kKernelErrorLimit},
-               {"total_error", total.relative()},
-               {"passed", agreement.differing() == 0 && worst <= kKernelErrorLimit},
-               {"layers", layers}});
-  return json;
+  write(agreement, kernel, total, report);
+  report.gpu = properties.name;
+  report.rotations = per_head_ ? "per_head" : "shared";
+  report.format = {format_.k.bits, format_.v.bits, format_.k.quant_group_size, format_.page_tokens,
+                   format_.metadata == MetadataType::kFloat32 ? "f32" : "bf16"};
+  report.sink_tokens = options_.windows.sink;
+  report.recent_tokens = options_.windows.recent;
+  report.kernel_error_limit = kKernelErrorLimit;
+  report.passed = agreement.differing() == 0 && worst <= kKernelErrorLimit;
+  return report;
 }
 
 }  // namespace oscar

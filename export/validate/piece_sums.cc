@@ -6,6 +6,7 @@
 
 #include "export/evaluate/position_buckets.h"
 #include "export/report/quantile_names.h"
+#include "linalg/base/check.h"
 
 namespace oscar {
 namespace {
@@ -35,20 +36,26 @@ Json PieceSums::ToJson() const {
   return json;
 }
 
-Json QuantilesJson(std::vector<float> samples) {
+measures::Distribution QuantilesOf(std::vector<float> samples) {
   std::vector<double> probabilities;
   for (const NamedQuantile& named : kReportQuantiles) probabilities.push_back(named.probability);
   const std::vector<double> quantiles = Quantiles(std::move(samples), probabilities);
-  Json json = Json::object();
-  for (size_t i = 0; i < quantiles.size(); ++i) json[kReportQuantiles[i].name] = quantiles[i];
-  return json;
+  measures::Distribution distribution;
+  size_t next = 0;
+  measures::ForEachField<measures::Distribution>([&](std::string_view name, auto pointer) {
+    if constexpr (std::is_assignable_v<decltype(distribution.*pointer), double>)
+      if (next < quantiles.size() && name == kReportQuantiles[next].name)
+        distribution.*pointer = quantiles[next++];
+  });
+  OSCAR_CHECK_EQ(next, quantiles.size());
+  return distribution;
 }
 
-Json KlJson(const PieceSums& sums, std::vector<float> samples, int64_t resamples, uint64_t seed) {
-  Json kl = QuantilesJson(std::move(samples));
-  kl["mean"] = sums.mean();
-  if (const auto interval = sums.Bootstrap(resamples, seed))
-    kl["interval"] = {interval->low, interval->high};
+measures::Distribution KlOf(const PieceSums& sums, std::vector<float> samples, int64_t resamples,
+                            uint64_t seed) {
+  measures::Distribution kl = QuantilesOf(std::move(samples));
+  kl.mean = sums.mean();
+  kl.interval = sums.Bootstrap(resamples, seed);
   return kl;
 }
 

@@ -14,6 +14,7 @@
 
 #include "capture/files/strict_json.h"
 #include "export/evaluate/bootstrap.h"
+#include "export/measures/arm.h"
 
 namespace oscar {
 
@@ -37,10 +38,11 @@ class PieceSums {
 // [sequence, sixteenth, sum, number of values].
 inline constexpr const char* kPieces = "pieces";
 
-// kReportQuantiles of `samples`, which must not be empty.
-Json QuantilesJson(std::vector<float> samples);
+// kReportQuantiles of `samples`, which must not be empty, without the mean.
+measures::Distribution QuantilesOf(std::vector<float> samples);
 
-// A KL of report.json: the mean, its interval and QuantilesJson.
-Json KlJson(const PieceSums& sums, std::vector<float> samples, int64_t resamples, uint64_t seed);
+// The mean, its interval and QuantilesOf(samples).
+measures::Distribution KlOf(const PieceSums& sums, std::vector<float> samples, int64_t resamples,
+                            uint64_t seed);
 
 }  // namespace oscar

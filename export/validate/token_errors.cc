@@ -158,32 +158,32 @@ MeanError MeanWithError(std::span<const double> values) {
 namespace {
 
 // The member "token_probability": p^ - p of the token that the text has.
-Json ProbabilityChange(const TokenErrors& arm, const TokenErrors& reference) {
+measures::Distribution ProbabilityChange(const TokenErrors& arm, const TokenErrors& reference) {
   std::vector<double> changes, squares;
   for (size_t i = 0; i < arm.nll.size(); ++i) {
     changes.push_back(std::exp(-static_cast<double>(arm.nll[i])) -
                       std::exp(-static_cast<double>(reference.nll[i])));
     squares.push_back(changes.back() * changes.back());
   }
-  Json json = QuantilesJson({changes.begin(), changes.end()});
+  measures::Distribution distribution = QuantilesOf({changes.begin(), changes.end()});
   const MeanError change = MeanWithError(changes), square = MeanWithError(squares);
   const double rms = std::sqrt(square.mean);
-  json["mean"] = change.mean;
-  json["error"] = change.error;
-  json["rms"] = rms;
-  json["rms_error"] = rms > 0 ? square.error / (2 * rms) : 0;  // d sqrt(x) = dx / (2 sqrt(x))
-  return json;
+  distribution.mean = change.mean;
+  distribution.error = change.error;
+  distribution.rms = rms;
+  distribution.rms_error = rms > 0 ? square.error / (2 * rms) : 0;  // d sqrt(x) = dx / (2 sqrt(x))
+  return distribution;
 }
 
 // Standard errors, each with the member that it is of.
-void AddErrors(const TokenErrors& arm, const TokenErrors& reference, Json& text) {
+void AddErrors(const TokenErrors& arm, const TokenErrors& reference, measures::TextErrors& text) {
   const std::vector<double> nll(arm.nll.begin(), arm.nll.end()), kl(arm.kl.begin(), arm.kl.end());
   std::vector<double> difference;
   for (size_t i = 0; i < nll.size(); ++i) difference.push_back(nll[i] - reference.nll[i]);
-  text["token_kl"]["error"] = MeanWithError(kl).error;
+  text.token_kl.error = MeanWithError(kl).error;
   // d exp(x) = exp(x) dx
-  text["perplexity_error"] = text["perplexity"].get<double>() * MeanWithError(nll).error;
-  text["ppl_ratio_error"] = text["ppl_ratio"].get<double>() * MeanWithError(difference).error;
+  text.perplexity_error = text.perplexity * MeanWithError(nll).error;
+  text.ppl_ratio_error = text.ppl_ratio * MeanWithError(difference).error;
 }
 
 }  // namespace
@@ -211,27 +211,28 @@ Json TextReport(std::span<const ScoredToken> tokens, const TokenErrors& arm,
     }
     agree += arm.agrees[i];
   }
-  Json json = {{"scored_tokens", tokens.size()},
-               {"perplexity", std::exp(total.nll.mean())},
-               {"ppl_ratio", std::exp(total.difference.mean())},
-               {"top1_agreement", agree / static_cast<double>(tokens.size())},
-               {"token_kl", KlJson(total.kl, arm.kl, resamples, seed)},
-               {"token_probability", ProbabilityChange(arm, reference)},
-               {kPieces, total.kl.ToJson()}};
-  AddErrors(arm, reference, json);
-  if (const auto i = total.nll.Bootstrap(resamples, seed))
-    json["perplexity_interval"] = {std::exp(i->low), std::exp(i->high)};
-  if (const auto i = total.difference.Bootstrap(resamples, seed))
-    json["ppl_ratio_interval"] = {std::exp(i->low), std::exp(i->high)};
-  Json positions = Json::array();
+  measures::TextErrors errors;
+  errors.scored_tokens = std::ssize(tokens);
+  errors.perplexity = std::exp(total.nll.mean());
+  errors.ppl_ratio = std::exp(total.difference.mean());
+  errors.top1_agreement = agree / static_cast<double>(tokens.size());
+  errors.token_kl = KlOf(total.kl, arm.kl, resamples, seed);
+  errors.token_probability = ProbabilityChange(arm, reference);
+  AddErrors(arm, reference, errors);
+  const auto exp_interval = [&](const PieceSums& sums) {
+    std::optional<Interval> interval = sums.Bootstrap(resamples, seed);
+    if (interval) interval = {std::exp(interval->low), std::exp(interval->high)};
+    return interval;
+  };
+  errors.perplexity_interval = exp_interval(total.nll);
+  errors.ppl_ratio_interval = exp_interval(total.difference);
   for (size_t i = 0; i < buckets.size(); ++i) {
     if (in_bucket[i].kl.count() == 0) continue;
-    positions.push_back({{"from", buckets[i].from},
-                         {"to", buckets[i].to},
-                         {"token_kl", in_bucket[i].kl.mean()},
-                         {"nll", in_bucket[i].nll.mean()}});
+    errors.by_position.push_back(
+        {buckets[i].from, buckets[i].to, in_bucket[i].kl.mean(), in_bucket[i].nll.mean()});
   }
-  json["by_position"] = positions;
+  Json json = errors;
+  json[kPieces] = total.kl.ToJson();
   return json;
 }
 

@@ -166,8 +166,7 @@ class Validation {
         options_.rows_per_sequence == 0 ? Json("all") : Json(options_.rows_per_sequence);
     Json report = {
         {"source", source}, {"settings", settings}, {"headline_arm", headline_}, {"arms", arms}};
-    if (Json by_distance = observer_.ByDistance(); !by_distance.is_null())
-      report["by_distance"] = std::move(by_distance);
+    if (const auto by_distance = observer_.ByDistance()) report["by_distance"] = *by_distance;
     report[kTextDomains] = domains;
     if (options_.share.ranks > 1) {
       report[kArmPlaces] = places_;
@@ -347,12 +346,13 @@ Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Devi
   streams[0] = streams[0].narrow(0, calibration_tokens, num_tokens);
 
   const std::vector<Arm>& arms = validation.arms();
-  Json reports = Json::array(), verdict_text, recall, tool_call, capacity;
+  Json reports = Json::array(), verdict_text, recall, tool_call;
+  std::optional<measures::DeviceCapacity> capacity;
   if (!artifact.budgets().empty()) capacity = DeviceCapacity(spec);
   for (size_t arm = 0; arm < arms.size(); ++arm) {
     reports.push_back(validation.ArmReport(arm, spec.max_positions));
-    if (!capacity.is_null())
-      reports[arm]["capacity"] = ArmCapacity(validation.context(), arms[arm], capacity);
+    if (capacity)
+      reports[arm]["capacity"] = ArmCapacity(validation.context(), arms[arm], *capacity);
   }
   if (!options.local_only) {
     const OutputHead head(checkpoint, spec, {device, dtype});
@@ -419,7 +419,7 @@ Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Devi
   if (!verdict_text.is_null()) report["verdict_text"] = verdict_text;
   if (!recall.is_null()) report["recall"] = recall;
   if (!tool_call.is_null()) report["tool_call"] = tool_call;
-  if (!capacity.is_null()) report["capacity"] = capacity;
+  if (capacity) report["capacity"] = *capacity;
   return report;
 }
 

@@ -33,8 +33,8 @@ class ValidationObserver : public LayerObserver {
     size_t by_distance = 0;  // the arm whose local KL is taken apart by distance; 0: none
   };
   // References are kept. arms[0] is the reference; stream i is arms[i].
-  ValidationObserver(MethodContext& context, const std::vector<Arm>& arms,
-                     const MeasuredRows& rows, const Options& options);
+  ValidationObserver(MethodContext& context, const std::vector<Arm>& arms, const MeasuredRows& rows,
+                     const Options& options);
 
   size_t num_streams() const { return options_.end_to_end ? arms_.size() : 1; }
   // Whether a layer needs what the one before left here, and not its hidden states alone.
@@ -54,7 +54,9 @@ class ValidationObserver : public LayerObserver {
   Json LocalMetrics(size_t arm) const { return local_[arm].Metrics(); }
   Json EndToEndMetrics(size_t arm) const { return end_to_end_[arm].Metrics(); }
   // Of Options::by_distance; null where there is none, or rows were compared without scores.
-  Json ByDistance() const { return local_[options_.by_distance].ByDistance(); }
+  std::optional<measures::ByDistance> ByDistance() const {
+    return local_[options_.by_distance].ByDistance();
+  }
   // Time of this thread that an arm's caches took: fitting and storing, which on a GPU is only
   // launched here. Not attention.
   double Seconds(size_t arm) const { return seconds_[arm]; }

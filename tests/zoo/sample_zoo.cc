@@ -8,7 +8,7 @@
 
 #include "capture/files/digest_json.h"
 #include "export/artifact/artifact_format.h"
-#include "export/report/runtime_loss.h"
+#include "export/measures/table.h"
 #include "tests/export/artifact/sample_artifact.h"
 #include "tests/export/report/sample_report.h"
 

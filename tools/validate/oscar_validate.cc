@@ -166,9 +166,8 @@ CommandResult ValidateAsRank(ValidateOptions options, RankGroup& group, CommandC
   AddRuntimeLosses(artifact, validation);
   CommandResult result;
   if (gate) {
-    const GateResult verdict =
-        EvaluateGate(*gate, ArmOfVerdict(validation, HeadlineArmOf(validation)));
-    validation["gate"] = verdict.json;
+    const Gate verdict = EvaluateGate(*gate, ArmOfVerdict(validation, HeadlineArmOf(validation)));
+    validation["gate"] = verdict;
     for (Json& arm : validation.at("arms")) {
       if (arm.contains("capacity"))
         arm["capacity"]["passes_gate"] = EvaluateGate(*gate, ArmOfVerdict(validation, arm)).passed;

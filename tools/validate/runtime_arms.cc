@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "export/report/runtime_loss.h"
+#include "export/measures/table.h"
 #include "export/simulate/runtime_choice.h"
 
 namespace oscar {

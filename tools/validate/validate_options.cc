@@ -37,7 +37,7 @@ std::string ToolCallTasksHelp() {
 
 std::string GateHelp() {
   std::string names;
-  for (const GateMetric& metric : GateMetrics())
+  for (const Measure& metric : GateMetrics())
     names += fmt::format("{}{}", names.empty() ? "" : ", ", metric.name);
   return fmt::format(
       "limits on the headline arm, as kl<=0.05,ppl_ratio<=1.02; beyond one the exit code is 1. "

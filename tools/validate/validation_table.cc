@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "export/measures/table.h"
 #include "export/report/capacity.h"
 #include "export/report/verdict.h"
 #include "export/validate/arm.h"
@@ -18,41 +19,18 @@
 namespace oscar {
 namespace {
 
-struct Column {
-  const char* heading;
-  const char* member;  // JSON pointer in an arm
-  const char* format;
-};
-constexpr Column kColumns[] = {
-    {">attention-KL", "/local/kl/mean", "{:.4f}"},
-    {">attention-KL end to end", "/end_to_end/kl/mean", "{:.4f}"},
-    {">output error", "/local/output_rel_error", "{:.4f}"},
-    {">perplexity", "/text/perplexity", "{:.4f}"},
-    {">ratio", "/text/ppl_ratio", "{:.4f}"},
-    {">next-token KL", "/text/token_kl/mean", "{:.4f}"},
-    {">top-1", "/text/top1_agreement", "{:.4f}"},
-    {">own words: ratio", "/own_words/ppl_ratio", "{:.4f}"},
-    {">next-token KL", "/own_words/token_kl/mean", "{:.4f}"},
-    {">top-1", "/own_words/top1_agreement", "{:.4f}"},
-    {">recall", "/needle/accuracy", "{:.3f}"},
-    {">tool calls", "/tool_call/accuracy", "{:.3f}"},
-    {">argument KL", "/tool_call/token_kl/mean", "{:.4f}"},
-    {">departs after", "/reasoning/tokens_until", "{:.1f}"},
-    {">continuation KL", "/reasoning/token_kl/mean", "{:.4f}"},
-    {">bits", "/bits_per_element/paper", "{:.2f}"},
-    {">stored bits", "/bits_per_element/actual", "{:.2f}"},
-};
-constexpr Column kSummaryColumns[] = {
-    {">stored bits", "/bits_per_element/actual", "{:.2f}"},
-    {">attention-KL", "/local/kl/mean", "{:.4f}"},
-    {">own words: perplexity ratio", "/own_words/ppl_ratio", "{:.3f}"},
-    {">same next token", "/own_words/top1_agreement", "{:.3f}"},
-    {">text: perplexity ratio", "/text/ppl_ratio", "{:.3f}"},
-    {">recall", "/needle/accuracy", "{:.3f}"},
-    {">tool calls", "/tool_call/accuracy", "{:.3f}"},
-    {">argument KL", "/tool_call/token_kl/mean", "{:.4f}"},
-    {">departs after", "/reasoning/tokens_until", "{:.1f}"},
-    {">continuation KL", "/reasoning/token_kl/mean", "{:.4f}"},
+// The measures of a summary, and what they are called where it is not as in all tables.
+constexpr std::pair<std::string_view, std::string_view> kSummary[] = {
+    {"stored_bits", ""},
+    {"kl", ""},
+    {"own_ppl_ratio", "own words: perplexity ratio"},
+    {"own_top1_agreement", "same next token"},
+    {"ppl_ratio", "text: perplexity ratio"},
+    {"needle", ""},
+    {"tool_call", ""},
+    {"tool_call_kl", ""},
+    {"divergence", ""},
+    {"reasoning_kl", ""},
 };
 
 // What an arm of a default comparison is to a reader; the headline's row is "this artifact".
@@ -97,29 +75,21 @@ std::string BehindText(const Json& arm, const std::string& member) {
 }
 
 // `rows`: the words in front, and the arm; `on`: see MemberOfVerdict.
-std::string Render(const std::vector<std::string>& words_heading, std::span<const Column> columns,
+std::string Render(const std::vector<std::string>& words_heading, std::vector<Measure> columns,
                    const std::vector<std::pair<std::vector<std::string>, const Json*>>& rows,
                    const std::string& on) {
   std::vector<std::string> headings = words_heading;
-  std::vector<const Column*> shown;  // those that some arm has
-  for (const Column& column : columns) {
-    const Json::json_pointer member(column.member);
-    if (std::ranges::none_of(rows, [&](const auto& row) { return row.second->contains(member); }))
-      continue;
-    shown.push_back(&column);
-    headings.emplace_back(column.heading);
-  }
+  std::erase_if(columns, [&](const Measure& column) {
+    return std::ranges::all_of(
+        rows, [&](const auto& row) { return FindAt(*row.second, column.path) == nullptr; });
+  });
+  for (const Measure& column : columns) headings.push_back(fmt::format(">{}", column.heading));
   headings.emplace_back(on == "local" ? ">attention-KL above the headline's"
                                       : ">next-token KL above the headline's");
   TextTable table(headings);
   for (const auto& [words, arm] : rows) {
     std::vector<std::string> cells = words;
-    for (const Column* column : shown) {
-      const Json::json_pointer member(column->member);
-      cells.push_back(arm->contains(member)
-                          ? fmt::format(fmt::runtime(column->format), arm->at(member).get<double>())
-                          : "");
-    }
+    for (const Measure& column : columns) cells.push_back(TextOf(column, *arm));
     cells.push_back(BehindText(*arm, on));
     table.AddRow(cells);
   }
@@ -315,7 +285,8 @@ std::string RenderValidation(const Json& validation) {
   std::vector<std::pair<std::vector<std::string>, const Json*>> rows;
   for (const Json& arm : validation.at("arms"))
     rows.push_back({{arm.at("name").get<std::string>()}, &arm});
-  return Render({"arm"}, kColumns, rows, MemberOfVerdict(validation)) + LinesBelow(validation);
+  return Render({"arm"}, Measures(kTerminal), rows, MemberOfVerdict(validation)) +
+         LinesBelow(validation);
 }
 
 std::string RenderSummary(const Json& validation) {
@@ -327,7 +298,12 @@ std::string RenderSummary(const Json& validation) {
     if (const Json* arm = FindArm(validation, name)) rows.push_back({{role.words, name}, arm});
   }
   const size_t more = validation.at("arms").size() - rows.size();
-  return Render({"cache", "arm"}, kSummaryColumns, rows, MemberOfVerdict(validation)) +
+  std::vector<Measure> columns;
+  for (const auto& [name, heading] : kSummary) {
+    columns.push_back(MeasureNamed(name));
+    if (!heading.empty()) columns.back().heading = heading;
+  }
+  return Render({"cache", "arm"}, std::move(columns), rows, MemberOfVerdict(validation)) +
          (more == 0 ? "" : fmt::format("{} more arms are in the report\n", more)) +
          LinesBelow(validation);
 }
@@ -336,9 +312,11 @@ Json ValidationSummary(const Json& validation) {
   Json arms = Json::array();
   for (const Json& arm : validation.at("arms")) {
     Json summary = {{"name", arm.at("name")}};
-    for (const Column& column : kColumns) {
-      const Json::json_pointer member(column.member);
-      if (arm.contains(member)) summary[member] = arm.at(member);
+    for (const Measure& measure : Measures()) {
+      std::string pointer = fmt::format("/{}", measure.path);
+      std::ranges::replace(pointer, '.', '/');
+      if (const Json* value = FindAt(arm, measure.path))
+        summary[Json::json_pointer(pointer)] = *value;
     }
     arms.push_back(std::move(summary));
   }

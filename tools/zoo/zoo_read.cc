@@ -53,7 +53,7 @@ std::string InfoText(const FetchedEntry& fetched, bool latest, const Json& versi
   if (entry.model.contains("revision")) add("revision", TextMember(entry.model, "revision"));
   add("headline", TextMember(entry.validation, "headline_arm"));
   const Json metrics = entry.validation.value("metrics", Json::object());
-  for (const GateMetric& metric : GateMetrics()) {
+  for (const Measure& metric : GateMetrics()) {
     const std::string name(metric.name);
     if (metrics.is_object() && metrics.contains(name))
       add(metric.name, fmt::format("{:<12} {}", Metric(entry, name.c_str()), metric.meaning));

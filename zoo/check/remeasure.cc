@@ -62,26 +62,24 @@ class Comparison {
   }
 
   void GateMetricsOf(const std::string& where, const Json& recorded, const Json& again) {
-    for (const GateMetric& metric : GateMetrics()) {
+    for (const Measure& metric : GateMetrics()) {
       // Another machine's last bits lead to different continuations.
-      if (metric.member.starts_with("reasoning.")) continue;
-      std::string path = "/" + std::string(metric.member);
-      std::ranges::replace(path, '.', '/');
-      const Json::json_pointer at(path);
-      if (!recorded.contains(at) && !again.contains(at)) continue;
-      const Json a = recorded.value(at, Json()), b = again.value(at, Json());
-      if (!a.is_number() || !b.is_number() || !Close(metric.name, a.get<double>(), b.get<double>()))
-        Differs(where + "." + std::string(metric.member), a, b);
+      if (metric.path.starts_with("reasoning.")) continue;
+      const Json *of_a = FindAt(recorded, metric.path), *of_b = FindAt(again, metric.path);
+      if (of_a == nullptr && of_b == nullptr) continue;
+      const Json a = of_a ? *of_a : Json(), b = of_b ? *of_b : Json();
+      if (!a.is_number() || !b.is_number() || !Close(metric, a.get<double>(), b.get<double>()))
+        Differs(where + "." + std::string(metric.path), a, b);
     }
   }
 
  private:
-  static bool Close(std::string_view metric, double a, double b) {
-    if (metric == "needle" || metric == "tool_call" || metric == "top1_agreement")
-      return std::abs(a - b) <= kFraction;
-    if (metric == "ppl_ratio") a -= 1, b -= 1;
+  static bool Close(const Measure& metric, double a, double b) {
+    if (metric.format == Format::kPercent) return std::abs(a - b) <= kFraction;
+    const bool is_ratio = metric.name == "ppl_ratio";
+    if (is_ratio) a -= 1, b -= 1;
     const double slack = kOtherMachine * std::max(std::abs(a), std::abs(b));
-    return std::abs(a - b) <= std::max(slack, metric == "ppl_ratio" ? 10 * kNothing : kNothing);
+    return std::abs(a - b) <= std::max(slack, is_ratio ? 10 * kNothing : kNothing);
   }
 
   std::vector<std::string> lines_;

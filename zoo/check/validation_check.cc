@@ -32,28 +32,26 @@ const Json& ArmNamed(const Json& validation, const std::string& name, std::strin
   throw InputError(fmt::format("{}: has no arm {}", what, Quoted(name)));
 }
 
-std::string FailedChecks(const Json& gate) {
+std::string FailedChecks(const Gate& gate) {
   std::string text;
-  for (const Json& check : gate.at("checks")) {
-    if (check.at("passed") == true) continue;
-    text += fmt::format("{}{} is {}, expected {} {}", text.empty() ? "" : ", ",
-                        check.at("metric").get<std::string>(),
-                        check.contains("value") ? check.at("value").dump() : "not measured",
-                        check.at("op").get<std::string>(), check.at("limit").dump());
+  for (const GateCheck& check : gate.checks) {
+    if (check.passed) continue;
+    text += fmt::format("{}{} is {}, expected {} {}", text.empty() ? "" : ", ", check.metric,
+                        check.value ? Json(*check.value).dump() : "not measured", check.op,
+                        Json(check.limit).dump());
   }
   return text;
 }
 
 void AddGate(const Gate& gate, const Json& arm, std::string_view whose, ValidationCheck* out) {
-  const GateResult result = EvaluateGate(gate, arm);
-  out->gates.push_back(result.json);
+  const Gate result = EvaluateGate(gate, arm);
+  out->gates.push_back(result);
   if (result.passed) return;
   out->problems.push_back(
       {"gate-failed",
        fmt::format("{} fails on arm {}: {}; calibrate better, or choose limits that the use allows "
                    "and {}",
-                   whose, Quoted(arm.at("name").get<std::string>()), FailedChecks(result.json),
-                   kRun)});
+                   whose, Quoted(result.arm), FailedChecks(result), kRun)});
 }
 
 // Parses a gate from a report. A parse error is bad input, not bad usage.
@@ -68,14 +66,8 @@ Gate StoredGate(const std::string& text, const std::string& where) {
 // All metrics of the arm that a gate may name.
 Json Metrics(const Json& arm) {
   Json metrics = Json::object();
-  for (const GateMetric& metric : GateMetrics()) {
-    const Json* value = &arm;
-    std::string_view path = metric.member;
-    while (value != nullptr && !path.empty()) {
-      const std::string key(path.substr(0, path.find('.')));
-      path.remove_prefix(std::min(path.size(), key.size() + 1));
-      value = value->is_object() && value->contains(key) ? &value->at(key) : nullptr;
-    }
+  for (const Measure& metric : GateMetrics()) {
+    const Json* value = FindAt(arm, metric.path);
     if (value != nullptr && value->is_number()) metrics[std::string(metric.name)] = *value;
   }
   return metrics;

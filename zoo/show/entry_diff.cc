@@ -132,7 +132,7 @@ ArtifactDiff DiffArtifacts(const fs::path& path_a, const std::string& name_a,
     }
   }
   const Json summary_a = SummaryOf(a), summary_b = SummaryOf(b);
-  for (const GateMetric& metric : GateMetrics()) {
+  for (const Measure& metric : GateMetrics()) {
     const auto of_a = Metric(summary_a, metric.name), of_b = Metric(summary_b, metric.name);
     if (of_a || of_b) diff.metrics.push_back({std::string(metric.name), of_a, of_b});
   }

@@ -5,6 +5,8 @@
 // what serving runtimes lose against the method that they implement.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "export/report/arm_table.h"
 #include "export/report/html.h"
 #include "export/report/pareto.h"
@@ -12,21 +14,6 @@
 
 namespace oscar {
 namespace {
-
-struct LossColumn {
-  const char* heading;
-  const char* member;  // of `ideal`
-  Format format;
-};
-constexpr LossColumn kLosses[] = {
-    {"attention-KL", "kl", Format::kError},
-    {"attention-KL end to end", "end_to_end_kl", Format::kError},
-    {"output error", "output_rel_error", Format::kError},
-    {"perplexity", "perplexity", Format::kError},
-    {"next-token KL", "token_kl", Format::kError},
-    {"same token", "top1_agreement", Format::kPercent},
-    {"needle", "needle", Format::kPercent},
-};
 
 const ArmLook* Named(const std::vector<ArmLook>& arms, const std::string& name) {
   for (const ArmLook& look : arms) {
@@ -38,29 +25,28 @@ const ArmLook* Named(const std::vector<ArmLook>& arms, const std::string& name) 
 // A row per simulated runtime: its own numbers stand in the table of all arms.
 std::string RuntimeTable(const std::vector<ArmLook>& arms) {
   std::vector<TableRow> rows;
-  std::vector<const LossColumn*> columns;
-  for (const LossColumn& column : kLosses) {
-    for (const ArmLook& look : arms) {
-      if (!look.arm.Has("ideal") || !look.arm["ideal"].Has(column.member)) continue;
-      columns.push_back(&column);
-      break;
-    }
-  }
+  std::vector<Measure> columns = Measures(kLoss);
+  std::erase_if(columns, [&](const Measure& column) {
+    return std::ranges::none_of(arms, [&](const ArmLook& look) {
+      return look.arm.Has("ideal") && look.arm["ideal"].Has(column.loss_name());
+    });
+  });
   for (const ArmLook& look : arms) {
     if (!look.arm.Has("ideal")) continue;
     const Record ideal = look.arm["ideal"];
     const ArmLook* other = Named(arms, ideal["arm"].Text());
     TableRow row{
         {ArmNameHtml(look), other == nullptr ? kNoNumber : Html(other->label)}, "", {"", "text"}};
-    for (const LossColumn* column : columns) {
-      row.cells.push_back(ideal.Has(column->member) ? Value(ideal[column->member], column->format)
-                                                    : kNoNumber);
+    for (const Measure& column : columns) {
+      const std::optional<Record> loss = ideal.Find(column.loss_name());
+      const Format format = column.format == Format::kPercent ? Format::kPercent : Format::kError;
+      row.cells.push_back(loss ? Value(*loss, format) : kNoNumber);
     }
     rows.push_back(std::move(row));
   }
   if (rows.empty()) return {};
   std::vector<std::string> header = {"runtime", "against"};
-  for (const LossColumn* column : columns) header.emplace_back(column->heading);
+  for (const Measure& column : columns) header.emplace_back(column.heading);
   return "<h3>What runtimes lose</h3>\n" +
          Note(
              "Each runtime simulated as it computes and stores, less the method that it implements "

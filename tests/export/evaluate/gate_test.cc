@@ -75,8 +75,8 @@ TEST(Gate, EveryMetricFindsItsNumber) {
                                                               {"reasoning_kl", 0.03}};
   EXPECT_EQ(values.size(), GateMetrics().size());
   for (const auto& [metric, value] : values) {
-    const GateResult result = EvaluateGate(ParseGate(metric + "<=1e9"), Arm());
-    EXPECT_EQ(result.json["checks"][0]["value"].get<double>(), value) << metric;
+    const Gate result = EvaluateGate(ParseGate(metric + "<=1e9"), Arm());
+    EXPECT_EQ(result.checks[0].value, value) << metric;
   }
 }
 
@@ -92,13 +92,12 @@ TEST(Gate, WhatWillNotBeMeasuredIsRefused) {
 TEST(Gate, UnmeasuredMetricFails) {
   Json arm = Arm();
   arm.erase("text");
-  const GateResult result = EvaluateGate(ParseGate("kl<=1,ppl_ratio<=100"), arm);
+  const Gate result = EvaluateGate(ParseGate("kl<=1,ppl_ratio<=100"), arm);
   EXPECT_FALSE(result.passed);
-  EXPECT_TRUE(result.json["checks"][0]["passed"].get<bool>());
-  EXPECT_FALSE(result.json["checks"][1]["passed"].get<bool>());
-  EXPECT_FALSE(result.json["checks"][1].contains("value"));
-  EXPECT_NE(result.json["checks"][1]["reason"].get<std::string>().find("text.ppl_ratio"),
-            std::string::npos);
+  EXPECT_TRUE(result.checks[0].passed);
+  EXPECT_FALSE(result.checks[1].passed);
+  EXPECT_FALSE(result.checks[1].value);
+  EXPECT_NE(result.checks[1].reason->find("text.ppl_ratio"), std::string::npos);
 }
 
 TEST(Gate, WhatIsNotANumberIsAnError) {
@@ -132,7 +131,7 @@ TEST(Gate, ErrorsSayWhatWasMeant) {
 // A published report is believed only if its verdict follows from its numbers.
 TEST(Gate, StoredVerdictIsRecomputed) {
   const Gate gate = ParseGate("kl<=0.05,needle>=0.8");
-  Json validation = {{"arms", {Arm()}}, {"gate", EvaluateGate(gate, Arm()).json}};
+  Json validation = {{"arms", {Arm()}}, {"gate", EvaluateGate(gate, Arm())}};
   validation = ParseStrictJson(CanonicalJson(validation), "report.json");  // as a reader gets it
   EXPECT_TRUE(CheckStoredGate(validation, "report.json").passed);
   const std::vector<std::function<void(Json&)>> damages = {
@@ -166,7 +165,7 @@ TEST(Gate, RestsOnTheTextOfTheVerdict) {
   const Gate gate = ParseGate("ppl_ratio<=1.02");
   EXPECT_FALSE(EvaluateGate(gate, ArmOfVerdict(validation, arm)).passed);
   validation["verdict_text"] = {{"member", "own_words"}};
-  validation["gate"] = EvaluateGate(gate, ArmOfVerdict(validation, arm)).json;
+  validation["gate"] = EvaluateGate(gate, ArmOfVerdict(validation, arm));
   EXPECT_EQ(validation["gate"]["passed"], true);
   EXPECT_TRUE(CheckStoredGate(validation, "report.json").passed);
   validation.erase("verdict_text");

@@ -70,7 +70,7 @@ TEST(NeedleScore, DepthsThatWereAskedForAreTheRows) {
     {"length":100,"depth_from":0,"depth_to":25,"samples":1,"accuracy":1.0},
     {"length":100,"depth_from":25,"depth_to":75,"samples":2,"accuracy":0.5},
     {"length":100,"depth_from":75,"depth_to":100,"samples":2,"accuracy":0.5}])");
-  EXPECT_EQ(NeedleReport(samples, scores)["by_length_depth"], grid);
+  EXPECT_EQ(Json(NeedleReport(samples, scores))["by_length_depth"], grid);
 }
 
 }  // namespace

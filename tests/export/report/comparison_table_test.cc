@@ -46,7 +46,8 @@ TEST(ComparisonTable, CsvHasARowPerModelAndArmWithEveryDigit) {
   const std::string csv = ComparisonCsv(comparison);
   const size_t arms = comparison["models"][0]["validation"]["arms"].size();
   EXPECT_EQ(std::ranges::count(csv, '\n'), static_cast<std::ptrdiff_t>(2 * arms));  // and a heading
-  EXPECT_TRUE(csv.starts_with("model,arm,method,description,clip,windows,null_control,bits_paper"));
+  EXPECT_TRUE(csv.starts_with(
+      "model,arm,method,description,clip,windows,null_control,bits,stored_bits,kl,"));
   const std::string row = LineWith(csv, "\"example/other\",\"" + NameOf(comparison, 1) + '"');
   EXPECT_NE(row.find(",0.0123456789,"), std::string::npos) << row;
   EXPECT_NE(row.find(",35.84,"), std::string::npos) << row;

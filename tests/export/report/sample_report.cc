@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "export/measures/table.h"
 #include "export/report/report_schema.h"
-#include "export/report/runtime_loss.h"
 #include "tests/export/report/sample_calibration.h"
 
 namespace oscar {

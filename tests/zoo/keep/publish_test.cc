@@ -236,7 +236,7 @@ TEST_F(PublishTest, AComparisonIsRefusedGatedOrNot) {
   const auto headline = [](const char* arm) {
     return [arm](Json& v) {
       v["headline_arm"] = arm;
-      if (v.contains("gate")) v["gate"] = EvaluateGate(ParseGate("kl<=9"), ArmOf(v, arm)).json;
+      if (v.contains("gate")) v["gate"] = EvaluateGate(ParseGate("kl<=9"), ArmOf(v, arm));
     };
   };
   PublishOptions ungated;
@@ -254,7 +254,7 @@ TEST_F(PublishTest, AComparisonIsRefusedGatedOrNot) {
 
 TEST_F(PublishTest, AGateOnAnotherArmThanTheHeadlineProvesNothing) {
   EditValidation(artifact_, [&](Json& v) {
-    v["gate"] = EvaluateGate(ParseGate("kl<=9"), ArmOf(v, "int4_hadamard")).json;
+    v["gate"] = EvaluateGate(ParseGate("kl<=9"), ArmOf(v, "int4_hadamard"));
   });
   ExpectGateFails("the gate is of arm");
 }
@@ -310,7 +310,7 @@ TEST_F(PublishTest, NumbersThatContradictEachOtherAreRefused) {
     EditJson(artifact_ / kReportFile, [](Json& report) {  // a forger's gate holds too
       Json& v = report["validation"];
       v["gate"] =
-          EvaluateGate(ParseGate("kl<=0.05"), ArmOf(v, v["headline_arm"].get<std::string>())).json;
+          EvaluateGate(ParseGate("kl<=0.05"), ArmOf(v, v["headline_arm"].get<std::string>()));
     });
     Reseal(artifact_);
     ExpectRefused(message);
