@@ -13,7 +13,7 @@ ROOT = pathlib.Path(sys.argv[1])
 PROGRAMS = {pathlib.Path(path).name: path for path in sys.argv[2:]}
 LINK = re.compile(r"\]\(([^)#:]+)\)")
 PATH = re.compile(r"`((?:linalg|capture|calib|export|zoo|configs|tools|tests)/[\w./-]*)`")
-VERSION = re.compile(r"\bk\w*Version\w* = (\d+)")
+VERSION = re.compile(r"\bk\w*Version\w* = \"?(\d+)")
 problems = []
 
 
