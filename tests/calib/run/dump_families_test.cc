@@ -136,7 +136,7 @@ void ExpectSameBytes(const fs::path& path, at::ScalarType dtype, Extent extent =
             DumpData(*dump).counted(), scratch / "dump.job");
 
   for (size_t i = 0; i < family.spec.layers.size(); ++i) {
-    const std::string name = fmt::format("layer_{:05}.h5", i);
+    const std::string name = LayerFileName(i);
     const std::string of_model = ReadText(scratch / "model.job" / name);
     EXPECT_FALSE(of_model.empty());
     EXPECT_TRUE(ReadText(scratch / "dump.job" / name) == of_model) << name;

@@ -39,24 +39,21 @@ struct Case {
 };
 
 CalibrationInput InputOf(const Case& of, const ModelSpec& spec, const Checkpoint& checkpoint,
-                         RankGroup* group) {
+                         RankGroup& group) {
   CalibrationInput input{.device = at::kCPU, .dtype = at::kFloat, .options = {}};
   std::vector<std::vector<int32_t>> texts = ShortTexts();
   LoopOptions loop = CalibrationLoopOptions();
   loop.expert_bytes = of.expert_bytes;
   loop.token_chunk = of.token_chunk;
-  loop.ranks = group;
-  if (group != nullptr) {
-    input.ranks.group = group;
-    input.ranks.number = static_cast<size_t>(group->rank());
-    for (const auto& text : texts) input.ranks.lengths.push_back(std::ssize(text));
-    input.ranks.shares = ShareOut(spec, input.ranks.lengths, of.token_chunk, group->size());
-    const RankShare& own = input.ranks.own();
-    loop.tokens_before = own.first_token;
-    loop.tokens_of_all = input.num_tokens();
-    const auto first = texts.begin() + static_cast<std::ptrdiff_t>(own.first_sequence);
-    texts = {first, first + static_cast<std::ptrdiff_t>(own.num_sequences)};
-  }
+  loop.ranks = input.ranks.group = &group;
+  input.ranks.number = static_cast<size_t>(group.rank());
+  for (const auto& text : texts) input.ranks.lengths.push_back(std::ssize(text));
+  input.ranks.shares = ShareOut(spec, input.ranks.lengths, of.token_chunk, group.size());
+  const RankShare& own = input.ranks.own();
+  loop.tokens_before = own.first_token;
+  loop.tokens_of_all = input.num_tokens();
+  const auto first = texts.begin() + static_cast<std::ptrdiff_t>(own.first_sequence);
+  texts = {first, first + static_cast<std::ptrdiff_t>(own.num_sequences)};
   input.source = std::make_shared<ModelSource>(checkpoint, spec, texts, at::kCPU, at::kFloat, loop);
   if (of.masked) input.counted = ShortMasks();
   input.options.min_tokens = 1;
@@ -83,7 +80,7 @@ int RunRank(const Case& of, const fs::path& job, int rank, int size, int port, b
     });
     group->OpenChannel(at::kCPU);
   }
-  const CalibrationInput input = InputOf(of, spec, checkpoint, group ? &*group : nullptr);
+  const CalibrationInput input = InputOf(of, spec, checkpoint, group ? *group : OneRank());
   CalibrationHooks hooks;
   hooks.on_experts = [&](const LayerSpec& layer, const std::vector<int64_t>& tokens) {
     if (rank != 0) return;
