@@ -18,41 +18,30 @@
 namespace oscar {
 namespace {
 
-// Members of an arm and of its parts that a comparison keeps.
+// Members of an arm that a comparison keeps.
 constexpr const char* kArmMembers[] = {"name",    "method",       "description",      "clip",
                                        "windows", "null_control", "bits_per_element", "ideal"};
-struct Part {
-  const char* name;
-  std::vector<const char*> members;
-};
-std::vector<const char*> OfText() {
-  return {"scored_tokens",      "perplexity", "perplexity_interval", "ppl_ratio",
-          "ppl_ratio_interval", "token_kl",   "top1_agreement"};
-}
-const std::vector<Part>& Parts() {
-  static const std::vector<Part> parts = {
-      {"local", {"kl", "output_rel_error"}},
-      {"end_to_end", {"kl", "output_rel_error"}},
-      {"text", OfText()},
-      {"own_words", OfText()},
-      {"needle", {"accuracy", "answer_nll", "by_length", "by_length_depth"}},
-      {"tool_call", {"accuracy", "accuracy_interval", "token_kl"}},
-      {"reasoning", {"tokens_until", "tokens_until_interval", "token_kl"}},
-  };
-  return parts;
-}
+// The same of its parts, beside measures and their intervals.
+constexpr std::string_view kPaths[] = {"end_to_end.output_rel_error", "own_words.scored_tokens",
+                                       "needle.answer_nll", "needle.by_length",
+                                       "needle.by_length_depth"};
 
 Json Reduced(const Json& arm) {
   Json reduced = Json::object();
   for (const char* member : kArmMembers) {
     if (arm.contains(member)) reduced[member] = arm[member];
   }
-  for (const Part& part : Parts()) {
-    if (!arm.contains(part.name)) continue;
-    for (const char* member : part.members) {
-      if (arm[part.name].contains(member)) reduced[part.name][member] = arm[part.name][member];
-    }
+  const auto keep = [&](std::string_view path) {
+    const size_t part_end = path.find('.'), end = path.find('.', part_end + 1);
+    const std::string part(path.substr(0, part_end)),
+        member(path.substr(part_end + 1, end - part_end - 1));
+    if (const Json* value = FindAt(arm, path.substr(0, end))) reduced[part][member] = *value;
+  };
+  for (const Measure& measure : Measures()) {
+    keep(measure.path);
+    keep(measure.interval());
   }
+  for (const std::string_view path : kPaths) keep(path);
   return reduced;
 }
 

@@ -65,57 +65,50 @@ std::string Legend(const std::vector<ArmLook>& arms) {
   return html + "</dl></details>\n";
 }
 
-RowChart AttentionChart(const std::vector<ArmLook>& arms) {
+// Each arm that has the measure, a mean KL, and as a ring what it is `carried` along.
+RowChart KlChart(const std::vector<ArmLook>& arms, const Measure& measure, const Measure* carried) {
   RowChart chart;
-  chart.id = "arms-kl";
-  chart.title = "Error of attention, by arm";
   chart.scale = Scale::kLog;
-  chart.x_label = "attention-KL, nats, log scale";
-  chart.description =
-      "Mean attention-KL of every arm on a logarithmic axis; the numbers stand in "
-      "the table above.";
-  const bool end_to_end = AnyArmHas(arms, "end_to_end");
-  chart.note = end_to_end
-                   ? "Filled: every layer at the unquantized model's inputs, with its 95 % "
-                     "interval. Ring: with the arm's own errors carried along."
-                   : "Every layer at the unquantized model's inputs, with its 95 % interval.";
+  chart.x_label = fmt::format("{}, nats, log scale", measure.heading);
   for (const ArmLook& look : arms) {
-    const Record kl = look.arm["local"]["kl"];
+    const std::optional<Record> mean = look.arm.Find(measure.path);
+    if (!mean) continue;
     ChartRow row{look.label, look.css + (look.headline ? " strong" : ""), "", {}};
-    row.numbers = FormatNumber(kl["mean"].Number(), Format::kError);
-    ChartMark local{ChartMark::kDot, kl["mean"]};
-    if (kl.Has("interval")) local.interval = kl["interval"];
-    if (look.arm.Has("end_to_end")) {
-      const Record carried = look.arm["end_to_end"]["kl"]["mean"];
-      row.numbers += " · " + FormatNumber(carried.Number(), Format::kError);
-      row.marks.push_back({ChartMark::kRing, carried});
+    row.numbers = FormatNumber(mean->Number(), measure.format);
+    ChartMark mark{ChartMark::kDot, *mean};
+    if (const auto interval = look.arm.Find(measure.interval())) mark.interval = *interval;
+    if (const auto ring = carried ? look.arm.Find(carried->path) : std::nullopt) {
+      row.numbers += " · " + FormatNumber(ring->Number(), carried->format);
+      row.marks.push_back({ChartMark::kRing, *ring});
     }
-    row.marks.push_back(std::move(local));
+    row.marks.push_back(std::move(mark));
     chart.rows.push_back(std::move(row));
   }
   return chart;
 }
 
+RowChart AttentionChart(const std::vector<ArmLook>& arms) {
+  RowChart chart = KlChart(arms, MeasureNamed("kl"), &MeasureNamed("e2e_kl"));
+  chart.id = "arms-kl";
+  chart.title = "Error of attention, by arm";
+  chart.description =
+      "Mean attention-KL of every arm on a logarithmic axis; the numbers stand in "
+      "the table above.";
+  chart.note = AnyArmHas(arms, "end_to_end")
+                   ? "Filled: every layer at the unquantized model's inputs, with its 95 % "
+                     "interval. Ring: with the arm's own errors carried along."
+                   : "Every layer at the unquantized model's inputs, with its 95 % interval.";
+  return chart;
+}
+
 RowChart TokenChart(const std::vector<ArmLook>& arms) {
-  RowChart chart;
+  RowChart chart = KlChart(arms, MeasureNamed("token_kl"), nullptr);
   chart.id = "arms-token";
   chart.title = "Error of the prediction, by arm";
   chart.note = "What is left of it in the next token's distribution, with its 95 % interval.";
-  chart.scale = Scale::kLog;
-  chart.x_label = "next-token KL, nats, log scale";
   chart.description =
       "Mean KL of the next-token distribution of every arm on a logarithmic axis; "
       "the numbers stand in the methods table.";
-  for (const ArmLook& look : arms) {
-    if (!look.arm.Has("text")) continue;
-    const Record kl = look.arm["text"]["token_kl"];
-    ChartMark mark{ChartMark::kDot, kl["mean"]};
-    if (kl.Has("interval")) mark.interval = kl["interval"];
-    chart.rows.push_back({look.label,
-                          look.css + (look.headline ? " strong" : ""),
-                          FormatNumber(kl["mean"].Number(), Format::kError),
-                          {std::move(mark)}});
-  }
   return chart;
 }
 
