@@ -72,7 +72,7 @@ class RowsOfFile {
         file_.Read<int32_t>(dump_format::kInputIds, {std::ssize(expected)});
     const auto other = std::ranges::mismatch(ids, expected);
     if (other.in1 != ids.end()) {
-      Refuse(dump_format::kInputIds,
+      Refuse(fmt::format("/{}", dump_format::kInputIds),
              fmt::format("token {} is {}, but {} in {}: quantize that dump",
                          other.in1 - ids.begin(), *other.in1, *other.in2, dump.name()));
     }

@@ -437,8 +437,6 @@ OptionTable ValidateTable(ValidateOptions* options) {
   table.Example(
       "oscar-validate Qwen3-8B-oscar --model Qwen/Qwen3-8B --gate 'kl<=0.05,ppl_ratio<=1.02'",
       "report in the artifact, exit code 1 if a limit is broken");
-  table.Example("oscar-validate Qwen3-8B-oscar --model Qwen/Qwen3-8B --methods all -o report",
-                "every method that there is, in one pass over the weights");
   table.Example("oscar-validate Qwen3-8B-oscar --model Qwen/Qwen3-8B --runtime sglang vllm",
                 "what is lost between the method and the servers");
   table.Example(
