@@ -8,11 +8,15 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "capture/model/run/output_head.h"
+#include "export/artifact/artifact_format.h"
 #include "export/report/of_record.h"
 #include "export/simulate/methods/serving_faults.h"
+#include "export/simulate/runtime_choice.h"
 #include "export/validate/cached_attention.h"
 #include "linalg/base/check.h"
 #include "linalg/base/error.h"
@@ -66,6 +70,22 @@ class ServedObserver : public LayerObserver {
 
 std::vector<std::string> ArmsOfArtifact(const Artifact& artifact) {
   std::vector<std::string> names = OwnArms(artifact.report());
+  // What a runtime loads, and how it keeps and rounds that.
+  const auto cache_of = [&](const RuntimeSpec& runtime) {
+    return std::tuple(ServedChoice(runtime, artifact), runtime.as_chosen, runtime.window_rows,
+                      runtime.native_layers, runtime.metadata_group);
+  };
+  std::set<decltype(cache_of({}))> caches;
+  const auto add = [&](const RuntimeSpec& runtime) {
+    const std::string choice = ServedChoice(runtime, artifact);
+    const bool is_auto = runtime.as_chosen && choice == kHeadlineChoice;  // "auto+windows" below
+    if (!runtime.chosen || choice.empty() || is_auto) return;
+    if (caches.insert(cache_of(runtime)).second && runtime.method != names[0])
+      names.emplace_back(runtime.method);
+  };
+  for (const RuntimeSpec& runtime : Runtimes())
+    if (runtime.method == names[0]) add(runtime);  // the headline's is that of others like it
+  std::ranges::for_each(Runtimes(), add);
   names.insert(names.end(),
                {"auto+windows", "oscar_per_head+clip+windows", "oscar_shared+clip+windows"});
   return names;

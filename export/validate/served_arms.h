@@ -25,7 +25,8 @@ struct ServedArms {
   GuestMethods faults;  // methods of some of the arms
 };
 
-// Names of the arms that serve what an artifact holds, best first; some need more than it has.
+// Names of the arms that serve what an artifact holds, the headline's first: what each runtime
+// gets, where its cache is another, and OSCAR's. Some need more than it has; names may repeat.
 std::vector<std::string> ArmsOfArtifact(const Artifact& artifact);
 
 // `own` and `others`: names; leaves out what the artifact or this program has not. Faults are those

@@ -15,7 +15,9 @@
 #include "export/evaluate/nearest_cache.h"
 #include "linalg/base/error.h"
 #include "linalg/base/splitmix64.h"
+#include "tests/export/artifact/chosen_artifact.h"
 #include "tests/export/validate/tiny_artifact.h"
+#include "tests/support/test_data.h"
 
 namespace oscar {
 namespace {
@@ -109,6 +111,29 @@ TEST(ServedArms, HoldTheArtifactItsFaultsAndHadamard) {
   const MethodContext context(artifact, model.spec.layers, kMethods);
   EXPECT_THROW(MakeServedArms({"auto+windows", "nothing"}, {}, context), InputError);
   EXPECT_THROW(MakeServedArms({"kivi2"}, {}, context), UsageError);
+}
+
+// Whatever the headline is for, a server that does what another runtime gets is the artifact's.
+TEST(ServedArms, WhatEveryRuntimeGetsIsTheArtifact) {
+  const auto names_of = [](Consumer consumer) {
+    const std::filesystem::path path = TestScratch("served_choices") / "a";
+    SampleRecipe recipe = SampleRecipes()[0];
+    recipe.v_clip = recipe.k_clip;
+    WriteChosenArtifact(path, {recipe}, {.enabled = true, .consumer = consumer, .fold = false});
+    return ArmsOfArtifact(Artifact::Open(path));
+  };
+  const std::vector<std::string> last = {"auto+windows", "oscar_per_head+clip+windows",
+                                         "oscar_shared+clip+windows"};
+  const auto with_last = [&](std::vector<std::string> names) {
+    names.insert(names.end(), last.begin(), last.end());
+    return names;
+  };
+  EXPECT_EQ(names_of(Consumer::kSglangOct),
+            with_last({"runtime_sglang_oct_auto", "auto+windows", "runtime_vllm_auto",
+                       "runtime_llamacpp_auto"}));
+  EXPECT_EQ(names_of(Consumer::kAny),
+            with_last({"runtime_any_auto", "auto+windows", "runtime_sglang_auto",
+                       "runtime_vllm_auto", "runtime_llamacpp_auto"}));
 }
 
 // The first token is predicted by the prompt, whatever the cache.
