@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
+#include "export/measures/table.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "export/measures/table.h"
 #include "linalg/base/check.h"
 
 namespace oscar {
