@@ -76,10 +76,13 @@ std::vector<std::string> ArmsOfArtifact(const Artifact& artifact) {
                       runtime.native_layers, runtime.metadata_group);
   };
   std::set<decltype(cache_of({}))> caches;
+  const int64_t num_layers = std::ssize(artifact.layer_ids());
   const auto add = [&](const RuntimeSpec& runtime) {
     const std::string choice = ServedChoice(runtime, artifact);
     const bool is_auto = runtime.as_chosen && choice == kHeadlineChoice;  // "auto+windows" below
-    if (!runtime.chosen || choice.empty() || is_auto) return;
+    // With so few layers a runtime with native ones quantizes none, and is the exact cache.
+    const bool exact = 2 * std::min(runtime.native_layers, num_layers / 2) >= num_layers;
+    if (!runtime.chosen || choice.empty() || is_auto || exact) return;
     if (caches.insert(cache_of(runtime)).second && runtime.method != names[0])
       names.emplace_back(runtime.method);
   };
