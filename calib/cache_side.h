@@ -38,7 +38,7 @@ struct AffineQuantizer {
   MetadataType metadata = MetadataType::kFloat32;
 };
 
-// Of values a mean over many is read, which error leaves and bias does not; a key is read alone.
+// Attention averages many values, so errors cancel and bias does not; each key is read alone.
 constexpr ScaleFit FittedScales(bool of_keys) {
   return of_keys ? ScaleFit::kUnbiasedRounded : ScaleFit::kUnbiased;
 }

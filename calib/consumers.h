@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What automatic choices are constrained by: what the consumer of the artifact can load, and how
-// many bits there are. Sources of the table: the loaders of each runtime (export/formats names
-// them: memory_pool.py of FutureMLS-Lab/OSCAR, vLLM's pull request 46774, llama.cpp's branch,
+// Constraints of automatic choices: what the consumer of the artifact can load, and how many bits
+// there are. Sources of the table: the loaders of each runtime (export/formats names them:
+// memory_pool.py of FutureMLS-Lab/OSCAR, vLLM's pull request 46774, llama.cpp's branch,
 // onnxruntime's pull request 31726).
 // Names are stored in artifacts.
 #pragma once
@@ -18,7 +18,7 @@ namespace oscar {
 
 enum class Consumer { kAny, kSglang, kSglangOct, kVllm, kLlamacpp, kOnnx };
 
-// What one clip ratio holds for.
+// The part of a cache that shares one clip ratio.
 enum class ClipScope {
   kHead,   // a KV head of one side
   kLayer,  // one side of a layer
@@ -48,10 +48,10 @@ struct ConsumerRules {
 
 const std::vector<ConsumerRules>& AllConsumers();
 const ConsumerRules& RulesOf(Consumer consumer);
-// What oscar-export --to calls the consumer of that name; empty: nothing writes its files yet.
+// Returns the consumer's name in oscar-export --to, or nothing if no writer of its files exists.
 std::string_view ExportTargetOf(std::string_view consumer);
 
-// What bits are shared out by.
+// The measure by which bits are shared out.
 enum class BitPrice {
   kAttention,  // KL of attention and error of its output, where keys and values are
   kNextToken,  // KL of the next token, measured side by side (SideOption::next_token_kl)
@@ -67,14 +67,14 @@ std::string_view BitPriceName(BitPrice price);
 enum class SearchEffort { kQuick, kNormal, kThorough };
 std::string_view SearchEffortName(SearchEffort effort);
 
-// Of AutoOptions::bits: as many as OSCAR's codes of 2 bits take with their float32 scales and
-// zeros.
+// A value of AutoOptions::bits: as many bits as OSCAR's 2-bit codes take with their float32 scales
+// and zeros.
 inline constexpr double kOscarBytes = 0;
 
 struct AutoOptions {
   bool enabled = false;
-  // Whose choice is searched in depth, measured and judged: the headline. Every other consumer has
-  // one too (OtherChoices).
+  // The consumer of the headline choice, which is searched in depth, measured and judged. Every
+  // other consumer has a choice too (OtherChoices).
   Consumer consumer = Consumer::kAny;
   // Whether pair scaling may be chosen, which every consumer loads once the checkpoint is folded.
   bool fold = true;
@@ -90,8 +90,8 @@ struct AutoOptions {
   int64_t context = 0;   // tokens; keys are fitted to positions up to it; 0: DefaultContext
   int64_t refine = 0;    // steps of rotation refinement; 0: none
   SearchEffort effort = SearchEffort::kNormal;
-  // What bits are shared out by. None: by what is least as a whole cache, where passes measure it,
-  // else by attention.
+  // The measure by which bits are shared out. None: the one that costs least over the whole cache
+  // where passes measure it, otherwise attention.
   std::optional<BitPrice> price = {};
   // `any` gets a choice at each of these `bits`, beside the headline's; 2 stands for the fewest
   // that there are, those of 2-bit codes with a scale for each head. Empty: no list was given.
@@ -109,15 +109,15 @@ bool ShareSearch(const AutoOptions& a, const AutoOptions& b);
 // checkpoint "sglang+fold", at a budget "any@2.5".
 std::string ChoiceName(const AutoOptions& options);
 
-// What the other choices of a run are made under: of every consumer, with folding and without, that
-// has other rules than the headline and than those before it, with 2 bits; then of `any` at each of
-// the headline's budgets. They have the windows given and no refinement. A consumer that turns
-// queries by a matrix of their own has no choice with folding: that matrix holds the scales which a
-// checkpoint would be folded with.
+// Returns the options of the other choices of a run. First come all consumers, with folding and
+// without, whose rules differ from the headline's and from earlier ones, at 2 bits; then `any` at
+// each of the headline's budgets. They have the given windows and no refinement. A consumer that
+// turns queries by a matrix of their own has no choice with folding: that matrix holds the scales
+// that would be folded into a checkpoint.
 std::vector<AutoOptions> OtherChoices(AutoOptions headline, bool latents);
 
-// Of those and the headline the one whose choice `consumer` loads, by its name; empty where there
-// is none, without folding where folding has nothing to give. The headline is "auto".
+// Returns the name of the choice that `consumer` loads, the headline ("auto") or one of
+// OtherChoices; empty: none. If folding has nothing to give, this is the choice without folding.
 inline constexpr std::string_view kHeadlineChoice = "auto";
 std::string ChoiceFor(const AutoOptions& headline, bool latents, Consumer consumer, bool fold);
 

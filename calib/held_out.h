@@ -35,11 +35,11 @@ struct HeldOutSplit {
 
   // Null where all queries of a sequence count.
   const std::vector<uint8_t>* CountedOf(size_t sequence) const;
-  // That count, of all rows that are fitted to, and of the others.
+  // Return how many queries count in the fitted rows and in the held-out rows.
   int64_t NumFitQueries() const;
   int64_t NumHeldOutQueries() const;
-  // Of a sequence of `tokens`: how many query rows are kept of those held out, where
-  // CalibrationOptions::error_rows is the most.
+  // Returns how many held-out query rows of a sequence of `tokens` tokens are kept. `error_rows`
+  // (CalibrationOptions::error_rows) is the limit.
   int64_t NumKeptRows(size_t sequence, int64_t tokens, int64_t error_rows) const;
 };
 

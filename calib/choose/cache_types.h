@@ -30,8 +30,8 @@ struct LayerTypes {
   auto operator<=>(const LayerTypes&) const = default;
 };
 
-// What a runtime can store a layer in: oscar-calibrate --for, oscar-export --to. Sides of two types
-// need heads of equal widths.
+// The pairs of types in which a runtime can store a layer: oscar-calibrate --for, oscar-export
+// --to. Two different types need heads of equal widths.
 struct TypedRuntime {
   std::string_view name;
   std::vector<LayerTypes> pairs;
@@ -40,7 +40,7 @@ const std::vector<TypedRuntime>& TypedRuntimes();
 const TypedRuntime* FindTypedRuntime(std::string_view name);  // null: none
 std::vector<CacheType> QuantizedTypes(const TypedRuntime& runtime);
 
-// What one side of one layer costs in a type, everything else exact.
+// The cost of storing one side of one layer in a type while everything else is exact.
 struct TypeCost {
   CacheType type = CacheType::kFp8;
   NextTokenCost token;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What was chosen for the cache of one layer, and every score it was chosen by: plain data, stored
+// The choice for the cache of one layer, and every score that it was based on: plain data, stored
 // with the layer and in report.json. A score is a KL for keys and a relative output error for
 // values; the two are never compared.
 #pragma once
@@ -88,8 +88,8 @@ struct WindowPrice {
   int64_t rows = 0;  // sampled rows whose context is longer
 };
 
-// What halving the tokens costs: the chosen recipes fitted to each half of them, and scored on the
-// rows that the fit to all of them was scored on.
+// The cost of halving the tokens: the chosen recipes are fitted to each half and scored on the rows
+// on which the fit to all tokens was scored.
 struct Stability {
   bool measured = false;
   double k_cost = 0, v_cost = 0;  // score of the worse half / score of all tokens - 1
@@ -133,10 +133,10 @@ struct AutoChoice {
   Stability stability;
   std::vector<CandidateScore> scores;
 
-  // Of latent attention: dimensions of the part with position, beside the latent. Keys and values
-  // are then one stored row: `v` is `k`, options of equal bits have one clip ratio, and the values'
-  // scores are the output error of the row that is both; `values` names the target that, with the
-  // queries' covariance, keys are fitted to. 0: other attention.
+  // Latent attention only: dimensions of the part with position, which is stored beside the latent.
+  // Keys and values are then one stored row: `v` is `k`, options of equal bits have one clip ratio,
+  // and the values' scores are the output error of the row that is both. `values` names the target
+  // to which, together with the queries' covariance, keys are fitted. 0: other attention.
   int64_t position_dim = 0;
   bool latent() const { return position_dim > 0; }
 

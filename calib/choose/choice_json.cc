@@ -221,7 +221,7 @@ void ChoiceFields(auto at, auto& choice) {
   at.List("scores", choice.scores, [](auto of, auto& score) { ScoreFields(of, score); });
 }
 
-// What the code that uses options relies on; `num_windows` 0: of values, which have no such scores.
+// Checks what users of options rely on. `num_windows` is 0 for values, which have no such scores.
 void CheckOptions(const std::vector<SideOption>& options, double chosen_bits, size_t num_windows,
                   std::string_view key, std::string_view what) {
   const auto fail = [&](std::string_view why) {

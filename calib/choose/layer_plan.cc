@@ -46,7 +46,7 @@ double Metadata(const std::vector<LayerElements>& elements) {
   return sum;
 }
 
-// What a side's option at `price` costs; `attention`: in nats of attention.
+// Returns the cost of a side's option at `price`. `attention`: the same cost in nats of attention.
 double Damage(BitPrice price, const SideOption& option, double elements, double attention) {
   if (price == BitPrice::kUniform) return elements * std::exp2(-2 * option.bits);
   if (price == BitPrice::kAttention) return attention;

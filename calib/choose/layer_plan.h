@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What all layers share: bits by marginal KL under a budget of stored bits, one clip ratio where a
-// consumer takes no more, windows. Windows stay as they are unless asked for; larger ones are
-// priced.
+// Decisions that concern all layers: bits by marginal KL under a budget of stored bits, one clip
+// ratio if a consumer takes no more, and windows. Windows change only on request; larger ones are
+// priced in any case.
 #pragma once
 
 #include <span>
@@ -29,11 +29,11 @@ struct LayerElements {
 LayerElements ElementsOf(int64_t num_kv_heads, int64_t head_dim, int64_t v_head_dim,
                          const GroupFormat& groups);
 
-// Of latent attention: one row of `rank` values, stored once, and beside it the part with position,
-// which is not quantized.
+// Returns the elements of latent attention: one row of `rank` values, stored once, and beside it
+// the part with position, which is not quantized.
 LayerElements LatentElementsOf(int64_t rank, int64_t position_dim, const GroupFormat& groups);
 
-// Bits per element of 2-bit codes and their metadata: the least that --bits may be, 2 aside.
+// Returns the bits per element of 2-bit codes and metadata: the minimum of --bits, except for 2.
 double LeastStoredBits(const std::vector<LayerElements>& elements);
 
 // Bits per element that options.bits allows.

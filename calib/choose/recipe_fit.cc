@@ -95,7 +95,7 @@ KeyProblem KeyProblemOf(const LayerMoments& moments, const KeyRecipe& recipe) {
   return problem;
 }
 
-// Of recipes whose matrix is a rotation alone.
+// Returns whether the matrix of a recipe is only a rotation.
 bool IsRotation(const KeyRecipe& recipe) {
   return recipe.kind != KeyTransformKind::kBalanced && recipe.folded;
 }

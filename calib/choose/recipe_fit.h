@@ -12,13 +12,13 @@
 
 namespace oscar {
 
-// On all cores. A recipe that has no fit (a moment that is singular beyond what its shrinkage
-// mends) comes back with num_rotations 0.
+// Fit recipes on all cores. A recipe that has no fit (a moment that is singular beyond what its
+// shrinkage mends) is returned with num_rotations 0.
 std::vector<CacheSide> FitKeys(const LayerMoments& moments, const std::vector<KeyRecipe>& recipes);
 std::vector<CacheSide> FitValues(const LayerMoments& moments,
                                  const std::vector<ValueRecipe>& recipes);
 
-// Of the row that is both key and value of latent attention.
+// A recipe for the row that is both key and value in latent attention.
 struct LatentRecipe {
   KeyRecipe keys;
   ValueTarget target = ValueTarget::kAttentionOutput;  // beside the queries' covariance

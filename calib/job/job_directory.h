@@ -37,7 +37,7 @@ inline constexpr const char* kLayerExtension = "safetensors";        // of layer
 std::string LayerFileName(size_t layer_index, std::string_view extension = kLayerExtension);
 std::string HiddenFileName(size_t layer_index);
 
-// What finished layers have left, in documents as "layers" and "hidden".
+// Files of the finished layers, named "layers" and "hidden" in documents.
 struct JobFiles {
   std::vector<FileDigest> layers;    // by index
   std::optional<FileDigest> hidden;  // states entering the first layer that is not there

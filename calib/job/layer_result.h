@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What calibration finds out about one layer: plain data that is written to disk as it stands
-// (layer_file.h) and read by export.
+// The results of calibrating one layer: plain data that is written to disk as it is (layer_file.h)
+// and read by export.
 #pragma once
 
 #include <cstdint>

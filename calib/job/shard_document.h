@@ -50,7 +50,7 @@ struct ShardDocument {
   static ShardDocument Read(const std::filesystem::path& shard);
   Json ToJson() const;
 
-  // What the model ran with, by `run`.
+  // The numbers of tokens and queries that the model processed at a time, from `run`.
   int64_t token_chunk() const { return Chunk("token_chunk"); }
   int64_t query_chunk() const { return Chunk("query_chunk"); }
 

@@ -18,8 +18,8 @@
 
 namespace oscar {
 
-// What a layer's weights can hold of keys' scales. Trap: scales that go into weights which all
-// heads share (QK-norm) are one vector per layer, whatever the rotations are.
+// Rules for folding keys' scales into a layer's weights. Trap: scales that go into weights which
+// all heads share (QK-norm) are one vector per layer, whatever the rotations are.
 struct FoldRules {
   RopePairs pairs;             // rotary_dim 0: nothing can be folded
   bool shared_scales = false;  // one scale vector for all heads
@@ -35,8 +35,8 @@ struct LayerMoments {
   int64_t tokens = 0;      // rows seen by every head
   // Of these, whose queries count: the rows of `query` and `attention_output`. Below 0: all.
   int64_t query_tokens = -1;
-  // Of latent attention: keys and values are one row, stored once, with one rotation and one clip
-  // ratio; `key` and `value` are the same sums.
+  // Whether attention is latent. Keys and values are then one row, stored once, with one rotation
+  // and one clip ratio; `key` and `value` are the same sums.
   bool latent = false;
 
   // Row-major, one symmetric matrix per KV head. A sum may be empty: it is not known (moments
@@ -61,8 +61,8 @@ struct LayerMoments {
   std::vector<double> key_abs_max;    // [num_kv_heads, d]   max |k|
   std::vector<double> value_abs_max;  // [num_kv_heads, dv]  max |v|
 
-  // Of the model, for fits without it. Not known of moments recovered from a rotation file, nor of
-  // files that older versions wrote.
+  // The model's rope and rules, for fits without the model. They are not known for moments
+  // recovered from a rotation file, nor for files that older versions wrote.
   std::optional<RopeSpec> rope = {};
   FoldRules fold = {};
 

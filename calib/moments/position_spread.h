@@ -17,7 +17,7 @@ namespace oscar {
 
 inline constexpr int64_t kLeastContext = 8192;  // tokens
 
-// What a cache is fitted to where nobody says: twice the longest sequence, kLeastContext at least.
+// Returns the default context of a cache: twice the longest sequence, at least kLeastContext.
 int64_t DefaultContext(int64_t longest_sequence);
 
 // Query covariance, key second moment and key mean averaged over the offsets 0, length, 2 length,

@@ -77,7 +77,7 @@ std::vector<double> ToHost(const at::Tensor& tensor) {
   return {data, data + host.numel()};
 }
 
-// What the layer's weights allow.
+// Returns the rules by which scales can be folded into the layer's weights.
 FoldRules FoldRulesOf(const AttentionSpec& attention) {
   if (!WhyNotFoldable(attention).empty()) return {};
   return {.pairs = {.rotary_dim = attention.rope.rotary_dim,
@@ -134,7 +134,7 @@ StatisticsObserver::StatisticsObserver(HeldOutSplit split, int64_t error_rows, i
 
 void StatisticsObserver::OnLayerBegin(const LayerSpec&) { observed_ = {}; }
 
-// Of one document; of a reader its queries and outputs alone.
+// Adds the rows of one document. A layer that reads another's cache adds only queries and outputs.
 void StatisticsObserver::AddRows(LayerSums& sums, const AttentionView& view, bool of_reader) const {
   const SumsLayout layout{view.k.size(1), view.k.size(2), view.v.size(2)};
   const int64_t heads = layout.num_kv_heads, d = layout.d, dv = layout.dv;

@@ -24,7 +24,7 @@
 namespace oscar {
 namespace {
 
-// What the option table cannot check alone: it does not know the model.
+// Checks the clip options against the model, which the option table does not know.
 void CheckQuantization(const std::vector<LayerSpec>& layers, const ClipOptions& clip) {
   for (const LayerSpec& layer : layers) {
     for (int64_t dim : {layer.attention.head_dim, layer.attention.v_head_dim}) {

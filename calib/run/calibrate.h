@@ -71,7 +71,7 @@ struct CalibrationInput {
   int64_t job_tokens() const;
 };
 
-// What a model must compute for a calibration: everything up to the last queries of a cache.
+// Returns loop options with which a model computes everything up to the last queries of a cache.
 LoopOptions CalibrationLoopOptions();
 
 // One finished layer, for progress.

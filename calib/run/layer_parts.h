@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What some documents in a row leave of a layer: as tensors in one order, which ranks send
-// (layer_transport.h) and shards keep (shard_directory.h), and put together with what the other
-// documents leave, bit for bit what one process would have observed.
+// Parts of a layer: what some adjacent documents contribute, as tensors in one order. Ranks send
+// them (layer_transport.h) and shards keep them (shard_directory.h). All parts together equal, bit
+// for bit, what one process would have observed.
 #pragma once
 
 #include <cstddef>

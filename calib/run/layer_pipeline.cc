@@ -74,7 +74,7 @@ Commit LayerPipeline::CommitAfter(size_t index) const {
   if (input_.device.is_cpu()) return Commit::kWithRound;
   if (hidden_written_.valid() && !IsReady(hidden_written_)) return Commit::kNever;
   const ModelSource* const model = input_.running_model();
-  // Of all ranks.
+  // Bytes of the hidden states of all ranks.
   const uint64_t hidden = model == nullptr ? 0
                                            : model->hidden().nbytes() /
                                                  static_cast<uint64_t>(model->num_tokens()) *
@@ -139,7 +139,7 @@ void LayerPipeline::Put(size_t index, LayerOnDevice observed, Commit commit) {
   fitting_.push_back({layer->fits_here, fitted, written_});
 }
 
-// What this process fits before what it waits for.
+// Fits the layers of this process before it waits for those of other processes.
 void LayerPipeline::FinishRound() {
   const std::vector<std::shared_ptr<Layer>> round = std::exchange(round_, {});
   for (const bool here : {true, false}) {
@@ -157,8 +157,8 @@ void LayerPipeline::FinishRound() {
 at::Tensor LayerPipeline::KeepHidden(const at::Tensor& hidden) {
   if (streams_.empty() && transport_.size() == 1) return hidden;
   transport_.GatherHidden(hidden, [&] {
-    // What waits to be written waits for other ranks' fits, too, and a layer at which the run is to
-    // stop for none of that.
+    // A pending write also waits for the fits of other ranks. A layer at which the run is to stop
+    // must not wait for those, so it gets a new buffer.
     if (!host_hidden_.defined() || (hidden_written_.valid() && !IsReady(hidden_written_))) {
       host_hidden_ = at::empty(
           {input_.job_tokens(), hidden.size(1)},

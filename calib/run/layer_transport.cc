@@ -237,7 +237,7 @@ class Ranks : public OneProcess {
   }
 
  private:
-  // What another rank observed of a layer, on its way.
+  // A layer as another rank observed it, on its way here.
   struct Part {
     LayerOnDevice layer;
     at::Tensor bytes;

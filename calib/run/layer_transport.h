@@ -51,7 +51,7 @@ class LayerTransport {
   // The layer, by index, that all processes begin with.
   virtual size_t FirstLayer(const JobDirectory& job) const = 0;
 
-  // What all processes do after a layer: what the one with the job says, once it knows whether
+  // What all processes do after a layer. The process with the job decides it, once it knows whether
   // others want to stop.
   struct Verdict {
     bool stop = false;

@@ -28,7 +28,7 @@ struct Work {
   double model = 0, statistics = 0;
 };
 
-// Of the layer's own arithmetic, per token but for attention's scores.
+// Returns the multiply-adds of the layer itself per token, without attention's scores.
 double TokenWork(const LayerSpec& layer, double hidden_size) {
   double values = 3.0 * static_cast<double>(layer.mlp.intermediate_size);  // of weights, per hidden
   if (const auto& experts = layer.experts) {
@@ -76,8 +76,8 @@ Work LayerWork(const LayerSpec& layer, int64_t hidden_size, const std::vector<in
   return work;
 }
 
-// What a layer's fit takes beside its automatic choice: clip ratios are searched on held-out rows,
-// errors measured of every arm, thresholds found over all tokens.
+// Returns what a layer's fit takes beside its automatic choice: clip ratios are searched on
+// held-out rows, errors of every arm are measured, thresholds are found over all tokens.
 AutoCost CostOfFit(const LayerSpec& layer, const std::vector<int64_t>& lengths,
                    const HeldOutSplit& split, const CalibrationOptions& options) {
   constexpr double kSides = 2, kRowPasses = 14, kScorePasses = 6, kSortPasses = 30;
@@ -201,7 +201,7 @@ MemoryPlan SourceMemory(const CalibrationInput& input) {
   return plan;
 }
 
-// Of layers that wait for the queries of others.
+// Returns the bytes of layers that wait for the queries of other layers.
 uint64_t HeldBytes(const CalibrationInput& input, const FitBytes& fit) {
   return fit.kept * (input.source->layers().size() - input.source->first_shared_layer());
 }

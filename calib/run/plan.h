@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a calibration will read, hold and take, from shapes alone and a short measurement of this
-// machine: the numbers of --dry-run. An estimate; tests/tools/memory_test.cc holds the host
-// peak to 15 % of what a run really takes.
+// Estimates what a calibration will read, hold and take, from shapes and a short measurement of
+// this machine: the numbers of --dry-run. tests/tools/memory_test.cc holds the host peak to 15 % of
+// what a run really takes.
 #pragma once
 
 #include <cstdint>
@@ -32,11 +32,11 @@ CalibrationPlan PlanCalibration(const CalibrationInput& input);
 // control group; or "".
 std::string HostMemoryProblem(const CalibrationPlan& plan);
 
-// What one document costs the loop, attention and statistics included, in multiply-adds of the
-// model.
+// Returns what one document costs the loop, attention and statistics included, in multiply-adds of
+// the model.
 double DocumentWork(const ModelSpec& spec, int64_t tokens);
 
-// As CalibrationPlan::peak_device, without the measurement.
+// Returns the same as CalibrationPlan::peak_device, without the measurement.
 uint64_t PlanDeviceMemory(const CalibrationInput& input);
 
 // The fastest of a few ways to run that fits into `limit` bytes of device memory: fewer layers

@@ -50,7 +50,7 @@ void ShareClip(const std::vector<double>& candidates, SideResult& k, SideResult&
   k.clip_ratio = v.clip_ratio = candidates[best];
 }
 
-// What is stored once is clipped once, as keys are.
+// A latent row is stored once, so it has one clip ratio, that of keys.
 double FixedValueClip(const ObservedLayer& observed, const ClipOptions& clip) {
   return observed.fit.latent ? clip.fixed_k : clip.fixed_v;
 }
@@ -101,7 +101,7 @@ std::vector<ArmResult> MeasureArms(const ObservedLayer& observed, const LayerSpe
   return MeasureAttentionError(observed, spec, arms, windows, clip.quant_group_size);
 }
 
-// What refinement learns from: the rows that are fitted to, or everything.
+// Returns the texts that refinement learns from: the rows that are fitted to, or everything.
 RefinedTexts TextsOf(const ObservedLayer& observed, const HeldOutSplit& split, bool fitted_to) {
   RefinedTexts texts;
   for (size_t i = 0; i < observed.keys.size(); ++i) {
@@ -201,7 +201,7 @@ LayerResult ProcessLayer(ObservedLayer observed, const LayerSpec& spec, const He
         SearchChoices(observed, spec, options.search(),
                       OtherChoices(options.automatic, spec.attention.latent.has_value()), times);
     result.automatic = choices.front();
-    // What the search freed, so that its peak and that of the arms do not add up.
+    // Returns what the search freed, so that its peak and the arms' do not add up.
     if (observed.keys.at(0).is_cpu()) malloc_trim(0);
     choosing = std::async(std::launch::async, [&all, choices = std::move(choices)]() mutable {
       FitChoices(all, choices);

@@ -32,8 +32,8 @@ Json DescribeModel(const ModelLocation& location, const ModelSpec& spec,
 // dump records as model_digest. Equal for equal files, wherever they lie.
 std::string ModelDigest(const Json& model);
 
-// Of DescribeModel's "weights", what `who` has read against what this process has: InputError
-// naming the first file that differs. `than`: whose these are, or nothing.
+// Throws InputError naming the first file whose digest in `read`, which `who` has read, is not that
+// in `own`; both are DescribeModel's "weights". `than`: " than" and the reader of `own`, or "".
 void CheckSameWeights(std::string_view who, const Json& read, std::string_view than,
                       const Json& own);
 
@@ -55,8 +55,8 @@ Json DescribeMachine(at::Device device, at::ScalarType dtype);
 // And how many tokens and queries went through a model at a time, which memory may have decided.
 Json DescribeMachine(const CalibrationInput& input);
 
-// What a run is, for JobDirectory. `origin`: FingerprintModel or FingerprintDump; `data`:
-// DescribeData or DescribeDumpData.
+// Returns what identifies a run, for JobDirectory. `origin`: FingerprintModel or FingerprintDump;
+// `data`: DescribeData or DescribeDumpData.
 Json Fingerprint(const Json& origin, const Json& data, const CalibrationInput& input,
                  const HeldOutSplit& split, const std::string& program_version);
 Json FingerprintModel(const ModelLocation& location, const Checkpoint& checkpoint);

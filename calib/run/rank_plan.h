@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a calibration by several ranks will read, send, hold and take, from shapes and from the plan
-// of one rank: arithmetic divided as the documents allow, fits by layers, and what travels at rates
-// that are assumed, not measured.
+// Estimates what a calibration by several ranks will read, send, hold and take, from shapes and the
+// plan of one rank. Arithmetic is divided as the documents allow, and fits by layers; transfers
+// take rates that are assumed, not measured.
 #pragma once
 
 #include "calib/run/plan.h"

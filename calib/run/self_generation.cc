@@ -23,12 +23,12 @@ constexpr int kFileVersion = 1;
 
 int64_t PromptTokens(const Document& prompt) { return std::ssize(prompt.ids); }
 
-// Of a prompt's continuation, at most.
+// Returns the maximum number of tokens that continue a prompt.
 int64_t RoomFor(const SelfGeneration& model, const Document& prompt) {
   return std::min(model.options.longest, model.max_sequence - PromptTokens(prompt));
 }
 
-// What has been written, in memory and in the job's file.
+// The documents that have been written, in memory and in the job's file.
 class Written {
  public:
   Written(fs::path job, const Json& key)

@@ -46,7 +46,7 @@ struct SelfGeneration {
   int64_t max_sequence = 0;  // tokens of a prompt and its continuation; longer prompts are refused
 };
 
-// What it will take, if no continuation ends early.
+// The cost of self-generation if no continuation ends early.
 struct SelfGenerationPlan {
   bool resident = true;       // all weights are in memory
   int64_t batch = 0;          // continuations written at once

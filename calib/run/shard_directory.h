@@ -31,14 +31,14 @@
 
 namespace oscar {
 
-// What a layer's file holds. `part` may be empty memory: then the names, types and shapes.
+// Returns the tensors of a layer's file; with empty memory in `part`, names, types and shapes.
 std::vector<NamedTensor> TensorsOfShard(const LayerOnDevice& part);
 
-// Hidden states entering the last layer of what the text's loss is measured on and this shard has,
-// one document after another; undefined: there is nothing. // [tokens, hidden_size]
+// Returns this shard's hidden states that enter the last layer, for the documents on which the
+// text's loss is measured, in order; undefined: none. // [tokens, hidden_size]
 at::Tensor TextHiddenOf(const CalibrationInput& input);
 
-// A finished job as a shard at `path`. `run`: Fingerprint; `weights`: of DescribeModel.
+// Publishes a finished job as a shard at `path`. `run`: Fingerprint; `weights`: of DescribeModel.
 void PublishShard(JobDirectory& job, const ShardPlace& place, const RankShare& share,
                   const Json& run, const Json& weights, const Json& timings,
                   const std::filesystem::path& path);
@@ -69,7 +69,7 @@ class ShardSet {
   LayerOnDevice ReadLayer(const CalibrationInput& input, const HeldOutSplit& split,
                           size_t layer_index) const;
   uint64_t LayerBytes(size_t layer_index) const;
-  // Of TextSampleOf; nothing where shards have none.
+  // Returns the rows of TextSampleOf; nothing if the shards have none.
   std::vector<TextRows> ReadTextRows(const CalibrationInput& input) const;
 
  private:

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a quantized cache does to attention: KL(S‖Ŝ) and output error in float64, on sampled
-// held-out query rows, for several ways (arms) to store the cache. The scalar reference is
+// Measures what a quantized cache does to attention: KL(S‖Ŝ) and output error in float64, on
+// sampled held-out query rows, for several ways (arms) to store the cache. The scalar reference is
 // tests/reference/scalar_attention_kl.h. Local errors: every arm sees the reference queries, keys
 // and values of this layer; nothing propagates between layers.
 #pragma once

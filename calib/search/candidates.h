@@ -34,9 +34,9 @@ struct Candidate {
   double best() const { return ScoreOf(scores()); }
 };
 
-// What the searches of a layer know together, by names of recipes.
+// Scores that the searches of a layer share, by names of recipes.
 struct KnownScores {
-  // Keys; recipe, bits, ratio, group, scales and their type.
+  // Whether these are keys; then recipe, bits, ratio, group, scales and their type.
   using Key = std::tuple<bool, std::string, int, double, int64_t, ScaleFit, MetadataType>;
   std::map<Key, HeadScores> scores;
 };

@@ -54,7 +54,7 @@ std::vector<double> MeansOf(const AutoScorer::WindowScores& scores) {
   return means;
 }
 
-// What the searches of one layer share, whoever they are for: rows, moments, fits and scores.
+// State that the searches of one layer share, for all consumers: rows, moments, fits and scores.
 struct LayerSearch {
   LayerSearch(const ObservedLayer& layer, const LayerSpec& spec, const SearchOptions& options,
               PhaseTimes& phases)
@@ -199,7 +199,7 @@ class Search {
     for (Candidate<Recipe>& c : all) few.push_back(&c);
     written_.AddRatios<Recipe>(few, kFirst);
   }
-  // Of candidates in the order of their demands the one worth them.
+  // Returns the index of the candidate that is worth its demands; `all` is in order of demands.
   template <typename Recipe>
   static size_t Worthwhile(const std::vector<Candidate<Recipe>>& all) {
     size_t best = 0;
@@ -291,7 +291,7 @@ class Search {
     if (!in_depth_) return InUseAlone(c);
     const AutoScorer::Rotated rotated = written_.Rotate(c);
     AddBits(c, rotated, choice_.k_options);
-    // What quantization groups of half the size would give, at a price of 32 / group bits a value.
+    // Scores quantization groups of half the size, at a price of 32 / group bits a value.
     const double clip = c.curve[Best(c.curve)].first;
     AutoScorer::Quantizer half = Format<KeyRecipe>(2);
     const int64_t whole = half.quant_group_size == 0 ? moments_.head_dim : half.quant_group_size;

@@ -36,8 +36,8 @@ struct LatentPoint {
 };
 using LatentCurve = std::vector<LatentPoint>;  // ascending ratios
 
-// What the stored row does as key and as value, each in units of what a Hadamard does; of the KL
-// its root, because it grows with the square of an error.
+// Returns the damage to the row as key and as value, each in units of a Hadamard's damage. The KL
+// enters as its root, because it grows with the square of an error.
 double DamageOf(const AutoScorer::LatentScores& scores, const AutoScorer::LatentScores& unit,
                 std::vector<double> HeadScores::*rows) {
   const auto ratio = [&](HeadScores AutoScorer::LatentScores::*of) {
@@ -243,7 +243,7 @@ class LatentSearch {
           spends ? std::span<const double>(grid.ratios) : std::span<const double>(&grid.first, 1);
       AddOption(c, bits, Score(c, clips() ? tried : kUnclippedLatents, Format(bits)));
     }
-    // What quantization groups of half the size would give.
+    // Scores quantization groups of half the size.
     AutoScorer::Quantizer half = Format(2);
     const int64_t whole = half.quant_group_size == 0 ? c.side.dim : half.quant_group_size;
     half.quant_group_size = whole / 2;

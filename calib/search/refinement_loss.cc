@@ -24,7 +24,7 @@ at::Tensor PerHead(const at::Tensor& rows) {  // [tokens, heads, dim] -> [heads,
   return rows.to(at::kFloat).permute({1, 0, 2}).contiguous();
 }
 
-// What the cache gives back.
+// Returns the rows as the cache gives them back.
 at::Tensor Stored(const at::Tensor& rows, const HeadTransforms& transforms,
                   const AffineQuantizer& quantizer) {
   const at::Tensor back =

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What refining a rotation minimizes: the change of attention and of its output on the last queries
-// of a sequence, with gradients through the quantizer (OptR, arXiv 2608.02691). The scores of all
-// sequences stay in memory, 12 bytes per query head, query and token, so few queries of each are
-// compared.
+// The loss that refining a rotation minimizes: the change of attention and of its output on the
+// last queries of a sequence, with gradients through the quantizer (OptR, arXiv 2608.02691). The
+// scores of all sequences stay in memory, 12 bytes per query head, query and token, so few queries
+// of each are compared.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -91,7 +91,7 @@ RefinedSide Refine(const Loss& loss, const Samples& fit, const Samples& held_out
                    const RefinementOptions& options) {
   const auto float64 = fit.at(0).keys.options().dtype(at::kDouble);
   const auto float32 = float64.dtype(at::kFloat);
-  // What is returned is made in float64, rounded once, and what is measured is what is returned.
+  // The result is made in float64 and rounded once. The rounded result is measured and returned.
   const HeadTransforms exact = To(given, float64, heads);
   const HeadTransforms start = To(given, float32, heads);
   const int64_t dim = start.transform.size(-1);

@@ -44,7 +44,7 @@ std::vector<int64_t> UsableRows(const at::Tensor& positions /* host */, const Ca
   return {usable.const_data_ptr<int64_t>(), usable.const_data_ptr<int64_t>() + usable.numel()};
 }
 
-// Of `sides` [sides, ...] those of the trials, [trials, ...], or [1, ...] where all have the same.
+// Returns the trials' sides from [sides, ...]: [trials, ...], or [1, ...] if all are the same.
 at::Tensor OfSides(const at::Tensor& sides, AutoScorer::Trials trials) {
   if (!sides.defined()) return sides;
   const auto side = [&](const AutoScorer::Trial& trial) {
@@ -213,7 +213,7 @@ void AutoScorer::AddSequence(const ObservedLayer& layer, const HeldOutQueries& q
   sequences.push_back(std::move(sequence));
 }
 
-// Of sequences that follow each other, as long as their scores and rows, padded, are few enough.
+// Batches adjacent sequences, as long as their scores and rows, padded, are few enough.
 void AutoScorer::MakeBatches(std::span<const SampledSequence> sequences,
                              const at::Tensor& output_map) {
   size_t begin = 0;
@@ -296,7 +296,7 @@ std::vector<HeadScores> AutoScorer::ScoreKeys(const Rotated& keys, Trials trials
   return MeanOverRows(sums[0]);
 }
 
-// Of sums over rows, [trials, num_kv_heads, 2 + texts].
+// Returns the means of sums over rows, [trials, num_kv_heads, 2 + texts].
 std::vector<HeadScores> AutoScorer::MeanOverRows(const at::Tensor& sums) const {
   std::vector<double> rows(batches_[0].num_rows().size(), 0);
   for (const SampledRows& batch : batches_) {

@@ -81,9 +81,9 @@ class AutoScorer {
   // |(P^ - P) V| / |P V| per KV head, over all sampled rows: exact values.
   std::vector<double> KeyOutputErrors(const Rotated& keys, const Trial& trial,
                                       Quantizer quantizer) const;
-  // Of latents, one row that is key and value: KL as of keys, and the mean over rows of
-  // |P^ V^ - P V| / |P V|, outputs after W_UV, of both at once. (A ratio of sums over rows would be
-  // that of the few rows with the largest outputs.)
+  // Scores latents, rows that are both key and value: KL as for keys, and the mean over rows of |P^
+  // V^ - P V| / |P V|, outputs after W_UV, with both errors at once. (A ratio of sums over rows
+  // would be that of the few rows with the largest outputs.)
   struct LatentScores {
     HeadScores kl, output;
   };

@@ -11,8 +11,8 @@
 namespace oscar {
 namespace {
 
-// Of choice_search.cc, for all consumers together: recipes that are fitted and rotated, and scores
-// of their caches. Most of them are those of the consumer that takes everything.
+// Counts of choice_search.cc, for all consumers together: recipes that are fitted and rotated, and
+// scores of their caches. Most of them are those of the consumer that takes everything.
 constexpr int64_t kKeyRecipes = 32, kKeyScores = 90, kValueRecipes = 11, kValueScores = 44;
 constexpr int64_t kBitScores = 2,
                   kHalves = 3;  // per side: 3 and 4 bits; all tokens, and two halves
@@ -112,7 +112,7 @@ AutoCost CostOfChoice(const LayerSpec& layer, const std::vector<int64_t>& sequen
     return std::clamp<int64_t>(at_once / values, 1, most);
   };
   const int64_t sides = count * together(count * side, kKeyRecipes);
-  // Of latents also the logits of the part with position, and queries that are longer than a head.
+  // Latents add the logits of the part with position, and queries that are longer than a head.
   const int64_t latents = a.latent ? scores + kLatentQueries * q * longest.rows * d : 0;
   const int64_t kept =
       count * (kKeptScores * scores + kKeptRows * side + latents) + kRotatedRows * sides * side;
