@@ -70,7 +70,7 @@ CommandResult Published(const Json& report, const fs::path& output, const Calibr
           {{"summary", report.at("summary")}, {"serving", report.at("serving")}}};
 }
 
-// Of the files in a directory; 0 where there is none, which its reader will say.
+// Returns the bytes of the files in a directory. If there is none: 0, and its reader reports it.
 uint64_t BytesIn(const fs::path& directory) {
   std::error_code error;
   uint64_t bytes = 0;
@@ -145,8 +145,8 @@ ArtifactInfo InfoOf(const CalibrateOptions& options, const Opened& opened,
   return info;
 }
 
-// What passes of the model over its text decide, once the layers are done: bits, in the draft,
-// or what is returned of types. On this rank alone, with all of the text.
+// Decides by passes of the model over its text, once the layers are done: bits in the draft, types
+// in the returned JSON. Runs on this rank alone, with all of the text.
 Json PlanBits(const CalibrateOptions& options, const Opened& opened, bool among_ranks,
               const JobDirectory& job, ArtifactDraft& draft, CommandContext& context,
               PhaseTimes& times) {

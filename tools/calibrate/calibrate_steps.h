@@ -20,7 +20,7 @@
 
 namespace oscar {
 
-// What there is to do, known and checked; nothing has been done.
+// The work of a calibration, opened and checked; nothing has been done.
 struct Opened {
   std::shared_ptr<const ModelInput> model;  // null: a dump
   Subject subject;
@@ -35,9 +35,9 @@ struct Opened {
 std::optional<Opened> Open(const CalibrateOptions& options, RankGroup& group,
                            CommandContext& context, PhaseTimes& times);
 
-// What will be read, held and taken, after a line about the device.
+// Plans what will be read, held and taken, and logs the device first.
 CalibrationPlan Plan(const Opened& opened, CommandContext& context);
-// --dry-run.
+// Shows the plan, for --dry-run.
 CommandResult ShowPlan(const CalibrateOptions& options, const Opened& opened,
                        const CalibrationPlan& plan, CommandContext& context);
 

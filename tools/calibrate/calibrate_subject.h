@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What oscar-calibrate works on, a model and data or a dump of one, and where its output goes.
-// Trap: a model's own text (--self-generate) must be in the data before the Subject is made: it
-// decides lengths, memory and fingerprint.
+// The subject of oscar-calibrate, a model and data or a dump of one, and where its output goes.
+// Trap: a model's own text (--self-generate) must be in the data before the Subject is made,
+// because it decides lengths, memory and fingerprint.
 #pragma once
 
 #include <filesystem>
@@ -58,7 +58,7 @@ Subject OfDump(const CalibrateOptions& options, Log& log);
 
 ModelInput OpenForCalibration(const CalibrateOptions& options, Log& log, bool planning);
 
-// Nothing of it without --self-generate.
+// Text that the model writes; empty without --self-generate.
 struct OwnText {
   std::string plan;             // lines that say what it will take
   std::optional<JobLock> lock;  // the right to the job that keeps it
@@ -66,10 +66,10 @@ struct OwnText {
 OwnText PlanOwnText(const CalibrateOptions& options, ModelInput& opened);  // placeholders in opened
 // For doctor: the same lines, or whether the model could write where it is not asked to.
 std::string PrognosisOfOwnText(const CalibrateOptions& options, ModelInput& opened);
-// What the calibration would throw at a text as long as it is meant to be: data, options, disk.
+// Throws what the calibration would throw for text of the intended length: data, options, disk.
 void CheckCalibrationOfOwnText(const CalibrateOptions& options,
                                const std::shared_ptr<ModelInput>& opened);
-// Among ranks rank 0 writes it, and the others are given what it has kept.
+// Writes the text. Among ranks rank 0 writes it, and the others receive what it has kept.
 OwnText WriteOwnText(const CalibrateOptions& options, RankGroup& group, CommandContext& context,
                      ModelInput& opened);
 
@@ -80,7 +80,7 @@ struct Places {
 // after its number, and it may be there. Throws if it cannot be made there, or something is there
 // that no unfinished run has put there.
 Places PlacesOf(const CalibrateOptions& options);
-// What a killed run has left of an output that it was making.
+// Removes what a killed run has left of an output that it was making.
 void RemoveStaging(const std::filesystem::path& output);
 
 }  // namespace oscar

@@ -49,7 +49,7 @@ Json SensitiveSides(const std::vector<AutoChoice>& choices, const std::vector<La
   return sides;
 }
 
-// What passes of the model are counted in.
+// Returns the tokens of a search, the unit in which passes of the model are counted.
 int64_t SearchTokens(const CalibrationInput& input) {
   return input.num_tokens() * (input.options.automatic.effort == SearchEffort::kThorough ? 4 : 1);
 }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What somebody else has already done: whether the zoo of OSCAR_ZOO holds rotations of a model.
+// A hint at rotations that exist: whether the zoo of OSCAR_ZOO holds some for a model.
 #pragma once
 
 #include <string>

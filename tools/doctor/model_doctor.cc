@@ -95,7 +95,7 @@ class ConfigDoctor {
     reasons.emplace_back(text);
     if (object == nullptr) return false;
     if (is_there) {
-      // What was put into it, or beside it, would go with it.
+      // Sizes that were put into or beside it would be erased with it.
       const bool takes_others = object->at(error.key()).is_structured() || object != &config_;
       if (!put_in_.empty() && takes_others) return false;
       EraseField(*object, error.key());
@@ -285,7 +285,7 @@ class ModelDoctor {
     }
   }
 
-  // Of a repaired configuration shapes and numbers of layers are doubtful, missing names less so.
+  // A repaired configuration has doubtful shapes and layer numbers; missing names are more certain.
   void CheckStoredTensors(bool repaired) {
     std::vector<std::string> problems;
     if (result_.has_weights) {
@@ -318,7 +318,7 @@ class ModelDoctor {
   void DescribeWeights() {
     std::string text;
     if (result_.has_weights && result_.spec) {
-      // Of weights that do not fit the configuration there is no such list.
+      // There is no such list for weights that do not fit the configuration.
       try {
         text = DescribeStorage(*result_.spec, *checkpoint_);
       } catch (const InputError&) {

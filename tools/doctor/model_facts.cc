@@ -23,7 +23,7 @@ bool AnyCached(const ModelSpec& spec, const Predicate& predicate) {
                              [&](const LayerSpec& layer) { return predicate(layer.attention); });
 }
 
-// What the geometry does not say.
+// Returns facts that the geometry does not tell.
 std::vector<std::string> SpecialFacts(const ModelSpec& spec) {
   std::vector<std::string> facts;
   const auto add = [&](bool holds, std::string text) {

@@ -42,7 +42,7 @@ std::string TypesText(const Json& component) {
   return text;
 }
 
-// What is wrong with each component; loading stops at the first.
+// Returns what is wrong with each component; loading stops at the first problem.
 std::vector<std::string> ComponentProblems(const Json& root, const std::string& file) {
   std::vector<std::string> problems;
   const auto attempt = [&](const auto& step) {

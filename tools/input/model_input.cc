@@ -41,7 +41,7 @@ void LogModel(const ModelInput& input, UnknownConfig rule, Log& log) {
   }
 }
 
-// What cuts documents where they are cut.
+// Returns why documents are cut where they are cut.
 std::string WhyCut(const DataArguments& data, const ModelSpec& spec) {
   if (data.max_sequence > 0 && data.max_sequence < spec.max_positions)
     return fmt::format("the longest document is {} tokens ({})", data.max_sequence,
@@ -51,7 +51,7 @@ std::string WhyCut(const DataArguments& data, const ModelSpec& spec) {
   return fmt::format("the model takes {} tokens ({})", spec.max_positions, spec.positions_limit);
 }
 
-// What of the data is not used, why, and how it would be.
+// Logs which data is not used, why, and how it could be.
 void LogUnused(const DataArguments& data, const ModelSpec& spec, const DataCounts& counts,
                bool packed, Log& log) {
   if (data.data.empty()) return;  // the built-in corpus is longer than anybody needs

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What commands that run a model have in common: the options of their data and of the machine, and
+// Parts that commands share if they run a model: the options of their data and of the machine, and
 // everything that is known before a weight is read. Trap: keys and meanings of options are part of
 // artifacts: rename nothing.
 #pragma once
@@ -51,7 +51,7 @@ struct DataArguments {
   int64_t tokens_piece = 1;
 };
 void AddDataOptions(OptionTable& table, DataArguments* data);
-// Of a calibration: 98,304 on a GPU, and 16,384, four sequences of 4,096, on a CPU.
+// Returns a calibration's default tokens: 98,304 on a GPU, 16,384 (four times 4,096) on a CPU.
 int64_t DefaultTokens(const std::string& device);
 void AddSeparatorOption(OptionTable& table, std::string* separator);  // of --pack
 
@@ -94,10 +94,10 @@ std::future<void> StartGpu(const std::string& device);
 // These throw UsageError or InputError and log what they found. `planning`: nothing will run, so a
 // directory with a config.json alone will do. The model, without data:
 ModelInput OpenModel(const ModelArguments& model, Log& log, bool planning = false);
-// What the arguments say of data for it; `builtin` where they name no files.
+// Returns the data that the arguments ask for; `builtin` if they name no files.
 DataOptions MakeDataOptions(const DataArguments& data, BuiltinText builtin,
                             const ModelInput& input);
-// InputError for one that cannot be opened: said before a model is.
+// Throws InputError for a file that cannot be opened, before a model is opened.
 void CheckDataFiles(const std::vector<std::string>& files);
 // That data.
 DataSet LoadModelData(const DataArguments& data, BuiltinText builtin, Log& log,

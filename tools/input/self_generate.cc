@@ -40,7 +40,7 @@ Json PlanToJson(const SelfGenerationPlan& plan) {
           {"seconds", plan.seconds}};
 }
 
-// Of a model that is there by its configuration alone.
+// Returns placeholders for a model of which only the configuration exists.
 PromptSet PlaceholderPrompts(int64_t count, int64_t longest) {
   const auto tokens = static_cast<size_t>(std::min(kPassageTokens, longest));
   PromptSet set;
