@@ -35,11 +35,11 @@ struct ConsumerRules {
   ClipScope clip;
   bool any_bits;         // bits per layer and side; else 2 everywhere
   bool latents = false;  // caches of latent attention
-  // Scales fitted to codes (linalg/scale_fit.h), in bf16, and of two groups where others store one
-  // in float32. A writer's business, but no server's writer does it yet.
+  // Scales are fitted to codes (linalg/scale_fit.h) and stored in bf16, for two groups where others
+  // store one in float32. This is up to the writer, but no server's writer does it yet.
   bool fitted_scales = false;
   bool feedback = false;  // its writer feeds rounding errors of keys back (linalg/error_feedback.h)
-  // oscar-export --to; empty: nothing writes its files yet.
+  // The name in oscar-export --to; empty: no writer of its files exists yet.
   std::string_view export_target = {};
 
   bool operator==(const ConsumerRules&) const = default;
@@ -61,9 +61,9 @@ inline constexpr BitPrice kBitPrices[] = {BitPrice::kNextToken, BitPrice::kAtten
                                           BitPrice::kUniform};
 std::string_view BitPriceName(BitPrice price);
 
-// How much a search may cost: nothing but the rows at hand; passes of the model over its text
-// that together cost about a calibration, where bits are to be shared out; four times the text,
-// whatever the bits are.
+// The cost that a search may have. Quick: only the rows at hand. Normal: passes of the model over
+// its text that cost about a calibration, if bits are to be shared out. Thorough: four times the
+// text, whatever the bits are.
 enum class SearchEffort { kQuick, kNormal, kThorough };
 std::string_view SearchEffortName(SearchEffort effort);
 
@@ -81,10 +81,10 @@ struct AutoOptions {
   // Mean bits stored per element of keys and values: codes, and a 16-bit scale and zero for each
   // quantization group; 2: codes of 2 bits, whatever those take; kOscarBytes.
   double bits = 2;
-  // Keys may be written with error feedback whoever the consumer is: for a server whose writer was
+  // Whether keys may be written with error feedback for any consumer: for a server whose writer was
   // patched.
   bool feedback = false;
-  // Where the consumer takes it: a clip ratio for each KV head, and bits for each of them.
+  // Allows a clip ratio, and bits, for each KV head if the consumer takes them.
   bool head_clip = true, head_bits = true;
   bool windows = false;  // spend bits on larger windows too; else they are only priced
   int64_t context = 0;   // tokens; keys are fitted to positions up to it; 0: DefaultContext
@@ -101,11 +101,11 @@ struct AutoOptions {
   bool wide_codes() const { return bits > 4; }  // 8 bits are an option, whose scales no byte holds
 };
 
-// Whether one search serves both: they differ in the budget alone, which is spent once all layers
-// are known.
+// Returns whether one search serves both: they differ only in the budget, which is spent once all
+// layers are known.
 bool ShareSearch(const AutoOptions& a, const AutoOptions& b);
 
-// The name that a choice other than the headline's is stored under: "sglang", of a folded
+// Returns the name under which a choice other than the headline's is stored: "sglang", for a folded
 // checkpoint "sglang+fold", at a budget "any@2.5".
 std::string ChoiceName(const AutoOptions& options);
 

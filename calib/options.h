@@ -50,7 +50,7 @@ struct SearchOptions {
   CacheWindows windows = {64, 256};
 };
 
-// Phases receive the parts that they need.
+// All options. Each phase receives only the parts that it needs.
 struct CalibrationOptions {
   FitOptions fit = {};
   ClipOptions clip = {};

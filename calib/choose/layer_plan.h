@@ -15,7 +15,7 @@
 
 namespace oscar {
 
-// Bits per element are a mean over sequences of this many tokens where windows have a price.
+// With a price on windows, bits per element are means over sequences of this many tokens.
 inline constexpr int64_t kPriceTokens = 32768;
 
 // A layer's part of the cache: num_kv_heads * dim elements per token, and their scales and zeros.
@@ -36,10 +36,10 @@ LayerElements LatentElementsOf(int64_t rank, int64_t position_dim, const GroupFo
 // Returns the bits per element of 2-bit codes and metadata: the minimum of --bits, except for 2.
 double LeastStoredBits(const std::vector<LayerElements>& elements);
 
-// Bits per element that options.bits allows.
+// Returns the bits per element that options.bits allows.
 double StoredBits(const AutoOptions& options, const std::vector<LayerElements>& elements);
 
-// Bits per quantized element that windows add to about two.
+// Returns the bits per quantized element that windows add to about two.
 double WindowBits(const CacheWindows& windows);
 
 struct AutoPlan {
@@ -49,8 +49,8 @@ struct AutoPlan {
   std::vector<double> window_scores;  // mean over layers, as AutoChoice::windows
 };
 
-// Decides for all layers and writes it into their choices: k_bits, v_bits, the options' clip. Bits
-// go where they lower the summed damage most (bit_allocation.h), at options.price.
+// Decides for all layers and writes the result into their choices: k_bits, v_bits, the options'
+// clip. Bits go where they lower the summed damage most (bit_allocation.h), at options.price.
 AutoPlan PlanLayers(const AutoOptions& options, const std::vector<LayerElements>& elements,
                     std::vector<AutoChoice>& choices);
 

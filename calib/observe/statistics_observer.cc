@@ -109,7 +109,7 @@ at::Tensor KeptRows(const HeldOutSplit& split, size_t sequence, int64_t tokens, 
                     at::Device device) {
   const int64_t fit_rows = split.fit_rows.at(sequence),
                 kept = split.NumKeptRows(sequence, tokens, error_rows);
-  // Row j of kept: the last row of the j-th of `kept` equal stretches.
+  // Row j of the kept rows is the last row of the j-th of `kept` equal stretches.
   const auto spread = [&](int64_t rows, at::Device where) {
     return at::arange(1, kept + 1, at::dtype(at::kLong).device(where))
         .mul_(rows)
@@ -250,7 +250,7 @@ LayerOnDevice StatisticsObserver::TakeOnDevice(size_t layer_index) {
 
 uint64_t ObservingMemory(const LayerSpec& layer, int64_t longest) {
   const AttentionSpec& a = layer.attention;
-  // Logits, scores and weights of rows that weigh keys.
+  // Logits, scores and weights of the query rows that weigh keys.
   const int64_t weighing = a.latent ? 0 : 6 * 4 * kRowsAtOnce * a.num_q_heads * longest;
   // A chunk of queries or outputs converted, and the same in the order of KV heads.
   const int64_t chunk = 2 * 8 * kChunkTokens * a.num_q_heads * std::max(a.head_dim, a.v_head_dim);

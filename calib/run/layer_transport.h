@@ -51,8 +51,8 @@ class LayerTransport {
   // The layer, by index, that all processes begin with.
   virtual size_t FirstLayer(const JobDirectory& job) const = 0;
 
-  // What all processes do after a layer. The process with the job decides it, once it knows whether
-  // others want to stop.
+  // The action of all processes after a layer. The process with the job decides it, once it knows
+  // whether others want to stop.
   struct Verdict {
     bool stop = false;
     Commit commit = Commit::kNever;
