@@ -24,7 +24,7 @@ struct Documents {
         end(first + static_cast<int64_t>(share.num_sequences)) {}
 };
 
-// Sums of these documents, empty; `rows` has how many each adds up.
+// Returns undefined sums of these documents; `rows` tells how many rows each document adds.
 template <typename Rows>
 DocumentSums EmptySums(int64_t first, int64_t end, const Rows& rows, int64_t values,
                        const at::TensorOptions& options) {
@@ -57,7 +57,7 @@ void Append(LayerSums& all, const LayerSums& more, int half) {
   if (half >= 0) Append(all.first_half, half == 0 ? more.first_half : more.fit);
 }
 
-// Layers that read this one's keys and values.
+// Returns the number of layers that read this layer's keys and values.
 int64_t ReadersOf(const CalibrationInput& input, const LayerSpec& layer) {
   const ModelSource* const model = input.model();
   OSCAR_CHECK(model != nullptr && model->loop().options().shared_queries);

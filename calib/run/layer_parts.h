@@ -16,18 +16,18 @@
 
 namespace oscar {
 
-// All that differs between parts, in a fixed order.
+// Returns all tensors that differ between parts, in a fixed order.
 std::vector<NamedTensor> TensorsOf(const LayerOnDevice& part);
 
-// As large as what the documents of `share` leave of that layer, on the device of `input`.
+// Returns an empty part, as large as that of `share`'s documents, on the device of `input`.
 LayerOnDevice EmptyPart(const CalibrationInput& input, const HeldOutSplit& split,
                         size_t layer_index, const RankShare& share);
 
-// Bytes of TensorsOf(EmptyPart), nearly.
+// Returns approximately the bytes of TensorsOf(EmptyPart).
 uint64_t PartBytes(const CalibrationInput& input, const HeldOutSplit& split, size_t layer_index,
                    const RankShare& share);
 
-// The parts of all documents, in their order.
+// Joins the parts of all documents, in their order.
 LayerOnDevice Together(std::vector<LayerOnDevice> parts, const std::vector<RankShare>& shares,
                        const HeldOutSplit& split);
 

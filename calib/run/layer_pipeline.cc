@@ -29,10 +29,10 @@ double SecondsSince(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-// Bytes of weights for each byte of hidden states, which take the disk from them.
+// Bytes of weights per byte of hidden states before a commit, because both compete for the disk.
 constexpr uint64_t kWeightsPerHidden = 20;
 
-// Results that wait for the disk, while it takes hidden states.
+// Most results that wait for the disk while it takes hidden states.
 constexpr size_t kUnwritten = 8;
 
 template <typename T>
@@ -81,7 +81,7 @@ Commit LayerPipeline::CommitAfter(size_t index) const {
                                                  static_cast<uint64_t>(input_.job_tokens());
   if (read_since_commit_ + input_.source->BytesRead(index) >= kWeightsPerHidden * hidden)
     return Commit::kNow;
-  // Not shortly before the end, which would wait for the disk.
+  // No commit shortly before the end, which would wait for the disk.
   const double of_each = SecondsSince(begin_) / static_cast<double>(put_ + 1);
   const double end = of_each * static_cast<double>(input_.source->layers().size() - index - 1);
   return SecondsSince(last_commit_) >= input_.run.commit_seconds &&
@@ -128,7 +128,7 @@ void LayerPipeline::Put(size_t index, LayerOnDevice observed, Commit commit) {
     return layer;
   };
   std::shared_future<std::shared_ptr<Layer>> fitted = std::async(std::launch::async, fit).share();
-  // Lets go of what it has waited for: a future keeps its function, and so would the whole chain.
+  // Drops the futures it waited for: a future keeps its function, and so would the whole chain.
   const auto write = [this, fitted, before = written_]() mutable {
     const std::shared_ptr<Layer> own = std::exchange(fitted, {}).get();
     if (before.valid()) std::exchange(before, {}).get();
@@ -152,8 +152,8 @@ void LayerPipeline::FinishRound() {
   }
 }
 
-// Beside the next layer, which changes them in place, hidden states must be a copy. Of all ranks,
-// at rank 0.
+// Returns hidden states that can be kept while the next layer changes them in place: a copy. At
+// rank 0 these are the hidden states of all ranks.
 at::Tensor LayerPipeline::KeepHidden(const at::Tensor& hidden) {
   if (streams_.empty() && transport_.size() == 1) return hidden;
   transport_.GatherHidden(hidden, [&] {

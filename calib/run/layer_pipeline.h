@@ -47,7 +47,7 @@ class LayerPipeline {
   void Put(size_t index, LayerOnDevice observed, Commit commit);
   void Finish();  // the same for all
 
-  // Whether a run that stops here loses nothing. Not while a thread works on a layer.
+  // Whether a run that stops here loses nothing; false while a thread works on a layer.
   bool all_committed() const { return fitting_.empty() && round_.empty() && !written_.valid(); }
 
  private:
@@ -63,7 +63,7 @@ class LayerPipeline {
   void WriteHere(const Layer& layer);
   std::string NameOf(const Layer& layer, std::string_view step) const;  // "fitting layer 3"
   void Report(const Layer& layer);
-  // Until less than `most` layers are being fitted here.
+  // Waits until fewer than `most` layers are being fitted here.
   void AwaitFits(size_t most);
   void Collect();  // the oldest layer that is being fitted
   bool EndsRound(size_t index) const { return (index + 1) % transport_.size() == 0; }

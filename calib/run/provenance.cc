@@ -135,7 +135,7 @@ Json DescribeDump(const fs::path& path, const AttentionDump& dump) {
     files[file.name] = DigestToJson(digest);
     size += digest.size;
   }
-  // One file: its own digest. A directory: that of the list of its files' digests.
+  // A file has its own digest; a directory has the digest of the list of its files' digests.
   const std::string digest = fs::is_directory(path)
                                  ? Sha256Hex(CanonicalJson(files))
                                  : files.begin().value().at("sha256").get<std::string>();
@@ -248,7 +248,7 @@ Json DescribeOptions(const CalibrationOptions& options, const HeldOutSplit& spli
        "arXiv 2605.17757; keys: mean of q^T q over the query heads of each KV head; "
        "covariances are means, symmetrized, float64"},
       {"hadamard_block_of_dim", hadamard},
-      // Their caches hold one latent for keys and values, and so one rotation for both.
+      // Caches of these layers hold one latent for keys and values, so both have one rotation.
       {"latent_layers", latent},
       {"clip",
        {{"mode", ClipModeName(options.clip.mode)},

@@ -24,8 +24,8 @@ struct RankPlan {
   double efficiency = 0;  // of one rank's time over that of all
 };
 
-// `largest`: the input of the rank with the most tokens, its lengths those of all; `whole` and
-// `one`: of one rank that runs everything, and its plan.
+// `largest`: the input of the rank with the most tokens, with the lengths of all sequences. `whole`
+// and `one`: input and plan of one rank that runs everything.
 RankPlan PlanRanks(const CalibrationInput& largest, const CalibrationInput& whole,
                    const CalibrationPlan& one, int nodes);
 
