@@ -72,8 +72,7 @@ class LayerTransport {
   // Returns this process's hidden states, from those of all documents at the process with the job.
   virtual at::Tensor Scatter(const at::Tensor& all) const = 0;
 
-  // Returns a layer at the process with the job; `fit` makes it where Gather's function is not
-  // empty.
+  // Returns a layer at the process with the job; `fit` makes it where Gather's function is set.
   using Fit = std::function<LayerResult(LayerOnDevice)>;
   virtual FinishedLayer Finish(size_t layer_index, const Observed& observed,
                                const Fit& fit) const = 0;

@@ -60,7 +60,7 @@ class ShardSet {
   int64_t query_chunk() const { return shards_.front().document.query_chunk(); }
   Json timings() const;  // of each
 
-  // Throws InputError with the differences if a shard has another model, data, options or program.
+  // Throws InputError if a shard's model, data, options, machine or program differ, naming them.
   void CheckRun(const Json& run, size_t num_layers, const std::vector<int64_t>& lengths) const;
   // Throws InputError naming a shard that has read other weights; `weights`: of DescribeModel.
   void CheckWeights(const Json& weights) const;

@@ -64,7 +64,7 @@ struct ChoiceOnDevice {
   SidesOnDevice k, v;
 };
 
-// Arms that follow each other and share their keys.
+// Adjacent arms that share their keys.
 struct KeySet {
   std::span<const CacheArm> arms;
   bool begins_choice = false;  // the set before is of none, or of another
@@ -92,10 +92,10 @@ std::vector<KeySet> KeySetsOf(const std::vector<CacheArm>& arms, at::TensorOptio
   return sets;
 }
 
-// A choice's sides of one sequence, turned and sorted once for all points it may end at.
+// One sequence's sides of a choice, turned and sorted once for all points where it may end.
 class ChoiceRows {
  public:
-  // Keeps all of its arguments but the rows.
+  // Keeps references to all of its arguments except the rows.
   ChoiceRows(const RowComparison& comparison, const AutoChoice& choice, const ChoiceOnDevice& sides,
              const at::Tensor& keys, const at::Tensor& values)
       : comparison_(comparison),

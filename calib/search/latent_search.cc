@@ -58,7 +58,7 @@ struct LatentCandidate {
   const LatentPoint& best() const { return BestLatent(points); }
 };
 
-// One side of an option at its best ratio.
+// Returns one side of an option at its best ratio.
 SideOption LatentOption(int bits, const LatentCurve& points,
                         HeadScores AutoScorer::LatentScores::*scores) {
   SideOption option{.bits = static_cast<double>(bits), .clip = {BestLatent(points).ratio}};
@@ -205,7 +205,7 @@ class LatentSearch {
     return points;
   }
 
-  // Its one row is written as keys are.
+  // The one row of latents is written as keys are.
   AutoScorer::Quantizer Format(int bits) const { return choice_.Format(bits, /*of_keys=*/true); }
 
   void AddRatios(LatentCandidate& c, std::span<const double> ratios) {
@@ -219,7 +219,7 @@ class LatentSearch {
     std::ranges::sort(c.points, {}, &LatentPoint::ratio);
   }
 
-  // By index; the first is Hadamard.
+  // Returns the index of the chosen candidate; the first is Hadamard.
   size_t Chosen() const {
     size_t chosen = 0;
     for (size_t i = 1; i < candidates_.size(); ++i) {
@@ -268,7 +268,7 @@ class LatentSearch {
     choice_.v_options.push_back(LatentOption(bits, points, &AutoScorer::LatentScores::output));
   }
 
-  // The recipe fitted to each half of the tokens, as in stability.h; halves know one target.
+  // Fits the recipe to each half of the tokens, as stability.h does; halves know one target.
   Stability Halves() {
     const LayerMoments& first = observed_.first_half;
     if (first.tokens == 0) return {};
@@ -303,7 +303,7 @@ class LatentSearch {
     return stability;
   }
 
-  // The October tree's pool of latents (SGLANG_OSCAR_MLA_*) knows no clip ratio.
+  // The October tree's pool of latents (SGLANG_OSCAR_MLA_*) has no clip ratio.
   bool clips() const { return rules_.clip == ClipScope::kHead || rules_.clip == ClipScope::kLayer; }
   std::span<const double> ratios() const {
     return clips() ? std::span<const double>(GridOf(2).ratios) : kUnclippedLatents;

@@ -17,7 +17,7 @@
 
 namespace oscar {
 
-// Arms that a layer's errors are measured of, on top of those of the paper's rotations.
+// Arms of a choice for which a layer's errors are measured, beside those of the paper's rotations.
 struct ChoiceArms {
   int64_t keys = 0, points = 0;  // caches of distinct keys, and with their values
 };

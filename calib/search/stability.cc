@@ -42,7 +42,7 @@ std::vector<double> Scores(const std::vector<CacheSide>& sides, const std::vecto
   return scores;
 }
 
-// By how much the worse half is worse than all tokens.
+// Returns by how much the worse half is worse than all tokens.
 double Cost(std::span<const double> halves, double all) {
   return std::clamp(std::ranges::max(halves) / all - 1, 0.0, kNoFitCost);
 }

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether there were enough tokens for a layer's choice: its recipes fitted to half of them. Why by
-// scores and not by angles: README.md. Fits run on threads of their own from the construction
-// on, and read what the constructor was given.
+// Whether there were enough tokens for a layer's choice: its recipes are fitted to half of them.
+// README.md explains why scores are compared and not angles. From construction on, fits run on
+// threads of their own and read the constructor's arguments.
 #pragma once
 
 #include <future>
