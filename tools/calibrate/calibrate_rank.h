@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A calibration by several ranks, as far as it is not that of one process: the ranks that are not
+// The parts of a calibration by several ranks that one process does not need: the ranks other than
 // rank 0, and what they tell it at the end.
 #pragma once
 
@@ -14,13 +14,13 @@
 
 namespace oscar {
 
-// The part of a rank that is not rank 0, which has the job and makes the artifact (RunToArtifact).
+// Runs a rank other than rank 0, which has the job and makes the artifact (RunToArtifact).
 CommandResult RunRank(const CalibrateOptions& options, RankGroup& group, CommandContext& context);
 
 // Returns the ranks that read other files than rank 0 and take their digests beside the work:
 // experts and embeddings are loaded by one rank alone. All ranks must call this.
 std::vector<int> DigestingRanks(const RankGroup& group, const Opened& opened);
-// On rank 0. InputError naming a rank whose digests differ from `own`.
+// Only on rank 0. Throws InputError naming a rank whose digests differ from `own`.
 void CompareDigests(const RankGroup& group, const std::vector<int>& ranks, const Json& own);
 
 // Returns what all ranks other than rank 0 did.

@@ -89,7 +89,7 @@ void Plan(const CalibrateOptions& options, const PlanFunction& plan, Log& log, D
   }
 }
 
-// A command that can be pasted, or "" where there is none.
+// Returns a command that can be pasted, or "" if there is none.
 std::string NextCommand(const DoctorOptions& options, const OptionTable& table,
                         const std::vector<std::string>& arguments, const Diagnosis& diagnosis) {
   // "oscar-calibrate doctor MODEL --x" is "oscar-calibrate MODEL --x".

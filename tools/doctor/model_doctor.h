@@ -34,14 +34,14 @@ struct Diagnosis {
   bool supported() const { return reasons.empty(); }
 };
 
-// Never throws InputError: what is wrong is among the reasons.
+// Never throws InputError: problems are among the reasons.
 Diagnosis DiagnoseModel(const ModelArguments& model, const ChatArguments& chat);
 
-// Parts of it. Of config.json:
+// Returns the part of the diagnosis that is from config.json.
 std::vector<Fact> SpecFacts(const ModelSpec& spec);
 // Returns what an artifact of the model can be used for, and what is refused.
 std::vector<Fact> UseFacts(const ModelSpec& spec, const std::string& attention_codes);
-// Tokenizer and chat template, in text_doctor.cc.
+// Diagnoses tokenizer and chat template; it is in text_doctor.cc.
 void DiagnoseText(const ModelArguments& model, const ChatArguments& chat, Diagnosis& diagnosis);
 
 }  // namespace oscar

@@ -17,8 +17,8 @@ inline constexpr std::string_view kSupportEnd = "<!-- oscar-calibrate doctor --t
 
 std::string SupportTables();
 
-// The text of `page` with the tables between its marks. InputError naming the file if it does not
-// hold each mark once, in order.
+// Returns the text of `page` with the tables between its marks. Throws InputError naming the file
+// if it does not hold each mark once, in order.
 std::string WithSupportTables(const std::filesystem::path& page);
 
 }  // namespace oscar

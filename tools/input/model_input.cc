@@ -103,8 +103,8 @@ void LogData(const DataSet& data, Log& log) {
   }
 }
 
-// Sequences of 4,096 tokens, or of a quarter of a small budget, so that there are several. Without
-// a separator documents stay as they are.
+// Packs sequences of 4,096 tokens, or of a quarter of a small budget, so that there are several.
+// Without a separator documents stay as they are.
 void PackByDefault(const DataArguments& data, const ModelInput& input, DataOptions& options) {
   constexpr int64_t kSequence = 4096, kLeast = 512;
   const auto find = [&](const LazyTokenizer& tokenizer) {
@@ -124,7 +124,7 @@ void PackByDefault(const DataArguments& data, const ModelInput& input, DataOptio
   }
 }
 
-// As many tokens as the budget says, in documents as long as they may be: for a plan.
+// Returns as many tokens as the budget allows, in documents of the longest length, for a plan.
 DataSet Placeholders(const DataArguments& data, const ModelSpec& spec) {
   const int64_t longest = std::min(
       {spec.max_positions, data.tokens, data.max_sequence > 0 ? data.max_sequence : int64_t{4096}});
