@@ -26,7 +26,8 @@ struct RankOptions {
 void AddRankOptions(OptionTable& table, RankOptions* options, bool plans = true);
 
 // Must come first in main(). Keeps worker threads' waits short (thread_waits.h) and gives each rank
-// of a machine its own GPU. Rank 0 speaks for all; another rank gets a console for its errors only.
+// of a machine its own GPU. Rank 0 speaks for all; another rank gets a console that writes its
+// errors only.
 Console EnterJob();
 
 // Returns how many ranks are asked for.
