@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How one side of a cache is stored, its rows turned and then made codes of: the one record of it
-// from the fit over the choice and the artifact to the simulators and the exporters.
+// How one side of a cache is stored: its rows are turned and then made codes of. This is the only
+// record of it, from the fit over the choice and the artifact to simulators and exporters.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace oscar {
 
-// Rows are stored as quantized (x * pair_scale - mean) rotation; of keys, queries
-// (q / pair_scale) query_rotation meet them. Tokens are row vectors; matrices are row-major.
+// Rows are stored as quantized (x * pair_scale - mean) rotation. For keys, queries are turned to (q
+// / pair_scale) query_rotation. Tokens are row vectors; matrices are row-major.
 struct CacheSide {
   int64_t num_rotations = 0, dim = 0;  // num_kv_heads, or 1 for all
   std::vector<double> rotation;        // [num_rotations, dim, dim]
@@ -38,18 +38,18 @@ struct AffineQuantizer {
   MetadataType metadata = MetadataType::kFloat32;
 };
 
-// Of values a mean over many is read, which error leaves and bias does not; a key is read alone.
+// Attention averages many values, so errors cancel and bias does not; each key is read alone.
 constexpr ScaleFit FittedScales(bool of_keys) {
   return of_keys ? ScaleFit::kUnbiasedRounded : ScaleFit::kUnbiased;
 }
 
-// As an automatic choice has them: they need no more than bf16, or bytes.
+// Sets the scales of an automatic choice, which need no more precision than bf16 or bytes.
 void FitScales(bool of_keys, MetadataType metadata, auto& format) {
   format.scales = FittedScales(of_keys);
   format.metadata = metadata;
 }
 
-// The type that a format's fitted scales are stored in; none where they are of the range.
+// Returns the type in which fitted scales are stored; none if the scales are those of the range.
 std::optional<MetadataType> FittedScalesOf(const auto& format) {
   if (format.scales == ScaleFit::kRange) return {};
   return format.metadata;

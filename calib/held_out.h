@@ -14,8 +14,8 @@
 
 namespace oscar {
 
-// Per sequence [tokens] 0 where the query of a token does not count (loss_mask and labels of a
-// row): it is no part of any statistic and of no score, while key and value are. Empty: all count.
+// Per sequence [tokens], 0 if the query of a token does not count (loss_mask and labels of a row).
+// It enters no statistic and no score, but its key and value do. Empty: all count.
 using CountedQueries = std::vector<std::vector<uint8_t>>;
 
 // Return the rows in [begin, end) of a sequence whose queries count, and how many these are.
@@ -35,34 +35,34 @@ struct HeldOutSplit {
 
   // Null where all queries of a sequence count.
   const std::vector<uint8_t>* CountedOf(size_t sequence) const;
-  // That count, of all rows that are fitted to, and of the others.
+  // Return how many queries count in the fitted rows and in the held-out rows.
   int64_t NumFitQueries() const;
   int64_t NumHeldOutQueries() const;
-  // Of a sequence of `tokens`: how many query rows are kept of those held out, where
-  // CalibrationOptions::error_rows is the most.
+  // Returns how many held-out query rows of a sequence of `tokens` tokens are kept. `error_rows`
+  // (CalibrationOptions::error_rows) is the limit.
   int64_t NumKeptRows(size_t sequence, int64_t tokens, int64_t error_rows) const;
 };
 
-// Every third domain as a whole, in the order of their first sequences, so that what is fitted is
-// judged on text of another kind. `domains`: a number for each sequence; with fewer than two of
-// them nothing is held out here (kNone).
+// Holds out every third domain as a whole, in the order of their first sequences, so that fits are
+// judged on text of another kind. `domains`: a number for each sequence; with fewer than two
+// domains nothing is held out here (kNone).
 HeldOutSplit SplitByDomain(const std::vector<int64_t>& sequence_lengths,
                            const std::vector<int32_t>& domains);
 
-// Whole documents where there are enough of them: every round(1/share)-th, counted from the front.
-// Where that leaves nothing to judge or less than two thirds to fit (few or very unequal
-// documents), the last `share` of the rows of every sequence instead. Deterministic; share 0 holds
+// Holds out whole documents if there are enough of them: every round(1/share)-th, counted from the
+// front. If that leaves nothing to judge or less than two thirds to fit (few or very unequal
+// documents), it holds out the last `share` of every sequence's rows. Deterministic; share 0 holds
 // out nothing. Shares are of queries that count. Requires 0 <= share <= 0.5.
 HeldOutSplit SplitHeldOut(const std::vector<int64_t>& sequence_lengths, double share,
                           CountedQueries counted = {});
 
-// The share that automatic choices are judged on: at least `share`, and more where that makes it
-// whole documents, up to three. On the last rows of documents whose other rows were fitted to,
+// Returns the share on which automatic choices are judged: at least `share`, and more if that makes
+// it whole documents, up to three. On the last rows of documents whose other rows were fitted to,
 // transforms of many degrees of freedom look better than they are.
 double ShareOfDocuments(size_t num_sequences, double share);
 
-// The split of a calibration: by domain where there are several and it chooses, else by documents.
-// `domains` may be empty: they are not known.
+// Returns the split of a calibration: by domain if there are several and it chooses, otherwise by
+// documents. An empty `domains` means that they are not known.
 HeldOutSplit SplitOf(const std::vector<int64_t>& sequence_lengths,
                      const std::vector<int32_t>& domains, double share, bool chooses,
                      CountedQueries counted = {});

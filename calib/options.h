@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a calibration can be told. The names of enum values are stored in artifacts and never
+// The options of a calibration. The names of enum values are stored in artifacts and never
 // change.
 #pragma once
 
@@ -42,7 +42,7 @@ struct ClipOptions {
   int64_t quant_group_size = 0;  // values per scale; 0: the whole head
 };
 
-// What a layer's choices are searched with; consumers differ in `automatic` alone.
+// Options of the search for a layer's choices; consumers differ in `automatic` alone.
 struct SearchOptions {
   AutoOptions automatic = {};
   Composition composition = Composition::kRHPbr;
@@ -50,7 +50,7 @@ struct SearchOptions {
   CacheWindows windows = {64, 256};
 };
 
-// Phases receive the parts that they need.
+// All options. Each phase receives only the parts that it needs.
 struct CalibrationOptions {
   FitOptions fit = {};
   ClipOptions clip = {};

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bits for the parts of a cache (a side of a layer, or of a head) under one budget, where damages
-// add up: the steepest way down the convex hulls of damage over bits. Trap: damages of keys and of
-// values must be in one unit; see ValueDamage.
+// Bits for the parts of a cache (a side of a layer, or of a head) under one budget, if damages add
+// up. Bits follow the steepest descent along the convex hulls of damage over bits. Trap: damages of
+// keys and of values must be in one unit; see ValueDamage.
 #pragma once
 
 #include <span>
@@ -21,10 +21,10 @@ struct BitPart {
   std::vector<BitPoint> points;  // ascending bits; the first is the least that a part gets
 };
 
-// Bits of each part: from the least on, always the step that lowers the summed damage most per bit
-// stored, of those that `budget` (bits per token of all parts) still holds. From a point of its
-// hull, a part's steepest step leads to the next one; the others only fill what is left. The summed
-// damage never rises with the budget, and what is spent never exceeds it, unless the least does.
+// Returns the bits of each part. Starting at the least, it always takes the step that lowers the
+// summed damage most per stored bit and fits into `budget` (bits per token of all parts). From a
+// hull point, a part's steepest step leads to the next one; other steps only fill what is left. The
+// summed damage never rises with the budget. The budget is exceeded only if the least exceeds it.
 std::vector<double> AllocateBits(std::span<const BitPart> parts, double budget);
 
 // Wrong values and wrong keys both move the output of attention, so values are priced at what keys

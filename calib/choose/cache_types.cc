@@ -37,7 +37,7 @@ const TypeCost* CostOfType(const std::vector<TypeCost>& costs, CacheType type) {
   return found == costs.end() ? nullptr : &*found;
 }
 
-// Keys' type that the price of values' errors is taken from: the one that errs most.
+// Returns the keys' type with the largest error, from which values' errors get their price.
 const TypeCost& WorstKeys(const TypedLayer& layer) {
   return *std::ranges::max_element(layer.k, {}, &TypeCost::attention_kl);
 }
@@ -60,7 +60,7 @@ double Values(const TypedLayer& layer) {
   return static_cast<double>(layer.num_kv_heads * (layer.head_dim + layer.v_head_dim));
 }
 
-// The pairs that a layer may have, ascending bits, each better than those before it.
+// The pairs that a layer may have, by ascending bits; each is better than those before it.
 struct LayerPairs {
   std::vector<LayerTypes> types;
   BitPart part;
@@ -71,7 +71,7 @@ LayerPairs PairsOf(const TypedRuntime& runtime, const TypedLayer& layer, BitPric
   std::vector<std::pair<BitPoint, LayerTypes>> points;
   for (const LayerTypes& types : runtime.pairs) {
     if (types.k != types.v && layer.head_dim != layer.v_head_dim) continue;
-    // Uniform bits are for all values alike.
+    // Uniform bits weigh all values equally.
     const double weight = price == BitPrice::kUniform ? of_layer.part.elements : 1;
     points.push_back({{layer.Bits(types), weight * DamageOf(layer, types, price)}, types});
   }
@@ -87,7 +87,7 @@ LayerPairs PairsOf(const TypedRuntime& runtime, const TypedLayer& layer, BitPric
   return of_layer;
 }
 
-// The best types within `bits` per value, or the cheapest of all where those are too few.
+// Returns the best types within `bits` per value, or the cheapest types if those are too few bits.
 TypePlan Plan(const TypedRuntime& runtime, std::span<const TypedLayer> layers, double bits,
               BitPrice price) {
   std::vector<LayerPairs> of_layers;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Types that runtimes store whole caches in, rows as they are: which of them go to which layer
-// under a budget of stored bits, by what each costs the next token where it alone is not 16 bits.
+// Types in which runtimes store whole caches, with unturned rows. A plan assigns them to layers
+// under a budget of stored bits, by what each costs the next token if it alone is not 16 bits.
 // Names are stored in artifacts.
 #pragma once
 
@@ -30,8 +30,8 @@ struct LayerTypes {
   auto operator<=>(const LayerTypes&) const = default;
 };
 
-// What a runtime can store a layer in: oscar-calibrate --for, oscar-export --to. Sides of two types
-// need heads of equal widths.
+// The pairs of types in which a runtime can store a layer: oscar-calibrate --for, oscar-export
+// --to. Two different types need heads of equal widths.
 struct TypedRuntime {
   std::string_view name;
   std::vector<LayerTypes> pairs;
@@ -40,7 +40,7 @@ const std::vector<TypedRuntime>& TypedRuntimes();
 const TypedRuntime* FindTypedRuntime(std::string_view name);  // null: none
 std::vector<CacheType> QuantizedTypes(const TypedRuntime& runtime);
 
-// What one side of one layer costs in a type, everything else exact.
+// The cost of storing one side of one layer in a type while everything else is exact.
 struct TypeCost {
   CacheType type = CacheType::kFp8;
   NextTokenCost token;
@@ -61,10 +61,10 @@ struct TypePlan {
   double damage = 0;       // at the price it was made by; 16 bits cost nothing
 };
 
-// Bits per value that the cheapest plan takes.
+// Returns the bits per value of the cheapest plan.
 double LeastBits(const TypedRuntime& runtime, std::span<const TypedLayer> layers);
-// Types within `bits` per value, which are at least LeastBits. Costs of all types that the runtime
-// stores must be known.
+// Returns types that take at most `bits` per value, which must be at least LeastBits. Costs of all
+// types that the runtime stores must be known.
 TypePlan PlanTypes(const TypedRuntime& runtime, std::span<const TypedLayer> layers, double bits,
                    BitPrice price);
 

@@ -35,12 +35,12 @@ void AutoChoice::SetWriter(const AutoOptions& options, int64_t quant_group, int6
   quant_group_size = quant_group;
   if (!RulesOf(options.consumer).fitted_scales) return;
   fitted_scales = MetadataType::kBFloat16;
-  // Bits of scales are worth more as codes where bits are counted.
+  // If bits are counted, the bits of scales are worth more as codes.
   if (options.shares_bits()) {
     if (!options.wide_codes()) fitted_scales = MetadataType::kByte;
     return;
   }
-  // Else four scales and zeros of 8 bits take the place of one of 32.
+  // Otherwise four scales and zeros of 8 bits replace one of 32 bits.
   const bool quarters = quant_group_size == 0 && head_dim == v_head_dim && head_dim % 4 == 0 &&
                         head_dim >= kLeastQuartered;
   if (!quarters) return;

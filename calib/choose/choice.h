@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What was chosen for the cache of one layer, and every score it was chosen by: plain data, stored
+// The choice for the cache of one layer, and every score that it was based on: plain data, stored
 // with the layer and in report.json. A score is a KL for keys and a relative output error for
 // values; the two are never compared.
 #pragma once
@@ -25,10 +25,10 @@ namespace oscar {
 // A later candidate, which asks more of a consumer, replaces an earlier one only if its score is
 // lower by this share.
 inline constexpr double kWorthwhile = 0.01;
-// A fit of another kind by this share: less is what the best of a dozen noisy scores is better by.
+// The same for a fit of another kind. Noise alone makes the best of a dozen scores better by less.
 inline constexpr double kWorthFit = 0.03;
 
-// How values are transformed before they are quantized; keys: KeyRecipe.
+// How values are transformed before they are quantized. KeyRecipe does the same for keys.
 struct ValueRecipe {
   ValueTarget target = ValueTarget::kAttentionOutput;
   bool per_head = false;
@@ -39,10 +39,10 @@ struct ValueRecipe {
   bool operator==(const ValueRecipe&) const = default;
 };
 
-// Which of the sides before it a side equals, so that it is stored once; itself if none.
+// Returns the first side that equals sides[index], so that it is stored once; `index` if none.
 size_t FirstEqual(const std::vector<const CacheSide*>& sides, size_t index);
 
-// One candidate, on sampled held-out rows.
+// The scores of one candidate, on sampled held-out rows.
 struct CandidateScore {
   std::string side, recipe;  // "k" or "v"; Name()
   int bits = 2;
@@ -53,30 +53,30 @@ struct CandidateScore {
   std::optional<MetadataType> fitted_scales = {};
 };
 
-// KL of the next token, over the vocabulary, that ways to store a cache cost.
+// The cost of a way to store a cache: KL of the next token, over the vocabulary.
 struct NextTokenCost {
   double mean = 0, p99 = 0;  // nats, over tokens
-  // What decides: the mean, and the worst hundredth of the tokens once more.
+  // The cost that decides: the mean, plus the worst hundredth of the tokens counted once more.
   double damage() const { return mean + p99 / 100; }
 };
 
-// The best of a side at some number of bits.
+// The best option of a side at some number of bits.
 struct SideOption {
   double bits = 2;           // per element: of all heads, or their mean
   std::vector<double> clip;  // [1], or [num_kv_heads] where a consumer takes that
   double score = 0, check = 0;
-  // [num_kv_heads], where heads have bits of their own (of 2, 3, 4, 8); empty: `bits` each.
+  // [num_kv_heads], if each head has bits of its own (2, 3, 4 or 8); empty: `bits` for all heads.
   std::vector<int> head_bits = {};
   std::vector<double> head_score = {}, head_check = {};  // [num_kv_heads] of score and check
   std::vector<double> ratios = {},
                       curve = {};        // clip ratios and their scores, for a ratio of all layers
   std::vector<double> check_curve = {};  // as `curve`, on the rows that judge
   std::vector<double> in_windows = {};   // keys: score in each of AutoChoice::windows
-  // Keys, where one ratio serves all layers: in_windows at each of `ratios`.
+  // Keys only, if one ratio serves all layers: in_windows at each of `ratios`.
   std::vector<std::vector<double>> windows_curve = {};
 
-  // NextTokenCost of this side of this layer alone, everything else exact: mean, p99; empty: not
-  // measured.
+  // NextTokenCost of quantizing this side of this layer alone, with everything else exact: mean,
+  // p99; empty: not measured.
   std::vector<double> next_token_kl = {};
 
   void SetRatio(double ratio);    // of `ratios`, for all heads, with the scores that go with it
@@ -88,8 +88,8 @@ struct WindowPrice {
   int64_t rows = 0;  // sampled rows whose context is longer
 };
 
-// What halving the tokens costs: the chosen recipes fitted to each half of them, and scored on the
-// rows that the fit to all of them was scored on.
+// The cost of halving the tokens: the chosen recipes are fitted to each half and scored on the rows
+// on which the fit to all tokens was scored.
 struct Stability {
   bool measured = false;
   double k_cost = 0, v_cost = 0;  // score of the worse half / score of all tokens - 1
@@ -114,29 +114,29 @@ struct AutoChoice {
   // Keys are fitted to moments spread over this context (position_spread.h), of texts this long.
   int64_t context = 0, text_length = 0;  // tokens
   int64_t quant_group_size = 0;          // values per scale; 0: the head
-  // ConsumerRules; how they are stored. Scores are of rows written so. None: as published.
+  // The type of the consumer's fitted scales; scores are of rows written so. None: as published.
   std::optional<MetadataType> fitted_scales = {};
   double k_bits = 2, v_bits = 2;                 // each has an option below
   std::vector<SideOption> k_options, v_options;  // ascending bits
-  // Relative output error of 2-bit keys: what their KL is in the unit of values' scores. 0: not
-  // measured, because there were no bits to share out.
+  // Relative output error of 2-bit keys: the unit of values' scores, for comparison with the keys'
+  // KL. 0: not measured, because there were no bits to share out.
   double k_output_error = 0;
   std::vector<WindowPrice> windows;  // the one in use first
-  // What the guard saw on the judging rows: the choice against Hadamard + clip.
+  // Scores of the guard on the judging rows: the choice, and Hadamard with a clip ratio.
   double k_check = 0, k_hadamard = 0, v_check = 0, v_hadamard = 0;
   std::string k_fallback, v_fallback;  // the recipe that lost to Hadamard + clip; empty: none did
   int64_t rows = 0;                    // sampled query rows, half of each kind
   bool rows_in_windows = false;  // nothing beyond the windows: scored with everything quantized
-  // Whether the matrices were refined, and what held-out rows said of it.
+  // Whether the matrices were refined, and the result of that on held-out rows.
   bool refined = false;
   double refined_kl = 0, unrefined_kl = 0;  // 0: not tried
   Stability stability;
   std::vector<CandidateScore> scores;
 
-  // Of latent attention: dimensions of the part with position, beside the latent. Keys and values
-  // are then one stored row: `v` is `k`, options of equal bits have one clip ratio, and the values'
-  // scores are the output error of the row that is both; `values` names the target that, with the
-  // queries' covariance, keys are fitted to. 0: other attention.
+  // Latent attention only: dimensions of the part with position, which is stored beside the latent.
+  // Keys and values are then one stored row: `v` is `k`, options of equal bits have one clip ratio,
+  // and the values' scores are the output error of the row that is both. `values` names the target
+  // to which, together with the queries' covariance, keys are fitted. 0: other attention.
   int64_t position_dim = 0;
   bool latent() const { return position_dim > 0; }
 
@@ -145,7 +145,7 @@ struct AutoChoice {
   // Sets fitted_scales and quant_group_size: what the consumer's rules allow for such heads.
   void SetWriter(const AutoOptions& options, int64_t quant_group, int64_t head_dim,
                  int64_t v_head_dim);
-  // How rows are written at an option, or by codes of `bits` at any clip ratio.
+  // Returns how rows are written at an option, or with codes of `bits` at any clip ratio.
   AffineQuantizer Quantizer(const SideOption& option, bool of_keys) const;
   AffineFormat Format(int bits, bool of_keys) const;  // quant_group_size 0: the head
   GroupFormat Groups() const { return {quant_group_size, fitted_scales == MetadataType::kByte}; }
@@ -156,7 +156,7 @@ struct AutoChoice {
   SideOption& v_option();
 };
 
-// Everything but the matrices; `ChoiceFromJson` reads what `ChoiceToJson` wrote, exactly.
+// Convert everything except the matrices. ChoiceFromJson reads exactly what ChoiceToJson wrote.
 Json ChoiceToJson(const AutoChoice& choice);
 AutoChoice ChoiceFromJson(const Json& json, std::string_view what);
 

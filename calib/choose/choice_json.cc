@@ -15,7 +15,7 @@
 namespace oscar {
 namespace {
 
-// Whole numbers as such.
+// Writes whole numbers as integers.
 Json BitsToJson(double bits) {
   if (bits == std::floor(bits)) return static_cast<int64_t>(bits);
   return bits;
@@ -26,14 +26,14 @@ struct Writer {
 
   void operator()(const char* key, const auto& value) const { json[key] = value; }
   void Bits(const char* key, double bits) const { json[key] = BitsToJson(bits); }
-  // Left out where it is 1.
+  // Leaves the member out if it is 1.
   void IfNotOne(const char* key, double value) const {
     if (value != 1) json[key] = value;
   }
   void IfTrue(const char* key, bool value) const {
     if (value) json[key] = true;
   }
-  // Left out where there are none.
+  // Leaves the member out if the list is empty.
   void IfAny(const char* key, const auto& list) const {
     if (!list.empty()) json[key] = list;
   }
@@ -57,7 +57,7 @@ struct Writer {
   }
 };
 
-// Throws InputError that names the member.
+// Reads members. Throws InputError that names the member.
 struct Reader {
   const Json& json;
   std::string_view what;
@@ -129,7 +129,7 @@ struct Reader {
   }
 };
 
-// In what follows a record is const where it is written.
+// The functions below take a const record when they write it.
 void KeyFields(auto at, auto& recipe) {
   at.Named("transform", recipe.kind, KeyTransformName, KeyTransformFromName);
   at("power_of_two", recipe.power_of_two);
@@ -198,7 +198,7 @@ void StabilityFields(auto at, auto& s) {
   at("unstable", s.unstable);
 }
 
-// But for what only some choices have: position_dim, stability.
+// The members that all choices have; position_dim and stability are handled elsewhere.
 void ChoiceFields(auto at, auto& choice) {
   at.Record("keys", [&](auto of) { KeyFields(of, choice.keys); });
   at.Record("values", [&](auto of) { ValueFields(of, choice.values); });
@@ -221,7 +221,7 @@ void ChoiceFields(auto at, auto& choice) {
   at.List("scores", choice.scores, [](auto of, auto& score) { ScoreFields(of, score); });
 }
 
-// What the code that uses options relies on; `num_windows` 0: of values, which have no such scores.
+// Checks what users of options rely on. `num_windows` is 0 for values, which have no such scores.
 void CheckOptions(const std::vector<SideOption>& options, double chosen_bits, size_t num_windows,
                   std::string_view key, std::string_view what) {
   const auto fail = [&](std::string_view why) {

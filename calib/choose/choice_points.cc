@@ -46,7 +46,7 @@ std::vector<ChoicePoint> PointsOf(const AutoOptions& options, const AutoChoice& 
       }
     }
   }
-  // `here` with the points of its keys, once.
+  // Lists `here` once, followed by the other points of its keys.
   const auto again = std::find(points.begin() + 1, points.end(), here);
   if (again != points.end()) points.erase(again);
   std::stable_partition(points.begin() + 1, points.end(), [&](const ChoicePoint& point) {

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a layer's choice may still become once all layers are known: a clip ratio that all layers
-// share, bits under a budget. The layer is gone by then, so the arm `auto` is measured at every
-// such point while it is there, and the one that was decided on is what a report says. A
+// The points that a layer's choice may still move to once all layers are known: a clip ratio that
+// all layers share, bits under a budget. The layer is gone by then. The arm `auto` is therefore
+// measured at every such point beforehand, and a report shows the point that was decided on. A
 // consumer that takes one ratio per side has few ratios to choose from, because points are pairs.
 #pragma once
 
@@ -24,13 +24,13 @@ struct ChoicePoint {
   bool operator==(const ChoicePoint&) const = default;
 };
 
-// Where the choice may end; the first is where it stands. Those of equal keys follow each other.
+// Returns where the choice may end, the current point first. Points of equal keys are adjacent.
 std::vector<ChoicePoint> PointsOf(const AutoOptions& options, const AutoChoice& choice);
 
-// Where a choice stands, as one of those points.
+// Returns the current point of a choice, which is one of those points.
 ChoicePoint PointOf(const AutoOptions& options, const AutoChoice& choice);
 
-// The choice as it is there; its matrices stay where they are.
+// Return the option of keys or values at a point. The matrices of the choice do not change.
 SideOption KeysAt(const AutoChoice& choice, const ChoicePoint& point);
 SideOption ValuesAt(const AutoChoice& choice, const ChoicePoint& point);
 

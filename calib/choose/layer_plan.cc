@@ -25,7 +25,7 @@ struct Bits {
   std::vector<double> k, v;  // of layers
 };
 
-// Those that are quantized, and all.
+// Return the numbers of quantized elements and of all elements.
 double Quantized(const std::vector<LayerElements>& elements) {
   double sum = 0;
   for (const LayerElements& layer : elements) sum += static_cast<double>(layer.k + layer.v);
@@ -38,7 +38,7 @@ double Elements(const std::vector<LayerElements>& elements) {
   return sum;
 }
 
-// Bits that are no codes.
+// Returns the stored bits that are not codes.
 double Metadata(const std::vector<LayerElements>& elements) {
   double sum = 0;
   for (const LayerElements& layer : elements)
@@ -46,7 +46,7 @@ double Metadata(const std::vector<LayerElements>& elements) {
   return sum;
 }
 
-// What a side's option at `price` costs; `attention`: in nats of attention.
+// Returns the cost of a side's option at `price`. `attention`: the same cost in nats of attention.
 double Damage(BitPrice price, const SideOption& option, double elements, double attention) {
   if (price == BitPrice::kUniform) return elements * std::exp2(-2 * option.bits);
   if (price == BitPrice::kAttention) return attention;
@@ -91,8 +91,8 @@ double MeanKl(const std::vector<AutoChoice>& choices, const std::vector<double>&
   return sum / static_cast<double>(choices.size());
 }
 
-// The ratio of least summed score over layers; all curves stand over the same ratios. `sides` are
-// the options that are summed together.
+// Sets the ratio with the least score summed over layers. All curves have the same ratios.
+// `options` are the options that are summed together.
 void ShareClip(const std::vector<SideOption*>& options) {
   if (options.empty()) return;
   const std::vector<double>& ratios = options.front()->ratios;
@@ -115,7 +115,7 @@ void ShareClips(ClipScope scope, std::vector<AutoChoice>& choices) {
   ShareClip(k);
   ShareClip(v);
   if (scope != ClipScope::kModel) return;
-  // The keys' ratio for both sides: their KL is what the cache costs.
+  // Both sides take the keys' ratio, because the keys' KL is what the cache costs.
   for (SideOption* option : v) option->SetRatio(k.front()->clip[0]);
 }
 

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What all layers share: bits by marginal KL under a budget of stored bits, one clip ratio where a
-// consumer takes no more, windows. Windows stay as they are unless asked for; larger ones are
-// priced.
+// Decisions that concern all layers: bits by marginal KL under a budget of stored bits, one clip
+// ratio if a consumer takes no more, and windows. Windows change only on request; larger ones are
+// priced in any case.
 #pragma once
 
 #include <span>
@@ -15,7 +15,7 @@
 
 namespace oscar {
 
-// Bits per element are a mean over sequences of this many tokens where windows have a price.
+// With a price on windows, bits per element are means over sequences of this many tokens.
 inline constexpr int64_t kPriceTokens = 32768;
 
 // A layer's part of the cache: num_kv_heads * dim elements per token, and their scales and zeros.
@@ -29,17 +29,17 @@ struct LayerElements {
 LayerElements ElementsOf(int64_t num_kv_heads, int64_t head_dim, int64_t v_head_dim,
                          const GroupFormat& groups);
 
-// Of latent attention: one row of `rank` values, stored once, and beside it the part with position,
-// which is not quantized.
+// Returns the elements of latent attention: one row of `rank` values, stored once, and beside it
+// the part with position, which is not quantized.
 LayerElements LatentElementsOf(int64_t rank, int64_t position_dim, const GroupFormat& groups);
 
-// Bits per element of 2-bit codes and their metadata: the least that --bits may be, 2 aside.
+// Returns the bits per element of 2-bit codes and metadata: the minimum of --bits, except for 2.
 double LeastStoredBits(const std::vector<LayerElements>& elements);
 
-// Bits per element that options.bits allows.
+// Returns the bits per element that options.bits allows.
 double StoredBits(const AutoOptions& options, const std::vector<LayerElements>& elements);
 
-// Bits per quantized element that windows add to about two.
+// Returns the bits per quantized element that windows add to about two.
 double WindowBits(const CacheWindows& windows);
 
 struct AutoPlan {
@@ -49,8 +49,8 @@ struct AutoPlan {
   std::vector<double> window_scores;  // mean over layers, as AutoChoice::windows
 };
 
-// Decides for all layers and writes it into their choices: k_bits, v_bits, the options' clip. Bits
-// go where they lower the summed damage most (bit_allocation.h), at options.price.
+// Decides for all layers and writes the result into their choices: k_bits, v_bits, the options'
+// clip. Bits go where they lower the summed damage most (bit_allocation.h), at options.price.
 AutoPlan PlanLayers(const AutoOptions& options, const std::vector<LayerElements>& elements,
                     std::vector<AutoChoice>& choices);
 

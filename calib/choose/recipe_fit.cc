@@ -60,7 +60,7 @@ std::vector<Vector> Scales(const LayerMoments& moments, const KeyRecipe& recipe)
   return scales;
 }
 
-// One matrix of a recipe on its way: of one head, or of all.
+// A matrix of a recipe while it is fitted: for one head, or for all heads.
 struct Fit {
   Matrix rotation, query_rotation;  // the second empty: the first is orthogonal
 };
@@ -95,7 +95,7 @@ KeyProblem KeyProblemOf(const LayerMoments& moments, const KeyRecipe& recipe) {
   return problem;
 }
 
-// Of recipes whose matrix is a rotation alone.
+// Returns whether the matrix of a recipe is only a rotation.
 bool IsRotation(const KeyRecipe& recipe) {
   return recipe.kind != KeyTransformKind::kBalanced && recipe.folded;
 }
@@ -111,9 +111,9 @@ Fit FitKeyMatrix(const LayerMoments& moments, const KeyRecipe& recipe, const Key
   return {Rotated(problem.queries[static_cast<size_t>(index)], recipe.composition, what), {}};
 }
 
-// All matrices of all recipes on all cores: `fit(recipe, matrix)`; where `same(recipe, other
-// recipe, matrix)` says that the fits are one (centring changes no rotation of queries), once. A
-// recipe with one that cannot be fitted has num_rotations 0.
+// Fits all matrices of all recipes on all cores with `fit(recipe, matrix)`. A fit is done once
+// where `same(recipe, other recipe, matrix)` says that two are one (centring changes no rotation of
+// queries). A recipe with a matrix that cannot be fitted has num_rotations 0.
 template <typename FitOne, typename SameFit>
 void FitMatrices(std::vector<CacheSide>& sides, FitOne fit, SameFit same) {
   struct Task {
@@ -279,7 +279,7 @@ LayerMoments OtherHalf(const LayerMoments& all, const LayerMoments& first) {
   subtract(second.attention_output, first.attention_output);
   subtract(second.diagonal, first.diagonal);
   subtract(second.diagonal_weight, first.diagonal_weight);
-  // Without queries it is no half.
+  // A half without queries does not count as a half.
   const int64_t queries = second.queries() - first.queries();
   second.SetTokens(queries == 0 ? 0 : second.tokens - first.tokens, queries);
   return second;

@@ -12,13 +12,13 @@
 
 namespace oscar {
 
-// On all cores. A recipe that has no fit (a moment that is singular beyond what its shrinkage
-// mends) comes back with num_rotations 0.
+// Fit recipes on all cores. A recipe that has no fit (a moment that is singular beyond what its
+// shrinkage mends) is returned with num_rotations 0.
 std::vector<CacheSide> FitKeys(const LayerMoments& moments, const std::vector<KeyRecipe>& recipes);
 std::vector<CacheSide> FitValues(const LayerMoments& moments,
                                  const std::vector<ValueRecipe>& recipes);
 
-// Of the row that is both key and value of latent attention.
+// A recipe for the row that is both key and value in latent attention.
 struct LatentRecipe {
   KeyRecipe keys;
   ValueTarget target = ValueTarget::kAttentionOutput;  // beside the queries' covariance
@@ -29,14 +29,14 @@ struct LatentRecipe {
 std::vector<CacheSide> FitLatents(const LayerMoments& moments,
                                   const std::vector<LatentRecipe>& recipes);
 
-// The chosen recipes of one layer fitted to `all` tokens, into each choice's k and v. Throws
-// NumericalError naming layer and recipes that have no fit to them.
+// Fits the chosen recipes of one layer to `all` tokens, into each choice's k and v. Throws
+// NumericalError naming the layer and the recipes that have no fit.
 void FitChoices(const LayerMoments& all, std::span<AutoChoice> choices);
 
-// The sums of `all` that `first`, which is part of them, has too, without those.
+// Returns `all` without `first`, which is part of it; only the sums that both of them have.
 LayerMoments OtherHalf(const LayerMoments& all, const LayerMoments& first);
 
-// Whether one of two halves of the tokens is small or empty; without costs.
+// Returns whether one of two halves of the tokens is small or empty, without costs.
 Stability CompareHalves(const LayerMoments& first, const LayerMoments& second);
 
 }  // namespace oscar

@@ -5,10 +5,10 @@
 namespace oscar {
 namespace {
 
-// Shares of the keys' mean. Half of it is safe where the mean of a text is far from that of others.
+// Shares of the keys' mean. Half is safe if the mean of a text is far from that of other texts.
 constexpr double kMeanShares[] = {0, 0.5, 1};
 
-// Groupings and centring that the consumer takes, the least demanding first.
+// Adds groupings and centring that the consumer takes, the least demanding first.
 void AddGroupings(const RecipeLimits& limits, KeyRecipe recipe, std::vector<KeyRecipe>& recipes) {
   for (const bool per_head : {false, true}) {
     for (const double share : kMeanShares) {
@@ -46,7 +46,7 @@ std::vector<KeyRecipe> MoreKeyRecipes(const RecipeLimits& limits, const KeyRecip
                        .composition = Composition::kHPbr});
   }
   if (!limits.rules.query_matrix) return recipes;
-  // Matrices of their own for keys and queries; a head's pair scales need no weights then.
+  // Keys and queries have matrices of their own here, so a head's pair scales need no weights.
   KeyRecipe own{.per_head = true,
                 .centred = like.centred,
                 .mean_share = like.mean_share,

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which recipes a layer's search tries, of those that the consumer can load. The least
-// demanding come first, because a later one has to be worth what it asks.
+// Recipes that a layer's search tries, of those that the consumer can load. The least demanding
+// come first, because a later one has to be worth its demands.
 #pragma once
 
 #include <cstdint>
@@ -23,15 +23,15 @@ struct RecipeLimits {
   int64_t quant_group_size = 0;  // 0: the head
 };
 
-// The first is Hadamard, the data-free one that the guard falls back to.
+// Returns the first recipes. The very first is Hadamard, the guard's data-free fallback.
 std::vector<KeyRecipe> FirstKeyRecipes(const RecipeLimits& limits);
-// Other transforms for the grouping and centring of `like`.
+// Returns other transforms for the grouping and centring of `like`.
 std::vector<KeyRecipe> MoreKeyRecipes(const RecipeLimits& limits, const KeyRecipe& like);
 std::vector<ValueRecipe> FirstValueRecipes(const RecipeLimits& limits, bool diagonal);
 
-// Orders of a rotation's factors beside the one that was asked for, for heads of `dim`: those whose
-// Hadamard spreads what it meets; orders that end in eigenvectors concentrate it. Without
-// quantization groups a last P changes nothing.
+// Returns orders of a rotation's factors, for heads of `dim`, other than the one asked for. Their
+// Hadamard spreads its input; orders that end in eigenvectors concentrate it. Without quantization
+// groups a last P changes nothing.
 std::vector<Composition> OtherOrders(const RecipeLimits& limits, int64_t dim);
 
 }  // namespace oscar

@@ -57,7 +57,7 @@ const Json& ListIn(const Json& document, const char* key, const std::string& wha
   return list;
 }
 
-// Digests, and lists of them, say nothing to people.
+// Digests, and lists of them, are not readable for people.
 bool IsReadable(const std::string& line) {
   constexpr size_t kLongest = 200, kDigest = 32;  // bytes, hexadecimal digits
   size_t digits = 0;
@@ -265,7 +265,7 @@ void JobDirectory::MoveTo(const fs::path& path) {
     fs::remove(path / file, ignored);
 }
 
-// A removal that is killed leaves something that is no job, and that the next one here clears up.
+// A killed removal leaves a directory that is not a job; the next job here clears it up.
 void JobDirectory::Remove() {
   std::error_code error, ignored;
   const fs::path removed = RemovedFrom(path());

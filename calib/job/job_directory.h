@@ -37,21 +37,21 @@ inline constexpr const char* kLayerExtension = "safetensors";        // of layer
 std::string LayerFileName(size_t layer_index, std::string_view extension = kLayerExtension);
 std::string HiddenFileName(size_t layer_index);
 
-// What finished layers have left, in documents as "layers" and "hidden".
+// Files of the finished layers, named "layers" and "hidden" in documents.
 struct JobFiles {
   std::vector<FileDigest> layers;    // by index
   std::optional<FileDigest> hidden;  // states entering the first layer that is not there
 
-  // InputError naming `what` and the member.
+  // Throws InputError naming `what` and the member.
   static JobFiles From(const Json& document, const std::string& what);
   void AddTo(Json& document) const;
 };
 
-// The right to work in a job's directory, which it makes if need be: one process has it.
+// The right to work in a job's directory, which it makes if need be. Only one process has it.
 class JobLock {
  public:
   JobLock() = default;  // of nothing
-  // Throws ResourceError if another process has it. A path is a lock to be taken.
+  // Throws ResourceError if another process has it. A path converts to a lock, which is then taken.
   JobLock(std::filesystem::path path);  // NOLINT(google-explicit-constructor)
   ~JobLock();
   JobLock(JobLock&& other) noexcept;
@@ -84,15 +84,15 @@ class JobDirectory {
   std::filesystem::path LayerPath(size_t layer_index) const;
   // Hidden states entering the first unfinished layer; nothing before the first commit.
   std::optional<std::filesystem::path> HiddenPath() const;
-  // As given to AddLayer.
+  // The timings that were given to AddLayer.
   const std::vector<Json>& timings() const { return timings_; }
 
   using Write = std::function<void(const std::filesystem::path&)>;
-  // The next layer: `write_layer` writes LayerPath(index). It counts as finished, and survives,
-  // from the next Commit() on. `timing` is kept for timings.json and never affects the artifact.
+  // Adds the next layer: `write_layer` writes LayerPath(index). The layer counts as finished, and
+  // survives, from the next Commit() on. `timing` is kept for timings.json only.
   virtual void AddLayer(const Write& write_layer, const Json& timing);
-  // All layers added are finished. `write_hidden` writes the hidden states entering the next one to
-  // the path it is given, or is empty where none are needed, as after the last layer.
+  // Marks all added layers as finished. `write_hidden` writes the hidden states entering the next
+  // layer to a given path; it is empty if none are needed, as after the last layer.
   virtual void Commit(const Write& write_hidden);
   void CommitLayer(const Write& write_layer, const Write& write_hidden, const Json& timing) {
     AddLayer(write_layer, timing);
@@ -100,13 +100,13 @@ class JobDirectory {
   }
 
   const JobFiles& files() const { return files_; }  // whose layers have been added
-  // What a run throws that was asked to stop.
+  // Returns the exception of a run that was asked to stop.
   virtual Interrupted Stopped(size_t num_layers) const;
 
   // Removes the job from disk.
   void Remove();
-  // Its directory becomes `path`, which is new, with what others wrote into it and without its own
-  // records.
+  // Moves the job's directory to `path`, which must be new. Files of others move with it; the job's
+  // own records do not.
   void MoveTo(const std::filesystem::path& path);
 
  protected:
@@ -133,16 +133,16 @@ class NoJob : public JobDirectory {
   Interrupted Stopped(size_t) const override { return Interrupted("stopped with all ranks"); }
 };
 
-// The differing fields of two JSON values, one line each: "data.digest: was A, now B".
+// Returns the differing fields of two JSON values, one a line: "data.digest: was A, now B".
 std::vector<std::string> JsonDifferences(const Json& was, const Json& now);
-// The same on lines of their own: values where people can read them, and of a digest that what it
-// is of has changed.
+// Returns the same on lines of their own. Values are shown if people can read them; a digest only
+// says that its subject has changed.
 std::string ReadableDifferences(const Json& was, const Json& now);
 // The job at a path is of another run. The message lists the differing fields.
 struct OtherRun : InputError {
   using InputError::InputError;
 };
-// OtherRun if there are differences of what the job at `job` was and is asked to be.
+// Throws OtherRun if the job at `job` was another run than it is now asked to be.
 void CheckSameRun(const std::filesystem::path& job, const Json& was, const Json& now);
 
 }  // namespace oscar

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What calibration finds out about one layer: plain data that is written to disk as it stands
-// (layer_file.h) and read by export.
+// The results of calibrating one layer: plain data that is written to disk as it is (layer_file.h)
+// and read by export.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct ArmResult {
   double output_rel_error_no_windows = 0;
 };
 
-// The arm "auto" at a point that the choice may end at (choice_points.h).
+// The arm "auto" at a point where the choice may end (choice_points.h).
 struct AutoArm {
   ChoicePoint point;
   ArmResult arm;
@@ -45,9 +45,9 @@ struct LayerResult {
   SideResult k_shared, v_shared;
   std::vector<ArmResult> arms;  // empty where nothing was held out
   AutoChoice automatic;         // the headline's; not `made` where nothing was to be chosen
-  // Those of the other consumers, in the order of OtherChoices.
+  // Choices of the other consumers, in the order of OtherChoices.
   std::vector<AutoChoice> other_choices = {};
-  // Where it may end, if that is not where it stands; the arm "auto" is of where it stands.
+  // Other points where the choice may end; the arm "auto" belongs to the current point.
   std::vector<AutoArm> auto_arms = {};
 };
 

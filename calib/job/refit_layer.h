@@ -7,8 +7,8 @@
 
 namespace oscar {
 
-// A whole result from moments alone: rotations refitted; clip ratios fixed, since there are no
-// tokens to search on; no thresholds and no errors for the same reason.
+// Returns a whole result from moments alone. Rotations are refitted. There are no tokens, so clip
+// ratios are fixed, and there are no thresholds and no errors.
 LayerResult RefitLayer(LayerMoments moments, const FitOptions& fit, const ClipOptions& clip);
 
 }  // namespace oscar

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// shard.json: which shard of how many of what run lies in a directory
-// (calib/run/shard_directory.h), its documents, the digests of its files, and of the weights that
-// it has read.
+// shard.json: the run that a shard's directory (calib/run/shard_directory.h) belongs to, its number
+// and the number of shards, its documents, and digests of its files and of the weights that it has
+// read.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ struct ShardPlace {
   std::string Name() const;  // "shard 2 of 3"
 };
 
-// The documents that a rank or a shard runs, of those of a run, and their tokens.
+// The documents of a run that a rank or a shard processes, and their tokens.
 struct RankShare {
   size_t first_sequence = 0, num_sequences = 0;
   int64_t first_token = 0, num_tokens = 0;
@@ -45,12 +45,12 @@ struct ShardDocument {
   Json run, weights;  // Fingerprint; weights of DescribeModel
   Json timings;       // of whatever form
 
-  // InputError naming `what` and the member that is missing or not what it should be.
+  // Throws InputError naming `what` and the member that is missing or wrong.
   static ShardDocument From(const Json& document, const std::string& what);
   static ShardDocument Read(const std::filesystem::path& shard);
   Json ToJson() const;
 
-  // What the model ran with, by `run`.
+  // The numbers of tokens and queries that the model processed at a time, from `run`.
   int64_t token_chunk() const { return Chunk("token_chunk"); }
   int64_t query_chunk() const { return Chunk("query_chunk"); }
 

@@ -18,8 +18,8 @@
 
 namespace oscar {
 
-// What a layer's weights can hold of keys' scales. Trap: scales that go into weights which all
-// heads share (QK-norm) are one vector per layer, whatever the rotations are.
+// Rules for folding keys' scales into a layer's weights. Trap: scales that go into weights which
+// all heads share (QK-norm) are one vector per layer, whatever the rotations are.
 struct FoldRules {
   RopePairs pairs;             // rotary_dim 0: nothing can be folded
   bool shared_scales = false;  // one scale vector for all heads
@@ -33,10 +33,10 @@ struct LayerMoments {
   int64_t head_dim = 0;    // d, of queries and keys
   int64_t v_head_dim = 0;  // dv
   int64_t tokens = 0;      // rows seen by every head
-  // Of these, whose queries count: the rows of `query` and `attention_output`. Below 0: all.
+  // Tokens whose queries count, the rows of `query` and `attention_output`; below 0: all.
   int64_t query_tokens = -1;
-  // Of latent attention: keys and values are one row, stored once, with one rotation and one clip
-  // ratio; `key` and `value` are the same sums.
+  // Whether attention is latent. Keys and values are then one row, stored once, with one rotation
+  // and one clip ratio; `key` and `value` are the same sums.
   bool latent = false;
 
   // Row-major, one symmetric matrix per KV head. A sum may be empty: it is not known (moments
@@ -46,7 +46,7 @@ struct LayerMoments {
       query;  // [num_kv_heads, d, d]   Σ qᵀq over tokens and the head's gqa_ratio query heads
   std::vector<double> key;      // [num_kv_heads, d, d]   Σ kᵀk
   std::vector<double> key_sum;  // [num_kv_heads, d]      Σ k
-  // The keys that sampled queries read from the quantized part of the cache, weighted by
+  // Sums over the keys that sampled queries read from the quantized part of the cache, weighted by
   // w = Σ p (1 - p) over their attention p: to second order KL(S || S^) is half of Σ w δ², for
   // noise δ that is independent from key to key. Empty for latents.
   std::vector<double> attended_key;         // [num_kv_heads, d, d]   Σ w kᵀk
@@ -57,12 +57,12 @@ struct LayerMoments {
   std::vector<double>
       diagonal;  // [num_kv_heads, dv, dv] Σ w vᵀv, w = k C_Q kᵀ; empty after a merge
   std::vector<double> diagonal_weight;  // [num_kv_heads]         Σ w
-  // Of every token, also of those that nothing is fitted to: what static scales have to hold.
+  // Maxima over all tokens, including those that nothing is fitted to, for static scales.
   std::vector<double> key_abs_max;    // [num_kv_heads, d]   max |k|
   std::vector<double> value_abs_max;  // [num_kv_heads, dv]  max |v|
 
-  // Of the model, for fits without it. Not known of moments recovered from a rotation file, nor of
-  // files that older versions wrote.
+  // The model's rope and rules, for fits without the model. They are not known for moments
+  // recovered from a rotation file, nor for files that older versions wrote.
   std::optional<RopeSpec> rope = {};
   FoldRules fold = {};
 
@@ -73,24 +73,24 @@ struct LayerMoments {
     query_tokens = with_queries == all ? -1 : with_queries;
   }
 
-  // Means, symmetrized; [d, d] or [dv, dv]. Throw InputError where the sum is empty.
+  // Return symmetrized means, [d, d] or [dv, dv]. Throw InputError if the sum is empty.
   Matrix QueryCovariance(int64_t head) const;
   Matrix ValueCovariance(int64_t head, ValueTarget target) const;
   Matrix KeySecondMoment(int64_t head) const;
   Matrix ValueSecondMoment(int64_t head) const;
   Vector KeyMean(int64_t head) const;
-  // Return what key transforms are fitted to: the same of attended keys, or of all keys where no
-  // query read a quantized one (or this is not known).
+  // Return the moments that key transforms are fitted to: those of attended keys, or of all keys if
+  // no query read a quantized key (or this is not known).
   Matrix CachedKeySecondMoment(int64_t head) const;
   Vector CachedKeyMean(int64_t head) const;
 
   bool KnowsAttendedKeys(int64_t head) const;
 
-  // Adds another part of the same layer. Throws InputError naming the layer where geometries
+  // Adds another part of the same layer. Throws InputError naming the layer if the geometries
   // differ. Drops `diagonal`.
   void Merge(const LayerMoments& other);
 
-  // Throws NumericalError naming layer, head and matrix where a value is NaN or infinite, or a head
+  // Throws NumericalError naming layer, head and matrix if a value is NaN or infinite, or if a head
   // saw no energy at all.
   void CheckFinite() const;
 };

@@ -40,7 +40,7 @@ void ForEachMember(Moments& m, Visit visit) {
   visit("value_abs_max", Shape{m.num_kv_heads, m.v_head_dim}, m.value_abs_max);
 }
 
-// What is no sum; visit(name, integer or text).
+// Visits every member that is not a sum: visit(name, integer or text).
 template <typename Visit>
 void ForEachAttribute(const LayerMoments& m, Visit visit) {
   visit("num_q_heads", m.num_q_heads);

@@ -32,8 +32,8 @@ namespace oscar {
 inline constexpr const char* kMomentsFormat = "oscar-moments";
 inline constexpr int64_t kMomentsVersion = 2, kMaskedMomentsVersion = 3;
 
-// One layer at a time, in any order. The sums wait in a file without a name until Commit(), since
-// what stands in front of them is known only then.
+// Writes one layer at a time, in any order. The sums wait in a file without a name until Commit(),
+// because the header before them is known only then.
 class MomentsWriter {
  public:
   explicit MomentsWriter(const std::filesystem::path& path);
@@ -57,8 +57,8 @@ class MomentsReader {
   explicit MomentsReader(const std::filesystem::path& path)
       : MomentsReader(MappedFile::Open(path)) {}
   explicit MomentsReader(MappedFile file);
-  // Throws InputError naming the file and layer where shapes or counts make no sense;
-  // NumericalError for values that are not finite.
+  // Throws InputError naming the file and layer if shapes or counts make no sense, and
+  // NumericalError if values are not finite.
   LayerMoments Read(int layer_id) const;
 
  private:

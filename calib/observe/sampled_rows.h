@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sampled query rows of several sequences and what they read, padded to one shape, so that one
-// product serves all sequences and several caches: on a GPU the launches of small products are what
-// takes the time. Traps: padded rows see one token and count for nothing, padded tokens are hidden,
-// and quantizers meet both; sums are over even rows, which choose, and odd ones, which judge.
+// Sampled query rows of several sequences and what they read, padded to one shape. One product then
+// serves all sequences and several caches; on a GPU the launches of small products take most of the
+// time. Traps: padded rows see one token and count for nothing, padded tokens are hidden, and
+// quantizers meet both; sums are over even rows, which choose, and odd rows, which judge.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -23,19 +23,19 @@ struct SampledSequence {
   at::Tensor positions;     // [rows] int64, host
   at::Tensor queries;       // [rows, num_q_heads, d]
   at::Tensor keys, values;  // [tokens, num_kv_heads, dim], as far as the last position
-  // Of latent attention, else undefined: never quantized part of every logit.
+  // Latent attention only, otherwise undefined: the part of every logit that is never quantized.
   at::Tensor q_pe = {};  // [rows, num_q_heads, rope_dim]
   at::Tensor k_pe = {};  // [tokens, rope_dim]
 };
 
-// Which texts the sequences of some rows are, of all that are measured together.
+// Texts of some rows' sequences: from number `first` on, among `total` that are measured together.
 struct TextsOfRows {
   int64_t first = 0, total = 0;
 };
 
 class SampledRows {
  public:
-  // Outputs are measured after `output_map` [num_q_heads, outputs, dv], where that is defined.
+  // Measures outputs after `output_map` [num_q_heads, outputs, dv], if that is defined.
   SampledRows(const AttentionSpec& spec, std::span<const SampledSequence> sequences,
               std::span<const CacheWindows> windows, const at::Tensor& output_map = {},
               TextsOfRows texts = {});

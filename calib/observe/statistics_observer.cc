@@ -77,7 +77,7 @@ std::vector<double> ToHost(const at::Tensor& tensor) {
   return {data, data + host.numel()};
 }
 
-// What the layer's weights allow.
+// Returns the rules by which scales can be folded into the layer's weights.
 FoldRules FoldRulesOf(const AttentionSpec& attention) {
   if (!WhyNotFoldable(attention).empty()) return {};
   return {.pairs = {.rotary_dim = attention.rope.rotary_dim,
@@ -109,7 +109,7 @@ at::Tensor KeptRows(const HeldOutSplit& split, size_t sequence, int64_t tokens, 
                     at::Device device) {
   const int64_t fit_rows = split.fit_rows.at(sequence),
                 kept = split.NumKeptRows(sequence, tokens, error_rows);
-  // Row j of kept: the last row of the j-th of `kept` equal stretches.
+  // Row j of the kept rows is the last row of the j-th of `kept` equal stretches.
   const auto spread = [&](int64_t rows, at::Device where) {
     return at::arange(1, kept + 1, at::dtype(at::kLong).device(where))
         .mul_(rows)
@@ -134,7 +134,7 @@ StatisticsObserver::StatisticsObserver(HeldOutSplit split, int64_t error_rows, i
 
 void StatisticsObserver::OnLayerBegin(const LayerSpec&) { observed_ = {}; }
 
-// Of one document; of a reader its queries and outputs alone.
+// Adds the rows of one document. A layer that reads another's cache adds only queries and outputs.
 void StatisticsObserver::AddRows(LayerSums& sums, const AttentionView& view, bool of_reader) const {
   const SumsLayout layout{view.k.size(1), view.k.size(2), view.v.size(2)};
   const int64_t heads = layout.num_kv_heads, d = layout.d, dv = layout.dv;
@@ -250,7 +250,7 @@ LayerOnDevice StatisticsObserver::TakeOnDevice(size_t layer_index) {
 
 uint64_t ObservingMemory(const LayerSpec& layer, int64_t longest) {
   const AttentionSpec& a = layer.attention;
-  // Logits, scores and weights of rows that weigh keys.
+  // Logits, scores and weights of the query rows that weigh keys.
   const int64_t weighing = a.latent ? 0 : 6 * 4 * kRowsAtOnce * a.num_q_heads * longest;
   // A chunk of queries or outputs converted, and the same in the order of KV heads.
   const int64_t chunk = 2 * 8 * kChunkTokens * a.num_q_heads * std::max(a.head_dim, a.v_head_dim);

@@ -57,8 +57,8 @@ struct SumsLayout {
   int64_t of_all() const { return of_queries() + num_kv_heads * (d * d + dv * dv + d); }
 };
 
-// The point in the tokens that are fitted to, at the end of a chunk, after half of the queries that
-// count.
+// The point that halves the fitted queries that count: a position in the fitted tokens, at the end
+// of a chunk.
 struct HalfPoint {
   int64_t document = -1;  // none: nothing is fitted to
   int64_t rows = 0;       // of that document
@@ -72,7 +72,7 @@ struct LayerSums {
   DocumentSums first_half;  // of `fit`, up to the half point
 };
 
-// A layer whose sums have not been read back: the work behind it may still be running.
+// A layer whose sums have not been read back: the work for them may still be running.
 struct LayerOnDevice {
   LayerSums sums;
   std::vector<LayerSums> readers;  // of_queries() of layers that read this one's keys and values
@@ -82,7 +82,7 @@ struct LayerOnDevice {
 
   void SetCounts(const HeldOutSplit& split, const HalfPoint& half);
 
-  // It will be read, and dropped, by the thread of another stream.
+  // Says that a thread with another stream will read it and drop it.
   void RecordStream(c10::Stream stream) const;
 };
 
@@ -115,7 +115,7 @@ class StatisticsObserver : public LayerObserver {
   // synchronization).
   LayerOnDevice TakeOnDevice() { return std::exchange(observed_, {}); }
   ObservedLayer TakeLayer(const LayerSpec& layer) { return ReadBack(TakeOnDevice(), layer); }
-  // The same of a layer that others may have read since.
+  // The same for a layer that other layers may have read since.
   LayerOnDevice TakeOnDevice(size_t layer_index);
 
   // Sets the finished layer aside, because other layers will read its keys and values: their

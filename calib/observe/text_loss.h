@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Mean next-token loss of the calibration text under its model, on a sample, out of what a
-// calibration leaves behind: hidden states before the last layer with a cache. A text that is noise
-// to the model (the tokenizer of another one, a missing template) shows here and nowhere else.
-// It costs what is left of the model, which a calibration does not read: the rest of that
-// layer, those behind it, and the head, by blocks of rows.
+// Mean next-token loss of a sample of the calibration text under its model, from what a calibration
+// leaves: hidden states before the last layer with a cache. Text that is noise to the model
+// (another model's tokenizer, a missing template) shows here and nowhere else. The cost is the part
+// of the model that a calibration does not read: the rest of that layer, the layers after it, and
+// the head, by blocks of rows.
 #pragma once
 
 #include <cstdint>
@@ -22,17 +22,17 @@ struct TextLoss {
   int64_t tokens = 0;  // that were predicted
   int64_t vocab_size = 0;
 
-  // A loss near ln(vocab_size) is a guess among all tokens. A model that knew their frequencies
-  // alone would stay near 0.6 of it, one that reads the text far below; 0.75 is neither.
+  // A loss near ln(vocab_size) is a guess among all tokens. A model that only knew their
+  // frequencies would stay near 0.6 of it, one that reads the text far below; 0.75 is neither.
   bool implausible() const;
-  // Below the loss of a model that knew the frequencies alone: the forward pass reads the text.
+  // Below this share a model knows more than the frequencies: the forward pass reads the text.
   static constexpr double kProofShare = 0.6;
   double largest_proof() const;  // nats
   bool proves_forward_pass() const { return mean < largest_proof(); }
   std::string Text() const;
 };
 
-// The beginning of one of the sequences that are looked at.
+// The beginning of one of the sampled sequences.
 struct TextBeginning {
   size_t sequence = 0;
   int64_t tokens = 0;
@@ -45,15 +45,15 @@ struct TextRows {
 };
 TextRows RowsOf(const ModelSource& model, size_t own, int64_t tokens);
 
-// Whether hidden states of a run that is done are those that the loss starts with. Not where it
-// left none (all its layers were resumed), and not where layers behind the last one read keys and
-// values of one before it.
+// Returns whether a finished run has the hidden states that the loss starts with. It has none if
+// all its layers were resumed, or if layers after the last one read keys and values of a layer
+// before it.
 bool HasTextLoss(const ModelSource& model);
-// The rows of all sequences of `model`; none where it has no text loss.
+// Returns the rows of all sequences of `model`; none if it has no text loss.
 std::vector<TextRows> TextRowsOf(const ModelSource& model);
 // Returns nothing for an empty sample.
 std::optional<TextLoss> MeasureTextLoss(const ModelSource& model, std::vector<TextRows> sample);
-// The same by a forward pass of its own over the sample, whether or not `model` has run.
+// Measures the same with a forward pass over the sample, whether or not `model` has run.
 std::optional<TextLoss> MeasureTextLossAnew(const ModelSource& model);
 
 }  // namespace oscar

@@ -24,7 +24,7 @@
 namespace oscar {
 namespace {
 
-// What the option table cannot check alone: it does not know the model.
+// Checks the clip options against the model, which the option table does not know.
 void CheckQuantization(const std::vector<LayerSpec>& layers, const ClipOptions& clip) {
   for (const LayerSpec& layer : layers) {
     for (int64_t dim : {layer.attention.head_dim, layer.attention.v_head_dim}) {
@@ -61,7 +61,7 @@ void CheckAutomaticLatents(int layer_id, const AutoOptions& automatic, const Con
   }
 }
 
-// Throws UsageError where fewer bits are asked for than 2-bit codes take.
+// Throws UsageError if fewer bits are asked for than 2-bit codes take.
 void CheckBits(const std::vector<LayerSpec>& layers, const AutoOptions& automatic,
                int64_t quant_group_size) {
   std::vector<LayerElements> elements;
@@ -179,7 +179,7 @@ HeldOutSplit CheckCalibration(const CalibrationInput& input) {
 
 namespace {
 
-// Passes on what is not a statistic.
+// Passes on what is reported and is not a statistic.
 class ReportingObserver : public StatisticsObserver {
  public:
   ReportingObserver(const CalibrationInput& input, const HeldOutSplit& split,
@@ -213,7 +213,7 @@ class ReportingObserver : public StatisticsObserver {
   PhaseTimes& times_;
 };
 
-// A model that goes on needs the hidden states that the job has kept.
+// Resumes a run. A model that goes on needs the hidden states that the job has kept.
 void Resume(const CalibrationInput& input, const JobDirectory& job,
             const LayerTransport& transport) {
   ModelSource* const model = input.running_model();
@@ -241,7 +241,7 @@ void RunCalibration(const CalibrationInput& input, JobDirectory& job,
   ReportingObserver observer(input, split, *transport, hooks, times);
   LayerPipeline pipeline(input, split, *transport, job, hooks, times);
   const auto stop_requested = [&] { return hooks.stop_requested && hooks.stop_requested(); };
-  // Layers from here on are complete when the last one is, and so are fitted then.
+  // Layers from here on are complete only after the last layer, so they are fitted then.
   const size_t first_held = input.source->first_shared_layer();
   bool stopped = false;
   auto begin = PhaseTimes::Clock::now();

@@ -26,19 +26,19 @@ namespace oscar {
 // How a calibration runs on a GPU. Nothing here changes a result; on a CPU a layer is fitted and
 // committed before the next one begins.
 struct RunOptions {
-  // Layers that are fitted while the loop is in the next ones: each keeps its keys and values, and
-  // takes what a fit takes. Their eigenvectors are found on the host's cores, between what each has
-  // to ask of the GPU. 0: the loop waits for the fit.
+  // Number of layers that are fitted while the loop is in the next ones. Each keeps its keys and
+  // values, and takes the memory of a fit. Their eigenvectors are found on the host's cores, in
+  // between the requests to the GPU. 0: the loop waits for the fit.
   int fits_beside = 6;
-  // Longest time between two commits, but for the layers that are still being fitted, and for half
-  // of that before the end. Where hidden states are few beside weights it is made sooner: a killed
-  // run loses little.
+  // Longest time between two commits, except for layers that are still being fitted and for half of
+  // this time before the end. If hidden states are small beside weights, commits come sooner: a
+  // killed run loses little.
   double commit_seconds = 10;
 };
 
-// This process as one of several that run one calibration, each its documents. Ranks (RankGroup)
-// are given layer by layer, by turns, what all observed, and fit; rank 0 has the job. A shard knows
-// nothing of the others, fits nothing, and keeps what it observed (shard_directory.h).
+// This process as one of several that run one calibration, each with its own documents. Ranks
+// (RankGroup) take turns to fit a layer from what all of them observed; rank 0 has the job. A shard
+// knows nothing of the others, fits nothing, and keeps what it observed (shard_directory.h).
 struct JobRanks {
   RankGroup* group = &OneRank();      // of ranks that run; of a plan one
   bool apart = false;                 // this process is a shard
@@ -59,19 +59,19 @@ struct CalibrationInput {
   CountedQueries counted = {};        // of all sequences, whoever runs them
   std::vector<int32_t> domains = {};  // of each of lengths() (DataSet::domains)
 
-  // The model that is calibrated; null if there is a dump alone.
+  // The model that is calibrated; null if there is only a dump.
   ModelSource* model() const { return source->model(); }
-  // The same where it runs here, so that a resumed run needs its hidden states.
+  // The same if it runs here, in which case a resumed run needs its hidden states.
   ModelSource* running_model() const { return dynamic_cast<ModelSource*>(source.get()); }
   const std::vector<int64_t>& lengths() const;  // of all sequences, whoever runs them
   int64_t num_tokens() const;                   // of these
   HeldOutSplit Split() const;                   // of all sequences
-  // Of the sequences that a job here holds: a shard has its own alone.
+  // Lengths of the sequences that a job here holds: a shard has only its own.
   const std::vector<int64_t>& job_lengths() const;
   int64_t job_tokens() const;
 };
 
-// What a model must compute for a calibration: everything up to the last queries of a cache.
+// Returns loop options with which a model computes everything up to the last queries of a cache.
 LoopOptions CalibrationLoopOptions();
 
 // One finished layer, for progress.
@@ -89,7 +89,7 @@ struct CalibrationHooks {
   // How many tokens chose each expert of a layer that has experts, with a cache or without.
   std::function<void(const LayerSpec&, const std::vector<int64_t>&)> on_experts;
   std::function<bool()> stop_requested;  // asked at layer boundaries
-  // Of a model that has run to its end: bytes of weights that this process has read.
+  // Called after a model has run to its end, with the weight bytes that this process has read.
   std::function<void(uint64_t)> on_weights_read;
   PhaseTimes* times = nullptr;  // adds to it; null: measures nothing
 };
@@ -97,18 +97,18 @@ struct CalibrationHooks {
 // Throws UsageError for options that contradict each other, whatever the model.
 void CheckOptions(const CalibrationOptions& options);
 
-// Throws, before any weight or value is read: InputError where a head would see fewer tokens than
-// options.min_tokens, or a clip search has nothing held out to search on.
+// Throws InputError, before any weight or value is read, if a head would see fewer tokens than
+// options.min_tokens, or if a clip search has nothing held out to search on.
 HeldOutSplit CheckCalibration(const CalibrationInput& input);
 
-// Finishes every layer of `job`; of a shard, the file of every layer. Throws Interrupted, with the
-// job on disk, if the hook asked to stop. A rank that is not rank 0 has NoJob; its stop_requested
+// Finishes every layer of `job`; for a shard, the file of every layer. Throws Interrupted, with the
+// job on disk, if the hook asked to stop. A rank other than rank 0 has NoJob; its stop_requested
 // asks all ranks to stop.
 void RunCalibration(const CalibrationInput& input, JobDirectory& job,
                     const CalibrationHooks& hooks);
 
-// MeasureTextLoss after a run, over the sequences of all ranks, which all call it; rank 0 is told.
-// Nothing of a shard.
+// Returns MeasureTextLoss after a run, over the sequences of all ranks. All ranks call this, and
+// only rank 0 gets the result. A shard gets nothing.
 std::optional<TextLoss> LossOfText(const CalibrationInput& input);
 
 }  // namespace oscar

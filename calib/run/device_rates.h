@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How fast a device does what a calibration consists of, from a fraction of a second of each: the
-// numbers that turn a plan's work into seconds. Trap: a GPU is told of work long before it does it,
-// in a calibration as here; who waits after each product measures the waiting.
+// Measures how fast a device does each kind of work in a calibration, in a fraction of a second
+// each. The rates turn a plan's work into seconds. Trap: a GPU is given work long before it does
+// it, in a calibration as here; code that waits after each product measures the waiting.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -20,7 +20,7 @@ struct DeviceRates {
 
 DeviceRates MeasureRates(c10::Device device, c10::ScalarType dtype);
 
-// Of this machine's eigensolver, all cores: multiply-adds as a product of matrices would need them.
+// Measures the eigensolver on all cores, in the multiply-adds a second of an equal matrix product.
 double MeasureHostRate();
 
 }  // namespace oscar

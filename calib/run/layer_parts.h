@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What some documents in a row leave of a layer: as tensors in one order, which ranks send
-// (layer_transport.h) and shards keep (shard_directory.h), and put together with what the other
-// documents leave, bit for bit what one process would have observed.
+// Parts of a layer: what some adjacent documents contribute, as tensors in one order. Ranks send
+// them (layer_transport.h) and shards keep them (shard_directory.h). All parts together equal, bit
+// for bit, what one process would have observed.
 #pragma once
 
 #include <cstddef>
@@ -16,18 +16,18 @@
 
 namespace oscar {
 
-// All that differs between parts, in a fixed order.
+// Returns all tensors that differ between parts, in a fixed order.
 std::vector<NamedTensor> TensorsOf(const LayerOnDevice& part);
 
-// As large as what the documents of `share` leave of that layer, on the device of `input`.
+// Returns an empty part, as large as that of `share`'s documents, on the device of `input`.
 LayerOnDevice EmptyPart(const CalibrationInput& input, const HeldOutSplit& split,
                         size_t layer_index, const RankShare& share);
 
-// Bytes of TensorsOf(EmptyPart), nearly.
+// Returns approximately the bytes of TensorsOf(EmptyPart).
 uint64_t PartBytes(const CalibrationInput& input, const HeldOutSplit& split, size_t layer_index,
                    const RankShare& share);
 
-// The parts of all documents, in their order.
+// Joins the parts of all documents, in their order.
 LayerOnDevice Together(std::vector<LayerOnDevice> parts, const std::vector<RankShare>& shares,
                        const HeldOutSplit& split);
 

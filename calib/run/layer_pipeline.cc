@@ -29,10 +29,10 @@ double SecondsSince(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-// Bytes of weights for each byte of hidden states, which take the disk from them.
+// Bytes of weights per byte of hidden states before a commit, because both compete for the disk.
 constexpr uint64_t kWeightsPerHidden = 20;
 
-// Results that wait for the disk, while it takes hidden states.
+// Most results that wait for the disk while it takes hidden states.
 constexpr size_t kUnwritten = 8;
 
 template <typename T>
@@ -74,14 +74,14 @@ Commit LayerPipeline::CommitAfter(size_t index) const {
   if (input_.device.is_cpu()) return Commit::kWithRound;
   if (hidden_written_.valid() && !IsReady(hidden_written_)) return Commit::kNever;
   const ModelSource* const model = input_.running_model();
-  // Of all ranks.
+  // Bytes of the hidden states of all ranks.
   const uint64_t hidden = model == nullptr ? 0
                                            : model->hidden().nbytes() /
                                                  static_cast<uint64_t>(model->num_tokens()) *
                                                  static_cast<uint64_t>(input_.job_tokens());
   if (read_since_commit_ + input_.source->BytesRead(index) >= kWeightsPerHidden * hidden)
     return Commit::kNow;
-  // Not shortly before the end, which would wait for the disk.
+  // No commit shortly before the end, which would wait for the disk.
   const double of_each = SecondsSince(begin_) / static_cast<double>(put_ + 1);
   const double end = of_each * static_cast<double>(input_.source->layers().size() - index - 1);
   return SecondsSince(last_commit_) >= input_.run.commit_seconds &&
@@ -128,7 +128,7 @@ void LayerPipeline::Put(size_t index, LayerOnDevice observed, Commit commit) {
     return layer;
   };
   std::shared_future<std::shared_ptr<Layer>> fitted = std::async(std::launch::async, fit).share();
-  // Lets go of what it has waited for: a future keeps its function, and so would the whole chain.
+  // Drops the futures it waited for: a future keeps its function, and so would the whole chain.
   const auto write = [this, fitted, before = written_]() mutable {
     const std::shared_ptr<Layer> own = std::exchange(fitted, {}).get();
     if (before.valid()) std::exchange(before, {}).get();
@@ -139,7 +139,7 @@ void LayerPipeline::Put(size_t index, LayerOnDevice observed, Commit commit) {
   fitting_.push_back({layer->fits_here, fitted, written_});
 }
 
-// What this process fits before what it waits for.
+// Fits the layers of this process before it waits for those of other processes.
 void LayerPipeline::FinishRound() {
   const std::vector<std::shared_ptr<Layer>> round = std::exchange(round_, {});
   for (const bool here : {true, false}) {
@@ -152,13 +152,13 @@ void LayerPipeline::FinishRound() {
   }
 }
 
-// Beside the next layer, which changes them in place, hidden states must be a copy. Of all ranks,
-// at rank 0.
+// Returns hidden states that can be kept while the next layer changes them in place: a copy. At
+// rank 0 these are the hidden states of all ranks.
 at::Tensor LayerPipeline::KeepHidden(const at::Tensor& hidden) {
   if (streams_.empty() && transport_.size() == 1) return hidden;
   transport_.GatherHidden(hidden, [&] {
-    // What waits to be written waits for other ranks' fits, too, and a layer at which the run is to
-    // stop for none of that.
+    // A pending write also waits for the fits of other ranks. A layer at which the run is to stop
+    // must not wait for those, so it gets a new buffer.
     if (!host_hidden_.defined() || (hidden_written_.valid() && !IsReady(hidden_written_))) {
       host_hidden_ = at::empty(
           {input_.job_tokens(), hidden.size(1)},

@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What happens to a layer after the loop has been through it: its sums become a result, the result
-// a file, the file part of the job; of a shard they become a file as they are. On a GPU a layer is
-// fitted by a thread and on a stream of its own while the loop is in the next ones, and written by
-// another thread as soon as it is fitted. On a CPU all of it is done at once, because everything
-// would want the same cores. A layer that is being fitted keeps its keys and values; Put() waits
-// where there are too many, or too many wait for the disk. Trap: among ranks Put() waits for
-// nothing that a rank behind this one has to do (capture/ranks/rank_group.h).
+// Handles a layer after the loop has been through it: its sums become a result, the result a file,
+// and the file part of the job. For a shard the sums become a file as they are. On a GPU a thread
+// fits a layer on its own stream while the loop is in the next ones, and another thread writes it
+// as soon as it is fitted. On a CPU all of it is done at once, because everything would want the
+// same cores. A layer that is being fitted keeps its keys and values; Put() waits if there are too
+// many of them, or too many wait for the disk. Trap: among ranks Put() waits for nothing that a
+// rank which is not as far has to do (capture/ranks/rank_group.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -38,16 +38,16 @@ class LayerPipeline {
                 PhaseTimes& times);
   ~LayerPipeline();  // waits for what is under way
 
-  // What is to be done after a layer that was not put yet: on a GPU hidden states go to disk where
-  // that is due, and takes no waiting.
+  // Returns what to do after a layer that was not put yet. On a GPU hidden states go to disk when
+  // that is due and takes no waiting.
   Commit CommitAfter(size_t index) const;
-  // A layer that was observed; its kernels may still be running. Throws what became of a layer
-  // before, and reports that one (hooks.on_layer) on this thread. The last layer needs no hidden
-  // states.
+  // Takes a layer that was observed; its kernels may still be running. Reports an earlier layer
+  // (hooks.on_layer) on this thread, or throws the error that it ended with. The last layer needs
+  // no hidden states.
   void Put(size_t index, LayerOnDevice observed, Commit commit);
   void Finish();  // the same for all
 
-  // Whether a run that stops here loses nothing. Not while a thread works on a layer.
+  // Whether a run that stops here loses nothing; false while a thread works on a layer.
   bool all_committed() const { return fitting_.empty() && round_.empty() && !written_.valid(); }
 
  private:
@@ -63,7 +63,7 @@ class LayerPipeline {
   void WriteHere(const Layer& layer);
   std::string NameOf(const Layer& layer, std::string_view step) const;  // "fitting layer 3"
   void Report(const Layer& layer);
-  // Until less than `most` layers are being fitted here.
+  // Waits until fewer than `most` layers are being fitted here.
   void AwaitFits(size_t most);
   void Collect();  // the oldest layer that is being fitted
   bool EndsRound(size_t index) const { return (index + 1) % transport_.size() == 0; }

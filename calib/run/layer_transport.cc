@@ -50,7 +50,7 @@ class OneProcess : public LayerTransport {
   PhaseTimes& times_;
 };
 
-// One of several shards, which fits nothing: its job keeps what another process will fit.
+// One of several shards. It fits nothing; its job keeps what another process will fit.
 class OneShard : public OneProcess {
  public:
   using OneProcess::OneProcess;
@@ -65,7 +65,7 @@ class OneShard : public OneProcess {
   at::Tensor LastHidden() const override { return TextHiddenOf(input_); }
 };
 
-// All shards, whose files stand for a model that runs.
+// All shards. Their files replace a model that runs.
 class Shards : public OneProcess {
  public:
   Shards(const CalibrationInput& input, const ShardSet& shards, const HeldOutSplit& split,
@@ -87,7 +87,7 @@ class Shards : public OneProcess {
 
 constexpr int64_t kHiddenBytes = 256LL << 20;  // on their way at a time
 
-// The file of a result on its way to rank 0.
+// Returns a result as the bytes of its file, to be sent to rank 0.
 std::string FileOf(const LayerResult& result) {
   const TemporaryDirectory directory("layer");
   const std::filesystem::path path = directory.path() / "layer.safetensors";
@@ -103,7 +103,7 @@ LayerResult ResultOf(const std::string& bytes) {
   return ReadLayerFile(path);
 }
 
-// Ranks that fit layers by turns. Rank 0 has the job.
+// Ranks that take turns to fit layers. Rank 0 has the job.
 class Ranks : public OneProcess {
  public:
   Ranks(const CalibrationInput& input, RankGroup& group, const HeldOutSplit& split,
@@ -237,7 +237,7 @@ class Ranks : public OneProcess {
   }
 
  private:
-  // What another rank observed of a layer, on its way.
+  // A layer as another rank observed it, on its way here.
   struct Part {
     LayerOnDevice layer;
     at::Tensor bytes;

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How what the processes of one calibration observe of a layer reaches the process that fits it,
-// and how results and hidden states reach the process with the job. With one process all of it is
-// the plain text. All processes call all functions in the same order; only Finish is called by
-// other threads.
+// Transport among the processes of one calibration: what they observe of a layer goes to the
+// process that fits it; results and hidden states go to the process with the job. With one process
+// these are plain values. All processes call all functions in the same order; only Finish is called
+// by other threads.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,7 +24,7 @@
 
 namespace oscar {
 
-// A layer as a job keeps it: its result, or of a shard what it observed.
+// A layer as a job keeps it: its result, or for a shard what it observed.
 struct FinishedLayer {
   LayerResult result;             // of a shard only the number of the layer
   std::vector<NamedTensor> part;  // of a shard, on the host
@@ -33,8 +33,8 @@ struct FinishedLayer {
 };
 
 // Whether hidden states that leave a layer go to disk with it, so that a run can resume there.
-// kNever: the model goes on from there, and they are lost. kWithRound: where a layer of each
-// process is done.
+// kNever: the model goes on and overwrites them. kWithRound: only once every process has finished a
+// layer.
 enum class Commit { kNever, kWithRound, kNow };
 
 class LayerTransport {
@@ -51,32 +51,32 @@ class LayerTransport {
   // The layer, by index, that all processes begin with.
   virtual size_t FirstLayer(const JobDirectory& job) const = 0;
 
-  // What all processes do after a layer: what the one with the job says, once it knows whether
-  // others want to stop.
+  // The action of all processes after a layer. The process with the job decides it, once it knows
+  // whether others want to stop.
   struct Verdict {
     bool stop = false;
     Commit commit = Commit::kNever;
   };
   virtual Verdict Agree(size_t layer_index, const Verdict& own) const = 0;
 
-  // Gives a layer to the process that fits it. There the function that is returned waits for what
-  // the others observed, on a GPU on the stream of its caller; elsewhere it is empty.
+  // Gives a layer to the process that fits it. There the returned function waits for what the
+  // others observed, on a GPU on its caller's stream; elsewhere the function is empty.
   using Observed = std::function<LayerOnDevice()>;
   virtual Observed Gather(size_t layer_index, LayerOnDevice own) const = 0;
-  // Gives hidden states of all documents to the process with the job, which alone calls `all` for
-  // where to put them, on its host. On a GPU they have come when the current stream has.
+  // Gives hidden states of all documents to the process with the job. Only that process calls
+  // `all`, for a tensor on its host. On a GPU they are complete once the current stream is.
   virtual void GatherHidden(const at::Tensor& own,
                             const std::function<at::Tensor()>& all) const = 0;
-  // The rows of TextSampleOf, at the process with the job; none where there are none.
+  // Returns the rows of TextSampleOf at the process with the job; nothing if there are none.
   virtual std::vector<TextRows> GatherText(const ModelSource& model) const = 0;
-  // The hidden states of this process's documents, from those of all at the process with the job.
+  // Returns this process's hidden states, from those of all documents at the process with the job.
   virtual at::Tensor Scatter(const at::Tensor& all) const = 0;
 
-  // A layer at the process with the job, made by `fit` where Gather's function is not empty.
+  // Returns a layer at the process with the job; `fit` makes it where Gather's function is set.
   using Fit = std::function<LayerResult(LayerOnDevice)>;
   virtual FinishedLayer Finish(size_t layer_index, const Observed& observed,
                                const Fit& fit) const = 0;
-  // Hidden states that go to disk with the last layer; undefined: none.
+  // Returns the hidden states that go to disk with the last layer; undefined: none.
   virtual at::Tensor LastHidden() const { return {}; }
 };
 

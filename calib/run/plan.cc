@@ -28,7 +28,7 @@ struct Work {
   double model = 0, statistics = 0;
 };
 
-// Of the layer's own arithmetic, per token but for attention's scores.
+// Returns the multiply-adds of the layer itself per token, without attention's scores.
 double TokenWork(const LayerSpec& layer, double hidden_size) {
   double values = 3.0 * static_cast<double>(layer.mlp.intermediate_size);  // of weights, per hidden
   if (const auto& experts = layer.experts) {
@@ -56,7 +56,7 @@ double TokenWork(const LayerSpec& layer, double hidden_size) {
   return hidden_size * (values + q * d + kv * (d + dv) + q * dv);
 }
 
-// `hidden_size` 0: no model runs, its attention has been read.
+// `hidden_size` 0: no model runs, because its attention was recorded.
 Work LayerWork(const LayerSpec& layer, int64_t hidden_size, const std::vector<int64_t>& lengths) {
   const AttentionSpec& a = layer.attention;
   const auto q = static_cast<double>(a.num_q_heads), kv = static_cast<double>(a.num_kv_heads);
@@ -76,8 +76,8 @@ Work LayerWork(const LayerSpec& layer, int64_t hidden_size, const std::vector<in
   return work;
 }
 
-// What a layer's fit takes beside its automatic choice: clip ratios are searched on held-out rows,
-// errors measured of every arm, thresholds found over all tokens.
+// Returns what a layer's fit takes beside its automatic choice: clip ratios are searched on
+// held-out rows, errors of every arm are measured, thresholds are found over all tokens.
 AutoCost CostOfFit(const LayerSpec& layer, const std::vector<int64_t>& lengths,
                    const HeldOutSplit& split, const CalibrationOptions& options) {
   constexpr double kSides = 2, kRowPasses = 14, kScorePasses = 6, kSortPasses = 30;
@@ -166,7 +166,7 @@ FitBytes FitMemory(const CalibrationInput& input) {
   return peak;
 }
 
-// The loop of a dump is one sequence at a time, as stored and in the compute dtype.
+// Returns the memory of a dump's loop: one sequence at a time, as stored and in the compute dtype.
 MemoryPlan DumpMemory(const DumpSource& dump, at::ScalarType dtype, at::DeviceType device) {
   const std::vector<int64_t>& lengths = dump.sequence_lengths();
   const int64_t longest = *std::max_element(lengths.begin(), lengths.end());
@@ -201,7 +201,7 @@ MemoryPlan SourceMemory(const CalibrationInput& input) {
   return plan;
 }
 
-// Of layers that wait for the queries of others.
+// Returns the bytes of layers that wait for the queries of other layers.
 uint64_t HeldBytes(const CalibrationInput& input, const FitBytes& fit) {
   return fit.kept * (input.source->layers().size() - input.source->first_shared_layer());
 }
@@ -282,7 +282,7 @@ uint64_t PlanDeviceMemory(const CalibrationInput& input) {
   const std::vector<LayerSpec>& layers = input.source->layers();
   const MemoryPlan memory = SourceMemory(input);
   const FitBytes fit = FitMemory(input);
-  // Among ranks a layer also stands in the buffers that it travels by.
+  // Among ranks a layer is also in the buffers by which it is sent.
   const uint64_t travelling = input.ranks.apart || input.ranks.shares.size() == 1 ? 0 : fit.kept;
   const uint64_t observed =
       memory.device_peak + fit.kept + travelling + HeldBytes(input, fit) +
@@ -307,8 +307,8 @@ CalibrationPlan PlanCalibration(const CalibrationInput& input) {
   CalibrationPlan plan;
   plan.bytes_read = memory.weights_read;
   if (input.device.is_cpu()) {
-    // The fit of a layer follows its attention: its temporaries and those of the loop are not held
-    // together.
+    // A layer is fitted after its attention, so the temporaries of the fit and of the loop are not
+    // held together.
     const uint64_t fit_phase =
         memory.layer_weights + memory.hidden + fit.kept + fit.temporaries + fit.host;
     const uint64_t loop_phase = memory.host_peak - memory.program + fit.kept;
@@ -322,7 +322,7 @@ CalibrationPlan PlanCalibration(const CalibrationInput& input) {
   Work work;
   AutoCost choice, fits;
   const HeldOutSplit split = input.Split();
-  // Shards have observed instead.
+  // If shards are merged, they have done the observing.
   const bool observes = model == input.model();
   const int64_t hidden_size = model == nullptr ? 0 : model->loop().spec().hidden_size;
   for (size_t i = 0; i < layers.size(); ++i) {
@@ -372,8 +372,8 @@ CalibrationPlan PlanCalibration(const CalibrationInput& input) {
   plan.fit_seconds = seconds_of(fits);
   const double eigen = choice.eigen_flops > 0 ? choice.eigen_flops / MeasureHostRate() : 0;
   const double beside = plan.model_seconds + plan.statistics_seconds + plan.fit_seconds;
-  // The host finds eigenvectors beside what a GPU does, and searches of several layers fill what
-  // each other leaves of it: measured on an H100, three at a time.
+  // The host finds eigenvectors while a GPU works, and searches of several layers fill each other's
+  // gaps: measured on an H100, three at a time.
   constexpr double kSeveralAtATime = 0.85;
   plan.auto_seconds = input.device.is_cpu()
                           ? seconds_of(choice) + eigen

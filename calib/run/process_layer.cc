@@ -39,7 +39,7 @@ std::vector<int64_t> Lengths(const std::vector<at::Tensor>& sequences) {
   return lengths;
 }
 
-// One ratio for both sides: the least sum of their relative errors, the larger on ties.
+// Chooses one ratio for both sides: the least sum of their relative errors, the larger on ties.
 void ShareClip(const std::vector<double>& candidates, SideResult& k, SideResult& v) {
   size_t best = 0;
   const auto error = [&](size_t i) { return k.clip_error[i] + v.clip_error[i]; };
@@ -50,7 +50,7 @@ void ShareClip(const std::vector<double>& candidates, SideResult& k, SideResult&
   k.clip_ratio = v.clip_ratio = candidates[best];
 }
 
-// What is stored once is clipped once, as keys are.
+// A latent row is stored once, so it has one clip ratio, that of keys.
 double FixedValueClip(const ObservedLayer& observed, const ClipOptions& clip) {
   return observed.fit.latent ? clip.fixed_k : clip.fixed_v;
 }
@@ -101,7 +101,7 @@ std::vector<ArmResult> MeasureArms(const ObservedLayer& observed, const LayerSpe
   return MeasureAttentionError(observed, spec, arms, windows, clip.quant_group_size);
 }
 
-// What refinement learns from: the rows that are fitted to, or everything.
+// Returns the texts that refinement learns from: the rows that are fitted to, or everything.
 RefinedTexts TextsOf(const ObservedLayer& observed, const HeldOutSplit& split, bool fitted_to) {
   RefinedTexts texts;
   for (size_t i = 0; i < observed.keys.size(); ++i) {
@@ -122,13 +122,13 @@ RefinedTexts TextsOf(const ObservedLayer& observed, const HeldOutSplit& split, b
   return texts;
 }
 
-// Arms of a choice at every point it may end at, the first where it stands.
+// Adds arms of a choice at every point where it may end, the current point first.
 void AddPoints(const AutoOptions& options, const AutoChoice& choice, std::vector<CacheArm>& arms) {
   for (const ChoicePoint& point : PointsOf(options, choice))
     arms.push_back({.name = "auto", .choice = &choice, .point = point});
 }
 
-// Held-out rows decide for the layer, and the choice records it.
+// Decides by held-out rows whether the layer keeps its refinement, and records it in the choice.
 void DecideRefinement(const ArmResult& before, const ArmResult& after, AutoChoice& choice) {
   choice.unrefined_kl = before.kl_mean;
   choice.refined_kl = after.kl_mean;
@@ -136,7 +136,7 @@ void DecideRefinement(const ArmResult& before, const ArmResult& after, AutoChoic
       after.kl_mean < before.kl_mean && after.output_rel_error <= before.output_rel_error;
 }
 
-// The arm "auto", of what is kept, and beside a refinement "auto_unrefined".
+// Adds the arm "auto" for the choice that is kept, and "auto_unrefined" beside a refinement.
 void AddChoiceArms(const AutoOptions& options, const AutoChoice& refined,
                    std::vector<ArmResult> measured, LayerResult& result) {
   AutoChoice& choice = result.automatic;
@@ -166,7 +166,7 @@ LayerResult ProcessLayer(ObservedLayer observed, const LayerSpec& spec, const He
                          const CalibrationOptions& options, PhaseTimes& times) {
   LayerMoments all = observed.fit;
   if (observed.held_out.tokens > 0) all.Merge(observed.held_out);
-  // On host threads, beside what the device does.
+  // Fits on host threads, while the device works.
   const auto fit = [&](const LayerMoments& moments) {
     return std::async(std::launch::async, [&] {
       const auto time = times.Measure("fit");
@@ -201,7 +201,7 @@ LayerResult ProcessLayer(ObservedLayer observed, const LayerSpec& spec, const He
         SearchChoices(observed, spec, options.search(),
                       OtherChoices(options.automatic, spec.attention.latent.has_value()), times);
     result.automatic = choices.front();
-    // What the search freed, so that its peak and that of the arms do not add up.
+    // Gives freed memory back, so that the peaks of the search and of the arms do not add up.
     if (observed.keys.at(0).is_cpu()) malloc_trim(0);
     choosing = std::async(std::launch::async, [&all, choices = std::move(choices)]() mutable {
       FitChoices(all, choices);

@@ -25,10 +25,10 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-// Of a checkpoint's files at once: each is about 2 GB/s, and the calibration needs the other cores.
+// Files digested at once. Each is read at about 2 GB/s; the calibration needs the other cores.
 constexpr int kDigestThreads = 4;
 
-// Behind the digests of a file of weights, for ranks that are not as far: bytes.
+// Bytes of a weight file that stay cached after their digest, for ranks that are not as far.
 constexpr uint64_t kCachedBehind = uint64_t{256} << 20;
 
 Json FileJson(const fs::path& path) { return DigestToJson(DigestFile(path)); }
@@ -38,8 +38,8 @@ struct DumpFile {
   fs::path path;
 };
 
-// Of a dump: itself, or the files of the directory's layers, sorted. What else lies in a directory
-// (rotations that upstream's script writes there by default) is none of the dump.
+// Returns the files of a dump: itself, or the files of its layers, sorted. Other files in its
+// directory (rotations that upstream's script writes by default) are not part of the dump.
 std::vector<DumpFile> FilesOf(const fs::path& dump) {
   if (!fs::is_directory(dump)) return {{"dump", dump}};
   std::vector<DumpFile> files;
@@ -54,8 +54,8 @@ std::vector<DumpFile> FilesOf(const fs::path& dump) {
   return files;
 }
 
-// What the page cache does not hold whole is digested behind what is loaded, in files that are
-// about in the order of the layers.
+// Returns how far digests may run ahead. Files that the page cache cannot hold are digested after
+// they are loaded, in an order that is about the order of the layers.
 double LeadOf(const Checkpoint& checkpoint) {
   return checkpoint.total_bytes() <= AvailableHostBytes() / 2 ? 1 : 0;
 }
@@ -85,7 +85,7 @@ Json DescribeModel(const ModelLocation& location, const ModelSpec& spec,
   if (!spec.fields.unknown.empty()) model["unknown_config"] = spec.fields.unknown;
   checkpoint.turns()->SetLead(LeadOf(checkpoint));
   model["weights_sample"] = SampleWeights(checkpoint);
-  // What will be gone before it is wanted again makes room at once.
+  // Pages that would be gone before they are wanted again make room at once.
   const uint64_t cached = checkpoint.total_bytes() <= AvailableHostBytes()
                               ? std::numeric_limits<uint64_t>::max()
                               : kCachedBehind;
@@ -135,7 +135,7 @@ Json DescribeDump(const fs::path& path, const AttentionDump& dump) {
     files[file.name] = DigestToJson(digest);
     size += digest.size;
   }
-  // One file: its own digest. A directory: that of the list of its files' digests.
+  // A file has its own digest; a directory has the digest of the list of its files' digests.
   const std::string digest = fs::is_directory(path)
                                  ? Sha256Hex(CanonicalJson(files))
                                  : files.begin().value().at("sha256").get<std::string>();
@@ -248,7 +248,7 @@ Json DescribeOptions(const CalibrationOptions& options, const HeldOutSplit& spli
        "arXiv 2605.17757; keys: mean of q^T q over the query heads of each KV head; "
        "covariances are means, symmetrized, float64"},
       {"hadamard_block_of_dim", hadamard},
-      // Their caches hold one latent for keys and values, and so one rotation for both.
+      // Caches of these layers hold one latent for keys and values, so both have one rotation.
       {"latent_layers", latent},
       {"clip",
        {{"mode", ClipModeName(options.clip.mode)},

@@ -19,28 +19,28 @@
 
 namespace oscar {
 
-// Id, revision, type, rope really applied, fields of config.json that were not known, which layers
-// read the cache of another, digests of config.json, tokenizer files and every weight file. Reads
-// every weight file once; meant to run beside the calibration, whose own reads go first
-// (Checkpoint::turns). Throws Interrupted where those are closed meanwhile. Trap: where the page
-// cache cannot hold the files, it reads no further than what has been loaded; whoever awaits it
-// says first that nothing more will be (ReadTurns::Reach(1)).
+// Describes a model: id, revision, type, the rope really applied, unknown fields of config.json,
+// layers that read another's cache, digests of config.json, tokenizer files and every weight file.
+// Reads every weight file once; meant to run beside the calibration, whose reads go first
+// (Checkpoint::turns). Throws Interrupted if those are closed meanwhile. Trap: if the page cache
+// cannot hold the files, it reads no further than what was loaded. Before waiting for the result, a
+// caller must say that nothing more will be loaded (ReadTurns::Reach(1)).
 Json DescribeModel(const ModelLocation& location, const ModelSpec& spec,
                    const Checkpoint& checkpoint);
 
-// SHA-256 over the digests of config.json and every weight file, from DescribeModel's JSON: what a
-// dump records as model_digest. Equal for equal files, wherever they lie.
+// Returns SHA-256 over the digests of config.json and every weight file, from DescribeModel's JSON:
+// a dump's model_digest. Equal files have equal digests, wherever they are.
 std::string ModelDigest(const Json& model);
 
-// Of DescribeModel's "weights", what `who` has read against what this process has: InputError
-// naming the first file that differs. `than`: whose these are, or nothing.
+// Throws InputError naming the first file whose digest in `read`, which `who` has read, is not that
+// in `own`; both are DescribeModel's "weights". `than`: " than" and the reader of `own`, or "".
 void CheckSameWeights(std::string_view who, const Json& read, std::string_view than,
                       const Json& own);
 
-// The same members as far as a dump knows them, and "dump": its format, digest and size, and what
-// it says of model, tokenizer and data. Reads every file of the dump once.
+// Returns the same members as far as a dump knows them, and "dump": its format, digest and size,
+// and what it says about model, tokenizer and data. Reads every file of the dump once.
 Json DescribeDump(const std::filesystem::path& path, const AttentionDump& dump);
-// The token ids of a dump as documents, without ids where its format does not hold them.
+// Returns the token ids of a dump as documents; without ids if its format does not hold them.
 DataSet DumpData(const AttentionDump& dump);
 Json DescribeDumpData(const AttentionDump& dump);
 
@@ -50,13 +50,13 @@ Json DescribeData(const DataSet& data);
 Json DescribeOptions(const CalibrationOptions& options, const HeldOutSplit& split,
                      const std::vector<LayerSpec>& layers);
 int CpuThreads();  // that operators may use; they change no result
-// LibTorch and device: what the last bits of a result depend on.
+// Describes LibTorch and the device, on which the last bits of a result depend.
 Json DescribeMachine(at::Device device, at::ScalarType dtype);
-// And how many tokens and queries went through a model at a time, which memory may have decided.
+// Adds how many tokens and queries the model took at a time, which memory may have decided.
 Json DescribeMachine(const CalibrationInput& input);
 
-// What a run is, for JobDirectory. `origin`: FingerprintModel or FingerprintDump; `data`:
-// DescribeData or DescribeDumpData.
+// Returns what identifies a run, for JobDirectory. `origin`: FingerprintModel or FingerprintDump;
+// `data`: DescribeData or DescribeDumpData.
 Json Fingerprint(const Json& origin, const Json& data, const CalibrationInput& input,
                  const HeldOutSplit& split, const std::string& program_version);
 Json FingerprintModel(const ModelLocation& location, const Checkpoint& checkpoint);

@@ -14,7 +14,7 @@
 namespace oscar {
 namespace {
 
-// Bytes of weights from disk, with experts and without.
+// Returns the bytes of weights from disk, with or without experts.
 uint64_t WeightBytes(const CalibrationInput& whole, bool with_experts) {
   const ModelSource& model = *whole.model();
   ModelSpec spec = model.loop().spec();
@@ -29,7 +29,7 @@ uint64_t WeightBytes(const CalibrationInput& whole, bool with_experts) {
       .weights_read;
 }
 
-// How much of what experts take is not shared by all tokens: that is divided among ranks.
+// Returns the share of the experts' work that is divided among ranks: all but shared experts.
 double RoutedPart(const ModelSpec& spec) {
   double routed = 0, shared = 0;
   for (const LayerSpec* layer : AllLayers(spec)) {
@@ -40,8 +40,8 @@ double RoutedPart(const ModelSpec& spec) {
   return routed > 0 ? routed / (routed + shared) : 0;
 }
 
-// Bytes that one rank would hand to itself, of all layers: keys and values, sums, expert's inputs
-// and outputs, hidden states of the commits.
+// Returns the bytes of all layers that one rank would hand to itself: keys and values, sums, inputs
+// and outputs of experts, hidden states of the commits.
 double BytesToExchange(const CalibrationInput& whole, int ranks, double seconds) {
   const ModelSpec& spec = whole.model()->loop().spec();
   const auto tokens = static_cast<double>(whole.num_tokens());

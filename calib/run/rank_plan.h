@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a calibration by several ranks will read, send, hold and take, from shapes and from the plan
-// of one rank: arithmetic divided as the documents allow, fits by layers, and what travels at rates
-// that are assumed, not measured.
+// Estimates what a calibration by several ranks will read, send, hold and take, from shapes and the
+// plan of one rank. Arithmetic is divided as the documents allow, and fits by layers; transfers
+// take rates that are assumed, not measured.
 #pragma once
 
 #include "calib/run/plan.h"
@@ -24,8 +24,8 @@ struct RankPlan {
   double efficiency = 0;  // of one rank's time over that of all
 };
 
-// `largest`: the input of the rank with the most tokens, its lengths those of all; `whole` and
-// `one`: of one rank that runs everything, and its plan.
+// `largest`: the input of the rank with the most tokens, with the lengths of all sequences. `whole`
+// and `one`: input and plan of one rank that runs everything.
 RankPlan PlanRanks(const CalibrationInput& largest, const CalibrationInput& whole,
                    const CalibrationPlan& one, int nodes);
 

@@ -15,8 +15,8 @@
 namespace oscar {
 namespace {
 
-// How many spans each of `ranks` takes in a row, one at least, so that none has more than `most` to
-// do; nothing where that cannot be.
+// Returns how many adjacent spans each of `ranks` takes, at least one, with work of at most `most`;
+// nothing if that is impossible.
 std::vector<size_t> Fill(const std::vector<double>& work, double most, size_t ranks) {
   std::vector<size_t> counts;
   size_t next = 0;
@@ -31,7 +31,7 @@ std::vector<size_t> Fill(const std::vector<double>& work, double most, size_t ra
   return next == work.size() ? counts : std::vector<size_t>();
 }
 
-// Spans of one stretch as one.
+// Joins the spans of each stretch into one.
 std::vector<Span> Stretches(const std::vector<Span>& spans, int64_t token_chunk) {
   std::vector<Span> stretches;
   for (const Span& span : spans) {

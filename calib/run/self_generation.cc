@@ -23,12 +23,12 @@ constexpr int kFileVersion = 1;
 
 int64_t PromptTokens(const Document& prompt) { return std::ssize(prompt.ids); }
 
-// Of a prompt's continuation, at most.
+// Returns the maximum number of tokens that continue a prompt.
 int64_t RoomFor(const SelfGeneration& model, const Document& prompt) {
   return std::min(model.options.longest, model.max_sequence - PromptTokens(prompt));
 }
 
-// What has been written, in memory and in the job's file.
+// The documents that have been written, in memory and in the job's file.
 class Written {
  public:
   Written(fs::path job, const Json& key)
@@ -73,7 +73,7 @@ class Written {
   SelfGenerated result;
 
  private:
-  // A run whose layers are half done, without text of its own: hours of writing would end there.
+  // Refuses a run with half of its layers done but without text: hours of writing would end there.
   void CheckNoOtherRun() const {
     const fs::path fingerprint = job_ / kFingerprintFile;
     if (!fs::exists(fingerprint)) return;
@@ -87,7 +87,7 @@ class Written {
   const Json& key_;
 };
 
-// The next prompts: as many as it takes, and how long each continuation may become.
+// Returns the next prompts, as many as needed, and how long each continuation may become.
 std::vector<PromptToContinue> NextBatch(const SelfGeneration& model, const SelfGenerated& written,
                                         int64_t batch) {
   const int64_t left = model.options.tokens - written.tokens;
@@ -97,7 +97,7 @@ std::vector<PromptToContinue> NextBatch(const SelfGeneration& model, const SelfG
   for (int64_t i = 0; i < count; ++i) {
     const int64_t number = written.prompts + i;
     const Document& prompt = model.prompts[static_cast<size_t>(number)];
-    // In equal parts, the first ones longer by one.
+    // Room is shared equally; the first continuations are longer by one token.
     const int64_t share = left / wanted + (i < left % wanted ? 1 : 0);
     prompts.push_back(
         {prompt.ids, std::min(share, RoomFor(model, prompt)), static_cast<uint64_t>(number)});

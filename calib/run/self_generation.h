@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calibration text that the model writes itself (--self-generate): continuations of prompts out of
-// the data, which become documents beside the others. A cache in few bits fails first on what a
-// model reads back of its own, long reasoning above all. What is written is kept in the job's
-// directory, so a run that is resumed reads it instead of writing it again. Which tokens come
-// out depends on the last bits of the arithmetic, so another machine may write another text; the
-// digest of the data, which every artifact holds, is that of the text itself.
+// Calibration text that the model writes itself (--self-generate): continuations of prompts from
+// the data, which become documents beside the others. A cache in few bits fails first on text that
+// a model reads back from itself, above all long reasoning. The job's directory keeps the text, so
+// a resumed run reads it instead of writing it again. The tokens depend on the last bits of the
+// arithmetic, so another machine may write another text. Every artifact holds the digest of the
+// data, which is that of the text itself.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct SelfGenerationOptions {
 
 inline constexpr const char* kSelfGeneratedFile = "self_generated.json";  // of a job
 
-// A model and what it continues.
+// A model and the prompts that it continues.
 struct SelfGeneration {
   const Checkpoint& checkpoint;
   const ModelSpec& spec;
@@ -46,7 +46,7 @@ struct SelfGeneration {
   int64_t max_sequence = 0;  // tokens of a prompt and its continuation; longer prompts are refused
 };
 
-// What it will take, if no continuation ends early.
+// The cost of self-generation if no continuation ends early.
 struct SelfGenerationPlan {
   bool resident = true;       // all weights are in memory
   int64_t batch = 0;          // continuations written at once
@@ -58,9 +58,9 @@ struct SelfGenerationPlan {
   double seconds = 0;         // of arithmetic, from a short measurement of the device
   LoopOptions loop = {};      // how weights come
 };
-// `limit`: bytes of memory that may be used, on the device. ResourceError where the model does not
-// fit and options.stream does not allow for that, saying what it would cost. UsageError where the
-// prompts cannot become that many tokens.
+// `limit`: bytes of device memory that may be used. Throws ResourceError with the costs if the
+// model does not fit and options.stream does not allow for that. Throws UsageError if the prompts
+// cannot become that many tokens.
 SelfGenerationPlan PlanSelfGeneration(const SelfGeneration& model, uint64_t limit);
 
 struct SelfGenerationProgress {
@@ -72,12 +72,12 @@ struct SelfGenerationHooks {
   std::function<bool()> stop_requested;  // asked after every step
 };
 
-// The documents, prompt and continuation each, of prompts in order; those whose continuation is
-// empty are left out. Whatever `job` holds of them, written for the same `key` (model, data,
-// machine: JSON), is read; the rest is written, batch by batch, `plan` being asked for when it has
-// to be. `restart`-ing is JobLock::DiscardJob. Throws Interrupted, with all finished batches in the
-// job, if the hook asked to stop; InputError if the job's file is damaged or another run's, or if
-// no prompt has a continuation.
+// The documents of prompts in order, each a prompt and its continuation; those with an empty
+// continuation are left out. Documents that `job` holds for the same `key` (model, data, machine:
+// JSON) are read. The rest is written, batch by batch; only then is `plan` called. To restart, use
+// JobLock::DiscardJob. Throws Interrupted, with all finished batches in the job, if the hook asked
+// to stop. Throws InputError if the job's file is damaged or another run's, or if no prompt has a
+// continuation.
 struct SelfGenerated {
   std::vector<Document> documents;
   int64_t tokens = 0;     // written
@@ -89,11 +89,11 @@ SelfGenerated GenerateDocuments(const SelfGeneration& model,
                                 const std::filesystem::path& job, const Json& key,
                                 const SelfGenerationHooks& hooks);
 
-// For the key and the provenance: options, stop tokens, digest of the prompts.
+// Describes options, stop tokens and the digest of the prompts, for the key and the provenance.
 Json DescribeSelfGeneration(const SelfGeneration& model);
-// Adds the documents to the data, behind the others: counts, digest, provenance.
+// Adds the documents to the data, after the others: counts, digest, provenance.
 void AddSelfGenerated(const SelfGeneration& model, const SelfGenerated& generated, DataSet& data);
-// As many tokens in documents as long, for a plan.
+// Returns placeholder documents with as many tokens and the same length, for a plan.
 SelfGenerated PlannedDocuments(const SelfGeneration& model);
 
 }  // namespace oscar

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // PlanSelfGeneration of self_generation.h: how many continuations fit beside the weights, or what
-// it costs where those do not fit. A step reads every weight once, however many sequences
-// take part in it, so few long batches are cheap and many short ones are not.
+// it costs if the weights do not fit. A step reads every weight once, however many sequences take
+// part in it, so few long batches are cheap and many short ones are not.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
@@ -57,7 +57,7 @@ class Planner {
     continuations_ = std::min(Ceil(tokens, continuation_), std::ssize(model.prompts));
   }
 
-  // With that many at once, or nothing if it takes more than `limit`.
+  // Plans for this many at once; returns nothing if that takes more than `limit`.
   std::optional<SelfGenerationPlan> Try(bool resident, int64_t batch, const LoopOptions& loop,
                                         uint64_t limit) {
     const int64_t capacity = std::min(longest_prompt_ + continuation_, model_.max_sequence),
@@ -92,7 +92,7 @@ class Planner {
   uint64_t needed() const { return needed_; }  // by the last one tried
 
  private:
-  // Sequences that go on are copied out of a layer's cache.
+  // Sequences that continue are copied out of a layer's cache.
   uint64_t LargestCacheOfLayer(int64_t batch, int64_t capacity) const {
     int64_t largest = 0;
     for (const LayerSpec* layer : AllLayers(model_.spec)) {
@@ -130,7 +130,7 @@ void CheckPrompts(const SelfGeneration& model) {
       model.options.tokens, model.prompts.size(), possible));
 }
 
-// Into which the model may fit, for the end of a sentence.
+// Returns other ways in which the model may fit, for the end of a sentence.
 std::string OtherWays(const SelfGeneration& model) {
   std::string ways;
   if (model.dtype == at::kFloat) ways += ", or bf16, in which weights take half of that";

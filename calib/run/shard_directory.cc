@@ -142,8 +142,8 @@ Json ShardSet::timings() const {
 
 namespace {
 
-// Without what decides about choices alone, once everything is observed: a merge may have another
-// list of --bits than its shards had.
+// Returns the run without everything that only decides choices after all is observed: a merge may
+// have another list of --bits than its shards had.
 Json WhatIsObserved(Json run) {
   if (!run.contains("/options/auto"_json_pointer)) return run;
   for (const char* option : {"for", "fold", "feedback", "bits", "budgets", "bits_of", "bits_by",

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A shard: what one of several processes without a network between them leaves of a calibration,
-// whose documents it has run, so that another one puts all of them together (layer_parts.h):
+// A shard: the results of one of several processes that have no network between them. It has run
+// its own documents of a calibration; another process joins all shards (layer_parts.h):
 //
 // clang-format off
 //     <shard>/layer_00000.safetensors ...   TensorsOf every layer by index; w_uv of latent attention
@@ -31,27 +31,27 @@
 
 namespace oscar {
 
-// What a layer's file holds. `part` may be empty memory: then the names, types and shapes.
+// Returns the tensors of a layer's file; with empty memory in `part`, names, types and shapes.
 std::vector<NamedTensor> TensorsOfShard(const LayerOnDevice& part);
 
-// Hidden states entering the last layer of what the text's loss is measured on and this shard has,
-// one document after another; undefined: there is nothing. // [tokens, hidden_size]
+// Returns this shard's hidden states that enter the last layer, for the documents on which the
+// text's loss is measured, in order; undefined: none. // [tokens, hidden_size]
 at::Tensor TextHiddenOf(const CalibrationInput& input);
 
-// A finished job as a shard at `path`. `run`: Fingerprint; `weights`: of DescribeModel.
+// Publishes a finished job as a shard at `path`. `run`: Fingerprint; `weights`: of DescribeModel.
 void PublishShard(JobDirectory& job, const ShardPlace& place, const RankShare& share,
                   const Json& run, const Json& weights, const Json& timings,
                   const std::filesystem::path& path);
 
-// Whether a directory is a shard, and `place` of the calibration `run`. InputError where it is
-// something else.
+// Returns whether a directory is a shard, and is `place` of the calibration `run`. Throws
+// InputError if it is something else.
 bool IsShardOf(const std::filesystem::path& path, const ShardPlace& place, const Json& run);
 
 // All shards of a calibration.
 class ShardSet {
  public:
   static bool LooksLikeOne(const std::filesystem::path& path);
-  // In any order. Throws InputError that names a shard that is missing or is there twice, is of
+  // Opens shards in any order. Throws InputError naming a shard that is missing or duplicate, has
   // another number of shards, or lacks a file. Compares nothing with the run they are for.
   static ShardSet Open(const std::vector<std::filesystem::path>& directories);
 
@@ -60,16 +60,16 @@ class ShardSet {
   int64_t query_chunk() const { return shards_.front().document.query_chunk(); }
   Json timings() const;  // of each
 
-  // InputError naming a shard of other model, data, options, machine or program, with what differs.
+  // Throws InputError if a shard's model, data, options, machine or program differ, naming them.
   void CheckRun(const Json& run, size_t num_layers, const std::vector<int64_t>& lengths) const;
-  // InputError naming a shard that has read other weights; `weights`: of DescribeModel.
+  // Throws InputError naming a shard that has read other weights; `weights`: of DescribeModel.
   void CheckWeights(const Json& weights) const;
 
-  // All of them, on the device of `input`. InputError naming a damaged file.
+  // Reads a layer of all shards to the device of `input`. Throws InputError naming a damaged file.
   LayerOnDevice ReadLayer(const CalibrationInput& input, const HeldOutSplit& split,
                           size_t layer_index) const;
   uint64_t LayerBytes(size_t layer_index) const;
-  // Of TextSampleOf; nothing where shards have none.
+  // Returns the rows of TextSampleOf; nothing if the shards have none.
   std::vector<TextRows> ReadTextRows(const CalibrationInput& input) const;
 
  private:
@@ -82,7 +82,7 @@ class ShardSet {
   std::vector<RankShare> shares_;
 };
 
-// A model that shards have run: Run shows nothing of it, and LayerTransport gathers what they
+// A model that shards have run. Run shows nothing of it; LayerTransport gathers what the shards
 // observed.
 class ShardSource : public AttentionSource {
  public:

@@ -25,8 +25,8 @@ at::Tensor BytesOf(const at::Tensor& tensor);
 
 void WriteTensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors);
 
-// Fills them, contiguous and on any device. Throws InputError with `remedy` unless the file holds
-// tensors of these names, types and shapes and no others.
+// Fills contiguous tensors on any device. Throws InputError with `remedy` unless the file holds
+// exactly tensors of these names, types and shapes.
 void ReadTensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors,
                  Remedy remedy = Remedy::kNone);
 

@@ -20,7 +20,7 @@
 namespace oscar {
 namespace {
 
-// Of one float64 score slice: fits a CPU's cache, fills a GPU.
+// Bytes of one slice of float64 scores, which fits a CPU's cache or fills a GPU.
 int64_t ScoreBytes(at::DeviceType device) { return (device == at::kCPU ? 16 : 48) << 20; }
 // Tensors of that size alive at once: reference logits and scores, those of an arm, temporaries; on
 // a CPU also what the C library keeps between them.
@@ -64,7 +64,7 @@ struct ChoiceOnDevice {
   SidesOnDevice k, v;
 };
 
-// Arms that follow each other and share their keys.
+// Adjacent arms that share their keys.
 struct KeySet {
   std::span<const CacheArm> arms;
   bool begins_choice = false;  // the set before is of none, or of another
@@ -92,10 +92,10 @@ std::vector<KeySet> KeySetsOf(const std::vector<CacheArm>& arms, at::TensorOptio
   return sets;
 }
 
-// A choice's sides of one sequence, turned and sorted once for all points it may end at.
+// One sequence's sides of a choice, turned and sorted once for all points where it may end.
 class ChoiceRows {
  public:
-  // Keeps all of its arguments but the rows.
+  // Keeps references to all of its arguments except the rows.
   ChoiceRows(const RowComparison& comparison, const AutoChoice& choice, const ChoiceOnDevice& sides,
              const at::Tensor& keys, const at::Tensor& values)
       : comparison_(comparison),
@@ -107,7 +107,7 @@ class ChoiceRows {
         v_sorted_(SortedMagnitudes(v_)),
         v_exact_(TokensFirst(ValuesBackOfOne(sides.v, v_))) {}
 
-  // What arms of this choice store that share their keys.
+  // Returns the stored rows of arms of this choice that share their keys.
   RowComparison::Prepared Store(std::span<const CacheArm> arms) {
     std::vector<RowComparison::Prepared> caches;
     for (const CacheArm& arm : arms) caches.push_back(Values(arm.point));
@@ -139,7 +139,7 @@ class ChoiceRows {
   std::map<std::pair<double, double>, RowComparison::Prepared> values_;  // by bits and ratio
 };
 
-// What the arms of each set store of one sequence.
+// Returns what the arms of each set store for one sequence.
 std::vector<RowComparison::Prepared> StoreSets(const RowComparison& comparison,
                                                std::span<const KeySet> sets, const at::Tensor& keys,
                                                const at::Tensor& values, int64_t quant_group_size) {
@@ -182,7 +182,7 @@ uint64_t AttentionErrorMemory(const LayerSpec& spec, int64_t tokens, int64_t row
   const AttentionSpec& a = spec.attention;
   const int64_t slice =
       8 * a.num_q_heads * std::min(rows, RowsPerSlice(a, tokens, 8, ScoreBytes(device))) * tokens;
-  // Of an arm keys, values, and exact minus stored values; of one arm also what storing makes.
+  // Each arm holds keys, values, and exact minus stored values; one arm also what storing makes.
   const int64_t of_token = num_arms * (a.head_dim + 2 * a.v_head_dim) +
                            4 * (a.head_dim + a.v_head_dim) +
                            2 * (choice.keys * a.head_dim + choice.points * a.v_head_dim);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a quantized cache does to attention: KL(S‖Ŝ) and output error in float64, on sampled
-// held-out query rows, for several ways (arms) to store the cache. The scalar reference is
+// Measures what a quantized cache does to attention: KL(S‖Ŝ) and output error in float64, on
+// sampled held-out query rows, for several ways (arms) to store the cache. The scalar reference is
 // tests/reference/scalar_attention_kl.h. Local errors: every arm sees the reference queries, keys
 // and values of this layer; nothing propagates between layers.
 #pragma once
@@ -26,20 +26,20 @@ struct CacheArm {
   const SideResult* v = nullptr;
   double k_clip = 0;
   double v_clip = 0;
-  // Instead of all these: an automatic choice, in bf16 arithmetic, at one of its points. Arms of
-  // one choice and equal keys that follow each other take little more time than one.
+  // Replaces all of these by an automatic choice, in bf16 arithmetic, at one of its points.
+  // Adjacent arms of one choice with equal keys take little more time than one arm.
   const AutoChoice* choice = nullptr;
   ChoicePoint point = {};
 };
 
-// Both with the sink and recent windows of `options` kept exact, and with everything quantized.
+// Measures arms both with sink and recent windows of `windows` kept exact, and without windows.
 std::vector<ArmResult> MeasureAttentionError(const ObservedLayer& layer, const LayerSpec& spec,
                                              const std::vector<CacheArm>& arms,
                                              const CacheWindows& windows,
                                              int64_t quant_group_size = 0);
 
-// Bytes that a held-out sequence of `tokens` tokens with `rows` query rows takes on the device:
-// `num_arms` ways to store the cache, and those of a choice, which share their keys.
+// Returns the device bytes of a held-out sequence of `tokens` tokens with `rows` query rows, for
+// `num_arms` ways to store the cache and those of a choice, which share their keys.
 uint64_t AttentionErrorMemory(const LayerSpec& spec, int64_t tokens, int64_t rows, int64_t num_arms,
                               const ChoiceArms& choice, at::DeviceType device);
 

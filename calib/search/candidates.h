@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Recipes on their way through the searches of one layer: fitted, scored at clip ratios, and every
-// score written down. What one consumer's search has fitted and scored, the next one's looks up.
-// Candidates that are scored together are recorded in the order given, the ratios of one
-// after the other.
+// Recipes during the searches of one layer: they are fitted and scored at clip ratios, and every
+// score is recorded. A search looks up what the search of another consumer has fitted and scored.
+// Candidates that are scored together are recorded in the order given, one after the other with all
+// ratios.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@
 
 namespace oscar {
 
-// A recipe (KeyRecipe or ValueRecipe) with its fit and what was measured of it.
+// A recipe (KeyRecipe or ValueRecipe) with its fit and its measurements.
 template <typename Recipe>
 struct Candidate {
   Recipe recipe;
@@ -34,16 +34,16 @@ struct Candidate {
   double best() const { return ScoreOf(scores()); }
 };
 
-// What the searches of a layer know together, by names of recipes.
+// Scores that the searches of a layer share, by names of recipes.
 struct KnownScores {
-  // Keys; recipe, bits, ratio, group, scales and their type.
+  // Whether these are keys; then recipe, bits, ratio, group, scales and their type.
   using Key = std::tuple<bool, std::string, int, double, int64_t, ScaleFit, MetadataType>;
   std::map<Key, HeadScores> scores;
 };
 
 class CandidateScores {
  public:
-  // Keeps references to all but the last; records into `scores`.
+  // Keeps references to everything except the last two; records into `scores`.
   CandidateScores(const AutoScorer& scorer, PhaseTimes& times, KnownScores& known,
                   std::vector<CandidateScore>& scores, const AutoScorer::Quantizer& keys,
                   const AutoScorer::Quantizer& values)
@@ -60,7 +60,7 @@ class CandidateScores {
     return kKeys<Recipe> ? scorer_.RotateKeys(side) : scorer_.RotateValues(side);
   }
 
-  // Scores candidates at the ratios that they have not been scored at, in 2 bits.
+  // Scores candidates in 2 bits, at those of the ratios at which they have no score yet.
   template <typename Recipe>
   void AddRatios(std::span<Candidate<Recipe>* const> candidates, std::span<const double> ratios) {
     std::vector<Candidate<Recipe>*> scored;
@@ -95,7 +95,7 @@ class CandidateScores {
     AddRatios<Recipe>(one, ratios);
   }
 
-  // The curve of one candidate; `rotated` is of it alone.
+  // Returns the curve of one candidate; `rotated` must hold nothing else.
   template <typename Recipe>
   Curve ScoreCurve(const Candidate<Recipe>& c, const AutoScorer::Rotated& rotated,
                    std::span<const double> ratios, AutoScorer::Quantizer quantizer) {

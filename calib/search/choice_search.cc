@@ -35,10 +35,10 @@ namespace {
 constexpr size_t kClippedRecipes = 3;  // recipes of keys whose clip ratios are searched
 constexpr size_t kWrittenRecipes = 6;  // recipes compared as written, where that is not the range's
 constexpr std::array<double, 3> kCoarse = {0.88, 0.92, 0.96};
-// While recipes are compared.
+// The clip ratio while recipes are compared.
 const std::span<const double> kFirst(&GridOf(2).first, 1);
 
-// Priced beside the windows in use; the sizes that upstream's recipes use.
+// Windows that are priced beside the windows in use: the sizes that upstream's recipes use.
 constexpr std::array<CacheWindows, 4> kWindows = {{{0, 0}, {64, 256}, {64, 512}, {128, 1024}}};
 
 int64_t LongestText(const ObservedLayer& observed) {
@@ -47,14 +47,14 @@ int64_t LongestText(const ObservedLayer& observed) {
   return longest;
 }
 
-// Over heads, in each of the windows.
+// Returns the means over heads, for each of the windows.
 std::vector<double> MeansOf(const AutoScorer::WindowScores& scores) {
   std::vector<double> means;
   for (const std::vector<double>& heads : scores) means.push_back(Mean(heads));
   return means;
 }
 
-// What the searches of one layer share, whoever they are for: rows, moments, fits and scores.
+// State that the searches of one layer share, for all consumers: rows, moments, fits and scores.
 struct LayerSearch {
   LayerSearch(const ObservedLayer& layer, const LayerSpec& spec, const SearchOptions& options,
               PhaseTimes& phases)
@@ -71,7 +71,7 @@ struct LayerSearch {
         scorer(layer, spec, windows, context / 2,
                AutoScorer::ValuesAtOnce(layer.keys.at(0).device().type())) {}
 
-  // As FitKeys and FitValues; what is known is not fitted again.
+  // Fit recipes as FitKeys and FitValues do, but only those that were not fitted before.
   std::vector<CacheSide> Fit(const std::vector<KeyRecipe>& recipes) {
     return Known(key_fits, recipes, [&](const auto& missing) { return FitKeys(moments, missing); });
   }
@@ -108,7 +108,7 @@ struct LayerSearch {
   }
 };
 
-// For one consumer: in depth, or the choice alone, with the windows that are in use.
+// The search for one consumer: in depth, or only for the choice with the windows in use.
 class Search {
  public:
   Search(LayerSearch& layer, const AutoOptions& options, bool in_depth)
@@ -136,12 +136,12 @@ class Search {
   }
 
   AutoChoice Run() {
-    // On host threads, beside the keys.
+    // Values are fitted on host threads while keys are chosen.
     const std::vector<ValueRecipe> recipes = FirstValueRecipes(limits_, !moments_.diagonal.empty());
     std::future<std::vector<CacheSide>> values =
         std::async(std::launch::async, [&] { return layer_.Fit(recipes); });
     ChooseKeys();
-    // And beside the values.
+    // Halves are fitted while values are chosen.
     std::optional<HalfFits> halves;
     if (in_depth_) halves.emplace(layer_.observed, choice_);
     ChooseValues(recipes, values.get());
@@ -168,7 +168,7 @@ class Search {
 
   AffineFormat OfRange(int bits) const { return {bits, group()}; }
 
-  // The first, Hadamard, and the best few by what was scored.
+  // Returns the first candidate, Hadamard, and the best few by their scores.
   template <typename Recipe>
   static std::vector<Candidate<Recipe>*> BestFew(std::vector<Candidate<Recipe>>& all,
                                                  size_t count) {
@@ -181,9 +181,9 @@ class Search {
     order.insert(order.begin(), &all.front());
     return order;
   }
-  // Recipes are compared by scores of the range, which the searches of all consumers share. Where
-  // the consumer's rows are written otherwise, the best few are compared once more as written, and
-  // the orders of the best one's factors.
+  // Recipes are compared by scores with scales of the range, which the searches of all consumers
+  // share. If the consumer writes rows in another way, the best few are compared again as written,
+  // and so are the orders of the best one's factors.
   bool writes_otherwise() const { return choice_.fitted_scales.has_value(); }
   template <typename Recipe>
   void CompareWritten(std::vector<Candidate<Recipe>>& all) {
@@ -199,7 +199,7 @@ class Search {
     for (Candidate<Recipe>& c : all) few.push_back(&c);
     written_.AddRatios<Recipe>(few, kFirst);
   }
-  // Of candidates in the order of their demands the one worth them.
+  // Returns the index of the candidate that is worth its demands; `all` is in order of demands.
   template <typename Recipe>
   static size_t Worthwhile(const std::vector<Candidate<Recipe>>& all) {
     size_t best = 0;
@@ -209,15 +209,15 @@ class Search {
     }
     return best;
   }
-  // The same fit with its factors in another order; the data-free one is no fit.
+  // Whether `later` only reorders the factors of `earlier`, which is a fit (not the data-free one).
   template <typename Recipe>
   static bool IsReordered(Recipe later, const Recipe& earlier) {
     later.composition = earlier.composition;
     return later == earlier && earlier.composition != Composition::kHPbr;
   }
 
-  // The best ratio for each number of bits beyond 2; where none are to be spent, what they would
-  // give at one ratio.
+  // Adds the best ratio for each number of bits above 2; if no bits are shared out, adds what they
+  // would give at one ratio.
   template <typename Recipe>
   void AddBits(const Candidate<Recipe>& c, const AutoScorer::Rotated& rotated,
                std::vector<SideOption>& options) {
@@ -291,7 +291,7 @@ class Search {
     if (!in_depth_) return InUseAlone(c);
     const AutoScorer::Rotated rotated = written_.Rotate(c);
     AddBits(c, rotated, choice_.k_options);
-    // What quantization groups of half the size would give, at a price of 32 / group bits a value.
+    // Scores quantization groups of half the size, at a price of 32 / group bits a value.
     const double clip = c.curve[Best(c.curve)].first;
     AutoScorer::Quantizer half = Format<KeyRecipe>(2);
     const int64_t whole = half.quant_group_size == 0 ? moments_.head_dim : half.quant_group_size;
@@ -320,7 +320,7 @@ class Search {
     if (bits_of_head()) AddHeadBits(of_heads, choice_.k_options);
   }
 
-  // Scores hold for the windows in use, on all rows the mean of those that choose and that judge.
+  // Uses scores for the windows in use: over all rows, the mean of choosing and judging rows.
   void InUseAlone(const KeyCandidate& c) {
     SideOption option = OptionOf(2, c.curve, clip_of_head());
     option.in_windows = {(option.score + option.check) / 2};
@@ -372,14 +372,14 @@ class Search {
     choice_.v = c.side;
     AddBits(c, in_depth_ ? written_.Rotate(c) : AutoScorer::Rotated(), choice_.v_options);
     if (bits_of_head()) AddHeadBits({}, choice_.v_options);
-    // One ratio for everything is the keys', whose KL is what the cache costs.
+    // If one ratio serves everything, it is the keys', because their KL is what the cache costs.
     if (rules_.clip == ClipScope::kModel) {
       choice_.v_option().SetRatio(choice_.k_option().clip[0]);
       choice_.v_check = choice_.v_option().check;
     }
   }
 
-  // Hadamard + clip as a guard sees it: the ratio chosen by the same rows as everything else.
+  // Returns the judging score at the ratio with the best choosing score, as the guard compares it.
   static double CheckOf(const Curve& curve) { return Mean(curve[Best(curve)].second.check); }
 
   int64_t group() const { return layer_.quant_group_size; }
@@ -388,7 +388,7 @@ class Search {
   bool shares_ratio() const {
     return rules_.clip == ClipScope::kSide || rules_.clip == ClipScope::kModel;
   }
-  // Clip ratios of 2 bits, and those that the best few recipes are compared at.
+  // Return the clip ratios of 2 bits, and those at which the best few recipes are compared.
   std::span<const double> ratios() const {
     return shares_ratio() ? SharedRatios() : GridOf(2).ratios;
   }
@@ -408,8 +408,8 @@ class Search {
   std::vector<KeyCandidate> keys_;  // the first is Hadamard
 };
 
-// A search that may fold looks at other recipes on its way. Where it folds nothing, its choice and
-// that of the same consumer without folding are for one checkpoint: the better serves both.
+// Shares the better choice if a search that may fold has folded nothing. Its choice and the one of
+// the same consumer without folding are then for one checkpoint.
 void TakeTheBetterUnfolded(const std::vector<AutoOptions>& options, std::span<AutoChoice> choices) {
   for (size_t plain = 0; plain < options.size(); ++plain) {
     for (size_t fold = 0; fold < options.size(); ++fold) {

@@ -17,20 +17,20 @@
 
 namespace oscar {
 
-// Windows in use, and those that are priced beside them.
+// Returns the windows in use, and the windows that are priced beside them.
 std::vector<CacheWindows> PricedWindows(const CacheWindows& in_use);
-// Bits beyond the two that a search itself uses.
+// Returns the bits other than the two that a search itself uses.
 std::vector<int> MoreBits(const AutoOptions& options);
 
-// `search` under `options` and under each of `others`, once for those that share one (ShareSearch).
+// Calls `search` with `options` and each of `others`, once for those that share it (ShareSearch).
 std::vector<AutoChoice> SearchEach(
     const AutoOptions& headline, const std::vector<AutoOptions>& others,
     const std::function<AutoChoice(const AutoOptions& options, bool is_headline)>& search);
 
-// The choice under `options`, searched in depth, and those under each of `others` (OtherChoices):
-// where they have 2 bits, without stability and prices of windows. Candidates are scored once.
-// Needs held-out queries. `observed.fit` has the sums of the rows that are fitted to; the choices'
-// matrices are fitted to them. Phases go into `times` as "choice: ...".
+// Returns the choice under `options`, searched in depth, and those under `others` (OtherChoices).
+// Those with 2 bits have no stability and no prices of windows. Candidates are scored once. Needs
+// held-out queries. `observed.fit` has the sums of the fitted rows; the choices' matrices are
+// fitted to them. Phases go into `times` as "choice: ...".
 std::vector<AutoChoice> SearchChoices(const ObservedLayer& observed, const LayerSpec& spec,
                                       const SearchOptions& options,
                                       const std::vector<AutoOptions>& others, PhaseTimes& times);

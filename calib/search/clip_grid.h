@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Clip ratios of a transformed side: which are tried, and the scores of those that were. A
-// head's own ratio replaces the layer's only where it is better by kWorthwhile on the rows that
-// choose, and no worse on those that judge: the best of six noisy numbers is always another one.
+// Clip ratios of a transformed side: those to try, and the scores of those tried. A head's own
+// ratio replaces the layer's only if it is better by kWorthwhile on the rows that choose and no
+// worse on those that judge: the best of six noisy numbers is always another one.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@
 
 namespace oscar {
 
-// Clip ratios to try for so many bits, the first one while recipes are compared. Finer codes clip
-// less.
+// Clip ratios to try for a number of bits, and the first one, used while recipes are compared.
+// Finer codes clip less.
 struct ClipGrid {
   int bits;
   std::vector<double> ratios;  // ascending
@@ -36,7 +36,7 @@ size_t Best(const Curve& curve);
 void Insert(Curve& curve, double ratio, HeadScores scores);
 bool Has(const Curve& curve, double ratio);
 
-// One ratio for all heads, or for each head its own where it has earned one.
+// Returns one ratio for all heads, or for each head its own if it has earned one.
 SideOption OptionOf(int bits, const Curve& curve, bool clip_of_head);
 
 }  // namespace oscar

@@ -36,8 +36,8 @@ struct LatentPoint {
 };
 using LatentCurve = std::vector<LatentPoint>;  // ascending ratios
 
-// What the stored row does as key and as value, each in units of what a Hadamard does; of the KL
-// its root, because it grows with the square of an error.
+// Returns the damage to the row as key and as value, each in units of a Hadamard's damage. The KL
+// enters as its root, because it grows with the square of an error.
 double DamageOf(const AutoScorer::LatentScores& scores, const AutoScorer::LatentScores& unit,
                 std::vector<double> HeadScores::*rows) {
   const auto ratio = [&](HeadScores AutoScorer::LatentScores::*of) {
@@ -58,7 +58,7 @@ struct LatentCandidate {
   const LatentPoint& best() const { return BestLatent(points); }
 };
 
-// One side of an option at its best ratio.
+// Returns one side of an option at its best ratio.
 SideOption LatentOption(int bits, const LatentCurve& points,
                         HeadScores AutoScorer::LatentScores::*scores) {
   SideOption option{.bits = static_cast<double>(bits), .clip = {BestLatent(points).ratio}};
@@ -205,7 +205,7 @@ class LatentSearch {
     return points;
   }
 
-  // Its one row is written as keys are.
+  // The one row of latents is written as keys are.
   AutoScorer::Quantizer Format(int bits) const { return choice_.Format(bits, /*of_keys=*/true); }
 
   void AddRatios(LatentCandidate& c, std::span<const double> ratios) {
@@ -219,7 +219,7 @@ class LatentSearch {
     std::ranges::sort(c.points, {}, &LatentPoint::ratio);
   }
 
-  // By index; the first is Hadamard.
+  // Returns the index of the chosen candidate; the first is Hadamard.
   size_t Chosen() const {
     size_t chosen = 0;
     for (size_t i = 1; i < candidates_.size(); ++i) {
@@ -243,7 +243,7 @@ class LatentSearch {
           spends ? std::span<const double>(grid.ratios) : std::span<const double>(&grid.first, 1);
       AddOption(c, bits, Score(c, clips() ? tried : kUnclippedLatents, Format(bits)));
     }
-    // What quantization groups of half the size would give.
+    // Scores quantization groups of half the size.
     AutoScorer::Quantizer half = Format(2);
     const int64_t whole = half.quant_group_size == 0 ? c.side.dim : half.quant_group_size;
     half.quant_group_size = whole / 2;
@@ -268,7 +268,7 @@ class LatentSearch {
     choice_.v_options.push_back(LatentOption(bits, points, &AutoScorer::LatentScores::output));
   }
 
-  // The recipe fitted to each half of the tokens, as in stability.h; halves know one target.
+  // Fits the recipe to each half of the tokens, as stability.h does; halves know one target.
   Stability Halves() {
     const LayerMoments& first = observed_.first_half;
     if (first.tokens == 0) return {};
@@ -303,7 +303,7 @@ class LatentSearch {
     return stability;
   }
 
-  // The October tree's pool of latents (SGLANG_OSCAR_MLA_*) knows no clip ratio.
+  // The October tree's pool of latents (SGLANG_OSCAR_MLA_*) has no clip ratio.
   bool clips() const { return rules_.clip == ClipScope::kHead || rules_.clip == ClipScope::kLayer; }
   std::span<const double> ratios() const {
     return clips() ? std::span<const double>(GridOf(2).ratios) : kUnclippedLatents;

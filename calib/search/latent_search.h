@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The automatic choice for a layer of latent attention (choice_search.h). Its cache holds one row
-// that is key and value, so there is one transform, one clip ratio and one number of bits, chosen
-// and judged by what the row does as key (attention-KL) and as value (output error), in units of
-// what Hadamard's does, together. What needs rope (pair scales in weights, moments spread
-// over positions) is left out, because the latent has no position; scales of channels go into the
-// matrices instead, which queries and outputs are multiplied by anyway.
+// that is key and value, so there is one transform, one clip ratio and one number of bits. They are
+// chosen and judged by the row's damage as key (attention-KL) and as value (output error), both in
+// units of Hadamard's. The latent has no position, so everything that needs rope (pair scales in
+// weights, moments spread over positions) is left out. Scales of channels go into the matrices
+// instead, which queries and outputs are multiplied by anyway.
 #pragma once
 
 #include <vector>
@@ -18,7 +18,7 @@
 
 namespace oscar {
 
-// As SearchChoices, of a layer in latent space.
+// Does the same as SearchChoices for a layer in latent space.
 std::vector<AutoChoice> SearchLatentChoices(const ObservedLayer& observed, const LayerSpec& spec,
                                             const SearchOptions& options,
                                             const std::vector<AutoOptions>& others,

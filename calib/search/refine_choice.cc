@@ -29,7 +29,7 @@ HeadTransforms Transforms(const CacheSide& side, at::Device device) {
   return transforms;
 }
 
-// Consumers that take one rotation for a layer keep theirs.
+// Consumers that take one rotation for a layer keep their rotation.
 bool CanRefine(const CacheSide& side, int64_t num_kv_heads) {
   return side.num_rotations == num_kv_heads;
 }

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The matrices of an automatic choice, refined through attention (rotation_refinement.h) on texts
-// that by turns stand further back in a longer context (position_spread.h). Heads keep what
-// they learned where texts set aside here say so; whether the layer does is for held-out rows.
+// Refines the matrices of an automatic choice through attention (rotation_refinement.h). Every
+// other text stands further back in a longer context (position_spread.h). Heads keep what they
+// learned if texts set aside here confirm it; held-out rows decide for the layer.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -32,8 +32,8 @@ struct RefinedTexts {
   std::vector<at::Tensor> last_queries;  // [min(kRefinedQueries, tokens), num_q_heads, d]
 };
 
-// `steps` of gradient descent from choice.k and choice.v, which then have a rotation per KV head.
-// Factors of error feedback are fitted again, to `moments`.
+// Takes `steps` of gradient descent from choice.k and choice.v, which then have a rotation per KV
+// head. Factors of error feedback are fitted to `moments` again.
 void RefineChoice(const RefinedTexts& texts, const AttentionSpec& attention,
                   const CacheWindows& windows, int64_t steps, const LayerMoments& moments,
                   AutoChoice& choice);

@@ -13,7 +13,7 @@
 namespace oscar {
 namespace {
 
-// Without the column of the sinks.
+// Drops the column of the sinks.
 at::Tensor OfTokens(const RefinementSample& sample, const at::Tensor& scores) {
   return scores.narrow(-1, 0, sample.values.size(1));
 }
@@ -24,7 +24,7 @@ at::Tensor PerHead(const at::Tensor& rows) {  // [tokens, heads, dim] -> [heads,
   return rows.to(at::kFloat).permute({1, 0, 2}).contiguous();
 }
 
-// What the cache gives back.
+// Returns the rows as the cache gives them back.
 at::Tensor Stored(const at::Tensor& rows, const HeadTransforms& transforms,
                   const AffineQuantizer& quantizer) {
   const at::Tensor back =
@@ -142,7 +142,7 @@ at::Tensor RefinementLoss::StoredLogProbabilities(const RefinementSample& sample
   return LogScores(logits);
 }
 
-// Mean square of outputs behind W_O, x W_O^T W_O x^T / hidden.  // [num_kv_heads]
+// Returns the mean square of outputs after W_O, x W_O^T W_O x^T / hidden.  // [num_kv_heads]
 at::Tensor RefinementLoss::OutputSquare(const at::Tensor& x) const {
   if (!metric_.defined()) return x.square().mean({1, 2, 3});
   return at::matmul(x, metric_).mul(x).sum(-1).mean({1, 2});

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What refining a rotation minimizes: the change of attention and of its output on the last queries
-// of a sequence, with gradients through the quantizer (OptR, arXiv 2608.02691). The scores of all
-// sequences stay in memory, 12 bytes per query head, query and token, so few queries of each are
-// compared.
+// The loss that refining a rotation minimizes: the change of attention and of its output on the
+// last queries of a sequence, with gradients through the quantizer (OptR, arXiv 2608.02691). The
+// scores of all sequences stay in memory, 12 bytes per query head, query and token, so few queries
+// of each are compared.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,7 +13,7 @@
 
 namespace oscar {
 
-// One sequence ready to be compared; all float32 but the masks.
+// One sequence that is ready for comparison; everything except masks is float32.
 struct RefinementSample {
   at::Tensor queries;         // [num_kv_heads, ratio * queries, d]
   at::Tensor keys, centered;  // [num_kv_heads, tokens, d]
@@ -31,13 +31,13 @@ class RefinementLoss {
                  at::Device device);
 
   RefinementSample PrepareKeys(const RefinementSequence& rows) const;
-  // `keys`: what they are stored through; float32, one transform per KV head.
-  // Of a sequence longer than `most_tokens` (0: whatever its length), only those that each head
-  // weighs most, by the sum of squared weights: what the others' errors add is left out.
+  // `keys`: the transforms that keys are stored through; float32, one per KV head. A sequence
+  // longer than `most_tokens` (0: no limit) keeps only the tokens that each head weighs most, by
+  // the sum of squared weights; errors of the other tokens are left out.
   RefinementSample PrepareValues(const RefinementSequence& rows, const HeadTransforms& keys,
                                  int64_t most_tokens = 0) const;
 
-  // Per KV head, differentiable by the transforms, which are float32.  // [num_kv_heads]
+  // Return losses that can be differentiated by the float32 transforms.  // [num_kv_heads]
   at::Tensor Keys(const RefinementSample& sample, const HeadTransforms& transforms) const;
   at::Tensor Values(const RefinementSample& sample, const HeadTransforms& transforms) const;
 

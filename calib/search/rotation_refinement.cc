@@ -16,10 +16,10 @@ namespace oscar {
 namespace {
 
 using Samples = std::vector<RefinementSample>;
-// Per KV head.  // [num_kv_heads]
+// Returns the loss of each KV head.  // [num_kv_heads]
 using Loss = std::function<at::Tensor(const RefinementSample&, const HeadTransforms&)>;
 
-// B expm(A - A^T) and its inverse.
+// Returns B F and its inverse; `factor` is F = expm(A - A^T).
 HeadTransforms Turned(const HeadTransforms& start, const at::Tensor& factor) {
   HeadTransforms turned = {at::matmul(start.transform, factor), {}};
   if (start.inverse.defined()) turned.inverse = at::matmul(factor.transpose(1, 2), start.inverse);
@@ -45,7 +45,7 @@ at::Tensor MeanLoss(const Loss& loss, const Samples& samples, const HeadTransfor
   return sum.div(static_cast<double>(samples.size())).to(at::kCPU, at::kDouble);
 }
 
-// Kingma and Ba 2015.
+// The Adam optimizer (Kingma and Ba 2015).
 class Adam {
  public:
   Adam(const at::Tensor& parameter, double learning_rate)
@@ -73,8 +73,8 @@ class Adam {
   int step_ = 0;
 };
 
-// Gradients of the mean loss of `count` samples, from the `first` on and round again, into A: a
-// sequence at a time so that one graph is in memory.
+// Adds gradients of the mean loss of `count` samples, from `first` on and cyclic, to A. One
+// sequence is processed at a time, so that only one graph is in memory.
 void Backward(const Loss& loss, const Samples& samples, size_t first, size_t count,
               const HeadTransforms& start, const at::Tensor& a) {
   const at::Tensor factor = Factor(a);
@@ -91,7 +91,7 @@ RefinedSide Refine(const Loss& loss, const Samples& fit, const Samples& held_out
                    const RefinementOptions& options) {
   const auto float64 = fit.at(0).keys.options().dtype(at::kDouble);
   const auto float32 = float64.dtype(at::kFloat);
-  // What is returned is made in float64, rounded once, and what is measured is what is returned.
+  // The result is made in float64 and rounded once. The rounded result is measured and returned.
   const HeadTransforms exact = To(given, float64, heads);
   const HeadTransforms start = To(given, float32, heads);
   const int64_t dim = start.transform.size(-1);

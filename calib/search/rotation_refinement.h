@@ -39,8 +39,8 @@ struct RefinementOptions {
   double learning_rate = 0.02;  // of the first step; falls linearly to 0
   int check_every = 20;         // steps between looks at the rows set aside
   int64_t queries = 64;         // last positions of a sequence that are compared
-  // Sequences whose gradients make a step, by turns; 0: all. Few, with a rate that falls, learn
-  // about what all of them do (export/simulate/RESULTS.md, OptR) in their share of the time.
+  // Sequences, taken in turn, whose gradients make a step; 0: all. A few, with a falling rate,
+  // learn about as much as all in their share of the time (export/simulate/RESULTS.md, OptR).
   int64_t k_sequences_per_step = 1, v_sequences_per_step = 2;
   int64_t value_tokens = 512;  // of a sequence that values are fitted to, the heaviest; 0: all
   double shift_weight = 1;     // lambda: of the output's shift beside the KL

@@ -22,7 +22,7 @@
 
 namespace oscar {
 
-// Sampled rows go by turns to two sets: those that choose and those that judge.
+// Scores of sampled rows, which alternate between two sets: rows that choose and rows that judge.
 struct HeadScores {
   std::vector<double> score, check;   // [num_kv_heads]
   std::vector<double> of_texts = {};  // [texts] the mean over heads, on the rows that choose
@@ -31,19 +31,19 @@ double Mean(const std::vector<double>& heads);
 
 class AutoScorer {
  public:
-  // At most so many query rows of each of kSequences sequences, fewer where many heads average over
-  // their noise, and keys no further back than kTokens.
+  // Limits: query rows of each of kSequences sequences, fewer if many heads average out their
+  // noise, and keys at positions below kTokens.
   static int64_t RowsOf(const AttentionSpec& spec) { return spec.num_q_heads < 16 ? 64 : 32; }
   static constexpr int64_t kSequences = 8, kTokens = 4096;
-  // Sequences, sides and clip ratios are taken together as long as a tensor has about so many
-  // values: enough to fill a GPU; a CPU takes one after the other.
+  // Sequences, sides and clip ratios are processed together while a tensor has at most about this
+  // many values. That fills a GPU; a CPU takes one after the other.
   static int64_t ValuesAtOnce(at::DeviceType device);
 
-  // Keeps a reference to `spec`. Half of the rows stand `offset` tokens further back than they did,
-  // as in a longer context (position_spread.h). `windows[0]` is what scores hold for; where no row
-  // reaches beyond it, everything is quantized instead. Of a sequence whose rows all stand behind
-  // kTokens they read the last so many tokens, the windows' first ones among them. Throws
-  // InputError where no sequence has a row that chooses and one that judges.
+  // Keeps a reference to `spec`. Half of the rows are placed `offset` tokens further back, as in a
+  // longer context (position_spread.h). Scores hold for `windows[0]`; if no row reaches beyond it,
+  // everything is quantized instead. In a sequence whose rows all come after kTokens, they read the
+  // last kTokens tokens, of which the first ones are those of the windows. Throws InputError if no
+  // sequence has both a row that chooses and one that judges.
   AutoScorer(const ObservedLayer& layer, const LayerSpec& spec, std::vector<CacheWindows> windows,
              int64_t offset, int64_t values_at_once);
 
@@ -51,7 +51,7 @@ class AutoScorer {
   bool rows_in_windows() const { return in_windows_; }
   int64_t RowsBeyond(const CacheWindows& windows) const;
 
-  // Sides after their transform, for each of the batches of sequences.
+  // Sides after their transform, for each batch of sequences.
   struct Rotated {
     struct Rows {
       at::Tensor rows;     // [sides, sequences, num_kv_heads, tokens, dim] float32, values of bf16
@@ -65,39 +65,39 @@ class AutoScorer {
   Rotated RotateKeys(Sides sides) const { return Rotate(sides, true); }
   Rotated RotateValues(Sides sides) const { return Rotate(sides, false); }
 
-  // A side, by index, at a clip ratio: one, or one for each KV head.
+  // The index of a side and its clip ratio: one for all KV heads, or one for each.
   struct Trial {
     size_t side = 0;
     std::vector<double> clip;
   };
   using Trials = std::span<const Trial>;
   using Quantizer = AffineFormat;  // quant_group_size 0: the head
-  // KL(S || S^) in nats per KV head.
+  // Return KL(S || S^) in nats per KV head.
   std::vector<HeadScores> ScoreKeys(const Rotated& keys, Trials trials, Quantizer quantizer) const;
-  // Its mean over all sampled rows, per KV head: [trials][windows][num_kv_heads].
+  // Returns mean KL over all sampled rows, per KV head: [trials][windows][num_kv_heads].
   using WindowScores = std::vector<std::vector<double>>;
   std::vector<WindowScores> ScoreWindows(const Rotated& keys, Trials trials,
                                          Quantizer quantizer) const;
-  // |(P^ - P) V| / |P V| per KV head, over all sampled rows: exact values.
+  // Returns |(P^ - P) V| / |P V| per KV head, over all sampled rows, with exact values.
   std::vector<double> KeyOutputErrors(const Rotated& keys, const Trial& trial,
                                       Quantizer quantizer) const;
-  // Of latents, one row that is key and value: KL as of keys, and the mean over rows of
-  // |P^ V^ - P V| / |P V|, outputs after W_UV, of both at once. (A ratio of sums over rows would be
-  // that of the few rows with the largest outputs.)
+  // Scores latents, rows that are both key and value: KL as for keys, and the mean over rows of |P^
+  // V^ - P V| / |P V|, outputs after W_UV, with both errors at once. (A ratio of sums over rows
+  // would be that of the few rows with the largest outputs.)
   struct LatentScores {
     HeadScores kl, output;
   };
   std::vector<LatentScores> ScoreLatents(const Rotated& latents, Trials trials,
                                          Quantizer quantizer) const;
-  // |P (V^ - V)| / |P V| per KV head: exact scores, over what is quantized.
+  // Returns |P (V^ - V)| / |P V| per KV head, with exact scores, over what is quantized.
   std::vector<HeadScores> ScoreValues(const Rotated& values, Trials trials,
                                       Quantizer quantizer) const;
-  // As many sides at once as ValuesAtOnce() has it. `trials` in the order of their sides.
+  // Score as many sides at once as ValuesAtOnce() allows. `trials` are in the order of their sides.
   std::vector<HeadScores> ScoreKeys(Sides sides, Trials trials, Quantizer quantizer) const;
   std::vector<HeadScores> ScoreValues(Sides sides, Trials trials, Quantizer quantizer) const;
 
  private:
-  // Some trials on one batch: what is stored of them, and what it came from.
+  // Some trials on one batch: what is stored for them, and the sides it came from.
   struct Stored {
     SampledRows::Keys keys;  // of values only `stored`
     SidesOnDevice sides;     // of trials, or one for all
@@ -110,7 +110,7 @@ class AutoScorer {
   Sums OfTrials(const Rotated& rotated, Trials trials, Quantizer quantizer,
                 const Measure& measure) const;
   Rotated Rotate(Sides sides, bool keys) const;
-  // `score` on as many sides as there may be at once.
+  // Calls `score` with as many sides at once as possible.
   std::vector<HeadScores> BySides(
       Sides sides, Trials trials, bool keys,
       const std::function<std::vector<HeadScores>(const Rotated&, Trials)>& score) const;

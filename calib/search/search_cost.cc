@@ -11,13 +11,13 @@
 namespace oscar {
 namespace {
 
-// Of choice_search.cc, for all consumers together: recipes that are fitted and rotated, and scores
-// of their caches. Most of them are those of the consumer that takes everything.
+// Counts of choice_search.cc, for all consumers together: recipes that are fitted and rotated, and
+// scores of their caches. Most of them are those of the consumer that takes everything.
 constexpr int64_t kKeyRecipes = 32, kKeyScores = 90, kValueRecipes = 11, kValueScores = 44;
 constexpr int64_t kBitScores = 2,
                   kHalves = 3;  // per side: 3 and 4 bits; all tokens, and two halves
 
-// Float32 arrays of the scores' size: that a sequence keeps, and that a comparison makes.
+// Float32 arrays of the scores' size that a sequence keeps, and that a comparison makes.
 constexpr int64_t kKeptScores = 4, kComparedScores = 9;
 // Arrays of a side's size: keys and values of a sequence; one candidate's rows with their sorted
 // magnitudes; and what rotating, sorting, quantizing and comparing make.
@@ -33,7 +33,7 @@ struct Sampled {
   int64_t rows = 0, tokens = 0;
 };
 
-// As AutoScorer picks them: of sequences with held-out rows the first of equals, at most so many.
+// Picks sequences as AutoScorer does: at most this many with held-out rows, the first of equals.
 std::vector<Sampled> Sequences(const AttentionSpec& a, const std::vector<int64_t>& lengths,
                                const HeldOutSplit& split, int64_t error_rows) {
   std::vector<Sampled> sampled;
@@ -45,7 +45,7 @@ std::vector<Sampled> Sequences(const AttentionSpec& a, const std::vector<int64_t
   std::ranges::stable_sort(sampled, std::ranges::greater(), &Sampled::tokens);
   if (std::ssize(sampled) > AutoScorer::kSequences)
     sampled.resize(static_cast<size_t>(AutoScorer::kSequences));
-  // One sequence stands in two places.
+  // A single sequence is used at two places.
   if (sampled.size() == 1) {
     sampled[0].rows = (sampled[0].rows + 1) / 2;
     sampled.push_back(sampled[0]);
@@ -104,15 +104,15 @@ AutoCost CostOfChoice(const LayerSpec& layer, const std::vector<int64_t>& sequen
                                          kSortPasses * (kValueRecipes * values));
   }
   if (sampled.empty()) return cost;
-  // Every sequence as large as the longest, which it is padded to; as many of them, and of sides
-  // and clip ratios, as the scorer takes together.
+  // Every sequence is padded to the longest one. As many of them, and of sides and clip ratios, are
+  // counted as the scorer takes together.
   const int64_t count = std::ssize(sampled), at_once = AutoScorer::ValuesAtOnce(device);
   const int64_t scores = q * longest.rows * longest.tokens, side = kv * longest.tokens * dim;
   const auto together = [&](int64_t values, int64_t most) {
     return std::clamp<int64_t>(at_once / values, 1, most);
   };
   const int64_t sides = count * together(count * side, kKeyRecipes);
-  // Of latents also the logits of the part with position, and queries that are longer than a head.
+  // Latents add the logits of the part with position, and queries that are longer than a head.
   const int64_t latents = a.latent ? scores + kLatentQueries * q * longest.rows * d : 0;
   const int64_t kept =
       count * (kKeptScores * scores + kKeptRows * side + latents) + kRotatedRows * sides * side;
@@ -122,7 +122,7 @@ AutoCost CostOfChoice(const LayerSpec& layer, const std::vector<int64_t>& sequen
   cost.bytes = static_cast<uint64_t>(4 * (kept + std::max(compared, rotated)));
   if (options.refine > 0) cost.bytes = std::max(cost.bytes, RefinementBytes(a, sequence_lengths));
   const int64_t recipes = kKeyRecipes + kValueRecipes;
-  // Two matrices of each; the moments of all tokens, spread, and of either half; of latents those
+  // Two matrices of each: the moments of all tokens, spread, and of either half. Latents have those
   // of both sides together, for either value target and a half.
   const int64_t moments = a.latent ? 7 : 4;
   cost.host_bytes = static_cast<uint64_t>(8 * kv * dim * dim * (2 * recipes + moments * 5));

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an automatic choice takes, for --dry-run: memory beside the rest of a layer's fit, and work.
-// Counts what choice_search.cc and scorer.cc hold and do; a recipe or a ratio more there
-// is a number here.
+// The cost of an automatic choice, for --dry-run: memory beside the rest of a layer's fit, and
+// work. Counts what choice_search.cc and scorer.cc hold and do: another recipe or ratio there
+// changes a number here.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -17,7 +17,7 @@
 
 namespace oscar {
 
-// Arms that a layer's errors are measured of, on top of those of the paper's rotations.
+// Arms of a choice for which a layer's errors are measured, beside those of the paper's rotations.
 struct ChoiceArms {
   int64_t keys = 0, points = 0;  // caches of distinct keys, and with their values
 };
@@ -31,7 +31,7 @@ struct AutoCost {
   double eigen_flops = 0;    // float64, on the host
 };
 
-// Of one layer; nothing where `options` do not choose.
+// Returns the cost for one layer; nothing if `options` do not choose.
 AutoCost CostOfChoice(const LayerSpec& layer, const std::vector<int64_t>& sequence_lengths,
                       const HeldOutSplit& split, const AutoOptions& options, int64_t error_rows,
                       at::DeviceType device);

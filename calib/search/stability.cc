@@ -14,15 +14,15 @@
 namespace oscar {
 namespace {
 
-// In two bits, on all sampled rows.
+// Returns the mean score over all sampled rows, at two bits.
 double OfAllRows(const HeadScores& scores) { return (Mean(scores.score) + Mean(scores.check)) / 2; }
 
-// What the search has scored is not scored again.
+// Returns the same for a side that the search has scored already.
 double Known(const SideOption& option) { return (option.score + option.check) / 2; }
 
 using ScoreSides = std::function<std::vector<HeadScores>(AutoScorer::Sides, AutoScorer::Trials)>;
 
-// Of sides at one clip; the largest number where there is no fit.
+// Returns the scores of sides at one clip; the largest number for a side without a fit.
 std::vector<double> Scores(const std::vector<CacheSide>& sides, const std::vector<double>& clip,
                            const ScoreSides& score) {
   std::vector<const CacheSide*> fitted;
@@ -42,7 +42,7 @@ std::vector<double> Scores(const std::vector<CacheSide>& sides, const std::vecto
   return scores;
 }
 
-// By how much the worse half is worse than all tokens.
+// Returns by how much the worse half is worse than all tokens.
 double Cost(std::span<const double> halves, double all) {
   return std::clamp(std::ranges::max(halves) / all - 1, 0.0, kNoFitCost);
 }

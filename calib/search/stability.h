@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether there were enough tokens for a layer's choice: its recipes fitted to half of them. Why by
-// scores and not by angles: README.md. Fits run on threads of their own from the construction
-// on, and read what the constructor was given.
+// Whether there were enough tokens for a layer's choice: its recipes are fitted to half of them.
+// README.md explains why scores are compared and not angles. From construction on, fits run on
+// threads of their own and read the constructor's arguments.
 #pragma once
 
 #include <future>
@@ -19,13 +19,13 @@ namespace oscar {
 
 class HalfFits {
  public:
-  // Keeps references to the first two. Of `choice` the recipe of keys and the context are made.
+  // Keeps a reference to `observed`. `choice` must have its context and the recipe of its keys.
   HalfFits(const ObservedLayer& observed, const AutoChoice& choice);
   HalfFits(const HalfFits&) = delete;
   HalfFits& operator=(const HalfFits&) = delete;
 
-  // Of a choice whose recipes and options are made. Not measured where no half was kept. Values are
-  // judged by the target that halves are known for, the noisier one. Once.
+  // Measures a choice that has its recipes and options. Nothing is measured if no half was kept.
+  // Values are judged by the target that halves are known for, the noisier one. Call this once.
   Stability Measure(const AutoChoice& choice, const AutoScorer& scorer);
 
  private:

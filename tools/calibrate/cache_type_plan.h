@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Types of a runtime's cache by layer, shared out by what each costs the next token: every type on
-// every side of every layer alone, then whole caches, by passes of the model over its text.
+// Types of a runtime's cache by layer, chosen by what each costs the next token. Passes of the
+// model over its text measure every type on every side of every layer alone, then whole caches.
 #pragma once
 
 #include <string_view>
@@ -15,17 +15,17 @@
 
 namespace oscar {
 
-// Types of this runtime's cache by layer, within so many bits per value. No name: none.
+// Asks for types of this runtime's cache by layer, within these bits per value. No name: none.
 struct CacheTypesWanted {
   std::string_view runtime;
   double bits = 0;
 };
 
-// Throws UsageError where the runtime cannot store such layers, or not in so few bits.
+// Throws UsageError if the runtime cannot store such layers, or not in so few bits.
 void CheckCacheTypes(const CacheTypesWanted& wanted, const CalibrationInput& input);
 
-// report.json's serving.cache_types (export/artifact/cache_type_record.h). Once all layers are
-// done; throws Interrupted, with the layers kept.
+// Returns serving.cache_types of report.json (export/artifact/cache_type_record.h). Call it after
+// all layers are done. Throws Interrupted, with the layers kept.
 Json PlanCacheTypes(const CacheTypesWanted& wanted, const CalibrationInput& input,
                     const HeldOutSplit& split, const JobDirectory& job, CommandContext& context);
 

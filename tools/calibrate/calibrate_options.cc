@@ -41,7 +41,7 @@ void CheckBudgets(const std::vector<double>& budgets, const AutoOptions& automat
     throw UsageError("--refine learns the matrices of one choice: give --bits one number");
 }
 
-// Of --merge. A path that is not there is neither, which its reader will say.
+// Returns whether --merge names shards. The reader of a path reports that it does not exist.
 bool AreShards(const Json& paths) {
   return std::ranges::any_of(
       paths, [](const Json& path) { return ShardSet::LooksLikeOne(path.get<std::string>()); });

@@ -21,7 +21,7 @@
 
 namespace oscar {
 
-// --for: who loads a choice, or what stores types by layer (calib/choose/cache_types.h).
+// --for: the consumer of a choice, or the runtime of types by layer (calib/choose/cache_types.h).
 struct ForRuntime {
   Consumer consumer = Consumer::kAny;
   std::string_view types = {};
@@ -64,9 +64,9 @@ struct CalibrateOptions {
           .enabled = true, .consumer = Consumer::kAny, .fold = false, .bits = kOscarBytes}};
 };
 
-// With --for and --bits in the calibration's options: of types `any` has the headline, and --bits
-// are theirs; of a list `any` has a choice at each, the first of which is its headline. Throws
-// UsageError for a list that makes no sense, and where the two do not go together.
+// Returns options with --for and --bits moved into the calibration's options. With types, `any` is
+// the headline, and --bits are for the types. With a list, `any` has a choice at each number; the
+// first is the headline. Throws UsageError for a bad list, or if the two do not go together.
 CalibrateOptions Resolved(CalibrateOptions options);
 
 void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options);

@@ -76,7 +76,7 @@ std::string PlanNumbers(const CalibrationInput& input, const CalibrationPlan& pl
 }
 
 std::string PlanText(const CalibrationInput& input, const CalibrationPlan& plan) {
-  // Of a dump there are geometries alone.
+  // A dump has only geometries.
   ModelSpec geometries;
   geometries.layers = input.source->layers();
   const std::vector<std::string> layers =

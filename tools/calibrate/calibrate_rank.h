@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A calibration by several ranks, as far as it is not that of one process: the ranks that are not
+// The parts of a calibration by several ranks that one process does not need: the ranks other than
 // rank 0, and what they tell it at the end.
 #pragma once
 
@@ -14,16 +14,16 @@
 
 namespace oscar {
 
-// The part of a rank that is not rank 0, which has the job and makes the artifact (RunToArtifact).
+// Runs a rank other than rank 0, which has the job and makes the artifact (RunToArtifact).
 CommandResult RunRank(const CalibrateOptions& options, RankGroup& group, CommandContext& context);
 
-// Experts and embeddings are loaded by one rank alone, so that nothing is compared in passing: who
-// reads other files than rank 0 takes their digests too, beside the work. All ranks ask.
+// Returns the ranks that read other files than rank 0 and take their digests beside the work:
+// experts and embeddings are loaded by one rank alone. All ranks must call this.
 std::vector<int> DigestingRanks(const RankGroup& group, const Opened& opened);
-// On rank 0. InputError naming a rank whose digests differ from `own`.
+// Only on rank 0. Throws InputError naming a rank whose digests differ from `own`.
 void CompareDigests(const RankGroup& group, const std::vector<int>& ranks, const Json& own);
 
-// What the ranks behind rank 0 did.
+// Returns what all ranks other than rank 0 did.
 Json WorkOfOthers(const RankGroup& group);
 
 }  // namespace oscar

@@ -53,7 +53,7 @@ Json ProgramAndCompiler() {
   return program;
 }
 
-// Says what is in the artifact.
+// Reports what is in the artifact.
 CommandResult Published(const Json& report, const fs::path& output, const CalibrateOptions& options,
                         CommandContext& context) {
   const Json arms = report.at("summary").value("arms", Json::object());
@@ -70,7 +70,7 @@ CommandResult Published(const Json& report, const fs::path& output, const Calibr
           {{"summary", report.at("summary")}, {"serving", report.at("serving")}}};
 }
 
-// Of the files in a directory; 0 where there is none, which its reader will say.
+// Returns the bytes of the files in a directory. If there is none: 0, and its reader reports it.
 uint64_t BytesIn(const fs::path& directory) {
   std::error_code error;
   uint64_t bytes = 0;
@@ -79,8 +79,8 @@ uint64_t BytesIn(const fs::path& directory) {
   return bytes;
 }
 
-// A run that was killed between publishing and clearing up: the artifact is there, and so is its
-// finished job.
+// Returns whether a run was killed between publishing and clearing up: its artifact exists, and so
+// does its finished job.
 bool AlreadyPublished(const fs::path& output, const JobDirectory& job, size_t num_layers) {
   return fs::exists(output) && job.finished_layers() == num_layers;
 }
@@ -93,7 +93,7 @@ void CheckPlace(const Places& places) {
   }
 }
 
-// All layers that the job lacks. What the artifact will say of each, those from before included.
+// Runs all layers that the job lacks. Returns the reports of all layers, earlier ones included.
 ArtifactDraft RunLayers(const CalibrateOptions& options, const Opened& opened, const Places& places,
                         JobDirectory& job, CommandContext& context, PhaseTimes& times,
                         uint64_t* weights_read) {
@@ -127,7 +127,7 @@ ArtifactDraft RunLayers(const CalibrateOptions& options, const Opened& opened, c
   return draft;
 }
 
-// Everything but the digests and the times.
+// Returns everything except the digests and the times.
 ArtifactInfo InfoOf(const CalibrateOptions& options, const Opened& opened,
                     const CommandContext& context) {
   ArtifactInfo info;
@@ -145,8 +145,8 @@ ArtifactInfo InfoOf(const CalibrateOptions& options, const Opened& opened,
   return info;
 }
 
-// What passes of the model over its text decide, once the layers are done: bits, in the draft,
-// or what is returned of types. On this rank alone, with all of the text.
+// Decides by passes of the model over its text, once the layers are done: bits in the draft, types
+// in the returned JSON. Runs on this rank alone, with all of the text.
 Json PlanBits(const CalibrateOptions& options, const Opened& opened, bool among_ranks,
               const JobDirectory& job, ArtifactDraft& draft, CommandContext& context,
               PhaseTimes& times) {
@@ -177,7 +177,7 @@ CommandResult RunToArtifact(const CalibrateOptions& options, const Places& place
   const std::vector<int> digesting = DigestingRanks(group, *opened);
   const ShardSet& shards = *opened->subject.shards;
   shards.CheckRun(fingerprint, opened->num_layers(), input.lengths());
-  // No job of a model that runs, which has hidden states.
+  // A job of a model that runs has hidden states, so it must not match a job of shards.
   if (!shards.shares().empty()) fingerprint["shards"] = shards.shares().size();
   JobDirectory job = JobOf(options, *opened, places, fingerprint);
   RememberOptions(places.job, context.config);
@@ -192,7 +192,7 @@ CommandResult RunToArtifact(const CalibrateOptions& options, const Places& place
   SayResumed(job, opened->num_layers(), context);
 
   // The digests for the manifest are taken beside the work: while weights come through the page
-  // cache of the same bytes, else in what time the loop leaves the disk.
+  // cache, from the same bytes; otherwise when the loop leaves the disk idle.
   auto model_json = std::async(std::launch::async, opened->subject.describe);
   const ReadTurns::Closing closing(*opened->subject.turns);
   ResetPeakMemory(input.device);

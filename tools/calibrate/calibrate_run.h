@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A calibration to its artifact: of one process, of rank 0 of some, or of what shards have
-// observed; and the sum of artifacts.
+// Runs a calibration up to its artifact: in one process, on rank 0 of several, or from what shards
+// have observed; and merges artifacts.
 #pragma once
 
 #include "tools/calibrate/calibrate_options.h"
@@ -11,11 +11,11 @@
 
 namespace oscar {
 
-// On rank 0 of `group`.
+// Runs only on rank 0 of `group`.
 CommandResult RunToArtifact(const CalibrateOptions& options, const Places& places, RankGroup& group,
                             CommandContext& context);
 
-// --merge of artifacts.
+// Runs --merge of artifacts.
 CommandResult MergeMoments(const CalibrateOptions& options, CommandContext& context);
 
 }  // namespace oscar

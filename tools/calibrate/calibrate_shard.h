@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One job of an array: a part of a calibration's documents, run and kept (shard_directory.h).
+// One job of an array: runs part of a calibration's documents and keeps it (shard_directory.h).
 #pragma once
 
 #include "tools/calibrate/calibrate_options.h"
@@ -10,7 +10,7 @@
 
 namespace oscar {
 
-// --shard. Where the shard is there already, that is said and nothing done, so that an array can be
+// Runs --shard. If the shard already exists, says so and does nothing, so that an array can be
 // started again as it is.
 CommandResult RunShard(const CalibrateOptions& options, const Places& places,
                        CommandContext& context);

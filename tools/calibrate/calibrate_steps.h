@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The steps of a calibration that whoever takes part in it has in common, one process, each of some
-// ranks or a shard: what there is to do is opened, told apart from other runs, and taken up where
-// it stands.
+// Steps that all kinds of calibration processes share: a single process, one of several
+// ranks, a shard. The work is opened, compared with other runs, and taken up where it
+// stands.
 #pragma once
 
 #include <future>
@@ -20,7 +20,7 @@
 
 namespace oscar {
 
-// What there is to do, known and checked; nothing has been done.
+// The work of a calibration, opened and checked; nothing has been done.
 struct Opened {
   std::shared_ptr<const ModelInput> model;  // null: a dump
   Subject subject;
@@ -31,27 +31,27 @@ struct Opened {
   size_t num_layers() const { return input().source->layers().size(); }
 };
 
-// Nothing where all that was asked for are samples, which are shown then.
+// Opens the work. Returns nothing if only samples were asked for, which it shows.
 std::optional<Opened> Open(const CalibrateOptions& options, RankGroup& group,
                            CommandContext& context, PhaseTimes& times);
 
-// What will be read, held and taken, after a line about the device.
+// Plans what will be read, held and taken, and logs the device first.
 CalibrationPlan Plan(const Opened& opened, CommandContext& context);
-// --dry-run.
+// Shows the plan, for --dry-run.
 CommandResult ShowPlan(const CalibrateOptions& options, const Opened& opened,
                        const CalibrationPlan& plan, CommandContext& context);
 
 Json FingerprintOf(const Opened& opened);
 
-// The job of this run, new or half done.
+// Returns the job of this run, new or half done.
 JobDirectory JobOf(const CalibrateOptions& options, Opened& opened, const Places& places,
                    const Json& fingerprint);
 void SayResumed(const JobDirectory& job, size_t num_layers, CommandContext& context);
 
-// Hooks that ask for a stop, and report experts and bytes of weights.
+// Returns hooks that ask for a stop, and that report experts and bytes of weights.
 CalibrationHooks HooksOf(CommandContext& context, PhaseTimes& times, uint64_t* weights_read);
 
-// The digests of the model's files, which were taken beside the work that is done now.
+// Returns the digests of the model's files, which were taken beside the work that is now done.
 Json DigestsOf(std::future<Json>& model_json, const Opened& opened, CommandContext& context,
                PhaseTimes& times);
 

@@ -61,8 +61,8 @@ uint64_t OwnTextLimit(const CalibrateOptions& options, const SelfGeneration& mod
   return SelfGenerationLimit(model.device, DeviceLimit(options, model.device));
 }
 
-// Which of a run's documents a process runs: all of them, or those of a rank or of a shard; `own`:
-// none is the one with the most tokens.
+// The documents of a run that a process runs: all of them, or those of a rank or a shard. Without
+// `own` it is the process with the most tokens.
 struct Documents {
   int count = 1;  // of ranks or shards
   std::optional<size_t> own = {};
@@ -96,7 +96,7 @@ CalibrationInput InputOf(const CalibrateOptions& options, const ModelInput& open
   return input;
 }
 
-// That of the process with the most tokens, so that all run as it must.
+// Returns the input of the process with the most tokens, because all must run as it does.
 CalibrationInput LargestOf(const CalibrateOptions& options, const ModelInput& opened,
                            Documents documents, uint64_t limit) {
   documents.own.reset();
@@ -105,7 +105,7 @@ CalibrationInput LargestOf(const CalibrateOptions& options, const ModelInput& op
   });
 }
 
-// A model that shards have run; what is left of it runs as they did.
+// Returns the input of a model that shards have run; the rest of it runs as they did.
 CalibrationInput InputOfShards(const CalibrateOptions& options, const ModelInput& opened,
                                const std::shared_ptr<const ShardSet>& shards, uint64_t limit) {
   return FitIntoMemory(limit, [&](LoopOptions loop, const RunOptions& run) {

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What oscar-calibrate works on, a model and data or a dump of one, and where its output goes.
-// Trap: a model's own text (--self-generate) must be in the data before the Subject is made: it
-// decides lengths, memory and fingerprint.
+// The subject of oscar-calibrate, a model and data or a dump of one, and where its output goes.
+// Trap: a model's own text (--self-generate) must be in the data before the Subject is made,
+// because it decides lengths, memory and fingerprint.
 #pragma once
 
 #include <filesystem>
@@ -22,17 +22,17 @@
 
 namespace oscar {
 
-// Throws UsageError for arguments that do not go together; not of --merge.
+// Throws UsageError for arguments that do not go together. Not for --merge.
 void CheckArguments(const CalibrateOptions& options);
 
-// And of options that are for one rank alone.
+// Throws UsageError for options that only one rank supports, if `ranks` is more than one.
 void CheckRanks(const CalibrateOptions& options, int ranks);
 
-// --shard; nothing where all documents are to be run.
+// Returns the shard of --shard; nothing if all documents are to be run.
 std::optional<ShardPlace> ShardOf(const CalibrateOptions& options);
-// Whether --merge is of artifacts.
+// Returns whether --merge names artifacts.
 bool MergesArtifacts(const CalibrateOptions& options);
-// The shards of --merge, if any.
+// Returns the shards of --merge, if any.
 ShardSet ShardsToMerge(const CalibrateOptions& options);
 
 struct Subject {
@@ -45,12 +45,12 @@ struct Subject {
   std::shared_ptr<ReadTurns> turns = std::make_shared<ReadTurns>();  // of `describe`
   std::shared_ptr<const ShardSet> shards = std::make_shared<const ShardSet>();
 };
-// `group`: this process among several (JobRanks), which all make the same call. `shards`: that have
-// run the model, if any.
+// `group`: this process among several (JobRanks), all of which make the same call. `shards`: those
+// that have run the model, if any.
 Subject OfModel(const CalibrateOptions& options, const std::shared_ptr<const ModelInput>& opened,
                 RankGroup& group = OneRank(), const ShardSet& shards = {});
-// Plans of 1, 2, 4 and so on ranks, up to those asked for; none where that is one. `whole`, `one`:
-// of one.
+// Returns plans of 1, 2, 4 and so on ranks, up to the number asked for; none if that is one.
+// `whole` and `one`: input and plan of one rank.
 std::vector<RankPlan> PlanAllRanks(const CalibrateOptions& options,
                                    const std::shared_ptr<const ModelInput>& opened,
                                    const CalibrationInput& whole, const CalibrationPlan& one);
@@ -58,29 +58,29 @@ Subject OfDump(const CalibrateOptions& options, Log& log);
 
 ModelInput OpenForCalibration(const CalibrateOptions& options, Log& log, bool planning);
 
-// Nothing of it without --self-generate.
+// Text that the model writes; empty without --self-generate.
 struct OwnText {
   std::string plan;             // lines that say what it will take
   std::optional<JobLock> lock;  // the right to the job that keeps it
 };
 OwnText PlanOwnText(const CalibrateOptions& options, ModelInput& opened);  // placeholders in opened
-// For doctor: the same lines, or whether the model could write where it is not asked to.
+// Returns the same lines for doctor, or whether the model could write if it is not asked to.
 std::string PrognosisOfOwnText(const CalibrateOptions& options, ModelInput& opened);
-// What the calibration would throw at a text as long as it is meant to be: data, options, disk.
+// Throws what the calibration would throw for text of the intended length: data, options, disk.
 void CheckCalibrationOfOwnText(const CalibrateOptions& options,
                                const std::shared_ptr<ModelInput>& opened);
-// Among ranks rank 0 writes it, and the others are given what it has kept.
+// Writes the text. Among ranks rank 0 writes it, and the others receive what it has kept.
 OwnText WriteOwnText(const CalibrateOptions& options, RankGroup& group, CommandContext& context,
                      ModelInput& opened);
 
 struct Places {
   std::filesystem::path output, job;
 };
-// The output is named after the model or the dump, where no name is given; that of a shard also
-// after its number, and it may be there. Throws if it cannot be made there, or something is there
-// that no unfinished run has put there.
+// Returns the places of output and job. Without a given name the output is named after the model or
+// the dump, and a shard also after its number; a shard may exist. Throws if the output cannot be
+// made there, or if something is there that no unfinished run has put there.
 Places PlacesOf(const CalibrateOptions& options);
-// What a killed run has left of an output that it was making.
+// Removes what a killed run has left of an output that it was making.
 void RemoveStaging(const std::filesystem::path& output);
 
 }  // namespace oscar

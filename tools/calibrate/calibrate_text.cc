@@ -41,7 +41,7 @@ std::string Listed(const std::vector<int>& ascending) {
   return text;
 }
 
-// Layers whose choice another half of the tokens would have made otherwise; empty: none.
+// Returns the layers for which another half of the tokens would change the choice; empty: none.
 std::string UnstableText(const Json& layers) {
   std::vector<int> unstable;
   double keys = 0, values = 0;
@@ -68,7 +68,7 @@ std::string UnstableText(const Json& layers) {
   return text;
 }
 
-// A name for oscar-zoo publish: that of the model in the Hub, or of the artifact.
+// Returns a name for oscar-zoo publish: that of the model in the Hub, or of the artifact.
 std::string ZooNameFor(const std::string& model, const std::filesystem::path& artifact) {
   const bool in_hub = std::ranges::count(model, '/') == 1 && !std::filesystem::exists(model);
   if (in_hub) return model.substr(0, model.find('@'));
@@ -166,7 +166,7 @@ std::string NextCommands(const Json& report, const std::filesystem::path& artifa
     text += fmt::format("  oscar-export {} --to {}{} -o {}\n", path, target, more,
                         ShellQuote(fmt::format("{}-{}", artifact.string(), target)));
   };
-  // The runtime of the least KL, and the one that is judged.
+  // The runtime with the least KL, and the one that is judged.
   const Json *best = nullptr, *judged = nullptr;
   const Json runtimes = report.at("serving").value("runtimes", Json::array());
   for (const Json& row : runtimes) {

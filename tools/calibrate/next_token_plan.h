@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bits shared out by what they are worth to the next token: what each option of each side of a
-// layer costs alone, the plans that follow, and what they cost as whole caches, by passes of the
-// model over text of the calibration (calib/priced_text.h).
+// Shares out bits by their worth to the next token. Passes of the model over text of the
+// calibration (calib/priced_text.h) measure what each option of each side of a layer costs alone,
+// and what the resulting plans cost as whole caches.
 #pragma once
 
 #include <cstddef>
@@ -19,14 +19,14 @@
 
 namespace oscar {
 
-// Whether a run of these options is to do so, once its layers are done.
+// Returns whether a run with these options does this once its layers are done.
 bool PlansByNextToken(const CalibrationInput& input);
 
-// Throws UsageError where bits are asked to be shared out by what this run does not measure, or are
-// not shared out at all.
+// Throws UsageError if bits are to be shared out by something that this run does not measure, or
+// are not shared out at all.
 void CheckBitPrice(const CalibrationInput& input);
 
-// Passes of the calibration's model, without text yet.
+// Returns passes of the calibration's model, without text yet.
 NextTokenRun RunOf(const CalibrationInput& input, CommandContext& context);
 
 struct PassText {
@@ -39,12 +39,12 @@ struct PassTexts {
   PassText judged;  // of whole caches: a sixth of the calibration's tokens, where as many are
                     // held out
 };
-// Throws InputError where nothing is held out. `windows` are none where neither text reaches far
+// Throws InputError if nothing is held out. Sets `windows` to none if neither text reaches far
 // beyond them.
 PassTexts TextsOf(const CalibrationInput& input, const HeldOutSplit& split, size_t trials,
                   CacheWindows* windows);
 
-// `work`, which runs `run` over `text`, under the progress line `what`.
+// Does `work`, which runs `run` over `text`, under the progress line `what`.
 void DoPass(const char* what, const PassText& text, NextTokenRun& run, CommandContext& context,
             const std::function<void()>& work);
 

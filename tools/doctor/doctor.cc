@@ -47,7 +47,7 @@ struct Prognosis {
   Json plan;
 };
 
-// What the machine lacks.
+// Adds what the machine lacks to `missing`.
 void CheckMachine(const CalibrateOptions& options, const CalibrationInput& input,
                   const CalibrationPlan& plan, std::vector<std::string>& missing) {
   if (input.device.is_cpu() && options.model.device == "auto")
@@ -89,7 +89,7 @@ void Plan(const CalibrateOptions& options, const PlanFunction& plan, Log& log, D
   }
 }
 
-// A command that can be pasted, or "" where there is none.
+// Returns a command that can be pasted, or "" if there is none.
 std::string NextCommand(const DoctorOptions& options, const OptionTable& table,
                         const std::vector<std::string>& arguments, const Diagnosis& diagnosis) {
   // "oscar-calibrate doctor MODEL --x" is "oscar-calibrate MODEL --x".
@@ -142,7 +142,7 @@ CommandResult Tables(const DoctorOptions& options, CommandContext& context) {
   return {ExitCode::kDone, options.into};
 }
 
-// Of an artifact: what was found out about the model, layers that need more bits above all.
+// Shows what an artifact says about its model, above all the layers that need more bits.
 CommandResult Calibrated(const DoctorOptions& options, CommandContext& context) {
   const Artifact artifact = Artifact::Open(options.calibrate.model.model);
   if (options.json) {

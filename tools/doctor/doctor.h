@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // oscar-calibrate doctor: what a model is, what will happen to it, what is missing, and the next
-// command. Takes every option of oscar-calibrate, so that it speaks of the same run. Exit
-// code 3 says that this model cannot be calibrated as it is; what is merely not there (weights that
-// are still to be downloaded, memory, a GPU) is listed and is no failure.
+// command. Takes every option of oscar-calibrate, so that it describes the same run. Exit code 3
+// means that this model cannot be calibrated as it is. Missing things (weights that are still to be
+// downloaded, memory, a GPU) are listed and are not a failure.
 #pragma once
 
 #include <functional>
@@ -35,7 +35,7 @@ struct PlannedRun {
 };
 using PlanFunction = std::function<PlannedRun(const CalibrateOptions& options, Log& log)>;
 
-// `arguments`: those behind the verb, which the next command repeats.
+// `arguments`: those after the verb, which the next command repeats.
 Verb DoctorVerb(DoctorOptions* options, std::vector<std::string> arguments, PlanFunction plan);
 
 }  // namespace oscar

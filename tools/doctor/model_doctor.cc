@@ -23,9 +23,9 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-// The object that `where` ("config.json: text_config: rope_parameters") names inside `config`, and
-// in which `key` stands, or would; settings of rotary embeddings may be one object per layer type
-// further in.
+// Returns the object in `config` that `where` ("config.json: text_config: rope_parameters") names
+// and that holds `key`, or would hold it. Settings of rotary embeddings may be one object deeper,
+// one for each layer type.
 Json* FindObject(Json& config, std::string_view what, std::string_view where,
                  const std::string& key) {
   Json* object = &config;
@@ -45,7 +45,7 @@ Json* FindObject(Json& config, std::string_view what, std::string_view where,
   return object;
 }
 
-// With the kind of a rotary embedding go the settings that only this kind has.
+// Erases a field. The kind of a rotary embedding takes the settings that only it has with it.
 void EraseField(Json& object, const std::string& key) {
   object.erase(key);
   if (key != "rope_type" && key != "type") return;
@@ -55,9 +55,9 @@ void EraseField(Json& object, const std::string& key) {
   object = std::move(kept);
 }
 
-// The spec of a configuration, whatever is wrong with it: a field that is refused is taken out, one
-// that is missing put in, and the rest is read again. What follows from such repairs alone is no
-// reason of its own.
+// Reads the spec of a configuration, whatever is wrong with it. A refused field is removed, a
+// missing one is put in, and the rest is read again. Problems that only follow from such repairs
+// are not reported as reasons.
 class ConfigDoctor {
  public:
   ConfigDoctor(Json config, std::string what, const Checkpoint* checkpoint)
@@ -87,7 +87,7 @@ class ConfigDoctor {
     Json* object = FindObject(config_, what_, error.where(), error.key());
     const bool is_there = object != nullptr && object->contains(error.key());
     const std::string_view text = error.what();
-    // A value that is refused for itself stays refused beside sizes that were put in.
+    // A value that is refused for its own sake stays refused beside sizes that were put in.
     const bool contradiction =
         !put_in_.empty() && is_there && text.find("is not implemented") == text.npos;
     if (contradiction) return EnlargePutIn();
@@ -95,7 +95,7 @@ class ConfigDoctor {
     reasons.emplace_back(text);
     if (object == nullptr) return false;
     if (is_there) {
-      // What was put into it, or beside it, would go with it.
+      // Sizes that were put into or beside it would be erased with it.
       const bool takes_others = object->at(error.key()).is_structured() || object != &config_;
       if (!put_in_.empty() && takes_others) return false;
       EraseField(*object, error.key());
@@ -145,7 +145,7 @@ class ModelDoctor {
   }
 
  private:
-  // Runs `step`; what it throws is a reason.
+  // Runs `step`. An exception becomes a reason.
   template <class Step>
   bool Try(const Step& step) {
     try {
@@ -197,7 +197,7 @@ class ModelDoctor {
     if (!format_known_) EraseQuantization(config_);
   }
 
-  // Files that an index lists and that are not there.
+  // Reports files that an index lists and that do not exist.
   void CheckShards() {
     const fs::path index = directory_ / kWeightIndexFile;
     std::error_code ignored;
@@ -285,7 +285,7 @@ class ModelDoctor {
     }
   }
 
-  // Of a repaired configuration shapes and numbers of layers are doubtful, missing names less so.
+  // A repaired configuration has doubtful shapes and layer numbers; missing names are more certain.
   void CheckStoredTensors(bool repaired) {
     std::vector<std::string> problems;
     if (result_.has_weights) {
@@ -300,7 +300,7 @@ class ModelDoctor {
       result_.reasons.push_back(directory_.string() + ": " + problem);
   }
 
-  // In a format that is not known any tensor of a module may be its weight.
+  // In an unknown format, any tensor of a module may be its weight.
   std::vector<std::string> MissingModules() const {
     constexpr std::string_view kWeight = "weight";
     std::vector<std::string> problems;
@@ -318,7 +318,7 @@ class ModelDoctor {
   void DescribeWeights() {
     std::string text;
     if (result_.has_weights && result_.spec) {
-      // Of weights that do not fit the configuration there is no such list.
+      // There is no such list for weights that do not fit the configuration.
       try {
         text = DescribeStorage(*result_.spec, *checkpoint_);
       } catch (const InputError&) {

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a model directory is and everything that stands in the way of calibrating it: reads on
-// behind the first problem, where every other command stops. What is read behind a problem is
-// read from a repaired copy of config.json, so it describes the model as far as it is understood
-// and is no ground for a calibration.
+// Describes a model directory and everything that prevents its calibration. It reads on after the
+// first problem, where every other command stops. From then on it reads a repaired copy of
+// config.json, so the result describes the model as far as it is understood and is no basis for a
+// calibration.
 #pragma once
 
 #include <optional>
@@ -34,14 +34,14 @@ struct Diagnosis {
   bool supported() const { return reasons.empty(); }
 };
 
-// Never throws InputError: what is wrong is among the reasons.
+// Never throws InputError: problems are among the reasons.
 Diagnosis DiagnoseModel(const ModelArguments& model, const ChatArguments& chat);
 
-// Parts of it. Of config.json:
+// Returns the part of the diagnosis that is from config.json.
 std::vector<Fact> SpecFacts(const ModelSpec& spec);
-// What an artifact of the model can be used for, and what is refused.
+// Returns what an artifact of the model can be used for, and what is refused.
 std::vector<Fact> UseFacts(const ModelSpec& spec, const std::string& attention_codes);
-// Tokenizer and chat template, in text_doctor.cc.
+// Diagnoses tokenizer and chat template; it is in text_doctor.cc.
 void DiagnoseText(const ModelArguments& model, const ChatArguments& chat, Diagnosis& diagnosis);
 
 }  // namespace oscar

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A model in words, and what an artifact of it can be used for: parts of model_doctor.h. What
-// is refused is said in the words of the commands that refuse it (capture/model/spec/use_limits.h).
+// Describes a model and what its artifacts can be used for: parts of model_doctor.h. Refusals use
+// the words of the commands that refuse (capture/model/spec/use_limits.h).
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -23,7 +23,7 @@ bool AnyCached(const ModelSpec& spec, const Predicate& predicate) {
                              [&](const LayerSpec& layer) { return predicate(layer.attention); });
 }
 
-// What the geometry does not say.
+// Returns facts that the geometry does not tell.
 std::vector<std::string> SpecialFacts(const ModelSpec& spec) {
   std::vector<std::string> facts;
   const auto add = [&](bool holds, std::string text) {
@@ -80,7 +80,7 @@ std::vector<Fact> UseFacts(const ModelSpec& spec, const std::string& attention_c
   for (const ConsumerRules& rules : AllConsumers()) {
     if (!latent || rules.latents) runtimes.emplace_back(rules.name);
   }
-  // "--to sglang", or why not.
+  // Returns "--to sglang", or why it is refused.
   const auto line = [](std::string option, std::string_view why) {
     return why.empty() ? option : fmt::format("{} is refused: {}", option, why);
   };
@@ -95,7 +95,7 @@ std::vector<Fact> UseFacts(const ModelSpec& spec, const std::string& attention_c
       exports.push_back(line(option, exporter.why_no_latents));
     }
   }
-  // With norms of queries and keys, scales of keys go into those, whatever the projections are.
+  // If queries and keys have norms, key scales go into the norms, whatever the projections are.
   const bool projections = std::ranges::any_of(
       spec.layers, [](const LayerSpec& layer) { return !layer.attention.qk_norm; });
   const auto copy = [&](const char* option, const std::string& why, bool changes_projections) {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is supported, as a table for the README, made of the tables the code itself works by.
-// The README's text between the two marks is replaced whenever it is made anew.
+// Tables of what is supported for the README, made from the tables that the code itself uses. The
+// README's text between the two marks is replaced whenever it is made anew.
 #pragma once
 
 #include <filesystem>
@@ -17,8 +17,8 @@ inline constexpr std::string_view kSupportEnd = "<!-- oscar-calibrate doctor --t
 
 std::string SupportTables();
 
-// The text of `page` with the tables between its marks. InputError naming the file if it does not
-// hold each mark once, in order.
+// Returns the text of `page` with the tables between its marks. Throws InputError naming the file
+// if it does not hold each mark once, in order.
 std::string WithSupportTables(const std::filesystem::path& page);
 
 }  // namespace oscar

@@ -26,7 +26,7 @@ const Json& MemberOrNull(const Json& root, const char* key) {
   return found == root.end() ? null : *found;
 }
 
-// "Sequence(Split, ByteLevel)".
+// Returns, for example, "Sequence(Split, ByteLevel)".
 std::string TypesText(const Json& component) {
   if (!component.is_object()) return "none";
   std::string text = "?";
@@ -42,7 +42,7 @@ std::string TypesText(const Json& component) {
   return text;
 }
 
-// What is wrong with each component; loading stops at the first.
+// Returns what is wrong with each component; loading stops at the first problem.
 std::vector<std::string> ComponentProblems(const Json& root, const std::string& file) {
   std::vector<std::string> problems;
   const auto attempt = [&](const auto& step) {
@@ -64,7 +64,7 @@ std::vector<std::string> ComponentProblems(const Json& root, const std::string& 
   attempt(
       [&] { MakePostProcessors(MemberOrNull(root, "post_processor"), where("post_processor")); });
   attempt([&] { MakeDecoders(MemberOrNull(root, "decoder"), where("decoder")); });
-  // Which symbols the model is of, the pre-tokenizers say.
+  // The pre-tokenizers determine which symbols the model has.
   const Json& model = MemberOrNull(root, "model");
   if (pieces_known || TypesText(model) != "BPE")
     attempt([&] { (void)TokenModel::Make(model, symbols, where("model")); });

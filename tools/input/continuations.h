@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// --reasoning of oscar-validate: what the model itself goes on with behind prefixes of the text,
-// the likeliest token always and nothing quantized. Up to the first token that an arm would choose
-// otherwise, the arm's own continuation is the same, so that one pass over the exact model's finds
-// where the arm departs. Stop tokens do not stop: every continuation is as long.
+// --reasoning of oscar-validate: the model's own continuations of prefixes of the text, always with
+// the likeliest token and nothing quantized. An arm's continuation is the same up to the first
+// token that the arm would choose otherwise, so one pass over the exact model's continuation finds
+// it. Stop tokens do not stop: every continuation has the same length.
 #pragma once
 
 #include <cstdint>
@@ -24,10 +24,10 @@ struct ContinuationArguments {
 };
 void AddContinuationOptions(OptionTable& table, ContinuationArguments* continuations);
 
-// Prefix and continuation, [samples] of prefix + length tokens; prefixes are cut from the texts one
-// behind the other, each behind what a text of the model opens with. Drawn once for a run that is
-// resumed: kept in a directory of `job`. UsageError where the texts have too few prefixes, or the
-// model supports too few positions; throws as GenerateDocuments.
+// Returns prefixes and continuations, [samples] of prefix + length tokens. Adjacent prefixes are
+// cut from the texts, each after the opening of the model's texts. They are kept in a directory of
+// `job`, so a resumed run does not draw again. Throws UsageError if the texts have too few prefixes
+// or the model supports too few positions; otherwise throws as GenerateDocuments.
 std::vector<std::vector<int32_t>> Continue(const ContinuationArguments& arguments,
                                            const ModelInput& input, at::Device device,
                                            at::ScalarType dtype, const std::filesystem::path& job,

@@ -9,11 +9,11 @@
 
 namespace oscar {
 
-// Which options a job was started with stands in it, for people: it is not what makes two runs the
-// same. RefuseOtherRun says which of them differ, `--tokens: 30000 -> 20000`, where some do.
+// Stores for people the options that a job was started with; they do not make two runs the same.
+// RefuseOtherRun names those that differ: `--tokens: 30000 -> 20000`.
 void RememberOptions(const std::filesystem::path& job, const Json& configuration);
-// Where no layer is done yet the job is free for a run of other options: what it has besides, the
-// model's own words, says itself what it is of.
+// Frees a job in which no layer is done for other options. The other file that it has, the model's
+// own words, itself says what it belongs to.
 void ForgetOptions(const JobLock& job);
 [[noreturn]] void RefuseOtherRun(const std::filesystem::path& job, const Json& configuration,
                                  const OtherRun& error);

@@ -41,7 +41,7 @@ void LogModel(const ModelInput& input, UnknownConfig rule, Log& log) {
   }
 }
 
-// What cuts documents where they are cut.
+// Returns why documents are cut where they are cut.
 std::string WhyCut(const DataArguments& data, const ModelSpec& spec) {
   if (data.max_sequence > 0 && data.max_sequence < spec.max_positions)
     return fmt::format("the longest document is {} tokens ({})", data.max_sequence,
@@ -51,7 +51,7 @@ std::string WhyCut(const DataArguments& data, const ModelSpec& spec) {
   return fmt::format("the model takes {} tokens ({})", spec.max_positions, spec.positions_limit);
 }
 
-// What of the data is not used, why, and how it would be.
+// Logs which data is not used, why, and how it could be.
 void LogUnused(const DataArguments& data, const ModelSpec& spec, const DataCounts& counts,
                bool packed, Log& log) {
   if (data.data.empty()) return;  // the built-in corpus is longer than anybody needs
@@ -103,8 +103,8 @@ void LogData(const DataSet& data, Log& log) {
   }
 }
 
-// Sequences of 4,096 tokens, or of a quarter of a small budget, so that there are several. Without
-// a separator documents stay as they are.
+// Packs sequences of 4,096 tokens, or of a quarter of a small budget, so that there are several.
+// Without a separator documents stay as they are.
 void PackByDefault(const DataArguments& data, const ModelInput& input, DataOptions& options) {
   constexpr int64_t kSequence = 4096, kLeast = 512;
   const auto find = [&](const LazyTokenizer& tokenizer) {
@@ -124,7 +124,7 @@ void PackByDefault(const DataArguments& data, const ModelInput& input, DataOptio
   }
 }
 
-// As many tokens as the budget says, in documents as long as they may be: for a plan.
+// Returns as many tokens as the budget allows, in documents of the longest length, for a plan.
 DataSet Placeholders(const DataArguments& data, const ModelSpec& spec) {
   const int64_t longest = std::min(
       {spec.max_positions, data.tokens, data.max_sequence > 0 ? data.max_sequence : int64_t{4096}});

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What commands that run a model have in common: the options of their data and of the machine, and
+// Parts that commands share if they run a model: the options of their data and of the machine, and
 // everything that is known before a weight is read. Trap: keys and meanings of options are part of
 // artifacts: rename nothing.
 #pragma once
@@ -23,7 +23,7 @@
 
 namespace oscar {
 
-// How messages become text; see capture/text/data/chat_format.h.
+// How messages become text (capture/text/data/chat_format.h).
 struct ChatArguments {
   std::string chat_template;  // file; empty: the model's
   std::vector<std::string> template_var;
@@ -36,8 +36,8 @@ struct DataArguments {
   int64_t tokens = 30000;              // 0: DefaultTokens
   int64_t max_sequence = 0;  // 0: packed 4096, else what the model supports; up to the token budget
   bool pack = false;
-  // Whether documents are packed where nothing else is asked for. Caches of long contexts are what
-  // is calibrated, and short documents show none.
+  // Whether documents are packed if nothing else is asked for. A calibration is for caches of long
+  // contexts, which short documents do not show.
   bool packs_by_default = false;
   bool whole_documents = false;  // asks for them as they are
   std::string separator = {};    // a token or its id; empty: see FindSeparator
@@ -45,13 +45,13 @@ struct DataArguments {
   std::vector<int64_t> length_buckets = {};
   ChatArguments chat = {};
   bool chat_for_prompts = false;  // see DataOptions
-  // What these are called where a text was cut: the program's flags, the first in pieces of so
-  // many tokens.
+  // The program's names for these in messages about cut text; the first flag counts in pieces of
+  // `tokens_piece` tokens.
   std::string tokens_flag = "--tokens", length_flag = "--max-sequence";
   int64_t tokens_piece = 1;
 };
 void AddDataOptions(OptionTable& table, DataArguments* data);
-// Of a calibration: 98,304 on a GPU, and 16,384, four sequences of 4,096, on a CPU.
+// Returns a calibration's default tokens: 98,304 on a GPU, 16,384 (four times 4,096) on a CPU.
 int64_t DefaultTokens(const std::string& device);
 void AddSeparatorOption(OptionTable& table, std::string* separator);  // of --pack
 
@@ -66,15 +66,15 @@ void AddModelOption(OptionTable& table, ModelArguments* model);
 void AddMachineOptions(OptionTable& table, ModelArguments* model);  // device and dtype
 void AddAllowOptions(OptionTable& table, ModelArguments* model);    // what is let pass
 
-// Least part of a model's vocabulary that its own tokenizer covers. Padding to a multiple of some
-// power of two leaves 97 % and more of it (phi-2: 50,295 of 51,200).
+// The least part of a model's vocabulary that its own tokenizer covers. Padding to a multiple of
+// some power of two leaves 97 % or more of it (phi-2: 50,295 of 51,200).
 inline constexpr double kSmallestVocabularyShare = 0.5;
-// Why this cannot be the model's tokenizer; "": it can be.
+// Returns why this cannot be the model's tokenizer, or "" if it can.
 std::string WhyOtherTokenizer(const Tokenizer& tokenizer, const ModelSpec& spec);
 
 std::vector<std::vector<int32_t>> TokenIds(const DataSet& data);  // of each document
 
-// The name of data that stands for any, in a plan without a tokenizer.
+// The name of data that replaces any other, in a plan without a tokenizer.
 inline constexpr std::string_view kPlaceholderData = "placeholders";
 
 struct ModelInput {
@@ -87,22 +87,22 @@ struct ModelInput {
   std::vector<std::vector<int32_t>> Sequences() const { return TokenIds(data); }
 };
 
-// The GPU of that --device started beside other work; what fails there fails again where it is
-// used.
+// Starts the GPU of that --device beside other work. A failure is ignored here, because it occurs
+// again where the GPU is used.
 std::future<void> StartGpu(const std::string& device);
 
-// These throw UsageError or InputError and log what they found. `planning`: nothing will run, so a
-// directory with a config.json alone will do. The model, without data:
+// Opens the model without data. This and the functions below throw UsageError or InputError and log
+// what they found. `planning`: nothing will run, so a directory with only a config.json will do.
 ModelInput OpenModel(const ModelArguments& model, Log& log, bool planning = false);
-// What the arguments say of data for it; `builtin` where they name no files.
+// Returns the data that the arguments ask for; `builtin` if they name no files.
 DataOptions MakeDataOptions(const DataArguments& data, BuiltinText builtin,
                             const ModelInput& input);
-// InputError for one that cannot be opened: said before a model is.
+// Throws InputError for a file that cannot be opened, before a model is opened.
 void CheckDataFiles(const std::vector<std::string>& files);
-// That data.
+// Loads that data.
 DataSet LoadModelData(const DataArguments& data, BuiltinText builtin, Log& log,
                       const ModelInput& input);
-// Both, for a calibration or a capture.
+// Opens the model and loads the data, for a calibration or a capture.
 ModelInput OpenModelInput(const ModelArguments& model, const DataArguments& data, Log& log,
                           bool planning = false);
 

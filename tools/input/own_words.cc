@@ -62,7 +62,7 @@ uint64_t LimitOf(const OwnWordsRequest& request) {
                              request.device.is_cpu() ? 0 : QueryMemory(request.device).free);
 }
 
-// What will be drawn, or why a model that is not told to draw cannot.
+// The model that will draw; for a model that was not told to draw, also why it cannot.
 struct Drawing {
   std::optional<SelfGeneration> model;
   std::string why_not;

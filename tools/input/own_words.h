@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// --self-generate of oscar-validate: texts that the model draws itself, at temperature 1, behind
-// nothing but the token that every text begins with. On them the perplexity ratio of an arm is the
-// exponential of its token KL in expectation, whatever the model was trained on; on any other text
-// it also says how foreign the text is. Not one token may be chosen by another rule, so stop
-// tokens do not stop: a text goes on behind them with the next one, as packed text does.
+// --self-generate of oscar-validate: texts that the model draws itself, at temperature 1, after
+// only the token that every text begins with. On them the perplexity ratio of an arm is the
+// exponential of its token KL in expectation, whatever the model was trained on; on other text it
+// also says how foreign the text is. No token may be chosen by another rule, so stop tokens do not
+// stop: the next text follows them, as in packed text.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ struct OwnWords {
   Json description = nullptr;  // "own_words" of the report's "validation"
 };
 
-// Draws them, or reads what an earlier run left in `job`, a directory that holds nothing else.
+// Draws the texts, or reads those that an earlier run left in `job`, a directory for nothing else.
 // Throws as GenerateDocuments; UsageError for a length that the model does not support.
 OwnWords DrawOwnWords(const OwnWordsRequest& request, const ModelInput& input,
                       const std::filesystem::path& job, CommandContext& context);

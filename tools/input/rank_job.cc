@@ -61,7 +61,7 @@ std::vector<std::string> Split(const std::string& text, char at) {
   return parts;
 }
 
-// So that this rank's GPU is its first.
+// Restricts this process to its rank's GPU, which is then its first.
 void TakeOwnGpu(const RankPlace& place) {
   const char* const name = "CUDA_VISIBLE_DEVICES";
   const char* const seen = std::getenv(name);
@@ -75,8 +75,8 @@ void TakeOwnGpu(const RankPlace& place) {
     setenv(name, all[local].c_str(), 1);
 }
 
-// As the driver lists them, without being started, which takes a good part of a second; 0 where it
-// may not be all of them that can be used.
+// Counts the GPUs that the driver lists without starting it, which takes a good part of a second.
+// Returns 0 if some of them may not be usable.
 int GpusListed() {
   if (std::getenv("CUDA_VISIBLE_DEVICES") != nullptr) return 0;
   std::error_code error;
@@ -120,7 +120,7 @@ int RanksAskedFor(const RankOptions& options, const std::string& device) {
 
 namespace {
 
-// A port that is free now.
+// Returns a port that is free now.
 int FreePort() {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
@@ -163,8 +163,8 @@ pid_t StartRank(int rank, int size, int port, const std::vector<std::string>& ar
   _exit(127);
 }
 
-// They end by themselves: rank 0 when the others have, after a failure of one that ended within
-// seconds, of one that was killed when it is missed. This is for those that cannot.
+// Ranks end by themselves: rank 0 after the others, after a rank's failure within seconds, after a
+// killed rank once it is missed. These delays are for ranks that cannot.
 constexpr std::chrono::seconds kBehindRank0{1}, kBehindExit{3}, kBehindSignal{4};
 
 // Ends this process with the exit code of the ranks.

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A command as one rank of several: the options of that, what its launcher says, and ranks that the
-// command starts itself. Trap: EnterJob comes before everything that looks for a GPU.
+// A command as one rank of several: its options, what the launcher says, and ranks that the command
+// starts itself. Trap: EnterJob comes before everything that looks for a GPU.
 #pragma once
 
 #include <memory>
@@ -25,12 +25,12 @@ struct RankOptions {
 // `plans`: whether the command plans for ranks on several machines.
 void AddRankOptions(OptionTable& table, RankOptions* options, bool plans = true);
 
-// First thing in main(): keeps worker threads' waits short (thread_waits.h), gives each rank of a
-// machine a GPU of its own, and the console of a rank that is not rank 0, which speaks for all, if
-// it has to.
+// Must come first in main(). Keeps worker threads' waits short (thread_waits.h) and gives each rank
+// of a machine its own GPU. Rank 0 speaks for all; another rank gets a console that writes its
+// errors only.
 Console EnterJob();
 
-// How many ranks are asked for.
+// Returns how many ranks are asked for.
 int RanksAskedFor(const RankOptions& options, const std::string& device);
 
 // This process among the ranks of its job. Where ranks are asked for that nobody has started,
@@ -39,22 +39,22 @@ int RanksAskedFor(const RankOptions& options, const std::string& device);
 std::unique_ptr<RankGroup> JoinRanks(const RankOptions& options, const std::string& device,
                                      CommandContext& context, bool tensors = true);
 
-// In a handler, of what ends this rank: ends all others with the same exit code. Comes back where
-// the caller is to say why: on rank 0, and of Interrupted.
+// Ends all other ranks with the exit code of the exception that a handler here has caught. Returns
+// if the caller must report it: on rank 0, and for Interrupted.
 void EndJob(RankGroup& group);
 
-// All ranks: InputError, on each, where one of them sees another model, other data, options,
-// program or machine than rank 0.
+// All ranks call this. Throws InputError on each rank if one of them sees another model, data,
+// options, program or machine than rank 0.
 void CheckSameOnAllRanks(const RankGroup& group, const Json& own);
 
-// The smallest of the ranks' values.
+// Returns the smallest of the ranks' values.
 uint64_t LeastOfRanks(const RankGroup& group, const std::string& name, uint64_t own);
 
-// Ranks that are the first to have opened the files they have (OpenedFiles), rank 0 among them: one
-// where all read the same, one of each machine or copy otherwise.
+// Returns the ranks that were the first to open their files (OpenedFiles), including rank 0: one if
+// all read the same files, otherwise one of each machine or copy.
 std::vector<int> FirstReaders(const RankGroup& group, const std::string& opened);
 
-// All ranks, behind each layer: whether one of them wants to stop there.
+// All ranks call this after each layer. Returns whether one of them wants to stop there.
 bool AgreeToStop(const RankGroup& group, size_t layer_index, bool own);
 
 }  // namespace oscar

@@ -40,7 +40,7 @@ Json PlanToJson(const SelfGenerationPlan& plan) {
           {"seconds", plan.seconds}};
 }
 
-// Of a model that is there by its configuration alone.
+// Returns placeholders for a model of which only the configuration exists.
 PromptSet PlaceholderPrompts(int64_t count, int64_t longest) {
   const auto tokens = static_cast<size_t>(std::min(kPassageTokens, longest));
   PromptSet set;
@@ -107,9 +107,9 @@ SelfGeneration PrepareSelfGeneration(const SelfGenerateArguments& self, const Da
                        .chat_format = {},
                        .stop_ids = {},
                        .max_sequence = options.max_sequence};
-  // Some answers are short and some prompts too long: more than it would take.
+  // Asks for more prompts than needed, because some answers are short and some prompts too long.
   const int64_t most = 16 * ((self.tokens + self.length - 1) / self.length) + 64;
-  // Half of a document at the least is the model's.
+  // At least half of a document is the model's own text.
   const int64_t longest = options.max_sequence - std::min(self.length, options.max_sequence / 2);
   PromptSet set = input.data.name == kPlaceholderData
                       ? PlaceholderPrompts(most, longest)

@@ -33,20 +33,20 @@ SelfGeneration PrepareSelfGeneration(const SelfGenerateArguments& self, const Da
                                      const ModelInput& input, at::Device device,
                                      at::ScalarType dtype);
 
-// Bytes that generation may use: `device_limit` of a GPU, what is free of a host.
+// Returns the bytes that generation may use: `device_limit` on a GPU, free memory on a host.
 uint64_t SelfGenerationLimit(at::Device device, uint64_t device_limit);
 
 // Writes the documents, or reads them from the job.
 SelfGenerated WriteDocuments(const SelfGeneration& model, const std::filesystem::path& job,
                              uint64_t limit, const ModelInput& input, CommandContext& context);
-// The same, into input->data.
+// Does the same, into input->data.
 void SelfGenerate(const SelfGeneration& model, const std::filesystem::path& job, uint64_t limit,
                   CommandContext& context, ModelInput* input);
 
-// Whether a model that is not asked to write could, as a line.
+// Returns a line on whether a model that is not asked to write could do so.
 std::string SelfGenerationFact(const ModelSpec& spec, at::ScalarType dtype, uint64_t limit);
 
-// For --dry-run and doctor: placeholders in input->data, and the lines that say what it will take.
+// For --dry-run and doctor: puts placeholders into input->data and returns lines with the cost.
 std::string PlanSelfGenerate(const SelfGeneration& model, uint64_t limit, ModelInput* input);
 
 }  // namespace oscar

@@ -17,7 +17,7 @@ bool Sets(const char* variable, const char* name_and_more) {
   return std::strncmp(variable, name_and_more, name) == 0;
 }
 
-// Before the constructors of any library, sanitizers' included: system calls and memory of its own.
+// Runs before the constructors of all libraries, so it uses only system calls and its own memory.
 __attribute__((no_sanitize("address", "thread", "undefined"))) void BeforeLibraries(
     int, char** argv, char** variables) {
   size_t count = 0;
