@@ -14,8 +14,8 @@ namespace {
 
 using Sums = std::vector<NearestCache::Arm>;
 
-// Noise of a server's arithmetic flips codes, so a correct cache differs by up to half its effect. A
-// cache with independent errors differs by all of it. An exact cache has no codes to flip.
+// Noise of a server's arithmetic flips codes, so a correct cache differs by up to half its effect.
+// A cache with independent errors differs by all of it. An exact cache has no codes to flip.
 constexpr double kExplains = 0.75, kExplainsExact = 0.5;  // of the effect
 constexpr double kSure = 1.645;                           // standard deviations of a one-sided 95 %
 constexpr double kMostMore = 1000;                        // times the tokens that were measured
