@@ -16,7 +16,7 @@
 
 namespace oscar {
 
-// The differences d = |x - y| / |y| of tokens; x, y: logits minus their mean, which softmax ignores.
+// Differences d = |x - y| / |y| of tokens; x, y: logits minus their mean (softmax ignores it).
 struct LogitsAgreement {
   int64_t tokens = 0;
   double middle = 0, worst = 0;  // the median of d, and the largest
