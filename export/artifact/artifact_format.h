@@ -25,22 +25,22 @@
 //                                                            (not rotated); absent from older artifacts
 // An artifact imported from a shared (v1) file has one "KV head" and no .shared tensors.
 //
-// What was chosen for the layer, for every consumer (calib/choose/choice.h); <c> is "auto", the headline's, or the
-// name of another choice ("sglang", "sglang+fold"):
+// The tensors chosen for the layer, for every consumer (calib/choose/choice.h); <c> is "auto", the headline's choice, or
+// the name of another choice ("sglang", "sglang+fold"):
 //     layer.<i>.<s>.<c>.rotation        [num_kv_heads or 1, d, d]  M: stored is (k * pair_scale - mean) M; values: v M
-//     layer.<i>.k.<c>.query_rotation    as rotation: queries take (q / pair_scale) M_q, M_q = M^-T; absent: M_q = M,
+//     layer.<i>.k.<c>.query_rotation    shape of rotation: queries take (q / pair_scale) M_q, M_q = M^-T; absent: M_q = M,
 //                                       which is orthogonal
 //     layer.<i>.k.<c>.pair_scale        [num_kv_heads, d]  folded into the checkpoint: keys leave it scaled and
 //                                       queries divided; absent: ones, nothing to fold
-//     layer.<i>.k.<c>.mean              [num_kv_heads, d]  of scaled keys; absent: not centred
+//     layer.<i>.k.<c>.mean              [num_kv_heads, d]  mean of the scaled keys; absent: keys are not centred
 //     layer.<i>.k.<c>.feedback          [num_kv_heads, d, d]  strictly upper triangular: the writer feeds rounding errors
 //                                       back by it (linalg/error_feedback.h), integers within +-127 times a power of
 //                                       two; absent: it rounds every value by itself. Readers need not know.
 //     layer.<i>.v.<c>.query_rotation, layer.<i>.v.<c>.mean: where the cache keeps a latent row, which is key and value
-//                                       at once, those of its keys
+//                                       at once, the tensors of its keys
 //     layer.<i>.<s>.<c>.clip_ratio      [1], or [num_kv_heads]
-// A side that equals that of an earlier choice is stored there alone. The manifest's "auto" and "choices"
-// (choice_plans.h) say which, with bits and quantization groups; recipes and scores stand in report.json.
+// A side that equals that of an earlier choice is stored only with the earlier one. The manifest's "auto" and "choices"
+// (choice_plans.h) say which, with bits and quantization groups; recipes and scores are in report.json.
 // clang-format on
 //
 // Identity of an artifact = SHA-256 of manifest.json.
@@ -65,7 +65,7 @@ inline constexpr const char* kReportPageFile = "report.html";
 inline constexpr const char* kCardFile = "README.md";
 inline constexpr const char* kTimingsFile = "timings.json";
 
-// The tensors of rotations.safetensors as above, for whoever must know all that may be there: the
+// The tensors of rotations.safetensors as above, for code that must know every possible name: the
 // sides that may have layer.<i>.<s>.name, layer.<i>.<s>.shared.name and layer.<i>.<s>.<c>.name.
 struct ArtifactTensor {
   std::string_view name, own, shared, of_choice;
@@ -77,7 +77,7 @@ inline constexpr ArtifactTensor kArtifactTensors[] = {
     {"query_rotation", "", "", "kv"}, {"pair_scale", "", "", "k"},
     {"feedback", "", "", "k"}};
 
-// What is written is what a zoo accepts. `place`: &ArtifactTensor::own, shared or of_choice.
+// Whether a zoo accepts a tensor of this name. `place`: &ArtifactTensor::own, shared or of_choice.
 inline bool IsArtifactTensor(std::string_view ArtifactTensor::*place, char side,
                              std::string_view name) {
   return std::ranges::any_of(kArtifactTensors, [&](const ArtifactTensor& tensor) {

@@ -52,13 +52,13 @@ StoredSide ReadSide(const SafetensorsFile& file, int layer_id, char name, bool s
   return side;
 }
 
-// How the scales of a choice are stored that are fitted to codes.
+// How a choice stores its scales where they are fitted to codes.
 MetadataType Metadata(const Json& layer, const StoredChoice& choice) {
   constexpr const char* kKey = "fitted_scales";
   MetadataType type{};
   try {
     type = MetadataTypeFromName(JsonString(layer, kKey, kManifestFile));
-  } catch (const UsageError& unknown) {  // a name that nobody typed
+  } catch (const UsageError& unknown) {  // the name comes from the file, not from the command line
     throw InputError(fmt::format("{}: {}: {}", kManifestFile, kKey, unknown.what()));
   }
   const int bits =
@@ -166,7 +166,7 @@ Artifact Artifact::OpenAny(const ArtifactFiles& from, Digests digests) {
   (void)JsonArray(artifact.manifest_, "geometry", file);
   const Json& files = JsonMember(artifact.manifest_, "files", file);
   for (const char* needed : kNeeded) {
-    // What was imported has no moments and no report.
+    // Imported artifacts have no moments and no report.
     if (artifact.imported() && needed != std::string_view(kRotationsFile) &&
         needed != std::string_view(kCardFile))
       continue;
@@ -238,7 +238,7 @@ std::string Artifact::FindChoice(std::string_view runtime, bool folded) const {
 }
 
 std::string Artifact::ChoiceFor(std::string_view runtime, bool folded) const {
-  (void)Choice(kHeadlineChoice);  // or there are none
+  (void)Choice(kHeadlineChoice);  // throws where there are no choices
   if (std::string name = FindChoice(runtime, folded); !name.empty()) return name;
   if (FindChoice(runtime, !folded).empty()) {
     throw InputError(fmt::format("{}: {} has no 2-bit cache for this model's attention",

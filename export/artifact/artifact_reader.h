@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Opens an artifact and trusts nothing in it: schema, digests and sizes of every file, the
-// invariants of every rotation.
+// Opens an artifact and trusts nothing in it: checks schema, digests and sizes of every file, and
+// the invariants of every rotation.
 #pragma once
 
 #include <cstdint>
@@ -23,17 +23,17 @@
 namespace oscar {
 
 // One side of one grouping of one layer, as stored.
-struct StoredSide : CacheSide {    // of float32 numbers
+struct StoredSide : CacheSide {    // values are float32 numbers
   std::vector<float> eigenvalues;  // [num_rotations, dim]
   float clip_ratio = 0;
 };
 
-// What was chosen for a layer automatically. `query_rotation` of values is the matrix M^-T that
-// undoes theirs; files of others alone have one.
+// The automatic choice of a layer. `query_rotation` of values is the matrix M^-T that undoes their
+// rotation; only imported files have one.
 struct StoredChoice {
-  CacheSide k, v;  // num_rotations 0: what was imported has none of that side
+  CacheSide k, v;  // num_rotations 0: the imported files do not have this side
   AffineQuantizer k_codes, v_codes;
-  // Of imported files, [num_rotations, dim]; else empty: a StoredSide has those of ours.
+  // Imported files: [num_rotations, dim]. Otherwise empty: StoredSide has our eigenvalues.
   std::vector<float> k_eigenvalues = {}, v_eigenvalues = {};
 };
 
@@ -44,27 +44,27 @@ struct StoredLayer {
   std::optional<StoredChoice> automatic;  // the headline's
 };
 
-// Whether Open compares files with the manifest's digests, or its caller did just now.
+// Whether Open compares files with the manifest's digests, or its caller has just done so.
 enum class Digests { kCompare, kCompared };
 
-// An artifact's files: a directory; or by name wherever they lie, and `directory` is for messages.
+// An artifact's files: a directory, or files by name anywhere (then `directory` is for messages).
 struct ArtifactFiles {
   std::filesystem::path directory;
   std::map<std::string, std::filesystem::path> elsewhere = {};
 
   std::filesystem::path path(const std::string& file) const;
-  std::vector<std::string> names() const;  // of all that are there
+  std::vector<std::string> names() const;  // of all files that exist
 };
 
 class Artifact {
  public:
-  // Throws InputError naming the file (and layer, side, head), expected and found.
-  // Refuses what was imported, which has no moments and no report (imported_artifact.h).
+  // Throws InputError naming the file (and layer, side, head), expected and found. Refuses imported
+  // artifacts, which have no moments and no report (imported_artifact.h).
   static Artifact Open(const std::filesystem::path& directory);
   static Artifact Open(const ArtifactFiles& files, Digests digests = Digests::kCompare);
-  static Artifact OpenAny(const std::filesystem::path& directory);       // either
-  static Artifact OpenImported(const std::filesystem::path& directory);  // that alone
-  // Whether Open checks this file's digest: all that an artifact must have.
+  static Artifact OpenAny(const std::filesystem::path& directory);       // calibrated or imported
+  static Artifact OpenImported(const std::filesystem::path& directory);  // imported only
+  // Whether Open checks this file's digest: the files that every artifact must have.
   static bool Checks(std::string_view file);
   static bool LooksLikeOne(const std::filesystem::path& path);  // a directory with a manifest.json
 
@@ -75,33 +75,33 @@ class Artifact {
   Json report() const;
   std::vector<int> layer_ids() const;
   bool imported() const { return manifest_.contains("imported"); }
-  // Else every layer is said to have one, which stands for all.
+  // If false, every layer is recorded with one head, which stands for all.
   bool kv_heads_known() const;
   bool has_choices() const;                       // made by oscar-calibrate --auto
   std::vector<std::string> choice_names() const;  // the headline's first
   // The manifest's record of a choice; the headline's is "auto". InputError where there is none.
   const Json& Choice(std::string_view name = kHeadlineChoice) const;
-  // The name of the choice that a runtime loads, for the checkpoint as it is or for a folded one;
-  // InputError where it has none, saying what it has.
+  // The name of the choice that a runtime loads, for the checkpoint as it is or for a folded one.
+  // Throws InputError listing the runtime's choices if it has none.
   std::string ChoiceFor(std::string_view runtime, bool folded) const;
   std::string FindChoice(std::string_view runtime, bool folded) const;  // the same; empty: none
-  // The choices of `any` at the budgets of --bits: name by bits, in that option's order; empty if
+  // The choices of `any` at the budgets of --bits: name by bits, in that option's order. Empty if
   // no list was given.
   std::vector<std::pair<double, std::string>> budgets() const;
-  // The name of the choice of `any` at that budget; InputError where there is none, saying which
-  // there are.
+  // The name of the choice of `any` at that budget. Throws InputError listing the existing budgets
+  // if there is none.
   std::string ChoiceAt(double bits) const;
   StoredChoice ReadChoice(int layer_id, std::string_view name) const;  // checked as in ReadLayer
-  // Rotations that a layer's side ('k', 'v') is stored with: its own, or shared by all heads; 0:
-  // none. Looks at shapes alone.
+  // The number of rotations that a layer's side ('k', 'v') is stored with, per head or shared by
+  // all heads; 0: none. Looks only at shapes.
   int64_t NumRotations(int layer_id, char side, bool shared) const;
   int64_t NumKvHeads(int layer_id) const;
   // Means of keys as they are cached, [num_kv_heads, head_dim]; empty: not known.
   std::vector<float> KeyMean(int layer_id) const;
   // Largest |x| of a side ('k', 'v') in calibration, [num_kv_heads, dim]; empty: not known.
-  // float64, as scales of others may be no quotient of a float32.
+  // float64, because imported scales need not be quotients of float32 numbers.
   std::vector<double> AbsMax(int layer_id, char side) const;
-  // Reads one layer; throws NumericalError if a rotation is not orthogonal to float32 precision, or
+  // Reads one layer. Throws NumericalError if a rotation is not orthogonal to float32 precision, or
   // if the matrices of keys and queries do not undo each other.
   StoredLayer ReadLayer(int layer_id) const;
 

@@ -27,7 +27,7 @@ namespace {
 
 using Declarations = std::vector<SafetensorsWriter::Declaration>;
 
-// The tensors of one layer, in file order; `visit(name, shape, values)`.
+// Visits the tensors of one layer in file order: `visit(name, shape, values)`.
 template <typename Visit>
 void ForEachTensor(const LayerResult& layer, Visit visit) {
   const LayerMoments& moments = layer.moments;
@@ -68,7 +68,7 @@ void ForEachTensor(const LayerResult& layer, Visit visit) {
 }
 
 Json DigestsOf(const std::filesystem::path& directory, const std::vector<const char*>& files) {
-  std::vector<std::future<Json>> found;  // beside each other: two of them hold nearly everything
+  std::vector<std::future<Json>> found;  // run in parallel: two of them hold nearly everything
   for (const char* file : files) {
     found.push_back(std::async(std::launch::async, [path = directory / file] {
       return Json(DigestToJson(DigestFile(path)));
@@ -88,7 +88,7 @@ Json Geometry(const LayerMoments& moments) {
 }  // namespace
 
 struct ArtifactDraft::State {
-  // Sum over layers of one side's clip curves, and the ratio where it is least: for runtimes that
+  // Sum over layers of one side's clip curves, and the ratio that minimizes it: for runtimes that
   // take one ratio for all layers.
   struct ClipOverLayers {
     std::vector<double> candidates, error;
@@ -149,7 +149,7 @@ void ArtifactDraft::Add(const LayerResult& layer) {
   all.k_shared.Add(layer.clip_candidates, layer.k_shared);
   all.v_shared.Add(layer.clip_candidates, layer.v_shared);
   if (!layer.moments.latent) return;
-  // Stored once, clipped once.
+  // Latents are stored once and clipped once.
   all.k.Add(layer.clip_candidates, layer.v);
   all.v.Add(layer.clip_candidates, layer.k);
   all.k_shared.Add(layer.clip_candidates, layer.v_shared);
@@ -215,7 +215,7 @@ Json WriteArtifact(const ArtifactInfo& info, const LayerSource& layers, Artifact
   }
   Json data = info.data;
   if (data.is_object())
-    data.erase("fingerprints");  // for programs that compare data sets: the manifest has them
+    data.erase("fingerprints");  // for programs that compare data sets: they are in the manifest
   Json report = MakeReport({{"model", info.model},
                             {"data", data},
                             {"calibration", info.calibration},

@@ -18,7 +18,7 @@
 
 namespace oscar {
 
-// Provenance of an artifact, one member of the manifest each. Objects; what is unknown is absent.
+// Provenance of an artifact, one member of the manifest each. Objects; unknown members are absent.
 struct ArtifactInfo {
   Json model;  // id, revision, digests of config and weights, model_type, rope really applied,
                // tokenizer digest
@@ -28,33 +28,33 @@ struct ArtifactInfo {
   Json program;      // version, commit, LibTorch, device, compute dtype
   Json serving;      // recommended parameters; WriteArtifact adds the clip ratios
   Json timings;      // goes to timings.json
-  // What automatic choices are constrained by; only where layers have some. WriteArtifact decides
+  // The constraints of automatic choices; used only if layers have choices. WriteArtifact decides
   // what layers share (calib/choose/layer_plan.h).
   AutoOptions automatic;
 };
 
 class ChoicePlans;
 
-// Layers are loaded one at a time, so that an artifact never lies in memory as a whole.
+// Layers are loaded one at a time, so that memory never holds a whole artifact.
 struct LayerSource {
   size_t count = 0;
   std::function<LayerResult(size_t)> load;
 };
 
-// An artifact in the making, staged beside its final place; removed where it is not written. Takes
-// a layer down while it is at hand anyway: its moments, and what must be known of all layers before
-// the first is written: their reports, the shapes of their tensors, what they decide together.
+// An artifact in the making, staged beside its final place and removed if it is never written.
+// Takes each layer's moments while the layer is in memory anyway, and what all layers must supply
+// before the first is written: their reports, tensor shapes and shared decisions.
 class ArtifactDraft {
  public:
-  // Throws InputError if `path` exists. Automatic options as ArtifactInfo has them.
+  // Throws InputError if `path` exists. `automatic`: as in ArtifactInfo.
   ArtifactDraft(const std::filesystem::path& path, const AutoOptions& automatic);
   ~ArtifactDraft();
   ArtifactDraft(ArtifactDraft&&) noexcept;
   ArtifactDraft& operator=(ArtifactDraft&&) noexcept;
 
-  void Add(const LayerResult& layer);  // the next
+  void Add(const LayerResult& layer);  // the next layer
   size_t layers() const;
-  const Json& last_report() const;  // of the layer added last
+  const Json& last_report() const;  // of the last added layer
   ChoicePlans& choices();
 
  private:
@@ -63,8 +63,8 @@ class ArtifactDraft {
   std::unique_ptr<State> state_;
 };
 
-// Publishes the draft; ResourceError leaves nothing at its path. Returns the report (report.h). Of
-// layers that the draft has seen MomentsPart::kMeans is enough; others are loaded twice.
+// Publishes the draft; ResourceError leaves nothing at its path. Returns the report (report.h).
+// MomentsPart::kMeans is enough for layers that the draft has seen; others are loaded twice.
 Json WriteArtifact(const ArtifactInfo& info, const LayerSource& layers, ArtifactDraft draft);
 Json WriteArtifact(const std::filesystem::path& path, const ArtifactInfo& info,
                    const LayerSource& layers);

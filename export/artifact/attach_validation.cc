@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-// The same file at another name: a hard link, or a copy where there can be none.
+// Gives the same file another name: a hard link, or a copy where links are not possible.
 void LinkOrCopy(const fs::path& from, const fs::path& to) {
   std::error_code error;
   fs::create_hard_link(from, to, error);

@@ -30,7 +30,7 @@ Json MeasuredToJson(const std::vector<CacheTypeRecord::Measured>& all) {
 CacheType TypeOf(const Json& layer, const char* side) {
   try {
     return CacheTypeFromName(JsonString(layer, side, kWhat));
-  } catch (const UsageError& unknown) {  // a name that nobody typed
+  } catch (const UsageError& unknown) {  // the name comes from the file, not from the command line
     throw InputError(fmt::format("{}: {}", kWhat, unknown.what()));
   }
 }

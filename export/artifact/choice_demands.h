@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a choice asks of the runtime that loads it, against what a runtime takes
-// (calib/consumers.h): a choice is made under its consumer's rules, and this is the look at
-// what is stored before it is written for a server.
+// The features that a choice needs from the runtime that loads it, compared with what a runtime
+// supports (calib/consumers.h). A choice is made under its consumer's rules; this checks the stored
+// choice before it is written for a server.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ class ChoiceDemands {
  public:
   void Add(int layer_id, const StoredChoice& choice);
 
-  // Of what a runtime cannot carry, one line each: "key means (layers 0, 3)"; empty: it carries
-  // everything.
+  // Returns one line for each feature that a runtime cannot carry: "key means (layers 0, 3)". Empty
+  // if it carries everything.
   std::vector<std::string> NotCarriedBy(const ConsumerRules& rules) const;
 
  private:
@@ -31,7 +31,7 @@ class ChoiceDemands {
   std::vector<int64_t> groups_;
 };
 
-// Of a choice in all layers; throws InputError where the artifact has no such choice.
+// Collects the demands of all layers; throws InputError if the artifact has no such choice.
 ChoiceDemands DemandsOf(const Artifact& artifact, std::string_view choice);
 
 }  // namespace oscar

@@ -160,8 +160,8 @@ void ChoicePlans::ForEachTensor(size_t index, const LayerResult* layer, const Vi
   }
 }
 
-// The arm "auto" was measured where the search left the choice, and at every point where the plan
-// may have put it.
+// The arm "auto" was measured for the choice of the search, and at every point to which the plan
+// may have moved it.
 void ChoicePlans::AddTo(size_t index, Json& layer_report) const {
   const AutoChoice& planned = plans_.front().layers[index];
   layer_report["auto"] = ChoiceToJson(planned);
@@ -222,7 +222,7 @@ Json ChoicePlans::Runtimes() const {
   Json rows = Json::array();
   const auto plan_for = [&](Consumer consumer, bool fold) -> const Plan* {
     const std::string name = ChoiceFor(headline_, latents_, consumer, fold);
-    const auto found = std::ranges::find(plans_, name, &Plan::name);  // none is called ""
+    const auto found = std::ranges::find(plans_, name, &Plan::name);  // no plan has the name ""
     return found == plans_.end() ? nullptr : &plans_[found->same_as];
   };
   for (const ConsumerRules& rules : AllConsumers()) {
@@ -247,7 +247,7 @@ Json ChoicePlans::Budgets() const {
   for (const double bits : headline_.budgets) {
     at_budget.bits = bits;
     const auto found = std::ranges::find(plans_, ChoiceName(at_budget), &Plan::name);
-    const Plan& plan = found == plans_.end() ? plans_.front() : *found;  // or it is the headline
+    const Plan& plan = found == plans_.end() ? plans_.front() : *found;  // else it is the headline
     rows.push_back(ErrorsOf(plan.layers));
     rows.back().update({{"bits", bits},
                         {"choice", plans_[plan.same_as].name},

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The choices of an artifact while it is written: those of every consumer over all layers, planned,
-// equal ones stored once, and what manifest and report say of them. Layers pass twice, first
-// to plan and then to be written, so plans are kept without matrices.
+// The choices of an artifact while it is written: the choices of every consumer over all layers,
+// planned, with equal ones stored once, and their records for manifest and report. Layers pass
+// twice, first to plan and then to be written, so plans are kept without matrices.
 #pragma once
 
 #include <cstddef>
@@ -26,30 +26,30 @@ class ChoicePlans {
  public:
   explicit ChoicePlans(const AutoOptions& headline) : headline_(headline) {}
 
-  // Layers in order; nothing of a layer without a choice.
+  // Takes layers in order; layers without a choice are skipped.
   void Add(const LayerResult& layer);
   bool empty() const { return plans_.empty(); }
-  // Choices by index, as LayerResult has them: 0 is the headline's. What one is made under; its
-  // layers without their matrices, as searched; and as PlanLayers leaves them at a price. Before
-  // Finish.
+  // Choices by index, as LayerResult has them; 0 is the headline's. These return a choice's
+  // options, its layers as searched (without matrices), and its layers as PlanLayers leaves them at
+  // a price. Call them before Finish.
   size_t size() const { return plans_.size(); }
   const AutoOptions& options(size_t choice) const { return plans_.at(choice).options; }
   const std::vector<AutoChoice>& layers(size_t choice) const { return plans_.at(choice).layers; }
   std::vector<AutoChoice> PlannedAt(size_t choice, BitPrice price,
                                     std::vector<AutoChoice> layers) const;
-  // The same layers, priced by the next token, and the price that bits are shared out by from now
-  // on; `why`: report.json's serving.auto.bits_by.
+  // The same layers, priced by the next token, and the price that decides how bits are shared out
+  // from now on. `why`: report.json's serving.auto.bits_by.
   void SetPriced(size_t choice, std::vector<AutoChoice> layers, BitPrice price, Json why);
-  // Once, after the last layer: what layers share (calib/choose/layer_plan.h), for every consumer.
+  // Call once after the last layer: decides what layers share (calib/choose/layer_plan.h).
   void Finish();
 
-  // Of layer `index` in file order: `visit(name, shape, values)`. Without the layer, values are
-  // null.
+  // Visits the tensors of layer `index` in file order: `visit(name, shape, values)`. `values` are
+  // null if `layer` is.
   using Visit = std::function<void(std::string name, std::vector<int64_t> shape,
                                    const std::vector<double>* values)>;
   void ForEachTensor(size_t index, const LayerResult* layer, const Visit& visit) const;
 
-  // The headline's choice and arm of a layer as the plan has put them, into its report.
+  // Writes the headline's planned choice and arm into the report of a layer.
   void AddTo(size_t index, Json& layer_report) const;
   Json ServingChoice() const;  // report.json's serving.auto
   // report.json's serving.runtimes: a row for each consumer, with folding and without where that
@@ -63,7 +63,7 @@ class ChoicePlans {
 
  private:
   using Shapes = std::vector<std::pair<const SideTensor*, std::vector<int64_t>>>;
-  // A side of a choice in one layer: the choice that it is stored with, and of what tensors.
+  // A side of a choice in one layer: the choice that it is stored with, and its tensors' shapes.
   struct StoredAs {
     size_t choice = 0;
     Shapes shapes;  // without the clip ratio

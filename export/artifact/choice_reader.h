@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tensors of rotations.safetensors (artifact_format.h), and with them a choice of one layer: shapes
-// and invariants are checked as it is read.
+// Reads tensors of rotations.safetensors (artifact_format.h), and from them a choice of one layer.
+// Shapes and invariants are checked on reading.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace oscar {
 
-// A float32 tensor of that shape, or InputError.
+// Reads a float32 tensor; throws InputError if it does not have that shape.
 std::vector<float> StoredFloats(const SafetensorsFile& file, const std::string& name,
                                 const std::vector<int64_t>& shape);
 std::vector<double> StoredDoubles(const SafetensorsFile& file, const std::string& name,

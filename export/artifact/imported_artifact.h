@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What somebody published, kept as it is: an artifact that is "imported, unverified". It has no
-// moments and no report, so nothing but oscar-export opens it (Artifact::OpenImported), and what it
-// holds is what its files held: rotations, and what belongs to them.
+// An artifact that is "imported, unverified": rotations that somebody else published, kept as they
+// are, with the data that belongs to them. It has no moments and no report, so only oscar-export
+// opens it (Artifact::OpenImported).
 #pragma once
 
 #include <cstdint>
@@ -21,20 +21,20 @@ struct ImportedLayer {
   int64_t layer_id = 0;      // the checkpoint's own number
   int64_t num_kv_heads = 0;  // 0: the file does not say
   int64_t head_dim = 0, v_head_dim = 0;
-  RotationLayer k = {}, v = {};  // a latent's is in both
+  RotationLayer k = {}, v = {};  // a latent's rotation is in both
 };
 
 struct ImportedFiles {
   std::string from;                               // the format: "v3"
   std::vector<std::filesystem::path> files = {};  // what was read
-  Json header = Json::object();                   // what they say of themselves
+  Json header = Json::object();                   // the files' own metadata
   std::string model_id = "unknown";
   bool latents = false;
   std::vector<ImportedLayer> layers = {};  // by layer_id
 };
 
-// Writes an artifact that reads back to the same values. Throws InputError where the files hold
-// nothing, or a rotation is not orthogonal as float32 is.
+// Writes an artifact that reads back to the same values. Throws InputError if the files hold
+// nothing, or if a rotation is not orthogonal to float32 precision.
 void WriteImported(const std::filesystem::path& output, const ImportedFiles& imported,
                    const Json& program);
 

@@ -11,8 +11,8 @@
 
 namespace oscar {
 
-// What a list of layers in manifest.json or report.json says of one; InputError where it is not
-// among them. `what`: the list, for messages.
+// Returns a layer's record in a list of layers of manifest.json or report.json. Throws InputError
+// if the layer is not in it. `what`: the list, for messages.
 inline const Json& LayerRecordOf(const Json& layers, int layer_id, std::string_view what) {
   for (const Json& layer : layers) {
     if (JsonInt(layer, "layer_id", what) == layer_id) return layer;

@@ -38,7 +38,7 @@ void CheckSameModel(const Artifact& first, const Artifact& other) {
                   list.empty() ? " their layers differ" : list));
 }
 
-// What a run was calibrated on: its data, or that of each run a merge was made of.
+// Collects the data that a run was calibrated on; of a merge, the data of each of its runs.
 void AddSources(const Json& data, std::vector<Json>& sources) {
   if (data.contains("sources")) {
     for (const Json& source : data.at("sources")) AddSources(source, sources);
@@ -47,7 +47,7 @@ void AddSources(const Json& data, std::vector<Json>& sources) {
   }
 }
 
-// Added twice, tokens would weigh twice, and the counts would lie.
+// Data added twice would weigh twice, and the token counts would be wrong.
 void CheckNoneTwice(const std::vector<Artifact>& artifacts) {
   std::vector<std::pair<Json, std::string>> known;
   for (const Artifact& artifact : artifacts) {
@@ -70,7 +70,7 @@ void CheckNoneTwice(const std::vector<Artifact>& artifacts) {
   }
 }
 
-// The part of most tokens that has choices; null: none has.
+// Among the artifacts that have choices, the one with most tokens; null if none has choices.
 const Artifact* ChoicesFrom(const std::vector<Artifact>& artifacts) {
   const Artifact* from = nullptr;
   int64_t most = 0;
@@ -118,7 +118,7 @@ Json MergeArtifacts(const std::vector<std::filesystem::path>& paths,
       {"merged_from", sources},
       {"clip",
        {{"mode", "fixed"}, {"fixed_k", options.clip.fixed_k}, {"fixed_v", options.clip.fixed_v}}}};
-  for (const char* fact : {"latent_layers", "hadamard_block_of_dim"}) {  // of the model
+  for (const char* fact : {"latent_layers", "hadamard_block_of_dim"}) {  // facts about the model
     const Json& calibration = artifacts.front().manifest().at("calibration");
     if (calibration.contains(fact)) info.calibration[fact] = calibration.at(fact);
   }

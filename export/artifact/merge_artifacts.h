@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Adds up the moments of several artifacts of one model and fits again; of one artifact: refits it
-// with other options.
+// Adds up the moments of several artifacts of one model and fits again. Given one artifact, refits
+// it with other options.
 #pragma once
 
 #include <filesystem>
@@ -13,12 +13,12 @@
 
 namespace oscar {
 
-// Writes an artifact at `output` and returns its report. Where `options` ask for automatic choices
-// they are those of the part of most tokens that has some, fitted again (merged_choices.h): the
-// report's `calibration.choices` names the part and says what could not be made again. Throws
-// InputError where the artifacts are of different models or geometries, where two were calibrated
-// on the same data, or where the value target is `diagonal` and there is more than one: its weights
-// come from each run's own query covariance.
+// Writes an artifact at `output` and returns its report. If `options` ask for automatic choices, it
+// takes those of the artifact with most tokens among those that have some, and fits them again
+// (merged_choices.h). The report's `calibration.choices` names that artifact and says what could
+// not be made again. Throws InputError if the artifacts are of different models or geometries, if
+// two were calibrated on the same data, or if the value target is `diagonal` and there is more than
+// one: its weights come from each run's own query covariance.
 Json MergeArtifacts(const std::vector<std::filesystem::path>& artifacts,
                     const CalibrationOptions& options, const Json& program,
                     const std::filesystem::path& output);

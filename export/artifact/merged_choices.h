@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The automatic choices of an artifact made again from moments, without a model: the recipes, clip
-// ratios and bits that were chosen on rows stand as they are; their matrices are fitted again.
+// The automatic choices of an artifact, made again from moments without a model. Recipes, clip
+// ratios and bits that were chosen on rows are kept; their matrices are fitted again.
 #pragma once
 
 #include <functional>
@@ -16,16 +16,16 @@ namespace oscar {
 
 class MergedChoices {
  public:
-  // Of an artifact that has_choices(). Scores are what its own rows said of its own fits; of the
-  // choices other than the headline's they are means over layers.
+  // Needs an artifact that has_choices(). Scores are those of its own rows and fits; scores of
+  // choices other than the headline's are means over layers.
   explicit MergedChoices(const Artifact& from);
 
   const AutoOptions& options() const { return options_; }
-  // What these moments do not do for, a sentence each, and what is made instead. Throws InputError
-  // where nothing can be.
+  // Returns a sentence for each choice that these moments cannot reproduce, and what replaces it.
+  // Throws InputError if there is no replacement.
   std::vector<std::string> NotMadeAgain(const LayerMoments& moments) const;
-  // Puts the choices into a layer, fitted to its moments. Throws NumericalError where a recipe has
-  // no fit to them.
+  // Puts the choices into a layer, fitted to its moments. Throws NumericalError if a recipe cannot
+  // be fitted to them.
   void Fit(LayerResult& layer) const;
 
  private:

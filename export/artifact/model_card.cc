@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Model and data names come from outside; front matter values are quoted as
-// JSON strings, which YAML reads.
+// Model and data names come from users and files, so front matter values are quoted as JSON
+// strings, which YAML reads.
 #include "export/artifact/model_card.h"
 
 #include <fmt/format.h>
@@ -34,7 +34,7 @@ std::string MarkdownTable(const ReportTable& table) {
   return text;
 }
 
-// Text between backticks, which Markdown takes as it stands.
+// Text between backticks, which Markdown leaves unchanged.
 std::string Code(std::string text) {
   for (char& c : text) {
     if (c == '\n' || c == '\r' || c == '`') c = ' ';
@@ -49,7 +49,7 @@ std::string OneLine(std::string text) {
   return text;
 }
 
-// One row per arm of the validation, the one the verdict is about in bold.
+// One row per arm of the validation; the arm that the verdict is about is bold.
 std::string ValidationText(const Json& validation) {
   ReportTable table;
   table.header = {"arm"};
@@ -89,7 +89,7 @@ std::string ValidationText(const Json& validation) {
   return text + MarkdownTable(table);
 }
 
-// The headline's numbers, where the Hub looks for them; front matter is YAML, which JSON is too.
+// The headline's numbers in the form that the Hub looks for; YAML front matter may hold JSON.
 std::string FrontMatterMetrics(const Json& validation, const std::string& model) {
   Json metrics = Json::array();
   std::string types;
@@ -120,7 +120,7 @@ std::string BudgetsText(const Json& serving) {
          MarkdownTable(budgets);
 }
 
-// What every runtime gets, and how.
+// The section that lists what every runtime gets, and how to export it.
 std::string ExportText(const Json& serving, bool latents) {
   const ReportTable runtimes = RuntimesTable(serving, "ARTIFACT");
   const std::string own = latents ? "sglang-oct" : "sglang";  // the only tree that caches latents

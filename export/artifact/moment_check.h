@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether an artifact's rotations are those of its own moments: a rotation that was transposed,
-// that belongs to another layer or head, or whose values were changed is orthogonal all the same,
-// and nothing but the covariance it was fitted to can tell. Trap: eigenvectors have no signs, so U
-// is asked to make U^T C U diagonal and is never compared elementwise.
+// Checks that an artifact's rotations belong to its own moments. A rotation that was transposed,
+// belongs to another layer or head, or has changed values can still be orthogonal; only the
+// covariance that it was fitted to reveals the error. Trap: eigenvectors have no signs, so U must
+// make U^T C U diagonal and is never compared elementwise.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,18 @@
 
 namespace oscar {
 
-// How far U^T C U may be from the stored eigenvalues, relative to the largest: float32 rotations
-// leave about 1e-6.
+// The largest allowed error of U^T C U, relative to the largest eigenvalue. Float32 rotations leave
+// about 1e-6.
 inline constexpr double kMaxMomentResidual = 1e-4;
 
 struct MomentCheck {
   int64_t checked = 0;    // rotations
-  int64_t unchecked = 0;  // whose covariance the artifact does not hold
+  int64_t unchecked = 0;  // the artifact lacks their covariance
   double worst = 0;       // residual
 };
 
-// Throws NumericalError naming layer, side and head of the first rotation that does not fit;
-// InputError where the moments cannot be read or have another geometry.
+// Throws NumericalError naming layer, side and head of the first rotation that does not fit, and
+// InputError if the moments cannot be read or have another geometry.
 MomentCheck CheckRotationsFitMoments(const Artifact& artifact);
 
 }  // namespace oscar

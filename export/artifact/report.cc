@@ -16,16 +16,16 @@ namespace oscar {
 namespace {
 
 constexpr int64_t kSpectrumPoints = 64;
-constexpr const char* kNoRows = "-";  // in place of a number that nothing was measured for
+constexpr const char* kNoRows = "-";  // replaces a number that was not measured
 
-// Takes the last column off, which has commands.
+// Removes the last column, which has commands.
 void DropCommands(ReportTable& table) {
   table.header.pop_back();
   for (std::vector<std::string>& row : table.rows) row.pop_back();
 }
 
-// Eigenvalues over their trace, descending, mean over the rotations, at evenly spaced ranks.
-// Nothing where there are none (data-free rotations) or where one trace is zero.
+// Eigenvalues over their trace, descending, mean over the rotations, at evenly spaced ranks. Adds
+// nothing if there are none (data-free rotations) or if a trace is zero.
 void AddSpectrum(const SideResult& side, Json& json) {
   if (side.eigenvalues.empty()) return;
   OSCAR_CHECK_EQ(static_cast<int64_t>(side.eigenvalues.size()), side.num_rotations * side.dim);

@@ -10,7 +10,7 @@
 
 namespace oscar {
 
-// What one row (token, KV head, K or V) costs. Defaults: OSCAR INT2 as the paper counts it.
+// The cost of one row (token, KV head, K or V). Defaults: OSCAR INT2 as the paper counts it.
 struct CacheLayout {
   double payload_bits = 2;           // per element, mean over K and V; 16: nothing is quantized
   double metadata_bits = 32;         // per group of quant_group_size values: bf16 scale and zero
@@ -29,7 +29,7 @@ double PaperBitsPerElement(const CacheLayout& layout, int64_t tokens);
 // Bytes allocated for L >= 1 tokens over their elements: metadata of `actual_metadata_bits`, the
 // sinks, a ring of W + 7 tokens, and quantized tokens in pages of 8, of which only whole ones leave
 // the ring. Without recent tokens there is no ring and the last page is rounded up. Above 16 for
-// short sequences, where the ring stands half empty.
+// short sequences, where the ring is half empty.
 double ActualBitsPerElement(const CacheLayout& layout, int64_t tokens);
 
 }  // namespace oscar

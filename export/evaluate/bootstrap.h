@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How sure a mean is: percentile bootstrap over units (Efron 1979), and quantiles. Trap: the unit
-// must be what is independent, a sequence or a piece of one, never a (row, head) pair: pairs of one
-// row share their tokens and make an interval that is far too narrow.
+// The uncertainty of a mean: percentile bootstrap over units (Efron 1979), and quantiles. Trap:
+// units must be independent of each other: a sequence or a piece of one, never a (row, head) pair.
+// Pairs of one row share their tokens and make an interval that is far too narrow.
 #pragma once
 
 #include <cstdint>
@@ -31,19 +31,19 @@ struct BootstrapOptions {
 };
 
 // Quantiles (1 - confidence) / 2 and (1 + confidence) / 2 of the ratio over resamples of the units.
-// The same for the same input on every machine. Nothing for fewer than 2 units with weight.
+// The same input gives the same result on every machine. Empty if fewer than 2 units have weight.
 std::optional<Interval> BootstrapRatio(std::span<const RatioUnit> units,
                                        const BootstrapOptions& options = {});
 
-// The same of units in groups, such as pieces in sequences: draws as many groups as there are, and
-// in each as many units as it has (two stages; Davison and Hinkley 1997, section 3.8), so that what
-// differs from sequence to sequence counts beside what differs within one.
+// The same for units in groups, such as pieces in sequences. Draws as many groups as there are, and
+// in each as many units as it has (two stages; Davison and Hinkley 1997, section 3.8), so that the
+// differences between sequences count as well as those within one.
 std::optional<Interval> BootstrapGroups(std::span<const std::vector<RatioUnit>> groups,
                                         const BootstrapOptions& options = {});
 
 // Quantile p of n sorted values: linear interpolation at index p (n - 1) (Hyndman and Fan 1996,
-// type 7; NumPy's default), in float64. `values` not empty, p in [0, 1]. Throws NumericalError for
-// NaN.
+// type 7; NumPy's default), in float64. `values` must not be empty; p is in [0, 1]. Throws
+// NumericalError for NaN.
 std::vector<double> Quantiles(std::vector<float> values, std::span<const double> probabilities);
 
 }  // namespace oscar

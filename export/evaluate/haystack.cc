@@ -108,7 +108,7 @@ Haystack::Haystack(const NeedleTask& task, const NeedleQuestion& question, Prose
   if (place.depth) PutAnswerAt(*place.depth);
 }
 
-// The other sentences stay where they are, in their order.
+// Moves only the sentence with the answer; the others keep their places and order.
 void Haystack::PutAnswerAt(double depth) {
   OSCAR_CHECK(HasOnePlace(task_) && depth >= 0 && depth <= 100);
   const auto holds = [&](size_t i) { return question_.hidden[i].answer >= 0; };
@@ -144,7 +144,7 @@ Context Haystack::InsertIntoLines(int64_t num_lines) {
     while (static_cast<int64_t>(distractors_.size()) < num_lines)
       distractors_.push_back(MakeDistractor(question_, words_, distractor_random_));
   }
-  // Sentence i stands before line places[i]; distinct and ascending.
+  // Sentence i is put before line places[i]; places are distinct and ascending.
   std::vector<int64_t> places;
   for (const double share : shares_) {
     const auto line = static_cast<int64_t>(share * static_cast<double>(num_lines));

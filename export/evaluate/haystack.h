@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The text that needles are hidden in, of any size, and the insertion. A size is counted in units:
+// The text in which needles are hidden, of any size, and the insertion. A size is counted in units:
 // lines of noise or needles, words of prose. A needle's place is drawn once as a share and scaled
-// to the size, so that fitting the length moves it but draws nothing anew.
+// to the size, so that fitting the length moves the needle without drawing again.
 #pragma once
 
 #include <cstdint>
@@ -38,20 +38,20 @@ class ProseHaystack {
   std::vector<uint8_t> closes_;    // [num_words] 1: a sentence ends with this word
 };
 
-// Where a needle goes.
+// The place of a needle in the haystack.
 struct NeedlePlace {
-  // A single sentence goes to part `stratum` of `num_strata` of the text, so that few samples still
+  // A single sentence goes to part `stratum` of `num_strata` of the text, so that a few samples
   // cover all depths.
   int64_t stratum = 0, num_strata = 1;
-  std::optional<double> depth = {};  // percent; of the sentence with the answer. See HasOnePlace()
+  std::optional<double> depth = {};  // percent, for the sentence with the answer; see HasOnePlace()
 };
 
-// Whether one sentence alone holds the answer, so that it can be put at a depth.
+// Whether a single sentence holds the answer, so that it can be put at a depth.
 bool HasOnePlace(const NeedleTask& task);
 
 class Haystack {
  public:
-  // Draws the places of question.hidden, but for one that is given. References must stay valid.
+  // Draws the places of question.hidden, except a given one. References must stay valid.
   Haystack(const NeedleTask& task, const NeedleQuestion& question, ProseHaystack& prose,
            const std::vector<std::string>& words, SplitMix64& random, const NeedlePlace& place);
 
@@ -73,7 +73,7 @@ class Haystack {
   std::vector<std::string> distractors_;  // grows with the largest size asked for
   std::vector<double> shares_;            // lines: [num_hidden] ascending, in [0, 1)
   std::vector<int> depths_;               // prose: [num_hidden] ascending, percent
-  std::vector<size_t> order_;             // [num_hidden] which sentence stands there
+  std::vector<size_t> order_;             // [num_hidden] which sentence is at each place
 };
 
 }  // namespace oscar

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which simulated cache a server behaves like, by the log probabilities of tokens that it
+// Finds the simulated cache that a server behaves like, by the log probabilities of tokens that it
 // generated. Distances are means of |server - arm|. Trap: the nearest arm need not explain the
-// server: errors of a rotation that nobody simulated are nearest to the exact cache, because errors
-// of two rotations differ by more than either has. So an arm must also be near, compared with what
-// quantization changes.
+// server. Errors of a rotation that nobody simulated are nearest to the exact cache, because errors
+// of two rotations differ by more than either has. So an arm must also be near, compared with the
+// change that quantization makes.
 #pragma once
 
 #include <cstddef>
@@ -16,12 +16,12 @@
 
 namespace oscar {
 
-// Log probabilities (nats) of the same tokens. arms[0] is the exact cache, arms 1 .. num_own are
-// the artifact, as a server may rightly serve it.
+// Log probabilities (nats) of the same tokens. arms[0] is the exact cache; arms 1 .. num_own are
+// the caches that the artifact allows a server to use.
 struct ServedTokens {
   std::vector<double> server;             // [tokens]
   std::vector<std::vector<double>> arms;  // [arms][tokens]
-  std::vector<int64_t> prompts;           // [tokens], ascending: what is resampled first
+  std::vector<int64_t> prompts;           // [tokens], ascending: the first stage of resampling
   size_t num_own = 1;
 };
 
@@ -39,8 +39,8 @@ struct NearestCache {
   int64_t more_tokens = 0;  // that would make either answer 95 % sure, by the spread of resamples
 };
 
-// Two-stage, paired resamples: prompts, then tokens of each. The same for the same input on every
-// machine. Needs a token and an arm beside the exact one and the artifact's.
+// Resamples in two paired stages: prompts, then tokens of each. The same for the same input on
+// every machine. Needs a token, and an arm that is neither the exact one nor the artifact's.
 NearestCache FindNearestCache(const ServedTokens& tokens, const BootstrapOptions& options = {});
 
 }  // namespace oscar

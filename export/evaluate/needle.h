@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Needle-in-a-haystack and variable-tracking samples after RULER (arXiv 2404.06654), as
-// token ids for one teacher-forced pass: prompt and answer in one
-// sequence. What differs from RULER, and why, stands in README.md. Trap: the answer is given, so an
-// accuracy here says whether the cache still finds each next answer token; it is not the accuracy
-// of free generation, where one lost token derails the rest.
+// Needle-in-a-haystack and variable-tracking samples after RULER (arXiv 2404.06654), as token ids
+// for one teacher-forced pass: prompt and answer in one sequence. README.md lists the differences
+// from RULER and their reasons. Trap: the answer is given, so an accuracy here says whether the
+// cache still finds each next answer token. It is not the accuracy of free generation, where one
+// lost token derails the rest.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ namespace oscar {
 struct NeedleOptions {
   std::vector<int64_t> lengths;  // tokens of prompt and answer together, at most
   int64_t samples_per_task = 4;  // per length, and per depth
-  // Percent, where the needle of a task with one answer is put; tasks with several are made as
-  // without. Empty: spread over all depths.
+  // Where the needle of a task with one answer is put, in percent; tasks with several answers
+  // ignore it. Empty: spread over all depths.
   std::vector<double> depths;
   std::vector<std::string> tasks;  // names of NeedleTaskNames(); empty: all
   uint64_t seed = 0;
@@ -38,7 +38,7 @@ struct NeedleSample {
         end;       // tokens [begin, end) of `ids` that hold the value, widened to whole tokens
     double depth;  // characters of the context before its needle, percent, in [0, 100]
     std::string value;
-    // Not empty: of one token, which is recalled if it is likelier than these, not than all others.
+    // If not empty: the answer is one token, recalled if it is likelier than these (not than all).
     std::vector<int32_t> rivals = {};
   };
   std::string task;
@@ -54,11 +54,11 @@ struct NeedleSample {
 std::vector<std::string> NeedleTaskNames();
 void CheckNeedleTask(const std::string& name);  // UsageError naming the nearest
 
-// Samples by length, then task, then depth, then number. Each depends on the seed, its task,
-// length, number and depth alone, so a task can be left out without a change in the others; needles
-// and haystack are the same at every depth. Throws UsageError for an unknown task (naming the
-// nearest), a length above `max_positions` or too short to hold the question, no length, fewer than
-// 1 sample, a depth outside 0 to 100; InputError if the tokenizer does not give the answer back, or
+// Samples by length, then task, then depth, then number. Each depends only on the seed, its task,
+// length, number and depth, so leaving a task out does not change the others. Needles and haystack
+// are the same at every depth. Throws UsageError for an unknown task (naming the nearest), a length
+// above `max_positions` or too short to hold the question, no length, fewer than 1 sample, or a
+// depth outside 0 to 100. Throws InputError if the tokenizer does not give the answer back, or if
 // the word list has too few words.
 std::vector<NeedleSample> MakeNeedleSamples(const NeedleOptions& options,
                                             const Tokenizer& tokenizer, int64_t max_positions);

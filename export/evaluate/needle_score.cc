@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a teacher-forced pass says about needle samples.
+// Scores of needle samples from a teacher-forced pass.
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -47,7 +47,7 @@ struct DepthBucket {
   int64_t references = 0, recalled = 0;
 };
 
-// Around the depths that samples were to have, split halfway; quarters where there are none.
+// Buckets around the depths asked for, split halfway; quarters if no depths were asked for.
 std::vector<DepthBucket> DepthBuckets(std::span<const NeedleSample> samples) {
   std::set<double> asked;
   for (const NeedleSample& sample : samples) {
@@ -72,7 +72,7 @@ void Count(double depth, bool recalled, std::vector<DepthBucket>& buckets) {
   bucket->recalled += recalled ? 1 : 0;
 }
 
-// `row`: what all rows of the list have.
+// `row`: the members that all rows of the list share.
 template <typename Row>
 void AppendDepths(const std::vector<DepthBucket>& buckets, Row row, std::vector<Row>& list) {
   for (const DepthBucket& bucket : buckets) {

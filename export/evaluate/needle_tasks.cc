@@ -27,7 +27,7 @@ constexpr auto kTasks = std::to_array<NeedleTask>({
     {"multikey_3", kNeedles, kUuids, kUuids, 1, 1, 1, 0, 0},
     {"multivalue", kProse, kWords, kNumbers, 1, 4, 1, 0, 0},
     {"multiquery", kProse, kWords, kNumbers, 4, 1, 4, 0, 0},
-    // RULER's default has one chain, where naming every variable is right; two make it a search.
+    // RULER's default is one chain, where naming every variable is right; two make it a search.
     {"variable_tracking", kNoise, kWords, kNumbers, 0, 0, 1, 1, 4},
     {"variable_tracking_2", kNoise, kWords, kNumbers, 0, 0, 1, 2, 4},
 });
@@ -39,7 +39,7 @@ constexpr std::string_view kBefore =
 constexpr std::string_view kAfter =
     "\nWhat are all the special magic {type} for {query} mentioned in the provided text? The "
     "special magic {type} for {query} mentioned in the provided text are";
-// After the description of RULER's variable tracking; without its worked example.
+// The text after the description of RULER's variable tracking, without its worked example.
 constexpr std::string_view kTrackBefore =
     "Memorize and track the chain(s) of variable assignment hidden in the following text.\n\n";
 constexpr std::string_view kTrackAfter =
@@ -47,7 +47,7 @@ constexpr std::string_view kTrackAfter =
     "According to the chain(s) of variable assignment in the text above, {count} variables are "
     "assigned the value {query}, they are:";
 
-// RULER's rule for one query with one value: on the raw template, in this order.
+// RULER's rule for one query with one value: applied to the raw template, in this order.
 std::string Singular(std::string text) {
   for (const auto& [from, to] : {std::pair("Some", "A"), std::pair("are all", "is"),
                                  std::pair("are", "is"), std::pair("answers", "answer")}) {
@@ -66,7 +66,7 @@ std::string MakeWordPair(const std::vector<std::string>& words, SplitMix64& rand
   return fmt::format("{}-{}", words[first], words[(first + step) % words.size()]);
 }
 
-// RFC 9562, version 4.
+// A UUID of RFC 9562, version 4.
 std::string MakeUuid(SplitMix64& random) {
   uint64_t high = random.Next();
   uint64_t low = random.Next();
@@ -88,7 +88,7 @@ std::string MakeText(NeedleText kind, const std::vector<std::string>& words, Spl
   return {};
 }
 
-// `count` different texts by `make`.
+// Calls `make` until it has `count` different texts.
 template <class Make>
 std::vector<std::string> MakeDistinct(size_t count, Make make) {
   std::vector<std::string> texts;
@@ -106,7 +106,7 @@ std::string NeedleSentence(NeedleText kind, std::string_view key, std::string_vi
   return fmt::format("One of the special magic {} for {} is: {}.", TypeName(kind), key, value);
 }
 
-// "a", "a, and b", "a, b, and c": RULER's list of queries.
+// RULER's list of queries: "a", "a, and b", "a, b, and c".
 std::string Enumerate(const std::vector<std::string>& items) {
   std::string text = items.front();
   for (size_t i = 1; i < items.size(); ++i) {
@@ -177,7 +177,7 @@ NeedleQuestion MakeChains(const NeedleTask& task, SplitMix64& random) {
   });
   const std::vector<std::string> starts =
       MakeDistinct(num_chains, [&] { return std::to_string(random.Between(10000, 99999)); });
-  // Which chain each place in the text belongs to; within a chain the order is that of the hops.
+  // The chain that each place in the text belongs to; within a chain, places are in hop order.
   std::vector<size_t> owners;
   for (size_t i = 0; i < names.size(); ++i) owners.push_back(i % num_chains);
   random.Shuffle(owners);

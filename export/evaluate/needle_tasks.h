@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What each needle task hides and asks for, before any haystack or token: the table of RULER's
-// eight variants and of variable tracking, and one question made from a row of it. To add a task,
-// add a row. Trap: sentences and templates are RULER's interface and are compared between programs;
-// a word changed here is another benchmark.
+// The needle tasks before any haystack or token: the table of RULER's eight variants and of
+// variable tracking, and one question made from a row of it. To add a task, add a row. Trap:
+// sentences and templates are RULER's interface and are compared between programs. A changed word
+// makes another benchmark.
 #pragma once
 
 #include <cstdint>
@@ -44,12 +44,12 @@ struct NeedleQuestion {
   NeedleText key = NeedleText::kWords, value = NeedleText::kNumbers;  // of a distractor
 };
 
-// `words`: see NeedleOptions.
+// `words`: see NeedleOptions::words.
 NeedleQuestion MakeNeedleQuestion(const NeedleTask& task, const std::vector<std::string>& words,
                                   SplitMix64& random);
 
-// A needle sentence with a fresh key and value, for the haystack of needles; never the key or a
-// value of `question`.
+// A needle sentence with a new key and value, for the haystack of needles. It never has the key or
+// a value of `question`.
 std::string MakeDistractor(const NeedleQuestion& question, const std::vector<std::string>& words,
                            SplitMix64& random);
 

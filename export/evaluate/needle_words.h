@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The words that keys are made of. Samples depend on them, so a change of a list changes
-// every needle result of a seed.
+// The words that keys are made of. Samples depend on them, so changing a list changes every needle
+// result of a seed.
 #pragma once
 
 #include <span>

@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A recall task that any language model can read: passages of a few random tokens are hidden in the
-// model's own words, and at the end each begins once more. To continue it a model has to find it;
-// no grammar, no English and no skill beyond copying is asked for, so that small models do it too
-// (induction: Olsson et al., arXiv 2209.11895). An answer counts if its token is likelier than
-// those that stand at the same place of the other passages. What the exact model answers must
-// be as good as certain, or the task measures the model.
+// A recall task that any language model can read. Passages of a few random tokens are hidden in the
+// model's own words, and each begins once more at the end. To continue one, a model has to find it.
+// The task needs no grammar, no English and no skill except copying, so small models can do it too
+// (induction: Olsson et al., arXiv 2209.11895). An answer counts if its token is likelier than the
+// tokens at the same place of the other passages. The exact model must be almost certain of its
+// answers; otherwise the task measures the model.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,9 @@ namespace oscar {
 
 inline constexpr const char* kPassagesTask = "passages";
 
-// One sample of each of the `own_words`, equal in length to it: the end of the text makes room.
-// Passages are made of tokens that occur in the texts, and spread over the first two thirds; a text
-// has one for every 128 tokens, two to eight. Texts that are too short for two passages give none.
+// One sample for each of the `own_words`, equal in length to it: the end of the text makes room.
+// Passages consist of tokens that occur in the texts and are spread over the first two thirds. A
+// text has one for every 128 tokens, two to eight. Texts too short for two passages give no sample.
 std::vector<NeedleSample> MakePassageSamples(const std::vector<std::vector<int32_t>>& own_words,
                                              uint64_t seed);
 

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which query rows are measured, and how the report groups them by position. A position is 0-based;
-// the query at position p sees p + 1 keys. Trap: rows whose keys are all kept in full have KL 0 and
-// would flatter any mean; their bucket is its own and is marked, and no headline row is one of
-// them.
+// The query rows that are measured, and their grouping by position in the report. A position is
+// 0-based; the query at position p sees p + 1 keys. Trap: rows whose keys are all kept in full have
+// KL 0 and would flatter any mean. They have their own, marked bucket, and no headline row is one
+// of them.
 #pragma once
 
 #include <algorithm>
@@ -16,13 +16,13 @@ namespace oscar {
 
 inline constexpr int64_t kPositionBins = 16;
 
-// Rows of a sequence of `length` tokens: 16 equal bins, rows_per_sequence / 16 (rounded up) rows in
-// each, evenly spaced, each the last of its step, so that row length - 1 is among them. Ascending,
-// distinct; all rows if rows_per_sequence is 0 or at least `length`. No randomness.
+// Selects rows of a sequence of `length` tokens: 16 equal bins, each with rows_per_sequence / 16
+// (rounded up) rows, evenly spaced, each the last of its step, so row length - 1 is included.
+// Ascending, distinct; all rows if rows_per_sequence is 0 or at least `length`. No randomness.
 std::vector<int64_t> SelectRows(int64_t length, int64_t rows_per_sequence);
 
-// The first of the rows whose mean is the headline KL, which go on to the end of the sequence: its
-// second half, without rows that see `exact_tokens` or fewer, which the windows keep in full.
+// The first row of the headline KL, which is a mean up to the end of the sequence: its second half,
+// without rows that see `exact_tokens` or fewer, which the windows keep in full.
 inline int64_t FirstHeadlineRow(int64_t length, int64_t exact_tokens) {
   return std::max(length / 2, exact_tokens);
 }
@@ -37,8 +37,8 @@ struct PositionBucket {
   bool inside_windows = false;
 };
 
-// Covers [0, longest): up to 16 equal bins, the bin that holds the edge of the windows cut in two.
-// Windows of 0 tokens: nothing is inside.
+// Covers [0, longest) with up to 16 equal bins; the bin with the edge of the windows is cut in two.
+// Windows of 0 tokens: no position is inside.
 std::vector<PositionBucket> MakePositionBuckets(int64_t longest, int64_t sink_tokens,
                                                 int64_t recent_tokens);
 

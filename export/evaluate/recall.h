@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which recall tasks say something about a cache. A task that the model fails with its cache
-// untouched measures the model: what an arm loses in it looks like damage and what it keeps like
-// luck. So a task counts, at a length, where the exact model finds at least nine answers of ten.
+// Decides which recall tasks say something about a cache. If a model fails a task with its cache
+// untouched, the task measures the model: losses of an arm look like damage, and the rest like
+// luck. So a task counts, at a length, if the exact model finds at least nine answers of ten.
 #pragma once
 
 #include <span>
@@ -23,10 +23,10 @@ class Recall {
 
   bool any() const { return !counted_.empty(); }  // whether recall can be measured at all
   const std::vector<size_t>& counted() const { return counted_; }  // indices of samples that count
-  // "recall" and "tool_call" of the report's "validation": {"measurable", "tasks"}, the latter with
-  // "task", "length", "samples", "exact" (accuracy) and "counts" each.
+  // "recall" and "tool_call" of the report's "validation": {"measurable", "tasks"}. Each task has
+  // "task", "length", "samples", "exact" (accuracy) and "counts".
   const Json& ToJson() const { return json_; }
-  // "needle" of an arm: NeedleReport() over the samples that count, of which there must be some.
+  // "needle" of an arm: NeedleReport() over the samples that count; at least one must.
   measures::NeedleRecall Report(std::span<const NeedleScore> scores) const;
 
  private:

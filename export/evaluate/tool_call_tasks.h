@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What each tool-call task puts into a conversation and asks for at its end, before any template or
-// token: calls whose arguments stand, character by character, far back in what was said. To add a
-// task, add a row.
+// The texts of each tool-call task before any template or token: the conversation, and the question
+// at its end. The arguments of the call occur, character by character, far back in the
+// conversation. To add a task, add a row.
 #pragma once
 
 #include <span>
@@ -15,8 +15,8 @@
 
 namespace oscar {
 
-// What the user says and the model answers. Calls are JSON in the text of a message and results
-// come from the user: every chat template takes that, a role "tool" only some.
+// A message of the user and the model's answer. Calls are JSON in the text of a message, and
+// results come from the user: every chat template takes that, but only some take a role "tool".
 struct Exchange {
   std::string user, assistant;
 };
@@ -25,7 +25,7 @@ struct ToolCallQuestion {
   std::vector<Exchange> hidden;        // one after another, far back
   std::string ask;                     // the user's last words
   std::string call;                    // the answer: {"name": ..., "arguments": {...}}
-  std::vector<std::string> arguments;  // in the order in which they stand in `call`: what is scored
+  std::vector<std::string> arguments;  // in the order of `call`: what is scored
 };
 
 struct ToolCallTask {
@@ -35,10 +35,10 @@ struct ToolCallTask {
 };
 std::span<const ToolCallTask> ToolCallTasks();
 
-// What the conversation begins with: which calls there are.
+// The instruction that begins the conversation: it lists the calls.
 std::string ToolCallInstruction();
 
-// Exchanges that a conversation is filled with, of the kinds that tasks ask about; of others.
+// Exchanges that fill a conversation: of the same kinds as the tasks', with other names and values.
 std::vector<Exchange> MakeFiller(SplitMix64& random);
 
 }  // namespace oscar

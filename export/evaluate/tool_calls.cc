@@ -28,7 +28,7 @@ const ToolCallTask& FindToolCallTask(const std::string& name) {
                                names.size(), Nearest(name, names)));
 }
 
-// Up to where the call begins.
+// Renders the conversation up to the start of the call.
 std::string Render(const std::vector<Exchange>& said, const std::string& ask,
                    const ChatFormat* chat) {
   if (chat == nullptr) {
@@ -63,7 +63,7 @@ class Conversation {
 
   const ToolCallQuestion& question() const { return question_; }
 
-  // The prompt, with so many fillers before and behind what is hidden.
+  // The prompt, with that many fillers around the hidden exchanges.
   std::string Build(int64_t num_fillers) {
     std::vector<Exchange> said = {{ToolCallInstruction(), "I will."}};
     const auto append = [&](const std::vector<Exchange>& more) {
@@ -98,7 +98,7 @@ uint64_t ConversationSeed(uint64_t seed, const ToolCallTask& task, int64_t lengt
 
 void FindArguments(const PromptEncoder& encoder, const ToolCallQuestion& question,
                    NeedleSample& sample) {
-  size_t at = 0;  // bytes of the call that lie behind
+  size_t at = 0;  // bytes of the call already searched
   for (const std::string& argument : question.arguments) {
     const size_t begin = sample.answer.find(argument, at);
     OSCAR_CHECK(begin != std::string::npos);
@@ -158,7 +158,7 @@ std::vector<NeedleSample> MakeToolCallSamples(const ToolCallOptions& options,
                                    max_positions));
     }
   }
-  // What a template renders holds its own special tokens.
+  // The chat template writes its own special tokens.
   const PromptEncoder encoder(tokenizer, options.chat == nullptr ? LeadingSpecialTokens(tokenizer)
                                                                  : std::vector<int32_t>());
   std::vector<NeedleSample> samples;

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Conversations that end in a tool call, as samples for one teacher-forced pass, like needles: what
-// a few bits break first is an argument that must be copied exactly from far back. Trap: a small
-// model cannot do them with its cache untouched, so that accuracy counts only where it can
-// (Recall); the KL of the arguments' tokens says what a cache does to any model.
+// Conversations that end in a tool call, as samples for one teacher-forced pass, like needles. A
+// cache of few bits first breaks arguments that must be copied exactly from far back. Trap: a small
+// model cannot do them with its cache untouched, so accuracy counts only where it can (Recall). The
+// KL of the arguments' tokens shows the effect of a cache on any model.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ struct ToolCallOptions {
 std::vector<std::string> ToolCallTaskNames();
 void CheckToolCallTask(const std::string& name);  // UsageError naming the nearest
 
-// Samples by length, then task, then number; one answer for each argument of the call. Each depends
-// on the seed, its task, length and number alone. Throws as MakeNeedleSamples.
+// Samples by length, then task, then number, with one answer for each argument of the call. Each
+// depends only on the seed, its task, length and number. Throws as MakeNeedleSamples does.
 std::vector<NeedleSample> MakeToolCallSamples(const ToolCallOptions& options,
                                               const Tokenizer& tokenizer, int64_t max_positions);
 

@@ -46,8 +46,8 @@ std::string_view ScalesName(FoldScales scales) {
   return {};
 }
 
-// The choice that is folded: that of `runtime`, or the first that folds, the headline's before
-// others; empty: none does. Where it is values that are rotated, a choice without scales does, too.
+// The choice to fold: the choice for `runtime`, or else the first that folds, the headline's first.
+// Empty if none folds. If values are rotated, a choice without scales will do, too.
 std::string FoldedChoice(const Artifact& artifact, const FoldOptions& options) {
   if (!options.chosen || (options.runtime.empty() && !artifact.has_choices())) return {};
   const bool rotation = options.values == FoldValues::kRotation;
@@ -65,7 +65,7 @@ std::string FoldedChoice(const Artifact& artifact, const FoldOptions& options) {
   return {};
 }
 
-// Nothing: no scales.
+// Empty: no scales.
 std::optional<FoldScales> Resolved(const Artifact& artifact, const std::string& choice,
                                    const FoldOptions& options) {
   const FoldScales scales = options.scales;
@@ -79,7 +79,7 @@ std::optional<FoldScales> Resolved(const Artifact& artifact, const std::string& 
                   artifact.directory().string()));
 }
 
-// One set where weights are shared by all heads: the choice then was, too.
+// One set if all heads share the weights; the choice was shared, too.
 std::vector<Vector> ChosenScales(const StoredChoice& choice, const AttentionSpec& spec) {
   const std::vector<double>& all = choice.k.pair_scale;
   if (all.empty()) return {};
@@ -93,7 +93,7 @@ std::vector<Vector> ChosenScales(const StoredChoice& choice, const AttentionSpec
 
 std::vector<Vector> FittedScales(const LayerMoments& moments, const AttentionSpec& spec,
                                  FoldScales source) {
-  // Plain rotation files do not centre keys, so it is the uncentred energy that is quantized.
+  // Plain rotation files do not centre keys, so the uncentred energy is what is quantized.
   const KeyRecipe keys{.kind = KeyTransformKind::kPairScaled,
                        .power_of_two = source == FoldScales::kPowerOfTwo};
   const RopePairs pairs{spec.rope.rotary_dim, spec.rope.layout == RopeLayout::kInterleaved};
@@ -115,8 +115,8 @@ std::vector<KeyTransform> Balanced(const LayerMoments& moments, const Checkpoint
   return values;
 }
 
-// R_V as it was chosen, or OSCAR's own: per KV head, or one for all of them where that is all
-// there is.
+// R_V of the choice, or OSCAR's own: per KV head, or one for all of them if there are no per-head
+// ones.
 CacheSide RotationOfValues(const Artifact& artifact, int layer_id, const std::string& choice) {
   if (!choice.empty()) return artifact.ReadChoice(layer_id, choice).v;
   StoredLayer layer = artifact.ReadLayer(layer_id);
@@ -143,7 +143,7 @@ std::vector<KeyTransform> Rotated(const Artifact& artifact, const LayerSpec& lay
     KeyTransform value;
     value.x = Eigen::Map<const WeightMatrix>(side.rotation.data() + stored * side.dim * side.dim,
                                              side.dim, side.dim);
-    // Of float32 numbers, so the transpose undoes it to 1e-7; the inverse does to 1e-16.
+    // The numbers are float32, so the transpose undoes x to 1e-7; the inverse does to 1e-16.
     value.inverse = value.x.inverse();
     values.push_back(std::move(value));
   }

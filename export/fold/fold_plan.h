@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// From an artifact to what is folded into its model: pair scales of keys, balanced values or the
-// rotation of values that was chosen, and the record of both.
+// Plans what an artifact folds into its model: pair scales of keys, balanced values or the chosen
+// rotation of values, and the record of both.
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@
 
 namespace oscar {
 
-// Where key scales come from. Those of the artifact's automatic choice (oscar-calibrate --auto) are
-// what its rotations were fitted behind; the others are made from its moments.
+// The source of key scales. The artifact's automatic choice (oscar-calibrate --auto) fitted its
+// rotations to keys with its own scales; the other scales are made from the artifact's moments.
 enum class FoldScales {
   kAuto,  // chosen ones if there are any, else powers of two; beside a rotation of values, which
           // was chosen with or without scales, those of its choice
@@ -26,30 +26,30 @@ enum class FoldScales {
   kPowerOfTwo,  // logits stay bit for bit
 };
 
-// What goes into v_proj and o_proj.
+// The change of v_proj and o_proj.
 enum class FoldValues {
   kNone,
-  kBalanced,  // made of the moments; calibrate the copy
-  kRotation,  // R_V of the choice, or OSCAR's own of an artifact without choices
+  kBalanced,  // made from the moments; calibrate the copy
+  kRotation,  // R_V of the choice, or OSCAR's own if the artifact has no choices
 };
 
 struct FoldOptions {
   FoldScales scales = FoldScales::kAuto;
   std::string runtime = {};  // whose choice; empty: the headline's, or the first that folds
   FoldValues values = FoldValues::kNone;
-  bool chosen = true;           // what was chosen; else OSCAR's own rotations
-  double value_epsilon = 1e-3;  // of kBalanced
+  bool chosen = true;           // use the automatic choice; else OSCAR's own rotations
+  double value_epsilon = 1e-3;  // for kBalanced
 };
 
 struct FoldPlan {
   std::vector<LayerFold> layers;  // as in ModelSpec::layers
   bool exact = true;              // every scale is a power of two: logits stay bit for bit
-  std::string choice;             // that they are of; empty: none
-  Json record;                    // of kFoldFile
+  std::string choice;             // the choice that the layers belong to; empty: none
+  Json record;                    // content of kFoldFile
 };
 
-// Throws InputError for an artifact without what the options need, or of another model; for a model
-// whose layers cannot hold the transforms.
+// Throws InputError if the artifact lacks what the options need or belongs to another model, or if
+// the layers of the model cannot hold the transforms.
 FoldPlan PlanFold(const Artifact& artifact, const Checkpoint& checkpoint, const ModelSpec& spec,
                   const FoldOptions& options);
 

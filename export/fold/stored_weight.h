@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A weight out of a checkpoint and back in its own type. A number beyond a type's range is an
-// error here and never an infinity in a model.
+// Reads weights of a checkpoint and writes them in their own type. A number beyond a type's range
+// is an error here and never becomes an infinity in a model.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,11 @@
 
 namespace oscar {
 
-// Throws InputError naming the tensor for a type other than BF16, F16 and F32, or more than two
-// dimensions.
+// Throws InputError naming the tensor if its type is not BF16, F16 or F32, or if it has more than
+// two dimensions.
 WeightMatrix ReadWeight(const TensorView& view, std::string_view name);
 
-// Rounded to nearest, ties to even. Throws NumericalError naming the tensor for what does not fit
+// Rounds to nearest, ties to even. Throws NumericalError naming the tensor if a value does not fit
 // the type.
 std::vector<std::byte> StoredWeight(const WeightMatrix& weight, DType dtype, std::string_view name);
 

@@ -18,12 +18,12 @@
 
 namespace oscar {
 
-// What changes in one layer. Empty members change nothing.
+// The changes of one layer. Empty members change nothing.
 struct LayerFold {
-  // D [head_dim] of each KV head, or one for all: keys become k D, queries q D^-1. Scales of a rope
-  // pair are equal.
+  // D [head_dim] for each KV head, or one for all: keys become k D, queries q D^-1. Both scales of
+  // a rope pair are equal.
   std::vector<Vector> key_scales;
-  // Of each KV head: values become v x, attention outputs are read through the inverse.
+  // One per KV head: values become v x, and attention outputs are read through the inverse.
   std::vector<KeyTransform> values;
 };
 
@@ -31,8 +31,8 @@ struct LayerFold {
 using WeightMatrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using WeightEdit = std::function<void(WeightMatrix& weight)>;
 
-// Tensor name to what is done to it. Throws UsageError where the layer cannot hold the scales: one
-// per head with QK-norm, or different ones in a rope pair.
+// Maps tensor names to their edits. Throws UsageError if the layer cannot hold the scales: one per
+// head with QK-norm, or different ones in a rope pair.
 std::map<std::string, WeightEdit> WeightEdits(const LayerSpec& layer, const LayerFold& fold);
 
 }  // namespace oscar

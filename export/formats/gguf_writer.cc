@@ -78,7 +78,7 @@ void CheckGgufReadBack(const std::filesystem::path& path, const std::vector<Gguf
   }
 }
 
-// What stands before ours: of a new file nothing.
+// The parts of the model's file that come before ours; empty for a new file.
 struct BeforeOurs {
   uint32_t version = 3;
   uint64_t alignment = 32, num_entries = 0, num_tensors = 0;

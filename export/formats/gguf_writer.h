@@ -26,13 +26,13 @@ struct GgufTensor {
   FloatTensorPtr values;  // row-major
 };
 
-// Version 3, aligned to 32 bytes; read back before it is published. Throws ResourceError.
+// Writes version 3, aligned to 32 bytes, and reads it back before publishing. Throws ResourceError.
 void WriteGguf(const std::filesystem::path& path, const std::vector<GgufEntry>& entries,
                const std::vector<GgufTensor>& tensors);
 
-// A copy of `model` with `entries` and `tensors` behind its own: every byte of its entries, tensor
-// infos and values is the same, and only those move whose header grew. Throws InputError where
-// the model has one of the names.
+// Copies `model` and adds `entries` and `tensors` after its own. Every byte of its entries, tensor
+// infos and values stays the same, though the longer header moves some. Throws InputError if the
+// model has one of the names.
 void AppendToGguf(const GgufFile& model, const std::filesystem::path& path,
                   const std::vector<GgufEntry>& entries, const std::vector<GgufTensor>& tensors);
 

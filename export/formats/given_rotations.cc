@@ -131,7 +131,7 @@ GivenRotations FromSafetensors(const fs::path& path) {
   return out;
 }
 
-// Both sides of one path; `side` 'k' or 'v' where the command line says so, else 0.
+// Reads both sides from one path; `side`: 'k' or 'v' if the command line says so, else 0.
 GivenRotations FromPath(const fs::path& path, char side) {
   if (path.extension() == ".safetensors") return FromSafetensors(path);
   RotationFile file;

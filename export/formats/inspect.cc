@@ -58,7 +58,7 @@ Json NumberJson(double value) {
   return std::isfinite(value) ? Json(value) : Json(fmt::format("{}", value));
 }
 
-// Of a long array the first values and how many there are.
+// Shortens a long array to its first values and its length.
 Json GgufJson(const GgufFile& file, std::string_view key, const GgufValue& value) {
   constexpr size_t kMost = 16;
   if (const auto* text = std::get_if<std::string_view>(&value)) return ReplaceInvalidUtf8(*text);
@@ -88,7 +88,7 @@ std::string Shape(const Json& shape) {
   return out + "]";
 }
 
-// On a line.
+// As text on one line.
 std::string Brief(const Json& value) {
   constexpr size_t kMost = 160;
   const std::string text = value.dump(-1, ' ', /*ensure_ascii=*/true);

@@ -108,7 +108,7 @@ class PtReport {
     return out;
   }
 
-  // What a tensor of this name is measured as.
+  // Decides how a tensor is measured, by its name.
   enum class Role { kRotation, kEigenvalues, kOther };
   static Role RoleOf(std::string_view name) {
     if (name.ends_with("rotation")) return Role::kRotation;

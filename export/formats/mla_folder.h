@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the October tree of OSCAR's SGLang loads for latent attention: a directory with a file for
-// each layer.
+// Files for latent attention that the October tree of OSCAR's SGLang loads: a directory with a file
+// for each layer.
 //
-//   <out>/layer_<id>.pt   a bare [rank, rank] matrix, latents c are stored as c R; or, where some
-//                         layer has more than an orthogonal matrix, of every layer a dict with
+//   <out>/layer_<id>.pt   a bare [rank, rank] matrix: latents c are stored as c R. If some layer
+//                         has more than an orthogonal matrix, every layer has a dict with
 //                         rotation, q_rotation (R^-T: queries, and back), mean and transform
 //   <out>/launch.txt      environment and flags
 //
@@ -36,7 +36,7 @@ struct MlaFolder {
   Json calibration;       // LaunchModel; null: not known
 };
 
-// Written and read back like WriteSglang, whose errors it throws.
+// Writes the folder and reads it back like WriteSglang; throws the same errors.
 void WriteMlaFolder(const std::filesystem::path& out, const MlaFolder& folder);
 
 }  // namespace oscar

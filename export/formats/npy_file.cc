@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files are hostile: the header is taken apart by one pattern, never
-// evaluated, and its numbers are compared with the file before anything is allocated.
+// Files are untrusted: the header is matched against one pattern and never evaluated, and its
+// numbers are compared with the file before any allocation.
 #include "export/formats/npy_file.h"
 
 #include <fmt/format.h>

@@ -22,8 +22,8 @@ struct NpyFile {
   std::vector<float> values;  // product of shape, row-major
 };
 
-// Throws InputError naming the file: no array of floats, columns first, or other bytes than the
-// shape says.
+// Throws InputError naming the file if it is not an array of floats, is in column-major order, or
+// has another size than its shape says.
 NpyFile ReadNpyFile(const MappedFile& file);
 inline NpyFile ReadNpyFile(const std::filesystem::path& path) {
   return ReadNpyFile(MappedFile::Open(path));

@@ -32,7 +32,7 @@ double LimitOf(DType dtype) {
   return kMaxFloat32FileOrthogonality;
 }
 
-// `tensor` must be [dim], or with one row per head where the rotation has heads or may have them.
+// `tensor` must be [dim], or [num_kv_heads, dim] if the rotation has heads or may have them.
 void CheckVector(const FloatTensorPtr& tensor, const MatrixStack& stack, bool heads_allowed,
                  std::string_view where, std::string_view name) {
   if (!tensor) return;

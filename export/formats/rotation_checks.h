@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What must hold for the tensors of a rotation file, measured in float64. A published matrix
-// was rounded to float32, so it is orthogonal to about 5e-8, never exactly.
+// Checks of the tensors of a rotation file, measured in float64. A published matrix was rounded to
+// float32, so it is orthogonal to about 5e-8, never exactly.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ struct MatrixStack {
   bool per_head = false;
 };
 
-// Shape of a rotation: [d, d] or [num_kv_heads, d, d], both positive; InputError naming `what`
-// else.
+// Shape of a rotation: [d, d] or [num_kv_heads, d, d], both positive. Throws InputError naming
+// `what` otherwise.
 MatrixStack StackOf(const std::vector<int64_t>& shape, std::string_view what);
 
 // max|A B^T - I| over the stack, row-major; `scale` (if not null) receives max of |A| |B|^T.

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What OSCAR's SGLang loads: the shared pair (format_version 1) and the per-head pair (2), in
-// separate folders because a server picks whatever lies in one.
+// Files that OSCAR's SGLang loads: the shared pair (format_version 1) and the per-head pair (2), in
+// separate folders because a server picks any pair that it finds in one.
 //
 //   <out>/k_rotation_<k objective>.pt   k_rotation_qqt_r_h_pbr.pt for the default composition
 //   <out>/v_rotation_sst_<composition>.pt
@@ -36,7 +36,7 @@ struct SglangLayer {
   SglangSide k, v;
 };
 
-// What the server is told; the values are recorded in the artifact.
+// The server's settings; the artifact records their values.
 struct SglangServing {
   double k_clip_ratio = 0.96, v_clip_ratio = 0.92;  // 0 switches clipping off
   int64_t quant_group_size = 128;                   // values per scale
@@ -51,13 +51,13 @@ struct SglangExport {
   SglangServing serving;
 };
 
-// Who loads a pair of .pt files, and how it is told. SGLang unless it is said.
+// A server that loads a pair of .pt files, and its settings. The default is SGLang.
 struct PairServer {
   std::string_view name;  // as people call it
   // A command that starts it with the pair; the paths in it are absolute.
   std::string (*launch)(const SglangServing& serving, const std::filesystem::path& k_path,
                         const std::filesystem::path& v_path, std::string_view model);
-  std::vector<std::string> notes = {};  // of it, lines of the launch script
+  std::vector<std::string> notes = {};  // about the server; lines of the launch script
 };
 const PairServer& SglangServer();
 
@@ -71,15 +71,15 @@ std::string SglangVObjective(const SglangExport& rotations);  // "sst_...", "att
 void WriteSglang(const std::filesystem::path& out, const SglangExport& rotations,
                  const PairServer& server = SglangServer());
 
-// A word of a shell's command line: quoted where it must be.
+// Quotes a word for a shell's command line if necessary.
 std::string ShellWord(std::string_view text);
 
-// What the launch script calls the model whose `calibration` block a file carries.
+// The launch script's name for the model whose `calibration` block a file carries.
 std::string LaunchModel(const Json& calibration);
-// The same where a server is to load it: an id of the Hugging Face Hub as it is. Of a directory,
-// whose path no file carries, /PATH/TO/ and its name.
+// The same for a server that loads the model: an id of the Hugging Face Hub stays as it is. A
+// directory becomes /PATH/TO/ and its name, because no file carries its path.
 std::string LaunchPath(const Json& calibration);
-// The first lines of a launch script: what it starts, then each line of `notes` as a comment.
+// The first lines of a launch script: the server and model, then each line of `notes` as a comment.
 std::string LaunchHead(std::string_view server, const std::string& model,
                        const std::vector<std::string>& notes);
 

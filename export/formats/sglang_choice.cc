@@ -25,10 +25,10 @@ FloatTensorPtr NoMean(const SglangChoiceLayer& layer) {
                   std::vector<float>(static_cast<size_t>(layer.num_kv_heads * dim), 0.0F)});
 }
 
-// What the layers have, somewhere.
+// Fields that some layer has.
 struct Fields {
   bool k_per_head, v_per_head, q, k_mean, o;
-  bool k_eigenvalues, v_eigenvalues;  // everywhere
+  bool k_eigenvalues, v_eigenvalues;  // on every layer
 };
 
 Fields FieldsOf(const SglangChoice& choice) {
@@ -103,7 +103,7 @@ SglangFile ValueFile(const SglangChoice& choice, const Fields& fields, bool v3) 
                   .transform = {},
                   .calibration = choice.calibration,
                   .layers = {}};
-  // Where o_rotation is absent the loader takes the rotation for it.
+  // If o_rotation is absent, the loader uses the rotation instead.
   if (v3) file.transform = {{"key", "oscar"}, {"centered", false}, {"orthogonal", !fields.o}};
   for (const SglangChoiceLayer& layer : choice.layers) {
     const auto matrices = [&](const FloatTensorPtr& of) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What oscar-calibrate --auto chose, as OSCAR's SGLang loads it: version 3 (October tree) or, where
+// The choice of oscar-calibrate --auto as OSCAR's SGLang loads it: version 3 (October tree) or, if
 // the choice is one orthogonal matrix per layer and side, version 1.
 //
 //   <out>/k_rotation_oscar2_auto.pt, v_rotation_oscar2_auto.pt   version 3
@@ -48,8 +48,8 @@ struct SglangChoice {
 
 enum class SglangVersion { kV1, kV3 };
 
-// [num_kv_heads, d, d] of either shape, one matrix repeated for each head. InputError where one is
-// to be repeated and nobody knows how often.
+// Returns [num_kv_heads, d, d] for either shape, repeating a single matrix for each head. Throws
+// InputError if the number of heads is unknown.
 FloatTensorPtr MatrixPerHead(const FloatTensorPtr& matrices, int64_t num_kv_heads);
 
 // Like WriteSglang. Throws InputError where version 1 cannot hold a layer.

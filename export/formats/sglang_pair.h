@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The K and the V file of one export, of whatever version: written, read back by the strict reader
-// and compared bit for bit. Call it on a staging directory; what differs throws.
+// The K and the V file of one export, of any version: written, read back by the strict reader and
+// compared bit for bit. Call it on a staging directory; a difference throws.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace oscar {
 
-// One file to be.
+// The content of one file to write.
 struct SglangFile {
   struct Tensor {
     const char* key;                      // "rotation", "eigenvalues", "q_rotation", "k_mean"
@@ -38,11 +38,11 @@ struct SglangFile {
   std::vector<Layer> layers;
 };
 
-// Both null, or of one shape and the same bits.
+// Whether both are null, or have one shape and the same bits.
 bool SameBits(const FloatTensorPtr& a, const FloatTensorPtr& b);
 
-// Throws InputError for what is no pair, NumericalError for what is no transform, ResourceError
-// from the disk.
+// Throws InputError if the files are not a pair, NumericalError if a matrix is not a valid
+// transform, ResourceError from the disk.
 void WriteSglangPair(const std::filesystem::path& directory, const SglangFile& k,
                      const SglangFile& v);
 

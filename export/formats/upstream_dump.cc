@@ -28,7 +28,7 @@ constexpr std::string_view kLayerPrefix = "layer_";
 constexpr std::string_view kSeqLens = "seq_lens";
 constexpr std::string_view kAgain = "dump again, or copy the directory again";
 
-// "17" without sign, leading zeros or anything else.
+// Parses "17", without sign, leading zeros or anything else.
 std::optional<int64_t> ParseNumber(std::string_view text) {
   int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -75,8 +75,8 @@ std::vector<int64_t> ReadLengths(const fs::path& path) {
   return lengths;
 }
 
-// Sequences of a chunk of `rows` tokens. Only the last chunk may hold less than its sequences say:
-// a dump that stops at its token budget.
+// Sequences of a chunk of `rows` tokens. Only the last chunk may hold fewer tokens than its
+// sequences say: the dump then stopped at its token budget.
 std::vector<int64_t> CutToRows(std::vector<int64_t> lengths, int64_t rows, bool last,
                                const fs::path& path) {
   const int64_t sum = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
@@ -205,7 +205,7 @@ std::vector<int64_t> UpstreamDump::ChunkNumbers(int layer_id) const {
     std::sort(numbers.begin(), numbers.end());
     if (numbers.empty()) throw InputError(folder.string() + ": holds no chunk");
     for (size_t i = 0; i < numbers.size(); ++i) {
-      // A directory whose warm-up somebody removed begins at 1.
+      // If the warm-up was removed, the directory begins at 1.
       const int64_t due = static_cast<int64_t>(i) + std::min<int64_t>(numbers.front(), 1);
       if (numbers[i] == due) continue;
       throw InputError(fmt::format("{}: chunk {} is missing; {}", folder.string(), due, kAgain));

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// An artifact's bits by layer and side as types that caches have: those that were decided as types,
-// or the smallest of at least so many bits. What a layer is stored in is a matter of the runtime;
-// how many bits it needs is the artifact's.
+// An artifact's bits by layer and side as types that caches have: the types that were decided, or
+// the smallest type with at least that many bits. The runtime determines how a layer is stored; the
+// artifact determines how many bits it needs.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +18,15 @@ namespace oscar {
 struct LayerBits {
   int64_t layer_id = 0;      // the checkpoint's own number
   int k = 0, v = 0;          // of codes, of the head with most; 16 where it is not quantized
-  bool equal_widths = true;  // of heads of keys and of values
+  bool equal_widths = true;  // among the heads of keys, and of values
 };
 
 struct BitsByLayer {
   std::vector<LayerBits> layers;
   bool typed = false;  // decided as types of this runtime (export/artifact/cache_type_record.h)
 };
-// Of the types that were decided for an exporter, at `bits` per value if that is not 0; where the
-// artifact holds none, of the headline choice. InputError where there is neither.
+// Returns the bits of the types decided for an exporter, at `bits` per value if not 0; if the
+// artifact has no types, the bits of the headline choice. Throws InputError if it has neither.
 BitsByLayer BitsFor(const Artifact& artifact, std::string_view exporter, double bits);
 
 // "0-3,7": numbers in ascending order.

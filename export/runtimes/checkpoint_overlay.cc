@@ -17,7 +17,7 @@ namespace oscar {
 namespace {
 
 constexpr const char* kIndexFile = "model.safetensors.index.json";
-// A loader that sees the first looks into no index, so a copy has it as a shard.
+// A loader that finds kOnlyFile ignores the index, so a copy stores it as a shard.
 constexpr const char *kOnlyFile = "model.safetensors",
                      *kOnlyShard = "model-00001-of-00001.safetensors";
 

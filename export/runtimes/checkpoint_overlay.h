@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tensors beside a checkpoint's: a shard of their own, an index that names it and all others, and
-// the configuration that makes a runtime look for them. Laid over a copy of the model's directory,
-// or that copy itself; the model's own files stay as they are.
+// Tensors added to a checkpoint: a shard of their own, an index that names it and all others, and
+// the configuration that makes a runtime look for them. They go into a copy of the model's
+// directory, or make that copy themselves; the model's own files stay unchanged.
 #pragma once
 
 #include <filesystem>
@@ -18,8 +18,8 @@
 
 namespace oscar {
 
-// "model.layers.3.self_attn", as the checkpoint calls the module that holds a layer's cache.
-// InputError where the model has no such layer with so many KV heads.
+// "model.layers.3.self_attn", the checkpoint's name of the module that holds a layer's cache.
+// Throws InputError if the model has no such layer with that many KV heads.
 std::string AttentionModule(const ModelSpec& spec, const Artifact& artifact, int layer_id);
 
 inline constexpr const char* kOverlayShard = "model-kvscales.safetensors";
@@ -30,9 +30,9 @@ struct OverlayTensor {
   std::vector<float> values;  // float32
 };
 
-// Into the directory `to`. `changed`: files by name whose content is new ("config.json").
-// `whole_copy`: the model's other files too. InputError where the checkpoint has one of the
-// tensors.
+// Writes into the directory `to`. `changed`: new content of files, by name ("config.json").
+// `whole_copy`: also copies the model's other files. Throws InputError if the checkpoint already
+// has one of the tensors.
 void WriteOverlay(const Checkpoint& checkpoint, const std::vector<OverlayTensor>& tensors,
                   const std::map<std::string, Json>& changed, bool whole_copy,
                   const std::filesystem::path& to);

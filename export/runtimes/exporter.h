@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What oscar-export --to writes: the table that the program and doctor read.
+// The formats of oscar-export --to: the table that the program and doctor read.
 #pragma once
 
 #include <filesystem>
@@ -14,7 +14,7 @@
 namespace oscar {
 
 struct ExportRequest {
-  bool chosen = true;   // what was chosen for the runtime; else OSCAR's own rotations
+  bool chosen = true;   // use the choice for the runtime; else OSCAR's own rotations
   bool folded = false;  // the choice for a folded copy of the checkpoint
   std::filesystem::path merge_into = {};  // of llamacpp: a model's GGUF to copy; empty: none
   std::filesystem::path model_gguf = {};  // of kv-mean-center: the model's; empty: not given
@@ -29,16 +29,16 @@ struct ExportRequest {
 struct Exporter {
   std::string_view name;  // as --to says it; ConsumerRules::export_target of who loads a choice
   std::string_view help;
-  // What of an artifact it writes, where that is no choice: "key means". Empty: what was chosen for
-  // its consumer.
+  // The part of an artifact that it writes, if that is not a choice: "key means". Empty: the choice
+  // for its consumer.
   std::string_view carries = {};
   bool any_bits = false;     // takes ExportRequest::bits
-  bool needs_model = false;  // writes what belongs to a checkpoint, which has to be at hand
-  // Empty where it can; else why it cannot and what can, in words that follow the artifact's name.
+  bool needs_model = false;  // writes files that belong to a checkpoint, which must be given
+  // Empty if it can write latents; else why not and what can, worded to follow the artifact's name.
   std::string_view why_no_latents = {};
   std::string_view why_no_own_rotations = {};  // OSCAR's, of a model without latents
-  std::string_view of_latents = {};            // what it writes of them, where that is special
-  // Makes `output`, which does not exist, or leaves nothing there. Throws InputError where the
+  std::string_view of_latents = {};            // what it writes for latents, if that is special
+  // Makes `output`, which must not exist, or leaves nothing there. Throws InputError if the
   // artifact holds nothing for this runtime.
   void (*write)(const Artifact& artifact, const ExportRequest& request,
                 const std::filesystem::path& output);
@@ -46,7 +46,7 @@ struct Exporter {
 
 std::span<const Exporter> AllExporters();
 
-// What --to writes of an artifact: InputError where it cannot.
+// Writes the files of one --to target. Throws InputError if the artifact does not allow it.
 void WriteForRuntime(const Exporter& exporter, const Artifact& artifact,
                      const ExportRequest& request, const std::filesystem::path& output);
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A new runtime: its writer in a file of its own beside this one, a declaration and a row here, who
-// loads it in export/formats/loaders.cc, and where it loads a choice, its name as export_target in
+// To add a runtime: put its writer into its own file here, add a declaration and a row below and
+// its loader in export/formats/loaders.cc. If it loads a choice, add its name as export_target in
 // calib/consumers.cc.
 #include <fmt/format.h>
 
@@ -117,7 +117,7 @@ std::span<const Exporter> AllExporters() {
 
 namespace {
 
-// Behind the first line of the script that starts the runtime: who can load the files.
+// Inserts the runtimes that load the files after the first line of the launch script.
 void SayWhoLoads(const Exporter& exporter, const std::filesystem::path& output) {
   for (const char* name : {"launch.txt", "run.py"}) {
     const std::filesystem::path script = output / name;

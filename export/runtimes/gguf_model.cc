@@ -17,13 +17,13 @@
 namespace oscar {
 namespace {
 
-// Model types whose W_Q and W_K the converter reorders: LlamaModel and its heirs there that do not
-// switch it off, and OlmoModel.
+// Model types whose W_Q and W_K the converter reorders: OlmoModel, and LlamaModel with its
+// subclasses there that do not switch it off.
 constexpr std::array<std::string_view, 13> kReordered = {
     "llama", "mistral", "mixtral",    "ministral", "ministral3",       "mistral3",        "granite",
     "arcee", "olmo",    "granitemoe", "smollm3",   "granitemoeshared", "granitemoehybrid"};
 
-// An integer of the model's header; nullopt: absent, or of each layer.
+// An integer of the model's header; nullopt if it is absent or has one value per layer.
 std::optional<uint64_t> Count(const GgufFile& model, const std::string& key) {
   const auto entry = model.entries.find(key);
   if (entry == model.entries.end()) return std::nullopt;

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What others publish, read into an artifact that is "imported, unverified"
-// (export/artifact/imported_artifact.h): rotation files of every kind, moments. A
-// file is known by its content.
+// Imports published files into an artifact that is "imported, unverified"
+// (export/artifact/imported_artifact.h): rotation files of every kind, and moments. A file is
+// recognised by its content.
 #pragma once
 
 #include <filesystem>
@@ -15,7 +15,7 @@ namespace oscar {
 
 // `files`: a file, a directory, or KEYS:VALUES, two rotation files of which one may be "none".
 // Moments become an artifact that can be refitted (ImportMoments). Throws InputError naming the
-// file for what is not known or does not hold.
+// file if its format is unknown or a check fails.
 void ImportPublished(std::string_view files, const Json& program,
                      const std::filesystem::path& output);
 

@@ -38,7 +38,7 @@ struct LayerMeans {
 
 std::vector<LayerMeans> MeansOf(const Artifact& artifact) {
   std::vector<LayerMeans> layers;
-  // What was imported from such a file is in its order and its basis.
+  // Means imported from such a file keep its order and its basis.
   const std::string model_type = ModelTypeOf(artifact);
   for (const Json& geometry : JsonMember(artifact.manifest(), "geometry", kManifestFile)) {
     LayerMeans layer{.layer_id = JsonInt(geometry, "layer_id", kManifestFile),

@@ -27,8 +27,8 @@ namespace {
 constexpr int kNvfp4Bits = 4, kFp8Bits = 8;
 constexpr const char *kConfigName = "config.json", *kModelOptName = "hf_quant_config.json";
 
-// What holds both sides; empty: neither type does, so the layer keeps 16 bits. Keys of NVFP4 beside
-// values of FP8 have no name there.
+// The algorithm that holds both sides. Empty: neither type does, so the layer keeps 16 bits. It has
+// no name for keys of NVFP4 with values of FP8.
 std::string_view AlgorithmOf(const LayerBits& layer) {
   const int most = std::max(layer.k, layer.v);
   if (most > kFp8Bits) return "";

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rotations for whoever has a reader of safetensors, with everything that belongs to them: the
-// names of export/formats/given_rotations.h, which oscar-validate --rotation reads.
+// Rotations and all related tensors for any reader of safetensors, with the names of
+// export/formats/given_rotations.h, which oscar-validate --rotation reads.
 #include <fmt/format.h>
 
 #include <span>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// For oscar-kv (export/runtimes/torch): a folder that its reader takes for an artifact, with the
-// one choice that it loads, under the names of export/artifact/artifact_format.h.
+// Files for oscar-kv (export/runtimes/torch): a folder that its reader accepts as an artifact, with
+// the one choice that it loads, under the names of export/artifact/artifact_format.h.
 #include <fmt/format.h>
 
 #include <span>

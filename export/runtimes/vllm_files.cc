@@ -49,7 +49,7 @@ void WriteVllmFiles(const Artifact& artifact, const ExportRequest& request,
                              SglangVersion::kV1, VllmServer());
   }
   SglangExport rotations = ToSglang(artifact);
-  for (SglangLayer& layer : rotations.layers)  // it refuses files per head
+  for (SglangLayer& layer : rotations.layers)  // vLLM refuses per-head files
     layer.k.per_head = layer.v.per_head = nullptr;
   WriteSglang(output, rotations, VllmServer());
 }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// oscar-capture: a model and text in; what attention sees out, for inspection and offline fitting.
+// oscar-capture: runs a model on text and writes attention's inputs, for inspection and fitting.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -35,7 +35,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Of --scores all. Beyond it somebody has mistaken the quadratic size for a linear one.
+// Limit for --scores all. A larger size means that its quadratic growth was overlooked.
 constexpr int64_t kMaxAllScoreBytes = int64_t{16} << 30;
 
 std::string Gigabytes(int64_t bytes) {
@@ -107,7 +107,7 @@ void CheckArguments(const CaptureOptions& options) {
     throw UsageError("--format upstream holds q, k and v only: no --scores, no --logits");
 }
 
-// The two formats behind one face: only the HDF5 has scores, logits and an origin.
+// Both formats behind one interface; only HDF5 has scores, logits and an origin.
 struct Target {
   std::unique_ptr<DumpWriter> hdf5;
   std::unique_ptr<UpstreamDumpWriter> upstream;
@@ -182,7 +182,7 @@ void RunLayers(const CaptureOptions& options, ModelSource& source, const Target&
   }
 }
 
-// What one of several ranks writes: of its sequences, beside the dump of all.
+// The file in which one of several ranks writes its sequences, beside the dump of all.
 fs::path PartOf(const fs::path& output, int rank) {
   fs::path part = output;
   part.replace_filename(
@@ -190,7 +190,7 @@ fs::path PartOf(const fs::path& output, int rank) {
   return part;
 }
 
-// The dump of all sequences, whose values stand in what the ranks have written.
+// Writes the dump of all sequences; its values are in the files that the ranks have written.
 void WriteWhole(const CaptureOptions& options, const ModelInput& input,
                 const std::vector<RankShare>& shares, const DumpOrigin& origin) {
   const std::vector<std::vector<int32_t>> sequences = input.Sequences();

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// An artifact as people want to see it: oscar-export ARTIFACT --inspect without --json.
+// An artifact in readable form: oscar-export ARTIFACT --inspect without --json.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 
 namespace oscar {
 
-// Whose it is, what it was fitted to, what it holds, how it is served and what was measured: a line
-// each.
+// Describes an artifact, one line each: the model, the calibration data, the content, the serving
+// settings and the measurements.
 std::string ArtifactText(const Artifact& artifact);
-std::string ImportedText(const Artifact& artifact);  // of one that was imported
+std::string ImportedText(const Artifact& artifact);  // of an imported artifact
 
 }  // namespace oscar

@@ -24,8 +24,8 @@ namespace {
 
 constexpr int64_t kTokens = 96;
 
-// Ids all over the vocabulary: logits agree on any text or on none, and a model without a tokenizer
-// can be compared, too.
+// Ids from the whole vocabulary: logits agree on any text or on none, and a model without a
+// tokenizer can be compared, too.
 std::string SomeRow(const ModelSpec& spec) {
   std::vector<int64_t> ids;
   const int64_t count = spec.max_positions > 0 ? std::min(kTokens, spec.max_positions) : kTokens;

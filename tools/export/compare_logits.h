@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether a copy of a model computes what the model does: both run over the same tokens by
-// oscar-capture, which stands beside this program and has LibTorch, in float32; and their logits
-// held against each other. Trap: where experts are routed, a rounding may send a token to another
-// one, so it is the middle token that is judged.
+// Checks that a copy of a model computes the same as the model. oscar-capture, which is installed
+// beside this program and has LibTorch, runs both over the same tokens in float32, and their logits
+// are compared. Trap: where experts are routed, rounding may send a token to another expert, so the
+// median token is judged.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace oscar {
 
-// Of each token d = |x - y| / |y|, x and y its logits without their mean, which no softmax sees.
+// Differences d = |x - y| / |y| of tokens; x, y: logits minus their mean (softmax ignores it).
 struct LogitsAgreement {
   int64_t tokens = 0;
   double middle = 0, worst = 0;  // the median of d, and the largest
@@ -28,8 +28,8 @@ struct LogitsAgreement {
 LogitsAgreement CompareLogits(const std::filesystem::path& model, const std::filesystem::path& copy,
                               const ModelSpec& spec, const std::string& device);
 
-// What the middle token may differ by where v_proj and o_proj of every layer were rounded once to
-// `stored` after a rotation; what arithmetic in float32 differs by where that is float32.
+// The largest allowed median of d if v_proj and o_proj of every layer were rounded once to `stored`
+// after a rotation. If `stored` is float32, the error of float32 arithmetic.
 double AllowedByRounding(DType stored, size_t num_layers);
 
 }  // namespace oscar

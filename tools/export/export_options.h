@@ -14,7 +14,7 @@ namespace oscar {
 
 enum class Copy { kNone, kFolded, kAbsorbed };
 
-// Of what --to names: nothing, a row of AllExporters(), or a copy of the checkpoint.
+// The target that --to names: nothing, a row of AllExporters(), or a copy of the checkpoint.
 struct Target {
   const Exporter* exporter = nullptr;
   Copy copy = Copy::kNone;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// oscar-export: artifacts to what runtimes load, and back; or a look into a file. Loads no
-// LibTorch: where a model has to run, oscar-capture runs it.
+// oscar-export: converts artifacts to the files of runtimes and back, or inspects a file. Does not
+// load LibTorch: if a model has to run, oscar-capture runs it.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -54,7 +54,7 @@ std::string_view ClipText(ClipScope scope) {
   return "";
 }
 
-// What of a choice reaches each runtime: the rules its choice is made under.
+// Lists what each runtime takes of a choice: the rules under which its choice is made.
 CommandResult List(CommandContext& context) {
   TextTable table({"--to", "rotation", "key means", "queries' matrix", "clip ratio", "latents"});
   Json targets = Json::array();
@@ -101,7 +101,7 @@ CommandResult List(CommandContext& context) {
 }
 
 CommandResult Inspect(const ExportOptions& options, CommandContext& context) {
-  EnterReadOnlySandbox();  // it reads strangers' files and writes to the terminal
+  EnterReadOnlySandbox();  // it reads untrusted files and writes to the terminal
   const bool artifact = Artifact::LooksLikeOne(options.input);
   const Json report = artifact ? InspectArtifact(options.input) : InspectFile(options.input);
   const bool imported = artifact && Artifact::OpenAny(options.input).imported();
@@ -111,7 +111,7 @@ CommandResult Inspect(const ExportOptions& options, CommandContext& context) {
   return {.json = report};
 }
 
-// A copy that does not compute what the model does is not published: `exact`, to the last bit.
+// A copy that computes other logits than the model is not published. `exact`: to the last bit.
 Json CheckLogits(const ExportOptions& options, const Checkpoint& checkpoint, const ModelSpec& spec,
                  bool exact, const fs::path& copy, Log& log) {
   const LogitsAgreement found = CompareLogits(checkpoint.directory(), copy, spec, options.device);
@@ -138,7 +138,7 @@ Json CheckLogits(const ExportOptions& options, const Checkpoint& checkpoint, con
   return json;
 }
 
-// Of the model whose checkpoint is copied or changed.
+// The directory of the model whose checkpoint is copied or changed.
 fs::path CheckpointDirectory(const ExportOptions& options) {
   const fs::path model = ResolveModel(options.model).directory;
   if (!IsGgufPath(model)) return model;
@@ -200,7 +200,7 @@ void Write(const ExportOptions& options, const Exporter& exporter) {
                   options.output);
 }
 
-// Throws UsageError where --bits is given and the target holds one width.
+// Throws UsageError if --bits is given and the target holds only one width.
 void CheckBits(const ExportOptions& options) {
   const Exporter* exporter = options.to.exporter;
   if (options.bits == 0 || (exporter != nullptr && exporter->any_bits)) {

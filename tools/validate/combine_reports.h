@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// --combine: finished reports to one page, a spreadsheet, a table for a README and the files of
-// --write.
+// Implements --combine: makes a page, a spreadsheet, a table for a README and the files of --write
+// from finished reports.
 #pragma once
 
 #include <filesystem>
@@ -28,13 +28,13 @@ struct CombineOptions {
   std::string table_into;               // a file that holds the table between marks; or empty
 };
 
-// What comparison.csv says of one report, in `path`. Throws InputError as above.
+// Writes the part of comparison.csv for one report to `path`. Throws InputError as above.
 void WriteReportCsv(const std::string& source, const Json& report,
                     const std::filesystem::path& path);
 
 // Writes the four files to the output directory, and the table into `table_into`. Throws InputError
-// for what is no report or was not validated. Returns the path of the page; without one, of `write`
-// or the CSV.
+// for a file that is not a report or was not validated. Returns the path of the page; without one,
+// that of `write` or the CSV.
 std::filesystem::path CombineReportFiles(const CombineOptions& options);
 
 }  // namespace oscar

@@ -21,7 +21,7 @@ constexpr size_t kMaxAnswer = 64 << 20;  // bytes
 constexpr int32_t kNoOneId = -1;         // of a text that several tokens have
 constexpr double kLogProbSlack = 1e-3;   // log probabilities above 0 by rounding
 
-// Cuts the address down to what paths are added to, and drops a key that would be sent in the open.
+// Cuts the address down to the base of all paths, and drops a key that would be sent unencrypted.
 void CheckAddress(ServerArguments& server) {
   std::string& url = server.url;
   const bool https = url.starts_with("https://");
@@ -119,7 +119,7 @@ std::unordered_map<std::string, int32_t> IdsOfTexts(const Tokenizer& tokenizer) 
 struct AnsweredToken {
   std::string text;
   Json log_prob;
-  std::optional<int64_t> id;  // where the server tells
+  std::optional<int64_t> id;  // if the server reports it
 };
 
 // Both forms of logprobs: of completions (vLLM, SGLang) and of chats (llama.cpp, for both).
@@ -167,7 +167,7 @@ int64_t CompletionsClient::IdOf(const std::string& token, const std::string& whe
   if (ids_.empty() && tokenizer_) ids_ = IdsOfTexts(*tokenizer_);
   const auto found = ids_.find(token);
   if (found != ids_.end()) return found->second;
-  // A part of a character is no text by itself.
+  // Part of a character is not text by itself.
   if (token.empty() || token.find("\xEF\xBF\xBD") != token.npos || token.starts_with("bytes:"))
     return kNoOneId;
   throw InputError(fmt::format(
@@ -179,7 +179,7 @@ int64_t CompletionsClient::IdOf(const std::string& token, const std::string& whe
 ServedCompletion CompletionsClient::Complete(const std::vector<int32_t>& prompt,
                                              int64_t max_tokens) {
   const std::string where = server_.url + "/v1/completions";
-  // The members after "logprobs" are wishes that some servers grant and others pass over.
+  // The members after "logprobs" are requests that some servers support and others ignore.
   Json body = {{"prompt", prompt},     {"max_tokens", max_tokens}, {"temperature", 0},
                {"logprobs", 1},        {"ignore_eos", true},       {"return_token_ids", true},
                {"cache_prompt", false}};

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// An OpenAI-compatible server (vLLM, SGLang, llama.cpp), asked for completions of token ids and
-// their log probabilities. Trap: a server that knows a prompt already reads it from its cache and
-// not by a prefill, so no prompt may be asked for twice.
+// Asks an OpenAI-compatible server (vLLM, SGLang, llama.cpp) for completions of token ids and their
+// log probabilities. Trap: a server that already knows a prompt reads it from its cache instead of
+// prefilling it, so no prompt may be sent twice.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct ServerArguments {
   std::function<bool()> stop_requested = {};
 };
 
-// What was generated behind a prompt, up to the first token whose text does not tell its id.
+// The tokens generated after a prompt, up to the first one whose text does not determine its id.
 struct ServedCompletion {
   std::vector<int32_t> ids;
   std::vector<double> log_probs;  // of these, nats
@@ -33,12 +33,12 @@ struct ServedCompletion {
 
 class CompletionsClient {
  public:
-  // Throws UsageError for an address that is none. `tokenizer` is read where the server gives
-  // tokens as text.
+  // Throws UsageError for an invalid address. Reads `tokenizer` only if the server returns tokens
+  // as text.
   CompletionsClient(ServerArguments server, LazyTokenizer tokenizer, int64_t vocab_size);
 
-  // Greedy, at most `max_tokens` tokens. Throws ResourceError for a server that does not answer in
-  // time, InputError for an answer that is not what was asked for, Interrupted.
+  // Greedy, at most `max_tokens` tokens. Throws ResourceError if the server does not answer in
+  // time, InputError if the answer does not fit the request, or Interrupted.
   ServedCompletion Complete(const std::vector<int32_t>& prompt, int64_t max_tokens);
 
   const ServerArguments& server() const { return server_; }

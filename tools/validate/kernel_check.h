@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// oscar-validate --kernels, in a build with the kernels and in one without. The check looks
-// at the run's first sequences, so texts come before needles.
+// Implements oscar-validate --kernels, in a build with the kernels and in one without. The check
+// uses the run's first sequences, so texts come before needles.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@ class KernelCheck {
   virtual Json Report() const = 0;  // the member "kernels" of a validation
 };
 
-// ResourceError where the build has no kernels, or `device` is no GPU.
+// Throws ResourceError if the build has no kernels, or if `device` is not a GPU.
 std::unique_ptr<KernelCheck> MakeKernelCheck(const Artifact& artifact, at::Device device,
                                              const ValidateOptions& options, size_t num_texts);
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// oscar-validate: an artifact and a model in, the report out.
+// oscar-validate: reads an artifact and a model, writes the report.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -44,7 +44,7 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-// Where the report goes; says why, if that is not into the artifact.
+// Decides where the report goes; says why if that is not the artifact.
 fs::path PlaceReport(const ValidateOptions& options, const Artifact& artifact, const Json& report,
                      Log& log) {
   if (!options.output.empty()) {
@@ -135,7 +135,7 @@ CommandResult ValidateAsRank(ValidateOptions options, RankGroup& group, CommandC
   options.validation.arms.insert(options.validation.arms.end(), own.arms.begin(), own.arms.end());
   options.others = own.others;
   AddRuntimeArms(options.runtimes, artifact, options.validation.arms);
-  // Beside the opening of the model.
+  // Runs while the model is opened.
   std::future<MomentCheck> checked =
       std::async(std::launch::async, [&artifact] { return CheckRotationsFitMoments(artifact); });
   TakeServing(artifact, options);

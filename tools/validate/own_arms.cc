@@ -29,7 +29,7 @@ namespace {
 
 constexpr size_t kMostSwept = 100;  // arms
 
-// What names an arm may not hold the marks of one.
+// Throws UsageError unless `name` can name an arm: it may not contain the separators of arm names.
 void CheckName(std::string_view name, const GivenArms& own, const char* flag) {
   const bool plain = !name.empty() && std::ranges::all_of(name, [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.';
@@ -71,7 +71,7 @@ void AddRotation(const std::string& argument, GivenArms& own) {
   own.arms.push_back(name + "+clip+windows");
 }
 
-// "oscar_per_head", or the one rotation of a layer where there are no others.
+// Returns "oscar_per_head", or the arm with one rotation per layer if no per-head ones exist.
 std::string OscarOf(const Artifact& artifact) {
   const auto per_head = [&](int id) { return artifact.NumRotations(id, 'k', false) > 1; };
   return std::ranges::any_of(artifact.layer_ids(), per_head) ? "oscar_per_head" : "oscar_shared";
@@ -104,7 +104,7 @@ void AddQuantized(const std::string& argument, const AttentionDump& dump, GivenA
     throw UsageError(fmt::format("--quantized {}: expected NAME=FILE", argument));
   const std::string name = argument.substr(0, equals), file = argument.substr(equals + 1);
   CheckName(name, own, "--quantized");
-  // As for dumps (dump_input.cc): HDF5's library may crash on a file that was made for that.
+  // As for dumps (dump_input.cc): the HDF5 library may crash on a malicious file.
   LookInSandbox([&] { QuantizedMethod(name, file, dump); }, file);
   own.methods.push_back(QuantizedMethod(name, file, dump));
   own.settings["quantized"][name] = {{"file", file}, {"digest", DigestToJson(DigestFile(file))}};
@@ -112,7 +112,7 @@ void AddQuantized(const std::string& argument, const AttentionDump& dump, GivenA
   own.arms.insert(own.arms.end(), {name, name + "+windows"});
 }
 
-// FIRST:LAST:STEP
+// Parses FIRST:LAST:STEP.
 std::vector<double> Range(std::string_view text, const std::string& sweep) {
   double numbers[3] = {};
   size_t count = 0;

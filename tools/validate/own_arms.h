@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a user brings to a validation: --rotation, --other-artifact, --quantized and --sweep, as
-// methods and arms beside ours.
+// The user's own methods and arms, from --rotation, --other-artifact, --quantized and --sweep,
+// measured beside ours.
 #pragma once
 
 #include <memory>
@@ -31,10 +31,10 @@ struct OwnArmArguments {
   std::string sweep;                         // clip=FIRST:LAST:STEP
 };
 
-// Opens and checks all files. `headline` is the arm that a sweep varies, if it clips; else OSCAR,
-// per head where `artifact` is. `dump`: what is validated on, null for a model; there must be one
-// for `quantized`. Throws UsageError for what is no such argument, a name that a
-// method has or that is given twice, InputError for files.
+// Opens and checks all files. `headline` is the arm that a sweep varies, if it clips; otherwise
+// OSCAR, per head if `artifact` is. `dump`: the dump to validate on, null for a model; `quantized`
+// needs one. Throws UsageError for an invalid argument and for a name that a method has or that is
+// given twice, InputError for files.
 GivenArms ReadGivenArms(const OwnArmArguments& arguments, const Artifact& artifact,
                         const std::string& headline, const AttentionDump* dump);
 

@@ -22,7 +22,7 @@ namespace {
 
 constexpr size_t kLongestName = 160;  // bytes, of 255 that file systems take
 
-// File names of models and arms: no two are the same, whatever the reports hold.
+// File names of models and arms: all are distinct, whatever the reports hold.
 class FileNames {
  public:
   std::string Of(const std::string& text) {
@@ -47,7 +47,7 @@ void Write(const fs::path& path, std::string_view text) {
   WriteFileAtomically(path, text);
 }
 
-// As lm-eval names its files: an ISO date without colons.
+// Names a file as lm-eval does: an ISO date without colons.
 std::string ResultsName(double date) {
   return fmt::format("results_{:%Y-%m-%dT%H-%M-%S}.json",
                      fmt::gmtime(static_cast<std::time_t>(date)));

@@ -16,7 +16,7 @@ namespace oscar {
 //   lm-eval/MODEL_ARM/results_DATE.json         of every arm with next-token predictions
 //   llama-perplexity/MODEL_ARM[.own_words].txt  the same, without the unquantized model
 //   plots/MODEL/CHART.svg                       every chart of report.html
-// Throws InputError for what is no report or was not validated, and leaves nothing then.
+// Throws InputError for a file that is not a report or was not validated; leaves nothing then.
 void WriteReportFiles(const std::vector<NamedReport>& reports,
                       const std::filesystem::path& directory);
 

@@ -10,7 +10,7 @@
 namespace oscar {
 namespace {
 
-// The arm "auto" is of the headline's choice, and that of no other runtime.
+// Whether an arm is its ideal. The arm "auto" is only the ideal of the headline's choice.
 bool HasIdeal(const RuntimeSpec& runtime, const Artifact& artifact) {
   return !runtime.chosen || ServedChoice(runtime, artifact) == kHeadlineChoice;
 }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// --runtime: what a serving runtime really does, beside the arm that it is meant to be.
+// Implements --runtime: compares a serving runtime's real behaviour with the arm it should match.
 #pragma once
 
 #include <string>
@@ -14,13 +14,13 @@ namespace oscar {
 
 std::vector<std::string> RuntimeNames();  // as --runtime takes them
 
-// Adds all variants of each runtime, that of its automatic choice where there is one, and the arm
-// that each is meant to be.
+// Adds all variants of each runtime, that of its automatic choice if there is one, and the arm that
+// each should match.
 void AddRuntimeArms(const std::vector<std::string>& runtimes, const Artifact& artifact,
                     std::vector<std::string>& arms);
 
-// The member "ideal" of every arm that is a runtime and whose ideal was measured, too.
-// `validation`: the member of report.json.
+// Adds the member "ideal" to every runtime's arm whose ideal was measured, too. `validation`: the
+// member of report.json.
 void AddRuntimeLosses(const Artifact& artifact, Json& validation);
 
 }  // namespace oscar

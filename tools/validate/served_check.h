@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// oscar-validate --served: whether a running server reads its cache as the artifact says.
+// Implements oscar-validate --served: checks that a running server's cache matches the artifact.
 #pragma once
 
 #include "tools/cli/command.h"
@@ -9,8 +9,8 @@
 
 namespace oscar {
 
-// Exit code kGateFailed unless the server behaves like the artifact at 95 % confidence. Throws as
-// CompletionsClient does; InputError for a server of another model.
+// Returns exit code kGateFailed unless the server behaves like the artifact at 95 % confidence.
+// Throws as CompletionsClient does, and InputError for a server of another model.
 CommandResult CheckServed(ValidateOptions options, CommandContext& context);
 
 }  // namespace oscar

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What oscar-validate refuses before it measures.
+// Checks that oscar-validate makes before it measures.
 #pragma once
 
 #include "export/artifact/artifact_reader.h"
@@ -12,16 +12,16 @@
 
 namespace oscar {
 
-// Throws UsageError or InputError for what is wrong without a look at artifact and model.
+// Throws UsageError or InputError for errors that are found without artifact and model.
 void CheckArguments(const ValidateOptions& options);
-// Throws UsageError for an arm that nobody knows. `artifact`: null where it is not known yet what
-// it has at which budget.
+// Throws UsageError for an unknown arm. `artifact`: null if its choices and budgets are not yet
+// known.
 void CheckArms(const ValidationOptions& validation, const Artifact* artifact);
-// For --replace alone: throws UsageError if a comparison would take the place of the validation of
+// Checks only --replace: throws UsageError if a comparison would replace the validation of
 // record.
 void CheckReplace(const ValidateOptions& options, const Artifact& artifact,
                   const ValidationInput& input);
-// Throws UsageError where needles hide in own words and none were drawn.
+// Throws UsageError if needles hide in own words and none were drawn.
 void CheckPassages(const ValidateOptions& options, const OwnWords& own_words);
 
 }  // namespace oscar

@@ -29,13 +29,13 @@ namespace {
 
 constexpr int64_t kLongestNeedle = 8192;  // tokens
 
-// A sample of every weight file, so that weights are read once.
+// Samples every weight file, so that weights are read only once.
 Json ModelIdentity(const ModelInput& model) {
   return {{"config", DigestToJson(DigestModelConfig(model.location.directory))},
           {"weights_sample", SampleWeights(model.checkpoint)}};
 }
 
-// What the artifact does not say of its model cannot differ.
+// Compares only members that the artifact records about its model.
 bool IsSameModel(const Artifact& artifact, const Json& identity) {
   const Json of_artifact = artifact.manifest().value("model", Json::object());
   for (const auto& [key, value] : identity.items()) {
@@ -80,7 +80,7 @@ std::vector<NeedleSample> MakeToolCalls(const ValidateOptions& options, const Mo
   return MakeToolCallSamples(calls, *model.tokenizer, model.spec.max_positions);
 }
 
-// What methods are fitted to may not be what they are judged on either.
+// The text that methods are fitted to must not be the text that they are judged on.
 DataSet LoadMethodData(const ValidateOptions& options, int64_t length, Log& log,
                        const ModelInput& model) {
   DataSet data = LoadModelData({.data = options.method_data,
@@ -217,7 +217,7 @@ void AddScoredSize(std::span<const ScoredToken> tokens, const Tokenizer* tokeniz
   if (tokenizer == nullptr || tokens.empty()) return;
   size_t words = 0, bytes = 0;
   for (size_t begin = 0, end = 0; begin < tokens.size(); begin = end) {
-    std::vector<int32_t> ids;  // that stand side by side in one text
+    std::vector<int32_t> ids;  // stored next to each other in one text
     for (end = begin;
          end < tokens.size() && tokens[end].sequence == tokens[begin].sequence &&
          tokens[end].position - tokens[begin].position == static_cast<int64_t>(end - begin);

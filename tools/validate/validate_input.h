@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a validation is run on: the model with its texts and needles, or a dump; and whether the
-// text is held out. Rotations are judged on text that they were not fitted to, so an overlap
-// with the calibration data ends the run.
+// The input of a validation: the model with its texts and needles, or a dump; and whether the text
+// is held out. Rotations are judged on text that they were not fitted to, so an overlap with the
+// calibration data ends the run.
 #pragma once
 
 #include <optional>
@@ -25,32 +25,32 @@ struct ValidationInput {
   std::vector<NeedleSample> needles, tool_calls;
   OverlapResult overlap;
   std::vector<Arm> arms;
-  std::optional<DataSet> method_data;  // of arms that are fitted to text
+  std::optional<DataSet> method_data;  // for arms that are fitted to text
   Json identity;           // digest of config.json and a sample of the weights, as in manifests
   bool same_model = true;  // the one that the artifact was fitted to
 };
 
-// Whether the recall task in the model's own words is asked for; the others are made with the
+// Whether the recall task in the model's own words is requested; the other tasks are made with the
 // input.
 bool WantsPassages(const ValidateOptions& options);
 
-// Throws InputError for another model (unless allowed) and for text that the rotations were fitted
-// to, or a method of the comparison.
+// Throws InputError for another model (unless allowed), and for text to which the rotations or a
+// method of the comparison were fitted.
 ValidationInput OpenValidationInput(const ValidateOptions& options, const Artifact& artifact,
                                     Log& log);
 
 // Sets windows and quantization groups that are not given to what the artifact recommends.
 void TakeServing(const Artifact& artifact, ValidateOptions& options);
 
-// What `data` has in common with the text that the artifact was fitted to.
+// Finds the overlap of `data` and the text that the artifact was fitted to.
 OverlapResult OverlapOf(const Artifact& artifact, const DataSet& data);
 
 // "model" and "data" of the report's member "validation".
 Json ValidationModelJson(const ValidationInput& input);
 Json ValidationDataJson(const DataSet& data, const OverlapResult& overlap);
 
-// Adds to `data` how many words (between white space) and bytes of UTF-8 the scored tokens stand
-// for, special tokens left out: what perplexities of a word and a byte are over. Nothing without a
+// Adds to `data` the number of words (between white space) and UTF-8 bytes of the scored tokens,
+// without special tokens: the units of perplexities per word and per byte. Adds nothing without a
 // tokenizer.
 void AddScoredSize(std::span<const ScoredToken> tokens, const Tokenizer* tokenizer, Json& data);
 

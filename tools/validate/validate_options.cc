@@ -388,7 +388,7 @@ void AddOtherOptions(OptionTable& table, ValidateOptions* options) {
              .scope = OptionScope::kRun});
 }
 
-// Which options make no sense together, and why.
+// Rules for options that make no sense together, with the reasons.
 void AddRules(OptionTable& table) {
   table.OnlyWith({"table_rows", "table_into"}, "combine");
   for (const Option& option : table.options()) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a validation will do, before it does it: the texts of --dry-run and --show-samples.
+// The plan of a validation before it runs: the texts of --dry-run and --show-samples.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ std::string ShowNeedles(const char* kind, const std::vector<NeedleSample>& needl
 // Hidden states of all arms, in float32.
 uint64_t HiddenBytes(const ValidateOptions& options, const Artifact& artifact,
                      const ValidationInput& input);
-// Nothing on a GPU, where probes would mostly measure how it starts.
+// Empty on a GPU, where probes would mostly measure its start.
 std::optional<Forecast> ForecastOf(const ValidateOptions& options, const Artifact& artifact,
                                    const ValidationInput& input, const OwnWordsPlan& own_words,
                                    at::Device device, at::ScalarType dtype);

@@ -18,24 +18,24 @@
 namespace oscar {
 namespace {
 
-// How far off the fastest probe's forecast may be.
+// The possible error of the fastest probe's forecast, as factors.
 constexpr double kLow = 0.75, kHigh = 1.3;
-// How much longer it may take where something else comes and goes.
+// The possible slowdown, as a factor, if other work comes and goes.
 constexpr double kBusy = 2;
-// Beyond these something else is running.
+// Above these values something else is running.
 constexpr double kIdleSlowdown = 1.5, kIdleLoad = 0.75;
 
-// Multiply-adds that functions of a score, or of a logit, take the time of.
+// The cost of the functions of one score, or of one logit, in multiply-adds.
 constexpr double kScoreWork = 450, kLogitWork = 250;
 constexpr double kShareSeen = 0.6;  // of the keys of a text, by rows that are spread over it
 
-// A validation of some arms in multiply-adds of the model.
+// The work of a validation of some arms, in multiply-adds of the model.
 class Work {
  public:
   Work(const ModelSpec& spec, const ValidationOptions& options, size_t arms)
       : spec_(spec), options_(options), arms_(static_cast<double>(arms)) {}
 
-  // Of one sequence through that many streams.
+  // The work of one sequence through `streams` streams.
   double Streams(int64_t tokens, double streams) const {
     return streams * DocumentWork(spec_, tokens);
   }
@@ -54,7 +54,7 @@ class Work {
     }
     return work;
   }
-  // Of next tokens that are scored.
+  // The work of scoring next tokens.
   double Head(int64_t tokens, double streams) const {
     return streams * static_cast<double>(tokens * spec_.vocab_size) *
            (static_cast<double>(spec_.hidden_size) + kLogitWork);
@@ -66,12 +66,12 @@ class Work {
   double arms_;
 };
 
-// Seconds of the first layer: on the clock, and those that this thread, which does its share of all
-// work, was not kept waiting for a core.
+// Seconds of the first layer: on the clock, and those in which this thread, which does its share of
+// the work, did not wait for a core.
 struct ProbeTime {
   double wall = 0, own = 0;
 
-  // On an idle machine. Threads wait for each other there too, but not for a fifth of the time.
+  // The time on an idle machine. Threads wait there too, but for less than a fifth of the time.
   double idle() const { return std::min(wall, 1.2 * own); }
 };
 
@@ -110,7 +110,7 @@ struct InUnit {
   std::string number, unit;
 };
 
-// Two digits, in the unit that a person would take.
+// Rounds to two digits, in the unit that a person would use.
 InUnit Written(double seconds) {
   const auto in = [](double value, const char* unit) {
     const double step = value < 10 ? 1 : std::pow(10, std::floor(std::log10(value)) - 1);
@@ -198,7 +198,7 @@ Forecast ForecastValidation(const ValidationOptions& options, const Artifact& ar
     }
   }
   forecast.slowdown = spent / idle;
-  // A layer takes `start`, for its weights and fits, and `rate` for each multiply-add.
+  // A layer takes `start` for its weights and fits, plus `rate` for each multiply-add.
   const auto layers = static_cast<double>(spec.layers.size());
   const Work short_work(spec, probed, probed.arms.size()), work(spec, options, input.arms.size());
   const double least = short_work.Text(first) / layers, most = short_work.Text(second) / layers;

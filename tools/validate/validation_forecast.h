@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How long a validation on a CPU will take, by its parts: from the first layer of a short text, run
-// as the validation itself runs it, and from how much more work the whole is. The fastest of
-// several such probes counts, since what else the machine does only makes them slower.
+// Forecasts the time of a validation on a CPU, by its parts: from the first layer of a short text,
+// run as in the validation itself, and from the ratio of the total work. The fastest of several
+// such probes counts, since other work on the machine only makes them slower.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace oscar {
 struct Forecast {
   struct Part {
     std::string name;
-    double seconds = 0;  // on an idle machine; 0: the run does without it
+    double seconds = 0;  // on an idle machine; 0: the run has no such part
   };
   std::vector<Part> parts;  // text, own words, recall
   double slowdown = 1;      // what probes took, over what they take where nothing else runs
@@ -27,14 +27,14 @@ struct Forecast {
   int cores = 1;
 
   bool busy() const;
-  // "90 to 150 s: text 80 to 130 s, own words 10 to 20 s, recall none", and whether that is
+  // "90 to 150 s: text 80 to 130 s, own words 10 to 20 s, recall none", and whether the forecast is
   // doubtful.
   std::string Text() const;
   Json ToJson() const;  // seconds, from and to, of all and of each part
 };
 
-// `options`: as ValidateModel is given them. Takes about as long as two seconds of the validation,
-// and of a large model a few layers of a short text.
+// `options`: as passed to ValidateModel. Takes about as long as two seconds of the validation; for
+// a large model, as long as a few layers of a short text.
 Forecast ForecastValidation(const ValidationOptions& options, const Artifact& artifact,
                             const ValidationInput& input, const OwnWordsPlan& own_words,
                             const std::vector<int64_t>& recall_lengths, size_t recall_arms,

@@ -19,7 +19,7 @@
 namespace oscar {
 namespace {
 
-// The measures of a summary, and what they are called where it is not as in all tables.
+// The measures of a summary, with names where they differ from those of all tables.
 constexpr std::pair<std::string_view, std::string_view> kSummary[] = {
     {"stored_bits", ""},
     {"kl", ""},
@@ -33,7 +33,7 @@ constexpr std::pair<std::string_view, std::string_view> kSummary[] = {
     {"reasoning_kl", ""},
 };
 
-// What an arm of a default comparison is to a reader; the headline's row is "this artifact".
+// The role of an arm of a default comparison, in words; the headline's row is "this artifact".
 struct Role {
   const char* arm;
   const char* words;
@@ -53,7 +53,7 @@ const Json* FindArm(const Json& validation, std::string_view name) {
   return nullptr;
 }
 
-// The member of arms that the verdict rests on: a text's, or of a dump that of attention.
+// The member of arms that decides the verdict: that of a text or, for a dump, of attention.
 std::string MemberOfVerdict(const Json& validation) {
   if (!validation.at("arms").at(0).contains("text")) return "local";
   return validation.value("/verdict_text/member"_json_pointer, std::string("text"));
@@ -67,7 +67,7 @@ std::string EstimateText(const Json& estimate) {
                      estimate.at("interval").at(1).get<double>());
 }
 
-// How much more KL an arm has than the headline on the same text.
+// The KL of an arm minus the headline's on the same text.
 std::string BehindText(const Json& arm, const std::string& member) {
   const Json::json_pointer at("/behind/" + member);
   if (!arm.contains(at)) return "";
@@ -96,7 +96,7 @@ std::string Render(const std::vector<std::string>& words_heading, std::vector<Me
   return table.ToString();
 }
 
-// What was chosen at each budget, and types of released servers: the page has the other arms too.
+// The choices at each budget, and types of released servers. The page also has the other arms.
 std::string BudgetTable(const Json& validation, const std::string& on) {
   if (!validation.contains("capacity")) return {};
   std::vector<std::string> headings = {"arm", ">bits", ">next-token KL"};
@@ -123,7 +123,7 @@ std::string BudgetTable(const Json& validation, const std::string& on) {
   return "at how many bits:\n" + table.ToString();
 }
 
-// What the headline does on each domain of the text, and others beside it.
+// The headline's results on each domain of the text, and those of other arms beside it.
 std::string DomainTable(const Json& validation) {
   const Json* headline = FindArm(validation, validation.at("headline_arm").get<std::string>());
   if (headline == nullptr || !headline->contains("by_domain")) return {};
@@ -159,7 +159,7 @@ std::string DomainTable(const Json& validation) {
                      text ? "next-token KL" : "attention-KL", table.ToString());
 }
 
-// Which text is which, and where the verdict rests.
+// Explains the texts, and says which one decides the verdict.
 std::string TextLines(const Json& validation) {
   const Json& exact = validation.at("arms").at(0);
   if (!exact.contains("text")) return {};
@@ -210,7 +210,7 @@ std::string RecallLines(const Json& validation, const char* member, const char* 
                                             left_out);
 }
 
-// "KL by distance to the key: 0-63 0.0310 (52 % of attention), ...": of what holds a hundredth.
+// "KL by distance to the key: 0-63 0.0310 (52 % of attention), ...": buckets of at least 1 %.
 std::string DistanceLines(const Json& validation) {
   if (!validation.contains("by_distance")) return {};
   std::string buckets;

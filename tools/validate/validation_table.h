@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A validation for a terminal: a table of arms, then what recall is about, and the gate.
+// Prints a validation on a terminal: a table of arms, the recall tasks, and the gate.
 #pragma once
 
 #include <string>
@@ -12,13 +12,13 @@ namespace oscar {
 
 // `validation`: the member of report.json. One row per arm, all numbers.
 std::string RenderValidation(const Json& validation);
-// The arms that a reader who knows none of them compares, each by what it is.
+// A table of the arms that matter to a reader who does not know them, each described in words.
 std::string RenderSummary(const Json& validation);
 
-// What --json prints: the headline arm, its gate, and the numbers above of every arm.
+// Returns the JSON of --json: the headline arm, its gate, and the numbers above of every arm.
 Json ValidationSummary(const Json& validation);
 
-// What --methods help prints: every method, and the arm that it is as its authors use it.
+// Prints --methods help: every method, and the arm that uses it as its authors do.
 std::string RenderMethods();
 
 }  // namespace oscar

@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-// With --json a failure is an object too.
+// With --json, a failure is an object too.
 CommandFunction Guarded(std::string verb, VerbFunction function, const ZooOptions* options) {
   return [=](CommandContext& context) {
     try {
@@ -80,10 +80,10 @@ CommandResult VerifyVerb(const ZooOptions& options, CommandContext& context) {
   } else if (!options.data.empty() || options.device != ZooOptions().device) {
     throw UsageError("--data and --device are of --model: give it too");
   }
-  // Measuring starts a program, and what is believed is written down.
+  // Measuring starts a program, and trust writes its memory to a file.
   if (!remeasure && !trust) EnterReadOnlySandbox();
   const Verified verified = Verify(zoo, reference, remeasure);
-  // Signatures are judged of what is sound: what its digests contradict is altered.
+  // Judges signatures only of intact versions: a wrong digest means that a version was altered.
   std::vector<VersionVerdict> verdicts;
   if (trust && verified.problems.empty()) verdicts = JudgeVersions(*trust, zoo, reference);
   const ExitCode exit_code = verified.problems.empty() ? CodeOf(verdicts)
@@ -131,7 +131,7 @@ CommandResult VerifyVerb(const ZooOptions& options, CommandContext& context) {
 }
 
 CommandResult LintVerb(const ZooOptions& options, CommandContext& context) {
-  EnterReadOnlySandbox();  // it reads strangers' files and writes to the terminal
+  EnterReadOnlySandbox();  // it reads untrusted files and writes to the terminal
   const LintReport report =
       Lint({options.paths.begin(), options.paths.end()}, {.model = GeometryOf(options)});
   const ExitCode exit_code = report.has_errors() ? ExitCode::kGateFailed : ExitCode::kDone;

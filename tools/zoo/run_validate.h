@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// oscar-validate, which stands beside this program, run on an artifact as a report says that it was
-// run before. A process of its own: it has LibTorch, and its configuration is read as it was.
+// Runs oscar-validate, which is installed beside this program, on an artifact as in an earlier run
+// that a report describes. A separate process, because it needs LibTorch and its own configuration.
 #pragma once
 
 #include <filesystem>
@@ -21,8 +21,8 @@ struct ValidateRun {
   std::string device = "auto";
 };
 
-// The report. Throws InputError or ResourceError where oscar-validate fails (it says why on
-// standard error), Interrupted where it was interrupted.
+// Returns the report. Throws InputError or ResourceError if oscar-validate fails (it says why on
+// standard error), Interrupted if it was interrupted.
 Json RunValidate(const ValidateRun& run, Log& log);
 
 }  // namespace oscar

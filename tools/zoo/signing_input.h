@@ -21,8 +21,8 @@ Signer ReadSigner(const std::string& key, const std::string& certificate,
 PublicKey ReadPublicKey(const std::filesystem::path& file);
 std::vector<Certificate> ReadCertificates(const std::vector<std::string>& files);
 
-// That the model is what the bundle signs, with the key, or under the roots if `public_key` is "".
-// Paths of `check` are as a command line gives them. Throws TrustError, InputError.
+// Checks that the bundle signs the model, with the key, or under the roots if `public_key` is "".
+// Paths of `check` are as on the command line. Throws TrustError, InputError.
 void CheckSignedModel(const std::filesystem::path& model, const std::string& bundle,
                       const std::string& public_key, const std::vector<std::string>& roots,
                       const ModelCheck& check);

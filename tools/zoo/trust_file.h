@@ -36,7 +36,7 @@ void AddKey(const std::filesystem::path& file, TrustRule* rule, TrustPolicy* pol
 TrustFile ReadTrustFile(const std::filesystem::path& file);  // throws UsageError, InputError
 
 TrustMemory ReadMemory(const TrustFile& file);  // empty if there is none yet
-// Replaces the file whole. Nothing for a policy that was not read from one.
+// Replaces the whole file. Does nothing for a policy that was not read from a file.
 void WriteMemory(const TrustFile& file, const TrustMemory& memory);
 
 }  // namespace oscar

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// oscar-zoo yank, gc and mirror: what whoever keeps a zoo does.
+// oscar-zoo yank, gc and mirror: the verbs for the maintainer of a zoo.
 #include <fmt/format.h>
 
 #include "linalg/base/error.h"

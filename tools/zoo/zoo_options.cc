@@ -121,7 +121,7 @@ OptionTable InitTable(ZooOptions* options) {
 
 namespace {
 
-// What an artifact becomes, and what is asked of it.
+// Options for publishing: the name and version of an artifact, and its requirements.
 void AddPublishing(ZooOptions* options, OptionTable* table) {
   table->Add(&options->name,
              {.name = "name",

@@ -28,7 +28,7 @@ struct ZooOptions {
   std::vector<std::string> data;  // of the validation that verify makes again; empty: built in
   std::string device = "auto";
   bool json = false;
-  // Of signatures: files, but for `identity`.
+  // Options of signatures; all are files except `identity`.
   std::string directory, signature, key, certificate, trust, identity;
   std::vector<std::string> chain, public_keys, roots, ignored;
   bool ignore_unsigned = false;
@@ -59,10 +59,10 @@ OptionTable MirrorTable(ZooOptions* options);
 OptionTable DiffTable(ZooOptions* options);
 OptionTable SiteTable(ZooOptions* options);
 
-// What several tables have.
+// Options that several tables have.
 void AddTrust(ZooOptions* options, OptionTable* table);  // whom to trust
 void AddZoo(ZooOptions* options, OptionTable* table);
-void AddSource(ZooOptions* options, OptionTable* table);  // of verbs that read a zoo anywhere
+void AddSource(ZooOptions* options, OptionTable* table);  // for verbs that read a zoo anywhere
 void AddJson(ZooOptions* options, OptionTable* table);
 void AddReference(ZooOptions* options, bool required, const char* help, OptionTable* table);
 
@@ -84,7 +84,7 @@ std::function<std::string(const Json&)> CheckedBy(Parse parse) {
 // --zoo, else OSCAR_ZOO: an address of OpenSource, or "" if there is neither.
 std::string FindZooAddress(const ZooOptions& options);
 std::string ZooAddressOf(const ZooOptions& options);  // throws UsageError if there is neither
-// The same of verbs that need a directory. Throws UsageError for any other form.
+// The same for verbs that need a directory. Throws UsageError for any other form.
 std::filesystem::path ZooPath(const ZooOptions& options);
 
 }  // namespace oscar

@@ -77,8 +77,8 @@ Published RepositoryOfVersion(const ZooOptions& options, bool dry_run, const fs:
   return out;
 }
 
-// The repository that is to be uploaded, unless `before`, what the Hub holds, is the same. Throws
-// InputError where it may not follow that.
+// Returns the repository to upload, unless it equals `before`, the Hub's content. Throws InputError
+// if it may not replace that.
 Published PrepareRepository(const ZooOptions& options, CommandContext& context,
                             const std::optional<ZooEntry>& before, const fs::path& repository) {
   Published out;

@@ -33,8 +33,8 @@ std::string GateText(const ZooEntry& entry) {
   return "passed: " + TextMember(entry.validation.value("gate", Json()), "text");
 }
 
-// What people want to know of an entry: whose it is, what it does, whether that was held against
-// anything, what is in it.
+// The facts of an entry that people want: its origin, its results, whether they were compared with
+// others, and its content.
 std::string InfoText(const FetchedEntry& fetched, bool latest, const Json& versions) {
   const ZooEntry& entry = fetched.entry;
   std::string facts;
@@ -73,8 +73,8 @@ SignatureTexts FetchSignatureTexts(const ZooSource& source, const FetchedEntry& 
           ReadSource(source, kSnapshotFile, kMaxSnapshotBytes, transfer), fetched.yanked};
 }
 
-// Who signed a version, for whoever has no policy that would ask: what its signatures say of
-// themselves. That they cannot be had is said and is no failure of the pull.
+// The signers of a version, for users without a policy that would check: what its signatures claim.
+// If they cannot be fetched, the text says so, and the pull does not fail.
 Json Claims(const ZooSource& source, const ZooEntry& entry, const TransferOptions& transfer,
             std::string* text) {
   try {
@@ -97,7 +97,7 @@ Json Claims(const ZooSource& source, const ZooEntry& entry, const TransferOption
   return nullptr;
 }
 
-// The zoo on this disk whose blobs need not be fetched: OSCAR_ZOO, where it is one.
+// Zoos on this disk whose blobs need no download: OSCAR_ZOO, if it is a directory.
 std::vector<fs::path> LocalZoos(const ZooOptions& options, const ZooSource& source) {
   const std::string zoo = FindZooAddress(options);
   if (zoo.empty() || zoo == source.address || IsRemoteAddress(zoo) || !Zoo::LooksLikeOne(zoo))

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// oscar-zoo diff and site: versions side by side, and a zoo as pages.
+// oscar-zoo diff and site: compares two versions, and renders a zoo as web pages.
 #include <fmt/format.h>
 
 #include <map>
@@ -26,12 +26,12 @@ namespace {
 
 constexpr auto kShowScope = OptionScope::kRun;
 
-// An artifact on this disk, or a version of a zoo brought into `scratch`.
+// Returns an artifact on this disk, or a version of a zoo, copied into `scratch`.
 fs::path ArtifactAt(const std::string& text, const ZooOptions& options, CommandContext& context,
                     const fs::path& scratch) {
   if (Artifact::LooksLikeOne(text)) return text;
   FetchOptions fetch{.transfer = TransferOf(options, context)};
-  ZooOptions beside = options;  // a text that names a zoo needs none
+  ZooOptions beside = options;  // a text that names a zoo needs no --zoo
   if (!ParseZooAddress(text).source.empty()) beside.zoo.clear();
   const auto [source, reference] = Ask(text, beside, fetch.transfer);
   Pull(source, reference, scratch, fetch);
@@ -134,7 +134,7 @@ CommandResult SiteVerb(const ZooOptions& options, CommandContext& context) {
       if (verdict.refused()) context.log.Error("not_trusted", which + ": " + text);
     }
     pages.signed_by = [&judged](const IndexRow& row) {
-      const auto found = judged.find(row.text());  // none: published meanwhile
+      const auto found = judged.find(row.text());  // absent: published in the meantime
       return found == judged.end() ? "" : found->second;
     };
   }

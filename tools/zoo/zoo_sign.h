@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// oscar-zoo's verbs sign and snapshot, and what verify and pull ask of signatures: --trust FILE (or
-// the environment's OSCAR_TRUST), or --public-key and --root for a single answer.
+// oscar-zoo's verbs sign and snapshot, and the checks of signatures by verify and pull: --trust
+// FILE (or the environment's OSCAR_TRUST), or --public-key and --root for a single answer.
 #pragma once
 
 #include <optional>
@@ -21,31 +21,31 @@ namespace oscar {
 CommandResult SignVerb(const ZooOptions& options, CommandContext& context);
 CommandResult SnapshotVerb(const ZooOptions& options, CommandContext& context);
 
-// The command that signs the zoo's list anew, where the signed one does not say what the zoo says
-// of this version; "" where it does, or where there is none and no key is at hand. Whose key is not
-// known stands there as KEY, with the one that signed last.
+// The command that signs the zoo's list again, if the signed list differs from the zoo for this
+// version. Empty if it does not, or if there is no list and no key is at hand. An unknown key is
+// written as KEY, with the signer of the last list.
 std::string SnapshotCommand(const ZooOptions& options, const Zoo& zoo, const ZooName& name,
                             const ZooVersion& version);
 
 // `verify --directory DIR --signature FILE`: a signed directory that is in no zoo.
 CommandResult VerifyDirectory(const ZooOptions& options, CommandContext& context);
 
-// Whom the options say to trust; nothing if they say nothing.
+// The trust that the options ask for; empty if they name none.
 std::optional<TrustFile> TrustOf(const ZooOptions& options);
 
-// What a zoo holds of signatures for a version, wherever it was read from.
+// A zoo's signatures of a version, from any kind of zoo.
 struct SignatureTexts {
   std::vector<std::string> bundles;
   std::optional<std::string> snapshot;
   std::string yanked = {};  // why, as the zoo says
 };
 
-// Judges a version, and remembers it if it is believed. `latest`: it was not asked for by its
-// number. Throws TrustError for what is refused; says UNSIGNED or UNTRUSTED under `warn`.
+// Judges a version, and remembers it if it is trusted. `latest`: it was not requested by its
+// version number. Throws TrustError if it is refused; prints UNSIGNED or UNTRUSTED under `warn`.
 TrustVerdict DemandTrust(const TrustFile& trust, const ZooEntry& entry, const SignatureTexts& texts,
                          bool latest, Log* log);
 
-// Of each version that `verify` looks at, in its order.
+// The verdict on a version that `verify` checks; verdicts keep its order.
 struct VersionVerdict {
   ZooName name;
   ZooVersion version;
@@ -54,7 +54,7 @@ struct VersionVerdict {
 std::vector<VersionVerdict> JudgeVersions(const TrustFile& trust, const Zoo& zoo,
                                           const std::optional<ZooReference>& reference);
 Json VerdictsToJson(std::span<const VersionVerdict> verdicts);
-// kDone, or the code of the first that is refused.
+// kDone, or the code of the first refused version.
 ExitCode CodeOf(std::span<const VersionVerdict> verdicts);
 
 }  // namespace oscar

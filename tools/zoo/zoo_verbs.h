@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The verbs of oscar-zoo that stand in files of their own, and what all of them print with.
+// The verbs of oscar-zoo that are in files of their own, and the printing that all of them share.
 #pragma once
 
 #include <optional>
@@ -35,19 +35,19 @@ CommandResult MirrorVerb(const ZooOptions& options, CommandContext& context);
 CommandResult DiffVerb(const ZooOptions& options, CommandContext& context);
 CommandResult SiteVerb(const ZooOptions& options, CommandContext& context);
 
-// Prints the object of a verb; in text mode it is the verb that prints.
+// Prints the object of a verb; in text mode the verb itself prints.
 void PrintJson(CommandContext& context, std::string_view verb, Json object);
 
-// Of --model, or nothing.
+// The geometry of --model, or nothing if it is not given.
 std::optional<ModelGeometry> GeometryOf(const ZooOptions& options);
 
-// How bytes come from a zoo: --ca, --stall-seconds, OSCAR_ZOO_TOKEN; Ctrl-C stops them, and `kept`
-// says what is left.
+// Settings for transfers from a zoo: --ca, --stall-seconds, OSCAR_ZOO_TOKEN. Ctrl-C stops them, and
+// `kept` says what is left.
 TransferOptions TransferOf(const ZooOptions& options, CommandContext& context,
                            const std::string& kept = "nothing was changed");
 
-// What a text means, [SOURCE/]ORG/MODEL[@...] or hf:ORG/NAME[@REVISION]: where it names no zoo,
-// --zoo does. The Hub is asked what its repository holds. Throws UsageError, InputError,
+// The meaning of a text, [SOURCE/]ORG/MODEL[@...] or hf:ORG/NAME[@REVISION]. If it names no zoo,
+// --zoo does. Asks the Hub for the content of its repository. Throws UsageError, InputError,
 // ResourceError.
 struct Asked {
   ZooSource source;
@@ -59,7 +59,7 @@ Asked Ask(const std::string& text, const ZooOptions& options, const TransferOpti
 std::string ByteText(double bytes);
 std::string PullLine(const std::string& source, const ZooEntry& entry);
 
-// The live line of a transfer: how much, how fast, how long still.
+// The live line of a transfer: amount, speed and remaining time.
 class TransferLine {
  public:
   TransferLine(CommandContext& context, const std::string& task);
@@ -72,7 +72,7 @@ class TransferLine {
   std::optional<uint64_t> first_;  // bytes that were here before
 };
 
-// Text of strangers for people.
+// Untrusted text, made safe to print.
 std::string TextMember(const Json& object, const char* key);
 std::string NumberText(const std::optional<double>& number);
 Json RowJson(const IndexRow& row, bool latest);  // as ls --json has it

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the stack and memo of the pickle machine hold. Storages and globals are not values;
-// they exist only until a tensor swallows them.
+// Objects on the stack and in the memo of the pickle machine. Storages and globals are not values;
+// they exist only until a tensor takes them.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ struct Storage {
   uint64_t numel = 0;
 };
 
-// What the stack holds: a mark, a value of the result, or a torch object that only _rebuild_tensor
-// and persistent ids may consume.
+// An object on the stack: a mark, a value of the result, or a torch object that only
+// _rebuild_tensor and persistent ids may consume.
 struct Object {
   PtValue* value = nullptr;  // null for the three below
   bool mark = false;

@@ -55,7 +55,7 @@ def evaluate(options) -> dict:
             kl = (expected.exp() * (expected - found)).sum(-1)
             losses = (-of.gather(-1, next_tokens[:, None])[:, 0] for of in (found, expected))
             parts.append(torch.stack([kl, (expected.argmax(-1) == found.argmax(-1)).float(), *losses]))
-        # The first quarter has little context, as oscar-validate has it; the last token no successor.
+        # The first quarter has little context (as in oscar-validate); the last token has no successor.
         scored.append(torch.cat(parts, 1)[:, len(sequence) // 4 : -1].double().cpu())
     kl, same, losses, own_losses = torch.cat(scored, 1)
     return {

@@ -138,7 +138,7 @@ class OscarLayer(CacheLayerMixin):
             keys, values = (x.new_empty(1).expand(*x.shape[:2], self.length, x.shape[3]) for x in (key_states, value_states))
             keys.oscar = Reading(self, step, tails)
             return keys, values
-        # Another attention function: a token reads what the cache holds, a longer pass its own rows exactly.
+        # Another attention function: a token reads the cache, a longer pass its own exact rows.
         if step.tokens == 1:
             return tuple(rows.to(key_states.dtype) for rows in self._read(shared.state, step.after))
         if before is None:
