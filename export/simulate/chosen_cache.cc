@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What oscar-calibrate --auto chose, as the artifact says it, in bf16 arithmetic
-// (calib/cache/side_tensors.h on the artifact's tensors). That computes in the transformed space;
-// simulators speak of the model's, so keys go back by the exact inverse and queries by its
-// transpose, which leaves every logit as it is.
+// The choice of oscar-calibrate --auto, as the artifact stores it, in bf16 arithmetic
+// (calib/cache/side_tensors.h on the artifact's tensors). That arithmetic runs in the transformed
+// space, but simulators answer in the model's. So keys go back by the exact inverse and queries by
+// its transpose, which leaves every logit as it is.
 #include "export/simulate/chosen_cache.h"
 
 #include <ATen/ATen.h>

@@ -80,7 +80,7 @@ bool IsNative(const RuntimeSpec& runtime, size_t layer_index, size_t num_layers)
   return layer_index < native || layer_index + native >= num_layers;
 }
 
-// What the server is told: one ratio for all layers.
+// The clip ratios that the server is given: one for all layers.
 ClipPair ServingClip(const RuntimeSpec& runtime, const MethodContext& context) {
   const Json& serving = JsonMember(context.artifact().manifest(), "serving", kManifestFile);
   const auto ratio = [&](const char* of_heads, const char* shared) {

@@ -47,7 +47,7 @@ at::Tensor Float8Group(const at::Tensor& x) {
   return Float8RoundTrip(x.sub(shift), divisor, Float8Type::kE4M3).add_(shift);
 }
 
-// Of every run of neighbouring components of one size, by its first one.
+// The errors of all runs of `group.size` neighbouring components, by the run's first component.
 std::vector<double> WindowErrors(const at::Tensor& components, const KvtcGroup& group) {
   const at::Tensor windows = components.unfold(1, group.size, 1);  // [tokens, begins, size]
   std::vector<double> errors;

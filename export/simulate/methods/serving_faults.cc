@@ -21,7 +21,7 @@
 namespace oscar {
 namespace {
 
-// What a fault is made of.
+// The right arm in one layer, from which a fault is made.
 struct Right {
   const CacheMethod& method;
   const ArmOptions& options;
@@ -130,8 +130,8 @@ LayerCache OtherHead(LayerCache cache, const Right& right) {
   return OtherBasis(std::move(cache), sides, InverseOf(sides.k).roll(-1, 0));
 }
 
-// What is read of rows [tokens, heads, d] if codes have a step of 1, from what is read with their
-// own: each quantization group has its lowest and its highest code.
+// Returns rows [tokens, heads, d] as a reader gets them that takes codes to have a step of 1. Each
+// quantization group has its lowest and its highest code.
 at::Tensor WithStepOfOne(const at::Tensor& rows, const RotatedQuantizer& side) {
   const auto like = [&](const at::Tensor& t) { return t.to(rows.device(), rows.scalar_type()); };
   const AffineQuantizer& codes = side.codes;

@@ -66,7 +66,7 @@ at::Tensor MovedBy(const std::vector<Matrix>& metrics, int64_t begin, int64_t en
   return at::stack(moves).transpose(1, 2);
 }
 
-// Of channels [blocks, num_kv_heads, dim, tokens].
+// Rounds channels [blocks, num_kv_heads, dim, tokens] in turn and moves the rest by the error.
 at::Tensor RoundInTurn(const at::Tensor& channels, const std::vector<at::Tensor>& moves) {
   at::Tensor read = channels.clone();
   const int64_t dim = channels.size(2);
