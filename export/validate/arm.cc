@@ -62,7 +62,7 @@ constexpr std::string_view kDefaultArms[] = {
 
 constexpr std::string_view kDefaultList = "default";
 
-// What a verdict is made of: the exact model, the artifact's own choice and its rivals.
+// The arms that a verdict needs: the exact model, the artifact's own choice and its rivals.
 constexpr std::string_view kQuickArms[] = {
     "bf16",
     "hadamard+clip+windows",

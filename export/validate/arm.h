@@ -43,8 +43,8 @@ std::vector<Arm> ParseArms(const std::vector<std::string>& names, const MethodCo
                            bool has_rows = true);
 bool NeedsRows(const std::vector<Arm>& arms);
 
-// What the artifact ships for its consumer, as that runtime computes; empty for one without
-// choices.
+// The arm that the artifact ships for its consumer, as that runtime computes; empty if the artifact
+// has no choices.
 std::string ShippedArm(const MethodContext& context);
 
 // The arm that a verdict is about: `asked` where the user names one (UsageError if it is not among

@@ -168,7 +168,7 @@ void KernelValidation::CompareOutputs(const AttentionView& view, const at::Tenso
   const int64_t heads = spec.num_kv_heads, ratio = spec.gqa_ratio();
   std::vector<Head>& own = layers_.back().heads;
   const int64_t most = QuantizedTokens(lengths.back(), options_.windows);
-  // What the pages hold, [heads, most, dim] float64.
+  // The values in the pages, [heads, most, dim] float64.
   const at::Tensor pages = cache.pages().cpu();
   const auto dequantized = [&](CacheOrder order, int64_t dim) {
     at::Tensor all = at::empty({heads, most, dim}, at::kFloat);

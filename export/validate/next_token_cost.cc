@@ -130,7 +130,7 @@ class TrialObserver : public LayerObserver {
   MixedMasks masks_;
 };
 
-// Where every trial begins at the latest: layers behind read its keys and values of one before.
+// The last layer where a trial may begin: the first whose keys and values later layers share.
 size_t FirstShared(const ModelSpec& spec) {
   size_t first = spec.layers.size();
   for (const LayerSpec& layer : spec.uncached) {

@@ -74,13 +74,13 @@ std::string ClipRatios(const Arm& arm, const MethodContext::Options& options) {
   return fmt::format("keys {:g}, values {:g}", options.k_clip, options.v_clip);
 }
 
-// Where it is not: 0, the exact model's.
+// Index of the arm of that name, or 0 (the exact model) if there is none.
 size_t IndexOf(const std::vector<Arm>& arms, std::string_view name) {
   const auto found = std::ranges::find(arms, name, &Arm::name);
   return found == arms.end() ? 0 : static_cast<size_t>(found - arms.begin());
 }
 
-// What is the same for a model and a dump.
+// The part of a validation that a model and a dump share.
 class Validation {
  public:
   Validation(const Artifact& artifact, const std::vector<LayerSpec>& layers,

@@ -19,14 +19,14 @@
 namespace oscar {
 namespace {
 
-// Of one score matrix: large enough to keep a GPU busy; on a CPU several of them fit into its
+// The size of one score matrix: large enough to keep a GPU busy. On a CPU several fit into its
 // caches, and the rows of a slice end at nearly the same key.
 int64_t ScoreBytes(at::Device device) { return device.is_cpu() ? 4 << 20 : 256 << 20; }
 
-// Of a sequence whose rows are all measured: from here on without score matrices.
+// Sequences of at least this length are compared without score matrices if all rows are measured.
 constexpr int64_t kStreamedTokens = 2048;
 
-// Of caches that are compared at once. Each such batch computes the reference's scores anew.
+// The memory of caches that are compared at once. Each batch recomputes the reference's scores.
 int64_t BatchBytes(at::Device device) { return int64_t{device.is_cpu() ? 2 : 8} << 30; }
 
 int64_t BytesOf(const RowComparison::Prepared& stored) {
