@@ -81,7 +81,7 @@ const StoredChoice& ChoiceOf(const MethodContext& context, size_t layer_index) {
 LayerCache ChoiceCache(const StoredChoice& choice, int64_t num_kv_heads, const ExactTokens& exact,
                        const CacheSides& feedback,
                        const std::function<at::Tensor(const at::Tensor&)>& codec) {
-  // Where rows are: once, and not for every sequence.
+  // Sends the matrices to the rows' device once, not once per sequence.
   const auto side_at = [](const CacheSide& side) {
     return [side, there = SidesOnDevice()](const at::Tensor& rows) mutable -> const SidesOnDevice& {
       if (!there.rotation.defined() || there.rotation.device() != rows.device())
@@ -112,7 +112,7 @@ LayerCache ChoiceCache(const StoredChoice& choice, int64_t num_kv_heads, const E
     };
   };
   cache.store = store_with(choice, feedback);
-  // Its one row is written once, as keys are.
+  // A latent row is written once, with the codes of keys.
   StoredChoice of_keys = choice;
   of_keys.v_codes = choice.k_codes;
   cache.otherwise = LayerCache::StoreOnce(

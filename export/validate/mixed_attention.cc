@@ -33,7 +33,7 @@ int64_t ExactFrom(const ExactTokens& tokens, int64_t position) {
                               : std::numeric_limits<int64_t>::max();
 }
 
-// Whether no query of a chunk reads a token exactly on one side alone.
+// Whether every token that a query of a chunk reads exactly is exact on both sides.
 bool SidesAgree(const ExactSides& exact, int64_t begin, int64_t end) {
   if (exact.k.sink != exact.v.sink) return false;
   for (int64_t i = begin; i < end; ++i) {
@@ -154,7 +154,7 @@ std::shared_ptr<const MixedMasks::Chunk> MixedMasks::Of(const AttentionSpec& spe
 
 namespace {
 
-// The windows of both sides, where they are the same and move with every token of `tokens`.
+// The windows of both sides, if they are equal and advance with every token of `tokens`.
 std::optional<CacheWindows> PlainWindows(const ExactSides& exact, int64_t tokens) {
   if (!exact.k.quantized_end || exact.k.sink != exact.v.sink) return std::nullopt;
   const CacheWindows windows{exact.k.sink, tokens - exact.k.quantized_end(tokens)};
@@ -185,7 +185,7 @@ Part FlashPart(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, do
   return {std::get<0>(results)[0], std::get<1>(results)[0]};
 }
 
-// Rows from `begin` on of what FlashPart gave.
+// The rows from `begin` on of a result of FlashPart.
 Part From(const Part& part, int64_t begin) {
   return {part.out.slice(0, begin), part.lse.slice(1, begin)};
 }

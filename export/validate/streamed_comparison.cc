@@ -63,7 +63,7 @@ struct StreamedComparison::Part {
   }
 };
 
-// Tokens that some row may read exactly: the first, and of each row the most recent.
+// Tokens that some row may read exactly: the first ones, and the most recent ones of each row.
 struct StreamedComparison::Reach {
   int64_t sink = 0, recent = 0;
 

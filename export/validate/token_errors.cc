@@ -37,8 +37,8 @@ at::Tensor IndexTensor(std::span<const ScoredToken> tokens, auto member, at::Dev
   return at::tensor(values, at::kLong).to(device);
 }
 
-// Rivals in rows of one width, filled up with a token that is below any other: [n, width], or
-// nothing where no token has rivals.
+// Rivals in rows of one width, padded with a token that ranks below any other: [n, width], or
+// nothing if no token has rivals.
 struct RivalIds {
   at::Tensor ids, none;  // `none`: 1 where there is no rival
   at::Tensor any;        // [n] whether a token has rivals
@@ -175,7 +175,7 @@ measures::Distribution ProbabilityChange(const TokenErrors& arm, const TokenErro
   return distribution;
 }
 
-// Standard errors, each with the member that it is of.
+// Standard errors, each with the name of the member that it belongs to.
 void AddErrors(const TokenErrors& arm, const TokenErrors& reference, measures::TextErrors& text) {
   const std::vector<double> nll(arm.nll.begin(), arm.nll.end()), kl(arm.kl.begin(), arm.kl.end());
   std::vector<double> difference;

@@ -41,7 +41,7 @@ at::Tensor RowsOf(const at::Tensor& x, const std::vector<int64_t>& positions) {
   return x.index_select(0, at::tensor(positions, at::kLong).to(x.device(), /*non_blocking=*/true));
 }
 
-// Adds the time until it is destroyed.
+// Adds its lifetime to `seconds`.
 class ArmClock {
  public:
   explicit ArmClock(double& seconds) : seconds_(seconds) {}
@@ -95,8 +95,8 @@ void ValidationObserver::OnLayerBegin(const LayerSpec& layer) {
   for (ArmErrors& errors : end_to_end_) errors.BeginLayer(layer);
 }
 
-// Arms of a group share one fit, whose time the first of them is charged with; what they read
-// exactly is their own.
+// Arms of a group share one fit, whose time is charged to the first of them; each has its own exact
+// tokens.
 const std::vector<LayerCache>& ValidationObserver::LayerCaches() {
   if (!caches_.empty()) return caches_;
   caches_.resize(arms_.size());
@@ -179,7 +179,7 @@ ValidationObserver::Comparison ValidationObserver::CompareLocally(const std::vec
                                                                   const CacheSides& rows,
                                                                   const CacheEnergy& energy) {
   const std::vector<LayerCache>& caches = LayerCaches();
-  // One with windows says what exact rows are, if there is one.
+  // If an arm has windows, the first of those gives the exact rows.
   const auto shows_exact = [&](size_t arm) { return ExactOf(caches[arm]).any(); };
   const auto found = std::ranges::find_if(arms, shows_exact);
   const LayerCache& cache = caches[found == arms.end() ? arms[0] : *found];

@@ -49,7 +49,7 @@ Predictor FitPredictor(const std::vector<at::Tensor>& inputs,
   return {at::linalg_solve(gram.cpu(), products.cpu())};
 }
 
-// Returns what is read of a residual, [tokens, channels] float64; of keys before their rope.
+// Returns a residual [tokens, channels] float64 as it is read; that of keys before their rope.
 using Round = std::function<at::Tensor(const at::Tensor& rows)>;
 struct Rounding {
   Round k, v;
@@ -68,7 +68,7 @@ Rounding OurRounding(const MethodContext& context, size_t layer_index) {
   sides.k.codes.metadata = sides.v.codes.metadata = MetadataType::kByte;
   if (layer_index == 0) sides.k.codes.bits = sides.v.codes.bits = {kFirstBits};
   const AttentionSpec& spec = context.layers()[layer_index].attention;
-  // Queries meet keys that were turned by their position, so that is where errors of keys count.
+  // Queries meet keys after rope, so errors of keys are measured there.
   const auto keys = [rope = spec.rope, dim = spec.head_dim,
                      k = std::move(sides.k)](const at::Tensor& rows) mutable {
     const at::Tensor turned = ApplyRope(rows.to(at::kFloat).unflatten(1, {-1, dim}), rope);

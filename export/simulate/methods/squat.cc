@@ -52,8 +52,8 @@ Matrix SubspaceMetric(const Matrix& gram, const std::string& what) {
                                           directions.transpose();
 }
 
-// By what an error of the channels [begin, end) moves those behind: [num_kv_heads, dim - end,
-// end - begin].
+// The moves of the later channels per unit of error in channels [begin, end): [num_kv_heads, dim -
+// end, end - begin].
 at::Tensor MovedBy(const std::vector<Matrix>& metrics, int64_t begin, int64_t end) {
   std::vector<at::Tensor> moves;
   for (const Matrix& p : metrics) {

@@ -136,7 +136,7 @@ constexpr Row kRows[] = {
      Shared, Feedback::kNone, true},
 };
 
-// The method without it but for its write.
+// The same method without the improved write.
 CacheMethod Method(const Row& row) {
   CacheMethod method = row.without();
   method.name = row.name;
