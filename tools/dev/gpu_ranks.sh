@@ -2,9 +2,10 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# Several GPUs of one machine against one: the same bytes, how much sooner, what the plan said, what was read. A synthetic model of
-# Qwen3-8B's shapes at 120,000 tokens, a mixture of experts, the bundled model and those in .gpu/models, with 1, 2, 4 ... GPUs. Ends
-# within OSCAR_GPU_LIMIT seconds (570): what does not fit is said to be left out.
+# Compares several GPUs of one machine with one: equal bytes, speed, the plan and the bytes read.
+# Runs a synthetic model of Qwen3-8B's shapes at 120,000 tokens, a mixture of experts, the bundled
+# model and those in .gpu/models, with 1, 2, 4 ... GPUs. Ends within OSCAR_GPU_LIMIT seconds (570)
+# and prints what it left out for lack of time.
 #
 #   tools/dev/gpu_ranks.sh [PROGRAMS [SCRATCH [GIGABYTES_OF_EXPERTS]]]     folder of oscar-calibrate; default build/dev/tools
 #
