@@ -65,7 +65,7 @@ struct NextTokenRun {
 std::vector<NextTokenCost> MeasureNextToken(const NextTokenRun& run,
                                             std::span<const CacheTrial> trials);
 
-// The options to measure: all, or those with a whole number of bits, also as a mean over heads.
+// The options to measure: all, or those whose bits are a whole number, also as a mean over heads.
 enum class MeasuredWidths { kAll, kWhole };
 // The number of these layers' options that are measured.
 size_t NumMeasured(const std::vector<AutoChoice>& choices, MeasuredWidths widths);
