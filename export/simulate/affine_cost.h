@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a cache of rows with a scale and a zero per quantization group costs, windows included: a
-// mean over the K and V elements of all layers. The paper's metadata is not what runtimes allocate,
-// so both are given.
+// The cost of a cache whose rows have a scale and a zero per quantization group, windows included:
+// a mean over the K and V elements of all layers. Runtimes allocate more metadata than the paper
+// counts, so both costs are given.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,9 @@
 
 namespace oscar {
 
-// Bits per element of what the caches of all layers hold of `tokens` tokens. `bits(layer_index,
-// keys)`: of all rows of one side of a layer. Latent attention stores one row, as keys, and beside
-// it the part with position, in 16 bits, as in upstream's server.
+// Bits per element that the caches of all layers hold for `tokens` tokens. `bits(layer_index,
+// keys)` gives the bits of all rows of one side of a layer. Latent attention stores one row, as
+// keys, and its part with position apart, in 16 bits, as upstream's server does.
 CacheCost MeanOverCache(const std::vector<LayerSpec>& layers, int64_t tokens,
                         const std::function<CacheCost(size_t layer_index, bool keys)>& bits);
 

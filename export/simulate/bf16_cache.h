@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A rotated cache as a bf16 runtime computes it: matrices, inputs and results of rotations in bf16
-// (sums in float32), window rows kept rotated, queries rotated. Trap: keys are never turned back,
-// since queries are rotated instead, so a key's way back is the exact inverse; values are, by the
-// bf16 matrix.
+// A rotated cache as a bf16 runtime computes it: matrices, inputs and
+// results of rotations in bf16 (sums in float32), window rows kept rotated,
+// queries rotated. Trap: queries are rotated, so keys return to the model's
+// space by the exact inverse; values return by the bf16 matrix.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,8 +13,8 @@
 
 namespace oscar {
 
-// What is read of rows [tokens, num_kv_heads, dim], in the model's space; float64 for float64 rows,
-// else float32.
+// Rows [tokens, num_kv_heads, dim] as they are read from the cache, in the model's space; float64
+// for float64 rows, else float32.
 struct Bf16Rows {
   at::Tensor quantized;
   at::Tensor exact;  // while the token is in a window

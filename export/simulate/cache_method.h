@@ -35,10 +35,10 @@ struct CalibrationRows {
 
 struct CacheMethod;
 struct CacheSides;
-// Methods that a run brings beside the table's: somebody's rotations, those of another artifact.
+// Methods that a run adds to the table's: rotations from a file, or those of another artifact.
 using GuestMethods = std::vector<std::shared_ptr<const CacheMethod>>;
 
-// What methods are made of. One per validation; reads layers of the artifact as they are asked for.
+// The input of methods. One per validation; reads layers of the artifact on demand.
 class MethodContext {
  public:
   struct Options {
@@ -64,11 +64,11 @@ class MethodContext {
   const Artifact& artifact() const { return artifact_; }
   const StoredLayer& Stored(size_t layer_index) const;  // valid until a third layer is asked for
 
-  // Of the layer whose caches are made; only for methods that say needs_rows.
+  // The rows of the layer whose caches are being made; only for methods with needs_rows.
   const CalibrationRows& rows() const;
   void SetRows(CalibrationRows rows) { rows_ = std::move(rows); }
-  // What the method's cache of the layer before gives back for them, sequence by sequence; only for
-  // methods that say reads_layer_before, and of the first layer none.
+  // These rows as the method's cache of the layer before gives them back, by sequence. Only for
+  // methods with reads_layer_before; empty for the first layer.
   std::span<const CacheSides> rows_before() const { return rows_before_; }
   void SetRowsBefore(std::span<const CacheSides> rows) { rows_before_ = rows; }
 
@@ -81,12 +81,12 @@ class MethodContext {
   mutable std::map<size_t, StoredLayer> stored_;
 };
 
-// What an arm adds to its method.
+// The modifiers that an arm adds to its method.
 struct ArmOptions {
   bool clip = false;     // percentile clipping
   bool windows = false;  // the first and the most recent tokens stay exact
   bool bf16 = false;     // rotations, rotated windows and queries in bf16 (bf16_cache.h)
-  // Of an arm that clips: this ratio on both sides instead of the method's own; 0: the method's.
+  // For an arm that clips: the ratio of both sides; 0: the method's own ratios.
   double clip_ratio = 0;
 
   bool operator==(const ArmOptions&) const = default;
@@ -98,11 +98,11 @@ struct CacheSides {
   int64_t sequence = 0;  // of the dump or text; for methods that look up what they give back
 };
 
-// What attention reads of every token of a sequence, in ResultType.
+// The rows of a sequence as attention reads them from the cache, in ResultType.
 struct CachedRows {
   CacheSides quantized;  // once the token is quantized; exact rows where a method keeps outliers
-  // While the token is in a window, where that is not the row as it came (rotated in bf16, say);
-  // undefined tensors otherwise.
+  // The row while the token is in a window, if that differs from the row as it came (rotated in
+  // bf16, say); undefined tensors otherwise.
   CacheSides exact = {};
 };
 
@@ -115,14 +115,14 @@ struct LayerCache {
   std::function<CachedRows(const CacheSides& rows)> store;
   // Which tokens are read exactly, at any length of the cache.
   ExactTokens k_exact = {}, v_exact = {};
-  // Queries [rows, num_q_heads, head_dim] as this cache's kernel uses them, where it rounds them;
-  // empty: as they are. In the space of the model, so that logits are queries * keys.
+  // Queries [rows, num_q_heads, head_dim] as this cache's kernel uses them, if it rounds them;
+  // empty: unchanged. They are in the model's space, so that logits are queries * keys.
   std::function<at::Tensor(const at::Tensor& queries)> queries = {};
-  // Of latent attention, whose one row [tokens, 1, rank] is key and value: as `store`, from what is
-  // stored once. Without it values are what `store` gives back for keys.
+  // For latent attention, where one row [tokens, 1, rank] is key and value: `store` of a row that
+  // is stored once. Without it the values are the keys that `store` gives back.
   using StoreOnce = std::function<CachedRows(const at::Tensor& rows)>;
-  // Of a method that reads the layer before, instead of `store`: `before` is what that one's cache
-  // gives back for the same tokens, once they are quantized.
+  // For a method that reads the layer before, instead of `store`: `before` holds the same tokens as
+  // that layer's cache gives them back once they are quantized.
   using StoreBehind = std::function<CachedRows(const CacheSides& rows, const CacheSides& before)>;
   std::variant<std::monostate, StoreOnce, StoreBehind> otherwise = {};
 };
@@ -145,35 +145,35 @@ struct CacheMethod {
   ArmOptions as_published = {};  // the modifiers that its authors use
   std::string clip_ratios = {};  // whose ratios clip, for people; empty: those of the options
   bool needs_rows = false;       // make() reads MethodContext::rows()
-  // A layer's cache is read through that of the layer before: make() reads rows_before(), and
-  // caches of all layers but the first have StoreBehind. Such a method has no form for latents.
+  // A layer's cache is read through that of the layer before: make() reads rows_before(), and the
+  // caches of all layers but the first have StoreBehind. Such a method cannot store latents.
   bool reads_layer_before = false;
-  // Why the method has no form for latent attention, whose keys and values are one row; empty: it
+  // Why the method has no form for latent attention, where keys and values are one row. Empty: it
   // has one, and stores that row as it stores keys.
   std::string_view why_no_latents = {};
   // The caches of one layer. Throws InputError where the artifact lacks what the method needs.
   std::function<LayerCache(const MethodContext&, size_t layer_index, const ArmOptions&)> make;
   std::function<CacheCost(const MethodContext&, const ArmOptions&, int64_t tokens)> cost;
-  // Whether artifact and model have what the method needs; a default list leaves out the others,
-  // and a guest throws InputError that says what is missing. Empty: always.
+  // Whether artifact and model have what the method needs. A default list leaves out the others; a
+  // guest throws InputError that says what is missing. Empty: always.
   std::function<bool(const MethodContext&)> available = {};
 };
 
 inline constexpr const char* kArtifactClipRatios = "the artifact's, layer by layer";
 
-// The cache of a layer as an arm has it: what `method` makes, of latent attention stored once.
+// The cache of a layer as an arm has it; `method` makes it, and latent rows are stored once.
 LayerCache MakeLayerCache(const CacheMethod& method, const MethodContext& context,
                           size_t layer_index, const ArmOptions& options);
 bool HasLatents(const MethodContext& context);
 
-// What both sides of an arm with windows read exactly, by the context's options; nothing for an arm
-// without.
+// The tokens that both sides of an arm with windows read exactly, by the context's options; none
+// for an arm without windows.
 ExactTokens ArmWindows(const MethodContext& context, const ArmOptions& options);
 
 std::span<const CacheMethod> CacheMethods();
-// The method "auto" of another choice of the artifact than the headline's, by its name.
+// The method "auto" of another choice in the artifact than the headline's, by that choice's name.
 CacheMethod ChoiceMethod(const std::string& choice);
-// Of the table or of the guests; UsageError for another name.
+// Returns the method of that name from the table or the guests; throws UsageError for other names.
 const CacheMethod& CacheMethodNamed(std::string_view name, const GuestMethods& guests = {});
 
 }  // namespace oscar

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What oscar-calibrate --auto chose, as the artifact says it, in bf16 arithmetic
-// (calib/cache/side_tensors.h on the artifact's tensors). That computes in the transformed space;
-// simulators speak of the model's, so keys go back by the exact inverse and queries by its
-// transpose, which leaves every logit as it is.
+// The choice of oscar-calibrate --auto, as the artifact stores it, in bf16 arithmetic
+// (calib/cache/side_tensors.h on the artifact's tensors). That arithmetic runs in the transformed
+// space, but simulators answer in the model's. So keys go back by the exact inverse and queries by
+// its transpose, which leaves every logit as it is.
 #include "export/simulate/chosen_cache.h"
 
 #include <ATen/ATen.h>
@@ -81,7 +81,7 @@ const StoredChoice& ChoiceOf(const MethodContext& context, size_t layer_index) {
 LayerCache ChoiceCache(const StoredChoice& choice, int64_t num_kv_heads, const ExactTokens& exact,
                        const CacheSides& feedback,
                        const std::function<at::Tensor(const at::Tensor&)>& codec) {
-  // Where rows are: once, and not for every sequence.
+  // Sends the matrices to the rows' device once, not once per sequence.
   const auto side_at = [](const CacheSide& side) {
     return [side, there = SidesOnDevice()](const at::Tensor& rows) mutable -> const SidesOnDevice& {
       if (!there.rotation.defined() || there.rotation.device() != rows.device())
@@ -112,7 +112,7 @@ LayerCache ChoiceCache(const StoredChoice& choice, int64_t num_kv_heads, const E
     };
   };
   cache.store = store_with(choice, feedback);
-  // Its one row is written once, as keys are.
+  // A latent row is written once, with the codes of keys.
   StoredChoice of_keys = choice;
   of_keys.v_codes = choice.k_codes;
   cache.otherwise = LayerCache::StoreOnce(

@@ -13,16 +13,16 @@
 
 namespace oscar {
 
-// `feedback`: factors of error feedback in the place of the choice's own, as QuantizedRows takes
-// them; undefined: the choice's, if it has any. `codec`: what is read of turned rows, in the place
-// of the choice's codes.
+// `feedback`: factors of error feedback, as QuantizedRows takes them, which replace those of the
+// choice; undefined: the choice's, if it has any. `codec`: maps turned rows to the rows that are
+// read, which replaces the choice's codes.
 LayerCache ChoiceCache(const StoredChoice& choice, int64_t num_kv_heads, const ExactTokens& exact,
                        const CacheSides& feedback = {},
                        const std::function<at::Tensor(const at::Tensor&)>& codec = {});
-// Of the headline. InputError where the artifact holds none.
+// Returns the headline's choice; throws InputError if the artifact holds none.
 const StoredChoice& ChoiceOf(const MethodContext& context, size_t layer_index);
 
-// What the choices of all layers cost.
+// The cost of the choices of all layers.
 CacheCost ChoiceCost(const MethodContext& context, const CacheWindows& windows, int64_t tokens,
                      const std::function<StoredChoice(size_t layer_index)>& choice_of);
 

@@ -45,7 +45,7 @@ class RowsOfFile {
 
   double bits_per_element() const { return bits_; }
 
-  // What is stored of the sequence of `exact`, on its device.
+  // Returns the stored rows of the sequence of `exact`, on its device.
   CacheSides Read(size_t layer_index, const CacheSides& exact) const {
     if (!layers_[layer_index].latent()) {
       return {ReadSide(layer_index, DumpTensor::kK, exact.sequence, exact.k),

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Keys before their rotary embedding, for methods that quantize there: a cache's rows come with it,
-// so it is undone and done again. The model multiplied by cosines of its own type (bfloat16
-// perhaps), so rows that come back from a model's keys are its projections up to that rounding.
+// Keys before their rotary embedding, for methods that quantize there. Cached rows have the
+// embedding, so it is undone and applied again. The model used cosines of its own type (perhaps
+// bfloat16), so undoing it gives the model's projections only up to that rounding.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -35,11 +35,11 @@ struct RotatedSides {
 // Matrices go where rows are: once, and not for every sequence.
 void GoTo(const at::Tensor& rows, RotatedQuantizer& quantizer);
 
-// What the cache gives back for rows [tokens, num_kv_heads, dim]: float64 for float64 rows, else
-// computed in float32, as runtimes do.
+// Returns rows [tokens, num_kv_heads, dim] as the cache gives them back: float64 for float64 rows,
+// else computed in float32, as runtimes do.
 at::Tensor RoundTrip(const RotatedQuantizer& quantizer, const at::Tensor& rows);
 
-// The middle of it: rows [num_kv_heads, tokens, dim] that are transformed already, to what is read.
+// The middle step of RoundTrip, on transformed rows [num_kv_heads, tokens, dim].
 at::Tensor ClippedAndQuantized(const RotatedQuantizer& quantizer, const at::Tensor& rows);
 
 }  // namespace oscar

@@ -19,7 +19,7 @@ namespace oscar {
 struct ClipPair {
   double k = 0, v = 0;
 };
-// Of an arm: none, the ratio that it names, or the method's `own`.
+// The clip ratios of an arm: none, the ratio that it names, or the method's `own`.
 ClipPair ArmClip(const ArmOptions& options, const ClipPair& own);
 ClipPair ArtifactClip(const StoredLayer& layer, const ArmOptions& options);  // the calibration's
 ClipPair GivenClip(const MethodContext& context, const ArmOptions& options);

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the cache of a serving runtime really holds, where the arms named after methods say what it
-// should: one description per runtime, one simulator for all. A runtime computes in float32 and
-// rounds to its own types whatever it is compared in, so float64 rows are quantized in float32
-// here.
+// The cache that a serving runtime really holds; arms named after
+// methods say what it should hold. There is one description per runtime
+// and one simulator for all. A runtime computes in float32 and rounds
+// to its own types, so float64 rows are quantized in float32 here too.
 #pragma once
 
 #include <cstdint>

@@ -44,7 +44,7 @@ RotatedSides SidesOfChoice(const StoredChoice& choice) {
       quantizer.inverse =
           MatricesOf(of.query_rotation, of.dim, of.dim).transpose(1, 2).contiguous();
     }
-    // Loaded in the type of the cache's windows, as every other field.
+    // The loader reads this field, like all others, in the type of the cache's windows.
     if (!of.mean.empty()) quantizer.mean = RoundedToBf16(Vectors(of.mean, of.dim));
     return quantizer;
   };
@@ -67,7 +67,7 @@ RotatedSides LoadChoice(const RuntimeSpec& runtime, const MethodContext& context
 }
 
 LayerCache BehindFold(LayerCache cache, const at::Tensor& pair_scale) {
-  // Where rows are, [heads, 1, d]; shared by what follows.
+  // The scales on the device of the rows, [heads, 1, d]; shared by the functions below.
   const auto scale_at = [scale = std::make_shared<at::Tensor>(pair_scale)](const at::Tensor& rows) {
     *scale = SendTo(*scale, rows.device());
     return scale->unsqueeze(1);

@@ -104,7 +104,7 @@ at::Tensor WriteAndRead(const RowWriter& writer, const at::Tensor& rows, double 
   if (writer.codec == RowCodec::kLlamaQ2) return LlamaQ2(rows, clip_ratio);
   const at::Tensor thresholds = RowThresholds(rows, clip_ratio, writer.clip);
   if (writer.codec == RowCodec::kHalfOffset) return HalfOffset(Clamped(rows, thresholds));
-  // The kernel has Lloyd-Max levels for clipped rows of one group alone.
+  // The kernel has Lloyd-Max levels only for clipped rows of one group.
   if (writer.codec == RowCodec::kLloydMax && thresholds.defined() &&
       quant_group_size == rows.size(-1)) {
     return LloydMaxRoundTrip(Clamped(rows, thresholds), LloydMaxForm::kServing);

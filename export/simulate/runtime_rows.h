@@ -34,7 +34,7 @@ struct RowWriter {
 // that clips nothing (<= 0).
 at::Tensor RowThresholds(const at::Tensor& rows, double ratio, ClipVariant variant);
 
-// What a reader gets of rows [..., dim] float32, contiguous: clipped, quantized and back.
+// Returns rows [..., dim] float32, contiguous, as a reader gets them: clipped, quantized and back.
 at::Tensor WriteAndRead(const RowWriter& writer, const at::Tensor& rows, double clip_ratio,
                         int64_t quant_group_size);
 

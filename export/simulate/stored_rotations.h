@@ -16,8 +16,8 @@ enum class RotationGrouping {
   kShared,  // one for all KV heads of a layer
 };
 
-// Keys and values of a layer: rotation, and the artifact's clip ratio where the arm clips and names
-// none. Throws InputError where the artifact has no such rotation.
+// Keys and values of a layer: the rotation, and the artifact's clip ratio if the arm clips without
+// naming one. Throws InputError if the artifact has no such rotation.
 RotatedSides StoredRotations(const MethodContext& context, size_t layer_index,
                              RotationGrouping grouping, const ArmOptions& options);
 

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shared by the methods that quantize whole blocks of tokens (KIVI, Kitty, KVarN, OScaR): cutting a
-// sequence into blocks, and what such a cache costs. Blocks are counted from the first token
-// behind the sinks, so the same prefix gives the same codes in complete blocks only.
+// Shared by the methods that quantize whole blocks of tokens (KIVI, Kitty, KVarN, OScaR): cuts a
+// sequence into blocks and counts the cost of such a cache. Blocks start after the sinks, so the
+// same prefix gives the same codes only in complete blocks.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,9 +17,9 @@
 
 namespace oscar {
 
-// A copy of `rows` [tokens, num_kv_heads, dim], float64 for float64 rows, else float32, in which
-// every complete block behind the sinks went through `round_trip`, which gets some of them at a
-// time: [blocks, block, num_kv_heads, dim]. Sinks and the unfinished block stay as they came.
+// A copy of `rows` [tokens, num_kv_heads, dim], float64 for float64 rows, else float32. Every
+// complete block after the sinks goes through `round_trip`, which gets several at a time: [blocks,
+// block, num_kv_heads, dim]. Sinks and the unfinished block stay as they came.
 at::Tensor ThroughTokenBlocks(const at::Tensor& rows, int64_t sink, int64_t block,
                               const std::function<at::Tensor(const at::Tensor&)>& round_trip);
 
@@ -29,10 +29,10 @@ at::Tensor ComputeRows(const at::Tensor& rows);
 // `x` [..., dim] times the Hadamard matrix of its last dim (linalg/hadamard.h), its own inverse.
 at::Tensor HadamardRows(const at::Tensor& x);
 
-// The largest divisor of `dim` up to `size` values: a head shorter than a method's groups is one.
+// The largest divisor of `dim` up to `size` values, so that a shorter head is one group.
 int64_t GroupWithin(int64_t dim, int64_t size);
 
-// A method whose cache and costs its own options say; arms add nothing to it.
+// A method whose options alone decide its cache and costs; arms add nothing to it.
 CacheMethod BlockMethod(
     std::string_view name, std::string_view description,
     std::function<LayerCache(const MethodContext&)> make,
@@ -50,7 +50,7 @@ using RowBitsOf = std::function<RowBits(int64_t dim, int64_t num_kv_heads)>;
 CacheCost MeanCost(const std::vector<LayerSpec>& layers, int64_t tokens, const RowBitsOf& k,
                    const RowBitsOf& v);
 
-// As papers count: `sink` tokens in 16 bits, all others quantized, whatever residual there is.
+// Bits as papers count: `sink` tokens in 16 bits, all others quantized, without any residual.
 double PaperRowBits(int64_t tokens, int64_t sink, int64_t dim, double bits_per_element);
 
 }  // namespace oscar

@@ -23,7 +23,7 @@ at::Tensor VectorTensor(const std::vector<Vector>& rows) {
   return tensor.to(at::kFloat);
 }
 
-// Of all heads, as the cache takes them.
+// The transforms of all heads, as the cache takes them.
 struct Sides {
   std::vector<Matrix> x, inverse;
   std::vector<Vector> mean;

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Methods whose keys or values are transformed by calib/fit/transform_fit.h, refitted from the
-// artifact's moments: one description per method, one simulator for all. An arm's clipping
-// uses the ratios given here, chosen for these transforms, and not the artifact's, unless they are
-// 0.
+// artifact's moments. There is one description per method and one simulator for all. An arm that
+// clips uses the ratios given here, which were chosen for these transforms; 0 stands for the
+// artifact's.
 #pragma once
 
 #include <optional>

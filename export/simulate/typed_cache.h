@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A layer's cache in the types of calib/choose/cache_types.h, rows as they are and every token
-// quantized: what runtimes of 8- and 4-bit caches read.
+// A layer's cache in the types of calib/choose/cache_types.h, as runtimes with 8- and 4-bit caches
+// read it: rows are not rotated, and every token is quantized.
 #pragma once
 
 #include "calib/choose/cache_types.h"
@@ -11,7 +11,7 @@
 namespace oscar {
 
 // `largest`: the magnitude that a static scale maps onto the type's largest number; 0: a scale of
-// 1, which is what runtimes take where a checkpoint brings none.
+// 1, which runtimes use for a checkpoint without scales.
 RotatedQuantizer TypedSide(CacheType type, float largest);
 
 // Both sides, with calibrated scales.

@@ -94,7 +94,7 @@ measures::ToolCallErrors ToolCallReport(std::span<const NeedleSample> samples,
   for (size_t i = 0; i < samples.size(); ++i) SumsOf(tasks, samples[i]).calls.Add(scores[i]);
   PieceSums kl;
   for (size_t i = 0; i < tokens.size(); ++i) {
-    // A call is one piece, wherever its arguments stand.
+    // One call is one piece, wherever its arguments are.
     kl.Add(tokens[i].sequence, 0, tokens[i].length, errors.kl[i]);
     RatioUnit& of_task = SumsOf(tasks, samples[static_cast<size_t>(tokens[i].sequence)]).kl;
     of_task.sum += errors.kl[i];

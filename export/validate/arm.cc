@@ -23,7 +23,7 @@
 namespace oscar {
 namespace {
 
-// In the order of names.
+// Modifiers in the order in which names list them.
 struct Modifier {
   std::string_view name;
   bool ArmOptions::*option;
@@ -62,7 +62,7 @@ constexpr std::string_view kDefaultArms[] = {
 
 constexpr std::string_view kDefaultList = "default";
 
-// What a verdict is made of: the exact model, the artifact's own choice and its rivals.
+// The arms that a verdict needs: the exact model, the artifact's own choice and its rivals.
 constexpr std::string_view kQuickArms[] = {
     "bf16",
     "hadamard+clip+windows",
@@ -243,7 +243,7 @@ std::string ShippedArm(const MethodContext& context) {
 
 namespace {
 
-// As the arm's own; arms of methods that a run brings along are known by their exact names.
+// Returns the usual name of the arm asked for; a guest's arm must be named exactly.
 std::string NameAmong(const std::vector<Arm>& arms, std::string_view asked) {
   const bool known = std::ranges::find(arms, asked, &Arm::name) != arms.end();
   return known ? std::string(asked) : ParseArm(asked).name;

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// An arm of a comparison: a method and what is added to it, clipping and windows. Its name is how
-// it is asked for and stored: METHOD[+clip[=RATIO]][+windows][+bf16],
-// "oscar_per_head+clip+windows".
+// An arm of a comparison: a method and its modifiers, clipping and windows.
+// Users and reports name it METHOD[+clip[=RATIO]][+windows][+bf16], for
+// example "oscar_per_head+clip+windows".
 #pragma once
 
 #include <string>
@@ -24,8 +24,8 @@ struct Arm {
 
 inline constexpr std::string_view kReferenceArm = "bf16";
 
-// UsageError naming what is wrong, a modifier that the method does not take included. Modifiers in
-// either order; the name comes out in the usual one.
+// Throws UsageError that names the error, also for a modifier that the method does not take.
+// Modifiers may come in any order; the arm's name has the usual one.
 Arm ParseArm(std::string_view name, const GuestMethods& guests = {});
 bool IsArmList(std::string_view name);  // "quick", "default", "published" or "all"
 
@@ -43,21 +43,21 @@ std::vector<Arm> ParseArms(const std::vector<std::string>& names, const MethodCo
                            bool has_rows = true);
 bool NeedsRows(const std::vector<Arm>& arms);
 
-// What the artifact ships for its consumer, as that runtime computes; empty for one without
-// choices.
+// The arm that the artifact ships for its consumer, as that runtime computes; empty if the artifact
+// has no choices.
 std::string ShippedArm(const MethodContext& context);
 
-// The arm that a verdict is about: `asked` where the user names one (UsageError if it is not among
-// the arms), else the first of `own` that is, the artifact's choice (OwnArms). In a comparison
-// without that: OSCAR per head with everything, or what comes closest; the last arm if there is
-// none.
+// The arm that a verdict is about: `asked` if the user names one
+// (UsageError if it is not among the arms), else the first of `own` (the
+// artifact's choice; OwnArms) that is among them. Without those: OSCAR per
+// head with all modifiers, or the arm closest to it; at last the last arm.
 const Arm& HeadlineArm(const std::vector<Arm>& arms, const std::vector<std::string>& own,
                        std::string_view asked = {});
 
-// Which arms the recall tasks run on, by index. They cost most of a validation, so that unless
-// `asked` names arms (or "all") it is what a reader compares: the reference, the headline, INT2
-// without anything, Hadamard with as much as there is of it, and what `named`, the names given to
-// ParseArms, asks for by name and not by list. UsageError for one that is not among the arms.
+// The indices of the arms on which the recall tasks run. They cost most of a validation. So unless
+// `asked` names arms (or "all"), they run on the reference, the headline, plain INT2, Hadamard with
+// most modifiers, and those of `named` (ParseArms' names) that are arms, not lists. UsageError for
+// a name that is not among the arms.
 std::vector<size_t> RecallArms(const std::vector<Arm>& arms, std::string_view headline,
                                const std::vector<std::string>& asked,
                                const std::vector<std::string>& named);

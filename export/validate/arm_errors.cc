@@ -20,8 +20,8 @@ namespace {
 
 double Ratio(double a, double b) { return b > 0 ? a / b : 0; }
 
-// Of all of x, [] float64. Rows of float32 are added up first: a float64 copy of a whole cache
-// would be most of the work.
+// The sum of all of x, [] float64. Float32 rows are first summed in float32: converting a whole
+// cache to float64 would be most of the work.
 at::Tensor SumOf(const at::Tensor& x) {
   return x.scalar_type() == at::kDouble ? x.sum() : x.sum(-1).sum(at::kDouble);
 }

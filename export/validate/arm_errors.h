@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one arm does to attention, collected over layers and turned into the METRICS object of
-// report.json (export/report/schema.md). Nothing is read back from the device but once a
-// layer, so rows must come in the order in which they were announced.
+// The effect of one arm on attention, collected over layers and turned into the METRICS object of
+// report.json (export/report/schema.md). Results are read back from the device only once a layer,
+// so rows must come in the order in which they were announced.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -63,8 +63,8 @@ class ArmErrors {
   // nothing where a layer has none.
   std::optional<measures::ByDistance> ByDistance() const;
 
-  // What a layer left, as numbers, and the next layer from them: what a validation that goes on
-  // begins with. InputError where they are not of this many rows.
+  // Packed() returns a layer's results as numbers; AddPacked() adds the next layer from them, for a
+  // validation that resumes. AddPacked() throws InputError for another number of rows.
   std::vector<double> Packed(size_t layer) const;
   void AddPacked(std::span<const double> packed);
 
@@ -89,7 +89,7 @@ class ArmErrors {
   std::string name_;
   const MeasuredRows& rows_;
   std::vector<Layer> layers_;
-  // Of the running layer, on the device.
+  // Sums of the running layer, on the device.
   std::vector<at::Tensor> kl_;  // [num_q_heads, rows] float32, pieces
   at::Tensor sums_;             // [kNumSums, num_kv_heads] float64
   at::Tensor cache_sums_;       // [kNumCacheSums] float64

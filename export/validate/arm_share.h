@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A validation by several processes: each runs the exact model and some of the other arms, over all
-// of the text, so that every number is what one process measures; put together they are its report.
+// A validation by several processes: each runs the exact model and some of the other arms over all
+// of the text, so one process measures each number. MergeArms makes the report of all.
 #pragma once
 
 #include <cstddef>
@@ -16,16 +16,16 @@ struct ArmsOfRank {
   int rank = 0, ranks = 1;
 };
 
-// Where a report keeps the places of its arms among those of all processes, until MergeArms.
+// The member of a report that keeps the places of its arms among all processes' until MergeArms.
 inline constexpr const char* kArmPlaces = "places";
 
-// Which of `arms` arms that process runs, ascending, the exact model's first. `recall`: those that
-// also run the recall tasks, which cost most. UsageError where there are too few arms.
+// The indices of the `arms` arms that this process runs, ascending, the exact model's first.
+// `recall`: arms that also run the recall tasks, which cost most. UsageError for too few arms.
 std::vector<size_t> ShareOfArms(const ArmsOfRank& share, size_t arms,
                                 const std::vector<size_t>& recall);
 
-// Of ValidateModel or ValidateDump of all ranks, rank 0's first. InputError where they saw another
-// exact model.
+// Merges the results of ValidateModel or ValidateDump of all ranks, rank 0's first. Throws
+// InputError if their exact models differ.
 Json MergeArms(std::vector<Json> validations);
 
 }  // namespace oscar

@@ -29,7 +29,7 @@ Sequences TakePieces(Json& holder) {
   return sequences;
 }
 
-// What the same pieces cost more than in `headline`.
+// Subtracts from each piece of `arm` the sum of the same piece in `headline`.
 Sequences Less(Sequences arm, const Sequences& headline) {
   for (auto& [sequence, pieces] : arm) {
     const std::vector<RatioUnit>& others = headline.at(sequence);

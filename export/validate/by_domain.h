@@ -1,18 +1,18 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arms of a report side by side on the same pieces of text: how far each is behind the headline, as
-// paired differences, and what each does on every domain of the text. Arms may have been measured
-// by several processes, so each leaves the sums of its pieces (kPieces of piece_sums.h), from which
-// all of this is made when they are together.
+// Compares arms of a report on the same pieces of text: each arm's paired differences from the
+// headline, and its results on every domain of the text. Several processes may have measured the
+// arms, so each leaves the sums of its pieces (kPieces of piece_sums.h), from which all this is
+// computed once they are together.
 #pragma once
 
 #include "capture/files/strict_json.h"
 
 namespace oscar {
 
-// Where a validation keeps the domain of each text until then: a list of names, [texts]. Missing:
-// all are of one.
+// The member in which a validation keeps the domain of each text until FinishArms: a list of names,
+// [texts]. Missing: all texts are of one domain.
 inline constexpr const char* kTextDomains = "text_domains";
 
 // Adds "behind" and "by_domain" of export/report/schema.md to the arms of `validation`, and takes

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A stream of the layer loop whose attention reads a simulated cache: what an observer does in
+// A stream of the layer loop whose attention reads a simulated cache; an observer calls this in
 // LayerObserver::Attend.
 #pragma once
 
@@ -13,11 +13,11 @@
 
 namespace oscar {
 
-// Rows of latent attention with their part that has position, which no cache quantizes; as they are
-// where there is none.
+// Appends to rows of latent attention their part with position, which no cache quantizes; returns
+// other rows unchanged.
 at::Tensor WithPositionOf(const at::Tensor& rows, const at::Tensor& position);
 
-// What a stream's attention read of a sequence, in the compute dtype but for what is stored.
+// A sequence's rows as a stream's attention read them; all but `stored` in the compute dtype.
 struct AttendedRows {
   at::Tensor q;       // [tokens, num_q_heads, dim], of latent attention with q_pe
   at::Tensor k, v;    // [tokens, num_kv_heads, dim], exact as the cache holds them

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The calibration text of methods that are fitted to rows: it runs before the text that is
-// evaluated, and its queries, keys and values of a layer are there when the layer's caches are
-// made. To the observer behind, sequences and tokens are counted as if it never ran.
+// The calibration text of methods that are fitted to rows. It runs before the evaluated text, so
+// its queries, keys and values of a layer exist when the layer's caches are made. The next
+// observer's counts of sequences and tokens leave it out.
 #pragma once
 
 #include <cstdint>

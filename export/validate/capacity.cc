@@ -18,7 +18,7 @@ constexpr int64_t kDeviceBytes = 80'000'000'000;
 constexpr int64_t kContexts[] = {8192, 32768, 131072};  // tokens
 constexpr int64_t kRequestTokens = 32768;
 
-// Values that caches of all layers hold of a sequence: those with a window no more than it.
+// Values of a sequence in the caches of all layers; a layer with a window holds no more than it.
 double CachedValues(const std::vector<LayerSpec>& layers, int64_t tokens) {
   double values = 0;
   for (const LayerSpec& layer : layers) {

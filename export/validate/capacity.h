@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the cache of an arm takes at contexts that are served, and how many requests fit on a device
-// beside the weights: for validations of an artifact that has choices at several budgets.
+// The memory that an arm's cache takes at usual context lengths, and how many requests fit on a
+// device beside the weights: for artifacts that have choices at several budgets.
 #pragma once
 
 #include <cstdint>

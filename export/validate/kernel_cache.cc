@@ -29,7 +29,7 @@ __nv_bfloat16* Bf16(const at::Tensor& tensor) {
 }
 int32_t* Int32(const at::Tensor& tensor) { return tensor.data_ptr<int32_t>(); }
 
-// The second of two runs: the first one loads code.
+// The time of the second of two runs, because the first one loads code.
 double MicrosecondsOf(cudaStream_t stream, const std::function<void()>& launch) {
   cudaEvent_t begin = nullptr, end = nullptr;
   OSCAR_CUDA_CHECK(cudaEventCreate(&begin));

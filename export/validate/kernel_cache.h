@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One sequence of one layer in a real cache: written by the write kernel as it stood at several of
-// its positions, read by the decode kernel at each of them. The states share their pages,
-// which a longer state only adds to, but each has windows of its own.
+// One sequence of one layer in a real cache. The write kernel writes its state at several
+// positions, and the decode kernel reads each state. The states share their pages, to which a
+// longer state only adds, but each has its own windows.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,7 +24,7 @@ struct KernelRotations {
   double k_clip = 0, v_clip = 0;
 };
 
-// Tokens in pages when a sequence has `length`: whole eights of those behind the windows.
+// Tokens in pages for a sequence of `length` tokens: whole eights of those outside the windows.
 int64_t QuantizedTokens(int64_t length, const CacheWindows& windows);
 
 class KernelCache {

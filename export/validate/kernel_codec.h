@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the write kernel stored, read back on the host code by code and held against the scalar
-// codec. Trap: agreement is of bits, so both must start from the same rotated bf16 values, those
-// that the kernel gives out and no others.
+// Rows that the write kernel stored, read back on the host code by code and compared with the
+// scalar codec. Trap: they must agree bit by bit, so both must start from the same rotated bf16
+// values: only those that the kernel returns.
 #pragma once
 
 #include <cstdint>

@@ -21,11 +21,11 @@ namespace oscar {
 namespace {
 
 constexpr int64_t kStates = 8;  // of a sequence: cache states that are attended to
-// Relative, of an attention output. The kernel rounds probabilities to 11 bits and its queries and
-// values to 8 or 11; a wrong scale, token or head gives tenths.
+// The relative tolerance of an attention output. The kernel rounds probabilities to 11 bits and its
+// queries and values to 8 or 11; a wrong scale, token or head gives errors of tenths.
 constexpr double kKernelErrorLimit = 0.01;
 
-// Evenly spread, the whole sequence last.
+// Evenly spread lengths; the last is the whole sequence.
 std::vector<int64_t> StateLengths(int64_t tokens) {
   std::vector<int64_t> lengths;
   for (int64_t state = 1; state <= kStates; ++state) {
@@ -168,7 +168,7 @@ void KernelValidation::CompareOutputs(const AttentionView& view, const at::Tenso
   const int64_t heads = spec.num_kv_heads, ratio = spec.gqa_ratio();
   std::vector<Head>& own = layers_.back().heads;
   const int64_t most = QuantizedTokens(lengths.back(), options_.windows);
-  // What the pages hold, [heads, most, dim] float64.
+  // The values in the pages, [heads, most, dim] float64.
   const at::Tensor pages = cache.pages().cpu();
   const auto dequantized = [&](CacheOrder order, int64_t dim) {
     at::Tensor all = at::empty({heads, most, dim}, at::kFloat);

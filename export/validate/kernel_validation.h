@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kernels on a model: an observer that sends the queries, keys and values of every layer
-// through the write and the decode kernel, with an artifact's rotations and clip ratios, and makes
-// the report's member "validation.kernels" (export/report/schema.md). "error" is two things
-// here, what the kernel adds to its own cache and what the cache does to the model.
+// Validates the kernels on a model: an observer sends the queries, keys and values of every layer
+// through the write and decode kernels, with an artifact's rotations and clip ratios. It makes the
+// report's member "validation.kernels" (export/report/schema.md). "error" has two meanings here:
+// the kernel's error on its own cache, and the cache's error in the model.
 #pragma once
 
 #include <cstdint>

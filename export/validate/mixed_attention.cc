@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A chunk of queries attends to the concatenation of the stored tokens and
-// of the few that some query of the chunk reads exactly (the sinks and a band), under a mask. Where
-// keys and values disagree about a token, it stands there with either side exact as well. On a GPU
-// plain windows need no mask: they are three softmaxes over keys that flash attention can leave out
-// by itself, joined by their log-sum-exps.
+// A chunk of queries attends, under a mask, to the stored tokens and the few tokens that some query
+// of the chunk reads exactly (the sinks and a band). If keys and values disagree about a token, it
+// is added with either side alone exact as well. On a GPU plain windows need no mask: they are
+// three softmaxes over ranges of keys that flash attention can select itself, joined by their
+// log-sum-exps.
 #include "export/validate/mixed_attention.h"
 
 #include <ATen/ATen.h>
@@ -27,13 +27,13 @@ int64_t QueryChunk(at::Device device) { return device.is_cpu() ? 256 : 512; }
 
 constexpr int64_t kMaskBytes = int64_t{64} << 20;
 
-// From which token on the query at `position` reads a side exactly.
+// The first token from which the query at `position` reads a side exactly.
 int64_t ExactFrom(const ExactTokens& tokens, int64_t position) {
   return tokens.quantized_end ? tokens.quantized_end(position + 1)
                               : std::numeric_limits<int64_t>::max();
 }
 
-// Whether no query of a chunk reads a token exactly on one side alone.
+// Whether every token that a query of a chunk reads exactly is exact on both sides.
 bool SidesAgree(const ExactSides& exact, int64_t begin, int64_t end) {
   if (exact.k.sink != exact.v.sink) return false;
   for (int64_t i = begin; i < end; ++i) {
@@ -46,8 +46,8 @@ bool SidesAgree(const ExactSides& exact, int64_t begin, int64_t end) {
 
 namespace {
 
-// As fused attention on a GPU would make it of `visible` in every call: what is added to logits,
-// rows aligned.
+// The mask that fused attention on a GPU would make of `visible` in every call: it is added to
+// logits and its rows are aligned.
 at::Tensor BiasOf(const at::Tensor& visible, at::ScalarType dtype) {
   constexpr int64_t kAligned = 16;
   const int64_t keys = visible.size(1), whole = (keys + kAligned - 1) / kAligned * kAligned;
@@ -58,8 +58,8 @@ at::Tensor BiasOf(const at::Tensor& visible, at::ScalarType dtype) {
 
 }  // namespace
 
-// The keys of a chunk of queries: stored tokens first, then what some query reads exactly, on both
-// sides and where they disagree on either.
+// The keys of a chunk of queries: stored tokens first, then those that some query reads exactly on
+// both sides, then those where the sides disagree.
 struct MixedMasks::Chunk {
   struct Part {
     bool k_exact, v_exact;
@@ -154,7 +154,7 @@ std::shared_ptr<const MixedMasks::Chunk> MixedMasks::Of(const AttentionSpec& spe
 
 namespace {
 
-// The windows of both sides, where they are the same and move with every token of `tokens`.
+// The windows of both sides, if they are equal and advance with every token of `tokens`.
 std::optional<CacheWindows> PlainWindows(const ExactSides& exact, int64_t tokens) {
   if (!exact.k.quantized_end || exact.k.sink != exact.v.sink) return std::nullopt;
   const CacheWindows windows{exact.k.sink, tokens - exact.k.quantized_end(tokens)};
@@ -185,7 +185,7 @@ Part FlashPart(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, do
   return {std::get<0>(results)[0], std::get<1>(results)[0]};
 }
 
-// Rows from `begin` on of what FlashPart gave.
+// The rows from `begin` on of a result of FlashPart.
 Part From(const Part& part, int64_t begin) {
   return {part.out.slice(0, begin), part.lse.slice(1, begin)};
 }

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attention of one sequence over a cache of which a part is exact and a part has been quantized.
-// Which tokens are exact depends on the query, and keys and values may differ in it, so there
-// is no one cache to attend to; each query sees every position once.
+// Attention of one sequence over a cache that is partly exact and partly quantized. The exact
+// tokens depend on the query and may differ between keys and values, so there is not one cache for
+// all queries. Each query sees every position once.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,15 +18,15 @@
 
 namespace oscar {
 
-// What attention reads of tokens that are exact, and of those that are not: [T, num_kv_heads, d]
-// and [T, num_kv_heads, dv].
+// Rows that attention reads of exact tokens (k, v) and of quantized ones (k_stored, v_stored): [T,
+// num_kv_heads, d] and [T, num_kv_heads, dv].
 struct MixedCache {
   at::Tensor k, v;
   at::Tensor k_stored, v_stored;
 };
 
-// Masks of chunks of queries, which are the same for all sequences of an arm and a layer: kept from
-// the first to the last, a few of them, for one rule of what is exact.
+// Masks of chunks of queries, which are the same for all sequences of an arm and a layer. A few are
+// kept from the first sequence to the last, for one rule of which tokens are exact.
 class MixedMasks {
  public:
   struct Chunk;
@@ -35,7 +35,7 @@ class MixedMasks {
   ~MixedMasks();
   MixedMasks(MixedMasks&&) noexcept;
 
-  // Of queries [begin, end) of a sequence; `q` for its device and dtype.
+  // The masks of queries [begin, end) of a sequence; `q` gives device and dtype.
   std::shared_ptr<const Chunk> Of(const AttentionSpec& spec, const ExactSides& exact, int64_t begin,
                                   int64_t end, const at::Tensor& q);
   void Clear();

@@ -25,10 +25,10 @@ namespace {
 
 constexpr int64_t kAttentionRows = 32;  // of a sequence
 
-// The trials that have begun, as streams behind the exact one.
+// The trials that have begun, as streams after the exact one.
 class TrialObserver : public LayerObserver {
  public:
-  // Streams 1, 2, ... are those of `trials` that `streams` names.
+  // `streams` holds the indices in `trials` of streams 1, 2, ...
   TrialObserver(const NextTokenRun& run, std::span<const CacheTrial> trials,
                 const std::vector<size_t>& streams)
       : run_(run), trials_(trials), streams_(streams) {}
@@ -62,7 +62,7 @@ class TrialObserver : public LayerObserver {
     double kl = 0, error = 0, output = 0, rows = 0;
   };
 
-  // Rows evenly from the second half of the sequence.
+  // Rows spread evenly over the second half of the sequence.
   void AddAttention(const AttentionView& view, const CacheSides& stored, size_t trial) {
     const int64_t tokens = view.q.size(0), first = tokens / 2;
     at::Tensor positions = at::arange(
@@ -87,7 +87,7 @@ class TrialObserver : public LayerObserver {
     sums.rows += static_cast<double>(errors.kl.numel());
   }
 
-  // One for all trials that store a layer alike.
+  // The cache is shared by all trials that store a layer alike.
   const LayerCache& CacheOf(const AttentionView& view, const TrialSides& sides) {
     const bool typed = sides.types != LayerTypes();
     if (!typed && (!choice_layer_ || view.layer_index != *choice_layer_)) {
@@ -130,7 +130,7 @@ class TrialObserver : public LayerObserver {
   MixedMasks masks_;
 };
 
-// Where every trial begins at the latest: layers behind read its keys and values of one before.
+// The last layer where a trial may begin: the first whose keys and values later layers share.
 size_t FirstShared(const ModelSpec& spec) {
   size_t first = spec.layers.size();
   for (const LayerSpec& layer : spec.uncached) {

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What ways to store a cache cost the next token, measured by running the model on them: many
-// trials at once, each exact up to the layer where it begins, which it shares with all others. A
-// layer's weights are read once for all trials.
+// The cost of ways to store a cache, for the next token, measured by running the model on them.
+// Many trials run at once: each is exact up to the layer where it begins, and all share that part.
+// A layer's weights are read once for all trials.
 #pragma once
 
 #include <compare>
@@ -32,7 +32,7 @@ struct TrialSides {
   auto operator<=>(const TrialSides&) const = default;
 };
 
-// What a trial does to the attention of its first layer, over sampled rows that see many tokens.
+// Errors of the attention of a trial's first layer, over sampled rows that see many tokens.
 struct AttentionCost {
   double kl = 0;            // nats
   double output_error = 0;  // relative
@@ -60,26 +60,26 @@ struct NextTokenRun {
   bool prefetch = true;  // LoopOptions
 };
 
-// Of each trial, over the tokens whose queries see quantized tokens. Throws Interrupted where a
-// stop is requested, and what reading the model throws.
+// Returns the cost of each trial, over the tokens whose queries see quantized tokens. Throws
+// Interrupted if a stop is requested, and the errors of reading the model.
 std::vector<NextTokenCost> MeasureNextToken(const NextTokenRun& run,
                                             std::span<const CacheTrial> trials);
 
-// Which options are measured: all, or those of a whole number of bits, as a mean over heads too.
+// The options to measure: all, or those whose bits are a whole number, also as a mean over heads.
 enum class MeasuredWidths { kAll, kWhole };
-// How many of these layers' options.
+// The number of these layers' options that are measured.
 size_t NumMeasured(const std::vector<AutoChoice>& choices, MeasuredWidths widths);
 
-// The prices of all options of all layers, each side alone: sets SideOption::next_token_kl of
-// `choices`, which are the layers' without matrices. What is not measured is interpolated
-// (log-linear in bits). Of latent attention both sides are one.
+// Sets SideOption::next_token_kl of `choices` (the layers' choices without matrices): the prices of
+// all options of all layers, one side at a time. Options that are not measured are interpolated,
+// log-linear in bits. For latent attention both sides are one.
 void PriceOptions(const NextTokenRun& run, MeasuredWidths widths, std::vector<AutoChoice>& choices);
 
 // The cost of whole caches: bits of both sides of every layer, as planned choices have them.
 std::vector<NextTokenCost> MeasureWhole(const NextTokenRun& run,
                                         std::span<const std::vector<AutoChoice>> planned);
 
-// Of every layer each side alone in each of the types: sets `k` and `v` of layers.
+// Prices each side of every layer alone in each of the types: sets `k` and `v` of layers.
 void PriceTypes(const NextTokenRun& run, std::span<const CacheType> types,
                 std::vector<TypedLayer>& layers);
 

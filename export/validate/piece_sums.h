@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A mean over positions of sequences, and how sure it is: what the bootstrap draws is a piece of
-// text, a sixteenth of a sequence. Trap: (row, head) pairs share their tokens and must not be
-// drawn.
+// A mean over positions of sequences and its uncertainty: the bootstrap
+// draws pieces of text, each a sixteenth of a sequence. Trap: (row,
+// head) pairs share their tokens, so they must not be drawn.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class PieceSums {
 
   int64_t count() const { return static_cast<int64_t>(total_.weight); }
   double mean() const { return total_.weight > 0 ? total_.sum / total_.weight : 0; }
-  // Of 95 %; nothing for fewer than two pieces.
+  // The 95 % interval; nothing for fewer than two pieces.
   std::optional<Interval> Bootstrap(int64_t resamples, uint64_t seed) const;
   Json ToJson() const;  // as kPieces
 
@@ -34,7 +34,7 @@ class PieceSums {
   std::map<std::pair<int64_t, int64_t>, RatioUnit> pieces_;  // (sequence, sixteenth)
 };
 
-// Where a KL of an arm keeps the sums of its pieces until FinishArms (by_domain.h): a list of
+// The member in which a KL of an arm keeps its piece sums until FinishArms (by_domain.h): a list of
 // [sequence, sixteenth, sum, number of values].
 inline constexpr const char* kPieces = "pieces";
 

@@ -70,7 +70,7 @@ class ServedObserver : public LayerObserver {
 
 std::vector<std::string> ArmsOfArtifact(const Artifact& artifact) {
   std::vector<std::string> names = OwnArms(artifact.report());
-  // What a runtime loads, and how it keeps and rounds that.
+  // The choice that a runtime loads, and how it keeps and rounds it.
   const auto cache_of = [&](const RuntimeSpec& runtime) {
     return std::tuple(ServedChoice(runtime, artifact), runtime.as_chosen, runtime.window_rows,
                       runtime.native_layers, runtime.metadata_group);

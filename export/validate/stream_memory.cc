@@ -16,7 +16,7 @@ StreamMemoryNeed StreamMemory(const ModelSpec& spec, at::ScalarType dtype,
   int64_t row_values = 0;  // of a key and a value, all heads
   for (const LayerSpec& layer : spec.layers) {
     const AttentionSpec& a = layer.attention;
-    // Of latent attention the row that is both, twice, and the part with position.
+    // For latent attention: the row that is key and value, twice, and the part with position.
     row_values = std::max(row_values, a.latent ? 2 * a.latent->rank + a.latent->rope_dim
                                                : a.num_kv_heads * (a.head_dim + a.v_head_dim));
   }

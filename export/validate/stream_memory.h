@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether a validation's arms fit into memory, before a weight is read. Every arm carries the
-// hidden states of all tokens through the model, so their number is what a machine must bear.
+// Whether a validation's arms fit into memory, checked before any weight is read. Every arm keeps
+// the hidden states of all tokens, so the number of arms decides the memory.
 #pragma once
 
 #include <c10/core/ScalarType.h>
@@ -25,7 +25,7 @@ struct StreamMemoryNeed {
 StreamMemoryNeed StreamMemory(const ModelSpec& spec, at::ScalarType dtype,
                               std::span<const int64_t> stream_tokens, int64_t longest_text);
 
-// ResourceError with the numbers if that is more than the `available` bytes of `device`.
+// Throws ResourceError with the numbers if the need exceeds the `available` bytes of `device`.
 void CheckStreamsFit(const StreamMemoryNeed& need, uint64_t available, std::string_view device);
 
 }  // namespace oscar

@@ -39,7 +39,7 @@ const __nv_bfloat16* Data(const at::Tensor& x) {
 
 at::Tensor Twice(const at::Tensor& x) { return at::cat({x, x}, -1); }
 
-// Whose sum is x but for 2^-17 of it.
+// Two bf16 numbers for each value; their sum is x within a relative 2^-17.
 at::Tensor InTwoParts(const at::Tensor& x) {
   const at::Tensor high = Bf16(x);
   return at::cat({high, Bf16(x - high)}, -1);
@@ -49,7 +49,7 @@ enum Result { kKl, kOutputErrorSq, kKTermSq, kVTermSq, kLogitErrorSq, kOutputSq,
 
 }  // namespace
 
-// Of some rows, over the keys of a part alone.
+// Results of some rows, over the keys of one part alone.
 struct StreamedComparison::Part {
   enum Field { kKl, kLogitErrorSq, kLogitSq, kLse, kLseOther, kFields };  // lse -inf: no key
   at::Tensor rows;    // [kFields, num_kv_heads, gqa_ratio, rows]
@@ -63,7 +63,7 @@ struct StreamedComparison::Part {
   }
 };
 
-// Tokens that some row may read exactly: the first, and of each row the most recent.
+// Tokens that some row may read exactly: the first ones, and the most recent ones of each row.
 struct StreamedComparison::Reach {
   int64_t sink = 0, recent = 0;
 
@@ -78,9 +78,9 @@ struct StreamedComparison::Reach {
   bool any() const { return sink > 0 || recent > 0; }
 };
 
-// What the kernel reads beside the reference, wider than the heads, for one bf16 number is too
-// coarse: keys as [high | low], which [q | q] sees as their sum; values as [v | v^ - v], the
-// difference as [high | low] too.
+// Inputs of the kernel beside the reference. One bf16 number is too coarse, so they are wider than
+// the heads: keys as [high | low], which [q | q] multiplies as their sum; values as [v | v^ - v],
+// with the difference as [high | low] too.
 struct StreamedComparison::Operands {
   at::Tensor q, k, v;  // q undefined: the reference's
 };

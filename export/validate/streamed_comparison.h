@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What RowComparison measures, of all rows of a sequence: by the kernel of export/cuda/attention_kl
-// where keys are quantized, and as tensors where a row reads some exactly, which are few beside it;
-// no score matrix is as wide as the context. A row's softmax is cut into these parts and the sink:
-// KL(S || S^) is that of the parts' weights and, weighted by them, that within each part.
-// Keys and values go to the kernel as two bf16 numbers each, so that numbers are those of float32.
+// The measures of RowComparison, of all rows of a sequence, without a score matrix as wide as the
+// context. The kernel of export/cuda/attention_kl measures quantized keys; tensors measure the few
+// keys that a row reads exactly. A row's softmax is cut into these parts and the sink: KL(S || S^)
+// is the KL of the parts' weights plus the weighted KL within each part. Keys and values go to the
+// kernel as two bf16 numbers each, so results have float32 precision.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,9 +20,9 @@ namespace oscar {
 
 class StreamedComparison {
  public:
-  // Whether the kernel takes the reference's rows, [tokens, heads, dim] each: bf16 on a GPU, head
-  // dims up to 128 (64 where shared memory is short), those of values up to 168, no latents. False
-  // in a build without it.
+  // Whether the kernel takes the reference's rows, [tokens, heads, dim] each: bf16 on a GPU, key
+  // head dims up to 128 (64 if shared memory is short), value head dims up to 168, no latents.
+  // False in a build without the kernel.
   static bool Takes(const AttentionSpec& spec, const at::Tensor& q, const at::Tensor& k,
                     const at::Tensor& v);
 

@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kLogitBytes = int64_t{256} << 20;  // of one float32 matrix of logits
 constexpr int64_t kLeastRows = 16;
 
-// Of these logits, what is compared at once: a GPU takes all, a CPU as much as its caches hold.
+// The number of logit rows to compare at once: all on a GPU, as many as fit the caches on a CPU.
 int64_t ComparedRows(at::Device device, int64_t rows, int64_t vocab_size) {
   constexpr int64_t kComparedBytes = 4 << 20;
   return device.is_cpu() ? std::clamp(kComparedBytes / (4 * vocab_size), int64_t{1}, rows) : rows;
@@ -37,8 +37,8 @@ at::Tensor IndexTensor(std::span<const ScoredToken> tokens, auto member, at::Dev
   return at::tensor(values, at::kLong).to(device);
 }
 
-// Rivals in rows of one width, filled up with a token that is below any other: [n, width], or
-// nothing where no token has rivals.
+// Rivals in rows of one width, padded with a token that ranks below any other: [n, width], or
+// nothing if no token has rivals.
 struct RivalIds {
   at::Tensor ids, none;  // `none`: 1 where there is no rival
   at::Tensor any;        // [n] whether a token has rivals
@@ -175,7 +175,7 @@ measures::Distribution ProbabilityChange(const TokenErrors& arm, const TokenErro
   return distribution;
 }
 
-// Standard errors, each with the member that it is of.
+// Standard errors, each with the name of the member that it belongs to.
 void AddErrors(const TokenErrors& arm, const TokenErrors& reference, measures::TextErrors& text) {
   const std::vector<double> nll(arm.nll.begin(), arm.nll.end()), kl(arm.kl.begin(), arm.kl.end());
   std::vector<double> difference;

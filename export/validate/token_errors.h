@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What arms do to the next-token distribution, at chosen rows of the final hidden states: negative
-// log likelihood, KL against the reference, top-1. Trap: this is KL over the vocabulary, another
-// quantity than attention-KL, which runs over keys.
+// Errors that arms cause in the next-token distribution, at chosen rows of the final hidden states:
+// negative log likelihood, KL against the reference, top-1. Trap: this KL runs over the vocabulary,
+// while attention-KL runs over keys.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -29,7 +29,7 @@ struct ScoredToken {
   std::span<const int32_t> rivals = {};  // among which it may be the most likely; none: all tokens
 };
 
-// Of one arm, one element per scored token.
+// Errors of one arm, one element per scored token.
 struct TokenErrors {
   std::vector<float> nll;        // -log p(id), nats
   std::vector<float> kl;         // KL(p || p^) over the vocabulary, nats
@@ -43,15 +43,15 @@ std::vector<TokenErrors> CompareTokens(const OutputHead& head, std::span<const a
                                        const std::function<void(double part)>& on_part = {});
 
 // Tokens score_from, score_from + 1, ... of every text; score_from < 0: the last three quarters of
-// each text, from token length / 4 + 1 on. Not those that are predicted by a query that sees at
-// most `exact_tokens` keys, which the windows keep, or that does not count; `counted`: of the
-// texts. `first_row` is where the first text begins.
+// each text, from token length / 4 + 1 on. Leaves out tokens whose query does not count in
+// `counted` (of the texts), or sees at most `exact_tokens` keys, which the windows keep exact.
+// `first_row` is the hidden row where the first text begins.
 std::vector<ScoredToken> ScoredTokens(const std::vector<std::vector<int32_t>>& texts,
                                       int64_t first_row, int64_t score_from, int64_t exact_tokens,
                                       const CountedQueries& counted = {});
 
-// The mean, and its standard error if the values were independent, as llama-perplexity takes tokens
-// to be. 0 for fewer than two values.
+// The mean and its standard error, assuming independent values, as llama-perplexity does for
+// tokens. The error is 0 for fewer than two values.
 struct MeanError {
   double mean = 0, error = 0;
 };

@@ -43,7 +43,7 @@ int64_t NumExactTokens(const ValidationOptions& options) {
   return options.methods.windows.sink + options.methods.windows.recent;
 }
 
-// Throws InputError where none of them is a headline row.
+// Throws InputError if no row is a headline row.
 MeasuredRows RowsToMeasure(const std::vector<int64_t>& lengths, const CountedQueries& counted,
                            const ValidationOptions& options) {
   MeasuredRows rows{{}, options.methods.windows, options.resamples, options.seed};
@@ -74,13 +74,13 @@ std::string ClipRatios(const Arm& arm, const MethodContext::Options& options) {
   return fmt::format("keys {:g}, values {:g}", options.k_clip, options.v_clip);
 }
 
-// Where it is not: 0, the exact model's.
+// Index of the arm of that name, or 0 (the exact model) if there is none.
 size_t IndexOf(const std::vector<Arm>& arms, std::string_view name) {
   const auto found = std::ranges::find(arms, name, &Arm::name);
   return found == arms.end() ? 0 : static_cast<size_t>(found - arms.begin());
 }
 
-// What is the same for a model and a dump.
+// The part of a validation that a model and a dump share.
 class Validation {
  public:
   Validation(const Artifact& artifact, const std::vector<LayerSpec>& layers,
@@ -140,7 +140,7 @@ class Validation {
     return json;
   }
 
-  // `domains`: of the texts. Of one process FinishArms is done.
+  // `domains`: one per text. A run of a single process also does FinishArms here.
   Json Report(const char* source, const std::string& compute_dtype, const Json& arms,
               const std::vector<std::string>& domains) const {
     Json names = Json::array();
@@ -177,7 +177,7 @@ class Validation {
   }
 
  private:
-  // Leaves the arms of this process. Where they stand among all of them.
+  // Keeps only the arms of this process; returns their places among all arms.
   std::vector<size_t> TakeShare() {
     std::vector<size_t> places = ShareOfArms(options_.share, arms_.size(), recall_);
     std::vector<Arm> own;
@@ -314,7 +314,7 @@ Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Devi
   std::vector<int64_t> stream_tokens(validation.observer().num_streams(), needles_begin);
   if (!options.local_only) {
     for (const size_t arm : validation.recall_arms()) stream_tokens[arm] = num_tokens;
-    // The loop takes its end from the streams behind the first.
+    // The streams after the first decide where the loop ends.
     if (validation.recall_arms().size() == 1) stream_tokens.back() = num_tokens;
   }
   const uint64_t available = device.is_cpu() ? AvailableHostBytes() : QueryMemory(device).free;

@@ -49,15 +49,15 @@ struct ValidationHooks {
   std::function<bool()> stop_requested;                                // asked at layer boundaries
   std::function<void(const std::string& arm, double seconds)> on_arm;  // at the end, of its caches
   LayerObserver* beside = nullptr;  // sees all that the validation sees, after it
-  // Of a model: where a run that is stopped or killed goes on, but for up to ten seconds of it, or
-  // what it does in twenty times the time of keeping its hidden states. Null: it starts anew.
+  // For a model: the directory from which a stopped run resumes. Up to 10 s of work may be lost, or
+  // 20 times what keeping its hidden states takes. Null: it starts anew.
   JobDirectory* job = nullptr;
 };
 
-// Texts are scored and their attention compared; the model's own words are scored alone, and so are
-// needles, tool calls and continuations, on some of the arms; of texts and own words those tokens
-// alone whose query sees a quantized key. Methods that are fitted to rows see
-// the calibration text, which runs through the model alone, and only for them.
+// Texts are scored and their attention compared. The model's own words are only scored, and so are
+// needles, tool calls and continuations, on some of the arms. Of texts and own words, only tokens
+// whose query sees a quantized key count. Only methods that are fitted to rows see the calibration
+// text, which runs through the exact model.
 struct ValidationData {
   std::vector<std::vector<int32_t>> texts;
   std::vector<std::vector<int32_t>> own_words = {};  // drawn by the model at temperature 1
@@ -66,28 +66,28 @@ struct ValidationData {
   bool builtin = true;                    // the texts are the program's, nobody chose them
   std::vector<NeedleSample> needles = {};
   std::vector<NeedleSample> tool_calls = {};
-  // What the exact model goes on with by itself, its likeliest tokens, behind prefixes of equal
-  // length in tokens.
+  // Texts that begin with a prefix of `prefix_tokens` tokens and go on with the exact model's own
+  // likeliest tokens.
   std::vector<std::vector<int32_t>> continuations = {};
   int64_t prefix_tokens = 0;
   std::vector<std::vector<int32_t>> calibration = {};
 };
 
-// What methods are made of on a model: the options', and weights, which are read when a method
-// asks.
+// The options of methods on a model: those of `options`, and the model's weights, which are read
+// when a method asks for them.
 MethodContext::Options MethodOptions(const ValidationOptions& options, const Checkpoint& checkpoint,
                                      const ModelSpec& spec);
 
-// {"source", "settings", "headline_arm", "arms", "by_distance", "verdict_text", "recall",
-// "tool_call"}, the last three where they apply. Throws what reading the artifact and the model
-// throws; UsageError for arms that do not exist; ResourceError if the arms' hidden states do not
-// fit into memory; Interrupted if the hook asked to stop.
+// Returns {"source", "settings", "headline_arm", "arms", "by_distance", "verdict_text", "recall",
+// "tool_call"}, the last three if they apply. Throws the errors of reading the artifact and the
+// model; UsageError for unknown arms; ResourceError if the arms' hidden states do not fit into
+// memory; Interrupted if the hook asked to stop.
 Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Device device,
                    at::ScalarType dtype, const ValidationData& data, const Artifact& artifact,
                    const ValidationOptions& options, const ValidationHooks& hooks);
 
-// Local errors on all sequences of a dump, of methods that need no calibration text. `domains`: of
-// the sequences; empty: all are of one.
+// Measures local errors on all sequences of a dump, for methods that need no calibration text.
+// `domains`: one per sequence; empty: all sequences are of one domain.
 Json ValidateDump(AttentionSource& source, const CountedQueries& counted, const Artifact& artifact,
                   const ValidationOptions& options, const ValidationHooks& hooks,
                   const std::vector<std::string>& domains = {});

@@ -12,8 +12,8 @@
 namespace oscar {
 namespace {
 
-// Hidden states of all arms take longer to write than a fast layer: a twentieth of the time at
-// most.
+// Writing the hidden states of all arms takes longer than a fast layer; it may take a twentieth of
+// the time at most.
 constexpr std::chrono::seconds kKeepEvery{10};
 constexpr int kTimesWriting = 20;
 
@@ -36,7 +36,7 @@ size_t ValidationJob::Resume(std::span<at::Tensor> streams) {
   return added_;
 }
 
-// None from there on reads keys and values of a layer before, and no arm does.
+// Whether a run may start after this layer: no later layer and no arm reads rows of earlier ones.
 bool ValidationJob::CanStartAfter(size_t layer_index) const {
   if (layer_index + 1 >= spec_.layers.size() || observer_.ReadsLayerBefore()) return false;
   const int next = spec_.layers[layer_index + 1].layer_id;

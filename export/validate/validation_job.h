@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Layers of a validation that outlive it: what they measured, and the hidden states of every stream
-// that enter the next one.
+// Finished layers of a validation, kept on disk: their results, and the hidden states of every
+// stream that enter the next layer.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,13 +18,13 @@ namespace oscar {
 
 class ValidationJob {
  public:
-  // References are kept. Without a job nothing is.
+  // References are kept. Without a job this class does nothing.
   ValidationJob(JobDirectory* job, const ModelSpec& spec, ValidationObserver& observer);
 
-  // The first layer that is to run. Those before it go into the observer, what they made of
-  // `streams` into these. InputError for files of another validation.
+  // Returns the first layer to run. Puts the results of earlier layers into the observer and their
+  // hidden states into `streams`. Throws InputError for files of another validation.
   size_t Resume(std::span<at::Tensor> streams);
-  // Keeps the layers up to this one where the run is stopping, or has not kept any for a while.
+  // Keeps the layers up to this one if the run is stopping, or has kept none for a while.
   void AfterLayer(size_t layer_index, std::span<const at::Tensor> streams, bool stopping);
 
  private:

@@ -19,14 +19,14 @@
 namespace oscar {
 namespace {
 
-// Of one score matrix: large enough to keep a GPU busy; on a CPU several of them fit into its
+// The size of one score matrix: large enough to keep a GPU busy. On a CPU several fit into its
 // caches, and the rows of a slice end at nearly the same key.
 int64_t ScoreBytes(at::Device device) { return device.is_cpu() ? 4 << 20 : 256 << 20; }
 
-// Of a sequence whose rows are all measured: from here on without score matrices.
+// Sequences of at least this length are compared without score matrices if all rows are measured.
 constexpr int64_t kStreamedTokens = 2048;
 
-// Of caches that are compared at once. Each such batch computes the reference's scores anew.
+// The memory of caches that are compared at once. Each batch recomputes the reference's scores.
 int64_t BatchBytes(at::Device device) { return int64_t{device.is_cpu() ? 2 : 8} << 30; }
 
 int64_t BytesOf(const RowComparison::Prepared& stored) {
@@ -41,7 +41,7 @@ at::Tensor RowsOf(const at::Tensor& x, const std::vector<int64_t>& positions) {
   return x.index_select(0, at::tensor(positions, at::kLong).to(x.device(), /*non_blocking=*/true));
 }
 
-// Adds the time until it is destroyed.
+// Adds its lifetime to `seconds`.
 class ArmClock {
  public:
   explicit ArmClock(double& seconds) : seconds_(seconds) {}
@@ -95,8 +95,8 @@ void ValidationObserver::OnLayerBegin(const LayerSpec& layer) {
   for (ArmErrors& errors : end_to_end_) errors.BeginLayer(layer);
 }
 
-// Arms of a group share one fit, whose time the first of them is charged with; what they read
-// exactly is their own.
+// Arms of a group share one fit, whose time is charged to the first of them; each has its own exact
+// tokens.
 const std::vector<LayerCache>& ValidationObserver::LayerCaches() {
   if (!caches_.empty()) return caches_;
   caches_.resize(arms_.size());
@@ -179,7 +179,7 @@ ValidationObserver::Comparison ValidationObserver::CompareLocally(const std::vec
                                                                   const CacheSides& rows,
                                                                   const CacheEnergy& energy) {
   const std::vector<LayerCache>& caches = LayerCaches();
-  // One with windows says what exact rows are, if there is one.
+  // If an arm has windows, the first of those gives the exact rows.
   const auto shows_exact = [&](size_t arm) { return ExactOf(caches[arm]).any(); };
   const auto found = std::ranges::find_if(arms, shows_exact);
   const LayerCache& cache = caches[found == arms.end() ? arms[0] : *found];

@@ -37,7 +37,7 @@ class ValidationObserver : public LayerObserver {
                      const Options& options);
 
   size_t num_streams() const { return options_.end_to_end ? arms_.size() : 1; }
-  // Whether a layer needs what the one before left here, and not its hidden states alone.
+  // Whether a layer needs results of the layer before that are kept here, not only hidden states.
   bool ReadsLayerBefore() const;
 
   void OnLayerBegin(const LayerSpec& layer) override;
@@ -45,32 +45,32 @@ class ValidationObserver : public LayerObserver {
   void OnAttention(const AttentionView& view) override;
   void OnLayerEnd(const LayerSpec& layer) override;
 
-  // The numbers of a layer that has run, to a file of their own, and back in place of running it.
-  // InputError for a file of other arms or rows.
+  // Writes the results of a finished layer to a file of their own; reads them instead of running
+  // the layer. ReadLayer throws InputError for a file of other arms or rows.
   void WriteLayer(const std::filesystem::path& path, size_t index) const;
   void ReadLayer(const std::filesystem::path& path);
 
   // METRICS of an arm; the reference's are zeros.
   Json LocalMetrics(size_t arm) const { return local_[arm].Metrics(); }
   Json EndToEndMetrics(size_t arm) const { return end_to_end_[arm].Metrics(); }
-  // Of Options::by_distance; null where there is none, or rows were compared without scores.
+  // KL of Options::by_distance; null if there is no such arm, or rows were compared without scores.
   std::optional<measures::ByDistance> ByDistance() const {
     return local_[options_.by_distance].ByDistance();
   }
-  // Time of this thread that an arm's caches took: fitting and storing, which on a GPU is only
-  // launched here. Not attention.
+  // Seconds of this thread for an arm's caches (fitting and storing), without attention. On a GPU
+  // the work is only launched in this time.
   double Seconds(size_t arm) const { return seconds_[arm]; }
 
  private:
-  // What one stream's attention read of a sequence that is measured.
+  // The rows that one stream's attention read of a measured sequence.
   struct Streams {
-    // [measured rows, num_q_heads, dim]; of latent attention with q_pe, but for the reference's.
+    // [measured rows, num_q_heads, dim]; with q_pe for latent attention, except in the reference's.
     at::Tensor q;
     at::Tensor k, v;                             // [tokens, num_kv_heads, dim]
     at::Tensor k_stored = {}, v_stored = {};     // the same
     at::Tensor q_pe = {}, k_pe = {}, w_uv = {};  // of latent attention: the reference's; all k_pe
   };
-  // A cache beside the reference, and who gets which of its results.
+  // A cache to compare with the reference, and the arms that get its results.
   struct Comparison {
     StoredCache stored;
     at::Tensor queries;  // own [measured rows, num_q_heads, dim]; undefined: the reference's
@@ -80,7 +80,7 @@ class ValidationObserver : public LayerObserver {
   };
 
   const std::vector<LayerCache>& LayerCaches();  // of the running layer, by arm
-  // What an arm's cache gives back; `before`: of the same tokens in the layer before, replaced.
+  // The rows that an arm's cache gives back; `before`, of the layer before, is replaced by them.
   static CachedRows StoreBehind(const LayerCache& cache, const CacheSides& rows,
                                 CacheSides& before);
   Comparison CompareLocally(const std::vector<size_t>& arms, int64_t sequence,
@@ -92,7 +92,7 @@ class ValidationObserver : public LayerObserver {
   using Caches = std::vector<std::function<Comparison()>>;
   void MeasureRows(const AttentionSpec& spec, const Streams& reference, const CacheSides& rows,
                    const Caches& caches, const at::Tensor& positions, const at::Tensor& headline);
-  // Without score matrices; gives back the caches whose queries bf16 does not hold.
+  // Works without score matrices; returns the caches whose queries bf16 cannot hold.
   Caches MeasureAllRows(const AttentionSpec& spec, const Streams& reference, const Caches& caches,
                         const at::Tensor& headline);
 
@@ -107,8 +107,8 @@ class ValidationObserver : public LayerObserver {
   size_t layer_index_ = 0, layers_seen_ = 0;
   std::vector<LayerCache> caches_;  // see LayerCaches()
   std::vector<MixedMasks> masks_;   // by arm
-  // Of arms whose method reads the layer before, what the last layer's cache gave back: of
-  // calibration rows, and of sequences locally and end to end.
+  // For arms whose method reads the layer before: the rows that the last layer's cache gave back,
+  // of calibration rows, and of sequences locally and end to end.
   std::map<size_t, std::vector<CacheSides>> rows_before_;
   std::map<std::pair<size_t, int64_t>, CacheSides> local_before_, own_before_;
   std::map<int64_t, std::vector<Streams>> pending_;  // by sequence

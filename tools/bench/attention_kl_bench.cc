@@ -74,7 +74,7 @@ std::shared_ptr<Setup> MakeSetup(int64_t tokens, int64_t rows, double noise, boo
     s.rows.output = s.output.data();
     s.rows.output_hat = s.output_hat.data();
   }
-  // As many rows of every part of the context.
+  // Takes equally many rows from every part of the context.
   for (int64_t row = 0; row < rows; ++row)
     s.positions.push_back(rows == tokens ? row : (2 * row + 1) * tokens / (2 * rows));
   if (rows != tokens) {
@@ -106,7 +106,7 @@ BenchCheck Check(const Setup& s) {
   };
   double worst = 0;
   std::string where = "nothing";
-  // In units of what is tolerated. Tensor cores truncate sums, and an output is a sum over all
+  // Errors in units of the tolerance. Tensor cores truncate sums, and an output is a sum over all
   // keys.
   const auto compare = [&](const char* what, double got, double want, size_t i, double tolerance) {
     const double error = std::abs(got - want) / (want + 1e-9) / tolerance;

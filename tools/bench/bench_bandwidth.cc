@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the memory of this machine gives: a plain read of the bytes that decode attention reads of
-// an INT2 and a BF16 cache, and a copy. The check of a copy reads what was copied with the
-// kernel that the other cases time, so a wrong reader shows in both.
+// The memory bandwidth of this machine: a plain read of as many bytes as decode attention reads
+// from an INT2 and a BF16 cache, and a copy. The kernel of the other cases reads the copy to check
+// it, so a wrong reader shows in both.
 #include "tools/bench/bench_bandwidth.h"
 
 #include <fmt/format.h>

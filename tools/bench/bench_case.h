@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What oscar-bench times: one launch on one of several distinct sets of buffers, and how to tell
-// that what it computed is right. Trap: a set that fits the L2 cache is measured there, not in
-// memory; give as many sets as a model has layers, or more bytes than the cache holds.
+// A case of oscar-bench: one launch on one of several distinct sets of buffers, and the check of
+// its result. Trap: a set that fits the L2 cache is timed in that cache, not in memory. Give as
+// many sets as a model has layers, or more bytes than the cache holds.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -30,7 +30,7 @@ struct BenchCase {
   bool graph = true;                  // whether it can be captured
 };
 
-// Named before it is made, because a case holds gigabytes while it lives.
+// An entry has a name before its case is made, because a case holds gigabytes while it lives.
 struct BenchEntry {
   std::string kernel;  // "decode": what the command line selects
   std::string name;    // "batch 1, 30000 tokens"

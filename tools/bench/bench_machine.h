@@ -9,7 +9,7 @@
 
 namespace oscar {
 
-// ResourceError if there is no CUDA device, in CUDA's own words.
+// Throws ResourceError with CUDA's own message if there is no CUDA device.
 void CheckCudaDevice();
 
 // {"gpu", "compute_capability", "sms", "l2_bytes", "memory_bytes", "cuda_driver", "cuda_runtime",

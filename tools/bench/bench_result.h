@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What oscar-bench prints: a case's times beside its floor and its bar, and ratios between cases.
-// Where the result was wrong or the case failed there are no times.
+// The output of oscar-bench: a case's times beside its floor and its bar, and ratios between cases.
+// A case that failed or gave a wrong result has no times.
 #pragma once
 
 #include <optional>
@@ -25,19 +25,19 @@ struct BenchResult {
   ExitCode error_code = ExitCode::kDone;
 };
 
-// Of the memory, bytes per microsecond, measured in the same run.
+// The memory bandwidth in bytes per microsecond, measured in the same run.
 struct BenchBandwidth {
   double read = 0, copy = 0;
 };
 
-// Makes, times and checks a case. What fails is in the result; nothing is thrown.
+// Makes, times and checks a case. Throws nothing: the result holds the error.
 BenchResult RunEntry(const BenchEntry& entry, int samples);
 
 // The best read and copy among results of ReferenceBandwidth(); ResourceError where there is none.
 BenchBandwidth BestBandwidth(const std::vector<BenchResult>& results);
 
-// max(bytes / read bandwidth, flops / peak), microseconds; nothing where neither is known, and of
-// what is not in device memory.
+// max(bytes / read bandwidth, flops / peak) in microseconds; nothing if both are unknown, or if the
+// data is not in device memory.
 std::optional<double> FloorUs(const BenchResult& result, const BenchBandwidth& bandwidth);
 
 // Time of LibTorch's best BF16 attention over ours, for decode cases of the same shape.

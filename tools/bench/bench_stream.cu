@@ -29,7 +29,7 @@ constexpr int kCtasPerSm = 6;
 constexpr int kCtasPerSm = 8;
 #endif
 
-// data [size] -> sums [gridDim.x]: of all words that the CTA read.
+// data [size] -> sums [gridDim.x]: each is the sum of all words that the CTA read.
 __global__ void __launch_bounds__(kThreads, kCtasPerSm)
     ReadKernel(const uint4* __restrict__ data, int64_t size, uint32_t* sums) {
   const int64_t stride = int64_t{gridDim.x} * kThreads;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Plain streaming kernels: 16-byte loads, four in flight per thread, CTAs of 256 threads.
-// Every word that is read enters a sum that is compared, or the compiler would drop the loads.
+// Plain streaming kernels: 16-byte loads, four in flight per thread, CTAs of 256 threads. Every
+// word read enters a sum that is compared; otherwise the compiler would drop the loads.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -15,7 +15,7 @@ namespace oscar {
 inline constexpr uint32_t kStreamFactor = 2654435761u;
 void LaunchFill(uint4* data, int64_t size, uint32_t set, int ctas, cudaStream_t stream);
 
-// sums [ctas]: of the words that each CTA read, mod 2^32.
+// sums [ctas]: the sum of the words that each CTA read, mod 2^32.
 void LaunchRead(const uint4* data, int64_t size, uint32_t* sums, int ctas, cudaStream_t stream);
 
 }  // namespace oscar

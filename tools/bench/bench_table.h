@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What oscar-bench knows: one function per file of this folder, and the table of them. A benchmark
-// is a new file and a row. Making entries costs nothing and needs no GPU; only
+// The benchmarks of oscar-bench: one function per file of this folder, and the table of them. To
+// add a benchmark, add a file and a row. Making entries costs nothing and needs no GPU; only
 // BenchEntry::make does.
 #pragma once
 

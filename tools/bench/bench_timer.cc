@@ -41,7 +41,7 @@ struct Event {
 
 class Graph {
  public:
-  // What `record` launches on the stream.
+  // Captures the launches that `record` makes on the stream.
   Graph(const Stream& stream, const std::function<void()>& record) {
     // Relaxed: a library may look at its memory while it is recorded.
     OSCAR_CUDA_CHECK(cudaStreamBeginCapture(stream.stream, cudaStreamCaptureModeRelaxed));
@@ -70,8 +70,8 @@ class Graph {
   cudaGraphExec_t exec_ = nullptr;
 };
 
-// Samples of `body` between events; all are queued at once unless `idle`, where each finds an idle
-// device.
+// Samples of `body` between events. All are queued at once, unless `idle`: then each begins on an
+// idle device.
 std::vector<double> EventSamples(const Stream& stream, int samples, bool idle,
                                  const std::function<void()>& body) {
   std::vector<Event> begin(static_cast<size_t>(samples)), end(static_cast<size_t>(samples));

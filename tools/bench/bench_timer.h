@@ -14,7 +14,7 @@
 
 namespace oscar {
 
-// Of one launch, microseconds.
+// The times of one launch, microseconds.
 struct BenchSummary {
   double median = 0, p10 = 0, p90 = 0, min = 0;
   int samples = 0;
@@ -33,7 +33,7 @@ inline constexpr double kLongLaunchUs = 5000;
 inline constexpr int kFewSamples = 20;
 int SamplesFor(double launch_us, int samples);
 
-// Leaves every set launched; throws ResourceError of a failed launch.
+// Launches every set; throws ResourceError if a launch fails.
 BenchTiming TimeCase(const BenchCase& bench, int samples);
 
 }  // namespace oscar

@@ -72,7 +72,7 @@ OptionTable BenchOptionTable(BenchOptions* options) {
   return table;
 }
 
-// What is asked for, in the table's order, without the reference measurements, which run anyway.
+// The requested cases, in the table's order; reference measurements run anyway and are left out.
 std::vector<BenchEntry> Chosen(const BenchOptions& options) {
   std::set<std::string> references;
   for (const BenchEntry& entry : ReferenceBandwidth()) references.insert(entry.name);

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The peer: LibTorch's scaled_dot_product_attention through cuDNN over a BF16 cache, K and V as
-// [batch, num_kv_heads, tokens, head_dim], the fastest BF16 decode attention we know of on an H200.
-// LibTorch's allocator keeps what is freed; a case gives it back, or the next one finds no memory.
+// [batch, num_kv_heads, tokens, head_dim], the fastest BF16 decode attention known on an H200.
+// LibTorch's allocator keeps freed memory; a case returns it so that the next one finds some.
 #include <ATen/ATen.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAStream.h>

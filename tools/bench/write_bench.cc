@@ -37,7 +37,7 @@ struct WriteShape {
   ScaleFit k_scales = ScaleFit::kRange, v_scales = ScaleFit::kRange;
 };
 
-// Of every head, for a reader whose metric is that of twice as many Gaussian rows as dims.
+// A factor per head, for a reader whose metric is x^T x of Gaussian rows, twice as many as dims.
 std::vector<Matrix> GaussianFactors(int dim, unsigned seed) {
   std::mt19937 random(seed);
   std::normal_distribution<double> normal;
@@ -116,8 +116,8 @@ double RecordBytesOf(const CacheFormat& format, int64_t tokens) {
   return static_cast<double>(tokens) * kHeads * RecordBytes(format) / kTileTokens;
 }
 
-// Codes and metadata of quantized tokens [begin, begin + count) of a request against linalg, given
-// rotated rows [.., kHeads, dim] that start with theirs. Returns the values that differ.
+// Compares codes and metadata of quantized tokens [begin, begin + count) of a request with linalg,
+// given rotated rows [.., kHeads, dim] that start at `begin`. Returns how many values differ.
 int64_t CountDifferent(const Setup& setup, int layer, int request, int begin, int count,
                        const std::vector<__nv_bfloat16> (&rows)[2]) {
   const CacheView& view = setup.View(layer);
@@ -183,7 +183,7 @@ BenchCheck Verdict(const Setup& setup, int64_t different, int tokens) {
                       different, tokens, bad)};
 }
 
-// What the timed launches left in one layer, at places all over the prompt.
+// Checks one layer's cache after the timed launches, at places spread over the prompt.
 BenchCheck CheckPrefill(const Setup& setup) {
   constexpr int kPlaces = 6, kCount = 48, kLayer = 1;
   const CacheFormat& format = setup.shape.format;
@@ -336,7 +336,7 @@ std::vector<BenchEntry> WriteBench() {
   prefill("4 bits, rotated, sort", {.format = int4}, 0);
   prefill("K 3 bits, V 2 bits, rotated, sort", {.format = {{128, 3, 128}, {}}}, 0);
   prefill("d 256, 2 bits, rotated, sort", {.format = {{256, 2, 256}, {256, 2, 256}}}, 0);
-  // What `any` chooses.
+  // The format that oscar-calibrate chooses for the runtime `any`.
   WriteShape quarters{.format = {{128, 2, 32}, {128, 2, 32}, MetadataType::kByte},
                       .k_scales = ScaleFit::kUnbiasedRounded,
                       .v_scales = ScaleFit::kUnbiased};

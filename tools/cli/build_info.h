@@ -25,7 +25,7 @@ BuildInfo ThisBuild();
 // {"name", "version", "git_commit"}: the program that made a file.
 Json ProgramJson();
 
-// What --version prints: several lines, the first "<command> <version>".
+// The text that --version prints: several lines, the first "<command> <version>".
 std::string VersionText(const std::string& command);
 
 }  // namespace oscar

@@ -25,7 +25,7 @@
 namespace oscar {
 namespace {
 
-// Errors of the command line itself are reported in the format it asks for, if it does.
+// The log format that the arguments ask for; errors of the command line are reported in it.
 LogFormat FormatAskedFor(const std::vector<std::string>& arguments) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     const bool split = arguments[i] == "--log-format" && i + 1 < arguments.size();
@@ -101,7 +101,7 @@ std::string_view RemedyText(Remedy remedy) {
   return {};
 }
 
-// Whether a stop was asked for, and `patience` has gone without the command having finished.
+// Returns true `patience` after a stop was requested, false once the command has finished.
 bool WaitForStop(const StopSignal& stop, std::chrono::milliseconds patience,
                  const std::stop_token& finished) {
   constexpr std::chrono::milliseconds kLook{50};

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What every command does around its work: options, help, version, configuration, log, signals, and
-// the one place where an exception becomes an exit code. Exit codes are those of
-// linalg/base/error.h. Trap: a command returns its results as text on `out`; nothing else may write
-// to standard output.
+// The frame of every command: options, help, version, configuration, log,
+// signals, and the one place where an exception becomes an exit code. Exit
+// codes are those of linalg/base/error.h. Trap: a command returns its
+// results as text on `out`; nothing else may write to standard output.
 #pragma once
 
 #include <chrono>
@@ -30,10 +30,10 @@ struct CommonOptions {
   LogFormat log_format = LogFormat::kText;
 };
 
-// Not those that `table` has of its own: --json and --version.
+// Adds the options that all commands have, except --json and --version if `table` has its own.
 void AddCommonOptions(CommonOptions* common, OptionTable* table);
 
-// What the command's function is given.
+// The arguments of the command's function.
 struct CommandContext {
   std::ostream& out;  // standard output: results for people, which --quiet and --json leave out
   Log& log;
@@ -41,8 +41,8 @@ struct CommandContext {
   const StopSignal& stop;  // to be asked at every layer boundary
   Json config;             // OptionTable::Stored(): what goes into the artifact
   bool dry_run;            // print the plan, make nothing
-  // From here on a stop is obeyed after this time wherever the command is then: the process ends as
-  // if it had been killed, and says how to resume. For a command whose files survive that.
+  // From this call on, a stop ends the process after this time wherever the command is then, as if
+  // it had been killed, and says how to resume. For commands whose files survive that.
   std::function<void(std::chrono::milliseconds)> stop_within = [](std::chrono::milliseconds) {};
 };
 
@@ -54,23 +54,23 @@ struct CommandResult {
 
 using CommandFunction = std::function<CommandResult(CommandContext&)>;
 
-// Parses, runs, reports; returns the process exit code. The common options are added to `table`; a
-// command with a --version or a --json of its own (a verb; verbs.h) does not get the common one.
-// With the common --json, standard output holds one object, of an error too.
+// Parses, runs, reports; returns the process exit code. Adds the common options to `table`; a
+// command with its own --version or --json (a verb; verbs.h) does not get the common one. With the
+// common --json, standard output holds one object, even for an error.
 int RunCommand(int argc, const char* const* argv, OptionTable table, const CommandFunction& run,
                const Console& console = ProcessConsole());
 
-// How a failure is reported: oscar::Error by its own code; out of memory, a device or a full disk
-// as kResources. Any other exception is one we failed to explain: reported as such, with kInput,
-// because what reaches it is input.
+// The report of a failure: an oscar::Error has its own code; missing memory, a device error or a
+// full disk is kResources. Any other exception is one that we do not explain. It is reported as
+// such, with kInput, because bad input is its usual cause.
 struct Failure {
   ExitCode exit_code;
   std::string message;
 };
 Failure DescribeFailure(const std::exception& error);
 
-// Reports what is wrong with the command line itself, in the format `arguments` ask for; `hint` is
-// added to the message. Returns the exit code.
+// Reports an error in the command line itself, in the format that `arguments` ask for; appends
+// `hint` to the message. Returns the exit code.
 int ReportFailure(const std::exception& error, const std::vector<std::string>& arguments,
                   const std::string& hint, const Console& console);
 

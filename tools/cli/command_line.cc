@@ -61,7 +61,7 @@ CLI::Option* AddTo(CLI::App* app, const Option& option) {
                                Nearest(name, known)));
 }
 
-// What --help shows: the options that are marked, or all of a table that marks none of its own.
+// The options on the screen of --help: the marked ones, or all of a table that marks none.
 bool IsOnFirstScreen(const OptionTable& table, const Option& option) {
   const auto marked = [](const Option& other) {
     return other.spec.main && other.group != kCommonGroup;

@@ -27,10 +27,10 @@ inline constexpr std::string_view kCommonGroup = "Common";
 std::vector<GivenFlag> SplitCommandLine(const OptionTable& table,
                                         const std::vector<std::string>& arguments);
 
-// "--min-tokens"; of a positional too, which may be given by it.
+// "--min-tokens"; a positional has such a flag too.
 std::string LongFlag(const Option& option);
-// Pieces of the help: "-o, --output TEXT"; what it is and its default, on the first screen only
-// what stands before the first semicolon; "oscar-calibrate [MODEL] [options]".
+// Pieces of the help: "-o, --output TEXT"; the description and default, on the first screen only up
+// to the first semicolon; "oscar-calibrate [MODEL] [options]".
 std::string HelpLabel(const Option& option);
 std::string HelpDescription(const Option& option, bool all);
 std::string UsageLine(const OptionTable& table);
@@ -39,9 +39,9 @@ std::string UsageLine(const OptionTable& table);
 // `columns` bytes where words allow.
 std::string HelpText(const OptionTable& table, int columns, bool all);
 
-// The command line that goes on with an interrupted run, quoted for a POSIX shell: `program`
-// (argv[0], so that the line works where it was typed) and `arguments` without the options that
-// must not be repeated; those of them that the file sets are put back to their defaults.
+// The command line that resumes an interrupted run, quoted for a POSIX shell: `program` (argv[0],
+// so that it works where it was typed) and `arguments` without the options that must not be
+// repeated. Those of them that the file sets are put back to their defaults.
 std::string ResumeCommand(const OptionTable& table, const std::string& program,
                           const std::vector<std::string>& arguments);
 

@@ -22,8 +22,8 @@ namespace {
 
 constexpr size_t kMaxConfigBytes = size_t{1} << 20;
 
-// yaml-cpp's node tree resolves aliases and keeps the last of two equal keys without a word, so the
-// parser's events are taken instead.
+// yaml-cpp's node tree resolves aliases and silently keeps the last of two equal keys, so this file
+// reads the parser's events instead.
 class EntryCollector : public YAML::EventHandler {
  public:
   explicit EntryCollector(std::string name) : name_(std::move(name)) {}

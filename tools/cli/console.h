@@ -28,13 +28,13 @@ struct Console {
 
 Console ProcessConsole();
 
-// The part of UTF-8 `text` that fits `columns` terminal columns. Never cuts a character; what lies
-// beyond Latin, Greek and Cyrillic is counted as two columns wide, which errs to the short side.
+// The part of UTF-8 `text` that fits `columns` terminal columns. Never cuts a character. Characters
+// beyond Latin, Greek and Cyrillic count as two columns, so the result is rather too short.
 std::string FitColumns(std::string_view text, int columns);
 int CountColumns(std::string_view text);
 
 // Appends `text` and a newline to `out`, broken at spaces into lines of at most `columns` columns.
-// Every line but the first starts with `prefix`; the first is taken to have one already.
+// Every line except the first starts with `prefix`; the first must have one already.
 void AppendWrapped(std::string_view text, const std::string& prefix, int columns, std::string* out);
 
 }  // namespace oscar

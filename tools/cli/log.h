@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a command says while it works, on standard error: sentences for people, or with
-// --log-format json one object per line {"event", "fields", "level", "message", "time"}.
-// Trap: not synchronized; only the thread that runs the command may use it.
+// The messages of a command while it works, on standard error: sentences for people, or with
+// --log-format json one object per line {"event", "fields", "level", "message", "time"}. Trap: not
+// synchronized; only the thread that runs the command may use it.
 #pragma once
 
 #include <string>

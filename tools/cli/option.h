@@ -56,7 +56,7 @@ struct OptionSpec {
   bool one_text = false;  // a list that one argument holds, cut at its commas; the last flag counts
 };
 
-// Where a value came from; the higher one wins.
+// The source of a value; the higher one wins.
 enum class OptionSource { kDefault, kFile, kFlag };
 
 struct Option {
@@ -74,23 +74,23 @@ struct Option {
   std::string value_name() const;  // "TOKENS", "N", "TEXT", "a|b"
 };
 
-// "a whole number of tokens", "a list of numbers", "one of a, b": how errors name what is expected.
+// How errors name what they expect: "a whole number of tokens", "a list of numbers", "one of a, b".
 std::string ExpectedValue(const Option& option);
 
-// The value `text` stands for, of the option's scalar kind, or nothing if it stands for none.
+// The value that `text` stands for, of the option's scalar kind; nothing if it stands for none.
 // Whole numbers are decimal; numbers are finite; switches are true or false.
 std::optional<Json> ParseScalar(const Option& option, std::string_view text);
 
-// As help and --print-config write a value of an option: "auto" for -1 where that is the word.
+// An option's value as help and --print-config write it: "auto" for -1 if the option allows it.
 std::string ValueWord(const Option& option, const Json& value);
 
-// What is wrong with a value of the right kind (range, choices, check), or "".
+// The error of a value of the right kind (range, choices, check), or "".
 std::string ValueProblem(const Option& option, const Json& value);
 
-// The values of a list that one text holds: --arms a,b is --arms a b is 'arms: a, b' in a file.
+// Splits the values of a list in one text: --arms a,b is --arms a b, or 'arms: a, b' in a file.
 std::vector<std::string> SplitList(const Option& option, std::string_view text);
 
-// A value of a path without the slashes at its end: "out/" is "out".
+// Removes the slashes at the end of a path: "out/" becomes "out".
 Json WithoutTrailingSlashes(const Option& option, Json value);
 
 // The values of flags, in order; the last one counts unless the option is a list. Throws

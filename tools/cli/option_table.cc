@@ -188,7 +188,7 @@ void OptionTable::CheckEffects() const {
                        (option.source == OptionSource::kFile && value != option.default_value);
     const Option& other = Get(effect.key);
     if (!given || is_set(other, effect) == effect.with) continue;
-    // A flag may switch off what a file says more about.
+    // A flag may switch off an option for which the file gives details.
     if (option.source == OptionSource::kFile && other.source == OptionSource::kFlag) continue;
     const std::string flag = option.flag(), off = "--no-" + other.flag().substr(2);
     const std::string why = effect.why.empty() ? "" : ": " + effect.why;

@@ -24,9 +24,9 @@ class OptionTable {
   // `command` as typed, "oscar-calibrate"; `summary` is the first line of the help.
   OptionTable(std::string command, std::string summary);
 
-  // The options added from here on stand under this heading.
+  // Puts the options that are added from here on under this heading.
   void Group(std::string heading) { group_ = std::move(heading); }
-  // A command line and what it does, shown at the end of the help.
+  // Adds a command line and its effect to the end of the help.
   void Example(std::string line, std::string what);
 
   // The field's value at this moment is the default. T: bool, an integer, double, std::string, or a
@@ -76,13 +76,13 @@ class OptionTable {
   // Throws UsageError if a required option has no value.
   void CheckRequired() const;
 
-  // The options `names` have an effect only where option `key` has `value`, or one of an array of
-  // them; null: where it is on, or is not its default.
+  // The options `names` have an effect only if option `key` has `value`, or one of an array of
+  // them; null: only if `key` is on, or is not its default.
   void OnlyWith(const std::vector<std::string>& names, const std::string& key, Json value = {});
-  // They have none where `key` has a value, or this one; `why` ends the sentence.
+  // They have no effect if `key` has a value, or has this one; `why` ends the sentence.
   void NotWith(const std::vector<std::string>& names, const std::string& key,
                const std::string& why = "", Json value = {});
-  // Nor where that holds of its value.
+  // They have no effect if `holds` is true for the value of `key`.
   void NotWhere(const std::vector<std::string>& names, const std::string& key,
                 std::function<bool(const Json&)> holds, const std::string& why);
   // Throws UsageError for a flag, or a key of the file whose value is not the default, that would

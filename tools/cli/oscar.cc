@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// oscar VERB: the program oscar-VERB that stands beside this one, under one name.
+// oscar VERB: runs the program oscar-VERB in the same folder, so that one name reaches all of them.
 #include <unistd.h>
 
 #include <cerrno>
@@ -45,8 +45,8 @@ VerbCommand OscarCommand() {
   return command;
 }
 
-// Hands the words over to the completion of the verb's own program, whose file lies beside this
-// one.
+// Passes the words to the completion of the verb's
+// own program, from the file in the same folder.
 std::string Completion() {
   std::string verbs;
   for (const VerbProgram& verb : kVerbs) verbs += std::string(" ") + verb.verb;

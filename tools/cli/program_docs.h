@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a package installs beside a program, made from its option tables: the man page and the
-// bash completions. `PROGRAM --print-man` and `PROGRAM --print-completion bash` print them; cmake
-// --install does that for every program.
+// The documentation that a package installs beside a program, made from its option tables: the man
+// page and the bash completions. `PROGRAM --print-man` and `PROGRAM --print-completion bash` print
+// them; cmake --install does that for every program.
 #pragma once
 
 #include <optional>

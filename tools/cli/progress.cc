@@ -76,7 +76,7 @@ std::string Progress::Line(int columns) const {
       steps_ == 0 ? 1.0 : (static_cast<double>(done_) + part_) / static_cast<double>(steps_);
   const int filled = static_cast<int>(fraction * kBarColumns);
   const double left = SecondsLeft();
-  // In the order of the line; `rank` 0 is kept longest.
+  // Parts in the order of the line; the part with `rank` 0 is kept longest.
   struct Piece {
     std::string text;
     int rank;

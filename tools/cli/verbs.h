@@ -23,12 +23,12 @@ struct VerbCommand {
   std::string command, summary;  // "oscar-zoo", the first line of its help
   std::vector<Verb> verbs;       // in the order of the help
   std::string notes;             // end of the help: what holds for all verbs
-  // What the command does where the first argument is no verb; its --help lists the verbs too.
+  // The command for a first argument that is not a verb; its --help lists the verbs too.
   std::optional<Verb> without_verb = {};
 };
 
-// Returns the process exit code. --help lists the verbs, --version is that of the program; a verb
-// that is not there is a usage error that names the nearest.
+// Returns the process exit code. --help lists the verbs and --version is the program's; an unknown
+// verb is a usage error that names the nearest.
 int RunVerbs(int argc, const char* const* argv, const VerbCommand& command,
              const Console& console = ProcessConsole());
 

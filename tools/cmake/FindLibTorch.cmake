@@ -53,8 +53,8 @@ find_package_handle_standard_args(LibTorch
   REASON_FAILURE_MESSAGE "run tools/setup.sh, or pass -DCMAKE_PREFIX_PATH=<LibTorch>")
 if(LibTorch_FOUND AND NOT TARGET LibTorch::LibTorch)
   add_library(LibTorch::LibTorch INTERFACE IMPORTED)
-  # After the system's own folders: LibTorch's include folder carries other people's headers too (fmt, for one), in versions that
-  # do not fit the libraries we link.
+  # Searched after the system's own folders: LibTorch's include folder also carries third-party
+  # headers (fmt, for one), in versions that do not fit the libraries we link.
   target_compile_options(LibTorch::LibTorch INTERFACE
     "SHELL:-idirafter ${LibTorch_INCLUDE_DIR}" "SHELL:-idirafter ${LibTorch_INCLUDE_DIR}/torch/csrc/api/include")
   set(LibTorch_CUDA no)
@@ -65,7 +65,8 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::LibTorch)
       set(LibTorch_NCCL_OPTIONS -idirafter${LibTorch_CUDA_INCLUDE_DIR} -idirafter${LibTorch_CCCL_INCLUDE_DIR} -idirafter${LibTorch_NCCL_INCLUDE_DIR})
     endif()
     list(APPEND _libtorch_link -Wl,--push-state,--as-needed ${LibTorch_c10_cuda_LIBRARY} -Wl,--pop-state)  # streams
-    # It registers its kernels when loaded, so the linker must not drop it where no symbol is named.
+    # LibTorch registers its kernels when loaded, so the linker must not drop the library when no
+    # symbol of it is named.
     add_library(LibTorch::Cuda INTERFACE IMPORTED)
     target_link_libraries(LibTorch::Cuda INTERFACE LibTorch::LibTorch -Wl,--push-state,--no-as-needed
                           ${LibTorch_torch_cuda_LIBRARY} -Wl,--pop-state)

@@ -43,7 +43,8 @@ if(OSCAR_WARNINGS_AS_ERRORS)
   # GCC 13 takes any function of a temporary and a reference for one that returns the temporary.
   target_compile_options(oscar_options INTERFACE "$<${host}:-Wno-dangling-reference>")
 endif()
-# What users install resists what a parser's bug would allow. tools/dev/check_hardening looks at the finished program.
+# Hardens installed programs against bugs in parsers. tools/dev/check_hardening checks the finished
+# program.
 set(release "$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:C,CXX>>")
 target_compile_options(oscar_options INTERFACE
   "$<${release}:-fstack-protector-strong;-fstack-clash-protection;-fcf-protection;-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=2>")

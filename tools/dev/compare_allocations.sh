@@ -2,15 +2,17 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# What bits are shared out by: the next token, attention, nothing. The KL of the next token of each plan, on text that neither the
-# prices nor the plans saw, as a table in Markdown; of codes (RUNTIME any, with OSCAR's windows), or of the types of a runtime's cache
-# by layer. What OUT holds already is kept.
+# Compares three ways to share out bits: by the next token, by attention, and equally. Prints a
+# table in Markdown with the next token's KL of each plan, on text that neither the prices nor the
+# plans saw. Plans are of codes (RUNTIME any, with OSCAR's windows), or of the types of a runtime's
+# cache by layer. Results that OUT already holds are kept.
 #
 #   tools/dev/compare_allocations.sh MODELS_DIR CALIBRATION.jsonl EVALUATION.jsonl OUT RUNTIME=BITS,BITS ...     e.g. any=3,4.5 modelopt=5.5,7
 #
-# Calibrated on OSCAR_TOKENS (30000) with OSCAR_EFFORT (normal), measured on OSCAR_SEQUENCES (32) of 2,048 tokens. Trap: what bits are
-# worth depends on the text, so both are to be of one kind, and neither what a model was trained on. OSCAR_BIN is where the programs
-# are (build/dev/tools), OSCAR_JOBS how many models are run at once (1), with OMP_NUM_THREADS threads each.
+# Calibrates on OSCAR_TOKENS (30000) with OSCAR_EFFORT (normal), measures on OSCAR_SEQUENCES (32) of
+# 2,048 tokens. OSCAR_BIN is the folder of the programs (build/dev/tools), OSCAR_JOBS the number of
+# models that run at once (1), with OMP_NUM_THREADS threads each. Trap: the best allocation depends
+# on the text. Both texts must be of one kind, and no model may have been trained on them.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 if [ $# -lt 5 ]; then

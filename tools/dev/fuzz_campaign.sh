@@ -8,9 +8,11 @@
 # fuzz_campaign.sh --keep OUT: writes a small set of inputs with the same coverage into tests/fuzz/kept.tar.gz.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd) program=$root/build/fuzz/tests/fuzz/oscar_fuzz
-# What a mutated input may have: no more than finds things, or most of the time goes into large ones. Seeds may be longer.
+# The longest mutated input. Larger ones find nothing more and take most of the time. Seeds may be
+# longer.
 longest() { case $1 in report) echo 65536 ;; artifact | pt) echo 16384 ;; *) echo 4096 ;; esac; } # bytes
-# libstdc++.so frees what stable_sort asked for as nothrow: no mismatch of ours.
+# The sanitizer reports a mismatch when libstdc++.so frees what stable_sort got by nothrow new; that
+# is not our bug.
 export ASAN_OPTIONS="abort_on_error=1:alloc_dealloc_mismatch=0:detect_leaks=0:quarantine_size_mb=1:allocator_may_return_null=0"
 export UBSAN_OPTIONS=print_stacktrace=1 OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 fuzz() { # HARNESS [ARGUMENT]...; entropic schedules cost most of the time where a corpus has thousands of inputs

@@ -2,9 +2,10 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# A GPU that fails: the bundled model is calibrated and validated while one call of the CUDA runtime fails, alone or with all that follow
-# it (tests/tools/cuda_faults.c), at points spread over all calls of each kind. Afterwards the bytes are those of a run without faults, or
-# there is an error that names the step, no artifact, and a job that goes on to those bytes.
+# Calibrates and validates the bundled model on a GPU that fails: one call of the CUDA runtime
+# fails, alone or with all later ones (tests/tools/cuda_faults.c), at points spread over all calls
+# of each kind. Afterwards there are the bytes of a run without faults; or there is an error that
+# names the step, no artifact, and a job that resumes to those bytes.
 #
 #   tools/dev/gpu_faults.sh [PROGRAMS [POINTS]]     tools/ of a build with tests; points of each kind and way, default 24
 #
@@ -29,12 +30,12 @@ run() { # calibrate|validate OUT
 bytes() { (cd "$1" 2>/dev/null && find . -type f ! -name timings.json ! -name '*.html' | sort | xargs sha256sum | sha256sum | cut -c1-16); }
 steps='error: ((loading|running|fitting|writing|keeping) layer [0-9]+|[a-z]+ing[a-z: 0-9]*: CUDA)'
 
-# What became of one point, in a line: how it ended, PROGRAM, KIND, WAY, K and what was said.
+# Prints one line about one point: how the run ended, PROGRAM, KIND, WAY, K and the error.
 try() { # PROGRAM KIND WAY K
   local out=$scratch/$1-$2-$3-$4 code said how
   local environment=(LD_PRELOAD="$faults" OSCAR_CUDA_FAULT_STACK="$out.stack" OSCAR_CUDA_FAULT="$2" OSCAR_CUDA_FAULT_AT="$4")
   [ "$3" = alone ] || environment+=(OSCAR_CUDA_FAULT_STAYS=1)
-  # By turns on all GPUs.
+  # Spreads the points over all GPUs.
   environment+=(CUDA_VISIBLE_DEVICES=$(($4 % gpus)))
   # shellcheck disable=SC2016
   (export "${environment[@]}"; timeout -k 1 120 bash -c 'run "$@"' - "$1" "$out") >"$out.log" 2>&1
@@ -47,7 +48,7 @@ try() { # PROGRAM KIND WAY K
     said="$said $(tail -n 2 "$out.log" | tr '\n' ' ')"
   elif run "$1" "$out" >"$out.log" 2>&1 && [ "$(bytes "$out")" = "$(cat "$scratch/$1.bytes")" ]; then
     how=resumed
-    # By whom the call was made: addresses for addr2line -Cfe oscar-PROGRAM.
+    # Names the callers if the error has no step: addresses for addr2line -Cfe oscar-PROGRAM.
     [[ $said =~ $steps ]] || { how=resumed-unnamed said+=" from $(grep -oP 'oscar-[a-z]+\(\+\K0x[0-9a-f]+' "$out.stack" | head -12 | tr '\n' ' ')"; }
   else
     how=WRONG-resumed

@@ -2,9 +2,10 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# Several GPUs of one machine against one: the same bytes, how much sooner, what the plan said, what was read. A synthetic model of
-# Qwen3-8B's shapes at 120,000 tokens, a mixture of experts, the bundled model and those in .gpu/models, with 1, 2, 4 ... GPUs. Ends
-# within OSCAR_GPU_LIMIT seconds (570): what does not fit is said to be left out.
+# Compares several GPUs of one machine with one: equal bytes, speed, the plan and the bytes read.
+# Runs a synthetic model of Qwen3-8B's shapes at 120,000 tokens, a mixture of experts, the bundled
+# model and those in .gpu/models, with 1, 2, 4 ... GPUs. Ends within OSCAR_GPU_LIMIT seconds (570)
+# and prints what it left out for lack of time.
 #
 #   tools/dev/gpu_ranks.sh [PROGRAMS [SCRATCH [GIGABYTES_OF_EXPERTS]]]     folder of oscar-calibrate; default build/dev/tools
 #
@@ -14,7 +15,7 @@ set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 calibrate=${1:-build/dev/tools}/oscar-calibrate scratch=${2:-$(mktemp -d)} experts=${3:-16}
 limit=${OSCAR_GPU_LIMIT:-570} failed=0
-# What each run is given; OSCAR_RANKS=N tries the script on a machine without GPUs.
+# The number of GPUs and the options of each run; OSCAR_RANKS=N tries the script without GPUs.
 gpus=${OSCAR_RANKS:-$(nvidia-smi --query-gpu=name --format=csv,noheader | wc -l)}
 of_ranks=--gpus device=cuda
 [ -z "${OSCAR_RANKS:-}" ] || of_ranks=--ranks device=cpu
@@ -46,7 +47,7 @@ try() { # NAME MODEL OPTIONS...
 ranks() { [ "$1" -eq 1 ] || echo "$of_ranks $1"; }
 number() { python3 -c "import json; t = json.load(open('$scratch/$1/timings.json')); print(f'{t[\"$2\"]:.2f}')"; }
 
-# Every rank's phases, its longest first, and what it read.
+# Prints every rank's phases, the longest first, and what it read.
 phases() { # NAME
   python3 - "$scratch/$1/timings.json" <<'END'
 import json, sys
@@ -56,7 +57,7 @@ for rank, of in enumerate([t] + t.get('other_ranks', [])):
     print(f"    rank {rank}: {of['weight_bytes_read'] / 1e9:.2f} GB read,", ', '.join(f'{name} {seconds:.2f}' for name, seconds in longest))
 END
 }
-# Out of the page cache, as far as anybody may.
+# Drops the directory's files from the page cache, as far as that is allowed.
 forget() { # DIRECTORY
   sync
   { echo 3 >/proc/sys/vm/drop_caches; } 2>/dev/null
@@ -116,7 +117,7 @@ compare() { # NAME MODEL OPTIONS...
   done
 }
 
-# Waits for a layer of the run in $scratch/log.
+# Waits until the run that writes $scratch/log has reached a layer.
 await_layer() { # LAYER LAUNCHER
   while kill -0 "$2" 2>/dev/null && ! grep -q "^layer $1:" "$scratch/log"; do sleep 0.1; done
 }
@@ -125,7 +126,7 @@ await_layer() { # LAYER LAUNCHER
 big=${OSCAR_BIG:-$scratch/8b}
 [ -d "$big" ] || python3 tools/bench/make_synthetic_model.py "$big" --shards 8 >/dev/null
 echo "synthetic model made after $SECONDS s"
-# More than the built-in text has.
+# More ids than the built-in text has.
 python3 - >"$scratch/ids.jsonl" <<'END'
 import json, random
 random.seed(0)
@@ -139,7 +140,7 @@ if [ -n "${OSCAR_SPEED:-}" ]; then
 fi
 compare 8b "$big" --data "$scratch/ids.jsonl" --tokens 120000
 
-# Who is killed ends all, who is asked to stop commits, and any number of ranks goes on.
+# A killed rank ends all ranks; a stop request commits the work; any number of ranks can resume it.
 if enough 90 "killed, stopped and resumed"; then
   few=(--device "$device" --tokens 40000 --max-sequence 4096 --no-auto --rank-timeout 10 -o "$scratch/ended")
   rm -rf "$scratch/ended" "$scratch/ended.job"
@@ -163,7 +164,8 @@ if enough 90 "killed, stopped and resumed"; then
   if [ "$(bytes "$scratch/ended")" = "$(bytes "$scratch/ended-whole")" ]; then echo "resumed by one: same"; else fail "resumed by one, other bytes:"; fi
 fi
 
-# What the disk gave to all processes, counted by the kernel: past the page cache, and through it when it is cold.
+# Counts the bytes that the disk gave to all processes, by the kernel's statistics: with direct
+# reads, and through a cold page cache.
 if [ "$experts" -gt 0 ] && enough 120 "experts"; then
   moe=${OSCAR_MOE:-$scratch/moe}
   [ -d "$moe" ] || python3 tools/bench/make_synthetic_model.py "$moe" --family qwen3_moe --gigabytes "$experts" --shards 8 >/dev/null

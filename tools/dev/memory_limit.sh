@@ -2,9 +2,10 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# memory_limit.sh [-f FACTOR] OSCAR-CALIBRATE MODEL... [-- OPTION...]: does the plan hold? Each model is calibrated in a memory cgroup (version 1 or
-# 2, without swap) of FACTOR (1.2) times the peak host memory that --dry-run names. It finishes, or refuses with exit code 4
-# before its first layer; anything else, the kernel's killer above all, is a failure. Takes root.
+# memory_limit.sh [-f FACTOR] OSCAR-CALIBRATE MODEL... [-- OPTION...]: checks the memory plan.
+# Calibrates each model in a memory cgroup (version 1 or 2, without swap) of FACTOR (1.2) times the
+# peak host memory that --dry-run names. A run must finish, or refuse with exit code 4 before its
+# first layer; anything else is a failure, above all the kernel's killer. Needs root.
 set -euo pipefail
 factor=1.2
 [ "$1" = -f ] && factor=$2 && shift 2

@@ -26,7 +26,8 @@ import time
 
 LINKER = "-fuse-ld=lld" if shutil.which("ld.lld") else ""
 FORMATS = {"oscar_formats_tests": "*-*Torch*", "oscar_runtimes_test": "*-Consumer*", "oscar_served_test": "*", "oscar_artifact_test": "*"}
-# Where mutants are made, the targets whose tests must kill them, and which of these.
+# Area: the folder to mutate, the targets whose tests must kill the mutants, and which tests of
+# each.
 AREAS = {
     "linalg": ("linalg", {"oscar_linalg_tests": "*", "oscar_fit_test": "*", "oscar_calib_test": "*"}),
     "fit": ("calib/fit", {"oscar_fit_test": "*", "oscar_calib_test": "*"}),
@@ -36,7 +37,7 @@ AREAS = {
     "runtimes": ("export/runtimes", {"oscar_runtimes_test": FORMATS["oscar_runtimes_test"], **FORMATS}),
 }
 
-# What is replaced, by what.
+# (pattern, replacement) pairs.
 CHANGES = [(r" \+ ", " - "), (r" - ", " + "), (r" \* ", " + "), (r" / ", " * "), (r" < ", " <= "), (r" <= ", " < "), (r" > ", " >= "),
            (r" >= ", " > "), (r" == ", " != "), (r" != ", " == "), (r" && ", " || "), (r" \|\| ", " && "), (r" \+= ", " -= "),
            (r"\+\+", "--"), (r"\.transpose\(\)", ""), (r"std::min\b", "std::max"), (r"std::max\b", "std::min"), (r"\(-", "("),
@@ -136,7 +137,7 @@ class Workshop:
         for target, tests in targets.items():
             if built(self.build, target) and verdict == "SURVIVED":
                 found = self.judge(object_file, program, target, tests)
-                # What a later program lacks says nothing.
+                # A result other than "killed" counts only from the first program.
                 if found == "killed" or target == next(iter(targets)):
                     verdict = found
         return verdict
@@ -146,7 +147,7 @@ class Workshop:
             self.links[target] = link_command(self.build, target)
         options = f" {LINKER} -Wl,--allow-multiple-definition -o {shlex.quote(program)}"
         link = re.sub(r" -o \S+", lambda m: options, self.links[target], count=1)
-        # Behind the compiler's name, whatever that is, and so in front of all objects.
+        # Inserts the object after the compiler's name, so that it precedes all other objects.
         link = re.sub(r"^(: && )?\S+ ", lambda m: m.group(0) + shlex.quote(object_file) + " ", link, count=1)
         if run(link, 600, shell=True, cwd=self.build) != 0:
             return "does not link"

@@ -2,8 +2,9 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# pack_libraries.sh FOLDER PROGRAM [torch]: copies what PROGRAM loads into FOLDER, for another machine: everything but the C library
-# itself, which must be the machine's own, what is installed with PROGRAM, and for one that has torch its libraries and those of the compiler.
+# pack_libraries.sh FOLDER PROGRAM [torch]: copies the libraries that PROGRAM loads into FOLDER, for
+# another machine. Leaves out the C library, which must be the machine's own, and the libraries that
+# are installed with PROGRAM; for a machine that has torch also torch's and the compiler's.
 set -eu
 folder=$1 program=$2 others='/\.\./lib/oscar/'
 [ "${3:-}" != torch ] || others+='|/\.deps/|/(libstdc\+\+|libgcc_s)\.so'

@@ -13,7 +13,7 @@ root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 [ -d "$base" ] || debootstrap --variant=minbase bookworm "$base"
 
-# Runs lines of sh there; what is mounted goes when they end.
+# Runs lines of sh there; mounts are removed when they end.
 inside() {
   unshare --mount bash -ec 'mount -t proc proc "$0/proc"; mount --rbind /dev "$0/dev"
     exec chroot "$0" env -i HOME=/root PATH="$1/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" sh -exc "$2"' "$root" "$path" "$1"
@@ -45,7 +45,7 @@ for file in "$@"; do
       ;;
     *) echo "try_package: error: $file: expected .deb, .tar.xz or .whl" >&2; exit 2 ;;
   esac
-  # The commands that the calibration ends with are run too, but for a validation with its defaults.
+  # Runs the commands that the calibration prints at its end too, except a validation with defaults.
   inside 'cd /work; oscar --version; oscar doctor model
     oscar calibrate model --device cpu -o made | tee said
     oscar validate made --model model --device cpu --sequences 2 --length 2048 --needle-tasks passages --gate "kl<=0.1,top1_agreement>=0.7"

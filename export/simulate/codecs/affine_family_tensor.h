@@ -33,7 +33,7 @@ at::Tensor RoundTo(const at::Tensor& x, StoredFloat type);
 // tests/reference/tree_sum.h along `dim`, which stays with size 1.
 at::Tensor TreeSum(const at::Tensor& x, int64_t dim);
 
-// Rounded once: by a number that is no tensor, a GPU multiplies with its inverse.
+// Divides with one rounding; for a plain number a GPU would multiply by its inverse.
 at::Tensor DividedBy(const at::Tensor& x, int64_t divisor);
 
 // sqrt, exp and ln of float32 computed in float64 and rounded, which gives the same bits

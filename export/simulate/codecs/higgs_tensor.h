@@ -19,7 +19,7 @@ int64_t HiggsGroup(int64_t channels);
 // [entries, 2] float64 on the host: k-means of normal draws; entries 16 (2 bits) or 256 (4 bits).
 const at::Tensor& HiggsGrid(int64_t entries);
 
-// What is read of rows [..., channels], float32 or float64; norms are rounded to float16.
+// Returns rows [..., channels] as read: float32 or float64; norms are rounded to float16.
 at::Tensor HiggsRoundTrip(const at::Tensor& rows, int64_t entries);
 
 }  // namespace oscar

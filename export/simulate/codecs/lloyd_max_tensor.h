@@ -12,7 +12,7 @@
 
 namespace oscar {
 
-// What is read of rows [..., dim] float32 or float64, rotated and clipped before.
+// Returns rows [..., dim] as read: float32 or float64, rotated and clipped before.
 at::Tensor LloydMaxRoundTrip(const at::Tensor& rows, LloydMaxForm form,
                              StoredFloat metadata = StoredFloat::kFloat32);
 

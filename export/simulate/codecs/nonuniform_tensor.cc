@@ -45,7 +45,7 @@ at::Tensor UniformValues(const at::Tensor& y, const TensorRange& range,
   return y.mul(a).sub_(z).round_().clamp_(0, max_code).add_(0).add_(z).div_(a);
 }
 
-// Of the last dimension; adding 0 turns -0 into +0, whichever a minimum gives.
+// The extremes of the last dimension; adding 0 turns -0 into +0, as a minimum may give either.
 TensorRange Extremes(const at::Tensor& y) {
   return {y.amin(1, true).add_(0), y.amax(1, true).add_(0)};
 }

@@ -25,13 +25,13 @@ struct NsnBlocks {
   at::Tensor scales;  // [blocks, tokens, num_kv_heads, 1], not rounded yet
 };
 
-// Of blocks [blocks, tokens, num_kv_heads, dim], float32 or float64. Norms are rounded to 4 bits
+// Takes blocks [blocks, tokens, num_kv_heads, dim], float32 or float64. Norms are rounded to 4 bits
 // over a block's tokens, means over kNsnMeanGroup channels, each with a float16 scale and minimum.
 NsnBlocks NormalizeShiftNormalize(const at::Tensor& blocks);
 
 // [256, kNsnWidth] float64 on the host: k-means of normal draws (bits 1) or of their magnitudes
-// (bits 2, beside which the signs are stored), values of an entry rounded to 4 bits as the released
-// ones are. The paper goes on from there by gradient descent on cosines; this does not.
+// (bits 2, where signs are stored apart). Values of an entry are rounded to 4 bits, as the released
+// ones are. The paper refines these by gradient descent on cosines; this code does not.
 const at::Tensor& NsnCodebook(int bits);
 
 // Rows [..., dim], dim a multiple of kNsnWidth, to the entries that are nearest, with their signs.

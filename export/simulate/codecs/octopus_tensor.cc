@@ -18,11 +18,11 @@ constexpr int kPoints = 1 << 15;  // that stand for a density
 
 at::Tensor Signs(const at::Tensor& x) { return x.ge(0).to(x.scalar_type()).mul_(2).sub_(1); }
 
-// The lower half of the octahedron and the outer triangles of the square, onto each other: of
-// [..., 2].
+// Maps the lower half of the octahedron and the outer triangles of the square onto each other:
+// points [..., 2].
 at::Tensor Fold(const at::Tensor& xy) { return Signs(xy).mul_(xy.abs().neg_().add_(1).flip(-1)); }
 
-// [..., 2] of triplets [..., 3], not all zero.
+// Folds triplets [..., 3], not all zero, onto the square: [..., 2].
 at::Tensor OntoSquare(const at::Tensor& triplets) {
   const at::Tensor p = triplets.div(triplets.abs().sum(-1, true));
   const at::Tensor xy = p.narrow(-1, 0, 2);

@@ -29,8 +29,8 @@ struct OctopusTable {
 // dim > 5, bits > 0.
 OctopusTable OctopusLevels(int bits, int64_t dim);
 
-// What is read of rows [..., dim] float32 or float64, rotated. `search`: among the nine codes; else
-// the nearest.
+// Returns rows [..., dim] as read: float32 or float64, rotated. `search`: tries all nine codes;
+// else takes the nearest.
 at::Tensor OctopusRoundTrip(const at::Tensor& rows, const OctopusTable& table, bool search = true);
 
 }  // namespace oscar

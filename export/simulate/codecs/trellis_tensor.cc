@@ -15,8 +15,8 @@ namespace {
 
 constexpr int64_t kRowsAtOnce = 512;  // bounds the memory of paths
 
-// Levels on the path of least squared error for rows [rows, dim]. A state is reached from the four
-// that share all its bits but the last two: those are their last ones, and their first two differ.
+// Levels on the path of least squared error for rows [rows, dim]. Four states lead to each state:
+// their last bits are its bits without the last two, and their first two bits differ.
 at::Tensor BestPath(const at::Tensor& rows, const at::Tensor& levels) {
   const int64_t count = rows.size(0), dim = rows.size(1), tails = levels.size(0) / 4;
   const auto error = [&](int64_t i) { return rows.narrow(1, i, 1).sub(levels).square_(); };

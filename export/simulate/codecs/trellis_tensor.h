@@ -12,7 +12,7 @@
 
 namespace oscar {
 
-// What is read of rows [..., dim] float32 or float64, rotated; state_bits > 2.
+// Returns rows [..., dim] as read: float32 or float64, rotated; state_bits > 2.
 at::Tensor TrellisRoundTrip(const at::Tensor& rows, int state_bits = kTrellisStateBits);
 
 }  // namespace oscar

@@ -15,7 +15,7 @@ namespace oscar {
 // [..., 1] of rows [..., dim] float32 or float64.
 at::Tensor RowNorms(const at::Tensor& rows);
 
-// What is read of rows [..., dim], rotated.
+// Returns rows [..., dim], rotated before, as they are read.
 at::Tensor SphereRoundTrip(const at::Tensor& rows, const SphereRule& rule);
 // s [dim, dim], standard normal, in the type of the rows.
 at::Tensor ProductRoundTrip(const at::Tensor& rows, const SphereRule& rule, const at::Tensor& s);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Codebooks of short vectors: k-means, and what a row is read back as whose neighbouring values are
+// Codebooks of short vectors: k-means, and the round trip of rows whose neighbouring values are
 // replaced by the nearest entry.
 #pragma once
 
@@ -23,7 +23,7 @@ struct CodebookOptions {
 // different points; where there are fewer, all of them, and the last one repeats.
 at::Tensor VectorCodebook(const at::Tensor& points, const CodebookOptions& options);
 
-// Of points [..., width], the entries with the largest x e - |e|^2 / 2: the nearest.
+// Replaces each of points [..., width] by its nearest entry, with the largest x e - |e|^2 / 2.
 at::Tensor NearestEntries(const at::Tensor& points, const at::Tensor& codebook);
 
 }  // namespace oscar

@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// AQUA-KV (arXiv 2501.19392, section 3; goodevening13/aquakv): keys, before their rotary embedding,
-// predicted from the keys that the layer before gives back, values from those of the layer before
-// and their own keys, both by linear regression on what is read back, not on what was written. What
-// is not predicted is rounded by HIGGS to 2 bits; the first layer to 4. The first 4 tokens are
-// exact, others until 128 of them are quantized at once. "predicted" rounds it as we do instead:
-// OSCAR's rotations, scales fitted in bytes, error feedback of keys, the arm's windows.
+// AQUA-KV (arXiv 2501.19392, section 3; goodevening13/aquakv). Keys before rope are predicted from
+// the previous layer's keys; values from that layer's values and their own keys. Both use linear
+// regression on rows as they are read back, not as written. HIGGS rounds the residuals to 2 bits,
+// those of the first layer to 4. The first 4 tokens stay exact, and later tokens until 128 of them
+// are quantized at once. "predicted" rounds residuals as OSCAR does: rotations, scales fitted in
+// bytes, error feedback of keys, the arm's windows.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
@@ -49,7 +49,7 @@ Predictor FitPredictor(const std::vector<at::Tensor>& inputs,
   return {at::linalg_solve(gram.cpu(), products.cpu())};
 }
 
-// Returns what is read of a residual, [tokens, channels] float64; of keys before their rope.
+// Returns a residual [tokens, channels] float64 as it is read; that of keys before their rope.
 using Round = std::function<at::Tensor(const at::Tensor& rows)>;
 struct Rounding {
   Round k, v;
@@ -68,7 +68,7 @@ Rounding OurRounding(const MethodContext& context, size_t layer_index) {
   sides.k.codes.metadata = sides.v.codes.metadata = MetadataType::kByte;
   if (layer_index == 0) sides.k.codes.bits = sides.v.codes.bits = {kFirstBits};
   const AttentionSpec& spec = context.layers()[layer_index].attention;
-  // Queries meet keys that were turned by their position, so that is where errors of keys count.
+  // Queries meet keys after rope, so errors of keys are measured there.
   const auto keys = [rope = spec.rope, dim = spec.head_dim,
                      k = std::move(sides.k)](const at::Tensor& rows) mutable {
     const at::Tensor turned = ApplyRope(rows.to(at::kFloat).unflatten(1, {-1, dim}), rope);

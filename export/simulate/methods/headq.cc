@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// HeadQ (arXiv 2605.03562, abstract): beside the codes of a key a low-rank code of their error, in
-// a basis learned from queries, that is added to logits. A logit is linear in its key, so what is
-// added is the query with U U^T e, U [head_dim, rank] the leading eigenvectors of the queries'
-// covariance per KV head and U^T e as it was stored. Which quantizer lies below, the rank and the
-// side code's bits are not in the abstract: here 2 bits after a Hadamard, an eighth of the head,
-// 4 bits with a scale and a zero of their own.
+// HeadQ (arXiv 2605.03562, abstract): stores a low-rank code of each key's error beside
+// the key, in a basis learned from queries, and adds it to logits. A logit is linear in
+// its key, so this adds q U U^T e, with U [head_dim, rank] the leading eigenvectors of
+// the queries' covariance per KV head and U^T e as stored. The abstract does not name
+// the quantizer, the rank and the side code's bits. Here: 2 bits after a Hadamard, an
+// eighth of the head, and 4 bits with their own scale and zero.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
@@ -71,7 +71,7 @@ std::vector<CacheMethod> HeadQMethods() {
   method.why_no_latents = "its side code is of keys alone";
   method.make = HeadQCache;
   method.available = HasFit;
-  // Keys have a second scale and zero.
+  // Keys have a second scale and zero, for the side code.
   method.cost = AffineCost(
       {.bits = 2 + double{kSideBits} / kShare, .metadata_bits = 64, .actual_metadata_bits = 128},
       {});

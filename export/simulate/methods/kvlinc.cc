@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The quantizers of KVLinC (arXiv 2510.05373, section 3): KIVI's format with values turned by a
-// Hadamard matrix, keys as they are. Its linear correction is not here: feature maps trained by
-// gradients that add a recurrent state to attention's sums, where a cache gives back keys and
+// The quantizers of KVLinC (arXiv 2510.05373, section 3): KIVI's format with values rotated by a
+// Hadamard matrix, keys unchanged. KVLinC's linear correction is left out. It adds a recurrent
+// state of trained feature maps to attention's sums, but a cache here can only give back keys and
 // values.
 #include <utility>
 

@@ -44,9 +44,9 @@ constexpr double kOutlierBits = 16 + 16;  // value and index
 constexpr double kPointerBits = 32;       // per token and side: where its outliers begin
 constexpr double kRangeBits = 2 * 16;     // low and high of a token's values
 
-// Outliers of a token of `channels` values. Keys are cut by quantiles of calibration tokens, so a
-// fraction of them is beyond; a token's values by their own, and those at them count too: two of a
-// token's 128 values are 1.56 % where 1 % was asked for.
+// The number of outliers of a token of `channels` values. Keys are cut by quantiles of calibration
+// tokens, so a fraction of them lies beyond. Values are cut by the token's own quantiles, and
+// values at a quantile count too: 2 of 128 values are 1.56 %, although 1 % was asked for.
 double Outliers(bool keys, int64_t channels, double kept) {
   if (kept >= 1) return 0;
   if (keys) return (1 - kept) * static_cast<double>(channels);

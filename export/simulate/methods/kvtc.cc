@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // KVTC (arXiv 2511.01815): keys before their rotary embedding, and values, as principal components
-// of a whole layer, each with the bits that dynamic programming gave it, many with none
-// (kvtc_fit.h). The first 4 tokens are exact, and the last 128, of which 16 are coded at once. The
-// paper takes components over all layers, which no cache of one layer can; its table B.10 has both.
-// Codes go through DEFLATE there (1.2 times smaller): bits here are those before.
+// of a whole layer. Dynamic programming gives each component its bits, and many none (kvtc_fit.h).
+// The first 4 tokens are exact, and the last 128, of which 16 are coded at once. The paper takes
+// components over all layers, which a cache per layer cannot; its table B.10 has both. The paper
+// also applies DEFLATE (1.2 times smaller); bits here are those before it.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
@@ -55,7 +55,7 @@ LayerCache KvtcCache(const KvtcRow& row, const MethodContext& context, size_t la
   return {.store = store, .k_exact = exact, .v_exact = exact};
 }
 
-// The budget of a token, which the groups' sizes may not fill to the last bit.
+// The bits that a token may take; the groups' sizes may leave some of them unused.
 CacheCost KvtcCost(const KvtcRow& row, const std::vector<LayerSpec>& layers, int64_t tokens) {
   const int64_t quantized = std::max<int64_t>(0, tokens - kKvtcWindows.sink - kKvtcWindows.recent);
   const auto bits = [&](int64_t coded) {

@@ -47,7 +47,7 @@ at::Tensor Float8Group(const at::Tensor& x) {
   return Float8RoundTrip(x.sub(shift), divisor, Float8Type::kE4M3).add_(shift);
 }
 
-// Of every run of neighbouring components of one size, by its first one.
+// The errors of all runs of `group.size` neighbouring components, by the run's first component.
 std::vector<double> WindowErrors(const at::Tensor& components, const KvtcGroup& group) {
   const at::Tensor windows = components.unfold(1, group.size, 1);  // [tokens, begins, size]
   std::vector<double> errors;
@@ -141,8 +141,8 @@ KvtcSide FitKvtc(const std::vector<at::Tensor>& sequences, const KvtcOptions& op
   return side;
 }
 
-// In float64 whatever the rows are: every value of a token hangs on every code, so a code that
-// fell otherwise would move them all.
+// Computes in float64 for rows of any type: every value of a token depends on every code, so one
+// code that rounds differently would move them all.
 at::Tensor KvtcRoundTrip(const at::Tensor& rows, const KvtcSide& side) {
   const at::Tensor mean = side.mean.to(rows.device()), basis = side.basis.to(rows.device());
   at::Tensor components = at::matmul(rows.to(at::kDouble).sub(mean), basis);

@@ -28,13 +28,13 @@ struct KvtcGroup {
 };
 int64_t KvtcGroupBits(const KvtcGroup& group);  // of one token
 
-// What is read of components [..., size] that are one group, float32 or float64.
+// Returns components [..., size] of one group as they are read, float32 or float64.
 at::Tensor KvtcGroupRoundTrip(const at::Tensor& components, KvtcType type);
 
-// The groups of least error, from the first component on, that `budget` bits pay for; what lies
-// behind the last has no bits and is read as its mean. `energies`: of the components, which is the
-// error of those without bits. `error(begin, group)`: of components [begin, begin + group.size).
-// Dynamic programming over components and bits, as the paper's appendix B.17.
+// The groups of least error that `budget` bits pay for, from the first component on. Components
+// after the last group have no bits and are read as their mean; their error is their energy.
+// `error(begin, group)` is that of components [begin, begin + group.size). Dynamic programming over
+// components and bits, as in the paper's appendix B.17.
 std::vector<KvtcGroup> AllocateKvtcBits(
     std::span<const double> energies,
     const std::function<double(int64_t begin, const KvtcGroup& group)>& error, int64_t budget);
@@ -56,7 +56,7 @@ struct KvtcOptions {
 KvtcSide FitKvtc(const std::vector<at::Tensor>& sequences, const KvtcOptions& options,
                  const std::string& what);
 
-// What is read of rows [tokens, channels], in their type.
+// Returns rows [tokens, channels] as they are read, in their type.
 at::Tensor KvtcRoundTrip(const at::Tensor& rows, const KvtcSide& side);
 
 }  // namespace oscar

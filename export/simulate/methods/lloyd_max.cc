@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // OSCAR's rotations with the Lloyd-Max codecs of linalg/lloyd_max_codec.h on the whole head: the
-// exact one, the equidistant one of its serving code, and llama.cpp's blocks of 32 with its table
-// as it is. What a server really holds is a mixture, since only prompts are written so; that
-// is runtime_sglang_lm. llama.cpp's own Hadamard transform is off, as OSCAR's branch runs it.
+// exact one, the equidistant one of OSCAR's serving code, and llama.cpp's blocks of 32 with its own
+// table. A server holds a mixture, since it writes only prompts so; see runtime_sglang_lm.
+// llama.cpp's own Hadamard transform is off, as in OSCAR's branch.
 #include "export/simulate/affine_cost.h"
 #include "export/simulate/codecs/lloyd_max_tensor.h"
 #include "export/simulate/methods/methods.h"
@@ -48,8 +48,8 @@ LayerCache Make(const LloydMaxRow& row, const MethodContext& context, size_t lay
   return RotatedCache(context, options, std::move(sides));
 }
 
-// A deviation and a mean in place of scale and zero: float32 in SGLang's buffers, fp16 per 32
-// values in llama.cpp's blocks.
+// A deviation and a mean replace scale and zero: float32 in SGLang's buffers, fp16 per 32 values in
+// llama.cpp's blocks.
 AffineSide CostOf(LloydMaxForm form) {
   if (form == kLlamaCpp) return {.actual_metadata_bits = 32, .quant_group_size = kLlamaScaleValues};
   return {.quant_group_size = kWholeHead};

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// NSNQuant (arXiv 2505.18231): blocks of 64 tokens normalized, centred and normalized again
-// (codecs/nsn_tensor.h), keys before their rotary embedding; keys turned by it again without their
-// mean, then both sides by a Hadamard matrix, are rounded to one codebook. Means are turned when
-// they are read. Nothing is fitted to a model. Blocks leave the exact tail as they fill.
+// NSNQuant (arXiv 2505.18231): blocks of 64 tokens are normalized, centred and normalized again
+// (codecs/nsn_tensor.h), keys before rope. Keys without their mean get rope again; then a Hadamard
+// matrix rotates both sides and one codebook rounds them. Means get rope when they are read.
+// Nothing is fitted to a model. A block leaves the exact tail once it is full.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
@@ -28,11 +28,11 @@ constexpr NsnRow kNsnTable[] = {
     {"nsnquant_1", "NSNQuant: centred in blocks of 64, an index of 8 bits for 8 values", 1},
 };
 
-// Of rows [tokens, num_kv_heads, dim] of whole blocks: one more token dimension in front.
+// Splits whole blocks of rows [tokens, num_kv_heads, dim]: the block becomes dimension 0.
 at::Tensor Blocks(const at::Tensor& rows) { return rows.unflatten(0, {-1, kNsnBlock}); }
 
 // `rows` [tokens, num_kv_heads, dim], with `rope` for keys, nullptr for values. Frequencies may
-// depend on the length, so what is turned is as long as the sequence.
+// depend on the length, so rope is applied to a tensor as long as the sequence.
 at::Tensor NsnSide(const at::Tensor& rows, const RopeSpec* rope, int bits) {
   const int64_t quantized = rows.size(0) / kNsnBlock * kNsnBlock;
   if (quantized == 0) return rows;
@@ -70,8 +70,8 @@ LayerCache NsnCache(int bits, const LayerSpec& layer) {
   return {.store = store, .k_exact = exact, .v_exact = exact};
 }
 
-// Codes, 4 bits of a norm and a float16 scale for each token; of a block the scale and minimum of
-// its norms, 4 bits of a mean for each channel and their scales and minima.
+// Per token: codes, 4 bits of a norm and a float16 scale. Per block: scale and minimum of its
+// norms, and for each channel 4 bits of a mean, with their scales and minima.
 double BitsPerValue(int bits, int64_t dim) {
   const auto values = static_cast<double>(dim), block = static_cast<double>(kNsnBlock);
   const int64_t group = dim % kNsnMeanGroup == 0 ? kNsnMeanGroup : dim;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rotations that carry no knowledge of the model's attention: what OSCAR gains must vanish with
-// them, or the measurement is not to be trusted.
+// Rotations that know nothing of the model's attention. OSCAR's gain must vanish with them, or the
+// measurement cannot be trusted.
 #include <optional>
 
 #include "export/simulate/affine_cost.h"
@@ -68,8 +68,8 @@ bool EveryLayerHasAnother(const MethodContext& context) {
   return true;
 }
 
-// Shuffling the tokens of each channel on its own leaves the channels' energies and destroys what
-// they have to do with each other: of the covariance only the diagonal stays.
+// Shuffling the tokens of each channel on its own keeps the channels' energies and destroys their
+// correlation: only the diagonal of the covariance stays.
 Matrix Shuffled(const Matrix& covariance) { return covariance.diagonal().asDiagonal(); }
 
 LayerCache ShuffledTokens(const MethodContext& context, size_t layer_index,

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// QuaRot (arXiv 2404.00456): a Hadamard rotation of every head and QuaRot's own quantizers, whose
-// zero is an integer, and its unrotated symmetric one. Clipping is its own
-// too: 0.95 of both ends, where OSCAR's takes a percentile. `hadamard` and `int4_hadamard` are the
-// rotation with OSCAR's quantizer, the form of OSCAR's tables. The path per token spans all KV
-// heads and holds 0.
+// QuaRot (arXiv 2404.00456): a Hadamard rotation of every head with QuaRot's own quantizers: one
+// with an integer zero, and the symmetric one without rotation. Clipping is QuaRot's too: both ends
+// times 0.95, where OSCAR takes a percentile. `hadamard` and `int4_hadamard` are the rotation with
+// OSCAR's quantizer, as in OSCAR's tables. A group of the path per token spans all KV heads, and
+// its range includes 0.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
@@ -69,7 +69,7 @@ RotatedQuantizer Side(const QuarotRow& row, int64_t dim, const ArmOptions& optio
 
 CacheCost Cost(const QuarotRow& row, const MethodContext& context, const ArmOptions& options,
                int64_t tokens) {
-  // Models whose layers differ in their heads are counted by the first.
+  // Counts all layers like the first, also in models whose layers differ in their heads.
   const int64_t heads = row.all_heads ? context.layers().at(0).attention.num_kv_heads : 1;
   const double bits = 32 / static_cast<double>(heads);
   return AffineCost({.bits = static_cast<double>(row.rule.bits),

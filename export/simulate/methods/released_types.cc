@@ -23,7 +23,7 @@ at::Tensor Scaled(const at::Tensor& blocks, const at::Tensor& scale) {
   return blocks * at::where(scale != 0, scale.reciprocal(), 0);
 }
 
-// To what is read back: codes are of the scale as it is, readers have it in 16 bits.
+// Returns blocks as read: codes are made with the exact scale, readers have it in 16 bits.
 at::Tensor Q8Blocks(const at::Tensor& blocks) {
   const at::Tensor scale = DividedBy(blocks.abs().amax(-1, true), 127);
   const at::Tensor scaled = Scaled(blocks, scale);
@@ -31,7 +31,7 @@ at::Tensor Q8Blocks(const at::Tensor& blocks) {
   return codes * RoundTo(scale, StoredFloat::kFloat16);
 }
 
-// The value of largest magnitude, whatever its sign, becomes -8 times the scale.
+// The value of the largest magnitude, with its sign, becomes -8 times the scale.
 at::Tensor Q4Blocks(const at::Tensor& blocks) {
   const at::Tensor scale = blocks.gather(-1, blocks.abs().argmax(-1, true)).div(-8);
   const at::Tensor codes = Scaled(blocks, scale).add(8.5).floor().clamp_max(15);

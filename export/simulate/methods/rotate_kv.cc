@@ -26,7 +26,7 @@ at::Tensor HeadsHadamard(int64_t heads, int64_t dim) {
   return at::kron(tensor(BlockHadamard(heads)), tensor(BlockHadamard(dim)));
 }
 
-// [tokens, channels]: blocks of as many channels as the rotation has are rotated.
+// Rotates rows [tokens, channels] in blocks of as many channels as the rotation has.
 at::Tensor Rotated(const at::Tensor& channels, const at::Tensor& rotation) {
   return at::matmul(channels.reshape({channels.size(0), -1, rotation.size(0)}),
                     rotation.to(channels.options()))
@@ -85,7 +85,7 @@ RotateKvLayer FitRotateKv(const AttentionSpec& spec, const CalibrationRows& rows
     const at::Tensor keys = UndoRope(k.to(at::kFloat), spec.rope).flatten(1).to(at::kDouble);
     sums.add_(keys.sum(0).cpu());
   }
-  // Rotating the sum is summing what was rotated.
+  // The sum of rotated keys is the rotated sum of keys.
   layer.permutation = std::get<1>(Rotated(sums.unsqueeze(0), layer.k_rotation)
                                       .squeeze(0)
                                       .sort(/*stable=*/true, /*dim=*/0, /*descending=*/false));

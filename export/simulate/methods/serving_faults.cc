@@ -21,7 +21,7 @@
 namespace oscar {
 namespace {
 
-// What a fault is made of.
+// The right arm in one layer, from which a fault is made.
 struct Right {
   const CacheMethod& method;
   const ArmOptions& options;
@@ -78,8 +78,8 @@ LayerCache InSpace(LayerCache right, const CacheSides& t, const CacheSides& inve
   return cache;
 }
 
-// `change` is done to what is read of keys (true) and values; not to layers that are stored as they
-// come.
+// Applies `change` to the rows that are read as keys (true) and values; leaves out layers that are
+// stored as they come.
 LayerCache Misread(LayerCache right,
                    std::function<at::Tensor(const at::Tensor& rows, bool keys)> change,
                    bool windows) {
@@ -109,7 +109,7 @@ LayerCache WrongArtifact(LayerCache cache, const Right& right) {
   return InSpace(std::move(cache), t, {t.k.transpose(1, 2), t.v.transpose(1, 2)});
 }
 
-// Keys stand in the cache's basis and queries in that of `queries` [heads or 1, d, d], transposed.
+// Keys are in the cache's basis, queries in that of `queries` [heads or 1, d, d], transposed.
 LayerCache OtherBasis(LayerCache cache, const RotatedSides& sides, const at::Tensor& queries) {
   at::Tensor turn = sides.k.rotation;
   if (queries.defined()) turn = at::matmul(turn, queries);
@@ -130,8 +130,8 @@ LayerCache OtherHead(LayerCache cache, const Right& right) {
   return OtherBasis(std::move(cache), sides, InverseOf(sides.k).roll(-1, 0));
 }
 
-// What is read of rows [tokens, heads, d] if codes have a step of 1, from what is read with their
-// own: each quantization group has its lowest and its highest code.
+// Returns rows [tokens, heads, d] as a reader gets them that takes codes to have a step of 1. Each
+// quantization group has its lowest and its highest code.
 at::Tensor WithStepOfOne(const at::Tensor& rows, const RotatedQuantizer& side) {
   const auto like = [&](const at::Tensor& t) { return t.to(rows.device(), rows.scalar_type()); };
   const AffineQuantizer& codes = side.codes;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What servers do wrong with an artifact, as methods: each is the cache of a right arm with one
-// mistake. Trap: how wrong rows come out depends on whether a server's windows are rotated, which
+// Mistakes of servers with an artifact, as methods: each is the cache of a right arm with one
+// mistake. Trap: the effect of wrong rows depends on whether a server's windows are rotated, which
 // is taken from the right arm.
 #pragma once
 

@@ -52,8 +52,8 @@ Matrix SubspaceMetric(const Matrix& gram, const std::string& what) {
                                           directions.transpose();
 }
 
-// By what an error of the channels [begin, end) moves those behind: [num_kv_heads, dim - end,
-// end - begin].
+// The moves of the later channels per unit of error in channels [begin, end): [num_kv_heads, dim -
+// end, end - begin].
 at::Tensor MovedBy(const std::vector<Matrix>& metrics, int64_t begin, int64_t end) {
   std::vector<at::Tensor> moves;
   for (const Matrix& p : metrics) {
@@ -66,7 +66,7 @@ at::Tensor MovedBy(const std::vector<Matrix>& metrics, int64_t begin, int64_t en
   return at::stack(moves).transpose(1, 2);
 }
 
-// Of channels [blocks, num_kv_heads, dim, tokens].
+// Rounds channels [blocks, num_kv_heads, dim, tokens] in turn and moves the rest by the error.
 at::Tensor RoundInTurn(const at::Tensor& channels, const std::vector<at::Tensor>& moves) {
   at::Tensor read = channels.clone();
   const int64_t dim = channels.size(2);

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The types by layer that oscar-calibrate --for modelopt and such decided, as the runtime serves
-// them: rows as they are, scales of the calibration's largest magnitudes. Beside what was decided,
-// what the same costs give at the same budget by each of the prices.
+// The types by layer that oscar-calibrate --for modelopt and similar runtimes chose, as the runtime
+// serves them: rows are not rotated, and scales come from the calibration's largest magnitudes. The
+// other methods here spend the same budget by each of the prices.
 #include <fmt/format.h>
 
 #include <algorithm>

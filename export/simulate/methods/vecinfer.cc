@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// VecInfer (arXiv 2510.06175, section 3): keys divided by sqrt(max|k|) of each channel and turned
-// by a Hadamard matrix, then both sides cut into short vectors, each replaced by the nearest of a
-// codebook that k-means of 30 steps fitted to calibration rows; one codebook for a layer's keys,
-// one for its values. The last 128 tokens stay exact. The paper fits channels and codebooks to
-// texts of their own.
+// VecInfer (arXiv 2510.06175, section 3): keys are divided by sqrt(max|k|) of each channel and
+// rotated by a Hadamard matrix. Both sides are cut into short vectors, and each is replaced by the
+// nearest entry of a codebook: one per layer and side, fitted to calibration rows by 30 steps of
+// k-means. The last 128 tokens stay exact. The paper fits channels and codebooks to different
+// texts.
 #include <ATen/ATen.h>
 
 #include "export/evaluate/bits_per_element.h"
@@ -40,7 +40,7 @@ at::Tensor SmoothScales(const std::vector<at::Tensor>& sequences) {
   return largest.masked_fill(largest.eq(0), 1).sqrt();
 }
 
-// Rows [tokens, num_kv_heads, dim] of all sequences, turned where `rotation` is defined, cut into
+// Rows [tokens, num_kv_heads, dim] of all sequences, rotated if `rotation` is defined, and cut into
 // vectors.
 at::Tensor VectorsOf(const std::vector<at::Tensor>& sequences, const at::Tensor& rotation,
                      int64_t width) {

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a writer alone can do on rotations that are there: scales fitted to codes
-// (linalg/scale_fit.h), and error feedback (linalg/error_feedback.h) to keys in the metric of the
-// queries that the artifact's moments know, to values in that of o_proj. Bits, format and reader
-// are those of the method without it.
+// The improvements that a writer alone can make on existing rotations: scales fitted to codes
+// (linalg/scale_fit.h) and error feedback (linalg/error_feedback.h). Feedback of keys uses the
+// metric of the queries in the artifact's moments, that of values the metric of o_proj. Bits,
+// format and reader are those of the method without it.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
@@ -65,7 +65,7 @@ CacheSide HadamardSide(int64_t dim) {
   return side;
 }
 
-// What turns the rows of a layer, and clips them.
+// The rotations and clip ratios of a layer's two sides.
 struct TurnedSides {
   CacheSide k, v;
   ClipPair clip;
@@ -136,7 +136,7 @@ constexpr Row kRows[] = {
      Shared, Feedback::kNone, true},
 };
 
-// The method without it but for its write.
+// The same method without the improved write.
 CacheMethod Method(const Row& row) {
   CacheMethod method = row.without();
   method.name = row.name;
