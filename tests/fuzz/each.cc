@@ -25,7 +25,7 @@ void Walk(Json& value, const std::string& path, const Visit& visit) {
   }
 }
 
-// Of the places that are the same in all elements of an array, the first, the last, and all.
+// Groups the places that are the same in all elements of an array: the first, the last, and all.
 std::vector<std::vector<Place>> Groups(Json& whole) {
   std::map<std::string, std::vector<Place>> columns;
   if (whole.is_structured()) {

@@ -111,7 +111,7 @@ void CheckUtf8(std::string_view text);
 
 }  // namespace oscar::fuzz
 
-// What must hold of every accepted input.
+// Reports a finding unless `condition`, which must hold for every accepted input, is true.
 #define FUZZ_CHECK(condition)                                                 \
   do {                                                                        \
     if (!(condition)) ::oscar::fuzz::Finding(__FILE__, __LINE__, #condition); \

@@ -17,7 +17,7 @@ struct Place {
   std::string key;
   size_t index;
 };
-// Behind `places` all within `value`, at most some 20,000.
+// Appends the places of all values within `value` to `places`, at most some 20,000.
 void Collect(Json& value, std::vector<Place>& places);
 Json& At(const Place& place, Json& whole);
 

@@ -52,7 +52,7 @@ void ChangeNumber(Json& value, Random& random) {
 
 void ChangeText(Json& value, Random& random) {
   auto text = value.get<std::string>();
-  // Of text, of paths and of regular expressions.
+  // Pieces of text, of paths and of regular expressions.
   static constexpr std::string_view kPieces[] = {
       "\n",     "\xC2\xA0", "\u0301",   "%",       "\\",    "/",     ".",           "0",
       "\uFDFA", "#",        "<script>", "(a|b)*",  "[^x]",  "{2,9}", "*+",          "??",

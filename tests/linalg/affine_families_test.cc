@@ -121,7 +121,7 @@ TEST(AffineFamilies, MetadataRoundsValuesOnly) {
   }
 }
 
-// What a method stores in 16 bits has 16 bits where methods are compared in float64, too.
+// Values that a method stores in 16 bits are rounded to 16 bits in float64 comparisons too.
 TEST(AffineFamilies, MetadataOfFloat64RoundsAsWell) {
   const std::vector<double> x = RandomRows(1, 128, 7, 3);
   for (const AffineFamily family : {kA1, kA2, kA3, kA4}) {

@@ -237,7 +237,7 @@ TEST(Doctor, VerdictsOnReleasedConfigurations) {
   EXPECT_EQ(checked, 64u);
 }
 
-// What a text is cut by is said where it is cut, and what would use the rest of it.
+// A cut text is reported with the limit that cut it and with the flag that would use the rest.
 TEST(Calibrate, SaysWhatOfATextIsUnusedAndWhatCutIt) {
   struct Cut {
     const char *model, *limit;

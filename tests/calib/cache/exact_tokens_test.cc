@@ -24,7 +24,7 @@ TEST(ExactTokens, NothingIsExactUnlessItIsSaid) {
   EXPECT_TRUE((ExactSides{{}, sink}.any()));
 }
 
-// Of query i: keys t < sink, and those with i - t < recent.
+// For query i, the keys t < sink and those with i - t < recent are exact.
 TEST(ExactTokens, WindowsAreTheirDefinition) {
   const at::Tensor mask = ExactMask(ExactInWindows({3, 4}), at::arange(12), 12);
   for (int64_t i = 0; i < 12; ++i) {

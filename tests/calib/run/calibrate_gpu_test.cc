@@ -195,7 +195,7 @@ struct MemoryCase {
   RunOptions run;
 };
 
-// What --dry-run and --max-vram count with, against LibTorch's own count.
+// The memory with which --dry-run and --max-vram count, against LibTorch's own count.
 TEST_F(Gpu, MemoryStaysWithinThePlan) {
   const TestModel model;
   std::vector<MemoryCase> cases(4);

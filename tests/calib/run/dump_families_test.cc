@@ -76,7 +76,7 @@ struct Extent {
   bool masked = false;  // not all queries count
 };
 
-// What a search can tell one layer from another by, without the numbers of its positions.
+// Describes a layer's attention as a search sees it, without the numbers of its positions.
 std::string KindOfAttention(const DumpLayer& layer) {
   std::string rope = layer.facts ? layer.facts->rope : "unknown";
   std::erase_if(rope,

@@ -145,7 +145,7 @@ TEST(SelfGeneration, PlansAsManyAtOnceAsFit) {
   EXPECT_EQ(all.steps, 100);
   EXPECT_LT(all.bytes_read, 2 * all.weight_bytes);
   EXPECT_GT(all.memory_bytes, all.weight_bytes + all.cache_bytes);
-  // What is left of 9 tenths of the memory is not enough for all six.
+  // Nine tenths of this memory are a little too small for all six.
   const SelfGenerationPlan fewer = PlanSelfGeneration(asked, all.memory_bytes * 10 / 9 - 100);
   EXPECT_TRUE(fewer.resident);
   EXPECT_EQ(fewer.batch, 3);

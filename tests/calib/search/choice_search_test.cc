@@ -37,7 +37,7 @@ TEST(AutoSearch, OutliersDoNotChangeWhatIsReached) {
   const LayerResult plain = Processed(Layer(false), Options());
   const LayerResult outliers = Processed(Layer(true), Options());
   EXPECT_GT(KlOf(outliers, "oscar_per_head"), 1.2 * KlOf(plain, "oscar_per_head"));
-  // What is scaled or balanced is the same cache in both, but for bf16; OSCAR's is not.
+  // Scaled or balanced keys give the same cache in both, except for bf16; OSCAR's do not.
   int compared = 0;
   for (const CandidateScore& score : plain.automatic.scores) {
     const bool through =
@@ -91,7 +91,7 @@ Tried TriedRecipes(const AutoChoice& choice, const std::string& side) {
   return tried;
 }
 
-// What was chosen is Hadamard, which was tried first, or is worth more than it.
+// The chosen recipe is Hadamard, which was tried first, or is worth more than it.
 void ExpectTheChoiceFollows(const AutoChoice& choice) {
   for (const auto& [side, fallback, name] :
        {std::tuple("k", choice.k_fallback, choice.keys.Name()),
@@ -227,7 +227,7 @@ TEST(AutoSearch, EveryConsumerGetsItsOwnChoice) {
   }
 }
 
-// Of a list of budgets too: those whose scales are alike share a search.
+// Each of several budgets gets its own choice too; budgets with the same scales share a search.
 TEST(AutoSearch, EveryBudgetGetsItsOwnChoice) {
   const GoldenLayer layer = Layer(true);
   const ObservedLayer observed = Observe(layer, kSplit, 64);
@@ -375,7 +375,7 @@ TEST(AutoSearch, IsDeterministicAndKeepsEveryScore) {
   EXPECT_LE(a.k_options.at(0).score, 1.1 * best);  // a simpler one within its standard error
 }
 
-// What asks more of a consumer and gives nothing is not taken.
+// A recipe that asks more of a consumer and gains nothing is not chosen.
 TEST(AutoSearch, KeysWithoutAMeanAreNotCentred) {
   GoldenLayer layer = Layer(false);
   for (at::Tensor& k : layer.k) k = k.sub(k.mean(0));

@@ -50,7 +50,7 @@ TEST(AutoScorer, AgreesWithTheMeasuredArm) {
   // The scorer leaves out rows inside the windows, which have next to no error.
   EXPECT_NEAR(kl * static_cast<double>(scorer.rows()),
               arms.at(0).kl_mean * static_cast<double>(arms.at(0).rows), 0.01 * kl * 64);
-  // Of all rows, in every one of several windows.
+  // This scorer covers all rows, in each of several windows.
   const AutoScorer all(observed, layer.spec, {{0, 0}, {4, 16}, {128, 1024}}, 0, 0);
   ASSERT_EQ(all.rows(), arms.at(0).rows);
   std::vector<double> in_windows;

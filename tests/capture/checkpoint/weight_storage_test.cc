@@ -119,7 +119,7 @@ TEST(WeightStorage, EveryDamageNamesItsTensor) {
         edit(damaged);
         const std::string problem = StorageProblem(damaged);
         EXPECT_NE(problem, "") << format << ": " << name << " " << damage;
-        // What is wrong may show at a neighbour that has to fit.
+        // The message may name a neighbour whose shape has to fit.
         EXPECT_NE(problem.find("tensor m."), std::string::npos) << problem;
       };
       expect("missing", [&](StoredWeights& stored) { stored.tensors.erase(name); });

@@ -169,7 +169,7 @@ TEST(Dump, WithoutCommitThereIsNoFile) {
   EXPECT_TRUE(fs::is_empty(path.parent_path()));
 }
 
-// Of the first two sequences, of the third, and of both together.
+// Writes two dumps, of the first two sequences and of the third, and `path`, which joins them.
 void WriteInParts(const SampleDump& sample, const fs::path& path) {
   const auto part_name = [](int part) { return fmt::format("part{}.h5", part); };
   DumpWriterOptions whole{.score_rows = sample.score_rows};

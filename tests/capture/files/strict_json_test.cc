@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is refused, and where: byte offsets are part of the contract.
+// The texts that are refused, and where: byte offsets are part of the contract.
 #include "capture/files/strict_json.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ namespace {
 
 using namespace std::string_literals;
 
-// What a reader makes of a text, or the message with which it is refused.
+// Returns the value that a reader makes of a text, or the message with which it is refused.
 template <typename Read>
 std::pair<std::string, std::string> MadeOf(const Read& read) {
   try {

@@ -117,7 +117,7 @@ TEST(DecodeLoop, AgreesWithTransformersTokenByToken) {
   EXPECT_GE(compared, 36u);
 }
 
-// Where a longer sequence turns its earlier tokens otherwise.
+// In these models a longer sequence changes the rotary embedding of its earlier tokens.
 TEST(DecodeLoop, SequencesThatGrowIntoAnotherEmbeddingAreRunAgain) {
   for (const char* name : {"families/llama-dynamic", "families/llama-longrope", "families/phi3"}) {
     SCOPED_TRACE(name);

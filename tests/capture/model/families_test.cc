@@ -109,7 +109,7 @@ TEST(Families, EveryFamilyHasAModelHere) {
     EXPECT_TRUE(read.contains(family.read)) << family.model_type;
 }
 
-// What is known and refused says why, and nothing is both.
+// Every refused model type has a reason, and no model type is both known and refused.
 TEST(Families, RefusalsHaveReasons) {
   EXPECT_TRUE(std::ranges::is_sorted(Refusals(), {}, &Refusal::model_type));
   for (const Refusal& refusal : Refusals()) {

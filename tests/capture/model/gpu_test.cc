@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What needs a GPU; skipped without one. Compiles without a CUDA toolkit.
+// Tests that need a GPU; skipped without one. Compiles without a CUDA toolkit.
 #include <c10/util/Exception.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>

@@ -276,7 +276,7 @@ TEST(LayerLoop, AStreamMayEndBeforeTheOthers) {
   EXPECT_TRUE(streams[2].narrow(0, 0, 16).equal(alone));
 }
 
-// What a bf16 cache gives back in a float32 model.
+// In a float32 model with a bf16 cache, attention sees rows rounded to bf16.
 TEST(LayerLoop, RoundsWhatEntersAttentionToTheCacheType) {
   class : public LayerObserver {
    public:

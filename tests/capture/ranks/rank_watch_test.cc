@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the watch takes for progress, in a job of one rank whose words stand in memory.
+// The events that the watch counts as progress, in a job of one rank with its words in memory.
 #include "capture/ranks/rank_watch.h"
 
 #include <gtest/gtest.h>

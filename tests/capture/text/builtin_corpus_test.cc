@@ -141,7 +141,7 @@ TEST(BuiltinCorpus, PackedSequencesAreOfOneDomainEach) {
   EXPECT_EQ(Domains(code), std::set<std::string>{"code"});
 }
 
-// What oscar-validate judges with when no data is given, after a calibration on the other corpus.
+// oscar-validate scores this text by default, after a calibration on the other corpus.
 TEST(BuiltinCorpus, EvaluationTextIsNotCalibrationText) {
   DataOptions options;
   options.token_budget = options.max_sequence = 1 << 21;
@@ -155,7 +155,7 @@ TEST(BuiltinCorpus, EvaluationTextIsNotCalibrationText) {
   EXPECT_FALSE(overlap.refused);
 }
 
-// Of packages, too, no more than that of our own texts and of translated messages is in both.
+// The two corpora share no source except our own texts, translated messages and these packages.
 TEST(BuiltinCorpus, SourcesOfTheTwoAreDisjoint) {
   std::set<std::string_view> calibration;
   for (const BuiltinDocument& document : BuiltinCorpus()) calibration.insert(document.source);

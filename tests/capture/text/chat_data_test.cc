@@ -31,7 +31,7 @@ class ChatData : public testing::Test {
     options.chat = chat_;
     return LoadData(options, &tokenizer_, 262);
   }
-  // What was fed, as text.
+  // Returns the tokens that the row is fed as, decoded to text.
   std::string Text(const std::string& row) {
     return tokenizer_.Decode(Load(row).documents.at(0).ids, false);
   }

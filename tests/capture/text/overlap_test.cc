@@ -223,7 +223,7 @@ TEST(Overlap, ManifestOfAMergedArtifact) {
   EXPECT_THROW(FindOverlap({{"sources", 3}}, "manifest.json", first), InputError);
 }
 
-// What the limits were chosen on: two halves of one crawl of documentation pages.
+// The limits were chosen on these packs: two halves of one crawl of documentation pages.
 TEST(Overlap, CalibrationAndHeldOutPromptsPass) {
   OSCAR_PACK_OR_SKIP(model, "models/proof-qwen3");
   OSCAR_PACK_OR_SKIP(calibration, "calibration");

@@ -51,7 +51,7 @@ void ExpectSide(const CacheSide& read, const CacheSide& wrote) {
   EXPECT_EQ(read.mean, AsStored(wrote.mean));
 }
 
-// Of a refusal.
+// Returns the message of the refusal.
 std::string Message(const std::function<void()>& act) {
   try {
     act();
@@ -322,7 +322,7 @@ TEST(ChosenArtifact, EveryConsumerReadsItsOwnChoice) {
               Floats(artifact.ReadChoice(1, name).k.rotation));
     EXPECT_EQ(pair.k.calibration.at("choice"), name);
   }
-  // Who turns queries by a matrix of their own needs no folded checkpoint.
+  // A consumer that turns queries by a matrix of their own needs no folded checkpoint.
   EXPECT_TRUE(
       Holds(Message([&] { (void)artifact.ChoiceFor("sglang-oct", true); }), "folds nothing"));
   EXPECT_TRUE(Holds(Message([&] { (void)artifact.ChoiceFor("trt", false); }), "trt"));

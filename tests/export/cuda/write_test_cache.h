@@ -45,8 +45,8 @@ class WriteTestCache {
   int32_t* lengths() const { return lengths_.data(); }  // device
   int32_t* quantized() const { return quantized_.data(); }
 
-  // What a write of position `position` of `request` must have left: `k` and `v` are its rotated
-  // rows [num_kv_heads, dim]. Rows that the codec refuses are expected as NaN and counted.
+  // Records the rows that a write of position `position` of `request` must leave: `k` and `v` are
+  // rotated, [num_kv_heads, dim]. Rows that the codec refuses are expected as NaN and counted.
   void Expect(int request, int position, const __nv_bfloat16* k, const __nv_bfloat16* v,
               const WriteOptions& options);
   int bad_rows() const { return bad_rows_; }

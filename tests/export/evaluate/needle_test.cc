@@ -20,7 +20,7 @@ NeedleOptions Options(int64_t length, int64_t samples = 1) {
   return options;
 }
 
-// What a model is fed is the text, and what is scored in it are the values.
+// Expects that the tokens are the prompt's text and that the scored tokens are the values.
 void ExpectConsistent(const NeedleSample& sample, const Tokenizer& tokenizer) {
   const std::string where = sample.task + " of " + std::to_string(sample.length);
   EXPECT_LE(static_cast<int64_t>(sample.ids.size()), sample.length) << where;

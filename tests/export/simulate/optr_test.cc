@@ -67,8 +67,8 @@ TEST(Optr, WindowsChangeWhatIsExactAndNothingElse) {
   EXPECT_FALSE(without.k_exact.any());
 }
 
-// What centring is for: a constant in all keys of a head changes no code, so the error is the
-// same.
+// Centring removes a constant from all keys of a head. The constant changes no code, so the error
+// is the same.
 TEST(Optr, AConstantInAllKeysIsReadBack) {
   RowContext context({}, Windows());
   const LayerCache cache = OptrNamed("optr").make(context.context(), 0, {.clip = true});

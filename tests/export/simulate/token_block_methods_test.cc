@@ -56,8 +56,8 @@ TEST(TokenBlockMethods, StoreRowsOfAnyHead) {
   }
 }
 
-// What a token reads back as depends on nothing that came after its block: later tokens change
-// nothing.
+// A token reads back independently of everything after its block: changed later tokens do not
+// change it.
 TEST(TokenBlockMethods, AreCausal) {
   RowContext rows(kOdd);
   const CacheSides sides = {rows.rows().k[0].to(at::kFloat), rows.rows().v[0].to(at::kFloat)};

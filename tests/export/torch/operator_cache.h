@@ -61,7 +61,7 @@ class OperatorCache {
   // How `write` is told to store a view's sides.
   WriteTensors WriteSides(size_t view) const;
 
-  // What the last query of each request reads, rotated: [requests, heads, max_tokens, dim].
+  // The rows that each request's last query reads, rotated: [requests, heads, max_tokens, dim].
   at::Tensor Read(bool values) const;
   int64_t bad_rows() const;
   int64_t length(int64_t request) const;

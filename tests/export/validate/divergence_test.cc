@@ -20,7 +20,7 @@ Json Report(std::vector<uint8_t> agrees, std::vector<float> kl) {
 }
 
 TEST(Divergence, IsTheFirstTokenThatIsChosenOtherwise) {
-  // What agrees again behind it is behind it; the token itself is not.
+  // Tokens that agree again still count as after the divergence; its own token does not.
   const Json json = Report({1, 0, 1, 0, 1, 1, 1, 0}, {0, 8, 1, 3, 0, 0, 0, 4});
   EXPECT_EQ(json.at("samples"), 2);
   EXPECT_EQ(json.at("tokens"), 8);

@@ -91,7 +91,7 @@ std::vector<std::string> ReportSeeds() {
     reports.push_back(SampleReport({.num_layers = kManyLayers, .num_kv_heads = 1}));
     Shorten(reports.back(), reports.back(), 1, kManyLayers);
   }
-  // Of a run of the bundled model, whose numbers agree.
+  // Reports of runs of the bundled model, in which the numbers agree.
   std::vector<std::string> seeds = SeedFiles("reports", ".json", 65536);
   for (const Json& report : reports) seeds.push_back(report.dump());
   return seeds;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who signed a payload: keys, certificates, and every way in which a bundle is none.
+// The signer of a payload: keys, certificates, and every way in which a bundle is invalid.
 #include "zoo/signing/bundle.h"
 
 #include <gtest/gtest.h>
