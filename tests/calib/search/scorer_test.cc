@@ -144,7 +144,7 @@ double MeanRelativeError(const ObservedLayer& observed, const LayerSpec& spec,
   return of_rows.index_select(-1, beyond).mean().item<double>();
 }
 
-// Of latents: both scores, over rows of either turn.
+// Both scores of latents agree with the arm, over all rows and over those outside the windows.
 TEST(AutoScorer, LatentsAgreeWithTheMeasuredArm) {
   const GoldenLatents layer = RandomLatents(4, 32, {160, 160, 160, 160}, 11);
   const ObservedLayer observed =

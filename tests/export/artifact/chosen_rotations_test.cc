@@ -298,7 +298,7 @@ TEST(ChosenArtifact, EveryConsumerReadsItsOwnChoice) {
                    return layer;
                  }});
   const Artifact artifact = Artifact::Open(scratch / "a");
-  // Plain, and folded: stored once each, whoever they are for.
+  // The plain and the folded choice are stored once each, for all their consumers.
   EXPECT_EQ(artifact.choice_names(), (std::vector<std::string>{"auto", "any", "sglang+fold"}));
   EXPECT_EQ(artifact.ChoiceFor("sglang-oct", false), "auto");
   EXPECT_EQ(artifact.ChoiceFor("sglang", false), "any");

@@ -37,8 +37,8 @@ class WriteTestCache {
   explicit WriteTestCache(const WriteTestShape& shape);
   const CacheView& view() const { return view_; }
   void SetCounters(const std::vector<int>& lengths, const std::vector<int>& quantized);
-  // From here on rows of a side are expected with error feedback: factors [num_kv_heads, dim, dim],
-  // row-major; none: without.
+  // From this call on, rows of a side are expected with error feedback: factors [num_kv_heads, dim,
+  // dim], row-major; empty: without feedback.
   void SetFeedback(bool values, std::vector<float> factors) {
     factors_[values ? 1 : 0] = std::move(factors);
   }

@@ -85,7 +85,7 @@ TEST(Haystack, NeedleHaystackIsAllDistractors) {
     EXPECT_NE(std::find(lines.begin(), lines.end(), line), lines.end());
 }
 
-// A needle in prose stands behind a sentence, never inside one.
+// A needle in prose follows a sentence; it is never inside one.
 TEST(Haystack, ProseNeedlesStandBetweenSentences) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     const Made made = MakeContexts("multikey_1", {40, 4}, TenSentences(), seed);

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-// As numpy.save writes it, version 1.0.
+// Returns the bytes that numpy.save writes, version 1.0.
 template <typename T>
 std::string NpyBytes(const std::string& descr, const std::string& shape,
                      const std::vector<T>& values, const char* fortran = "False") {

@@ -80,8 +80,8 @@ TEST(Optr, AConstantInAllKeysIsReadBack) {
   EXPECT_GT(cache.store({k, v}).quantized.k.sub(k).abs().max().item<double>(), 0.1);
 }
 
-// Where everything is in the windows nothing is learned, and the rest is the quantizer by hand:
-// centred, rotated, every group clipped by its own percentile.
+// If everything is in the windows, nothing is learned. The rest is the quantizer by hand: centred,
+// rotated, every group clipped by its own percentile.
 TEST(Optr, GroupsHaveThresholdsOfTheirOwn) {
   MethodContext::Options options = Windows(16);
   options.windows = {0, 1000};

@@ -87,7 +87,7 @@ TEST(TokenBlockMethods, KittyKnowsThePrefill) {
   EXPECT_EQ(kitty.make(any.context(), 0, {}).k_exact.quantized_end(289), 288);
 }
 
-// Nothing but Hadamard products depends on the device, so what is compared is what surrounds them.
+// Only Hadamard products depend on the device, so this compares everything around them.
 TEST(TokenBlockMethods, AGpuGivesTheSameBits) {
   if (NumGpus() == 0) GTEST_SKIP() << "no GPU here";
   RowContext rows(kOdd);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A layer's cache behind the operators of liboscar_torch.so, one view per set of heads, as a
-// runtime would hold it; and the same layer as the simulators compute it.
+// A layer's cache for the operators of liboscar_torch.so, one view per set of heads, as a runtime
+// would hold it; and the same layer as the simulators compute it.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -61,7 +61,7 @@ TEST(Higgs, IsThePlainOne) {
   }
 }
 
-// Two layers of the bundled model's shape, whose rows behind are linear in those before.
+// Two layers of the bundled model's shape; the second layer's rows are linear in the first's.
 struct LinearLayers {
   TinyModel model;
   Artifact artifact = Artifact::Open(TinyArtifact());
@@ -84,7 +84,7 @@ struct LinearLayers {
     const auto draw = [&] { return Heads(at::randn({tokens, channels}, at::kDouble)); };
     return {ApplyRope(draw(), spec.rope), draw()};
   }
-  // Rows that follow from it.
+  // Returns rows that follow from `before`.
   CacheSides Behind(const CacheSides& before) const {
     const at::Tensor k = UndoRope(before.k, spec.rope).flatten(1).matmul(k_map).add(shift);
     const at::Tensor v = at::cat({k, before.v.flatten(1)}, 1).matmul(v_map);

@@ -49,7 +49,7 @@ TEST(ByDomain, DifferencesArePaired) {
   const Json& behind = other.at("behind").at("local");
   EXPECT_EQ(behind.at("rows"), kSequences * 16);
   EXPECT_NEAR(behind.at("mean").get<double>(), 0.01, 1e-3);
-  // As wide as the sequences' own spread of 0.03, and not as that of the KL.
+  // The interval is as wide as the sequences' own spread of 0.03, and not as that of the KL.
   const double width =
       behind.at("interval").at(1).get<double>() - behind.at("interval").at(0).get<double>();
   EXPECT_NEAR(width, 2 * 1.96 * 0.03 / std::sqrt(kSequences), 0.015);

@@ -7,7 +7,7 @@
 namespace oscar {
 namespace {
 
-// Two continuations of four tokens behind prefixes of three.
+// Two continuations of four tokens after prefixes of three.
 std::vector<ScoredToken> Tokens() {
   return ScoredTokens({{1, 2, 3, 4, 5, 6, 7}, {1, 2, 3, 4, 5, 6, 7}}, 0, 3, 0);
 }

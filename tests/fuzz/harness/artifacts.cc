@@ -147,7 +147,7 @@ const Sample& PlainSample() {
   return sample;
 }
 
-// With an automatic choice: one rotation for all heads, and one for each.
+// A sample with an automatic choice: one rotation for all heads, and one for each.
 const Sample& ChosenSample() {
   static const Sample sample(
       [](const fs::path& folder) {
@@ -163,8 +163,8 @@ void PrepareArtifact() {
   (void)ChosenSample();
 }
 
-// manifest.json, NUL, a patch of report.json, NUL, one of the header of rotations.safetensors;
-// sealed here, as whoever forges an artifact seals it.
+// Splits manifest.json, NUL, a patch of report.json, NUL, one of the header of
+// rotations.safetensors. RunArtifact seals the files, as the forger of an artifact would.
 std::array<std::string, 3> PartsOf(std::string_view input) {
   std::array<std::string, 3> parts;
   for (std::string& part : parts) {

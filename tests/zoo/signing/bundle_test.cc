@@ -101,7 +101,7 @@ TEST(SignedBundle, ACertificateVouchesUnderItsRootAlone) {
   // Whoever may sign may not certify others.
   EXPECT_EQ(Under(CertifiedSigner(Issued(Issued(root, {}), {}), {Issued(root, {})}), RootsOf(root)),
             TrustExit::kWrongKey);
-  // A root of the forger's own among those between is no root.
+  // A forger's own root among the intermediate certificates does not become a trusted root.
   const Issuer forged = Issued(other_root, {});
   EXPECT_EQ(Under(CertifiedSigner(forged, {other_root}), RootsOf(root)), TrustExit::kWrongKey);
 }

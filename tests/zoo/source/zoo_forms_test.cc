@@ -129,7 +129,7 @@ TEST_F(FormsTest, AModelRepositoryIsAZooOfOneVersion) {
   Pull(source, {kFormsName}, scratch_ / "out");
   EXPECT_TRUE(TreeBytes(scratch_ / "out") == TreeBytes(scratch_ / "1"));
   EXPECT_THROW(Pull(source, {kFormsName, ZooVersion{0, 2, 0}}, scratch_ / "none"), InputError);
-  // As the Hub's cache has it: links to contents elsewhere.
+  // The Hub's cache has this layout: links to contents elsewhere.
   fs::create_directory(scratch_ / "contents");
   for (const auto& [name, bytes] : TreeBytes(repository)) {
     WriteText(scratch_ / "contents" / name, bytes);
