@@ -84,7 +84,7 @@ const std::vector<std::string>& JsonSpellings();
 // The JSON in it with its first value spelled in each of these ways.
 std::vector<std::string> SpellEach(const std::string& input);
 
-// Returns the files `name` of a folder of tests/data that have at most `max_bytes`.
+// Returns the files in `folder` of tests/data that end in `name` and have at most `max_bytes`.
 std::vector<std::string> SeedFiles(std::string_view folder, std::string_view name,
                                    size_t max_bytes);
 

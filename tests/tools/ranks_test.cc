@@ -138,7 +138,7 @@ constexpr Place kBefore0 = {"before the first layer", 0, "exaone4/model.safetens
                 kCommit = {"at commit", 0, ".job/hidden_00002"},
                 kPublish = {"at publish", 0, "manifest.json"};
 
-// A model of four layers in a second or two, whose runs end seconds behind a fault.
+// A model of four layers that runs in a second or two and ends within seconds of a fault.
 class Faults : public Ranks {
  protected:
   // Longer than it takes a rank to start on a machine that is busy with other tests.

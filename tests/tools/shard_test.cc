@@ -135,7 +135,7 @@ TEST_F(Shards, OfAMixtureOfExpertsWithLatentAttentionMakeTheBytesOfOne) {
 TEST_F(Shards, LeaveBitsByTheNextTokenToTheMerge) {
   Arguments model = FamilyRun("exaone4", scratch_, 12);
   const std::vector<fs::path> shards = MakeShards(model, 2);
-  // Which bits is for the merge to say, too.
+  // The merge decides the bits, too.
   model.insert(model.end(), {"--for", "any", "--bits", "7,4"});
   ExpectWhole(Merge(model, shards), BytesOfOne(model));
 }

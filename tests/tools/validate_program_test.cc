@@ -226,8 +226,8 @@ TEST(ValidateProgram, TheModelsOwnWordsSayWhatTheCacheDoes) {
   const Json &exact = validation.at("arms").at(0), &naive = validation.at("arms").at(1);
   // Six sequences, of each the tokens that are predicted from a quantized one.
   EXPECT_EQ(naive.at("own_words").at("scored_tokens"), 6 * (768 - 320 - 1));
-  // On what the model drew, a ratio is the exponential of the token KL but for chance; on the
-  // built-in text it is not.
+  // On text that the model drew, the log of the perplexity ratio is the token KL, except for
+  // chance; on the built-in text it is not.
   const auto excess = [&](const char* text) {
     return std::log(naive.at(text).at("ppl_ratio").get<double>()) /
            naive.at(text).at("token_kl").at("mean").get<double>();
@@ -422,7 +422,7 @@ TEST(ValidateProgram, AQuickScopeSaysWhatItLeavesOut) {
   EXPECT_EQ(validation().at("recall").at("tasks").at(0).at("task"), "passages");
 }
 
-// By part, as ranges; what a run says first is what a dry run says.
+// Times are ranges for each part; a run first prints the same as a dry run.
 TEST(ValidateProgram, ADryRunSaysHowLongEachPartTakes) {
   const ProgramExit plan =
       Validate(Calibrated(), {"--model", Model(), "--dry-run", "--self-generate", "1",
@@ -611,7 +611,7 @@ TEST(ExportProgram, AnAbsorbedCopyIsComparedBeforeItIsDone) {
   EXPECT_EQ(ReadJsonFile(scratch / "copy" / "oscar_fold.json").at("values"), "rotation");
   EXPECT_EQ(ReadJsonFile(scratch / "copy" / "config.json"),
             ReadJsonFile(fs::path(Model()) / "config.json"));
-  // Without its child nothing is made, and nothing is left.
+  // If its child process cannot start, nothing is written and nothing is left.
   const ProgramExit lost = run({"-o", scratch / "lost"}, {"TMPDIR=" + (scratch / "no").string()});
   EXPECT_EQ(lost.code, 4) << lost.all();
   EXPECT_EQ(std::distance(fs::directory_iterator(scratch), fs::directory_iterator()), 1);
@@ -908,7 +908,7 @@ TEST(ValidateProgram, TheTableHoldsTheBitsOfTheReports) {
   }
 }
 
-// Half of the text is the prompt; every variant stands beside the arm that it is meant to be.
+// Half of the text is the prompt; every variant is compared with the arm that is its ideal.
 TEST(ValidateProgram, RuntimesAreHeldAgainstTheirIdeal) {
   const fs::path artifact = Copy("runtimes");
   const ProgramExit exit =
@@ -1040,7 +1040,7 @@ TEST(ValidateProgram, LatentAttentionAllTheWay) {
   const ProgramExit main_tree = exported("sglang", "auto", "main");
   EXPECT_EQ(main_tree.code, 3);
   EXPECT_NE(main_tree.err.find("sglang-oct, has one"), std::string::npos) << main_tree.err;
-  // Its pool clips nothing, and the artifact has a choice for that, whoever it was made for.
+  // The pool clips nothing, and the artifact has such a choice, for whichever consumer.
   EXPECT_EQ(exported("sglang-oct", "auto", "chosen").code, 0);
   ASSERT_EQ(exported("sglang-oct", "oscar", "oct").code, 0);
   for (const char* file : {"layer_0.pt", "layer_1.pt", "layer_2.pt", "launch.txt"})

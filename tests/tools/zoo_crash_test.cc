@@ -117,7 +117,7 @@ TEST_F(ZooProgram, VerbsPrintTheirResultAndOneJsonObjectEach) {
   EXPECT_EQ(info.at("files").size(), 7u);
   EXPECT_EQ(info.at("model").at("id"), "example/Tiny");
   EXPECT_EQ(info.at("validation").at("gate").at("passed"), true);
-  // For people the same in words, without JSON.
+  // Without --json, the same is printed in words.
   const std::string said = Zoo({"info", "example/Tiny@0.1.0", "--zoo", zoo}).out;
   EXPECT_NE(said.find("\nversions         0.1.0, 0.2.0\n"), std::string::npos) << said;
   EXPECT_NE(said.find("\nmodel            example/Tiny\n"), std::string::npos) << said;

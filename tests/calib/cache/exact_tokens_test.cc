@@ -32,7 +32,7 @@ TEST(ExactTokens, WindowsAreTheirDefinition) {
   }
 }
 
-// Sinks 2, whole quantization blocks of 4 behind them with at least 3 younger tokens: the first is
+// Sinks 2, then whole quantization blocks of 4 with at least 3 younger tokens: the first block is
 // quantized when token 2 + 4 + 3 - 1 = 8 comes.
 TEST(ExactTokens, BlocksAreQuantizedWhenTheyAreFullAndOldEnough) {
   const ExactTokens tokens = ExactUntilBlocksFill(2, 4, 3);

@@ -236,7 +236,7 @@ TEST(AutoFit, FoldedScalesCommuteWithRopeAndAreSharedWhereWeightsAre) {
   EXPECT_EQ(side.rotation, own.rotation);
 }
 
-// So that a folded copy of the model computes the same bits.
+// Powers of two make a folded copy of the model compute the same bits.
 TEST(Recipes, WhatIsFoldedIsScaledByPowersOfTwo) {
   for (const bool matrix : {false, true}) {
     const ConsumerRules rules{.consumer = {},

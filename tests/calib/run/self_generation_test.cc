@@ -127,7 +127,7 @@ TEST(SelfGeneration, PromptsFollowWhereContinuationsEndEarly) {
     }
   }
   EXPECT_EQ(stopped.tokens, tokens);
-  // And where every one ends at once.
+  // If every answer ends at once, there is an error.
   SelfGeneration silent = model.Asked(20, 20, 1);
   silent.stop_ids = {whole.documents[0].ids[3]};
   EXPECT_NE(ErrorOf<InputError>([&] {

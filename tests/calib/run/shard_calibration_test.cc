@@ -88,7 +88,7 @@ class ShardCalibration : public testing::Test {
     return results;
   }
 
-  // Stops behind each layer and goes on where `stops`.
+  // Makes a shard; if `stops`, stops after each layer and goes on.
   fs::path MakeShard(int count, size_t own, bool stops = false) const {
     const ShardPlace place{static_cast<int>(own) + 1, count};
     const fs::path path = scratch_ / place.Name();

@@ -192,7 +192,7 @@ TEST(AutoSearch, FeedsErrorsBackWhereTheWriterCan) {
   }
 }
 
-// One search of all finds what a search for each alone finds, whoever the headline is.
+// One search for all finds the same as a search for each alone, for any headline consumer.
 TEST(AutoSearch, EveryConsumerGetsItsOwnChoice) {
   const GoldenLayer layer = Layer(true);
   const ObservedLayer observed = Observe(layer, kSplit, 64);
@@ -268,8 +268,8 @@ TEST(AutoSearch, AConsumerFindsItsChoice) {
   EXPECT_EQ(OtherChoices({.enabled = true}, true).size(), 1U);  // any, and beside it sglang-oct
 }
 
-// Values that four evenly spaced levels hold without error behind a Hadamard, as long as the one
-// largest of a row is not clipped: they ask for the highest ratio, other than keys.
+// Returns values that four evenly spaced levels hold without error after a Hadamard, if the single
+// largest of a row is not clipped. Unlike the keys, they need the highest ratio.
 at::Tensor OfFourLevels(const at::Tensor& v, const GoldenLayer& layer) {
   const CacheSide hadamard =
       FitValues(Observe(layer, kSplit, 64).fit, {{.composition = Composition::kHPbr}}).at(0);
@@ -398,7 +398,7 @@ TEST(AutoSearch, MoreBitsAndLargerWindowsAreBetter) {
   EXPECT_GT(choice.k_options[0].in_windows.at(1), choice.k_options[0].in_windows.at(0));
 }
 
-// Against a Hadamard that is already as good as it gets, nothing that costs more is chosen.
+// If a Hadamard is already as good as possible, nothing that costs more is chosen.
 TEST(AutoSearch, NeverWorseThanHadamardOnJudgingRows) {
   for (const bool outliers : {false, true}) {
     const AutoChoice choice =
@@ -439,7 +439,7 @@ TEST(AutoSearch, HalvesThatAskForOtherFitsAreUnstable) {
   EXPECT_GT(other.k_cost, 1.5 * same.k_cost);
   EXPECT_TRUE(other.unstable);
   EXPECT_FALSE(other.few_tokens);
-  // One text is no two halves.
+  // One text cannot be split into two halves.
   const GoldenLayer few = Layer(false);
   HeldOutSplit some = kSplit;
   some.fit_rows = {320, 0, 0, 0};

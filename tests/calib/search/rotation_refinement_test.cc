@@ -344,7 +344,7 @@ TEST(RotationRefinement, AConstantInAllKeysChangesNothing) {
     EXPECT_NEAR(after.loss_before[head] / before.loss_before[head], 1, 1e-3);
 }
 
-// A start that is no rotation keeps its own inverse.
+// A start that is not a rotation keeps its own inverse.
 TEST(RotationRefinement, AnyInvertibleTransformMayBeTheStart) {
   at::manual_seed(3);
   const at::Tensor scales = at::exp(at::randn({1, kDim}, at::kFloat));

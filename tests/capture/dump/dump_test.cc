@@ -118,8 +118,8 @@ TEST(Dump, HasThePublishedLayout) {
   EXPECT_EQ(file.StringAttribute("/layer/3", "not_foldable"), "so");
 }
 
-// Queries and outputs of layers that have no keys and values of their own stand where those are
-// that they read, however late they come.
+// If a layer has no keys and values of its own, its queries and outputs are stored with the layer
+// that it reads, however late they come.
 TEST(Dump, HoldsTheReadersOfALayer) {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     const fs::path path = TestScratch("dump-readers") / "d.h5";

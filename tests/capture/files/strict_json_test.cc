@@ -95,7 +95,7 @@ TEST(StrictJson, RefusesWhatTheGrammarDoesNotHave) {
   EXPECT_NE(Refusal("[1, x]").find("byte 5"), std::string::npos) << Refusal("[1, x]");
 }
 
-// As json.dumps writes them.
+// json.dumps writes these names.
 TEST(StrictJson, NamesWhatPythonWritesInstead) {
   for (const char* text : {"[0.0, Infinity]", "{\"a\": -Infinity}", "{\"a\": NaN, \"b\": 1}"})
     EXPECT_NE(Refusal(text).find("Python writes Infinity and NaN"), std::string::npos)

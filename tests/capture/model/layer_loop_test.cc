@@ -85,8 +85,8 @@ TEST(LayerLoop, ContinuesBehindLayersWithoutACache) {
   }
 }
 
-// Their keys and values are gone when a run starts behind them; a run that stops at the last layer
-// with a cache does not need them.
+// The keys and values that such layers read are gone when a run starts after them; a run that stops
+// at the last layer with a cache does not need them.
 TEST(LayerLoop, LayersThatReadAnothersCacheNeedItInTheSameRun) {
   const Model model("families/gemma4_text-ple");
   const Sequences sequences = SomeSequences({20}, 64);

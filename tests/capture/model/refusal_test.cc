@@ -335,7 +335,7 @@ TEST(Refusal, AnyValueAnywhereIsAnswered) {
   }
 }
 
-// A field that no family knows is refused wherever it stands.
+// A field that no family knows is refused in every place.
 TEST(Refusal, EveryFamilyRefusesAFieldItDoesNotKnow) {
   for (const auto& entry : std::filesystem::directory_iterator(TestData("families"))) {
     if (!entry.is_directory()) continue;

@@ -64,7 +64,7 @@ TEST_F(RankWatchDeathTest, ARankThatComputesSlowlyGetsOn) {
   EXPECT_EXIT(RunOf(milliseconds(50), 1), testing::ExitedWithCode(0), "^$");
 }
 
-// As a machine that was itself held up counts it.
+// A machine that was itself held up shows such a count.
 TEST_F(RankWatchDeathTest, MillisecondsNowAndThenAreNoProgress) {
   EXPECT_EXIT(RunOf(milliseconds(8), 4), testing::ExitedWithCode(4), "makes no progress for 2 s");
 }

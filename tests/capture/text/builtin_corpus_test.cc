@@ -83,7 +83,7 @@ TEST(BuiltinCorpus, SourcesAreListed) {
     EXPECT_TRUE(documents > 0 || source.starts_with("#") || source == "package") << source;
 }
 
-// By the tokenizer of tiny-qwen3, which needs some 15 % more tokens than that of a large model.
+// Counted in tokens of tiny-qwen3, which needs some 15 % more than a large model's tokenizer.
 TEST(BuiltinCorpus, EveryDomainIsLarge) {
   for (const bool evaluation : {false, true}) {
     DataOptions options;
@@ -168,7 +168,7 @@ TEST(BuiltinCorpus, SourcesOfTheTwoAreDisjoint) {
   }
 }
 
-// The point of the recall texts: an entry stated at the beginning is repeated far behind.
+// The recall texts exist for this: an entry stated at the beginning is repeated far later.
 TEST(BuiltinCorpus, RecallReachesFarBack) {
   const Tokenizer tokenizer = Tokenizer::Load(TestData("tiny-qwen3/tokenizer.json"));
   const std::vector<BuiltinDocument> corpus = BuiltinCorpus();

@@ -218,7 +218,7 @@ TEST(SignedBundle, WhatIsNoBundleIsAnErrorThatSaysWhy) {
           << "expected " << why << ": " << error.what();
     }
   }
-  // And what the standard leaves open is taken: no hint, no tlogEntries, keyid null or absent.
+  // The standard leaves these forms open: no hint or tlogEntries, a null or absent keyid.
   for (const auto& open :
        {edited([](Json& b) { b["verificationMaterial"].erase("tlogEntries"); }),
         edited([](Json& b) {
