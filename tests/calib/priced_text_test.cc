@@ -11,7 +11,7 @@
 namespace oscar {
 namespace {
 
-// Of sequence i: 10000 i, 10000 i + 1, ...
+// Makes texts in which sequence i holds the tokens 10000 i, 10000 i + 1, ...
 TokenTexts Counting(const std::vector<int64_t>& lengths) {
   TokenTexts texts;
   for (size_t i = 0; i < lengths.size(); ++i) {
@@ -35,7 +35,7 @@ TEST(PricedText, IsOfManyDocumentsOverAll) {
   const std::vector<int64_t> lengths(12, 2048);
   const HeldOutSplit split = SplitHeldOut(lengths, 0.25);
   const TokenTexts texts = FittedText(Counting(lengths), split, 4096, 1024);
-  // Of 0, 1, 2, 4, 5, 6, 8, 9, 10, which are not held out.
+  // Taken from 0, 1, 2, 4, 5, 6, 8, 9 and 10, which are not held out.
   EXPECT_EQ(Sources(texts), (std::vector<int32_t>{0, 2, 5, 8}));
   for (const std::vector<int32_t>& text : texts) {
     EXPECT_EQ(text.size(), 1024u);

@@ -12,8 +12,8 @@ namespace {
 // Longer than what std::string holds in itself.
 constexpr const char* kLong = "_of_a_name_that_is_long";
 
-// Each value as it stands, with a path that is the same for all elements of an array; of a
-// vocabulary, some.
+// Visits each value with a path that is the same for all elements of an array. Only some entries of
+// a vocabulary are visited.
 template <class Visit>
 void Walk(Json& value, const std::string& path, const Visit& visit) {
   constexpr size_t kVocabulary = 100, kSome = 10;
@@ -25,7 +25,7 @@ void Walk(Json& value, const std::string& path, const Visit& visit) {
   }
 }
 
-// Of the places that are the same in all elements of an array, the first, the last, and all.
+// Groups the places that are the same in all elements of an array: the first, the last, and all.
 std::vector<std::vector<Place>> Groups(Json& whole) {
   std::map<std::string, std::vector<Place>> columns;
   if (whole.is_structured()) {

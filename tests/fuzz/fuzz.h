@@ -56,18 +56,18 @@ std::span<const Harness* const> AllHarnesses();
 // `run`; a refusal is fine, anything else ends the process with its reason.
 void RunOne(const Harness& harness, std::string_view input);
 
-// For harnesses and mutators; discarded where it is no JSON, or so deep that recursion ends the
-// stack.
+// Parses JSON for harnesses and mutators. The result is discarded if the text is not JSON, or so
+// deep that recursion would overflow the stack.
 Json ParseLoosely(std::string_view text);
 
 // Some bytes changed, added, removed or repeated; at most `max_bytes`.
 std::string MutateBytes(std::string input, size_t max_bytes, Random& random);
-// A value, a member or its name changed, taken from elsewhere or left out; bytes where it is no
-// JSON.
+// Changes a value, a member or its name, copies one from elsewhere or leaves one out; changes bytes
+// if the input is not JSON.
 std::string MutateJson(const std::string& input, Random& random);
-// The same of JSON in front of a NUL, and bytes behind it.
+// Does the same with JSON before a NUL, and changes bytes after it.
 std::string MutateJsonAndText(const std::string& input, Random& random);
-// The same of the JSON behind its length at the beginning of a safetensors file.
+// Does the same with the JSON that follows its length at the start of a safetensors file.
 std::string MutateSafetensors(const std::string& input, Random& random);
 // The JSON in it with one of its values left out, set to one of a few, or a member of an unknown
 // name in its place, for each value; of those that stand at the same place in the elements of an
@@ -84,11 +84,11 @@ const std::vector<std::string>& JsonSpellings();
 // The JSON in it with its first value spelled in each of these ways.
 std::vector<std::string> SpellEach(const std::string& input);
 
-// `name` of tests/data, where it is no larger than `max_bytes`.
+// Returns the files in `folder` of tests/data that end in `name` and have at most `max_bytes`.
 std::vector<std::string> SeedFiles(std::string_view folder, std::string_view name,
                                    size_t max_bytes);
 
-// Those that `run` does not refuse.
+// Returns the seeds that `run` does not refuse.
 std::vector<std::string> Accepted(std::vector<std::string> seeds, void (*run)(std::string_view));
 // The lines of `file` of tests/data.
 std::vector<Json> SeedRows(std::string_view file);
@@ -111,7 +111,7 @@ void CheckUtf8(std::string_view text);
 
 }  // namespace oscar::fuzz
 
-// What must hold of every accepted input.
+// Reports a finding unless `condition`, which must hold for every accepted input, is true.
 #define FUZZ_CHECK(condition)                                                 \
   do {                                                                        \
     if (!(condition)) ::oscar::fuzz::Finding(__FILE__, __LINE__, #condition); \

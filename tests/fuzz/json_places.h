@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The values of a JSON and where they stand, for what changes them.
+// The values of a JSON and their places, for code that changes them.
 #pragma once
 
 #include <string>
@@ -11,18 +11,18 @@
 
 namespace oscar::fuzz {
 
-// A value, where it stands, and the name or number under which it stands there.
+// The place of a value: its parent, and the name or number of the value there.
 struct Place {
   Json* parent;  // null: the whole
   std::string key;
   size_t index;
 };
-// Behind `places` all within `value`, at most some 20,000.
+// Appends the places of all values within `value` to `places`, at most some 20,000.
 void Collect(Json& value, std::vector<Place>& places);
 Json& At(const Place& place, Json& whole);
 
-// The JSON of an input: behind its length, as in safetensors, or behind what says which file it is
-// and in front of a NUL.
+// The JSON of an input. It follows its length, as in safetensors, or it follows bytes that say
+// which file it is and ends before a NUL.
 struct JsonPart {
   size_t begin, end;
   bool sized;

@@ -69,7 +69,7 @@ double Run(const Harness& harness, const std::string& input) {
   return seconds;
 }
 
-// What is being run, kept where a crash leaves it.
+// Writes the current input to the file $OSCAR_FUZZ_KEEP, where it survives a crash.
 void Keep(const std::string& input) {
   static const char* const path = std::getenv("OSCAR_FUZZ_KEEP");
   if (path != nullptr) std::ofstream(path, std::ios::binary | std::ios::trunc) << input;

@@ -12,7 +12,7 @@ namespace {
 
 size_t Below(size_t bound, Random& random) { return bound == 0 ? 0 : random() % bound; }
 
-// Where readers count, convert and compare.
+// Returns a value at the limits where readers count, convert and compare.
 Json InterestingValue(Random& random) {
   if (random() % 8 == 0) return Spelling(Below(JsonSpellings().size(), random));
   static const Json kValues = Json::parse(R"([null, true, false, 0, 1, -1, 2, 3, 7, 64, 255, 256,
@@ -52,7 +52,7 @@ void ChangeNumber(Json& value, Random& random) {
 
 void ChangeText(Json& value, Random& random) {
   auto text = value.get<std::string>();
-  // Of text, of paths and of regular expressions.
+  // Pieces of text, of paths and of regular expressions.
   static constexpr std::string_view kPieces[] = {
       "\n",     "\xC2\xA0", "\u0301",   "%",       "\\",    "/",     ".",           "0",
       "\uFDFA", "#",        "<script>", "(a|b)*",  "[^x]",  "{2,9}", "*+",          "??",
@@ -61,7 +61,7 @@ void ChangeText(Json& value, Random& random) {
       "\\cA",   "\\Q",      "\\1",      "\\k<a>",  "(?<a>", "(?i:",  "(?>",         "(?=",
       "(?!",    "(?<=",     "(?<!",     "(?#",     "(?m)",  "&&",    "[[:^alpha:]", "[a-z&&[^b]]"};
   const std::string_view piece = kPieces[Below(std::size(kPieces), random)];
-  // At a character's boundary: what is no UTF-8 is refused at once.
+  // Only character boundaries are used: text that is not UTF-8 is refused at once.
   size_t at = Below(text.size() + 1, random);
   while (at < text.size() && (text[at] & 0xC0) == 0x80) ++at;
   if (random() % 2 == 0) {

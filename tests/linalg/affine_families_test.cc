@@ -77,7 +77,7 @@ TEST(AffineFamilies, ClipRatioMultipliesBothEnds) {
   EXPECT_EQ(coded.values, (Floats{-1, 0, 1, 2}));
 }
 
-// As published: codes of 3 bits reach 7, the scale is that of 8 steps.
+// The published divisor: codes of 3 bits reach 7, but the scale is that of 8 steps.
 TEST(AffineFamilies, DivisorOfTheScale) {
   EXPECT_EQ(RoundTrip({-8, 0, 7, 8}, {.family = kA3, .bits = 3, .divisor = 8}).values,
             (Floats{-8, 0, 6, 6}));
@@ -121,7 +121,7 @@ TEST(AffineFamilies, MetadataRoundsValuesOnly) {
   }
 }
 
-// What a method stores in 16 bits has 16 bits where methods are compared in float64, too.
+// Values that a method stores in 16 bits are rounded to 16 bits in float64 comparisons too.
 TEST(AffineFamilies, MetadataOfFloat64RoundsAsWell) {
   const std::vector<double> x = RandomRows(1, 128, 7, 3);
   for (const AffineFamily family : {kA1, kA2, kA3, kA4}) {

@@ -115,8 +115,8 @@ TEST(ScalarFeedback, TreatsRowsThatBreakCodecsAsThePlainCodec) {
   }
 }
 
-// Whether y is of all values that codes stand for the one nearest to x, ties and 2^-16 of a step
-// aside; stored scale and zero.
+// Returns true if y is the nearest to x of all values that codes represent (stored scale and zero),
+// except for ties and 2^-16 of a step.
 bool IsNearest(double x, double y, double scale, double zero, int max_code) {
   double least = INFINITY;
   for (int code = 0; code <= max_code; ++code)

@@ -110,7 +110,7 @@ TEST(Float8, CalibratedScalesMapTheLargestOntoTheLargest) {
   EXPECT_EQ(Float8RoundTrip(900, Float8Scale(896, kE4M3), kE4M3), 896);
 }
 
-// Against the compiler's own conversion, over halves of all sizes and the middles between them.
+// Compares with the compiler's own conversion, over halves of all sizes and their midpoints.
 TEST(StoredFloat, HalvesAreThoseOfIeee754) {
   for (const double exponent : RandomRows(1, 20000, 3, 10)) {
     const auto x = static_cast<float>(std::exp2(exponent)) * 0x1.234p0F;

@@ -143,7 +143,7 @@ TEST(KMeans1d, IsAFunctionOfItsSeed) {
   EXPECT_EQ(KMeans1d(x, {}, {16, 3}), KMeans1d(x, {}, {16, 3, 0}));
 }
 
-// Without an iteration what comes back is the start: for one cluster the better of two draws.
+// Without an iteration the start is returned: for one cluster the better of two draws.
 TEST(KMeans1d, StartsFromTheBetterOfTwoDraws) {
   const Floats x = {0, 1, 2, 3, 5, 8, 13, 21, 34, 55};
   for (uint64_t seed = 0; seed < 40; ++seed) {
@@ -155,7 +155,7 @@ TEST(KMeans1d, StartsFromTheBetterOfTwoDraws) {
   }
 }
 
-// In proportion to the squared distance: a value that is a centre is not drawn again.
+// Draws are in proportion to the squared distance, so an existing centre is not drawn again.
 TEST(KMeans1d, AsManyClustersAsValuesStartFromAllOfThem) {
   const Floats x = {1, 2, 4, 5, 9, 11, 12, 18, 20, 29, 31, 32, 40, 47, 53, 60};
   for (uint64_t seed = 0; seed < 20; ++seed) EXPECT_EQ(KMeans1d(x, {}, {16, 0, seed}), x) << seed;

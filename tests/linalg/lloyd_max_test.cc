@@ -57,7 +57,7 @@ double Distortion(const LevelTable& table, double dim) {
 
 double NormalDistortion(const LevelTable& table) { return Distortion(table, 0); }
 
-// The sphere of so many dimensions has its levels but for 2e-5.
+// The sphere of that many dimensions has the same levels, except for 2e-5.
 constexpr int64_t kNormal = int64_t{1} << 20;
 
 TEST(LloydMax, OfTheNormalDistribution) {

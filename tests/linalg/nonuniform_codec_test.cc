@@ -98,8 +98,8 @@ TEST(NonuniformCodec, UniformByHand) {
 }
 
 TEST(NonuniformCodec, ATokensRangeIsWhatItsOutliersLeave) {
-  // Of 5 values the quantiles 0.1 and 0.9 lie between the ends and their neighbours: the ends are
-  // outliers, the median 2 takes their place, and the range is [1, 3].
+  // The quantiles 0.1 and 0.9 of 5 values lie between the extremes and their neighbours. The
+  // extremes are therefore outliers, the median 2 takes their place, and the range is [1, 3].
   const Floats y = {-50, 3, 2, 1, 90};
   const NonuniformFormat format = Levels({-1, 1, 1, 1});
   Floats out(5);

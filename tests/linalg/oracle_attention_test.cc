@@ -54,7 +54,7 @@ Matrix HeadColumns(const std::vector<double>& tensor, int64_t heads, int64_t dim
                                                            Eigen::OuterStride<>(heads * dim));
 }
 
-// What the cache returns for one side of one arm.
+// The rows that the cache returns for one side of one arm.
 struct QuantizedSide {
   std::vector<Matrix> restored;             // per KV head [dim, tokens], rotated back
   std::vector<double> mse, mean_threshold;  // per KV head

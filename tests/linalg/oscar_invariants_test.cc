@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What OSCAR (arXiv 2605.17757) claims of its rotations, as properties of random covariances and
-// rows.
+// The claims of OSCAR (arXiv 2605.17757) about its rotations, as properties of random covariances
+// and rows.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 

@@ -104,8 +104,8 @@ TEST(Rotation, EigenvectorsComeBackOutOfEveryCompositionThatHoldsThem) {
   EXPECT_EQ(RecoverEigenvectors(Matrix::Ones(1, 1), Composition::kPlain), Matrix::Ones(1, 1));
 }
 
-// A first factor is taken as it stands, and a permutation is no product: to the last bit what
-// products give.
+// The first factor is taken as it is, and a permutation needs no product; the result equals the
+// product of the factors to the last bit.
 TEST(Rotation, ACompositionIsTheProductOfItsFactors) {
   for (const Eigen::Index d : {64, 96, 128}) {
     const Eigenbasis basis = Basis(d);

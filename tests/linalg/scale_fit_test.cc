@@ -46,7 +46,7 @@ Row Offset(int64_t dim, uint64_t seed) {
   return x;
 }
 
-// What rounding to steps moves a value by, at most: half a step, in the row's units.
+// Returns the largest change of a value by rounding to steps: half a step, in the row's units.
 double HalfAStep(const Row& x, int bits) {
   const auto [min, max] = std::ranges::minmax(x);
   return (max - min) / MaxCode(bits) / ScaleSteps(bits) / 2;

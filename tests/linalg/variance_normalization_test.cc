@@ -46,7 +46,7 @@ class VarianceNormalization : public ::testing::Test {
 using Types = ::testing::Types<float, double>;
 TYPED_TEST_SUITE(VarianceNormalization, Types);
 
-// Nothing is normalized: family A2 per row.
+// Without iterations nothing is normalized: family A2 per row.
 TYPED_TEST(VarianceNormalization, VectorOfNoIteration) {
   const auto tile = this->Encode(0);
   EXPECT_EQ(tile.codes, (Codes{2, 1, 3, 0, 3, 2, 1, 0, 0, 2, 3, 1, 2, 2, 0, 3}));

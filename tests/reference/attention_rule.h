@@ -12,7 +12,7 @@
 
 namespace oscar {
 
-// Which keys a query sees, and how logits are scaled.
+// The keys that a query sees, and the scaling of its logits.
 struct AttentionRule {
   double scale = 0;    // logit = scale * <q, k>; usually 1 / sqrt(head_dim)
   int64_t window = 0;  // keys a query sees, its own included (sliding window); 0: all up to its own

@@ -25,7 +25,7 @@ struct AttentionShape {
   int64_t gqa_ratio() const { return num_q_heads / num_kv_heads; }
 };
 
-// Of one KV head; T tokens, r = gqa_ratio, sums over all tokens and the head's r query heads.
+// Statistics of one KV head. T tokens, r = gqa_ratio; sums over all tokens and r query heads.
 struct HeadStatistics {
   Matrix query_covariance;  // C_Q = sum q^T q / (T r)                  [head_dim, head_dim]
   Vector key_mean;          // sum k / T                                [head_dim]

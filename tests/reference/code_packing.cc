@@ -14,7 +14,7 @@ struct BitAddress {
   int shift;
 };
 
-// Where the first bit of code k lies.
+// Returns the address of the first bit of code k.
 BitAddress AddressOf(size_t k, int bits, CodePacking packing, size_t num_bytes) {
   if (packing == CodePacking::kSliced)
     return {k % num_bytes, bits * static_cast<int>(k / num_bytes)};

@@ -21,8 +21,8 @@ struct HalfOffset {
   float scale = 0, min = 0;  // half-precision numbers
 };
 
-// What the runtime clips with: torch.quantile(|row|, ratio), which interpolates between the two
-// order statistics around ratio * (dim - 1). Infinity for ratio <= 0. Not the threshold of
+// The runtime's clip threshold: torch.quantile(|row|, ratio), which interpolates between the order
+// statistics around ratio * (dim - 1). Infinity for ratio <= 0. Differs from the threshold of
 // percentile_clip.h. Throws NumericalError for NaN or Inf.
 float ClipThresholdInterpolated(std::span<const float> row, double ratio);
 

@@ -51,7 +51,7 @@ constexpr int64_t Int2BytesPerRow(const Int2Format& format) {
          Int2MetadataValuesPerRow(format) * MetadataTypeBytes(format.metadata);
 }
 
-// Where element i of a row lives: byte i mod d/4, at bit 2 * (i div d/4).
+// Returns the byte of element i of a row: i mod d/4. Its bits begin at 2 * (i div d/4).
 constexpr int64_t Int2ByteOfElement(const Int2Format& format, int64_t i) {
   return i % Int2PackedBytesPerRow(format);
 }

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a quantized cache does to attention: KL(S || S^) in nats of every query's softmax row, and
-// the error of the output, in float64. Trap: this is attention-KL, over keys; KL of a model's
+// The effect of a quantized cache on attention: KL(S || S^) in nats of every query's softmax row,
+// and the error of the output, in float64. Trap: this is attention-KL, over keys; KL of a model's
 // output logits is another quantity.
 #pragma once
 

@@ -15,7 +15,7 @@ namespace oscar {
 uint8_t EncodeE2M1(float x);
 float DecodeE2M1(uint8_t code);
 
-// What a cache with tensor scale `scale` gives back for 16 values.
+// Computes the 16 values that a cache with tensor scale `scale` returns for x.
 void Nvfp4RoundTrip(std::span<const float> x, float scale, std::span<float> y);
 
 }  // namespace oscar

@@ -14,7 +14,7 @@ namespace oscar {
 uint8_t EncodeFloat8(float x, Float8Type type);
 float DecodeFloat8(uint8_t code, Float8Type type);
 
-// What a cache with this scale gives back.
+// Returns the value that a cache with this scale returns for x.
 float Float8RoundTrip(float x, float scale, Float8Type type);
 
 }  // namespace oscar

@@ -21,7 +21,7 @@ T EncodeSphere(std::span<const T> y, const SphereRule& rule, std::span<uint8_t> 
 template <typename T>
 void DecodeSphere(std::span<const uint8_t> codes, T norm, const SphereRule& rule, std::span<T> y);
 
-// What prod stores beside the codes of the mse part.
+// The two numbers that prod stores in addition to the codes of the mse part.
 template <typename T>
 struct ProductNorms {
   T norm, residual;  // n and gamma, rounded to the rule's type

@@ -11,7 +11,7 @@
 
 namespace oscar {
 
-// Of at least one value; overwrites them.
+// Returns the sum of `values`, which must not be empty; overwrites them.
 template <typename T>
 T TreeSum(std::span<T> values) {
   for (size_t count = values.size(); count > 1;) {

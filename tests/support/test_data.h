@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where tests find their files. A missing file of tests/data is a failure; the wide packs are
-// optional and their absence is a skip that says so.
+// Paths of the tests' files. A missing file of tests/data is a failure; the wide packs are
+// optional, and a test without its pack is skipped with a message.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -78,7 +78,7 @@ TEST(CacheTypesProgram, AreMeasuredWrittenAndServed) {
   EXPECT_EQ(removed.code, 2);
   EXPECT_NE(removed.err.find("which was removed; trtllm and modelopt"), std::string::npos);
 
-  // What is served, between the two types it is made of.
+  // The error of the served types lies between those of the two types that they combine.
   const ProgramExit served = RunProgram(OSCAR_VALIDATE, {artifact.string(),
                                                          "--model",
                                                          Tiny(),

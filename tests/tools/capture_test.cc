@@ -133,9 +133,9 @@ std::string ChoicesOf(const fs::path& artifact) {
   return layers.dump();
 }
 
-// The whole way, automatic choices and all, with the type of the dump found by itself: the artifact
-// is that of the model but for where it came from. Of a plain model, one whose last layers read the
-// keys of others, and one with latent attention.
+// Runs everything, with automatic choices and an automatic dump type. The artifact equals the
+// model's, except for its source. Models: a plain one, one whose last layers read the keys of
+// others, and one with latent attention.
 TEST(Capture, ADumpCalibratesToTheArtifactOfTheModel) {
   const fs::path scratch = TestScratch("capture-artifact"), ids = scratch / "ids.jsonl";
   std::ofstream rows(ids);
@@ -173,8 +173,8 @@ TEST(Capture, ADumpCalibratesToTheArtifactOfTheModel) {
   }
 }
 
-// In every precision that is asked for, and from upstream's directories, which say nothing of rope:
-// no automatic choices there.
+// Covers every requested precision, and upstream's directories, which say nothing of rope; without
+// automatic choices.
 TEST(Capture, ADumpCalibratesToTheRotationsOfTheModel) {
   const fs::path scratch = TestScratch("capture-calibrate");
   const std::vector<std::string> fit = {"--device",     "cpu", "--min-tokens", "1",

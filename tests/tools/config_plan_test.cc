@@ -62,8 +62,8 @@ TEST(ConfigPlan, ConfigurationAloneIsEnough) {
   }
 }
 
-// Of 235B: 94 layers of 128 experts of 3 x 4096 x 1536 values in two bytes, and what else a layer
-// has (q and o of 4096 x 8192, k and v of 4096 x 512, the router), which each machine reads whole.
+// Qwen3-235B: 94 layers of 128 experts of 3 x 4096 x 1536 values in two bytes, and the rest (q and
+// o of 4096 x 8192, k and v of 4096 x 512, the router), which each machine reads whole.
 TEST(ConfigPlan, OfRanks) {
   const ProgramExit result = RunProgram(
       OSCAR_CALIBRATE, {TestData("configs/Qwen3-235B-A22B").string(), "--no-auto", "--device",

@@ -243,7 +243,7 @@ TEST_F(Crash, ACallThatFailsOnceIsRepeatedOrReported) {
   }
 }
 
-// Nothing of the surroundings is in the bytes.
+// The bytes do not depend on the surroundings.
 TEST_F(Crash, LocaleTimeZoneUmaskFolderAndHomeDoNotMatter) {
   Prepare(BundledModel());
   const fs::path folder = fs::current_path();

@@ -135,7 +135,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 }
 cudaError_t cudaDeviceSynchronize(void) { FAIL_OR_CALL(kWait, "cudaDeviceSynchronize", (void)); }
 
-// What a kernel's launch leaves behind, which is where LibTorch looks.
+// Returns the error that a kernel's launch left, which LibTorch reads here.
 static cudaError_t LastError(const char* name, int clears) {
   cudaError_t (*const real)(void) = (cudaError_t(*)(void))Real(name);
   const cudaError_t own = pending, other = real();

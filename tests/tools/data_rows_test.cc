@@ -77,7 +77,7 @@ void EraseAll(Json& json, const char* key) {
     for (Json& member : json) EraseAll(member, key);
 }
 
-// Left, right and inside; byte for byte but for the name and the digest of the file.
+// Padding left, right and inside: equal bytes, except for the file's name and digest.
 TEST_F(DataRows, PaddingGivesTheArtifactOfTheRowsWithoutIt) {
   const fs::path clean = Calibrate("clean", {Model(), "--data", Write("clean", Plain)});
   int number = 0;

@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# What configs/docs says that a program can check: files and folders that it names exist, types and functions stand in the files that
-# it names for them, versions of formats are those of the source, and programs know the options that it shows.
+# Checks the statements of configs/docs: the files and folders that it names exist, types and functions are in the files that it gives
+# for them, versions of formats are those of the source, and programs know the options that it shows.
 # Usage: docs_test.py ROOT PROGRAM...
 import pathlib
 import re

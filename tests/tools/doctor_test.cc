@@ -117,7 +117,7 @@ TEST(Doctor, ListsEveryReasonOfABrokenDirectory) {
                              "model.layers.4.self_attn.q_proj.weight is missing", "UnicodeScripts",
                              "\"CTC\"", "chat_template"})
     EXPECT_TRUE(Says(result, reason)) << reason << "\n" << result.out;
-  // The factor of a rotary embedding that is refused is no reason of its own.
+  // The factor of a refused rotary embedding is not reported as a reason of its own.
   EXPECT_FALSE(Says(result, "factor is")) << result.out;
   EXPECT_FALSE(Says(result, "Next")) << result.out;
 
@@ -237,7 +237,7 @@ TEST(Doctor, VerdictsOnReleasedConfigurations) {
   EXPECT_EQ(checked, 64u);
 }
 
-// What a text is cut by is said where it is cut, and what would use the rest of it.
+// A cut text is reported with the limit that cut it and with the flag that would use the rest.
 TEST(Calibrate, SaysWhatOfATextIsUnusedAndWhatCutIt) {
   struct Cut {
     const char *model, *limit;
@@ -263,7 +263,7 @@ TEST(Calibrate, SaysWhatOfATextIsUnusedAndWhatCutIt) {
   }
 }
 
-// Its own flags before those of the calibration that it looks at, on one screen.
+// Its own flags come before those of the calibration that it looks at, on one screen.
 TEST(Doctor, ItsHelpBeginsWithItsOwnFlags) {
   const ProgramExit help = RunProgram(OSCAR_CALIBRATE, {"doctor", "--help"});
   EXPECT_EQ(help.code, 0) << help.all();

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What --dry-run promises against what the real program takes: peak memory of a model with 24
-// layers, and of one with 4; and that a run which a control group leaves no room for is refused.
+// The peak memory that --dry-run promises, against the real program: a model with 24 layers, and
+// one with 4. A run for which a control group leaves no room is refused.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -104,7 +104,7 @@ class CalibrationMemory : public testing::Test {
     const double peak = Calibrate(model, choose, "", scratch_).peak;
     std::printf("[  memory  ] %s %s: planned %.1f MB, measured %.1f MB\n", model.filename().c_str(),
                 choose.c_str(), planned / 1e6, peak / 1e6);
-    // What LibTorch touches when it first computes is planned as the most that it was seen to be.
+    // The plan counts LibTorch's own first-use allocations as the largest that were observed.
     constexpr double kLibTorchDiffers = 20 << 20;
     EXPECT_NEAR(planned, peak, 0.15 * peak + kLibTorchDiffers);
     fs::remove_all(model.string() + "-oscar");

@@ -207,7 +207,7 @@ TEST_F(ModelSigning, ItsCertificateSignaturesAreVerifiedByUs) {
   ExpectBothVerify();
 }
 
-// What a zoo keeps of a version is a signature of the artifact that is pulled.
+// The signature that a zoo keeps for a version verifies the artifact that is pulled.
 TEST_F(ModelSigning, VerifiesAPulledVersion) {
   const auto zoo = [&](Strings arguments) {
     arguments.insert(arguments.end(), {"--zoo", File("zoo")});

@@ -109,7 +109,7 @@ std::vector<pid_t> ChildrenOf(pid_t parent) {
   return {std::istream_iterator<pid_t>(file), {}};
 }
 
-// Of any, whose command line has `text` in it.
+// Returns all processes whose command line contains `text`.
 std::vector<pid_t> ProcessesOf(const std::string& text) {
   std::vector<pid_t> found;
   for (const auto& entry : fs::directory_iterator("/proc")) {
@@ -124,7 +124,7 @@ bool Contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// What befalls one rank where it opens or writes some file, by write_faults.c.
+// A fault of write_faults.c in one rank, when it opens or writes some file.
 struct Place {
   const char* when;
   int rank;
@@ -138,7 +138,7 @@ constexpr Place kBefore0 = {"before the first layer", 0, "exaone4/model.safetens
                 kCommit = {"at commit", 0, ".job/hidden_00002"},
                 kPublish = {"at publish", 0, "manifest.json"};
 
-// A model of four layers in a second or two, whose runs end seconds behind a fault.
+// A model of four layers that runs in a second or two and ends within seconds of a fault.
 class Faults : public Ranks {
  protected:
   // Longer than it takes a rank to start on a machine that is busy with other tests.
@@ -184,7 +184,7 @@ class Faults : public Ranks {
   static void AwaitStrike(const Struck& run) {
     while (!fs::exists(run.mark())) usleep(10000);
   }
-  // Of all ranks, which are gone in time.
+  // Returns the exit of the launcher after all ranks; they must be gone in time.
   static ProgramExit End(const Struck& run) {
     ProgramExit exit = WaitForProgram(run.launcher, run.folder / "log");
     EXPECT_TRUE(fs::exists(run.mark())) << exit.all();
@@ -310,7 +310,7 @@ TEST_F(Faults, AJobThatWasPublishedIsClearedUp) {
   const ProgramExit exit = End(run);
   EXPECT_EQ(exit.code, 4) << exit.all();
   EXPECT_TRUE(ArtifactBytes(run.output()) == ArtifactBytes(output));
-  // What is left of the job may no longer tell that it was done.
+  // The rest of the job may no longer show that it was done.
   const ProgramExit again =
       RunProgram(OSCAR_CALIBRATE, RunOf(model_, run.output(), {"--ranks", "2"}));
   EXPECT_TRUE(again.code == 0 || Contains(again.err, "exists already")) << again.all();

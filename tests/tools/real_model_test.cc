@@ -136,8 +136,8 @@ TEST_F(RealModel, TheDirectoryComputesWhatTransformersDoes) {
 
 TEST_F(RealModel, TheFileComputesWhatTransformersDoes) { ExpectCapturesTheGoldenValues(gguf_); }
 
-// What is quantized in the file is exactly what the directory has in float32, so both give equal
-// moments. Then validation of two methods, export, and a zoo that others can check, which takes
+// The quantized file has exactly the values that the directory has in float32, so both give equal
+// moments. Then: validation of two methods, export, and a zoo that others can check, which takes
 // validations of 1,024 scored tokens or more.
 TEST_F(RealModel, GoesFromWeightsToAZoo) {
   const fs::path artifact = scratch_ / "file", other = scratch_ / "directory",

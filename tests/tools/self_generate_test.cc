@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// --self-generate of the real program: what is written once is kept, through kills and changes of
-// mind, and what the artifact says of it. --show-samples stops behind the writing, so it
-// leaves a job with text and without layers.
+// --self-generate of the real program: a text is written once and kept, through kills and changes
+// of mind, and the artifact describes it. --show-samples stops after the writing, so it leaves a
+// job with text and without layers.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -71,7 +71,7 @@ class SelfGenerate : public testing::Test {
   const fs::path scratch_ = TestScratch("self-generate");
 };
 
-// A calibration that cannot follow is no reason to write a text.
+// If the calibration cannot follow, no text is written.
 TEST_F(SelfGenerate, NothingIsWrittenForACalibrationThatCannotFollow) {
   const ProgramExit disk =
       Run("small", {}, {"LD_PRELOAD=" OSCAR_WRITE_FAULTS, "OSCAR_FAULT_FREE=1000000"});

@@ -135,7 +135,7 @@ TEST_F(Shards, OfAMixtureOfExpertsWithLatentAttentionMakeTheBytesOfOne) {
 TEST_F(Shards, LeaveBitsByTheNextTokenToTheMerge) {
   Arguments model = FamilyRun("exaone4", scratch_, 12);
   const std::vector<fs::path> shards = MakeShards(model, 2);
-  // Which bits is for the merge to say, too.
+  // The merge decides the bits, too.
   model.insert(model.end(), {"--for", "any", "--bits", "7,4"});
   ExpectWhole(Merge(model, shards), BytesOfOne(model));
 }
@@ -168,7 +168,7 @@ TEST_F(Shards, ThatAreKilledGoOn) {
   ExpectRefused(other, shards, "options.held_out.share: was 0.1, now 0.2");
   const ProgramExit killed = Merge(model, shards, KilledAt("out.job/layer_00001"));
   EXPECT_EQ(killed.signal, SIGKILL) << killed.all();
-  // What it has left is no job of a model that runs.
+  // A run of the model cannot resume the job that the killed merge left.
   const ProgramExit one = Run(model, {});
   EXPECT_EQ(one.code, 3) << one.all();
   EXPECT_TRUE(Contains(one.err, "shards: was 2, now absent")) << one.err;

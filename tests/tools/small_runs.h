@@ -29,7 +29,7 @@ inline ProgramStrings BundledRun() {
           "fixed"};
 }
 
-// For models without a tokenizer: next_id(document, place).
+// Writes documents for models without a tokenizer: next_id(document, place).
 template <class NextId>
 void WriteIdDocuments(const std::filesystem::path& path, const std::vector<int>& lengths,
                       NextId next_id) {

@@ -179,7 +179,7 @@ TEST(ValidateProgram, PutsItsReportIntoTheArtifact) {
   EXPECT_EQ(validation.at("source"), "model");
 }
 
-// What a stop keeps, and what a merge makes, against what is free.
+// The kept state of a validation and the output of a merge are compared with the free disk space.
 TEST(ValidateProgram, ASmallDiskIsSaidFirst) {
   const fs::path artifact = Copy("disk");
   const ProgramStrings full = {"LD_PRELOAD=" OSCAR_WRITE_FAULTS, "OSCAR_FAULT_FREE=100000"};
@@ -226,8 +226,8 @@ TEST(ValidateProgram, TheModelsOwnWordsSayWhatTheCacheDoes) {
   const Json &exact = validation.at("arms").at(0), &naive = validation.at("arms").at(1);
   // Six sequences, of each the tokens that are predicted from a quantized one.
   EXPECT_EQ(naive.at("own_words").at("scored_tokens"), 6 * (768 - 320 - 1));
-  // On what the model drew, a ratio is the exponential of the token KL but for chance; on the
-  // built-in text it is not.
+  // On text that the model drew, the log of the perplexity ratio is the token KL, except for
+  // chance; on the built-in text it is not.
   const auto excess = [&](const char* text) {
     return std::log(naive.at(text).at("ppl_ratio").get<double>()) /
            naive.at(text).at("token_kl").at("mean").get<double>();
@@ -305,7 +305,7 @@ TEST(ValidateProgram, ContinuationsSayWhereAnArmDeparts) {
     arguments.insert(arguments.end(), more.begin(), more.end());
     return Validate(Calibrated(), arguments, environment);
   };
-  // Behind what a text opens with there is room for eight.
+  // After the opening tokens of a text there is room for eight prefixes.
   const ProgramExit nine = run({"--reasoning", "9"});
   EXPECT_EQ(nine.code, 2);
   EXPECT_NE(nine.err.find("the texts have 8 prefixes of 256 tokens"), std::string::npos)
@@ -352,7 +352,7 @@ TEST(ValidateProgram, TheDefaultComparisonIsPrintedInSixRows) {
     EXPECT_NE(exit.out.find(words), std::string::npos) << words << "\n" << exit.out;
   const std::string rows = exit.out.substr(0, exit.out.find("more arms are in the report"));
   EXPECT_EQ(rows.find("wrong_layer"), std::string::npos) << exit.out;
-  // What it took and will take, with layers counted from 0.
+  // The log has the time that was taken and the time that is left, with layers counted from 0.
   EXPECT_NE(exit.err.find("\nlayer 0: "), std::string::npos) << exit.err;
   EXPECT_NE(exit.err.find(" for the other 3 layers\n"), std::string::npos) << exit.err;
   EXPECT_NE(exit.err.find("\nlayer 3: "), std::string::npos) << exit.err;
@@ -422,7 +422,7 @@ TEST(ValidateProgram, AQuickScopeSaysWhatItLeavesOut) {
   EXPECT_EQ(validation().at("recall").at("tasks").at(0).at("task"), "passages");
 }
 
-// By part, as ranges; what a run says first is what a dry run says.
+// Times are ranges for each part; a run first prints the same as a dry run.
 TEST(ValidateProgram, ADryRunSaysHowLongEachPartTakes) {
   const ProgramExit plan =
       Validate(Calibrated(), {"--model", Model(), "--dry-run", "--self-generate", "1",
@@ -611,7 +611,7 @@ TEST(ExportProgram, AnAbsorbedCopyIsComparedBeforeItIsDone) {
   EXPECT_EQ(ReadJsonFile(scratch / "copy" / "oscar_fold.json").at("values"), "rotation");
   EXPECT_EQ(ReadJsonFile(scratch / "copy" / "config.json"),
             ReadJsonFile(fs::path(Model()) / "config.json"));
-  // Without its child nothing is made, and nothing is left.
+  // If its child process cannot start, nothing is written and nothing is left.
   const ProgramExit lost = run({"-o", scratch / "lost"}, {"TMPDIR=" + (scratch / "no").string()});
   EXPECT_EQ(lost.code, 4) << lost.all();
   EXPECT_EQ(std::distance(fs::directory_iterator(scratch), fs::directory_iterator()), 1);
@@ -703,7 +703,7 @@ TEST(ValidateProgram, ADumpDoesForTheLocalPart) {
   EXPECT_FALSE(fs::exists(planned));
   EXPECT_NE(plan.out.find("arms"), std::string::npos) << plan.out;
 
-  // What the report says of its cache is what was done: a dump in f32 is rounded, or is not.
+  // The report names the cache type that was used: a dump in f32 is rounded to bf16, or is not.
   EXPECT_EQ(validation.at("settings").at("cache_dtype"), "bf16");
   const fs::path unrounded = scratch / "unrounded";
   ASSERT_EQ(Validate(artifact, {"--from", dump, "--arms", "hadamard", "oscar_shared",
@@ -715,7 +715,7 @@ TEST(ValidateProgram, ADumpDoesForTheLocalPart) {
   EXPECT_NE(other.at("arms").at(1).at("local"), validation.at("arms").at(1).at("local"));
 }
 
-// What --quantized takes: keys and values (or latents) of a float32 dump, keys times `factor`.
+// Writes a file for --quantized: k and v (or latents) of a float32 dump, keys times `factor`.
 std::string QuantizedCopy(const std::string& from, const fs::path& path, float factor) {
   const DumpReader dump(from);
   Hdf5Writer file(path);
@@ -908,7 +908,7 @@ TEST(ValidateProgram, TheTableHoldsTheBitsOfTheReports) {
   }
 }
 
-// Half of the text is the prompt; every variant stands beside the arm that it is meant to be.
+// Half of the text is the prompt; every variant is compared with the arm that is its ideal.
 TEST(ValidateProgram, RuntimesAreHeldAgainstTheirIdeal) {
   const fs::path artifact = Copy("runtimes");
   const ProgramExit exit =
@@ -1040,7 +1040,7 @@ TEST(ValidateProgram, LatentAttentionAllTheWay) {
   const ProgramExit main_tree = exported("sglang", "auto", "main");
   EXPECT_EQ(main_tree.code, 3);
   EXPECT_NE(main_tree.err.find("sglang-oct, has one"), std::string::npos) << main_tree.err;
-  // Its pool clips nothing, and the artifact has a choice for that, whoever it was made for.
+  // The pool clips nothing, and the artifact has such a choice, for whichever consumer.
   EXPECT_EQ(exported("sglang-oct", "auto", "chosen").code, 0);
   ASSERT_EQ(exported("sglang-oct", "oscar", "oct").code, 0);
   for (const char* file : {"layer_0.pt", "layer_1.pt", "layer_2.pt", "launch.txt"})
@@ -1085,9 +1085,9 @@ TEST(ValidateProgram, LatentAttentionAllTheWay) {
   ExpectSameChoices(Artifact::Open(scratch / "merged"), artifact);
 }
 
-// Of one artifact the moments are what they were, so what is fitted again to them is what was
-// chosen, matrix by matrix, of every consumer; of two, a target whose weights do not add up is
-// replaced, and said.
+// Merging one artifact keeps its moments, so the choices fitted to them again equal the original
+// ones, matrix by matrix, for every consumer. When two are merged, a target whose weights do not
+// add up is replaced, and the program says so.
 TEST(ValidateProgram, AMergeMakesTheChoicesAgain) {
   const fs::path scratch = TestScratch("merge-program");
   const auto run = [&](ProgramStrings arguments, const char* to) {

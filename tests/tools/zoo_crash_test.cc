@@ -80,7 +80,7 @@ class ZooProgram : public testing::Test {
     EXPECT_EQ(PullAnew("OSCAR_FAULT_COUNT=" + (scratch_ / "count").string()).code, 0);
     return std::stol(ReadText(scratch_ / "count"));
   }
-  // Where nothing was pulled before.
+  // Pulls into a folder where nothing was pulled before.
   Ended PullAnew(const std::string& fault, const Strings& more = {}) {
     fs::remove_all(out_.parent_path());
     fs::create_directory(out_.parent_path());
@@ -117,7 +117,7 @@ TEST_F(ZooProgram, VerbsPrintTheirResultAndOneJsonObjectEach) {
   EXPECT_EQ(info.at("files").size(), 7u);
   EXPECT_EQ(info.at("model").at("id"), "example/Tiny");
   EXPECT_EQ(info.at("validation").at("gate").at("passed"), true);
-  // For people the same in words, without JSON.
+  // Without --json, the same is printed in words.
   const std::string said = Zoo({"info", "example/Tiny@0.1.0", "--zoo", zoo}).out;
   EXPECT_NE(said.find("\nversions         0.1.0, 0.2.0\n"), std::string::npos) << said;
   EXPECT_NE(said.find("\nmodel            example/Tiny\n"), std::string::npos) << said;
@@ -272,7 +272,7 @@ TEST_F(ZooProgram, APullWithACallThatFailsIsWholeOrAnError) {
   }
 }
 
-// What a crash of the machine could reorder is pinned by flushes: contents before names, blobs and
+// Flushes fix the order that a crash of the machine could change: contents before names, blobs and
 // their folder before the entry, the entry before the pointer. Kills alone cannot show this.
 TEST_F(ZooProgram, EveryStepIsDurableBeforeTheNext) {
   ASSERT_EQ(Publish(1).code, 0);

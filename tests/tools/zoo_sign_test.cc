@@ -152,8 +152,8 @@ TEST_F(ZooSigning, TheSnapshotShowsWhatAMirrorHides) {
   EXPECT_NE(hidden.out.find("lists example/Tiny up to 0.2.0"), std::string::npos) << hidden.out;
 }
 
-// What a publisher reads on his pages is what verify tells him, before and after, yanked or not,
-// and both name the file of the key.
+// The site tells a publisher the same as verify does, before and after, yanked or not, and both
+// name the file of the key.
 TEST_F(ZooSigning, TheSiteAndVerifyAgree) {
   for (const char* version : {"0.1.0", "0.2.0"})
     EXPECT_EQ(Sign(std::string("example/Tiny@") + version, "alice").code, 0);
@@ -366,7 +366,7 @@ TEST_F(ZooSigning, KilledOrFailingAtAnyStepNothingIsHalfSigned) {
       environment.push_back("OSCAR_FAULT_ERRNO=" + std::to_string(EIO));
       const ProgramExit ended = Sign("example/Tiny@0.1.0", "bob", environment);
       EXPECT_TRUE(ended.signal == SIGKILL || ended.code == 4 || ended.code == 0) << ended.all();
-      // What was signed before is, and the zoo is sound.
+      // The earlier signature still verifies, and the zoo is sound.
       EXPECT_EQ(Run({"verify", "example/Tiny@0.1.0", "--public-key", File("alice.pub")}).code, 0);
       ASSERT_EQ(Sign("example/Tiny@0.1.0", "bob").code, 0);
       EXPECT_EQ(Trusted("example/Tiny@0.1.0").code, 0);

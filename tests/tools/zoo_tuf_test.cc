@@ -59,7 +59,7 @@ class TufAttack : public testing::Test {
       Run({"sign", "example/" + name + "@" + version, "--zoo", zoo, "--key",
            File(signer + ".key")});
   }
-  // What is served is what the honest zoo holds now.
+  // Makes the served zoo a copy of the honest zoo as it is now.
   void Mirror() {
     fs::remove_all(served_);
     fs::copy(honest_, served_, fs::copy_options::recursive);
@@ -115,7 +115,7 @@ TEST_F(TufAttack, ArbitraryInstallation) {
 }
 
 TEST_F(TufAttack, EndlessData) {
-  // Of metadata, whose size nobody knows before, and of files, whose size the entry says.
+  // Endless metadata, whose size nobody knows before, and endless files, whose entry has the size.
   for (const char* fault : {"endless!", "endless"}) {
     const auto before = std::chrono::steady_clock::now();
     ExpectRefused(3, "", "Tiny", fault);
@@ -279,8 +279,8 @@ TEST_F(TufAttack, KeysRotateWithoutAFlagDay) {
   expect(11, 0, 0);
 }
 
-// What a keeper withdraws reaches those who had it: a lower latest, with the reason, and for that
-// alone.
+// A yank reaches users who had the version: they accept a lower latest version, with the reason,
+// and only because of a yank.
 TEST_F(TufAttack, AYankedVersionIsFollowedByALowerLatest) {
   ExpectBelieved();  // and remembered
   Run({"yank", "example/Tiny@0.2.0", "--zoo", honest_, "--reason", "wrong template"});

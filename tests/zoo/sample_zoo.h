@@ -17,7 +17,7 @@ namespace oscar {
 // Lets `edit` change a JSON file.
 void EditJson(const std::filesystem::path& file, const std::function<void(Json&)>& edit);
 
-// Makes the manifest's digests those of the files, as whoever forges an artifact would.
+// Makes the manifest's digests those of the files, as the forger of an artifact would.
 void Reseal(const std::filesystem::path& artifact);
 
 // A sample artifact of example/Tiny with a validation that passes its gate; `edit` changes the

@@ -52,7 +52,7 @@ void ExpectScalarValues(const at::Tensor& rows, double ratio, const AffineFormat
   }
 }
 
-// Of the largest values alone what a sort of all would find.
+// The largest values alone give the thresholds that a full sort would find.
 TEST(AffineTensor, ThresholdsNeedNoSort) {
   const at::Tensor rows = Rows(64, 1).view({4, 16, 64});
   const at::Tensor sorted = SortedMagnitudes(rows);

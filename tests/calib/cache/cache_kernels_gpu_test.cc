@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a GPU does in one kernel against the same as operations on tensors of the CPU.
+// Compares single kernels on the GPU with the same computation by tensor operations on the CPU.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -24,7 +24,7 @@ TEST(ExactTokens, NothingIsExactUnlessItIsSaid) {
   EXPECT_TRUE((ExactSides{{}, sink}.any()));
 }
 
-// Of query i: keys t < sink, and those with i - t < recent.
+// For query i, the keys t < sink and those with i - t < recent are exact.
 TEST(ExactTokens, WindowsAreTheirDefinition) {
   const at::Tensor mask = ExactMask(ExactInWindows({3, 4}), at::arange(12), 12);
   for (int64_t i = 0; i < 12; ++i) {
@@ -32,7 +32,7 @@ TEST(ExactTokens, WindowsAreTheirDefinition) {
   }
 }
 
-// Sinks 2, whole quantization blocks of 4 behind them with at least 3 younger tokens: the first is
+// Sinks 2, then whole quantization blocks of 4 with at least 3 younger tokens: the first block is
 // quantized when token 2 + 4 + 3 - 1 = 8 comes.
 TEST(ExactTokens, BlocksAreQuantizedWhenTheyAreFullAndOldEnough) {
   const ExactTokens tokens = ExactUntilBlocksFill(2, 4, 3);

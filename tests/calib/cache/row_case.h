@@ -37,7 +37,7 @@ struct RowCase {
   std::vector<float> sinks = {};  // of the query heads
 };
 
-// By the tensors of RowComparison in float64, on the CPU; of all rows.
+// Computes the errors of all rows by the tensors of RowComparison in float64, on the CPU.
 RowErrors ErrorsByTensors(const RowCase& c);
 
 // Errors of all rows against the loop, at some of them: `relative`, and so much beside it.

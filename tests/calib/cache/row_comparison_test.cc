@@ -21,7 +21,7 @@ namespace {
 
 void Expect(const RowCase& c) { ExpectRows(c, ErrorsByTensors(c), 1e-10, 1e-10); }
 
-// Keys in blocks of 128 behind 32 sinks, values in windows.
+// Keys are in blocks of 128 after 32 sinks, values in windows.
 TEST(RowComparison, KeysAndValuesAreExactByRulesOfTheirOwn) {
   at::manual_seed(1);
   RowCase c;
@@ -120,7 +120,7 @@ TEST(RowComparison, DistancesAddUpToTheKl) {
   EXPECT_GT(ByDistance(c).first.mass.select(-1, kDistanceBuckets).min().item<double>(), 0);
 }
 
-// By a plain softmax: distances 0 to 63, 64 to 127, 128 to 255 and 256 to 511 of the last row.
+// A plain softmax gives the last row at distances 0 to 63, 64 to 127, 128 to 255, 256 to 511.
 TEST(RowComparison, DistancesAreThoseBetweenQueryAndKey) {
   at::manual_seed(7);
   const RowCase c;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What two halves of the tokens have in common; what their fits cost: auto_search_test.cc.
+// The agreement of two halves of the tokens; choice_search_test.cc tests the cost of their fits.
 #include <gtest/gtest.h>
 
 #include <cmath>

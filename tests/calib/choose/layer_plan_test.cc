@@ -87,8 +87,8 @@ TEST(AutoPlan, ValuesComeWhenKeysGainLess) {
   EXPECT_EQ(KBits(choose(2 + 9.0 / 6)), (std::vector<double>{4, 4, 4}));
 }
 
-// What the next token says goes before what attention says, its worst hundredth beside its mean;
-// and nothing says anything where all get the same.
+// The cost for the next token takes precedence over the attention error, and its worst hundredth
+// counts beside its mean. Neither matters where all layers get the same bits.
 TEST(AutoPlan, BitsHaveAPrice) {
   std::vector<AutoChoice> choices = {Layer(0.1), Layer(0.01), Layer(0.3)};
   for (AutoChoice& choice : choices) {
@@ -114,7 +114,7 @@ TEST(AutoPlan, TheBudgetHoldsMetadata) {
   EXPECT_EQ(whole.metadata_bits, 2 * 2 * 32);
   EXPECT_EQ(groups.metadata_bits, 2 * (4 + 2) * 32);
   EXPECT_EQ(LeastStoredBits({{.k = 256, .v = 256, .metadata_bits = 128}}), 2.25);
-  // Of OSCAR's, which are of 32 bits.
+  // OSCAR's own scales and zeros have 32 bits each.
   const auto oscar = [](const LayerElements& layer) {
     return StoredBits({.bits = kOscarBytes}, {layer});
   };
@@ -174,7 +174,7 @@ TEST(AutoPlan, WindowsChangeOnlyIfAskedAndWithinTheBudget) {
   EXPECT_EQ(windows(true, 3 + price), 1024);
 }
 
-// Of all layers together: neither the first nor the last decides.
+// The scores of all layers are summed: neither the first nor the last layer decides.
 TEST(AutoPlan, TheSharedRatioIsThatOfTheSummedScores) {
   for (const size_t worst : {0, 1, 2}) {
     std::vector<AutoChoice> choices = {Layer(0.1), Layer(0.1), Layer(0.1)};

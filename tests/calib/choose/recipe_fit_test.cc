@@ -96,7 +96,7 @@ TEST(AutoFit, NoRecipeChangesALogit) {
   }
 }
 
-// Of head `head`, rows as they come: (k - mean) X is what is stored.
+// The transform of head `head` for rows as they come: (k - mean) X is stored.
 struct Whole {
   Matrix x, query;  // queries: q query
   Vector mean;
@@ -226,7 +226,7 @@ TEST(AutoFit, FoldedScalesCommuteWithRopeAndAreSharedWhereWeightsAre) {
     EXPECT_EQ(first == second, shared);
     EXPECT_GT(first.maxCoeff() / first.minCoeff(), 1.02);  // the sample's channels differ
   }
-  // What is not folded need not be shared, and is no pair_scale.
+  // Scales that are not folded need not be shared and are not stored as pair_scale.
   KeyRecipe unfolded = recipe;
   unfolded.folded = false;
   const CacheSide side = FitOne(moments, unfolded, {{.rotary_dim = 8}, true}),
@@ -236,7 +236,7 @@ TEST(AutoFit, FoldedScalesCommuteWithRopeAndAreSharedWhereWeightsAre) {
   EXPECT_EQ(side.rotation, own.rotation);
 }
 
-// So that a folded copy of the model computes the same bits.
+// Powers of two make a folded copy of the model compute the same bits.
 TEST(Recipes, WhatIsFoldedIsScaledByPowersOfTwo) {
   for (const bool matrix : {false, true}) {
     const ConsumerRules rules{.consumer = {},

@@ -22,7 +22,7 @@ struct SampleRecipe {
 // One of each kind: shared, per head, centred, folded scales, scales in both matrices, balanced.
 std::vector<SampleRecipe> SampleRecipes();
 
-// With a score for 2, 3 and 4 bits, and windows; clip ratios are those of the recipe at any bits.
+// Makes a choice with scores for 2, 3 and 4 bits and windows, and the recipe's clip ratios.
 AutoChoice SampleChoice(const LayerMoments& moments, const SampleRecipe& recipe);
 
 }  // namespace oscar

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which moments go into which transform: of which head, about the mean or not, behind which rows
-// of o_proj. The transforms themselves: tests/linalg/key_transform_test.cc.
+// The moments that go into each transform: of which head, about the mean or not, with which rows of
+// o_proj. The transforms themselves: tests/linalg/key_transform_test.cc.
 #include "calib/fit/transform_fit.h"
 
 #include <gtest/gtest.h>
@@ -153,7 +153,7 @@ TEST(TransformFit, SharedScalesAreTheLeastSumOverHeads) {
     EXPECT_EQ(std::log2(d), std::round(std::log2(d)));
 }
 
-// Heads that ask for the opposite, far from where the scales of their summed moments stand.
+// The heads want opposite scales, far from the scales that their summed moments give.
 TEST(TransformFit, SharedScalesOfHeadsThatDifferAreStationary) {
   LayerMoments m = Moments();
   for (size_t i = 0; i < 8; ++i) {
@@ -175,7 +175,7 @@ TEST(TransformFit, SharedScalesOfHeadsThatDifferAreStationary) {
   EXPECT_NEAR(std::pow(d[0], 4) / ((c[0] + c[2]) / (k[0] + k[2])), 1, 1e-6);
 }
 
-// e M e^T is the energy that an error e of a value has behind the head's columns of o_proj.
+// e M e^T is the energy of a value's error e after the head's columns of o_proj.
 TEST(TransformFit, TheOutputMetricIsOfTheHeadsColumns) {
   const LayerMoments m = Moments();  // query heads 0, 1 read KV head 0; 2, 3 read 1
   const Matrix projection = RandomNormal(10, 4 * 4, 1);
@@ -197,7 +197,7 @@ TEST(TransformFit, BalancedValuesMakeBothSidesOneMatrix) {
   EXPECT_LT(Apart(values, readers), 1e-9);
   EXPECT_NEAR(values.diagonal().maxCoeff() / values.diagonal().mean(), 1, 1e-9);  // H is last
   EXPECT_GT(Apart(fit.x.transpose() * m.ValueSecondMoment(0) * fit.x, readers), 1e-2);
-  // With eigenvectors alone it is diagonal, and as far from flat as they are.
+  // With eigenvectors alone, it is diagonal and as far from flat as they are.
   const KeyTransform plain = FitValueTransform(m, 1, metric, 0, Composition::kPlain);
   const Matrix eigenvalues = plain.x.transpose() * m.ValueSecondMoment(1) * plain.x;
   EXPECT_LT(Apart(Matrix(eigenvalues.diagonal().asDiagonal()), eigenvalues), 1e-9);

@@ -114,7 +114,7 @@ TEST(StatisticsObserver, EqualsThePlainReference) {
   }
 }
 
-// By the definition, one row, head and key at a time.
+// Computes the definition, one row, head and key at a time.
 TEST(StatisticsObserver, WeighsKeysByTheAttentionThatTheirQuantizedRowsGet) {
   const int64_t tokens = 120, heads = 2, ratio = 2, d = 8;
   const CacheWindows windows{4, 16};

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The loss that a calibration measures behind its last layer is that of the whole model.
+// The loss that a calibration measures after its last layer is that of the whole model.
 #include "calib/observe/text_loss.h"
 
 #include <ATen/ATen.h>

@@ -126,7 +126,7 @@ TEST_F(Gpu, TwoRunsGiveTheSameNumbers) {
   }
 }
 
-// Beside the next layer or after it, and with commits at any layer: the same bits.
+// Fits during the next layer or after it, and commits at any layer, give the same bits.
 TEST_F(Gpu, HowALayerIsScheduledDoesNotChangeIt) {
   const TestModel model;
   CalibrationInput input = model.Input(at::Device(at::kCUDA, 0), at::kBFloat16);
@@ -195,7 +195,7 @@ struct MemoryCase {
   RunOptions run;
 };
 
-// What --dry-run and --max-vram count with, against LibTorch's own count.
+// The memory with which --dry-run and --max-vram count, against LibTorch's own count.
 TEST_F(Gpu, MemoryStaysWithinThePlan) {
   const TestModel model;
   std::vector<MemoryCase> cases(4);

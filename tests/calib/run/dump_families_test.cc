@@ -60,7 +60,7 @@ struct Family {
   ModelSpec spec;
 };
 
-// Which of their queries count.
+// Returns masks of the queries that count.
 CountedQueries SomeMasks(const std::vector<int64_t>& lengths) {
   CountedQueries masks;
   for (const int64_t length : lengths) {
@@ -76,7 +76,7 @@ struct Extent {
   bool masked = false;  // not all queries count
 };
 
-// What a search can tell one layer from another by, without the numbers of its positions.
+// Describes a layer's attention as a search sees it, without the numbers of its positions.
 std::string KindOfAttention(const DumpLayer& layer) {
   std::string rope = layer.facts ? layer.facts->rope : "unknown";
   std::erase_if(rope,
@@ -109,7 +109,7 @@ void Calibrate(std::shared_ptr<AttentionSource> source, at::ScalarType dtype, co
   RunCalibration(input, job, {});
 }
 
-// With `searched` only where it lacks a kind of attention of this family, which it has then.
+// If `searched` is given, searches only if the family adds a kind of attention to it.
 void ExpectSameBytes(const fs::path& path, at::ScalarType dtype, Extent extent = {},
                      std::set<std::string>* searched = nullptr) {
   SCOPED_TRACE(path.filename());

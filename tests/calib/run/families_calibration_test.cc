@@ -87,8 +87,8 @@ TEST(FamiliesCalibration, ResumesAtTheLayerItReached) {
   }
 }
 
-// What the cache holds is one latent for keys and values, so the statistics are of it, one rotation
-// serves both sides, and the part with position enters every logit.
+// The cache holds one latent for keys and values. Therefore the statistics are of the latent, one
+// rotation serves both sides, and the part with position enters every logit.
 TEST(FamiliesCalibration, LatentsHaveOneRotationForKeysAndValues) {
   const FamilyModel model("deepseek_v3");
   JobDirectory job(TestScratch("latent") / "latent.job", {}, false);

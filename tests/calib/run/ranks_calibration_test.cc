@@ -149,7 +149,7 @@ std::vector<int> RunAll(const Case& of, const fs::path& job, int size, bool stop
   return codes;
 }
 
-// What a job leaves, but for times.
+// Returns the contents of the files that a job leaves, except for times.
 std::map<std::string, std::string> Files(const fs::path& job) {
   std::map<std::string, std::string> files;
   for (const auto& entry : fs::directory_iterator(job)) {
@@ -160,7 +160,7 @@ std::map<std::string, std::string> Files(const fs::path& job) {
   return files;
 }
 
-// Of weights, by all ranks, from disk.
+// Returns the bytes of weights that all ranks together read from disk.
 uint64_t BytesRead(const fs::path& job, int size) {
   uint64_t bytes = 0;
   for (int rank = 0; rank < size; ++rank)

@@ -127,7 +127,7 @@ TEST(SelfGeneration, PromptsFollowWhereContinuationsEndEarly) {
     }
   }
   EXPECT_EQ(stopped.tokens, tokens);
-  // And where every one ends at once.
+  // If every answer ends at once, there is an error.
   SelfGeneration silent = model.Asked(20, 20, 1);
   silent.stop_ids = {whole.documents[0].ids[3]};
   EXPECT_NE(ErrorOf<InputError>([&] {
@@ -145,7 +145,7 @@ TEST(SelfGeneration, PlansAsManyAtOnceAsFit) {
   EXPECT_EQ(all.steps, 100);
   EXPECT_LT(all.bytes_read, 2 * all.weight_bytes);
   EXPECT_GT(all.memory_bytes, all.weight_bytes + all.cache_bytes);
-  // What is left of 9 tenths of the memory is not enough for all six.
+  // Nine tenths of this memory are a little too small for all six.
   const SelfGenerationPlan fewer = PlanSelfGeneration(asked, all.memory_bytes * 10 / 9 - 100);
   EXPECT_TRUE(fewer.resident);
   EXPECT_EQ(fewer.batch, 3);

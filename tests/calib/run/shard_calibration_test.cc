@@ -46,7 +46,7 @@ class ShardCalibration : public testing::Test {
     checkpoint_.emplace(Checkpoint::Open(model));
   }
 
-  // Of all documents; with `count`, of shard number `own` of so many.
+  // Returns the input of all documents or, with `count`, of shard number `own` of that many.
   CalibrationInput InputOf(int count = 0, size_t own = 0) const {
     CalibrationInput input{.device = at::kCPU, .dtype = at::kFloat, .options = {}};
     std::vector<std::vector<int32_t>> texts = ShortTexts();
@@ -88,7 +88,7 @@ class ShardCalibration : public testing::Test {
     return results;
   }
 
-  // Stops behind each layer and goes on where `stops`.
+  // Makes a shard; if `stops`, stops after each layer and goes on.
   fs::path MakeShard(int count, size_t own, bool stops = false) const {
     const ShardPlace place{static_cast<int>(own) + 1, count};
     const fs::path path = scratch_ / place.Name();
@@ -158,7 +158,7 @@ TEST_F(ShardCalibration, OfLatentLayersLeavesTheBytesOfOne) {
 TEST_F(ShardCalibration, OfLayersThatShareACacheLeavesTheBytesOfOne) {
   ExpectSame({.family = "gemma4_text-ple"}, {3});
 }
-// Whose experts take tokens of all documents of a stretch together, of 256 here.
+// The experts take the tokens of all documents of a stretch (here 256 tokens) together.
 TEST_F(ShardCalibration, OfExpertsLeavesTheBytesOfOne) {
   ExpectSame({.family = "qwen3_moe", .token_chunk = 16}, {4});
 }

@@ -22,7 +22,7 @@ inline std::vector<std::vector<int32_t>> ShortTexts() {
   return texts;
 }
 
-// Which of their queries count: all, none, the last two thirds, or every other one.
+// Returns masks of counted queries: all, none, the last two thirds, or every other one.
 inline std::vector<std::vector<uint8_t>> ShortMasks() {
   std::vector<std::vector<uint8_t>> masks;
   for (const auto& text : ShortTexts()) {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the automatic choice of a layer leaves to the plan of all layers: bits of sides and of KV
-// heads, clip ratios of heads; and the orders of factors that it tries.
+// The parts of a layer's automatic choice that are left to the plan of all layers: bits of sides
+// and of KV heads, clip ratios of heads; and the orders of factors that it tries.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The guard of the automatic choice: what wins on the rows that choose and loses to Hadamard + clip
-// on those that judge is not taken. Sampled rows stand at tokens 5 j + 4: even j choose, odd judge.
+// The guard of the automatic choice rejects a recipe that wins on the choosing rows but loses to
+// Hadamard + clip on the judging rows. Sampled rows are at tokens 5 j + 4; even j choose.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 

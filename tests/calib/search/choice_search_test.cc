@@ -37,7 +37,7 @@ TEST(AutoSearch, OutliersDoNotChangeWhatIsReached) {
   const LayerResult plain = Processed(Layer(false), Options());
   const LayerResult outliers = Processed(Layer(true), Options());
   EXPECT_GT(KlOf(outliers, "oscar_per_head"), 1.2 * KlOf(plain, "oscar_per_head"));
-  // What is scaled or balanced is the same cache in both, but for bf16; OSCAR's is not.
+  // Scaled or balanced keys give the same cache in both, except for bf16; OSCAR's do not.
   int compared = 0;
   for (const CandidateScore& score : plain.automatic.scores) {
     const bool through =
@@ -91,7 +91,7 @@ Tried TriedRecipes(const AutoChoice& choice, const std::string& side) {
   return tried;
 }
 
-// What was chosen is Hadamard, which was tried first, or is worth more than it.
+// The chosen recipe is Hadamard, which was tried first, or is worth more than it.
 void ExpectTheChoiceFollows(const AutoChoice& choice) {
   for (const auto& [side, fallback, name] :
        {std::tuple("k", choice.k_fallback, choice.keys.Name()),
@@ -192,7 +192,7 @@ TEST(AutoSearch, FeedsErrorsBackWhereTheWriterCan) {
   }
 }
 
-// One search of all finds what a search for each alone finds, whoever the headline is.
+// One search for all finds the same as a search for each alone, for any headline consumer.
 TEST(AutoSearch, EveryConsumerGetsItsOwnChoice) {
   const GoldenLayer layer = Layer(true);
   const ObservedLayer observed = Observe(layer, kSplit, 64);
@@ -227,7 +227,7 @@ TEST(AutoSearch, EveryConsumerGetsItsOwnChoice) {
   }
 }
 
-// Of a list of budgets too: those whose scales are alike share a search.
+// Each of several budgets gets its own choice too; budgets with the same scales share a search.
 TEST(AutoSearch, EveryBudgetGetsItsOwnChoice) {
   const GoldenLayer layer = Layer(true);
   const ObservedLayer observed = Observe(layer, kSplit, 64);
@@ -268,8 +268,8 @@ TEST(AutoSearch, AConsumerFindsItsChoice) {
   EXPECT_EQ(OtherChoices({.enabled = true}, true).size(), 1U);  // any, and beside it sglang-oct
 }
 
-// Values that four evenly spaced levels hold without error behind a Hadamard, as long as the one
-// largest of a row is not clipped: they ask for the highest ratio, other than keys.
+// Returns values that four evenly spaced levels hold without error after a Hadamard, if the single
+// largest of a row is not clipped. Unlike the keys, they need the highest ratio.
 at::Tensor OfFourLevels(const at::Tensor& v, const GoldenLayer& layer) {
   const CacheSide hadamard =
       FitValues(Observe(layer, kSplit, 64).fit, {{.composition = Composition::kHPbr}}).at(0);
@@ -375,7 +375,7 @@ TEST(AutoSearch, IsDeterministicAndKeepsEveryScore) {
   EXPECT_LE(a.k_options.at(0).score, 1.1 * best);  // a simpler one within its standard error
 }
 
-// What asks more of a consumer and gives nothing is not taken.
+// A recipe that asks more of a consumer and gains nothing is not chosen.
 TEST(AutoSearch, KeysWithoutAMeanAreNotCentred) {
   GoldenLayer layer = Layer(false);
   for (at::Tensor& k : layer.k) k = k.sub(k.mean(0));
@@ -398,7 +398,7 @@ TEST(AutoSearch, MoreBitsAndLargerWindowsAreBetter) {
   EXPECT_GT(choice.k_options[0].in_windows.at(1), choice.k_options[0].in_windows.at(0));
 }
 
-// Against a Hadamard that is already as good as it gets, nothing that costs more is chosen.
+// If a Hadamard is already as good as possible, nothing that costs more is chosen.
 TEST(AutoSearch, NeverWorseThanHadamardOnJudgingRows) {
   for (const bool outliers : {false, true}) {
     const AutoChoice choice =
@@ -439,7 +439,7 @@ TEST(AutoSearch, HalvesThatAskForOtherFitsAreUnstable) {
   EXPECT_GT(other.k_cost, 1.5 * same.k_cost);
   EXPECT_TRUE(other.unstable);
   EXPECT_FALSE(other.few_tokens);
-  // One text is no two halves.
+  // One text cannot be split into two halves.
   const GoldenLayer few = Layer(false);
   HeldOutSplit some = kSplit;
   some.fit_rows = {320, 0, 0, 0};

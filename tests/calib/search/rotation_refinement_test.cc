@@ -207,7 +207,7 @@ TEST(RotationRefinement, LowersTheLossOnRowsSetAsideAndStaysOrthogonal) {
   }
   EXPECT_LT(keys.loss_after[0] + keys.loss_after[1],
             0.8 * (keys.loss_before[0] + keys.loss_before[1]));
-  // What is reported is the loss of what is returned.
+  // The reported loss is the loss of the returned transforms.
   const RefinementLoss losses(problem, options, at::kCPU);
   const at::Tensor again =
       losses.Keys(losses.PrepareKeys(problem.rows.held_out[0]), keys.transforms);
@@ -265,7 +265,7 @@ TEST(RefinementLoss, IsOfTheQueriesThatCount) {
   EXPECT_LT(Largest((even_keys + odd_keys).div(2) - keys), 1e-5 * Largest(keys));
   EXPECT_LT(Largest((even_values + odd_values).div(2) - values), 1e-5 * Largest(values));
   EXPECT_GT(Largest(even_keys - odd_keys), 1e-3 * Largest(keys));
-  // What stands in a query that does not count is never seen.
+  // The content of a query that does not count has no effect.
   rows.q = rows.q.clone();
   for (int64_t i = 0; i < kTokens; i += 2) rows.q[i] = 100;
   EXPECT_TRUE(losses(rows).first.equal(odd_keys));
@@ -344,7 +344,7 @@ TEST(RotationRefinement, AConstantInAllKeysChangesNothing) {
     EXPECT_NEAR(after.loss_before[head] / before.loss_before[head], 1, 1e-3);
 }
 
-// A start that is no rotation keeps its own inverse.
+// A start that is not a rotation keeps its own inverse.
 TEST(RotationRefinement, AnyInvertibleTransformMayBeTheStart) {
   at::manual_seed(3);
   const at::Tensor scales = at::exp(at::randn({1, kDim}, at::kFloat));

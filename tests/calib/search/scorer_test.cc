@@ -50,7 +50,7 @@ TEST(AutoScorer, AgreesWithTheMeasuredArm) {
   // The scorer leaves out rows inside the windows, which have next to no error.
   EXPECT_NEAR(kl * static_cast<double>(scorer.rows()),
               arms.at(0).kl_mean * static_cast<double>(arms.at(0).rows), 0.01 * kl * 64);
-  // Of all rows, in every one of several windows.
+  // This scorer covers all rows, in each of several windows.
   const AutoScorer all(observed, layer.spec, {{0, 0}, {4, 16}, {128, 1024}}, 0, 0);
   ASSERT_EQ(all.rows(), arms.at(0).rows);
   std::vector<double> in_windows;
@@ -144,7 +144,7 @@ double MeanRelativeError(const ObservedLayer& observed, const LayerSpec& spec,
   return of_rows.index_select(-1, beyond).mean().item<double>();
 }
 
-// Of latents: both scores, over rows of either turn.
+// Both scores of latents agree with the arm, over all rows and over those outside the windows.
 TEST(AutoScorer, LatentsAgreeWithTheMeasuredArm) {
   const GoldenLatents layer = RandomLatents(4, 32, {160, 160, 160, 160}, 11);
   const ObservedLayer observed =

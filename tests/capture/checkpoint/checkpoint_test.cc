@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which files are a model's weights, and that index and shards agree.
+// The files that hold a model's weights, and the agreement of index and shards.
 #include "capture/checkpoint/checkpoint.h"
 
 #include <fmt/format.h>
@@ -144,7 +144,7 @@ std::vector<std::string> NamesOf(std::initializer_list<const char*> stored) {
   return checkpoint.names();
 }
 
-// As transformers, vLLM and SGLang load them.
+// transformers, vLLM and SGLang load these names the same way.
 TEST(Checkpoint, PrefixesOfWrappersAndHeadlessModels) {
   const std::vector<std::string> own = {"lm_head.weight", "model.layers.0.a"};
   EXPECT_EQ(NamesOf({"lm_head.weight", "model.layers.0.a"}), own);

@@ -14,7 +14,7 @@
 namespace oscar {
 namespace {
 
-// What a file or a sharded directory holds, in one form.
+// The tensors of a file or of a sharded directory, through one interface.
 struct Opened {
   std::optional<SafetensorsFile> file;
   std::optional<Checkpoint> checkpoint;

@@ -102,7 +102,7 @@ TEST(ResolveModel, IdsWithoutAnOrganisationAndOtherNamesOfSnapshots) {
   const fs::path repository = cache.root / "models--gpt2";
   EXPECT_EQ(ResolveModel("gpt2", cache.environment).id, "gpt2");
   EXPECT_EQ(ResolveModel("gpt2", cache.environment).revision, kMain);
-  // What mirrors and scripts write instead of a commit.
+  // Mirrors and scripts write other names instead of a commit.
   fs::rename(repository / "snapshots" / kMain, repository / "snapshots/v1.0-mirror");
   WriteText(repository / "refs/main", "v1.0-mirror\n");
   EXPECT_EQ(ResolveModel("gpt2", cache.environment).revision, "v1.0-mirror");

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a quantization_config means for a module, and what is refused by name.
+// The meaning of a quantization_config for a module, and the forms that are refused by name.
 #include "capture/checkpoint/quantization_config.h"
 
 #include <gtest/gtest.h>
@@ -243,7 +243,7 @@ TEST(ModuleRules, ReadExpressionsAsPythonDoes) {
   ExpectMentions(WhyRefused([&] { (void)rules.Match("a.b.c1"); }), "a.b.c1");
 }
 
-// What Python reads otherwise than PCRE2, or not at all.
+// Patterns that Python reads otherwise than PCRE2 does, or not at all.
 TEST(ModuleRules, RefuseWhatIsForeignToPython) {
   for (const char* pattern : {"a{,3}", "{", "(*ACCEPT)a", "(?R)", "(?|a|b)", "(?<n>a)", "(?i)a",
                               "[[:alpha:]]", "[^a[:alpha:]]", "[][.a.]]", "\\h", "\\1", "\\Z",

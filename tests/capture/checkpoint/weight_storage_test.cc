@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which stored tensors make up a weight, and what is refused when they do not fit each other.
-// Values are capture/model/dequantize_test.cc's business.
+// The stored tensors that make up a weight, and the refusal of tensors that do not fit each other.
+// capture/model/dequantize_test.cc tests the values.
 #include "capture/checkpoint/weight_storage.h"
 
 #include <gtest/gtest.h>
@@ -119,7 +119,7 @@ TEST(WeightStorage, EveryDamageNamesItsTensor) {
         edit(damaged);
         const std::string problem = StorageProblem(damaged);
         EXPECT_NE(problem, "") << format << ": " << name << " " << damage;
-        // What is wrong may show at a neighbour that has to fit.
+        // The message may name a neighbour whose shape has to fit.
         EXPECT_NE(problem.find("tensor m."), std::string::npos) << problem;
       };
       expect("missing", [&](StoredWeights& stored) { stored.tensors.erase(name); });
@@ -189,7 +189,7 @@ TEST(WeightStorage, ThreeBitZeroPointsOfUnknownConvention) {
     stored.quantization["meta"] = {{"quantizer", writer}};
     EXPECT_EQ(StorageProblem(stored), "") << writer;
   }
-  // Between the two: development versions, and what is no version.
+  // Development versions between the two are refused, and so are texts that are no versions.
   for (const char* version : {"6.1.0-dev", "6.1.0.dev0", "7.0.0-dev", "7.0.0rc1", "", "main"}) {
     stored.quantization["meta"] = {{"quantizer", {std::string("gptqmodel:") + version}}};
     const std::string problem = StorageProblem(stored);

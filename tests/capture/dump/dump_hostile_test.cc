@@ -85,7 +85,7 @@ TEST(HostileDump, AnotherFormatOrVersion) {
                 [](hid_t file) { SetInt(file, "/", "format_version", 4); });
   ExpectRefused("format_version is 2: such dumps do not say how many layers they have",
                 [](hid_t file) { SetInt(file, "/", "format_version", 2); });
-  // What the programs before wrote: silent about rope, and about layers that read others' keys.
+  // Earlier programs wrote version 1, without rope and without layers that read others' keys.
   ExpectRefused("format_version is 1: such dumps do not say how their keys were turned",
                 [](hid_t file) { SetInt(file, "/", "format_version", 1); });
   for (const char* name : {"rope", "qk_norm", "not_foldable"}) {

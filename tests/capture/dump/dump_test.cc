@@ -118,8 +118,8 @@ TEST(Dump, HasThePublishedLayout) {
   EXPECT_EQ(file.StringAttribute("/layer/3", "not_foldable"), "so");
 }
 
-// Queries and outputs of layers that have no keys and values of their own stand where those are
-// that they read, however late they come.
+// If a layer has no keys and values of its own, its queries and outputs are stored with the layer
+// that it reads, however late they come.
 TEST(Dump, HoldsTheReadersOfALayer) {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     const fs::path path = TestScratch("dump-readers") / "d.h5";
@@ -169,7 +169,7 @@ TEST(Dump, WithoutCommitThereIsNoFile) {
   EXPECT_TRUE(fs::is_empty(path.parent_path()));
 }
 
-// Of the first two sequences, of the third, and of both together.
+// Writes two dumps, of the first two sequences and of the third, and `path`, which joins them.
 void WriteInParts(const SampleDump& sample, const fs::path& path) {
   const auto part_name = [](int part) { return fmt::format("part{}.h5", part); };
   DumpWriterOptions whole{.score_rows = sample.score_rows};

@@ -100,7 +100,7 @@ TEST(BlockReader, RangesArriveWholeByEveryWay) {
   }
 }
 
-// Where the file system takes O_DIRECT and answers for its cache, as disks do and tmpfs does not.
+// Needs a file system that takes O_DIRECT and answers for its cache: disks do, tmpfs does not.
 TEST(BlockReader, AutoCopiesWhatTheCacheHoldsAndReadsPastItElsewhere) {
   const fs::path dir = TestScratch("block-reader");
   WriteFileAtomically(dir / "a", Content(0, 16 * kBlock));

@@ -19,7 +19,7 @@
 namespace oscar {
 namespace {
 
-// Which pages of a mapping are in this process's page table (bit 63 of /proc/self/pagemap).
+// Returns which mapped pages are in this process's page table (bit 63 of /proc/self/pagemap).
 std::vector<bool> PresentPages(std::span<const std::byte> bytes) {
   const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   std::vector<uint64_t> entries((bytes.size() + page - 1) / page);

@@ -33,7 +33,7 @@ TEST(Nearest, NamesThreeAndTheFirstOfEqualsFirst) {
   EXPECT_EQ(Nearest("x", {"a", "b"}), "a, b");
   EXPECT_EQ(Nearest("x", {"aaaa", "bb", "ccc", "d", "e"}), "d, e, bb");
   EXPECT_EQ(Nearest("x", {}), "");
-  // Part of a name, which edits alone would put behind every short one.
+  // A part of a name counts; by edits alone it would come after every short name.
   EXPECT_EQ(Nearest("oscar", {"optr", "kivi", "saw", "OSCAR_per_head"}),
             "OSCAR_per_head, optr, saw");
 }

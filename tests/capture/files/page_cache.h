@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the page cache holds of a file.
+// Measures how much of a file the page cache holds.
 #pragma once
 
 #include <fcntl.h>

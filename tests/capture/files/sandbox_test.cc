@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a process in the sandbox can still do, asked of the kernel itself.
+// The operations that a process in the sandbox can still do, asked of the kernel itself.
 #include "capture/files/sandbox.h"
 
 #include <fcntl.h>
@@ -57,7 +57,7 @@ TEST(Sandbox, NoNetworkNoNewFilesNoPrograms) {
   EXPECT_EQ(Look([&] { refused(fork()); }), "fine");
   EXPECT_TRUE(std::filesystem::exists(old));
   EXPECT_FALSE(std::filesystem::exists(fresh));
-  // What looking takes.
+  // Looking needs threads and reads of existing files, which still work.
   EXPECT_EQ(Look([&] {
               int descriptor = -1;
               std::thread([&] { descriptor = open(old.c_str(), O_RDONLY); }).join();

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is refused, and where: byte offsets are part of the contract.
+// The texts that are refused, and where: byte offsets are part of the contract.
 #include "capture/files/strict_json.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ namespace {
 
 using namespace std::string_literals;
 
-// What a reader makes of a text, or the message with which it is refused.
+// Returns the value that a reader makes of a text, or the message with which it is refused.
 template <typename Read>
 std::pair<std::string, std::string> MadeOf(const Read& read) {
   try {
@@ -95,7 +95,7 @@ TEST(StrictJson, RefusesWhatTheGrammarDoesNotHave) {
   EXPECT_NE(Refusal("[1, x]").find("byte 5"), std::string::npos) << Refusal("[1, x]");
 }
 
-// As json.dumps writes them.
+// json.dumps writes these names.
 TEST(StrictJson, NamesWhatPythonWritesInstead) {
   for (const char* text : {"[0.0, Infinity]", "{\"a\": -Infinity}", "{\"a\": NaN, \"b\": 1}"})
     EXPECT_NE(Refusal(text).find("Python writes Infinity and NaN"), std::string::npos)

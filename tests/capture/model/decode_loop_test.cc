@@ -117,7 +117,7 @@ TEST(DecodeLoop, AgreesWithTransformersTokenByToken) {
   EXPECT_GE(compared, 36u);
 }
 
-// Where a longer sequence turns its earlier tokens otherwise.
+// In these models a longer sequence changes the rotary embedding of its earlier tokens.
 TEST(DecodeLoop, SequencesThatGrowIntoAnotherEmbeddingAreRunAgain) {
   for (const char* name : {"families/llama-dynamic", "families/llama-longrope", "families/phi3"}) {
     SCOPED_TRACE(name);
@@ -229,7 +229,7 @@ TEST(Generate, IsStoppedBetweenSteps) {
   EXPECT_EQ(tokens, 9);
 }
 
-// Against the probabilities themselves: 20,000 draws from five tokens.
+// Compares with the probabilities themselves: 20,000 draws from five tokens.
 TEST(TokenSampler, DrawsWithTheProbabilitiesOfTheNucleus) {
   const std::vector<float> logits = {1.0f, 3.0f, -2.0f, 2.0f, 0.0f};
   const double temperature = 1.5;
@@ -270,7 +270,7 @@ TEST(DecodeLoop, CountsItsBytes) {
   EXPECT_EQ(DecodeLoop::WeightBytes(model.spec, at::kBFloat16), 2 * values);
 }
 
-// In float32 on a GPU as on the CPU; in bfloat16 to its rounding.
+// A GPU gives the CPU's result in float32, and in bfloat16 up to its rounding.
 TEST(DecodeLoop, WritesOnAGpu) {
   if (ParseDevice("auto").is_cpu()) GTEST_SKIP() << "no GPU";
   for (const fs::path& folder : FamiliesAndPacks()) {

@@ -47,7 +47,7 @@ struct GptqCase {
   int file_bits = 0;              // 0: bits; else another module's, whose ones these zeros get
 };
 
-// As GPTQModel's convert_gptq_v2_to_v1_format_module takes them off each word.
+// Subtracts the ones from each word as GPTQModel's convert_gptq_v2_to_v1_format_module does.
 uint32_t GptqModelOnes(int bits, size_t word) {
   if (bits == 2) return 0b01010101010101010101010101010101;
   if (bits == 4) return 0b00010001000100010001000100010001;

@@ -92,7 +92,7 @@ TEST(Families, AWrongFieldIsSeenOrRefused) {
   }
 }
 
-// By its model_type, or as another name for a reader that has one.
+// A family counts if its model_type, or another name of the same reader, has a model here.
 TEST(Families, EveryFamilyHasAModelHere) {
   std::set<std::string> here;
   for (const fs::path& folder : Folders()) {
@@ -109,7 +109,7 @@ TEST(Families, EveryFamilyHasAModelHere) {
     EXPECT_TRUE(read.contains(family.read)) << family.model_type;
 }
 
-// What is known and refused says why, and nothing is both.
+// Every refused model type has a reason, and no model type is both known and refused.
 TEST(Families, RefusalsHaveReasons) {
   EXPECT_TRUE(std::ranges::is_sorted(Refusals(), {}, &Refusal::model_type));
   for (const Refusal& refusal : Refusals()) {
@@ -202,7 +202,7 @@ TEST(Families, AThinkerRunsAlone) {
   }
 }
 
-// Qwen2-VL and Qwen2.5-VL: what later releases have under text_config stands beside vision_config.
+// Qwen2-VL and Qwen2.5-VL keep the fields of later releases' text_config beside vision_config.
 TEST(Families, FieldsOfTheTextPartMayStandOutside) {
   const fs::path model = TestData("families/qwen2_5_vl");
   for (const char* spelling : {"config.json", "config.legacy.json"}) {

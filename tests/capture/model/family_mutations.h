@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What can be wrong in the configuration of each model of tests/data/families: fields that must be
-// seen in the values, or be refused. A mutation that changes nothing means that nobody reads
-// the field.
+// Mutations of the configuration of each model of tests/data/families: each changes a field that
+// must either change the values or be refused. A mutation that changes nothing means that nobody
+// reads the field.
 #pragma once
 
 #include <vector>

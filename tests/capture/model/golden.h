@@ -38,7 +38,7 @@ struct GoldenErrors {
   double Logits() const;
 };
 
-// What an observer is shown of every sequence, and "logits".
+// Returns everything that an observer is shown of every sequence, and "logits".
 std::map<std::string, at::Tensor> RunTokens(const std::filesystem::path& weights,
                                             const Json& config,
                                             const std::vector<std::vector<int32_t>>& sequences,

@@ -35,8 +35,8 @@ void ExpectFloatGolden(const std::filesystem::path& model) {
   }
 }
 
-// Tolerances of the packs' README for bfloat16: first attention layer 1.5 %, last one and logits
-// 4 %; behind the first block of experts 25 %, because a token may choose another expert.
+// Tolerances of the packs' README for bfloat16: first attention layer 1.5 %, last one and logits 4
+// %; after the first layer of experts 25 %, because a token may choose another expert.
 void ExpectBFloat16Golden(const std::filesystem::path& model) {
   const GoldenErrors errors =
       CompareWithGolden(model, {"config.json", "golden.safetensors", at::kCPU, at::kBFloat16, {}});
@@ -96,7 +96,7 @@ TEST(Golden, AllPacksOfTheFamilies) {
   EXPECT_GE(packs, 24u);
 }
 
-// As transformers 5.24 or a release writes them.
+// Checkpoints as transformers 5.24 or a release writes them.
 TEST(Golden, CheckpointsOfToday) {
   OSCAR_PACK_OR_SKIP(path, "arch_new");
   size_t packs = 0;

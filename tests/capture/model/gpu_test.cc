@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What needs a GPU; skipped without one. Compiles without a CUDA toolkit.
+// Tests that need a GPU; skipped without one. Compiles without a CUDA toolkit.
 #include <c10/util/Exception.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 namespace oscar {
 namespace {
 
-// In float32 and bfloat16 close to the golden file, and reproducible.
+// Results are close to the golden file in float32 and bfloat16, and reproducible.
 TEST(Gpu, AgreesWithGoldenValuesAndWithItself) {
   if (ParseDevice("auto").is_cpu()) GTEST_SKIP() << "no GPU";
   const at::Device gpu = ParseDevice("cuda");
@@ -71,8 +71,8 @@ TEST(Gpu, FamiliesAgreeWithGoldenValues) {
     const GoldenErrors rounded = CompareWithGolden(entry.path(), run);
     run.device = at::kCPU;
     const GoldenErrors on_cpu = CompareWithGolden(entry.path(), run);
-    // Rounding costs some of these small random models 12 %, on any device: each tensor is held
-    // against the same one on the CPU. Behind experts a token may have chosen others, on either.
+    // Rounding costs some of these small random models 12 % on any device, so each tensor is
+    // compared with the CPU's. After experts, a token may have chosen others on either device.
     const ModelSpec spec = ReadModelSpec(entry.path());
     size_t compared = 0;
     for (const auto& [tensor, error] : rounded.of) {
@@ -130,8 +130,8 @@ TEST(Gpu, AFileCutShortAfterItWasOpenedIsAnInputError) {
 }
 
 // LibTorch's own watch for operations that make the host wait for the device. It is a global of
-// libc10_cuda behind an inline function of a header that needs the CUDA toolkit, so it is found by
-// its symbol.
+// libc10_cuda, used by an inline function of a header that needs the CUDA toolkit, so it is found
+// by its symbol.
 class SyncWatch : public c10::WarningHandler {
  public:
   SyncWatch()

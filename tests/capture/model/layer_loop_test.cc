@@ -85,8 +85,8 @@ TEST(LayerLoop, ContinuesBehindLayersWithoutACache) {
   }
 }
 
-// Their keys and values are gone when a run starts behind them; a run that stops at the last layer
-// with a cache does not need them.
+// The keys and values that such layers read are gone when a run starts after them; a run that stops
+// at the last layer with a cache does not need them.
 TEST(LayerLoop, LayersThatReadAnothersCacheNeedItInTheSameRun) {
   const Model model("families/gemma4_text-ple");
   const Sequences sequences = SomeSequences({20}, 64);
@@ -276,7 +276,7 @@ TEST(LayerLoop, AStreamMayEndBeforeTheOthers) {
   EXPECT_TRUE(streams[2].narrow(0, 0, 16).equal(alone));
 }
 
-// What a bf16 cache gives back in a float32 model.
+// In a float32 model with a bf16 cache, attention sees rows rounded to bf16.
 TEST(LayerLoop, RoundsWhatEntersAttentionToTheCacheType) {
   class : public LayerObserver {
    public:

@@ -61,7 +61,7 @@ Peak MeasurePeak(const std::filesystem::path& model, const std::vector<int64_t>&
   return peak;
 }
 
-// What LibTorch touches when it first computes is planned as the most that it was seen to be.
+// The plan counts LibTorch's own first-use allocations as the largest that were observed.
 void ExpectAsPlanned(const Peak& peak) {
   constexpr double kLibTorchDiffers = 20 << 20;
   EXPECT_NEAR(peak.planned, peak.measured, 0.15 * peak.measured + kLibTorchDiffers);
@@ -88,7 +88,7 @@ TEST(Memory, DoesNotGrowWithLayersAndIsAsPlanned) {
   remove_all(directory);
 }
 
-// Codes stand beside their values for one weight at a time.
+// The codes and values of only one weight are in memory at the same time.
 TEST(Memory, OfQuantizedWeightsIsAsPlanned) {
 #if defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "the sanitizer's own memory is in the way";

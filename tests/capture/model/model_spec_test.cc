@@ -195,7 +195,7 @@ TEST(ModelSpec, AllPacksReadTheSameInBothSpellings) {
   ExpectSameInBothSpellings(path, 24);
 }
 
-// As their publishers spell them, with all that nobody needs.
+// Configurations as their publishers spell them, with all fields that nobody needs.
 TEST(ModelSpec, ReleasedConfigurationsAreRead) {
   struct Release {
     const char* name;
@@ -292,8 +292,8 @@ TEST(ModelSpec, CountsOfNamesAreBounded) {
   EXPECT_EQ(refused("qwen3_moe", "num_experts", 512), "accepted");
 }
 
-// As transformers 5.24 writes the defaults of its classes; the doctor's verdicts on whole releases:
-// tests/tools/doctor_test.cc.
+// Configurations as transformers 5.24 writes the defaults of its classes;
+// tests/tools/doctor_test.cc has the doctor's verdicts on whole releases.
 TEST(ModelSpec, ConfigurationsOfTransformersAreRead) {
   OSCAR_PACK_OR_SKIP(path, "public_reports/05-configs-of-transformers-5.24");
   size_t read = 0;
@@ -351,7 +351,7 @@ TEST(ModelSpec, FieldsOfReleasesThatChangeNothing) {
   }
 }
 
-// As transformers 5.24 writes the defaults of its class, and turns whole heads.
+// transformers 5.24 writes the defaults of its class so, and turns whole heads.
 TEST(ModelSpec, ARotaryDimBesideRopeParametersTurnsWholeHeads) {
   Json config = ReadJsonFile((TestData("families") / "minimax_m3" / "config.json").string());
   Json& text = config.contains("text_config") ? config["text_config"] : config;

@@ -175,7 +175,7 @@ TEST(MoeModels, ObserversMaySeeLatentSpace) {
   EXPECT_LT(RelativeError(hidden[1], hidden[0]), 1e-5);
 }
 
-// What observers are shown of every sequence and layer, in order.
+// Records all tensors that observers are shown of every sequence and layer, in order.
 struct Shown : LayerObserver {
   void OnAttention(const AttentionView& view) override {
     for (const at::Tensor& x :

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is not implemented is refused by name, before any weight is read: a model computed wrong
-// would calibrate without a complaint. Longer than 400 lines because it is one list.
+// Models that are not implemented are refused by name, before any weight is read: a model computed
+// wrong would calibrate without a complaint. Longer than 400 lines because it is one list.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -335,7 +335,7 @@ TEST(Refusal, AnyValueAnywhereIsAnswered) {
   }
 }
 
-// A field that no family knows is refused wherever it stands.
+// A field that no family knows is refused in every place.
 TEST(Refusal, EveryFamilyRefusesAFieldItDoesNotKnow) {
   for (const auto& entry : std::filesystem::directory_iterator(TestData("families"))) {
     if (!entry.is_directory()) continue;
@@ -354,7 +354,7 @@ TEST(Refusal, EveryFamilyRefusesAFieldItDoesNotKnow) {
   }
 }
 
-// What transformers' configuration classes fill in, and no tensor shows.
+// Fields that transformers' configuration classes fill in and that no tensor reveals.
 TEST(Refusal, MissingFieldsThatAreNotNeutral) {
   for (const char* family : {"gpt_oss", "mistral4", "laguna", "gemma4_text"}) {
     Json config = ReadJsonFile((TestData("families") / family / "config.json").string());

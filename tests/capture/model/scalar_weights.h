@@ -23,7 +23,7 @@ inline constexpr const char* kWeight = "m.weight";
 Ints RandomInts(int64_t count, int low, int high);
 Ints RandomOrder(int64_t count);  // of 0 .. count - 1
 
-// What stored bits stand for.
+// Return the value that the stored bits represent.
 float FromE4m3(int bits);
 float FromE2m1(int bits);
 

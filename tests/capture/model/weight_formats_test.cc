@@ -22,7 +22,7 @@
 namespace oscar {
 namespace {
 
-// Of the values, -0.0 as +0.0.
+// Returns a digest of the values, with -0.0 hashed as +0.0.
 std::string ValueDigest(const at::Tensor& x) {
   const at::Tensor dense = x.contiguous().add(0.0);
   return Sha256Hex({static_cast<const std::byte*>(dense.const_data_ptr()), dense.nbytes()});

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the watch takes for progress, in a job of one rank whose words stand in memory.
+// The events that the watch counts as progress, in a job of one rank with its words in memory.
 #include "capture/ranks/rank_watch.h"
 
 #include <gtest/gtest.h>
@@ -64,7 +64,7 @@ TEST_F(RankWatchDeathTest, ARankThatComputesSlowlyGetsOn) {
   EXPECT_EXIT(RunOf(milliseconds(50), 1), testing::ExitedWithCode(0), "^$");
 }
 
-// As a machine that was itself held up counts it.
+// A machine that was itself held up shows such a count.
 TEST_F(RankWatchDeathTest, MillisecondsNowAndThenAreNoProgress) {
   EXPECT_EXIT(RunOf(milliseconds(8), 4), testing::ExitedWithCode(4), "makes no progress for 2 s");
 }

@@ -83,7 +83,7 @@ TEST(BuiltinCorpus, SourcesAreListed) {
     EXPECT_TRUE(documents > 0 || source.starts_with("#") || source == "package") << source;
 }
 
-// By the tokenizer of tiny-qwen3, which needs some 15 % more tokens than that of a large model.
+// Counted in tokens of tiny-qwen3, which needs some 15 % more than a large model's tokenizer.
 TEST(BuiltinCorpus, EveryDomainIsLarge) {
   for (const bool evaluation : {false, true}) {
     DataOptions options;
@@ -141,7 +141,7 @@ TEST(BuiltinCorpus, PackedSequencesAreOfOneDomainEach) {
   EXPECT_EQ(Domains(code), std::set<std::string>{"code"});
 }
 
-// What oscar-validate judges with when no data is given, after a calibration on the other corpus.
+// oscar-validate scores this text by default, after a calibration on the other corpus.
 TEST(BuiltinCorpus, EvaluationTextIsNotCalibrationText) {
   DataOptions options;
   options.token_budget = options.max_sequence = 1 << 21;
@@ -155,7 +155,7 @@ TEST(BuiltinCorpus, EvaluationTextIsNotCalibrationText) {
   EXPECT_FALSE(overlap.refused);
 }
 
-// Of packages, too, no more than that of our own texts and of translated messages is in both.
+// The two corpora share no source except our own texts, translated messages and these packages.
 TEST(BuiltinCorpus, SourcesOfTheTwoAreDisjoint) {
   std::set<std::string_view> calibration;
   for (const BuiltinDocument& document : BuiltinCorpus()) calibration.insert(document.source);
@@ -168,7 +168,7 @@ TEST(BuiltinCorpus, SourcesOfTheTwoAreDisjoint) {
   }
 }
 
-// The point of the recall texts: an entry stated at the beginning is repeated far behind.
+// The recall texts exist for this: an entry stated at the beginning is repeated far later.
 TEST(BuiltinCorpus, RecallReachesFarBack) {
   const Tokenizer tokenizer = Tokenizer::Load(TestData("tiny-qwen3/tokenizer.json"));
   const std::vector<BuiltinDocument> corpus = BuiltinCorpus();

@@ -31,7 +31,7 @@ class ChatData : public testing::Test {
     options.chat = chat_;
     return LoadData(options, &tokenizer_, 262);
   }
-  // What was fed, as text.
+  // Returns the tokens that the row is fed as, decoded to text.
   std::string Text(const std::string& row) {
     return tokenizer_.Decode(Load(row).documents.at(0).ids, false);
   }
@@ -121,7 +121,7 @@ TEST_F(ChatData, ColumnsAreFoundAsModelOptFindsThem) {
             R"({"role": "user", "content": [{"type": "text", "text": "é"}]}])");
 }
 
-// As transformers 5.24 (utils/chat_template_utils.py) fills them before it renders.
+// Fields are filled before rendering, as in transformers 5.24 (utils/chat_template_utils.py).
 TEST_F(ChatData, ReasoningIsFilledFromItsOtherNames) {
   Write("chat_template.jinja",
         "{% for m in messages %}[{{ m.reasoning_content }}|{{ m.thinking }}]{% endfor %}");

@@ -151,7 +151,7 @@ TEST(ChatTemplate, TimeIsReported) {
   EXPECT_FALSE(render("{{ 'x' or strftime_now('%Y') }}").reads_time);
 }
 
-// Nothing a template does may take the program down or go on for ever.
+// No template may crash the program or run for ever.
 TEST(ChatTemplate, HostileTemplatesEndInErrors) {
   const auto nested = [](const std::string& open, const std::string& inner,
                          const std::string& close, int times) {
@@ -242,8 +242,8 @@ TEST(ChatTemplate, TextsAndListsAreBounded) {
   }
 }
 
-// As Jinja2 3.1.6: floats beyond the range are infinite, numbers do not begin with 0, `reverse` is
-// an integer, and a comment that begins where the template ends is none.
+// Jinja2 3.1.6 behaves so: floats beyond the range are infinite, numbers do not begin with 0,
+// `reverse` is an integer, and a comment that begins where the template ends is not a comment.
 TEST(ChatTemplate, NumbersFlagsAndCommentsAsPython) {
   EXPECT_EQ(Render("{{ 1e400 }} {{ 1e-400 }} {{ 00 }} {{ 09.5 }}", {}), "inf 0.0 0 9.5");
   EXPECT_NE(Render("{{ 099 }}", {}).find("begins with 0"), std::string::npos);

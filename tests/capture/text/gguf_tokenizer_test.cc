@@ -56,7 +56,7 @@ struct Keys {
   }
 };
 
-// As llama.cpp's converter writes a tokenizer.json.
+// Returns the keys that llama.cpp's converter writes for a tokenizer.json.
 Keys OfTokenizerJson(const nlohmann::json& json, const std::string& model) {
   std::map<int, std::string> by_id;
   std::map<int, int> types;
@@ -144,7 +144,7 @@ TEST(GgufTokenizer, PiecesAreEqual) {
     std::vector<float> scores;
     for (const auto& piece : vocabulary.pieces) {
       tokens.push_back(piece.text);
-      // As the converter writes them: llama.cpp looks for these in the raw text.
+      // The converter does this, because llama.cpp looks for these pieces in the raw text.
       if (piece.type == SentencePieceVocabulary::Type::kUserDefined)
         for (size_t at; (at = tokens.back().find("\u2581")) != std::string::npos;)
           tokens.back().replace(at, 3, " ");

@@ -78,7 +78,7 @@ TEST(Overlap, FingerprintsFollowTheWrittenFormat) {
   EXPECT_NEAR(static_cast<double>(expected.size()), 3000.0 / 32, 30);  // 3 sigma
 }
 
-// The point of choosing windows by content: where the passage stands does not matter.
+// Windows are chosen by content for this reason: the place of the passage does not matter.
 TEST(Overlap, SharedPassageIsFoundAtAnyOffset) {
   const Ids passage = RandomIds(2, 600);
   const DataSet calibration = Data({Joined(RandomIds(3, 777), passage, RandomIds(4, 100))});
@@ -148,7 +148,7 @@ TEST(Overlap, RulesAndBlanksAreNotCounted) {
   Ids table;
   for (int i = 0; i < 4000; ++i) table.push_back(i % 11);
   EXPECT_EQ(MakeFingerprints(Data({table, Ids(4000, 5)})).hashes.size(), 0u);
-  // Also behind richer text; a random choice of eight tokens has 4000 different windows.
+  // The same holds after richer text; a random choice of eight tokens has 4000 different windows.
   const size_t rich = MakeFingerprints(Data({RandomIds(20, 100)})).hashes.size();
   const Ids mixed = Joined(RandomIds(20, 100), RandomIds(21, 4000, 8), {});
   EXPECT_LE(MakeFingerprints(Data({mixed})).hashes.size(), rich + 5);
@@ -223,7 +223,7 @@ TEST(Overlap, ManifestOfAMergedArtifact) {
   EXPECT_THROW(FindOverlap({{"sources", 3}}, "manifest.json", first), InputError);
 }
 
-// What the limits were chosen on: two halves of one crawl of documentation pages.
+// The limits were chosen on these packs: two halves of one crawl of documentation pages.
 TEST(Overlap, CalibrationAndHeldOutPromptsPass) {
   OSCAR_PACK_OR_SKIP(model, "models/proof-qwen3");
   OSCAR_PACK_OR_SKIP(calibration, "calibration");

@@ -134,7 +134,7 @@ TEST(Packing, EndOfTextGoesBeforeEndOfTurn) {
   ExpectError<InputError>([&] { FindSeparator(folder, &with, "</s>"); }, "no token \"</s>\"");
 }
 
-// What a text begins with: what the tokenizer puts there, else what stands between texts.
+// A text begins with the tokenizer's own tokens, or with the separator if there are none.
 TEST(Packing, ATextOpensBehindTheTokenizersOwnTokensOrTheSeparator) {
   const auto folder = TestScratch("packing-opening");
   Write(folder / "tokenizer_config.json", {{"eos_token", "<|im_end|>"}});

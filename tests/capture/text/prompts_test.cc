@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a model is given to continue, and the tokens with which it ends.
+// The prompts that a model is given to continue, and the tokens that end its answer.
 #include "capture/text/data/prompts.h"
 
 #include <gtest/gtest.h>

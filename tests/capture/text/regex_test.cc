@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Oniguruma's meaning on PCRE2: each case is one where a pattern taken as it stands would differ.
+// Oniguruma's meaning on PCRE2: in each case the unchanged pattern would have another meaning.
 #include "capture/files/regex.h"
 
 #include <gtest/gtest.h>

@@ -19,7 +19,7 @@ void WriteChosenArtifact(const std::filesystem::path& path,
                                const LayerMoments of = moments(static_cast<int>(i));
                                LayerResult layer = RefitLayer(of, {}, {});
                                layer.automatic = SampleChoice(of, recipes[i]);
-                               // What is chosen for one is chosen for all.
+                               // All consumers get the same choice.
                                layer.other_choices.assign(OtherChoices(options, false).size(),
                                                           layer.automatic);
                                return layer;

@@ -17,7 +17,7 @@ namespace oscar {
 void WriteChosenArtifact(const std::filesystem::path& path,
                          const std::vector<SampleRecipe>& recipes, const AutoOptions& options,
                          const std::function<LayerMoments(int)>& moments);
-// Of SampleMoments: 2 KV heads of dimensions 8 and 4.
+// Uses SampleMoments: 2 KV heads of dimensions 8 and 4.
 void WriteChosenArtifact(const std::filesystem::path& path,
                          const std::vector<SampleRecipe>& recipes, const AutoOptions& options);
 

@@ -51,7 +51,7 @@ void ExpectSide(const CacheSide& read, const CacheSide& wrote) {
   EXPECT_EQ(read.mean, AsStored(wrote.mean));
 }
 
-// Of a refusal.
+// Returns the message of the refusal.
 std::string Message(const std::function<void()>& act) {
   try {
     act();
@@ -298,7 +298,7 @@ TEST(ChosenArtifact, EveryConsumerReadsItsOwnChoice) {
                    return layer;
                  }});
   const Artifact artifact = Artifact::Open(scratch / "a");
-  // Plain, and folded: stored once each, whoever they are for.
+  // The plain and the folded choice are stored once each, for all their consumers.
   EXPECT_EQ(artifact.choice_names(), (std::vector<std::string>{"auto", "any", "sglang+fold"}));
   EXPECT_EQ(artifact.ChoiceFor("sglang-oct", false), "auto");
   EXPECT_EQ(artifact.ChoiceFor("sglang", false), "any");
@@ -322,7 +322,7 @@ TEST(ChosenArtifact, EveryConsumerReadsItsOwnChoice) {
               Floats(artifact.ReadChoice(1, name).k.rotation));
     EXPECT_EQ(pair.k.calibration.at("choice"), name);
   }
-  // Who turns queries by a matrix of their own needs no folded checkpoint.
+  // A consumer that turns queries by a matrix of their own needs no folded checkpoint.
   EXPECT_TRUE(
       Holds(Message([&] { (void)artifact.ChoiceFor("sglang-oct", true); }), "folds nothing"));
   EXPECT_TRUE(Holds(Message([&] { (void)artifact.ChoiceFor("trt", false); }), "trt"));

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What attention-KL refuses, on machines without a GPU too.
+// Arguments that attention-KL refuses, also on machines without a GPU.
 #include <gtest/gtest.h>
 
 #include <functional>

@@ -99,7 +99,7 @@ TEST(AttentionKl, Outputs) {
           }
 }
 
-// From an error that bf16 hardly holds to keys that have nothing to do with the true ones.
+// The damage ranges from an error that bf16 hardly holds to keys unrelated to the true ones.
 TEST(AttentionKl, EveryDamage) {
   Sweep sweep;
   for (const bool portable : {false, true})
@@ -187,7 +187,7 @@ std::vector<double> Head(const Bf16s& tensor, int64_t tokens, int64_t heads, int
   return out;
 }
 
-// Which shares no code with the float64 kernel.
+// The scalar reference shares no code with the float64 kernel.
 TEST(AttentionKl, SumsAreThoseOfTheScalarReference) {
   for (const int window : {0, 90}) {
     Case c = CaseOf(300, 2, 2, 64, 64);

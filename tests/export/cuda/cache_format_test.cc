@@ -74,7 +74,7 @@ TEST(CacheFormat, RecordsAreAligned) {
       }
     }
   }
-  // By hand: 80 and 72 bytes per token and head.
+  // Counted by hand: 80 and 72 bytes per token and head.
   const CacheFormat qwen;
   EXPECT_EQ(RecordBytes(qwen), 16 * 80);
   EXPECT_EQ(RecordBytes({{}, {}, MetadataType::kBFloat16, 128}), 16 * 72);
@@ -90,7 +90,7 @@ std::vector<uint32_t> Plane(CacheOrder order, int dim, int plane_bits, int t, in
   return words;
 }
 
-// Places of scales by hand; zeros follow them. Bytes of a token stand beside those of token + 8.
+// Places of scales by hand; zeros follow them. Bytes of a token are next to those of token + 8.
 TEST(CacheFormat, PlacesOfScales) {
   const PagedSide quarters{128, 2, 32};
   for (const MetadataType type : {MetadataType::kFloat32, MetadataType::kBFloat16}) {
@@ -104,7 +104,7 @@ TEST(CacheFormat, PlacesOfScales) {
   EXPECT_EQ(MetadataIndex({64, 2, 64}, MetadataType::kByte, 15, 0), 30);
 }
 
-// Where single codes lie, in bytes counted by hand from the table of cache_format.h.
+// The places of single codes, in bytes counted by hand from the table of cache_format.h.
 TEST(CacheFormat, LiteralPlaces) {
   const auto only = [](const std::vector<uint32_t>& words, size_t byte, uint8_t value) {
     std::vector<uint8_t> bytes(4 * words.size());

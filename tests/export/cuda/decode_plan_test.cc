@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What can be said of a decode plan without a GPU.
+// Properties of a decode plan that need no GPU.
 #include <gtest/gtest.h>
 
 #include "export/cuda/decode/decode_attention.h"

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the write path and the unpacking refuse, before any launch; no GPU is touched.
+// Arguments that the write path and the unpacking refuse, before any launch; needs no GPU.
 #include <gtest/gtest.h>
 
 #include "export/cuda/reference/unpack_pages.h"

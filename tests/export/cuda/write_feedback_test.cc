@@ -19,7 +19,7 @@ int Pick(Random& random, std::initializer_list<int> values) {
   return values.begin()[random() % values.size()];
 }
 
-// Of every head: dense, a band, the ends alone, nothing.
+// One factor for each head: dense, a band, only extreme values, or zero.
 std::vector<Matrix> RandomFactors(Random& random, int heads, int dim) {
   std::vector<Matrix> factors;
   for (int head = 0; head < heads; ++head) {

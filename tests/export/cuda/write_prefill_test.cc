@@ -122,7 +122,7 @@ TEST_P(WritePrefillTest, EqualsTheScalarCodec) {
   EXPECT_TRUE(cache.Matches());
   EXPECT_EQ(bad.ToHost()[0], 0U);
 
-  // Without the rotated rows the same pages come out.
+  // A call without the rotated rows writes the same pages.
   if (!rotate_k || !rotate_v) return;
   options.rotated_k = options.rotated_v = nullptr;
   WritePrefill(cache.view(), options, prefill, nullptr);

@@ -37,16 +37,16 @@ class WriteTestCache {
   explicit WriteTestCache(const WriteTestShape& shape);
   const CacheView& view() const { return view_; }
   void SetCounters(const std::vector<int>& lengths, const std::vector<int>& quantized);
-  // From here on rows of a side are expected with error feedback: factors [num_kv_heads, dim, dim],
-  // row-major; none: without.
+  // From this call on, rows of a side are expected with error feedback: factors [num_kv_heads, dim,
+  // dim], row-major; empty: without feedback.
   void SetFeedback(bool values, std::vector<float> factors) {
     factors_[values ? 1 : 0] = std::move(factors);
   }
   int32_t* lengths() const { return lengths_.data(); }  // device
   int32_t* quantized() const { return quantized_.data(); }
 
-  // What a write of position `position` of `request` must have left: `k` and `v` are its rotated
-  // rows [num_kv_heads, dim]. Rows that the codec refuses are expected as NaN and counted.
+  // Records the rows that a write of position `position` of `request` must leave: `k` and `v` are
+  // rotated, [num_kv_heads, dim]. Rows that the codec refuses are expected as NaN and counted.
   void Expect(int request, int position, const __nv_bfloat16* k, const __nv_bfloat16* v,
               const WriteOptions& options);
   int bad_rows() const { return bad_rows_; }

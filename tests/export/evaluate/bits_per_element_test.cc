@@ -38,13 +38,13 @@ TEST(BitsPerElement, ShortSequencesAreKeptInFull) {
   EXPECT_DOUBLE_EQ(ActualBitsPerElement({.payload_bits = 16}, 100000), 16);
 }
 
-// 1000 tokens behind 64 sinks and 256 recent ones: 680 may leave the ring, 85 whole pages of 8. The
+// 1000 tokens after 64 sinks and 256 recent ones: 680 may leave the ring, 85 whole pages of 8. The
 // rest is the ring of 263 and the sinks.
 TEST(BitsPerElement, ActualBytesCountPagesAndRing) {
   EXPECT_DOUBLE_EQ(ActualBitsPerElement({}, 1000), (680 * 2.5 + 16 * (64 + 263)) / 1000);
   EXPECT_DOUBLE_EQ(ActualBitsPerElement({}, 1007), (680 * 2.5 + 16 * (64 + 263)) / 1007);
   EXPECT_DOUBLE_EQ(ActualBitsPerElement({}, 1008), (688 * 2.5 + 16 * (64 + 263)) / 1008);
-  // The ring stands half empty at 100 tokens.
+  // The ring is half empty at 100 tokens.
   EXPECT_DOUBLE_EQ(ActualBitsPerElement({}, 100), 16.0 * (64 + 263) / 100);
 }
 

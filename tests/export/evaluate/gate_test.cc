@@ -155,7 +155,7 @@ TEST(Gate, StoredVerdictIsRecomputed) {
   }
 }
 
-// Where the text is foreign to the model, a gate is about the model's own words, stored or new.
+// If the text is foreign to the model, the gate uses the model's own words, stored or new.
 TEST(Gate, RestsOnTheTextOfTheVerdict) {
   Json arm = Arm();
   arm["own_words"] = arm.at("text");

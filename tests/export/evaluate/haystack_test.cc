@@ -85,7 +85,7 @@ TEST(Haystack, NeedleHaystackIsAllDistractors) {
     EXPECT_NE(std::find(lines.begin(), lines.end(), line), lines.end());
 }
 
-// A needle in prose stands behind a sentence, never inside one.
+// A needle in prose follows a sentence; it is never inside one.
 TEST(Haystack, ProseNeedlesStandBetweenSentences) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     const Made made = MakeContexts("multikey_1", {40, 4}, TenSentences(), seed);
@@ -105,7 +105,7 @@ TEST(Haystack, ProseNeedlesStandBetweenSentences) {
         const size_t in_rest = rest.find(needle);
         rest.erase(in_rest == 0 ? 0 : in_rest - 1, needle.size() + 1);
       }
-      // What is left is the prose, unchanged.
+      // The rest is the prose, unchanged.
       std::vector<size_t> ends;
       ProseHaystack prose(TenSentences());
       EXPECT_EQ(rest, prose.Take(&context == &made.contexts[0] ? 40 : 4, ends));

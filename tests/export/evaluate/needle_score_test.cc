@@ -54,8 +54,8 @@ TEST(NeedleScore, ReportByTaskDepthAndLength) {
   EXPECT_EQ(report["by_length_depth"], grid);
 }
 
-// A needle asked for at 50 % counts there even where sentences put it at 47; one without a wish
-// where it stands.
+// A needle asked for at 50 % counts at 50 even if sentences put it at 47; a needle without a
+// requested depth counts where it is.
 TEST(NeedleScore, DepthsThatWereAskedForAreTheRows) {
   std::vector<NeedleSample> samples = {
       Sample("single_1", 100, {{5, 6, 2, "a"}}), Sample("single_1", 100, {{5, 6, 24, "a"}}),

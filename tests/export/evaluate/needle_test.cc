@@ -20,7 +20,7 @@ NeedleOptions Options(int64_t length, int64_t samples = 1) {
   return options;
 }
 
-// What a model is fed is the text, and what is scored in it are the values.
+// Expects that the tokens are the prompt's text and that the scored tokens are the values.
 void ExpectConsistent(const NeedleSample& sample, const Tokenizer& tokenizer) {
   const std::string where = sample.task + " of " + std::to_string(sample.length);
   EXPECT_LE(static_cast<int64_t>(sample.ids.size()), sample.length) << where;
@@ -37,7 +37,7 @@ void ExpectConsistent(const NeedleSample& sample, const Tokenizer& tokenizer) {
                  .find(answer.value) != std::string::npos;
     };
     EXPECT_TRUE(holds(answer.begin, answer.end)) << where;
-    // Not a token more than it needs.
+    // The range has no token more than it needs.
     EXPECT_FALSE(holds(answer.begin + 1, answer.end)) << where;
     EXPECT_FALSE(holds(answer.begin, answer.end - 1)) << where;
     EXPECT_NE(sample.prompt.find(answer.value), std::string::npos) << where;
@@ -164,8 +164,8 @@ TEST(Needle, UsageErrors) {
   EXPECT_NE(message(options).find("depth 101"), std::string::npos) << message(options);
 }
 
-// Layouts of many families: spaces of their own tokens, digits one by one or by threes, special
-// tokens in front and behind.
+// Layouts of many families: spaces as tokens of their own, digits one by one or by threes, special
+// tokens before and after.
 class NeedleTokenizers : public testing::TestWithParam<const char*> {};
 
 TEST_P(NeedleTokenizers, AnswersAreFound) {
@@ -173,7 +173,7 @@ TEST_P(NeedleTokenizers, AnswersAreFound) {
   const Tokenizer tokenizer = Tokenizer::Load(pack / "tokenizer.json");
   for (const NeedleSample& sample : MakeNeedleSamples(Options(3000), tokenizer, 8192)) {
     ExpectConsistent(sample, tokenizer);
-    // As a prompt is encoded, up to special tokens behind it.
+    // The tokens equal those of the encoded prompt, except for special tokens at its end.
     const std::vector<int32_t> all = tokenizer.Encode(sample.prompt + sample.answer, true);
     ASSERT_GE(all.size(), sample.ids.size());
     EXPECT_TRUE(std::equal(sample.ids.begin(), sample.ids.end(), all.begin()));

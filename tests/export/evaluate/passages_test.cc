@@ -14,7 +14,7 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
-// Texts of 300 different tokens behind token 0.
+// Returns texts of 300 different tokens after token 0.
 std::vector<Ids> Texts(size_t count, size_t length) {
   SplitMix64 random(1);
   std::vector<Ids> texts(count, {0});
@@ -24,7 +24,7 @@ std::vector<Ids> Texts(size_t count, size_t length) {
   return texts;
 }
 
-// Where `part` stands in `ids`, all places.
+// Returns all positions of `part` in `ids`.
 std::vector<int64_t> Places(const Ids& ids, const Ids& part) {
   std::vector<int64_t> places;
   for (auto at = ids.begin();;) {

@@ -21,7 +21,7 @@ NeedleScore Score(bool found) {
   return {{static_cast<uint8_t>(found)}, found ? 1.0 : 0.0, found ? 0.1 : 3.0};
 }
 
-// What the exact model cannot do says nothing about a cache, however well an arm does in it.
+// A task at which the exact model fails does not count, even if an arm solves it.
 TEST(Recall, CountsTasksThatTheExactModelDoes) {
   const std::vector<NeedleSample> samples = Samples();
   const std::vector<NeedleScore> exact = {Score(true), Score(true), Score(true), Score(false)};

@@ -19,7 +19,7 @@ std::vector<NeedleSample> Samples(ToolCallOptions options) {
   return MakeToolCallSamples(options, TinyTokenizer(), 8192);
 }
 
-// Every argument can be copied from the conversation, but for the number that the user asks for.
+// Every argument can be copied from the conversation, except the number that the user asks for.
 TEST(ToolCallTasks, ArgumentsStandInTheConversationAndInTheCallInOrder) {
   for (const ToolCallTask& task : ToolCallTasks()) {
     SplitMix64 random(3);
@@ -73,7 +73,7 @@ TEST(ToolCalls, FillTheLengthAndSayWhereArgumentsStand) {
       EXPECT_GE(answer.begin, last);
       last = answer.end;
     }
-    // All behind the prompt, in the last words.
+    // All answers come after the prompt, in the last words.
     EXPECT_GT(sample.answers.front().begin, tokens - 400);
   }
 }
@@ -104,8 +104,8 @@ TEST(ToolCalls, FollowFromTheSeedAndFromNoOtherTask) {
   EXPECT_EQ(all[2].ids, alone[0].ids);
 }
 
-// Every template in the repository takes these conversations; the call stands where the model's
-// turn begins.
+// Every template in the repository accepts these conversations; the call is where the model's turn
+// begins.
 TEST(ToolCalls, AreWrittenInTheModelsOwnTemplate) {
   for (const char* model :
        {"qwen3", "gemma3", "mistral", "llama3.1", "glm4", "deepseek-v3", "gpt-oss"}) {

@@ -207,7 +207,7 @@ TEST(AbsorbedModel, RefusesAnotherModelsArtifact) {
                InputError);
 }
 
-// What the copy's check throws leaves nothing behind.
+// If the check of the copy throws, nothing is left on disk.
 TEST(AbsorbedModel, IsPublishedOnlyWhenTheCheckIsContent) {
   const TinyModel model(TestData("arch/llama"));
   const fs::path scratch = TestScratch("absorb_check");

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the scales of a fold come from, for artifacts and models that nothing was measured on; and
-// which files a folded checkpoint has. Real models: fold_model_test.cc.
+// The sources of a fold's scales, for artifacts and models that nothing was measured on; and the
+// files of a folded checkpoint. Real models: fold_model_test.cc.
 #include "export/fold/fold_plan.h"
 
 #include <gtest/gtest.h>

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-// As numpy.save writes it, version 1.0.
+// Returns the bytes that numpy.save writes, version 1.0.
 template <typename T>
 std::string NpyBytes(const std::string& descr, const std::string& shape,
                      const std::vector<T>& values, const char* fortran = "False") {
@@ -115,7 +115,7 @@ TEST(NpyFile, RefusesWhatIsNoArrayOfFloats) {
   EXPECT_TRUE(Has(refusal(NpyBytes<float>("<f4", "12,", turns)), "[layers, d, d]"));
   EXPECT_TRUE(Has(refusal(NpyBytes<float>("<f4", "3, 4, 1", turns)), "[layers, d, d]"));
   EXPECT_TRUE(Has(refusal(NpyBytes<float>("<f4', 'x': '", "3, 2, 2", turns)), "header"));
-  // What Python would not read as a tuple of numbers.
+  // Python would not read these shapes as a tuple of numbers.
   for (const char* shape : {"2 3", "6", ",", "2,,3", "2, 3,,", "2,  3"})
     EXPECT_TRUE(Has(refusal(NpyBytes<float>("<f4", shape, std::vector<float>(6))), "header"))
         << shape;

@@ -11,8 +11,8 @@
 
 namespace oscar {
 
-// Output of "check_torch_load.py <arguments>"; fails the test if it does not exit with 0. Nothing
-// if there is no Python with torch.
+// Returns the output of "check_torch_load.py <arguments>"; fails the test if it does not exit with
+// 0. Returns nothing if there is no Python with torch.
 std::optional<std::string> RunTorchCheck(const std::string& arguments);
 
 }  // namespace oscar

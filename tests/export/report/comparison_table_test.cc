@@ -14,7 +14,7 @@
 namespace oscar {
 namespace {
 
-// Of the second model: arm 1 is "naive" with numbers that are easy to recognize, arm 2 is missing.
+// Two models. In the second, arm 1 is "naive" with easily recognized numbers; arm 2 is missing.
 Json Two() {
   Json other = SampleReport();
   other["validation"]["model"]["id"] = "example/other";

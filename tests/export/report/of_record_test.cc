@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which validation may stand in an artifact.
+// The conditions for a validation to be recorded in an artifact.
 #include "export/report/of_record.h"
 
 #include <gtest/gtest.h>

@@ -69,7 +69,7 @@ TEST(ReportPage, FollowsTheRecordAndNotItsOwnArithmetic) {
   EXPECT_NE(ReportPage(report).find(">7.7777</data>"), std::string::npos);
 }
 
-// What --auto chose, with the numbers of every KV head, and what went wrong with it.
+// The page shows the choice of --auto, the numbers of every KV head, and all warnings about it.
 TEST(ReportPage, ShowsTheAutomaticChoice) {
   const Json report = SampleReport();
   const std::string page = ReportPage(report);
@@ -176,7 +176,7 @@ TEST(ReportPage, SaysWhetherTheGatePassed) {
   EXPECT_TRUE(has({.end_to_end = false, .gate_passes = false}, "not measured"));
 }
 
-// What was chosen at each budget, what a device holds of it, and which would pass a failed gate.
+// The page shows the choice at each budget, its capacity on a device, and which pass the gate.
 TEST(ReportPage, ShowsAtHowManyBits) {
   Json report = SampleReport({.every_member = true});
   const std::string page = ReportPage(report);

@@ -108,7 +108,7 @@ TEST(ReportSchema, ReadsVersionOneAndNoLaterOneThanItsOwn) {
 
 TEST(ReportSchema, NamesTheMemberThatIsMissing) {
   const Json sample = SampleReport({.num_layers = 2, .num_kv_heads = 1, .every_member = true});
-  // Either of two that stand together is refused alone, and a loss without its number.
+  // Either of two members that belong together is refused alone, and so is a loss without a number.
   const std::set<std::string> bound = {"spectrum", "spectrum_ranks", "clip_candidates", "value"};
   for (const auto& [path, optional] : AllMembers()) {
     const std::string &key = path.back(), holder = path.size() < 2 ? "" : path[path.size() - 2];

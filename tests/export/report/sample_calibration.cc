@@ -79,7 +79,7 @@ constexpr struct {
                         {"oscar_shared", 0.034},
                         {"oscar_per_head", 0.031}};
 
-// Of a side at 2 bits; keys of every third layer have 2 and 4 bits by turns.
+// The options of a side at 2 bits; if `mixed`, heads with 2 and 4 bits in turn as well.
 Json Options(int layer, int heads, bool mixed, int seed) {
   const auto option = [&](double bits, double scale) {
     Json clip = Json::array(), score = Json::array();

@@ -96,7 +96,7 @@ Json RareOfValidation() {
             {"request_tokens", 32768}}}};
 }
 
-// Of arm `index`: the headline and 4 bits are of budgets, and these alone would pass.
+// The capacity of arm `index`: the headline and 4 bits are budgets, and only 4 bits would pass.
 Json CapacityOf(size_t index, double bits) {
   Json capacity = {{"held", Json::array()}, {"requests", static_cast<int>(210 / bits)}};
   for (const int64_t tokens : {8192, 32768, 131072}) {

@@ -31,7 +31,7 @@ Artifact Written(const fs::path& path, Consumer consumer) {
   return Artifact::Open(path);
 }
 
-// SHA-256 of each tensor by its name; empty where there is no such package.
+// Returns the SHA-256 of each tensor by its name; empty if the package is not installed.
 std::map<std::string, std::string> LoadedBy(const std::string& package, const fs::path& file) {
   const ProgramExit exit =
       RunProgram("/usr/bin/env", {"-u", "LD_PRELOAD", std::string("PYTHONPATH=") + OSCAR_CONSUMERS,

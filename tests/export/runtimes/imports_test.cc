@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Published files into an artifact and out again: every value is the file's, bit for bit, whoever
-// wrote it. What the files hold is read here by the readers of the formats themselves.
+// Imports published files and exports them again: every value is the file's, bit for bit, for every
+// writer. The formats' own readers read the files here.
 #include "export/runtimes/imports.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What llama.cpp's branch does with the tensors: ggml_mul_mat(rot, x), by ggml.h
+// The product that llama.cpp's branch computes with the tensors: ggml_mul_mat(rot, x), by ggml.h
 // result[i] = sum over k of rot[k + ne0 i] x[k].
 #include <gtest/gtest.h>
 

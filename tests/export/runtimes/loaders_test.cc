@@ -29,7 +29,7 @@ TEST(Loaders, EveryExporterSaysWhoLoadsItsFiles) {
   }
 }
 
-// What `exporter` writes: its consumer's choice, or what it carries.
+// An artifact that `exporter` can write: its consumer's choice, or one for any consumer.
 Artifact ArtifactFor(const Exporter& exporter, const fs::path& path) {
   const auto rules =
       std::ranges::find(AllConsumers(), exporter.name, &ConsumerRules::export_target);
@@ -42,7 +42,7 @@ Artifact ArtifactFor(const Exporter& exporter, const fs::path& path) {
   return Artifact::Open(path);
 }
 
-// Of all exporters but those that need a checkpoint.
+// Checks all exporters except those that need a checkpoint.
 TEST(Loaders, StandBehindTheFirstLineOfEveryScriptWithAbsolutePaths) {
   const fs::path scratch = TestScratch("loaders");
   for (const Exporter& exporter : AllExporters()) {

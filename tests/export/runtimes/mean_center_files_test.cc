@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What PrismML's loader takes (common/kv-mean-center.h): a tensor for each layer, channels fastest,
-// in the basis that kv_mean_center.k_rot says. A Hadamard matrix by doubling, as ggml_gen_hadamard
-// makes it, and the reordering of the converter as it is written there, reshape and swapaxes.
+// The file that PrismML's loader takes (common/kv-mean-center.h): a tensor for each layer, channels
+// fastest, in the basis that kv_mean_center.k_rot names. The Hadamard matrix is made by doubling,
+// as in ggml_gen_hadamard, and the reordering is the converter's, by reshape and swapaxes.
 #include <gtest/gtest.h>
 
 #include <cmath>

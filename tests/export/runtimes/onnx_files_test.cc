@@ -142,7 +142,7 @@ TEST(OnnxFiles, HoldOscarsOwn) {
   EXPECT_EQ(Metadata(model).at("layers").at("11").at("v_clip_ratio"), own.serving.v_clip_ratio);
 }
 
-// launch.txt with a stand-in for onnx whose models are lines of names.
+// Runs launch.txt with a stand-in for onnx whose models are lines of names.
 TEST(OnnxFiles, TheScriptAddsThemToACopyOfTheModel) {
   const fs::path scratch = TestScratch("onnx-script");
   WriteSampleArtifact(scratch / "a");

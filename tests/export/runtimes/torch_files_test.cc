@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What oscar-kv's reader finds in the exported folder and in the artifact it was exported from.
+// Reads the exported folder and its source artifact with oscar-kv's reader.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -57,7 +57,7 @@ TEST(TorchFiles, HoldWhatTheArtifactHolds) {
   const std::string script = ReadText(scratch / "out" / "run.py");
   EXPECT_NE(script.find("main([\"chat\", model, "), std::string::npos) << script;
 
-  // Of a model that was calibrated from a directory the artifact knows the last name alone.
+  // For a model calibrated from a directory, the artifact knows only the directory's last name.
   std::ofstream(scratch / "run.py") << ReplaceAll(script, "\"example/Tiny\"", "\"Tiny\"");
   const ProgramExit nowhere = RunProgram(OSCAR_PYTHON, {(scratch / "run.py").string()});
   EXPECT_EQ(nowhere.code, 1);

@@ -16,7 +16,7 @@
 namespace oscar {
 namespace {
 
-// Of the keys of one head, by dimension.  // [head_dim]
+// Returns the mean squared error of one head's keys by dimension.  // [head_dim]
 at::Tensor DimensionErrors(const at::Tensor& read, const at::Tensor& k, int64_t head) {
   return (read - k).select(1, head).square().mean(0);
 }
@@ -40,8 +40,8 @@ std::vector<int> GreedyBits(const at::Tensor& energy, int total) {
   return bits;
 }
 
-// Of the energy of the pairs that the published rule gives so many bits, Gaussian levels leave a
-// third for each bit more; small groups, whose dimensions are not Gaussian, a little less.
+// Each bit that the published rule gives to a pair leaves about a third of its energy, as Gaussian
+// levels do; small groups, whose dimensions are not Gaussian, leave a little less.
 TEST(BlockGtq, PairsHaveTheBitsOfTheGreedyRule) {
   RowContext rows({.head_dim = 128, .v_head_dim = 64, .sequences = 3, .tokens = 400});
   const CacheSides x = RowsOf(rows, at::kFloat);

@@ -14,7 +14,7 @@ void Append(LoopSide& side, const at::Tensor& rows) {
   side.read.insert(side.read.end(), data, data + values.numel());
 }
 
-// What queries at every length from `first` on read: by length, [length, num_kv_heads, dim].
+// Expects the rows that the query at this length reads, [length, num_kv_heads, dim].
 void ExpectReads(const at::Tensor& quantized, const at::Tensor& rows, const ExactTokens& exact,
                  LoopSide& loop, double tolerance, const char* side) {
   const int64_t length = loop.tokens();

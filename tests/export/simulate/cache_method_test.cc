@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What holds for every method of the table, whatever it does.
+// Properties that hold for every method of the table.
 #include "export/simulate/cache_method.h"
 
 #include <ATen/ATen.h>
@@ -143,9 +143,9 @@ TEST(CacheMethods, WhatQuantizesLosesSomethingAndWhatDoesNotNothing) {
   });
 }
 
-// What is stored belongs to the method and not to the arithmetic that it is measured in: the same
-// rows in float32 and in float64 read back as the same numbers, but for the few that lie where two
-// codes meet.
+// The stored values depend on the method and not on the arithmetic of the measurement. The same
+// rows in float32 and in float64 read back as the same numbers, except for the few that lie where
+// two codes meet.
 TEST(CacheMethods, Float32AndFloat64StoreTheSame) {
   ForEachMethod(Rows(), [&](const CacheMethod& method) {
     const LayerCache& cache = Published(method);

@@ -68,7 +68,7 @@ class ChosenContext {
 
  private:
   Artifact Write(const std::vector<SampleRecipe>& recipes, Consumer consumer) const {
-    // Of llama.cpp's least demanding choice every runtime has one.
+    // Every runtime can load llama.cpp's choice, which demands the least.
     const AutoOptions options{.enabled = consumer == Consumer::kLlamacpp, .consumer = consumer};
     WriteChosenArtifact(scratch_ / "a", recipes, options, [&](int id) {
       LayerMoments moments = MomentsOf(rows_, kGeometry);
@@ -168,7 +168,7 @@ TEST(AutoChoice, TheOctoberTreeHoldsWhatWasChosen) {
   }
 }
 
-// What leaves the recent window later goes through another kernel: after the prompt, bisection.
+// Tokens that leave the recent window after the prompt use another kernel, with bisection.
 TEST(AutoChoice, DecodedTokensOfARuntimeAreItsFlushes) {
   const ChosenContext prompt("prompt", SampleRecipes(), Consumer::kSglangOct, 1000),
       decoded("decoded", SampleRecipes(), Consumer::kSglangOct, 10);

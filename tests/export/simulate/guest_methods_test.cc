@@ -109,7 +109,7 @@ TEST(RotationMethod, RefusesAModelOfOtherShapesBeforeAnythingRuns) {
 
 TEST(MethodsOfArtifact, AreThoseOfTheTableWithItsRotations) {
   RowContext own(kWideRows), other({.head_dim = 128, .v_head_dim = 64, .tokens = 150, .seed = 9});
-  // Of the context, which outlives it.
+  // The artifact belongs to the context, which outlives this pointer.
   const std::shared_ptr<const Artifact> artifact(std::shared_ptr<const Artifact>(),
                                                  &other.context().artifact());
   const GuestMethods methods = MethodsOfArtifact("twin", artifact);
@@ -124,7 +124,7 @@ TEST(MethodsOfArtifact, AreThoseOfTheTableWithItsRotations) {
   EXPECT_TRUE(at::equal(read.k, expected.store(rows).quantized.k));
   EXPECT_FALSE(
       at::equal(read.k, Through(CacheMethodNamed("oscar_per_head"), own, {.clip = true}).k));
-  // What the artifact has not is refused by name, and a model of another shape.
+  // A method that the artifact lacks is refused by name, and so is a model of another shape.
   EXPECT_THROW(CacheMethodNamed("twin:auto", methods).available(own.context()), InputError);
   RowContext narrow(kSquareRows);
   EXPECT_THROW(CacheMethodNamed("twin:oscar_per_head", MethodsOfArtifact("twin", artifact))

@@ -22,7 +22,7 @@ constexpr const char* kMethods[] = {
     "oscar_per_head_centred", "pair_scaled", "pair_scaled_pow2", "pair_scaled_k3v2",
     "pair_scaled_k4v2",       "balanced",    "balanced_k3v2",    "balanced_k4v2"};
 
-// Of logits, against those of the rows as they came: what a key's error does to its queries.
+// Returns the squared error of the logits, relative to the logits of the rows as they came.
 double LogitError(RowContext& rows, const CachedRows& stored, const CacheSides& x) {
   const at::Tensor error = (stored.quantized.k - x.k).to(at::kDouble).permute({1, 0, 2});
   const at::Tensor centred =

@@ -127,8 +127,8 @@ TEST(Kivi, KeepsEverythingWithinTheResidualOrWithoutAQuantizer) {
   EXPECT_FALSE(KiviCache({}).store(rows).quantized.k.equal(rows.k));
 }
 
-// 6.1(f): codes do not see a channel's scale and shift, so values follow them, but for the half
-// precision in which scales and minima are stored.
+// 6.1(f): codes do not depend on a channel's scale and shift, so values follow them, except for the
+// half precision in which scales and minima are stored.
 TEST(Kivi, FollowsAffineMapsOfChannels) {
   const CacheSides rows = KiviRows(128);
   const CacheSides moved = {rows.k.mul(4).add(8), rows.v};

@@ -33,7 +33,7 @@ const CacheMethod& KvQuantNamed(std::string_view name) {
 
 double MeanSquare(const at::Tensor& x) { return x.square().mean().item<double>(); }
 
-// Of held-out rows, over their energy.
+// Returns the squared error of held-out rows, divided by their energy.
 double RelativeError(const KvQuantOptions& options, bool keys) {
   const CalibrationRows fitted = RandomCalibrationRows({});
   const CalibrationRows other = RandomCalibrationRows({.sequences = 5});

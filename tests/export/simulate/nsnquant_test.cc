@@ -119,8 +119,8 @@ std::vector<Values> RowsOfHead(const at::Tensor& block, int64_t head) {
   return rows;
 }
 
-// Of all heads and whole blocks; at most one row of a hundred may have a code that lies where two
-// meet.
+// Compares all heads and whole blocks. At most one row of a hundred may differ, because a value can
+// lie where two codes meet.
 template <typename Turn>
 void ExpectReadPlainly(const at::Tensor& read, const at::Tensor& before, int bits,
                        const Turn& turn) {
@@ -172,8 +172,8 @@ TEST(NsnQuant, IsThePlainOne) {
   EXPECT_EQ(cache.v_exact.quantized_end(128), 128);
 }
 
-// Of normal values 8 at a time: below what levels for each value alone leave (.1175 at 2 bits,
-// .363 at 1), above the bound of any code, .0625 and .25.
+// For normal values, 8 at a time, the error is below that of levels for each value alone (.1175 at
+// 2 bits, .363 at 1) and above the bound for any code (.0625 and .25).
 TEST(NsnQuant, CodebooksAreBetterThanLevels) {
   at::manual_seed(5);
   const at::Tensor x = at::randn({4000, 64}, at::kDouble);

@@ -92,7 +92,7 @@ TEST(Nvfp4, ErrorIsBetweenItsNeighbours) {
   };
   EXPECT_GT(error("nvfp4"), 4 * error("fp8_e4m3"));
   EXPECT_LT(error("nvfp4"), 0.9 * error("naive_int4"));
-  // What a scale of 1 flushes to zero, a calibrated one keeps.
+  // A calibrated scale keeps values that a scale of 1 flushes to zero.
   const CacheSides small = {x.k.mul(1e-4), x.v.mul(1e-4)};
   EXPECT_EQ(RelativeError(Stored(rows, "nvfp4", small).v, small.v), 1);
   rows.context().SetRows({.q = rows.rows().q, .k = {small.k}, .v = {small.v}});

@@ -18,7 +18,7 @@
 namespace oscar {
 namespace {
 
-// Of the nearest codes; the search is said to save 6 to 14 % of them.
+// The errors are those of the nearest codes; the search is said to save 6 to 14 % of them.
 TEST(Octopus, ErrorsAreThePublishedOnes) {
   at::manual_seed(11);
   const at::Tensor rows = at::randn({1500, 128}, at::kFloat);

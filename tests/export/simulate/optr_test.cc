@@ -67,8 +67,8 @@ TEST(Optr, WindowsChangeWhatIsExactAndNothingElse) {
   EXPECT_FALSE(without.k_exact.any());
 }
 
-// What centring is for: a constant in all keys of a head changes no code, so the error is the
-// same.
+// Centring removes a constant from all keys of a head. The constant changes no code, so the error
+// is the same.
 TEST(Optr, AConstantInAllKeysIsReadBack) {
   RowContext context({}, Windows());
   const LayerCache cache = OptrNamed("optr").make(context.context(), 0, {.clip = true});
@@ -80,8 +80,8 @@ TEST(Optr, AConstantInAllKeysIsReadBack) {
   EXPECT_GT(cache.store({k, v}).quantized.k.sub(k).abs().max().item<double>(), 0.1);
 }
 
-// Where everything is in the windows nothing is learned, and the rest is the quantizer by hand:
-// centred, rotated, every group clipped by its own percentile.
+// If everything is in the windows, nothing is learned. The rest is the quantizer by hand: centred,
+// rotated, every group clipped by its own percentile.
 TEST(Optr, GroupsHaveThresholdsOfTheirOwn) {
   MethodContext::Options options = Windows(16);
   options.windows = {0, 1000};

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What every method promises that quantizes a token by itself, and 8-bit floats.
+// Promises of every method that quantizes each token by itself, and 8-bit floats.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -62,8 +62,8 @@ TEST(PerTokenMethods, WindowsOverEverythingAreExact) {
   }
 }
 
-// What a token reads back is a function of that token: of a prefix, the prefix. In float64, where
-// a product of another shape moves no code.
+// A token reads back as a function of that token alone, so a prefix reads back as the prefix. In
+// float64, where a product of another shape changes no code.
 TEST(PerTokenMethods, TokensDoNotSeeEachOther) {
   RowContext rows(kSmallRows);
   const CacheSides all = RowsOf(rows, at::kDouble);

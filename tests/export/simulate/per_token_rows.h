@@ -28,7 +28,7 @@ inline CacheSides Stored(RowContext& rows, std::string_view name, const CacheSid
   return CacheMethodNamed(name).make(rows.context(), 0, options).store(sides).quantized;
 }
 
-// Of energy.
+// Returns the energy of the error, divided by the energy of `expected`.
 inline double RelativeError(const at::Tensor& actual, const at::Tensor& expected) {
   const at::Tensor difference = actual.to(at::kDouble) - expected.to(at::kDouble);
   return (difference.square().sum() / expected.to(at::kDouble).square().sum()).item<double>();

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a file of quantized keys and values holds comes back by layer, sequence, head and position,
-// in every float type; a file that is not of the dump is refused with what, where and how.
+// A file of quantized keys and values is read by layer, sequence, head and position, in every float
+// type. A file of another dump is refused; the error says what is wrong, where and how.
 #include "export/simulate/quantized_rows.h"
 
 #include <ATen/ATen.h>

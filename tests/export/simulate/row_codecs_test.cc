@@ -186,7 +186,7 @@ TEST(RowCodecs, Product) {
   }
 }
 
-// At 8 bits with float32 norms next to nothing is lost; a reference that the table is used right.
+// At 8 bits with float32 norms almost nothing is lost, which shows that the table is used right.
 TEST(RowCodecs, FineSpheresAreNearlyExact) {
   const at::Tensor rows = Rows(128).slice(0, 40, 60);
   const SphereRule rule{SphereLevels(8, 128), false, StoredFloat::kFloat32};

@@ -20,10 +20,10 @@ struct RowGeometry {
   uint64_t seed = 1;
 };
 
-// Of one layer. Keys have a mean and a few large dimensions, as those of real models.
+// The rows of one layer. Keys have a mean and a few large dimensions, as those of real models.
 CalibrationRows RandomCalibrationRows(const RowGeometry& geometry);
 
-// Of one layer, with those values of heads as attention output and diagonal target too.
+// The moments of one layer. The value rows also serve as attention output and diagonal target.
 LayerMoments MomentsOf(const CalibrationRows& rows, const RowGeometry& geometry);
 
 class RowContext {

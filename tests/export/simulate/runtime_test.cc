@@ -193,7 +193,7 @@ Row RowOf(const at::Tensor& rows, int64_t token, int64_t head) {
   return {row.const_data_ptr<float>(), row.const_data_ptr<float>() + kDim};
 }
 
-// What every query reads, token by token, if the cache is filled by a prompt and then grows.
+// Expects the rows that every query reads if a prompt fills the cache and it then grows.
 void ExpectLoop(const Runtime& runtime, int64_t prefill) {
   constexpr int64_t kTokens = 130;
   const HadamardContext context(fmt::format("{}_{}", runtime.name, prefill), prefill);

@@ -56,8 +56,8 @@ TEST(TokenBlockMethods, StoreRowsOfAnyHead) {
   }
 }
 
-// What a token reads back as depends on nothing that came after its block: later tokens change
-// nothing.
+// A token reads back independently of everything after its block: changed later tokens do not
+// change it.
 TEST(TokenBlockMethods, AreCausal) {
   RowContext rows(kOdd);
   const CacheSides sides = {rows.rows().k[0].to(at::kFloat), rows.rows().v[0].to(at::kFloat)};
@@ -87,7 +87,7 @@ TEST(TokenBlockMethods, KittyKnowsThePrefill) {
   EXPECT_EQ(kitty.make(any.context(), 0, {}).k_exact.quantized_end(289), 288);
 }
 
-// Nothing but Hadamard products depends on the device, so what is compared is what surrounds them.
+// Only Hadamard products depend on the device, so this compares everything around them.
 TEST(TokenBlockMethods, AGpuGivesTheSameBits) {
   if (NumGpus() == 0) GTEST_SKIP() << "no GPU here";
   RowContext rows(kOdd);

@@ -26,7 +26,7 @@ double Dot(const TrellisRow& a, const TrellisRow& b) {
   return sum;
 }
 
-// Of all 2^4 first states and the codes behind them.
+// Returns the best of all 2^4 first states and all codes that follow them.
 TrellisRow BestOfAllPaths(const TrellisRow& x) {
   const std::vector<double> levels = TrellisLevels(4);
   const double deviation = std::sqrt(Dot(x, x) / kValues);

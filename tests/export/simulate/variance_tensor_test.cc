@@ -83,7 +83,7 @@ TEST(VarianceTensor, Vectors) {
   EXPECT_NEAR(NormalizeVariance(m, 16).imbalance.item<float>(), 2.050824, 1e-5);
 }
 
-// In float64 libraries differ in the last bit of a square root, so factors agree to that.
+// In float64, libraries differ in the last bit of a square root; factors agree to that precision.
 TEST(VarianceTensor, AgreesInFloat64) {
   at::manual_seed(4);
   const at::Tensor tile = at::randn({24, 40}, at::kDouble).mul(at::randn({24, 1}).exp());

@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# What PyTorch itself says of the operators: torch.library.opcheck, and a step compiled in one graph that gives the same bits. Arguments:
-# the library, the device, folders of packages. Exit code 77: no such device or packages.
+# Checks the operators with PyTorch's own tools: torch.library.opcheck, and a step compiled in one graph, which must give the same bits.
+# Arguments: the library, the device, folders of packages. Exit code 77: no such device or packages.
 import sys
 
 sys.path[:0] = sys.argv[3:]

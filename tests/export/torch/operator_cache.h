@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A layer's cache behind the operators of liboscar_torch.so, one view per set of heads, as a
-// runtime would hold it; and the same layer as the simulators compute it.
+// A layer's cache for the operators of liboscar_torch.so, one view per set of heads, as a runtime
+// would hold it; and the same layer as the simulators compute it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -61,7 +61,7 @@ class OperatorCache {
   // How `write` is told to store a view's sides.
   WriteTensors WriteSides(size_t view) const;
 
-  // What the last query of each request reads, rotated: [requests, heads, max_tokens, dim].
+  // The rows that each request's last query reads, rotated: [requests, heads, max_tokens, dim].
   at::Tensor Read(bool values) const;
   int64_t bad_rows() const;
   int64_t length(int64_t request) const;

@@ -123,7 +123,7 @@ TEST(TorchOperators, PlaceCodesWhereTheFormatSays) {
   }
 }
 
-// As a device without kernels of its own reads and writes.
+// Reads and writes as a device without kernels of its own does.
 TEST(TorchOperators, ReadAndWriteByTensorsAsTheHostDoes) {
   at::manual_seed(4);
   for (const int bits : {2, 3, 4}) {

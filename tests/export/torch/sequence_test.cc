@@ -22,7 +22,7 @@ struct Batch {
   std::vector<int64_t> lengths;
   std::vector<at::Tensor> k, v, q;  // of each request [length, heads, dim]
 
-  // The next counts[r] rows of every request behind done[r].
+  // Returns the next counts[r] rows of every request after its first done[r].
   at::Tensor Next(const std::vector<at::Tensor>& rows, const std::vector<int64_t>& done,
                   const std::vector<int64_t>& counts) const {
     std::vector<at::Tensor> parts;

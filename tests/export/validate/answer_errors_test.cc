@@ -62,7 +62,7 @@ TEST(AnswerErrors, AnArgumentIsExactWithAllItsTokensAndACallWithAllItsArguments)
   EXPECT_LT(json.at("accuracy_interval").at(0), json.at("accuracy_interval").at(1));
 }
 
-// What the exact model cannot do does not count for exact match; the KL of its tokens does.
+// Tasks at which the exact model fails do not count for exact match; their tokens count for KL.
 TEST(AnswerErrors, TasksBeyondTheModelHaveAKlAlone) {
   const std::vector<NeedleSample> calls = Calls();
   const std::vector<ScoredToken> tokens = AnswerTokens(calls, 0);

@@ -27,8 +27,8 @@ double RelativeError(const at::Tensor& actual, const at::Tensor& expected) {
   return difference.square().sum().div(expected.to(at::kDouble).square().sum()).item<double>();
 }
 
-// Of 16 points for two normal values the least error is .108. Of 256 it is below that of levels for
-// each value, .0095.
+// 16 points for two normal values have an error of at least .108. 256 points have a smaller error
+// than levels for each value, .0095.
 TEST(Higgs, GridsAreThoseOfNormalValues) {
   at::manual_seed(1);
   const at::Tensor x = at::randn({3000, 128}, at::kDouble).mul_(7);
@@ -61,7 +61,7 @@ TEST(Higgs, IsThePlainOne) {
   }
 }
 
-// Two layers of the bundled model's shape, whose rows behind are linear in those before.
+// Two layers of the bundled model's shape; the second layer's rows are linear in the first's.
 struct LinearLayers {
   TinyModel model;
   Artifact artifact = Artifact::Open(TinyArtifact());
@@ -79,12 +79,12 @@ struct LinearLayers {
   at::Tensor Heads(const at::Tensor& x) const {
     return x.view({x.size(0), spec.num_kv_heads, spec.head_dim});
   }
-  // What the layer before gives back of `tokens` random tokens.
+  // Returns random rows of `tokens` tokens, as the layer before reads them back.
   CacheSides Before(int64_t tokens) const {
     const auto draw = [&] { return Heads(at::randn({tokens, channels}, at::kDouble)); };
     return {ApplyRope(draw(), spec.rope), draw()};
   }
-  // Rows that follow from it.
+  // Returns rows that follow from `before`.
   CacheSides Behind(const CacheSides& before) const {
     const at::Tensor k = UndoRope(before.k, spec.rope).flatten(1).matmul(k_map).add(shift);
     const at::Tensor v = at::cat({k, before.v.flatten(1)}, 1).matmul(v_map);
@@ -116,7 +116,7 @@ TEST(AquaKv, WhatTheLayerBeforeSaysIsFree) {
   EXPECT_EQ(cache.k_exact.quantized_end(4 + 128 + 1), 4 + 128);
 }
 
-// Of rows that have nothing to do with those before, the residual is all, and 2 bits of it.
+// For rows unrelated to the layer before, the residual is everything, and it gets 2 bits.
 TEST(AquaKv, WhatItDoesNotSayIsRounded) {
   LinearLayers layers;
   const std::vector<CacheSides> before = {layers.Before(4000)}, own = {layers.Before(4000)};
@@ -191,7 +191,7 @@ TEST(LayerBefore, IsWhatItsCacheGaveBackForTheSameTokens) {
   for (const Call& call : layers[0]) EXPECT_FALSE(call.before.defined());
 }
 
-// What a layer left for the next one is not kept, so a run that stops begins again.
+// The rows that a layer leaves for the next one are not saved, so a stopped run begins again.
 TEST(LayerBefore, AStoppedValidationBeginsAgain) {
   const TinyModel model;
   const auto path = TestScratch("validation-job-layer-before") / "job";

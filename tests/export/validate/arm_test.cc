@@ -173,7 +173,7 @@ TEST(Arm, RecallIsMeasuredOnTheArmsThatAReaderCompares) {
   const Names four = {"bf16", "naive", "hadamard+clip+windows", headline};
   EXPECT_EQ(Recall({}, {}, headline), four);
   EXPECT_EQ(Recall({"default"}, {}, headline), four);
-  // What is asked for by name is measured whole, what comes in a list is not.
+  // An arm asked for by name gets its recall measured; an arm that comes in a list does not.
   EXPECT_EQ(Recall({"default", "int4_hadamard"}, {}, headline),
             (Names{"bf16", "naive", "hadamard+clip+windows", "int4_hadamard", headline}));
   EXPECT_EQ(Recall({"naive+windows", headline}, {}, headline),

@@ -49,7 +49,7 @@ TEST(ByDomain, DifferencesArePaired) {
   const Json& behind = other.at("behind").at("local");
   EXPECT_EQ(behind.at("rows"), kSequences * 16);
   EXPECT_NEAR(behind.at("mean").get<double>(), 0.01, 1e-3);
-  // As wide as the sequences' own spread of 0.03, and not as that of the KL.
+  // The interval is as wide as the sequences' own spread of 0.03, and not as that of the KL.
   const double width =
       behind.at("interval").at(1).get<double>() - behind.at("interval").at(0).get<double>();
   EXPECT_NEAR(width, 2 * 1.96 * 0.03 / std::sqrt(kSequences), 0.015);
@@ -78,7 +78,7 @@ TEST(ByDomain, EachDomainStandsByItself) {
   EXPECT_EQ(validation.at("arms").at(1).at("by_domain").at(0).at("domain"), "prose");
 }
 
-// What two processes measured is what one would have.
+// Measurements shared by two processes equal those of one process.
 TEST(ByDomain, OfSharedArmsIsTheSame) {
   const auto measure = [](const ArmsOfRank& share) {
     const TinyModel model;

@@ -85,7 +85,7 @@ Outcome RunWith(const std::vector<std::vector<int32_t>>& calibration, const Cach
   return {validation.LocalMetrics(1), validation.EndToEndMetrics(1), keep.keys, streams};
 }
 
-// Naive, but for the rows that it asks for.
+// Returns the naive method, except that it asks for calibration rows.
 CacheMethod Asking(std::function<void(const CalibrationRows&, size_t layer_index)> asks) {
   CacheMethod method = CacheMethodNamed("naive");
   method.needs_rows = true;

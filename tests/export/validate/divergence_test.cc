@@ -7,7 +7,7 @@
 namespace oscar {
 namespace {
 
-// Two continuations of four tokens behind prefixes of three.
+// Two continuations of four tokens after prefixes of three.
 std::vector<ScoredToken> Tokens() {
   return ScoredTokens({{1, 2, 3, 4, 5, 6, 7}, {1, 2, 3, 4, 5, 6, 7}}, 0, 3, 0);
 }
@@ -20,7 +20,7 @@ Json Report(std::vector<uint8_t> agrees, std::vector<float> kl) {
 }
 
 TEST(Divergence, IsTheFirstTokenThatIsChosenOtherwise) {
-  // What agrees again behind it is behind it; the token itself is not.
+  // Tokens that agree again still count as after the divergence; its own token does not.
   const Json json = Report({1, 0, 1, 0, 1, 1, 1, 0}, {0, 8, 1, 3, 0, 0, 0, 4});
   EXPECT_EQ(json.at("samples"), 2);
   EXPECT_EQ(json.at("tokens"), 8);

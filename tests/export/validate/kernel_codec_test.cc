@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the kernels are held against, without a GPU. Pages packed by the table of cache_format.h
-// from the scalar codec's own codes: they agree, and one bit turned anywhere in them is one
-// difference of the right kind. The float64 attention: that of the model.
+// The references for the kernels, tested without a GPU. Pages are packed by the table of
+// cache_format.h from the scalar codec's own codes: they agree, and one flipped bit anywhere is one
+// difference of the right kind. The float64 attention equals that of the model.
 #include "export/validate/kernel_codec.h"
 
 #include <ATen/ATen.h>

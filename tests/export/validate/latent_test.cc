@@ -3,8 +3,8 @@
 //
 // Validation of latent attention against dense attention with expanded heads: the latents are
 // quantized here, expanded through kv_b, and attended to in float64, both at the model's own
-// queries and through the whole model. Absorbed and expanded forms are equal only if output
-// errors are measured behind W_UV.
+// queries and through the whole model. Absorbed and expanded forms are equal only if output errors
+// are measured after W_UV.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -42,7 +42,7 @@ std::vector<std::vector<int32_t>> RandomLatentTexts(unsigned seed, size_t count,
   return texts;
 }
 
-// With an automatic choice.
+// Returns an artifact with an automatic choice.
 fs::path ArtifactOfLatents(const TinyModel& model, const std::string& name, size_t length,
                            Consumer consumer = Consumer::kAny) {
   const fs::path scratch = TestScratch(name);
@@ -91,7 +91,7 @@ Json ValidateLatents(const TinyModel& model, const fs::path& artifact,
                        Artifact::Open(artifact), options, {});
 }
 
-// Latents [T, rank] in 2 bits behind a Hadamard rotation, one scale for the row.
+// Returns latents [T, rank] in 2 bits after a Hadamard rotation, one scale for each row.
 at::Tensor InTwoBits(const at::Tensor& latents) {
   const Matrix hadamard = HadamardRotation(kLatentRank).matrix();
   const at::Tensor h =
@@ -205,7 +205,7 @@ TEST(LatentValidation, EqualsDenseAttentionOfExpandedHeads) {
                 1, 2e-4)
         << arm;
 
-    // Through the whole model: tokens that are predicted from one behind the windows.
+    // The whole model: scores the tokens that are predicted from a token after the windows.
     constexpr int64_t kFirst = kLatentSink + kLatentRecent + 1, kScored = 2 * (64 - kFirst);
     std::vector<at::Tensor> log_p;
     double nll = 0, token_kl = 0;

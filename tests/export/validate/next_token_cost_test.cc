@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a cache costs the next token: against a validation of the same cache, and trials that share
-// what lies before them against trials by themselves.
+// The cost of a cache for the next token: equal to a validation of the same cache; trials that
+// share the layers before them equal trials by themselves.
 #include "export/validate/next_token_cost.h"
 
 #include <gtest/gtest.h>
@@ -123,7 +123,7 @@ TEST(NextTokenCost, SidesArePricedAlone) {
   EXPECT_NE(half.next_token_kl, choices[last].k_options[1].next_token_kl);
 }
 
-// Of types: a whole cache against a validation of the method that stores so, and sides alone.
+// Costs of types: a whole cache equals a validation of the same method; then single sides.
 TEST(NextTokenCost, OfTypesIsWhatAValidationSays) {
   const TinyModel model;
   NextTokenRun run = RunOf(model);

@@ -26,7 +26,7 @@ constexpr int64_t kPrompts = 20, kPromptTokens = 192, kGenerated = 24;
 const MethodContext::Options kMethods{
     .seed = 0, .prefill_tokens = kPromptTokens, .windows = {4, 32}};
 
-// What the exact model goes on with.
+// Returns prompts with the continuations that the exact model generates.
 ServedText Generated(const TinyModel& model) {
   std::vector<PromptToContinue> prompts;
   for (auto& ids : TinyTexts(1, kPrompts, kPromptTokens))
@@ -42,7 +42,7 @@ ServedText Generated(const TinyModel& model) {
   return text;
 }
 
-// Of every arm, in float32 and, as a server computes, in bf16; of a wrong artifact that no arm is.
+// Scores of every arm in float32 and in bf16, as servers compute, and of a wrong artifact.
 struct Scores {
   ServedArms arms;
   std::vector<TokenErrors> simulated, served, wrong;

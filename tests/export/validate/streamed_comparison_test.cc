@@ -19,7 +19,7 @@ namespace {
 
 const at::TensorOptions kGpu(at::kCUDA);
 
-// What the reference's rows are: numbers that bf16 holds.
+// Rounds the reference's rows to numbers that bf16 holds.
 void RoundRows(RowCase* c) {
   for (at::Tensor* x : {&c->q, &c->k, &c->v}) *x = x->to(at::kBFloat16).to(at::kDouble);
 }

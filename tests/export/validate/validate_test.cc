@@ -26,7 +26,7 @@ TEST(Validate, TheReferenceHasNoErrorAtAll) {
   const Json& bf16 = ArmOf(v, "bf16");
   for (const char* mode : {"local", "end_to_end"}) {
     EXPECT_EQ(bf16.at(mode).at("kl").at("max"), 0) << mode;
-    // A product with other rows beside it may be rounded otherwise.
+    // A product with other rows in the same call may be rounded otherwise.
     EXPECT_LT(bf16.at(mode).at("output_rel_error"), 1e-15) << mode;
   }
   EXPECT_EQ(bf16.at("text").at("ppl_ratio"), 1);

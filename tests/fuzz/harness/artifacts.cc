@@ -91,7 +91,7 @@ std::vector<std::string> ReportSeeds() {
     reports.push_back(SampleReport({.num_layers = kManyLayers, .num_kv_heads = 1}));
     Shorten(reports.back(), reports.back(), 1, kManyLayers);
   }
-  // Of a run of the bundled model, whose numbers agree.
+  // Reports of runs of the bundled model, in which the numbers agree.
   std::vector<std::string> seeds = SeedFiles("reports", ".json", 65536);
   for (const Json& report : reports) seeds.push_back(report.dump());
   return seeds;
@@ -147,7 +147,7 @@ const Sample& PlainSample() {
   return sample;
 }
 
-// With an automatic choice: one rotation for all heads, and one for each.
+// A sample with an automatic choice: one rotation for all heads, and one for each.
 const Sample& ChosenSample() {
   static const Sample sample(
       [](const fs::path& folder) {
@@ -163,8 +163,8 @@ void PrepareArtifact() {
   (void)ChosenSample();
 }
 
-// manifest.json, NUL, a patch of report.json, NUL, one of the header of rotations.safetensors;
-// sealed here, as whoever forges an artifact seals it.
+// Splits manifest.json, NUL, a patch of report.json, NUL, one of the header of
+// rotations.safetensors. RunArtifact seals the files, as the forger of an artifact would.
 std::array<std::string, 3> PartsOf(std::string_view input) {
   std::array<std::string, 3> parts;
   for (std::string& part : parts) {

@@ -87,7 +87,7 @@ std::vector<std::string> WeightIndexSeeds() {
       R"("b.weight":"model-00002-of-00002.safetensors"}})"};
 }
 
-// What a model was accepted with is accepted again from its text.
+// Returns true if the rotary embedding, written as text and read again, is unchanged.
 bool ReadsAs(const RopeSpec& rope, int64_t dim) {
   try {
     return RopeFromText(RopeToText(rope), dim, "rope") == rope;

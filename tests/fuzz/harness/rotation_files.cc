@@ -73,7 +73,7 @@ void RunPt(std::string_view input) {
 
 std::vector<std::string> PtSeeds() {
   std::vector<std::string> seeds = {SmallPt()};
-  // Of dumps, which another reader takes, there are some too.
+  // Dumps, which another reader accepts, include some such files too.
   for (std::string& file : Accepted(SeedFiles("upstream/synthetic", ".pt", kPtBytes), RunPt))
     seeds.push_back(std::move(file));
   if (kCampaign)

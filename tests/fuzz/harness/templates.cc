@@ -72,7 +72,7 @@ std::string OneOf(const std::string_view (&choices)[kCount], Random& random) {
 
 std::string Expression(Random& random, int depth);
 
-// None to two arguments, some by name.
+// Returns zero to two arguments, some by name.
 std::string Arguments(Random& random, int depth) {
   static constexpr std::string_view kNames[] = {
       "attribute", "reverse", "case_sensitive", "indent", "default", "boolean", "width",
@@ -257,7 +257,7 @@ std::string Statement(Random& random, int depth) {
   }
 }
 
-// Where tags begin, and both ends.
+// Returns the positions where tags begin, and both ends.
 std::vector<size_t> TagBegins(const std::string& source) {
   std::vector<size_t> begins = {0, source.size()};
   for (size_t at = 0; (at = source.find('{', at)) != source.npos; at += 2)
@@ -278,7 +278,7 @@ std::string MutateTemplate(const std::string& input, Random& random) {
   for (size_t changes = 1 + random() % 3; changes > 0; --changes) {
     const std::vector<size_t> begins = TagBegins(out);
     const size_t which = random() % begins.size();
-    // At a character's boundary: what is no UTF-8 is refused at once.
+    // Only character boundaries are used: text that is not UTF-8 is refused at once.
     size_t anywhere = random() % (out.size() + 1);
     while (anywhere < out.size() && (out[anywhere] & 0xC0) == 0x80) ++anywhere;
     switch (random() % 6) {

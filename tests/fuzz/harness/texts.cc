@@ -195,7 +195,7 @@ void RunYaml(std::string_view input) {
     again += fmt::format("{}: {}\n", Json(entry.key).dump(-1, ' ', true),
                          entry.list ? fmt::format("[{}]", fmt::join(values, ", ")) : values[0]);
   }
-  // What yaml-cpp does not read back: halves of characters beyond 16 bits, and keys over 1024
+  // yaml-cpp does not read back surrogate halves of characters beyond 16 bits, nor keys over 1024
   // bytes.
   if (again.find("\\u") != again.npos || again.size() > 1000) return;
   const std::vector<ConfigEntry> read = ParseConfig(again, "again.yaml");

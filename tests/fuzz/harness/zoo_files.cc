@@ -78,7 +78,7 @@ void RunBundle(std::string_view input) {
 
 std::vector<std::string> BundleSeeds() { return SeedFiles("oms", ".sig", 16384); }
 
-// What stands in base64 (the payload, a certificate, the signature) is changed inside.
+// Changes the inside of a base64 value: the payload, a certificate or the signature.
 std::string MutateBundle(const std::string& input, Random& random) {
   Json bundle = ParseLoosely(input);
   const int which = static_cast<int>(random() % 4);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The real oscar-bench where there is no GPU: what it offers, and how it says no.
+// The real oscar-bench without a GPU: its list of benchmarks, and its refusals.
 #include <gtest/gtest.h>
 
 #include "tests/support/run_program.h"

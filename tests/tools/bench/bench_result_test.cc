@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What oscar-bench says about times: ranks, floors, bars, ratios, and that a wrong result has none.
+// The times that oscar-bench reports: ranks, floors, bars, ratios. A wrong result has none.
 #include "tools/bench/bench_result.h"
 
 #include <gtest/gtest.h>

@@ -67,7 +67,7 @@ TEST(Command, QuietPrintsThePathAlone) {
   const Outcome o = RunBrew({"arabica", "-q"}, MakeCup);
   EXPECT_EQ(o.out, "cup\n");
   EXPECT_EQ(o.err, "");
-  // Where nothing is made, what is printed is the result.
+  // If a command makes nothing, its printed text is the result.
   const auto look = [](CommandContext& context) -> CommandResult {
     context.out << "a look\n";
     return {};

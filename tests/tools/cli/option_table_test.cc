@@ -21,7 +21,7 @@ namespace {
 
 using Arguments = std::vector<std::string>;
 
-// What RunCommand does: the file, then the flags.
+// Resolves options as RunCommand does: first the file, then the flags.
 BrewOptions Resolve(const std::string& yaml, const Arguments& arguments) {
   BrewOptions options;
   OptionTable table = BrewTable(&options);

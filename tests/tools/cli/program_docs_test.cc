@@ -49,7 +49,7 @@ TEST_F(ProgramDocsTest, EveryOptionIsInEachOfThem) {
   EXPECT_THROW(ShellCompletion(docs_, "csh"), UsageError);
 }
 
-// What the shell itself answers.
+// The shell itself is asked for its completions.
 TEST_F(ProgramDocsTest, BashCompletesFlagsValuesAndVerbs) {
   const auto folder = TestScratch("completion");
   std::ofstream(folder / "completion") << ShellCompletion(docs_, "bash");

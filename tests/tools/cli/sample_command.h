@@ -95,8 +95,8 @@ inline OptionTable BrewTable(BrewOptions* o) {
   return table;
 }
 
-// What a program run in this process says. `run` is given argc, argv and a console that writes
-// here.
+// The exit code and output of a program that runs in this process. `run` is given argc, argv and a
+// console that writes here.
 struct Outcome {
   int exit_code;
   std::string out, err;

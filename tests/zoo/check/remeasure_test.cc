@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a second measurement finds, without a model: the second report is made up too.
+// The findings of a second measurement, without a model: the second report is made up too.
 #include "zoo/check/remeasure.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-// What a validated sample artifact records.
+// Returns the validation that a validated sample artifact records.
 Json ValidatedIn(const char* scratch) {
   const fs::path artifact = TestScratch(scratch) / "a";
   WriteValidated(artifact);

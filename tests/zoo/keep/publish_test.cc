@@ -4,7 +4,7 @@
 // Longer than 400 lines because every way a publication is refused stands beside the one that is
 // not.
 //
-// What a zoo takes, what it refuses, and that it gives back what it took.
+// A zoo accepts some artifacts, refuses others, and returns what it accepted unchanged.
 #include "zoo/keep/publish.h"
 
 #include <gtest/gtest.h>

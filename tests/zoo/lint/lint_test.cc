@@ -278,7 +278,7 @@ TEST(LintRules, AreDocumentedInOrderAndNeverReused) {
   EXPECT_EQ(LintRuleNamed("not-finite").code, "OZ014");
 }
 
-// What the reader refuses is an error, what it accepts is none.
+// Expects errors for exactly the files that the reader refuses; returns the number of files.
 int CheckVerdictsOfLint(const fs::path& folder) {
   int cases = 0;
   const Json index = ReadJsonFile(folder / "index.json");

@@ -70,7 +70,7 @@ TEST_F(SiteTest, KeepsThePagesOfModelsThatAreAsTheyWere) {
   const auto before = TreeBytes(site_);
   EXPECT_EQ(Make().kept, 3u);
   EXPECT_TRUE(TreeBytes(site_) == before);
-  // What a page is made from changes it, and no other.
+  // A change to a page's sources changes that page and no other.
   AddSignature(zoo_, entries_[0], NewSigner(), nullptr);
   EXPECT_EQ(Make().kept, 2u);
   Yank(zoo_, entries_[1].name, entries_[1].version, "wrong", nullptr);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who signed a payload: keys, certificates, and every way in which a bundle is none.
+// The signer of a payload: keys, certificates, and every way in which a bundle is invalid.
 #include "zoo/signing/bundle.h"
 
 #include <gtest/gtest.h>
@@ -101,7 +101,7 @@ TEST(SignedBundle, ACertificateVouchesUnderItsRootAlone) {
   // Whoever may sign may not certify others.
   EXPECT_EQ(Under(CertifiedSigner(Issued(Issued(root, {}), {}), {Issued(root, {})}), RootsOf(root)),
             TrustExit::kWrongKey);
-  // A root of the forger's own among those between is no root.
+  // A forger's own root among the intermediate certificates does not become a trusted root.
   const Issuer forged = Issued(other_root, {});
   EXPECT_EQ(Under(CertifiedSigner(forged, {other_root}), RootsOf(root)), TrustExit::kWrongKey);
 }
@@ -218,7 +218,7 @@ TEST(SignedBundle, WhatIsNoBundleIsAnErrorThatSaysWhy) {
           << "expected " << why << ": " << error.what();
     }
   }
-  // And what the standard leaves open is taken: no hint, no tlogEntries, keyid null or absent.
+  // The standard leaves these forms open: no hint or tlogEntries, a null or absent keyid.
   for (const auto& open :
        {edited([](Json& b) { b["verificationMaterial"].erase("tlogEntries"); }),
         edited([](Json& b) {

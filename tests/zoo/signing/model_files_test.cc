@@ -114,7 +114,7 @@ TEST_F(SignedModel, LinksAndSpecialFilesAreRefusedWhereverTheyAre) {
   ASSERT_EQ(mkfifo((model_ / "pipe").c_str(), 0600), 0);
   EXPECT_EQ(Check(), ExitCode::kInput);
   fs::remove(model_ / "pipe");
-  // A signed file behind a link to a folder with the same content is no part of the model.
+  // A signed file is not part of the model if it is reached through a link to an equal folder.
   fs::rename(model_ / "sub", scratch_ / "sub");
   fs::create_directory_symlink(scratch_ / "sub", model_ / "sub");
   EXPECT_EQ(Check({.ignore_unsigned = true}), ExitCode::kInput);

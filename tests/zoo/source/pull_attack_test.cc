@@ -30,8 +30,8 @@ struct Attack {
   std::string words;  // of the check that is meant: behind many stands another, with other words
 };
 
-// What lies in the zoo under `digest` is not looked at; `outside` is a file that must not be read
-// or written.
+// Returns the path of a file beside the zoo, to which attacks point and which must not be read or
+// written.
 fs::path Outside(const fs::path& zoo) { return zoo.parent_path() / "outside"; }
 
 Attack FileName(const std::string& name, const std::string& file,

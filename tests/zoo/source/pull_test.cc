@@ -149,7 +149,7 @@ TEST_F(PullTest, ABlobThatIsDamagedOnTheWayAloneIsFetchedAgain) {
   ExpectRight();
   ExpectRefused("wrong-bytes", {"manifest.json (blob " + entry_.identity, "SHA-256", "expected"});
 
-  // What an earlier call left is looked at again: one file of it was damaged meanwhile.
+  // A second call checks the files that an earlier call left: one was damaged in the meantime.
   EXPECT_THROW(PullWith("truncate"), ResourceError);
   const fs::path partial = out_.string() + ".partial";
   fs::copy(BlobPath(zoo_.path(), entry_.identity), partial / entry_.identity,

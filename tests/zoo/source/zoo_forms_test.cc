@@ -129,7 +129,7 @@ TEST_F(FormsTest, AModelRepositoryIsAZooOfOneVersion) {
   Pull(source, {kFormsName}, scratch_ / "out");
   EXPECT_TRUE(TreeBytes(scratch_ / "out") == TreeBytes(scratch_ / "1"));
   EXPECT_THROW(Pull(source, {kFormsName, ZooVersion{0, 2, 0}}, scratch_ / "none"), InputError);
-  // As the Hub's cache has it: links to contents elsewhere.
+  // The Hub's cache has this layout: links to contents elsewhere.
   fs::create_directory(scratch_ / "contents");
   for (const auto& [name, bytes] : TreeBytes(repository)) {
     WriteText(scratch_ / "contents" / name, bytes);
@@ -159,7 +159,7 @@ TEST_F(FormsTest, AYankMovesLatestAndStaysInEveryCopy) {
   WriteValidated(scratch_ / "3", 3);
   EXPECT_EQ(Publish(zoo_, scratch_ / "3", {}, {}).entry.version.text(), "0.3.0");
   EXPECT_EQ(zoo_.Resolve({kFormsName}).text(), "0.3.0");
-  // What does not say that it is of this version counts, without a reason.
+  // A yank file that does not name this version still yanks it, but without a reason.
   fs::create_directories(YankPath(zoo_.path(), kFormsName, {0, 1, 0}).parent_path());
   fs::copy(YankPath(zoo_.path(), kFormsName, {0, 2, 0}),
            YankPath(zoo_.path(), kFormsName, {0, 1, 0}));
@@ -184,7 +184,7 @@ TEST_F(FormsTest, GcRemovesWhatNoVersionNamesAndNothingElse) {
   EXPECT_EQ(TreeBytes(zoo_.path()).size(), before.size() - 1);
   EXPECT_TRUE(Verify(zoo_, std::nullopt).unreferenced.empty());
   EXPECT_TRUE(Sound(zoo_.path()));
-  // What an entry names that cannot be read is unknown.
+  // An entry that cannot be read may name any blob, so nothing is collected.
   WriteText(EntryPath(zoo_.path(), kFormsName, {0, 5, 0}), "{");
   EXPECT_THROW(CollectGarbage(zoo_, false, nullptr), InputError);
 }

@@ -179,7 +179,7 @@ TEST_F(ZooTest, AnIndexThatSaysOtherThingsThanTheEntriesIsFound) {
   ExpectProblem("index.json: lists example/Tiny@0.3.0, which is not here");
   edit([](Json& json) { json["entries"][1].erase("identity"); });
   ExpectProblem("\"identity\" is missing");
-  // What a publisher who was cut off leaves is said and is no defect.
+  // An index that an interrupted publisher left behind is noted and is not a defect.
   edit([](Json& json) { json["entries"].erase(1); });
   EXPECT_TRUE(Problems().empty());
   EXPECT_EQ(Verify(zoo_, std::nullopt).notes.size(), 1u);

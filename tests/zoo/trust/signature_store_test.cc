@@ -60,7 +60,7 @@ TEST_F(SignatureStore, SeveralAreAddedAndTheVersionStaysAsItWas) {
       Judge(policy, {}, {.entry = entry_, .bundles = texts, .latest = true, .snapshot = {}});
   EXPECT_EQ(verdict.word(), "TRUSTED") << verdict.problem;
   EXPECT_TRUE(Verify(zoo_, std::nullopt).problems.empty());
-  // And the signature of the version is one of the artifact as a directory.
+  // The signature of the version is also one of the artifact as a directory.
   const SignedBundle bundle = ParseBundle(texts[0], "b");
   CheckModel(scratch_ / "a", ParseStatement(bundle.payload, "b"), {});
 }

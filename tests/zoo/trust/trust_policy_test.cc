@@ -30,7 +30,7 @@ ZooEntry EntryOf(const std::string& name, const ZooVersion& version, const std::
   return entry;
 }
 
-// As AddSignature does; `edit` makes it another statement.
+// Signs as AddSignature does; `edit` makes it another statement.
 std::string Signed(const ZooEntry& entry, const Signer& signer,
                    const std::function<void(ModelStatement&)>& edit = {}) {
   ModelStatement statement;
@@ -135,7 +135,7 @@ TEST_F(Trust, AttackReplayOfADirectorysSignature) {
 TEST_F(Trust, AttackRollbackOfWhatWasSeen) {
   memory_.Remember(second_);
   ExpectCode(TrustExit::kTooOld, first_, {Signed(first_, alice_)});
-  // By its number an older version may be asked for.
+  // An older version may be asked for by its number.
   ExpectCode(ExitCode::kDone, first_, {Signed(first_, alice_)}, /*latest=*/false);
   memory_.Remember(first_);  // forgets nothing
   ExpectCode(TrustExit::kTooOld, first_, {Signed(first_, alice_)});

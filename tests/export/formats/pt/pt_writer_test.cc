@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What we write, torch and our own reader both read, and the bytes depend on the value alone.
+// Torch and our own reader both read the written files, and the bytes depend on the value alone.
 #include "export/formats/pt/pt_writer.h"
 
 #include <gtest/gtest.h>

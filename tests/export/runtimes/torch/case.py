@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# What tests of the package oscar_kv share. They are started as TEST.py PACKAGE MODEL, and end with 77 where transformers is not installed.
+# Helpers that the tests of the package oscar_kv share. They are started as TEST.py PACKAGE MODEL, and end with 77 without transformers.
 import os
 import pathlib
 import sys

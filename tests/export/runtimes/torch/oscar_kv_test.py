@@ -122,7 +122,7 @@ class Model(Case):
             expected = self.simulated(artifact, written.sequences)[:, 89:-1]
             self.model.set_attn_implementation("sdpa")
             exact = self.model(written.sequences).logits[:, 89:-1]
-            # What is left are roundings to bf16 that fall the other way.
+            # The remaining differences are roundings to bf16 that fall the other way.
             self.assertLess(kl(expected, found), kl(exact, expected) / 20)
             torch.testing.assert_close(kl(exact, found), kl(exact, expected), rtol=0.05, atol=0)
             self.assertGreater((found.argmax(-1) == expected.argmax(-1)).float().mean(), 0.96)
