@@ -40,7 +40,7 @@ struct Serving : Open {
               &T::runtimes, &T::budgets>;
 };
 
-// Of one layer, or means over all layers.
+// The errors of an arm in one layer, or their means over all layers.
 struct CalibrationArm {
   NonNegative rows, rows_beyond, output_rel_error, output_rel_error_beyond,
       output_rel_error_no_windows;

@@ -24,7 +24,7 @@ enum class Format {
   kGigabytes,   // bytes: 1.21 GB
 };
 
-// Where a measure appears. CSV has all of them.
+// The places where a measure appears. CSV has all measures.
 enum MeasurePlace : unsigned {
   kGate = 1,        // --gate, and what a zoo says of an entry
   kPage = 2,        // the table of all arms in report.html

@@ -20,8 +20,8 @@ namespace {
 
 constexpr double kTitleHeight = 20;  // above the chart, in chart units
 
-// What stands between `begin` and `end`, from `from` on, which then is behind `end`. Empty, and
-// `from` npos, where there is none.
+// Returns the text between `begin` and `end`, searched from `from` on, and moves `from` past `end`.
+// Returns nothing and sets `from` to npos if there is none.
 std::string_view Between(std::string_view text, std::string_view begin, std::string_view end,
                          size_t& from) {
   const size_t first = text.find(begin, from);

@@ -18,7 +18,7 @@ struct Column {
   const char* heading;
   const char* member;  // JSON pointer in the validation
 };
-// Of the run, the same for all arms of a report.
+// Columns about the run, which are the same for all arms of a report.
 constexpr Column kRun[] = {
     {"seed", "/settings/seed"},
     {"bootstrap", "/settings/bootstrap"},
@@ -102,7 +102,7 @@ std::string ModelCell(const Json& arm) {
   return numbers.empty() ? "–" : fmt::format("{}", fmt::join(numbers, ", "));
 }
 
-// What no other arm has both fewer bits stored and less next-token KL than, a line for each model.
+// Lists for each model the arms that no other arm beats in both stored bits and next-token KL.
 std::string Fronts(const Json& models) {
   std::string text;
   for (const Json& model : models) {
@@ -127,7 +127,7 @@ std::string Fronts(const Json& models) {
                             text;
 }
 
-// Of all models that have the arm: heads of other dimensions and other layers take other bits.
+// Bits of all models that have the arm: other head dimensions and layers take other bits.
 std::string BitsCell(const Json& models, const std::string& name, const char* which) {
   std::vector<std::string> different;
   for (const Json& model : models) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What comparison.json says, for spreadsheets and for a README. The README's text between the
+// The contents of comparison.json, for spreadsheets and for a README. The README's text between the
 // two marks is replaced whenever it is made anew; nothing is kept there by hand.
 #pragma once
 

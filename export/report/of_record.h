@@ -26,7 +26,7 @@ inline constexpr int64_t kLeastScoredTokens = 1024;
 // itself. `report` is its report.json, with a validation or without.
 std::vector<std::string> OwnArms(const Json& report);
 
-// What of a validation decides; known before anything is measured.
+// The facts of a validation that decide; they are known before anything is measured.
 struct ValidationFacts {
   std::string source;  // "model" or "dump"
   std::string headline_arm;
@@ -39,7 +39,8 @@ struct ValidationFacts {
   int64_t scored_tokens = 0;    // 0 where there are no predictions
   int64_t longest_context = 0;  // tokens
 };
-// Of a finished one. Throws InputError naming `what` where a member is missing.
+// Returns those of a finished validation. Throws InputError naming `what` where a member is
+// missing.
 ValidationFacts FactsOf(const Json& validation, std::string_view what);
 
 // Tokens that the artifact recommends to keep exact, and the size of its groups: "serving".

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What every page has around its sections: style, navigation, and the policy under which it loads
-// and runs nothing.
+// The parts of every page around its sections: style, navigation, and the policy that keeps it
+// from loading or running anything.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ struct PageSection {
   std::string content;                  // html; empty: left out
 };
 
-// What a page may have besides.
+// Optional parts of a page.
 struct PageExtras {
   std::string_view kind = "oscar report";  // text; ends the title
   std::string_view style = {};             // css

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a method costs against what it keeps: the charts of a validation, for its own page and for
-// that of several models.
+// Charts of what methods cost against what they keep, for the page of a validation and for that of
+// several models.
 #pragma once
 
 #include <string>

@@ -47,7 +47,7 @@ class Record {
   std::string pointer() const;
 
  private:
-  // Of the pointer, which is written only where it is asked for: most values are read, not shown.
+  // A step of the JSON pointer, which is composed only on demand: most values are not shown.
   struct Step {
     const char* key;  // the document's; null: an element
     size_t size;      // of the key, or the element's index

@@ -267,7 +267,7 @@ class Arms {
   std::string arm_;
 };
 
-// Of the calibration: each number is its mean over all layers, kl_max the largest.
+// Checks the calibration: each number is its mean over all layers, kl_max the largest.
 void CheckSummaryAgrees(const Json& report, std::string_view what) {
   const Json& layers = report.at("layers");
   for (const auto& [name, summary] : report.at("summary").at("arms").items()) {

@@ -8,7 +8,7 @@
 
 namespace oscar {
 
-// What report.json's serving.auto.bits_by.sensitive says, in words: "not below 4 bits: keys of
+// Says report.json's serving.auto.bits_by.sensitive in words: "not below 4 bits: keys of
 // layer 3 (95 %)", with each side's share of what 2 bits cost the next token. Says so where no side
 // stands out; empty where nothing was measured.
 std::string SensitiveSidesText(const Json& serving);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What all charts share: text, and the figure around an <svg> that scales with the page.
+// The parts that all charts share: text, and the figure around an <svg> that scales with the page.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace oscar {
 
-// Of a label in a chart, in characters and chart units per character at the largest text size.
+// Limits of a label in a chart: characters, and chart units per character at the largest text size.
 inline constexpr size_t kMaxLabelCharacters = 21;
 inline constexpr double kCharacterWidth = 7.2;
 

@@ -57,8 +57,8 @@ Order OrderOf(const Measured& behind) {
   return behind.interval->second < 0 ? Order::kWorse : Order::kAlike;
 }
 
-// Of arms that are `wanted` the one with the least KL, among those with windows where some have
-// them: the headline has.
+// Returns the arm with the least KL among the `wanted` ones; if some have windows, among these,
+// because the headline has windows.
 std::optional<Record> Least(const std::vector<Record>& arms, std::string_view text,
                             const auto& wanted) {
   std::optional<Record> least;

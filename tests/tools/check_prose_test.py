@@ -46,7 +46,7 @@ class CheckProse(unittest.TestCase):
             finding = f'linalg/sub/a.cuh:2: "{text[:40]}" begins with a clause; name the subject'
             self.assertEqual(run_check({"linalg/sub/a.cuh": f"int x;\n// {text}\n"}), [finding])
             self.assertEqual(run_check({"linalg/sub/a.cuh": f"\nint x;  // {text}\n"}), [finding])
-        self.assertEqual(len(run_check({"linalg/a.cmake": "# Of it.\n", "linalg/a.sh": "true  # What it is\n"})), 2)
+        self.assertEqual(len(run_check({"linalg/a.cmake": "# Of it.\n", "linalg/a.sh": "true  #" + " What it is\n"})), 2)
 
     def test_unlisted_folders_are_not_read(self):
         self.assertEqual(run_check({"other/a.h": "// Of it.\n"}), [])

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What oscar-calibrate --auto chose for every layer, against Hadamard + clip on the rows that
+// The choices of oscar-calibrate --auto for every layer, against Hadamard + clip on the rows that
 // judge, and what windows cost. KL of keys and output error of values are no one unit.
 #include <fmt/format.h>
 

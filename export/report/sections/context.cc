@@ -38,7 +38,7 @@ ChartSeries ByPosition(const ArmLook& look, const Record& buckets, const char* m
   return series;
 }
 
-// Where the buckets of a chart's lines begin and end.
+// Returns where the buckets of a chart's lines begin and end.
 std::vector<double> Ends(const Record& buckets) {
   if (buckets.size() == 0) return {};
   return {buckets[0]["from"].Number(), buckets[buckets.size() - 1]["to"].Number()};

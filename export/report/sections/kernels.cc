@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the CUDA kernels made of the model's own queries, keys and values: whether they store the
-// codes that the codec says, and what their attention is off by, layer by layer.
+// The results of the CUDA kernels on the model's own queries, keys and values: whether they store
+// the codec's codes, and the error of their attention, layer by layer.
 #include <fmt/format.h>
 
 #include <limits>
@@ -18,7 +18,7 @@ constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 constexpr const char* kDifferences[] = {"differing_codes", "differing_metadata",
                                         "differing_simulated"};
 
-// Of the head with the largest value; red above `limit`.
+// Names the head with the largest value; red above `limit`.
 std::string Largest(const std::vector<Record>& heads, const char* key, double limit) {
   if (heads.empty()) return "";
   size_t worst = 0;

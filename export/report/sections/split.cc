@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the keys' error and the values' error each do to the output: P̂V̂ − PV = (P̂ − P)V + P̂(V̂ − V),
-// an identity (arXiv 2608.02691, equation 8).
+// The effects of the keys' error and of the values' error on the output: P̂V̂ − PV = (P̂ − P)V + P̂(V̂ −
+// V), an identity (arXiv 2608.02691, equation 8).
 #include <fmt/format.h>
 
 #include "export/report/arm_look.h"
