@@ -22,8 +22,8 @@ namespace oscar {
 struct NeedleOptions {
   std::vector<int64_t> lengths;  // tokens of prompt and answer together, at most
   int64_t samples_per_task = 4;  // per length, and per depth
-  // Where the needle of a task with one answer is put, in percent; tasks with several answers
-  // ignore it. Empty: spread over all depths.
+  // Depths of the needle in tasks with one answer, in percent; tasks with several answers ignore
+  // them. Empty: spread over all depths.
   std::vector<double> depths;
   std::vector<std::string> tasks;  // names of NeedleTaskNames(); empty: all
   uint64_t seed = 0;

@@ -16,22 +16,17 @@ namespace {
 
 struct Column {
   const char* heading;
-  const char* member;  // JSON pointer in the validation
+  const char* member;  // dotted path in the validation
 };
 // Columns about the run, which are the same for all arms of a report.
 constexpr Column kRun[] = {
-    {"seed", "/settings/seed"},
-    {"bootstrap", "/settings/bootstrap"},
-    {"text", "/data/name"},
-    {"text_digest", "/data/digest"},
-    {"oscar_version", "/program/version"},
-    {"oscar_commit", "/program/git_commit"},
+    {"seed", "settings.seed"},
+    {"bootstrap", "settings.bootstrap"},
+    {"text", "data.name"},
+    {"text_digest", "data.digest"},
+    {"oscar_version", "program.version"},
+    {"oscar_commit", "program.git_commit"},
 };
-
-const Json* Member(const Json& of, const char* pointer) {
-  const Json::json_pointer member(pointer);
-  return of.contains(member) ? &of.at(member) : nullptr;
-}
 
 std::string ModelName(const Json& model) {
   const Json& of = model.at("model");
@@ -95,9 +90,9 @@ const Json* ArmOf(const Json& model, const std::string& name) {
 
 std::string ModelCell(const Json& arm) {
   std::vector<std::string> numbers;
-  for (const char* kl : {"/local/kl/mean", "/text/token_kl/mean"})
-    if (const Json* number = Member(arm, kl)) numbers.push_back(Kl(number->get<double>()));
-  if (const Json* perplexity = Member(arm, "/text/perplexity"))
+  for (const char* kl : {"local.kl.mean", "text.token_kl.mean"})
+    if (const Json* number = FindAt(arm, kl)) numbers.push_back(Kl(number->get<double>()));
+  if (const Json* perplexity = FindAt(arm, "text.perplexity"))
     numbers.push_back(Perplexity(perplexity->get<double>()));
   return numbers.empty() ? "–" : fmt::format("{}", fmt::join(numbers, ", "));
 }
@@ -109,7 +104,7 @@ std::string Fronts(const Json& models) {
     std::vector<std::pair<double, double>> points;
     std::vector<std::string> names, front;
     for (const Json& arm : model.at("validation").at("arms")) {
-      const Json* kl = Member(arm, "/text/token_kl/mean");
+      const Json* kl = FindAt(arm, "text.token_kl.mean");
       if (kl == nullptr || !(*kl > 0.0) || arm.value("null_control", false)) continue;
       points.emplace_back(arm.at("bits_per_element").at("actual").get<double>(), kl->get<double>());
       names.push_back(arm.at("name"));
@@ -189,7 +184,7 @@ std::string ComparisonCsv(const Json& comparison) {
       }
       for (const Column& column : kRun) {
         csv += ",";
-        const Json* value = Member(model.at("validation"), column.member);
+        const Json* value = FindAt(model.at("validation"), column.member);
         if (value != nullptr && value->is_number()) csv += value->dump();
         if (value != nullptr && value->is_string()) csv += CsvText(*value);
       }

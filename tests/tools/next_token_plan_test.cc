@@ -66,6 +66,19 @@ TEST(NextTokenPlan, BitsGoWhereTheNextTokenNeedsThem) {
   EXPECT_EQ(plans.at(0), by.at("plans").at(0));
 }
 
+TEST(NextTokenPlan, OnACpuTheDefaultSharesBitsOutWithoutPasses) {
+  const std::filesystem::path path = TestScratch("next_token_default") / "artifact";
+  const ProgramExit exit = CalibrateTiny(path, {});
+  ASSERT_EQ(exit.code, 0) << exit.all();
+  const Json report = Json::parse(ReadText(path / "report.json"));
+  const Json& automatic = report.at("calibration").at("auto");
+  EXPECT_EQ(automatic.at("for"), "any");
+  EXPECT_EQ(automatic.at("effort"), "quick");
+  EXPECT_EQ(report.at("calibration").at("configuration").at("effort"), "auto");
+  EXPECT_FALSE(report.at("serving").at("auto").contains("bits_by"));
+  EXPECT_GT(report.at("serving").at("auto").at("bits_spent"), 2);
+}
+
 TEST(NextTokenPlan, BitsMayBeTheSameEverywhere) {
   const Json report = Json::parse(Calibrate("uniform", {"--bits-by", "uniform", "--bits", "3.25"}));
   EXPECT_FALSE(report.at("serving").at("auto").contains("bits_by"));

@@ -45,6 +45,12 @@ StreamTokens TokensOf(const ValidateOptions& options, const Artifact& artifact,
   return tokens;
 }
 
+uint64_t HiddenBytesOf(const StreamTokens& tokens, const ValidationInput& input) {
+  return 4 * static_cast<uint64_t>(input.model.spec.hidden_size) *
+         (static_cast<uint64_t>(tokens.text) * input.arms.size() +
+          static_cast<uint64_t>(tokens.recall) * tokens.recall_arms);
+}
+
 }  // namespace
 
 std::string DumpPlanText(const DumpSource& source, const Artifact& artifact,
@@ -75,10 +81,7 @@ std::string ShowNeedles(const char* kind, const std::vector<NeedleSample>& needl
 
 uint64_t HiddenBytes(const ValidateOptions& options, const Artifact& artifact,
                      const ValidationInput& input) {
-  const StreamTokens tokens = TokensOf(options, artifact, input);
-  return 4 * static_cast<uint64_t>(input.model.spec.hidden_size) *
-         (static_cast<uint64_t>(tokens.text) * input.arms.size() +
-          static_cast<uint64_t>(tokens.recall) * tokens.recall_arms);
+  return HiddenBytesOf(TokensOf(options, artifact, input), input);
 }
 
 std::string PlanText(const ValidateOptions& options, const Artifact& artifact,
@@ -93,8 +96,7 @@ std::string PlanText(const ValidateOptions& options, const Artifact& artifact,
       "recall, through {:<8}{} tokens\nhidden states           {:.2f} GB in float32\n"
       "arms                    {}\n",
       static_cast<double>(weights) / 1e9, tokens.text, fmt::format("{} arms", tokens.recall_arms),
-      tokens.recall, static_cast<double>(HiddenBytes(options, artifact, input)) / 1e9,
-      input.arms.size());
+      tokens.recall, static_cast<double>(HiddenBytesOf(tokens, input)) / 1e9, input.arms.size());
   return text + ArmLines(input.arms) + own_words.line +
          (forecast ? fmt::format("expected time           {}\n", forecast->Text()) : "");
 }
