@@ -210,41 +210,22 @@ at::Tensor ClipThresholds(const at::Tensor& sorted, double ratio) {
 }
 
 at::Tensor SortedMagnitudes(const at::Tensor& rows) {
+  if (std::optional<at::Tensor> sorted = SortedMagnitudesInOneKernel(rows.detach()))
+    return *std::move(sorted);
   return std::get<0>(rows.detach().abs().sort(-1));
 }
 
-namespace {
-
-// Applies `thresholds` to all rows with their common ratio, or to each head with its own ratio.
-at::Tensor OfHeads(const at::Tensor& rows, std::span<const double> clip, auto thresholds) {
-  if (clip.size() == 1) return thresholds(rows, clip[0]);
-  OSCAR_CHECK_EQ(std::ssize(clip), rows.size(-3));
+at::Tensor HeadThresholds(const at::Tensor& sorted, std::span<const double> clip) {
+  if (clip.size() == 1) return ClipThresholds(sorted, clip[0]);
+  OSCAR_CHECK_EQ(std::ssize(clip), sorted.size(-3));
   std::vector<at::Tensor> heads;
-  for (int64_t head = 0; head < rows.size(-3); ++head) {
-    const at::Tensor of_head = rows.select(-3, head);
-    const at::Tensor threshold = thresholds(of_head, clip[static_cast<size_t>(head)]);
+  for (int64_t head = 0; head < sorted.size(-3); ++head) {
+    const at::Tensor of_head = sorted.select(-3, head);
+    const at::Tensor threshold = ClipThresholds(of_head, clip[static_cast<size_t>(head)]);
     heads.push_back(threshold.defined() ? threshold
                                         : at::full_like(of_head.narrow(-1, 0, 1), INFINITY));
   }
   return at::stack(heads, -3);
-}
-
-}  // namespace
-
-at::Tensor HeadThresholds(const at::Tensor& sorted, std::span<const double> clip) {
-  return OfHeads(sorted, clip, ClipThresholds);
-}
-
-at::Tensor ThresholdsOfRows(const at::Tensor& rows, std::span<const double> clip) {
-  if (!rows.is_cpu()) return HeadThresholds(SortedMagnitudes(rows), clip);
-  return OfHeads(rows.detach().abs(), clip, [](const at::Tensor& magnitudes, double ratio) {
-    const std::optional<int64_t> index = ClipIndex(ratio, magnitudes.size(-1));
-    if (!index) return at::Tensor();
-    // Takes only the largest ones, because a sort takes three times as long.
-    return std::get<0>(magnitudes.topk(magnitudes.size(-1) - *index, -1, /*largest=*/true,
-                                       /*sorted=*/false))
-        .amin(-1, /*keepdim=*/true);
-  });
 }
 
 at::Tensor QuantizedRows(const at::Tensor& rows, const AffineQuantizer& quantizer,
@@ -258,10 +239,9 @@ at::Tensor QuantizedRows(const at::Tensor& rows, const AffineQuantizer& quantize
   if (std::ranges::any_of(quantizer.clip, [](double ratio) { return ratio > 0; })) {
     if (quantizer.clip_groups && group < dim) {  // as separate rows
       const at::Tensor groups = rows.unflatten(-1, {-1, group}).flatten(-3, -2);
-      thresholds = ThresholdsOfRows(groups, quantizer.clip).expand_as(groups).reshape(rows.sizes());
+      thresholds = HeadThresholds(SortedMagnitudes(groups), quantizer.clip).expand_as(groups).reshape(rows.sizes());
     } else {
-      thresholds = sorted.defined() ? HeadThresholds(sorted, quantizer.clip)
-                                    : ThresholdsOfRows(rows, quantizer.clip);
+      thresholds = HeadThresholds(sorted.defined() ? sorted : SortedMagnitudes(rows), quantizer.clip);
     }
   }
   const auto round_trip = [&](const at::Tensor& of_heads, const at::Tensor& clamps, int width,

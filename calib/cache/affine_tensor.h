@@ -37,7 +37,6 @@ at::Tensor ClipThresholds(const at::Tensor& sorted, double ratio);
 at::Tensor SortedMagnitudes(const at::Tensor& rows);  // |rows|, sorted like that
 // ClipThresholds with one ratio per head: [..., num_kv_heads, tokens, 1].
 at::Tensor HeadThresholds(const at::Tensor& sorted, std::span<const double> clip);
-at::Tensor ThresholdsOfRows(const at::Tensor& rows, std::span<const double> clip);  // not sorted
 at::Tensor Clamped(const at::Tensor& rows, const at::Tensor& thresholds);           // to [-t, t]
 
 // Quantizes and dequantizes rotated `rows` [..., num_kv_heads, tokens, dim]. `sorted`: their sorted

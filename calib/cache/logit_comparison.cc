@@ -45,10 +45,24 @@ at::Tensor KlOfRows(const LogAndScores& own, const LogAndScores& other) {
   return SumOf(TermsOfKl(own, other));
 }
 
-LogitComparison CompareLogits(const ReferenceLogits& own, const at::Tensor& logits,
+at::Tensor CacheLogits::Read() const {
+  if (!kept.defined()) return logits;
+  return exact.defined() ? at::where(kept, exact, logits) : logits.masked_fill(kept, kHiddenLogit);
+}
+
+LogAndScores SoftmaxOf(const CacheLogits& cache, const at::Tensor& sinks) {
+  if (std::optional<LogAndScores> softmax = SoftmaxInOneKernel(cache, sinks))
+    return *std::move(softmax);
+  LogAndScores softmax{WithSinks(cache.Read(), sinks).log_softmax(-1), {}};
+  softmax.scores = softmax.log.exp();
+  return softmax;
+}
+
+LogitComparison CompareLogits(const ReferenceLogits& own, const CacheLogits& cache,
                               const at::Tensor& sinks, const LogitParts& parts) {
-  if (std::optional<LogitComparison> compared = CompareLogitsInOneKernel(own, logits, sinks, parts))
+  if (std::optional<LogitComparison> compared = CompareLogitsInOneKernel(own, cache, sinks, parts))
     return *std::move(compared);
+  const at::Tensor logits = cache.Read();
   LogAndScores other = {WithSinks(logits, sinks).log_softmax(-1), {}};
   other.scores = other.log.exp();
   const KlTerms terms = TermsOfKl(own.p, other);

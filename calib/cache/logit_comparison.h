@@ -6,11 +6,9 @@
 
 #include <ATen/core/Tensor.h>
 
-namespace oscar {
+#include "calib/cache/kernel_arguments.h"  // kHiddenLogit
 
-// The logit of a token that a row does not see. It is finite, so that differences are not NaN, and
-// its score is still 0.
-inline constexpr double kHiddenLogit = -1e30;
+namespace oscar {
 
 // Appends `sinks` (broadcast) to `of_tokens` [..., tokens] as one more column. Returns the same
 // tensor if there are no sinks.
@@ -19,6 +17,20 @@ at::Tensor WithSinks(const at::Tensor& of_tokens, const at::Tensor& sinks);
 struct LogAndScores {
   at::Tensor log, scores;  // [..., tokens], scores = exp(log)
 };
+
+// Logits that rows read of a cache, [..., num_kv_heads, gqa_ratio, rows, tokens].
+struct CacheLogits {
+  at::Tensor logits;
+  // Bool [rows, tokens] or [sequences, 1, 1, rows, tokens], true where a row reads `exact` instead,
+  // or a hidden token if `exact` is undefined; undefined: nowhere.
+  at::Tensor kept = {};
+  at::Tensor exact = {};  // as `logits`, or without its first dimension
+
+  at::Tensor Read() const;  // one tensor of all of them
+};
+
+// The softmax over tokens and `sinks`, with its logarithm.
+LogAndScores SoftmaxOf(const CacheLogits& cache, const at::Tensor& sinks);
 
 // KL(S || S^) per row [..., tokens], in nats, as the sum of p (e^x - 1 - x), x = log p^ - log p. It
 // is never negative, free of cancellation, exactly 0 where nothing differs, and finite wherever the
@@ -43,9 +55,10 @@ struct LogitComparison {
   at::Tensor logit_errors_sq = {};  // [..., rows]: sum of (logit^ - logit)^2
 };
 
-// `logits` [..., the reference's shape], and `sinks` [num_kv_heads, gqa_ratio, 1, 1] or undefined.
-// Runs as one kernel on a GPU if the CUDA toolkit was there to build it.
-LogitComparison CompareLogits(const ReferenceLogits& own, const at::Tensor& logits,
+// `cache` [..., the reference's shape], and `sinks` [num_kv_heads, gqa_ratio, 1, 1] or undefined.
+// The KL is exactly 0 where logits equal those that SoftmaxOf made the reference of. Runs as one
+// kernel on a CPU, and on a GPU if the CUDA toolkit was there to build it.
+LogitComparison CompareLogits(const ReferenceLogits& own, const CacheLogits& cache,
                               const at::Tensor& sinks, const LogitParts& parts);
 
 }  // namespace oscar

@@ -52,14 +52,18 @@ at::Tensor RowComparison::Queries(const at::Tensor& queries) const {
       .reshape({spec_.num_kv_heads, -1, queries.size(2)});
 }
 
-// Scaled logits [num_kv_heads, gqa_ratio, rows, seen]; hidden tokens have kHiddenLogit.
-at::Tensor RowComparison::Logits(const at::Tensor& queries, const at::Tensor& keys) const {
-  at::Tensor logits = queries.bmm(Seen(keys).transpose(1, 2))
-                          .mul_(spec_.scale)
+// Logits [num_kv_heads, gqa_ratio, rows, seen] as if no token were hidden.
+at::Tensor RowComparison::Products(const at::Tensor& queries, const at::Tensor& keys) const {
+  at::Tensor logits = queries.mul(spec_.scale)
+                          .bmm(Seen(keys).transpose(1, 2))
                           .view({keys.size(0), -1, hidden_.size(0), hidden_.size(1)});
   if (position_logits_.defined()) logits.add_(position_logits_);
   SoftCap(spec_.softcap, logits);
-  return logits.masked_fill_(hidden_, kHiddenLogit);
+  return logits;
+}
+
+at::Tensor RowComparison::Logits(const at::Tensor& queries, const at::Tensor& keys) const {
+  return Products(queries, keys).add_(hidden_.to(dtype_).mul_(kHiddenLogit));
 }
 
 // |o|^2 of outputs [num_kv_heads, gqa_ratio, ..., dv], after the output map.
@@ -90,8 +94,7 @@ void RowComparison::SetRows(const QueryRows& rows) {
                            .view({spec_.num_kv_heads, -1, hidden_.size(0), num_seen_});
   }
   own_.logits = Logits(queries_, k_);
-  own_.p.log = WithSinks(own_.logits, sinks_).log_softmax(-1);
-  own_.p.scores = own_.p.log.exp();
+  own_.p = SoftmaxOf({own_.logits}, sinks_);
   output_ = Weighted(OfTokens(own_.p.scores), Seen(v_));
   reference_.output_sq = OutputEnergy(output_);
   if (detail_ == RowDetail::kAll)
@@ -122,7 +125,9 @@ RowComparison::ExactMasks RowComparison::MasksOf(const ExactSides& exact) const 
   const auto mask = [&](const ExactTokens& tokens) {
     return tokens.any() ? ExactMask(tokens, positions_, num_seen_, k_.device()) : at::Tensor();
   };
-  return {mask(exact.k), mask(exact.v)};
+  ExactMasks masks{mask(exact.k), mask(exact.v)};
+  if (masks.k.defined()) masks.k_or_hidden = masks.k.logical_or(hidden_);
+  return masks;
 }
 
 std::vector<RowErrors> RowComparison::Compare(const Prepared& stored, const at::Tensor& own_queries,
@@ -137,15 +142,17 @@ std::vector<RowErrors> RowComparison::Compare(const Prepared& stored, const at::
                                               std::span<const ExactMasks> exact,
                                               std::optional<size_t> apart) const {
   const at::Tensor queries = own_queries.defined() ? Queries(own_queries) : queries_;
-  const at::Tensor logits = Logits(queries, stored.k_stored);
+  const at::Tensor logits = Products(queries, stored.k_stored);
   at::Tensor exact_logits = own_.logits;
   const auto exact_keys = [](const ExactMasks& masks) { return masks.k.defined(); };
   if ((own_queries.defined() || stored.k.defined()) && std::ranges::any_of(exact, exact_keys))
     exact_logits = Logits(queries, stored.k.defined() ? stored.k : k_);
   std::vector<RowErrors> errors;
   for (const ExactMasks& masks : exact) {
-    errors.push_back(Errors(masks.k.defined() ? at::where(masks.k, exact_logits, logits) : logits,
-                            masks.v, stored, apart == errors.size()));
+    const CacheLogits read = masks.k.defined()
+                                 ? CacheLogits{logits, masks.k_or_hidden, exact_logits}
+                                 : CacheLogits{logits, hidden_};
+    errors.push_back(Errors(read, masks.v, stored, apart == errors.size()));
   }
   return errors;
 }
@@ -174,7 +181,7 @@ DistanceErrors RowComparison::ByDistance(const at::Tensor& kl_of_tokens) const {
   return {buckets(own_.p.scores), buckets(kl_of_tokens)};
 }
 
-RowErrors RowComparison::Errors(const at::Tensor& logits, const at::Tensor& exact_values,
+RowErrors RowComparison::Errors(const CacheLogits& logits, const at::Tensor& exact_values,
                                 const Prepared& stored, bool apart) const {
   const LogitComparison compared = CompareLogits(
       own_, logits, sinks_,
@@ -189,7 +196,7 @@ RowErrors RowComparison::Errors(const at::Tensor& logits, const at::Tensor& exac
   const at::Tensor sums = Weighted(scores, Seen(stored.values));  // both in one product
   at::Tensor output = sums.narrow(-1, 0, all);
   if (exact_values.defined()) {
-    const at::Tensor weights = scores.masked_fill(exact_values.logical_not(), 0);
+    const at::Tensor weights = scores.mul(exact_values.to(dtype_));
     output = output.add(Weighted(weights, Seen(stored.exact_minus_stored)));
   }
   const at::Tensor difference =

@@ -118,6 +118,7 @@ class RowComparison {
   // Which of the tokens that any row sees are exact for a row, bool [rows, seen]; undefined: none.
   struct ExactMasks {
     at::Tensor k, v;
+    at::Tensor k_or_hidden = {};  // undefined: those that are hidden
   };
   ExactMasks MasksOf(const ExactSides& exact) const;
 
@@ -134,13 +135,14 @@ class RowComparison {
  private:
   at::Tensor Heads(const at::Tensor& rows) const;
   at::Tensor Queries(const at::Tensor& queries) const;
+  at::Tensor Products(const at::Tensor& queries, const at::Tensor& keys) const;
   at::Tensor Logits(const at::Tensor& queries, const at::Tensor& keys) const;
   at::Tensor OfTokens(const at::Tensor& scores) const { return scores.narrow(-1, 0, num_seen_); }
   // The tokens that some row sees, of [num_kv_heads, tokens, dim].
   at::Tensor Seen(const at::Tensor& heads) const { return heads.narrow(1, 0, num_seen_); }
   at::Tensor OutputEnergy(const at::Tensor& outputs) const;
-  RowErrors Errors(const at::Tensor& logits, const at::Tensor& exact_values, const Prepared& stored,
-                   bool apart) const;
+  RowErrors Errors(const CacheLogits& logits, const at::Tensor& exact_values,
+                   const Prepared& stored, bool apart) const;
   // [num_kv_heads, gqa_ratio, rows, seen]
   DistanceErrors ByDistance(const at::Tensor& kl_of_tokens) const;
 

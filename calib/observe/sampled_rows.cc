@@ -114,6 +114,7 @@ SampledRows::SampledRows(const AttentionSpec& spec, std::span<const SampledSeque
     exact_.push_back(exact.any()
                          ? of_scores(ExactMask(exact, positions.flatten(), shape.tokens, device))
                          : at::Tensor());
+    kept_.push_back(exact.any() ? exact_.back().logical_or(hidden_) : hidden_);
   }
   if (const at::Tensor sinks = SinkLogits(spec, device); sinks.defined())
     sinks_ = sinks.view({spec.num_kv_heads, -1, 1, 1});
@@ -122,21 +123,31 @@ SampledRows::SampledRows(const AttentionSpec& spec, std::span<const SampledSeque
                            .mul_(scale_)
                            .unflatten(-2, {int64_t{-1}, shape.rows});
   }
-  own_.log = LogScores(Logits(queries_, keys_));
-  own_.scores = own_.log.exp();
+  own_ = SoftmaxOf({Products(queries_, keys_), hidden_}, sinks_);
   p_ = own_.scores.narrow(-1, 0, shape.tokens);
   quantized_scores_ = (exact_[0].defined() ? p_.masked_fill(exact_[0], 0) : p_).flatten(2, 3);
   output_energies_ = OutputEnergies(at::matmul(p_.flatten(2, 3), values_).unsqueeze(0));
   output_sums_ = ByTurns(output_energies_);
 }
 
-// [..., sequences, num_kv_heads, gqa_ratio, rows, tokens], scaled, of hidden tokens kHiddenLogit
-at::Tensor SampledRows::Logits(const at::Tensor& queries, const at::Tensor& keys) const {
-  at::Tensor logits =
-      at::matmul(queries, keys.transpose(-1, -2)).mul_(scale_).unflatten(-2, {-1, hidden_.size(3)});
+// Logits [..., sequences, num_kv_heads, gqa_ratio, rows, tokens] as if no token were hidden.
+at::Tensor SampledRows::Products(const at::Tensor& queries, const at::Tensor& keys) const {
+  at::Tensor logits = at::matmul(queries.mul(scale_), keys.transpose(-1, -2))
+                          .unflatten(-2, {-1, hidden_.size(3)});
   if (position_logits_.defined()) logits.add_(position_logits_);
   SoftCap(softcap_, logits);
-  return logits.masked_fill_(hidden_, kHiddenLogit);
+  return logits;
+}
+
+at::Tensor SampledRows::ExactLogits(const at::Tensor& queries, const at::Tensor& keys) const {
+  const bool any = std::ranges::any_of(exact_, [](const at::Tensor& m) { return m.defined(); });
+  if (!any) return {};
+  return Products(queries, keys).add_(hidden_.to(at::kFloat).mul_(kHiddenLogit));
+}
+
+CacheLogits SampledRows::LogitsIn(size_t windows, const at::Tensor& products,
+                                  const Keys& keys) const {
+  return {products, kept_[windows], exact_[windows].defined() ? keys.exact_logits : at::Tensor()};
 }
 
 // |o|^2 after the map, of outputs [caches, sequences, num_kv_heads, gqa_ratio * rows, dv].
@@ -150,8 +161,10 @@ at::Tensor SampledRows::OutputSums(const at::Tensor& outputs) const {
   return ByTurns(OutputEnergies(outputs));
 }
 
-at::Tensor SampledRows::LogScores(const at::Tensor& logits) const {
-  return WithSinks(logits, sinks_).log_softmax(-1);
+// Scores in windows[0], of sinks none.
+at::Tensor SampledRows::Scores(const Keys& keys) const {
+  return SoftmaxOf(LogitsIn(0, Products(keys.queries, keys.stored), keys), sinks_)
+      .scores.narrow(-1, 0, p_.size(-1));
 }
 
 // [caches, sequences, num_kv_heads, gqa_ratio, rows] -> [caches, num_kv_heads, 2 + texts]
@@ -160,25 +173,15 @@ at::Tensor SampledRows::ByTurns(const at::Tensor& of_rows) const {
 }
 
 std::vector<at::Tensor> SampledRows::KlSums(const Keys& keys, std::span<const size_t> which) const {
-  const at::Tensor logits = Logits(keys.queries, keys.stored);
-  at::Tensor exact_logits;
+  const at::Tensor products = Products(keys.queries, keys.stored);
   std::vector<at::Tensor> sums;
-  for (const size_t w : which) {
-    at::Tensor read = logits;
-    if (exact_[w].defined()) {
-      if (!exact_logits.defined()) exact_logits = Logits(keys.queries, keys.exact);
-      read = at::where(exact_[w], exact_logits, logits);
-    }
-    sums.push_back(ByTurns(CompareLogits({own_}, read, sinks_, {}).kl));
-  }
+  for (const size_t w : which)
+    sums.push_back(ByTurns(CompareLogits({own_}, LogitsIn(w, products, keys), sinks_, {}).kl));
   return sums;
 }
 
 at::Tensor SampledRows::KeyErrorSums(const Keys& keys) const {
-  at::Tensor read = Logits(keys.queries, keys.stored);
-  if (exact_[0].defined()) read = at::where(exact_[0], Logits(keys.queries, keys.exact), read);
-  const at::Tensor scores = LogScores(read).narrow(-1, 0, p_.size(-1));
-  return OutputSums(at::matmul(scores.exp().sub_(p_).flatten(-3, -2), values_));
+  return OutputSums(at::matmul(Scores(keys).sub(p_).flatten(-3, -2), values_));
 }
 
 at::Tensor SampledRows::ValueErrorSums(const at::Tensor& read) const {
@@ -187,9 +190,7 @@ at::Tensor SampledRows::ValueErrorSums(const at::Tensor& read) const {
 
 at::Tensor SampledRows::RelativeErrorSums(const Keys& keys, const at::Tensor& read,
                                           const at::Tensor& exact_read) const {
-  at::Tensor logits = Logits(keys.queries, keys.stored);
-  if (exact_[0].defined()) logits = at::where(exact_[0], Logits(keys.queries, keys.exact), logits);
-  const at::Tensor scores = LogScores(logits).narrow(-1, 0, p_.size(-1)).exp();
+  const at::Tensor scores = Scores(keys);
   const auto heads = [](const at::Tensor& x) { return x.flatten(-3, -2); };
   at::Tensor outputs = at::matmul(heads(scores), read);
   if (exact_[0].defined()) {

@@ -50,9 +50,14 @@ class SampledRows {
   // Keys of several caches in spaces where their logits need no inverse:
   // [caches, sequences, num_kv_heads, ...].
   struct Keys {
-    at::Tensor stored, exact;  // [..., tokens, d]: of quantized tokens, and of the others
-    at::Tensor queries;        // [..., gqa_ratio * rows, d]
+    at::Tensor stored;   // [..., tokens, d]: of quantized tokens
+    at::Tensor queries;  // [..., gqa_ratio * rows, d]
+    // ExactLogits, or [1, ...] if all caches have the same; undefined if no token is exact.
+    at::Tensor exact_logits = {};
   };
+  // Logits of keys [..., tokens, d] that no window quantizes, [caches, sequences, num_kv_heads,
+  // gqa_ratio, rows, tokens]; undefined if all windows quantize every token.
+  at::Tensor ExactLogits(const at::Tensor& queries, const at::Tensor& keys) const;
   // Sums over rows, [caches, num_kv_heads, 2 + texts.total] float64: over even rows, over odd rows,
   // and over the even rows of each text. KL(S || S^) in nats, in windows[w] for each of `which`.
   std::vector<at::Tensor> KlSums(const Keys& keys, std::span<const size_t> which) const;
@@ -69,8 +74,9 @@ class SampledRows {
   const std::vector<double>& num_rows() const { return num_rows_; }  // of each of those sums
 
  private:
-  at::Tensor Logits(const at::Tensor& queries, const at::Tensor& keys) const;
-  at::Tensor LogScores(const at::Tensor& logits) const;
+  at::Tensor Products(const at::Tensor& queries, const at::Tensor& keys) const;
+  CacheLogits LogitsIn(size_t windows, const at::Tensor& products, const Keys& keys) const;
+  at::Tensor Scores(const Keys& keys) const;
   at::Tensor OutputEnergies(const at::Tensor& outputs) const;
   at::Tensor OutputSums(const at::Tensor& outputs) const;
   at::Tensor ByTurns(const at::Tensor& of_rows) const;
@@ -82,6 +88,7 @@ class SampledRows {
   at::Tensor position_logits_;  // [sequences, num_kv_heads, gqa_ratio, rows, tokens], or undefined
   at::Tensor hidden_;           // [sequences, 1, 1, rows, tokens] bool
   std::vector<at::Tensor> exact_;  // the same for each of the windows; undefined: no token is
+  std::vector<at::Tensor> kept_;   // of each of the windows: hidden or exact
   LogAndScores own_;  // [sequences, num_kv_heads, gqa_ratio, rows, tokens], of sinks a column more
   at::Tensor p_;      // without it
   at::Tensor quantized_scores_;  // [sequences, num_kv_heads, gqa_ratio * rows, tokens]

@@ -98,7 +98,8 @@ std::vector<ArmResult> MeasureArms(const ObservedLayer& observed, const LayerSpe
        fit.v_shared.clip_ratio},
       {"oscar_per_head", &fit.k, &fit.v, fit.k.clip_ratio, fit.v.clip_ratio}};
   arms.insert(arms.end(), more.begin(), more.end());
-  return MeasureAttentionError(observed, spec, arms, windows, clip.quant_group_size);
+  return MeasureAttentionError(observed, spec, arms, windows, clip.quant_group_size,
+                               observed.keys.at(0).is_cpu() ? at::kFloat : at::kDouble);
 }
 
 // Returns the texts that refinement learns from: the rows that are fitted to, or everything.

@@ -20,7 +20,7 @@
 namespace oscar {
 namespace {
 
-// Bytes of one slice of float64 scores, which fits a CPU's cache or fills a GPU.
+// Bytes of one slice of scores, which fits a CPU's cache or fills a GPU.
 int64_t ScoreBytes(at::DeviceType device) { return (device == at::kCPU ? 16 : 48) << 20; }
 // Tensors of that size alive at once: reference logits and scores, those of an arm, temporaries; on
 // a CPU also what the C library keeps between them.
@@ -42,15 +42,15 @@ enum Sum {
   kNumNumbers
 };
 
-// x̂ of one side in the original basis: [tokens, num_kv_heads, dim] float64.
+// x̂ of one side in the original basis: [tokens, num_kv_heads, dim] of `type`.
 at::Tensor StoredRows(const at::Tensor& rows, const SideResult& side, double clip_ratio,
-                      int64_t quant_group_size) {
+                      int64_t quant_group_size, at::ScalarType type) {
   const at::Tensor rotation = RotationTensor(side, rows.device());
   const at::Tensor stored =
       QuantizedRows(RotateRows(rows, rotation),
                     {.clip = {clip_ratio}, .quant_group_size = quant_group_size})
-          .to(at::kDouble);
-  return at::matmul(stored, rotation.to(at::kDouble).transpose(1, 2)).permute({1, 0, 2});
+          .to(type);
+  return at::matmul(stored, rotation.to(type).transpose(1, 2)).permute({1, 0, 2});
 }
 
 at::Tensor TokensFirst(const at::Tensor& rows) { return rows.permute({1, 0, 2}); }
@@ -142,15 +142,16 @@ class ChoiceRows {
 // Returns what the arms of each set store for one sequence.
 std::vector<RowComparison::Prepared> StoreSets(const RowComparison& comparison,
                                                std::span<const KeySet> sets, const at::Tensor& keys,
-                                               const at::Tensor& values, int64_t quant_group_size) {
+                                               const at::Tensor& values, int64_t quant_group_size,
+                                               at::ScalarType type) {
   std::vector<RowComparison::Prepared> stored;
   std::optional<ChoiceRows> rows;
   for (const KeySet& set : sets) {
     const CacheArm& arm = set.arms[0];
     if (arm.choice == nullptr) {
       stored.push_back(
-          comparison.Prepare({StoredRows(keys, *arm.k, arm.k_clip, quant_group_size),
-                              StoredRows(values, *arm.v, arm.v_clip, quant_group_size)}));
+          comparison.Prepare({StoredRows(keys, *arm.k, arm.k_clip, quant_group_size, type),
+                              StoredRows(values, *arm.v, arm.v_clip, quant_group_size, type)}));
       continue;
     }
     if (set.begins_choice) rows.emplace(comparison, *arm.choice, set.sides, keys, values);
@@ -170,8 +171,10 @@ void AddErrors(const RowErrors& windowed, const RowErrors& all, const at::Tensor
   const at::Tensor error = by_cache(windowed.output_error_sq);
   const at::Tensor of_values =
       at::stack({error, error.mul(beyond.unsqueeze(1)), by_cache(all.output_error_sq)});
-  sums.narrow(0, kKl, kNumKeySums).add_(of_keys.flatten(1).sum(1).unsqueeze(1));
-  sums.narrow(0, kError, kKlMax - kError).add_(of_values.flatten(1, 3).sum(1));
+  sums.narrow(0, kKl, kNumKeySums)
+      .add_(of_keys.flatten(1).sum(1, /*keepdim=*/false, at::kDouble).unsqueeze(1));
+  sums.narrow(0, kError, kKlMax - kError)
+      .add_(of_values.flatten(1, 3).sum(1, /*keepdim=*/false, at::kDouble));
   sums[kKlMax].copy_(at::maximum(sums[kKlMax], kl.max()));
 }
 
@@ -193,7 +196,7 @@ uint64_t AttentionErrorMemory(const LayerSpec& spec, int64_t tokens, int64_t row
 std::vector<ArmResult> MeasureAttentionError(const ObservedLayer& layer, const LayerSpec& spec,
                                              const std::vector<CacheArm>& arms,
                                              const CacheWindows& windows,
-                                             int64_t quant_group_size) {
+                                             int64_t quant_group_size, at::ScalarType type) {
   if (layer.queries.empty()) return {};
   const auto float64 = layer.keys.at(0).options().dtype(at::kDouble);
   std::vector<KeySet> sets = KeySetsOf(arms, float64);
@@ -205,14 +208,15 @@ std::vector<ArmResult> MeasureAttentionError(const ObservedLayer& layer, const L
   for (const HeldOutQueries& queries : layer.queries) {
     const at::Tensor& keys = layer.keys[static_cast<size_t>(queries.sequence)];
     const at::Tensor& values = layer.values[static_cast<size_t>(queries.sequence)];
-    RowComparison comparison(spec.attention, keys, values, at::kDouble, RowDetail::kKlAndOutput);
+    RowComparison comparison(spec.attention, keys, values, type, RowDetail::kKlAndOutput);
     if (queries.q_pe.defined())
       comparison.SetPositionKeys(layer.k_pe[static_cast<size_t>(queries.sequence)]);
     if (layer.w_uv.defined()) comparison.SetOutputMap(layer.w_uv);
     const std::vector<RowComparison::Prepared> stored =
-        StoreSets(comparison, sets, keys, values, quant_group_size);
+        StoreSets(comparison, sets, keys, values, quant_group_size, type);
     const int64_t num_rows = queries.rows.size(0);
-    const int64_t step = RowsPerSlice(spec.attention, keys.size(0), 8, score_bytes);
+    const int64_t step = RowsPerSlice(
+        spec.attention, keys.size(0), static_cast<int64_t>(c10::elementSize(type)), score_bytes);
     for (int64_t begin = 0; begin < num_rows; begin += step) {
       const int64_t end = std::min(num_rows, begin + step);
       const at::Tensor positions = queries.rows.slice(0, begin, end);
@@ -221,7 +225,7 @@ std::vector<ArmResult> MeasureAttentionError(const ObservedLayer& layer, const L
           {positions, rows_of_slice,
            queries.q_pe.defined() ? queries.q_pe.slice(0, begin, end) : queries.q_pe});
       const at::Tensor slice_beyond =
-          BeyondWindows(positions, windows, spec.attention).to(at::kDouble);
+          BeyondWindows(positions, windows, spec.attention).to(type);
       beyond.add_(slice_beyond.sum());
       const RowComparison::ExactMasks exact[] = {comparison.MasksOf({in_windows, in_windows}), {}};
       at::Tensor own;  // of the choice whose sets these are

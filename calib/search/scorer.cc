@@ -252,7 +252,10 @@ AutoScorer::Rotated AutoScorer::Rotate(Sides sides, bool keys) const {
     rows.rows = keys ? TurnedKeys(rotated.sides, batch.keys())
                      : TurnedValues(rotated.sides, batch.values());
     rows.sorted = SortedMagnitudes(rows.rows);
-    if (keys) rows.queries = TurnedQueries(rotated.sides, batch.queries());
+    if (keys) {
+      rows.queries = TurnedQueries(rotated.sides, batch.queries());
+      rows.exact_logits = batch.ExactLogits(rows.queries, rows.rows);
+    }
     rotated.batches.push_back(std::move(rows));
   }
   return rotated;
@@ -272,8 +275,9 @@ AutoScorer::Sums AutoScorer::OfTrials(const Rotated& rotated, Trials trials, Qua
       const at::Tensor exact = OfSides(rows.rows, some);
       SidesOnDevice sides = OfSides(rotated.sides, some);
       parts.push_back(
-          measure(batch, {{Quantized(exact, rows.sorted, sides.feedback, some, quantizer), exact,
-                           OfSides(rows.queries, some)},
+          measure(batch, {{Quantized(exact, rows.sorted, sides.feedback, some, quantizer),
+                           OfSides(rows.queries, some), OfSides(rows.exact_logits, some)},
+                          exact,
                           std::move(sides)}));
     }
     Sums of_batch;
@@ -357,7 +361,7 @@ std::vector<AutoScorer::LatentScores> AutoScorer::ScoreLatents(const Rotated& la
         return Sums{
             batch.KlSums(stored.keys, in_use)[0],
             batch.RelativeErrorSums(stored.keys, ValuesTurnedBack(stored.sides, stored.keys.stored),
-                                    ValuesTurnedBack(stored.sides, stored.keys.exact))};
+                                    ValuesTurnedBack(stored.sides, stored.exact))};
       });
   std::vector<HeadScores> kl = MeanOverRows(sums[0]);
   std::vector<HeadScores> output = MeanOverRows(sums[1]);

@@ -57,6 +57,7 @@ class AutoScorer {
       at::Tensor rows;     // [sides, sequences, num_kv_heads, tokens, dim] float32, values of bf16
       at::Tensor sorted;   // their magnitudes, ascending
       at::Tensor queries;  // keys: [sides, sequences, num_kv_heads, gqa_ratio * rows, dim]
+      at::Tensor exact_logits;  // keys: those of rows that are not quantized
     };
     std::vector<Rows> batches;
     SidesOnDevice sides;
@@ -100,6 +101,7 @@ class AutoScorer {
   // Some trials on one batch: what is stored for them, and the sides it came from.
   struct Stored {
     SampledRows::Keys keys;  // of values only `stored`
+    at::Tensor exact;        // rows before they were quantized
     SidesOnDevice sides;     // of trials, or one for all
   };
   // Sums over the rows of a batch, [trials, num_kv_heads, 2 + texts] each.

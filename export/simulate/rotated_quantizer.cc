@@ -14,7 +14,7 @@ at::Tensor ClippedAndQuantized(const RotatedQuantizer& quantizer, const at::Tens
   if (!quantizer.codec) return QuantizedRows(rows, quantizer.codes, {}, false, quantizer.feedback);
   const double ratio = quantizer.codes.clip.at(0);
   if (ratio <= 0) return quantizer.codec(rows);
-  return quantizer.codec(Clamped(rows, ThresholdsOfRows(rows, {&ratio, 1})));
+  return quantizer.codec(Clamped(rows, HeadThresholds(SortedMagnitudes(rows), {&ratio, 1})));
 }
 
 void GoTo(const at::Tensor& rows, RotatedQuantizer& quantizer) {

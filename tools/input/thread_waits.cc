@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/input/thread_waits.h"
 
+#include <malloc.h>
 #include <unistd.h>
 
 #include <climits>
@@ -39,6 +40,11 @@ __attribute__((section(".preinit_array"),
 
 }  // namespace
 
-void KeepWaitsShort() {}
+void KeepWaitsShort() {
+  // Tensors of tens of megabytes come and go by the thousand. By default the C library returns them
+  // to the kernel, which then clears the same pages again and again.
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+}
 
 }  // namespace oscar

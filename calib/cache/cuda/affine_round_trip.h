@@ -7,28 +7,11 @@
 
 #include <cuda_runtime.h>
 
-#include <cstdint>
-
-#include "linalg/affine_codec.h"
+#include "calib/cache/kernel_arguments.h"
 
 namespace oscar {
 
-inline constexpr int64_t kMaxKernelGroup = 512;  // largest group that the kernel supports
-
-// Device pointers of float32 or float64.
-template <typename T>
-struct AffineRoundTripArguments {
-  const T* rows;  // [num_rows, dim]
-  T* read;        // the same; null: not asked for
-  int64_t num_rows, dim;
-  // The threshold of value i of row r is at [r * threshold_row + i * threshold_column]; null:
-  // nothing is clipped.
-  const T* thresholds = nullptr;
-  int64_t threshold_row = 0, threshold_column = 0;
-  T *scales = nullptr, *zeros = nullptr;  // [num_rows, groups], as stored; null: not wanted
-};
-
-// Requires that format.quant_group_size divides dim and is at most kMaxKernelGroup.
+// Requires that format.quant_group_size divides dim and is at most kMaxGpuGroup.
 template <typename T>
 cudaError_t LaunchAffineRoundTrip(const AffineRoundTripArguments<T>& arguments,
                                   const AffineFormat& format, cudaStream_t stream);

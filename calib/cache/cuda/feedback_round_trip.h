@@ -8,25 +8,11 @@
 
 #include <cuda_runtime.h>
 
-#include <cstdint>
+#include "calib/cache/kernel_arguments.h"
 
 namespace oscar {
 
-inline constexpr int64_t kMaxFeedbackDim = 512;
-
-// Device pointers of float32 or float64.
-template <typename T>
-struct FeedbackRoundTripArguments {
-  const T* rows;    // [num_rows, dim]
-  const T* scales;  // [num_rows, groups], as stored
-  const T* zeros;   // the same
-  const T* factor;  // [heads, dim, dim]; row r is of head r / rows_of_head % heads
-  T* read;          // [num_rows, dim]
-  int64_t num_rows, rows_of_head;
-  int dim, groups, heads, bits;
-};
-
-// Requires that dim is at most kMaxFeedbackDim and that groups divides it.
+// Requires that dim is at most kMaxGpuFeedbackDim and that groups divides it.
 template <typename T>
 cudaError_t LaunchFeedbackRoundTrip(const FeedbackRoundTripArguments<T>& arguments,
                                     cudaStream_t stream);

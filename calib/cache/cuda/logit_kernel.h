@@ -7,26 +7,9 @@
 
 #include <cuda_runtime.h>
 
-#include <cstdint>
+#include "calib/cache/kernel_arguments.h"
 
 namespace oscar {
-
-// Device pointers of float32 or float64, rows contiguous. Row r is compared with row r %
-// reference_rows. A row has `tokens` logits and, if there are sinks, one more column.
-template <typename T>
-struct LogitComparisonArguments {
-  const T* log_p;             // [reference_rows, columns]
-  const T* p;                 // [reference_rows, columns]
-  const T* reference_logits;  // [reference_rows, tokens]; null: no logit errors
-  const T* logits;            // [rows, tokens]
-  const T* sinks;  // [num_heads], or null; row r is of head r / rows_per_head % num_heads
-  int64_t rows, reference_rows, tokens, num_heads, rows_per_head;
-  // Null: not wanted.
-  T* kl;               // [rows]
-  T* scores;           // [rows, columns]
-  T* kl_terms;         // [rows, columns]
-  T* logit_errors_sq;  // [rows]
-};
 
 template <typename T>
 cudaError_t LaunchLogitComparison(const LogitComparisonArguments<T>& arguments,

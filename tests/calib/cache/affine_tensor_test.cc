@@ -52,20 +52,16 @@ void ExpectScalarValues(const at::Tensor& rows, double ratio, const AffineFormat
   }
 }
 
-// The largest values alone give the thresholds that a full sort would find.
-TEST(AffineTensor, ThresholdsNeedNoSort) {
-  const at::Tensor rows = Rows(64, 1).view({4, 16, 64});
-  const at::Tensor sorted = SortedMagnitudes(rows);
-  for (const double ratio : {0.0, 0.01, 0.5, 0.92, 0.96, 1.0}) {
-    const at::Tensor expected = HeadThresholds(sorted, {&ratio, 1}),
-                     found = ThresholdsOfRows(rows, {&ratio, 1});
-    ASSERT_EQ(found.defined(), expected.defined()) << ratio;
-    if (found.defined()) {
-      EXPECT_TRUE(found.equal(expected)) << ratio;
+// Of many rows at once, and with ties.
+TEST(AffineTensor, MagnitudesAreSorted) {
+  for (const int64_t dim : {1, 3, 64, 96, 128, 200, 512}) {
+    for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
+      const at::Tensor rows = at::randn({3, 7, dim}, dtype).mul(8).round();
+      EXPECT_TRUE(SortedMagnitudes(rows).equal(std::get<0>(rows.abs().sort(-1)))) << dim;
     }
   }
-  const double of_heads[] = {0.9, 0, 0.96, 0.5};
-  EXPECT_TRUE(ThresholdsOfRows(rows, of_heads).equal(HeadThresholds(sorted, of_heads)));
+  const at::Tensor unknown = at::full({1, 4}, NAN);
+  EXPECT_TRUE(SortedMagnitudes(unknown).isnan().all().item<bool>());
 }
 
 // Heads with numbers of their own are each what it is with those numbers for all.

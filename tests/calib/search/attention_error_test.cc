@@ -31,6 +31,12 @@ TEST(AttentionError, EqualsTheScalarReference) {
   const SideResult k = HadamardSide(16), v = HadamardSide(8);
   const auto results =
       MeasureAttentionError(observed, layer.spec, {{"arm", &k, &v, 0.9, 0}}, {8, 16});
+  const ArmResult single =
+      MeasureAttentionError(observed, layer.spec, {{"arm", &k, &v, 0.9, 0}}, {8, 16}, 0, at::kFloat)
+          .at(0);
+  EXPECT_NEAR(single.kl_mean / results.at(0).kl_mean, 1, 1e-5);
+  EXPECT_NEAR(single.output_rel_error / results[0].output_rel_error, 1, 1e-5);
+  EXPECT_NEAR(single.output_rel_error_no_windows / results[0].output_rel_error_no_windows, 1, 1e-5);
 
   // K̂ and V̂ written out.
   const auto stored = [](const at::Tensor& x, const SideResult& side, double ratio) {

@@ -1,0 +1,70 @@
+// SPDX-FileCopyrightText: 2026 The oscar authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Arguments of the kernels that a search spends its time in, on a CPU (host_kernels.h) and on a GPU
+// (gpu_kernels.h). Pointers are of that device, float32 or float64, rows contiguous. As tensor
+// operations the same work reads and writes whole tensors some twenty times.
+#pragma once
+
+#include <cstdint>
+
+#include "linalg/affine_codec.h"
+
+namespace oscar {
+
+// The logit of a token that a row does not see. It is finite, so that differences are not NaN, and
+// its score is still 0. Adding it to any logit gives the same number.
+inline constexpr double kHiddenLogit = -1e30;
+
+// The largest group and the longest fed back row of the kernels of a GPU.
+inline constexpr int64_t kMaxGpuGroup = 512, kMaxGpuFeedbackDim = 512;
+
+// AffineRoundTrip of affine_tensor.h.
+template <typename T>
+struct AffineRoundTripArguments {
+  const T* rows;  // [num_rows, dim]
+  T* read;        // the same; null: not asked for
+  int64_t num_rows, dim;
+  // The threshold of value i of row r is at [r * threshold_row + i * threshold_column]; null:
+  // nothing is clipped.
+  const T* thresholds = nullptr;
+  int64_t threshold_row = 0, threshold_column = 0;
+  T *scales = nullptr, *zeros = nullptr;  // [num_rows, groups], as stored; null: not wanted
+};
+
+// Error feedback (linalg/feedback_codec.h) of rows whose scales and zeros are known.
+template <typename T>
+struct FeedbackRoundTripArguments {
+  const T* rows;    // [num_rows, dim]
+  const T* scales;  // [num_rows, groups], as stored
+  const T* zeros;   // the same
+  const T* factor;  // [heads, dim, dim]; row r is of head r / rows_of_head % heads
+  T* read;          // [num_rows, dim]
+  int64_t num_rows, rows_of_head;
+  int dim, groups, heads, bits;
+};
+
+// CompareLogits of logit_comparison.h. Row r is compared with row r % reference_rows. A row has
+// `tokens` logits and, if there are sinks, one more column.
+template <typename T>
+struct LogitComparisonArguments {
+  const T* log_p;             // [reference_rows, columns]
+  const T* p;                 // [reference_rows, columns]
+  const T* reference_logits;  // [reference_rows, tokens]; null: no logit errors
+  const T* logits;            // [rows, tokens]
+  // On a CPU only. Where `kept` is not null and holds true, a row reads `exact` instead of `logits`,
+  // or a hidden token if `exact` is null. Row r has row (r / rows_of_sequence % sequences *
+  // rows_per_head + r % rows_per_head) of `kept` and row r % exact_rows of `exact`.
+  const bool* kept;
+  const T* exact;
+  int64_t rows_of_sequence, sequences, exact_rows;
+  const T* sinks;  // [num_heads], or null; row r is of head r / rows_per_head % num_heads
+  int64_t rows, reference_rows, tokens, num_heads, rows_per_head;
+  // Null: not wanted.
+  T* kl;               // [rows]
+  T* scores;           // [rows, columns]
+  T* kl_terms;         // [rows, columns]
+  T* logit_errors_sq;  // [rows]
+};
+
+}  // namespace oscar
