@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "capture/model/run/attention.h"  // SoftCap, SinkLogits
+#include "capture/model/run/product.h"
 #include "linalg/base/check.h"
 
 namespace oscar {
@@ -15,7 +16,7 @@ namespace {
 
 // Multiplies scores [num_kv_heads, gqa_ratio, rows, tokens] by values [num_kv_heads, tokens, dim].
 at::Tensor Weighted(const at::Tensor& scores, const at::Tensor& values) {
-  return scores.flatten(1, 2).bmm(values).view(
+  return BatchProduct(scores.flatten(1, 2), values).view(
       {scores.size(0), scores.size(1), scores.size(2), values.size(2)});
 }
 
@@ -54,8 +55,7 @@ at::Tensor RowComparison::Queries(const at::Tensor& queries) const {
 
 // Logits [num_kv_heads, gqa_ratio, rows, seen] as if no token were hidden.
 at::Tensor RowComparison::Products(const at::Tensor& queries, const at::Tensor& keys) const {
-  at::Tensor logits = queries.mul(spec_.scale)
-                          .bmm(Seen(keys).transpose(1, 2))
+  at::Tensor logits = BatchProduct(queries.mul(spec_.scale), Seen(keys).transpose(1, 2))
                           .view({keys.size(0), -1, hidden_.size(0), hidden_.size(1)});
   if (position_logits_.defined()) logits.add_(position_logits_);
   SoftCap(spec_.softcap, logits);

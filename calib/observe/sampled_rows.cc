@@ -9,6 +9,7 @@
 
 #include "calib/cache/exact_tokens.h"
 #include "capture/model/run/attention.h"  // SoftCap, SinkLogits
+#include "capture/model/run/product.h"
 #include "linalg/base/check.h"
 
 namespace oscar {
@@ -132,7 +133,7 @@ SampledRows::SampledRows(const AttentionSpec& spec, std::span<const SampledSeque
 
 // Logits [..., sequences, num_kv_heads, gqa_ratio, rows, tokens] as if no token were hidden.
 at::Tensor SampledRows::Products(const at::Tensor& queries, const at::Tensor& keys) const {
-  at::Tensor logits = at::matmul(queries.mul(scale_), keys.transpose(-1, -2))
+  at::Tensor logits = BatchProduct(queries.mul(scale_), keys.transpose(-1, -2))
                           .unflatten(-2, {-1, hidden_.size(3)});
   if (position_logits_.defined()) logits.add_(position_logits_);
   SoftCap(softcap_, logits);

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
 #include <exception>
 #include <mutex>
 #include <thread>
-#include <vector>
 
 namespace oscar {
 namespace {
@@ -48,15 +50,72 @@ class Pieces {
   int64_t error_index_ = 0;
 };
 
+// Threads that stay for the life of the process, because a BLAS keeps its buffers by thread. A call
+// asks for help, does the work itself, and takes back what nobody has begun; so calls may be nested
+// and come from several threads. Waking a thread takes a tenth of a millisecond on a virtual
+// machine, so a thread looks out for more work that long, and yields to whoever wants the core.
+class Helpers {
+ public:
+  // Runs `pieces` on this thread and on up to `wanted` helpers.
+  void Run(Pieces& pieces, int64_t wanted) {
+    {
+      const std::lock_guard lock(mutex_);
+      for (; threads_ < wanted; ++threads_) std::thread([this] { Serve(); }).detach();
+      requests_.insert(requests_.end(), static_cast<size_t>(wanted), &pieces);
+    }
+    requested_.notify_all();
+    pieces.Run();
+    std::unique_lock lock(mutex_);
+    std::erase(requests_, &pieces);
+    const auto done = [&] { return std::ranges::count(running_, &pieces) == 0; };
+    Look(lock, done);
+    finished_.wait(lock, done);
+  }
+
+ private:
+  void Serve() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      const auto requested = [&] { return !requests_.empty(); };
+      Look(lock, requested);
+      requested_.wait(lock, requested);
+      Pieces* const pieces = requests_.front();
+      requests_.pop_front();
+      running_.push_back(pieces);
+      lock.unlock();
+      pieces->Run();
+      lock.lock();
+      running_.erase(std::ranges::find(running_, pieces));
+      finished_.notify_all();
+    }
+  }
+
+  // Returns when `happened` holds, or after a while.
+  static void Look(std::unique_lock<std::mutex>& lock, const auto& happened) {
+    using Clock = std::chrono::steady_clock;
+    const Clock::time_point end = Clock::now() + std::chrono::microseconds(200);
+    while (!happened() && Clock::now() < end) {
+      lock.unlock();
+      std::this_thread::yield();
+      lock.lock();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable requested_, finished_;
+  std::deque<Pieces*> requests_, running_;
+  int64_t threads_ = 0;
+};
+
 }  // namespace
 
 void ParallelFor(int64_t count, const std::function<void(int64_t)>& body, int num_threads) {
   if (num_threads <= 0) num_threads = static_cast<int>(std::thread::hardware_concurrency());
   Pieces pieces(count, body);
-  {
-    std::vector<std::jthread> others;
-    const int64_t wanted = std::min<int64_t>(num_threads, count) - 1;
-    for (int64_t i = 0; i < wanted; ++i) others.emplace_back([&] { pieces.Run(); });
+  if (const int64_t wanted = std::min<int64_t>(num_threads, count) - 1; wanted > 0) {
+    static Helpers& helpers = *new Helpers;  // its threads outlive static objects
+    helpers.Run(pieces, wanted);
+  } else {
     pieces.Run();
   }
   pieces.Rethrow();

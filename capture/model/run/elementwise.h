@@ -6,7 +6,6 @@
 // a different last digit.
 #pragma once
 
-#include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/exp.h>
@@ -15,6 +14,8 @@
 #include <ATen/ops/softplus.h>
 
 #include <algorithm>
+
+#include "capture/model/run/tensor_pieces.h"
 
 namespace oscar {
 
@@ -29,9 +30,9 @@ inline bool IsCut(const at::Tensor& x) {
 template <typename Piece>  // piece(first, count)
 void ForEachPiece(int64_t size, const Piece& piece) {
   const int64_t pieces = (size + kPieceOfValues - 1) / kPieceOfValues;
-  at::parallel_for(0, pieces, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t first = begin * kPieceOfValues; begin < end; ++begin, first += kPieceOfValues)
-      piece(first, std::min(kPieceOfValues, size - first));
+  ForEachTensorPiece(pieces, [&](int64_t index) {
+    const int64_t first = index * kPieceOfValues;
+    piece(first, std::min(kPieceOfValues, size - first));
   });
 }
 

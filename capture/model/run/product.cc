@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/model/run/product.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/baddbmm.h>
 #include <ATen/ops/empty.h>
@@ -13,8 +12,7 @@
 #include <algorithm>
 #include <vector>
 
-// A function of MKL, which LibTorch contains on x86-64. Another BLAS may split a tile once more.
-extern "C" int MKL_Set_Num_Threads_Local(int threads) __attribute__((weak));
+#include "capture/model/run/tensor_pieces.h"
 
 namespace oscar {
 namespace {
@@ -26,20 +24,6 @@ struct TileSize {
 };
 constexpr TileSize kSmallestTile = {64, 128};
 constexpr int64_t kEnoughTiles = 8;
-
-// Limits BLAS calls of this thread to one thread.
-class OneThread {
- public:
-  OneThread() : before_(MKL_Set_Num_Threads_Local == nullptr ? 0 : MKL_Set_Num_Threads_Local(1)) {}
-  ~OneThread() {
-    if (MKL_Set_Num_Threads_Local != nullptr) MKL_Set_Num_Threads_Local(before_);
-  }
-  OneThread(const OneThread&) = delete;
-  OneThread& operator=(const OneThread&) = delete;
-
- private:
-  int before_;
-};
 
 bool IsTiled(const at::Tensor& a, const at::Tensor& b) {
   return a.is_cpu() && (a.scalar_type() == at::kFloat || a.scalar_type() == at::kDouble) &&
@@ -66,21 +50,18 @@ void Tiled(const at::Tensor& sum, const at::Tensor& a, const at::Tensor& b, bool
   const TileSize tile_size = TilesOf(sum);
   const int64_t rows = NumTiles(sum.size(1), tile_size.rows),
                 columns = NumTiles(sum.size(2), tile_size.columns);
-  at::parallel_for(0, sum.size(0) * rows * columns, 1, [&](int64_t begin, int64_t end) {
-    const OneThread one_thread;
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t batch = i / (rows * columns), row = i / columns % rows * tile_size.rows,
-                    column = i % columns * tile_size.columns;
-      const int64_t height = std::min(tile_size.rows, sum.size(1) - row),
-                    width = std::min(tile_size.columns, sum.size(2) - column);
-      at::Tensor tile = sum[batch].narrow(0, row, height).narrow(1, column, width);
-      const at::Tensor left = a[batch].narrow(0, row, height),
-                       right = b[batch].narrow(1, column, width);
-      if (add) {
-        at::addmm_out(tile, tile, left, right);
-      } else {
-        at::mm_out(tile, left, right);
-      }
+  ForEachTensorPiece(sum.size(0) * rows * columns, [&](int64_t i) {
+    const int64_t batch = i / (rows * columns), row = i / columns % rows * tile_size.rows,
+                  column = i % columns * tile_size.columns;
+    const int64_t height = std::min(tile_size.rows, sum.size(1) - row),
+                  width = std::min(tile_size.columns, sum.size(2) - column);
+    at::Tensor tile = sum[batch].narrow(0, row, height).narrow(1, column, width);
+    const at::Tensor left = a[batch].narrow(0, row, height),
+                     right = b[batch].narrow(1, column, width);
+    if (add) {
+      at::addmm_out(tile, tile, left, right);
+    } else {
+      at::mm_out(tile, left, right);
     }
   });
 }
