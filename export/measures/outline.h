@@ -25,14 +25,13 @@ class Outline {
   }
 
  private:
-  static constexpr size_t kMaxNames = 80;  // characters
-
   template <typename T>
   using Type = std::type_identity<T>;
   struct Line {
     size_t depth = 0;
     std::string names, type;
   };
+  static constexpr size_t kMaxNames = 80;  // characters
 
   template <HasFields T>
   void Add(const std::string& pointer) {
