@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The members of a struct of fields.h as the list in schema.md, those of its members indented
-// below.
+// below. Neighbours of one type that have no members of their own share a line.
 #pragma once
 
 #include <algorithm>
@@ -18,10 +18,21 @@ class Outline {
   static std::string Of() {
     Outline outline;
     outline.Add<T>("");
-    return outline.text_;
+    std::string text;
+    for (const Line& line : outline.lines_)
+      text += std::string(2 * line.depth, ' ') + line.names + ": " + line.type + "\n";
+    return text;
   }
 
  private:
+  template <typename T>
+  using Type = std::type_identity<T>;
+  struct Line {
+    size_t depth = 0;
+    std::string names, type;
+  };
+  static constexpr size_t kMaxNames = 80;  // characters
+
   template <HasFields T>
   void Add(const std::string& pointer) {
     ForEachField<T>([&](std::string_view name, auto member) {
@@ -32,49 +43,58 @@ class Outline {
   template <typename M>
   void AddMember(std::string_view name, const std::string& holder) {
     const auto depth = static_cast<size_t>(std::ranges::count(holder, '/'));
-    text_ += std::string(2 * depth, ' ') + "- `" + std::string(name) + "`";
     const std::string pointer = holder + "/" + std::string(name);
     if constexpr (kIsOptional<M>) {
-      text_ += " (opt): ";
-      AddType(std::type_identity<typename M::value_type>(), pointer);
+      AddType(Type<typename M::value_type>(), {depth, std::string(name) + "?", ""}, pointer);
     } else {
-      text_ += ": ";
-      AddType(std::type_identity<M>(), pointer);
+      AddType(Type<M>(), {depth, std::string(name), ""}, pointer);
     }
   }
 
-  // The rest of a member's line, and the lines below it. A struct is written down once.
-  void AddType(std::type_identity<double>, const std::string&) { text_ += "number\n"; }
-  void AddType(std::type_identity<NonNegative>, const std::string&) { text_ += "number >= 0\n"; }
-  void AddType(std::type_identity<Fraction>, const std::string&) { text_ += "fraction\n"; }
-  void AddType(std::type_identity<int64_t>, const std::string&) { text_ += "count\n"; }
-  void AddType(std::type_identity<bool>, const std::string&) { text_ += "bool\n"; }
-  void AddType(std::type_identity<std::string>, const std::string&) { text_ += "text\n"; }
-  void AddType(std::type_identity<Interval>, const std::string&) { text_ += "interval\n"; }
-  void AddType(std::type_identity<AnyObject>, const std::string&) { text_ += "open object\n"; }
+  void AddLeaf(const Line& line, const std::string& type) {
+    if (!lines_.empty()) {
+      Line& last = lines_.back();
+      if (last.depth == line.depth && last.type == line.type + type &&
+          last.names.size() + line.names.size() < kMaxNames) {
+        last.names += ", " + line.names;
+        return;
+      }
+    }
+    lines_.push_back({line.depth, line.names, line.type + type});
+  }
+
+  // Adds a member, and the lines of its own members. A struct is written down once.
+  void AddType(Type<double>, const Line& line, const std::string&) { AddLeaf(line, "number"); }
+  void AddType(Type<NonNegative>, const Line& line, const std::string&) {
+    AddLeaf(line, "number>=0");
+  }
+  void AddType(Type<Fraction>, const Line& line, const std::string&) { AddLeaf(line, "fraction"); }
+  void AddType(Type<int64_t>, const Line& line, const std::string&) { AddLeaf(line, "count"); }
+  void AddType(Type<bool>, const Line& line, const std::string&) { AddLeaf(line, "bool"); }
+  void AddType(Type<std::string>, const Line& line, const std::string&) { AddLeaf(line, "text"); }
+  void AddType(Type<Interval>, const Line& line, const std::string&) { AddLeaf(line, "interval"); }
+  void AddType(Type<AnyObject>, const Line& line, const std::string&) { AddLeaf(line, "open"); }
   template <typename T>
-  void AddType(std::type_identity<std::vector<T>>, const std::string& pointer) {
-    text_ += "list of ";
-    AddType(std::type_identity<T>(), pointer + "[]");
+  void AddType(Type<std::vector<T>>, const Line& line, const std::string& pointer) {
+    AddType(Type<T>(), {line.depth, line.names, line.type + "[]"}, pointer + "[]");
   }
   template <typename T>
-  void AddType(std::type_identity<std::map<std::string, T>>, const std::string& pointer) {
-    text_ += "by name, ";
-    AddType(std::type_identity<T>(), pointer + "/*");
+  void AddType(Type<std::map<std::string, T>>, const Line& line, const std::string& pointer) {
+    AddType(Type<T>(), {line.depth, line.names, line.type + "{}"}, pointer + "/*");
   }
   template <HasFields T>
-  void AddType(std::type_identity<T>, const std::string& pointer) {
+  void AddType(Type<T>, const Line& line, const std::string& pointer) {
     const auto [known, is_new] = places_.try_emplace(typeid(T), pointer);
     if (!is_new) {
-      text_ += "object as `" + known->second + "`\n";
+      AddLeaf(line, known->second);
       return;
     }
-    text_ += requires { T::kOpen; }
-    ? "open object\n" : "object\n";
+    constexpr bool kIsOpen = requires { T::kOpen; };
+    lines_.push_back({line.depth, line.names, line.type + (kIsOpen ? "open" : "object")});
     Add<T>(pointer);
   }
 
-  std::string text_;
+  std::vector<Line> lines_;
   std::map<std::type_index, std::string> places_;
 };
 
