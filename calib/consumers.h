@@ -43,7 +43,7 @@ struct ConsumerRules {
   std::string_view export_target = {};
 
   bool operator==(const ConsumerRules&) const = default;
-  bool SameAs(const ConsumerRules& other) const;  // but for the name
+  bool SameAs(const ConsumerRules& other) const;  // except for consumer and names
 };
 
 const std::vector<ConsumerRules>& AllConsumers();
@@ -69,7 +69,7 @@ std::string_view SearchEffortName(SearchEffort effort);
 
 // A value of AutoOptions::bits: as many bits as OSCAR's 2-bit codes take with their float32 scales
 // and zeros.
-inline constexpr double kOscarBytes = 0;
+inline constexpr double kOscarsBits = 0;
 
 struct AutoOptions {
   bool enabled = false;
@@ -79,7 +79,7 @@ struct AutoOptions {
   // Whether pair scaling may be chosen, which every consumer loads once the checkpoint is folded.
   bool fold = true;
   // Mean bits stored per element of keys and values: codes, and a 16-bit scale and zero for each
-  // quantization group; 2: codes of 2 bits, whatever those take; kOscarBytes.
+  // quantization group; 2: codes of 2 bits, whatever those take; kOscarsBits.
   double bits = 2;
   // Whether keys may be written with error feedback for any consumer: for a server whose writer was
   // patched.

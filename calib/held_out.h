@@ -61,8 +61,8 @@ HeldOutSplit SplitHeldOut(const std::vector<int64_t>& sequence_lengths, double s
 // transforms of many degrees of freedom look better than they are.
 double ShareOfDocuments(size_t num_sequences, double share);
 
-// Returns the split of a calibration: by domain if there are several and it chooses, otherwise by
-// documents. An empty `domains` means that they are not known.
+// Returns the split of a calibration: by domain if there are several domains and the calibration
+// makes automatic choices (`chooses`), otherwise by documents. Empty `domains` are not known.
 HeldOutSplit SplitOf(const std::vector<int64_t>& sequence_lengths,
                      const std::vector<int32_t>& domains, double share, bool chooses,
                      CountedQueries counted = {});

@@ -72,7 +72,7 @@ struct SideOption {
                       curve = {};        // clip ratios and their scores, for a ratio of all layers
   std::vector<double> check_curve = {};  // as `curve`, on the rows that judge
   std::vector<double> in_windows = {};   // keys: score in each of AutoChoice::windows
-  // Keys only, if one ratio serves all layers: in_windows at each of `ratios`.
+  // The scores `in_windows` at each of `ratios`; only for keys whose one ratio serves all layers.
   std::vector<std::vector<double>> windows_curve = {};
 
   // NextTokenCost of quantizing this side of this layer alone, with everything else exact: mean,

@@ -145,7 +145,7 @@ double LeastStoredBits(const std::vector<LayerElements>& elements) {
 }
 
 double StoredBits(const AutoOptions& options, const std::vector<LayerElements>& elements) {
-  if (options.bits != kOscarBytes) {
+  if (options.bits != kOscarsBits) {
     return options.bits == 2 ? LeastStoredBits(elements) : options.bits;
   }
   std::vector<LayerElements> published = elements;

@@ -65,12 +65,13 @@ class MomentsReader {
   SafetensorsFile file_;
 };
 
-// A layer in another safetensors file, as a job's: the key and the text of its metadata, its
-// tensors by name with their shapes, and the layer again (MomentsReader::Read).
+// How much of a layer's moments ReadMoments returns.
 enum class MomentsPart {
   kAll,
-  kMeans  // geometry, key_sum and maxima: what is left to say once the moments are written
+  kMeans  // only geometry, key_sum and maxima
 };
+// These four store a layer in another safetensors file, such as a job's: the key and the text of
+// its metadata, its tensors with their names and shapes, and the way back (as MomentsReader::Read).
 std::string MomentsName(int layer_id);
 std::string MomentsFacts(const LayerMoments& moments);
 void ForEachSum(const LayerMoments& moments,

@@ -16,12 +16,12 @@ inline constexpr double kBytesPerSecondBetween = 12.5e9;  // of one machine, on 
 struct RankPlan {
   int ranks = 1, nodes = 1;
   int64_t most_tokens = 0;     // of one rank
-  uint64_t read_per_node = 0;  // bytes of weights; each once: experts of its ranks, the rest whole
+  uint64_t read_per_node = 0;  // bytes of weights: the experts of its ranks, and all other weights
   uint64_t exchanged = 0;      // bytes between ranks, all together
   uint64_t network = 0;        // of these, between machines
   uint64_t peak_device = 0, peak_host = 0;  // bytes of a rank, at most
   double seconds = 0;
-  double efficiency = 0;  // of one rank's time over that of all
+  double efficiency = 0;  // the time of one rank, over `ranks` times the time with all of them
 };
 
 // `largest`: the input of the rank with the most tokens, with the lengths of all sequences. `whole`

@@ -172,9 +172,9 @@ SelfGenerationPlan PlanSelfGeneration(const SelfGeneration& model, uint64_t limi
     }
     if (!model.options.stream) {
       throw ResourceError(fmt::format(
-          "own words: with all weights in it the model takes {:.2f} GB of {}, and {:.2f} GB "
-          "may be used, so that every one of {} steps would read the weights again, {:.2f} TB in "
-          "all; ask for that (self_stream), for fewer tokens or for shorter answers{}",
+          "own words: with all its weights the model needs {:.2f} GB of {}, but only {:.2f} GB "
+          "may be used, so each of {} steps would read the weights again, {:.2f} TB in all; allow "
+          "that with self_stream, or ask for fewer tokens or shorter answers{}",
           Gigabytes(needed), place, Gigabytes(limit), plan->steps,
           static_cast<double>(plan->bytes_read) / 1e12, OtherWays(model)));
     }

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tensors of a run on disk by name, exact bytes in their types: the hidden states that a resumed
-// run continues from, and what a shard leaves of a layer.
+// Stores named tensors of a run on disk, with their types and exact bytes: the hidden states from
+// which a resumed run continues, and the sums that a shard observed in a layer.
 #pragma once
 
 #include <ATen/core/Tensor.h>

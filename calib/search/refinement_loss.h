@@ -37,7 +37,7 @@ class RefinementLoss {
   RefinementSample PrepareValues(const RefinementSequence& rows, const HeadTransforms& keys,
                                  int64_t most_tokens = 0) const;
 
-  // Return losses that can be differentiated by the float32 transforms.  // [num_kv_heads]
+  // Return losses [num_kv_heads] that can be differentiated by the float32 transforms.
   at::Tensor Keys(const RefinementSample& sample, const HeadTransforms& transforms) const;
   at::Tensor Values(const RefinementSample& sample, const HeadTransforms& transforms) const;
 

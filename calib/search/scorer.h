@@ -41,8 +41,8 @@ class AutoScorer {
 
   // Keeps a reference to `spec`. Half of the rows are placed `offset` tokens further back, as in a
   // longer context (position_spread.h). Scores hold for `windows[0]`; if no row reaches beyond it,
-  // everything is quantized instead. In a sequence whose rows all come after kTokens, they read the
-  // last kTokens tokens, of which the first ones are those of the windows. Throws InputError if no
+  // everything is quantized instead. If all rows of a sequence come after kTokens tokens, they read
+  // only its sink tokens and its most recent tokens, kTokens in all. Throws InputError if no
   // sequence has both a row that chooses and one that judges.
   AutoScorer(const ObservedLayer& layer, const LayerSpec& spec, std::vector<CacheWindows> windows,
              int64_t offset, int64_t values_at_once);

@@ -126,7 +126,8 @@ class DumpSink {
   // Writes one whole sequence. `values` [tokens, heads, dim] in the layer's dtype.
   virtual void WriteSequence(DumpTensor tensor, int64_t sequence,
                              std::span<const std::byte> values) = 0;
-  // Called once for a layer with latent attention: kv_b_bytes().
+  // Writes the weights that expand the latent, kv_b_bytes() bytes; called once for each layer with
+  // latent attention.
   virtual void WriteKvB(std::span<const std::byte> /*values*/) {}
   virtual void EndLayer() = 0;
   // Begins a reader instead of a layer, after its source layer; sequences of kReaderTensors follow.

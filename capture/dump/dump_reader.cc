@@ -276,8 +276,7 @@ void DumpReader::CheckStoredType(const DumpLayer& layer, const std::string& data
   const bool named = file_.HasAttribute(dataset, kDtype);
   if (named != (layer.dtype == DType::kBF16) ||
       (named && file_.StringAttribute(dataset, kDtype) != kDtypeBf16)) {
-    Refuse(dataset, fmt::format("attribute {} = {} must stand on uint16 values, and on nothing "
-                                "else",
+    Refuse(dataset, fmt::format("attribute {} = {} belongs on uint16 datasets and nowhere else",
                                 kDtype, Quoted(kDtypeBf16)));
   }
 }

@@ -48,8 +48,7 @@ void Check(const RankPlace& place) {
       place.local_size <= place.size && place.port > 0 && place.port < 65536)
     return;
   throw UsageError(fmt::format(
-      "{}: rank {} of {}, {} of {} on this machine, port {} cannot be; nothing but the launcher "
-      "may "
+      "{}: rank {} of {}, {} of {} on this machine, port {} is impossible; only the launcher may "
       "set these variables",
       place.launcher, place.rank, place.size, place.local_rank, place.local_size, place.port));
 }

@@ -194,7 +194,7 @@ void CheckLayersAgree(const RotationFile& file) {
     }
     const auto [known, added] = heads_by_dim.emplace(stack.dim, stack.count);
     if (!added && known->second != stack.count) {
-      throw InputError(fmt::format("{}: layer {} has {} KV heads of dimension {}, another layer {}",
+      throw InputError(fmt::format("{}: layer {} has {} KV heads of dimension {}, another has {}",
                                    where, layer.layer_id, stack.count, stack.dim, known->second));
     }
   }

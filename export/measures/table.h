@@ -56,9 +56,10 @@ const Json* FindAt(const Json& arm, std::string_view path);
 // Returns a number as terminals and model cards show it, nothing where it is missing.
 std::string TextOf(const Measure& measure, const Json& arm);
 
-// The member `ideal` of an arm that simulates a serving runtime: {"arm": the ideal's name, and
-// runtime - ideal of every number that both have}. The differences stand in the record, since the
-// page prints and never computes; CheckReport holds them against both arms.
+// Returns the member `ideal` of an arm that simulates a serving runtime: the ideal's name as "arm",
+// and the difference runtime - ideal of every number that both arms have. The record has the
+// differences because the page prints numbers and never computes them. CheckReport checks them
+// against both arms.
 Json RuntimeLoss(const Json& runtime_arm, const Json& ideal_arm);
 
 }  // namespace oscar

@@ -91,7 +91,8 @@ std::string ChartStyle() {
       style += fmt::format("{}{{{}}}\n", selectors, body);
     }
   }
-  // Before the others, which are as specific now and change widths and fills of some.
+  // These rules come before the others. Both kinds are equally specific, and the others must win,
+  // because they change widths and fills.
   std::string of_series;
   for (const auto& [selectors, body] : coloured)
     for (const auto& [series, colour] : colours)

@@ -82,7 +82,8 @@ std::vector<std::string> WhyNotOfRecord(const ValidationFacts& facts, const Json
                      facts.sink_tokens, facts.recent_tokens, serving.sink_tokens,
                      serving.recent_tokens));
   unless(facts.quant_group_size == serving.quant_group_size,
-         fmt::format("its groups are of {} values, the artifact's of {} (0: the head)",
+         fmt::format("its quantization groups have {} values, the artifact's have {} (0: the "
+                     "whole head)",
                      facts.quant_group_size, serving.quant_group_size));
   unless(facts.others_k == kOthersKClip && facts.others_v == kOthersVClip,
          fmt::format("it clips other methods at {} and {}, not at {} and {}", facts.others_k,

@@ -27,7 +27,7 @@ class Record {
 
   bool Has(std::string_view key) const;
   Record operator[](std::string_view key) const;
-  Record operator[](size_t index) const;  // counts from the first: Items() for more than one
+  Record operator[](size_t index) const;  // walks from the first element; Items() reads all at once
   std::optional<Record> Find(std::string_view path) const;      // "local.kl.mean"
   size_t size() const;                                          // of an array or object
   std::vector<Record> Items() const;                            // of an array

@@ -267,7 +267,8 @@ class Arms {
   std::string arm_;
 };
 
-// Checks the calibration: each number is its mean over all layers, kl_max the largest.
+// Throws InputError unless every number of `summary.arms` is the mean over all layers, and kl_max
+// the maximum.
 void CheckSummaryAgrees(const Json& report, std::string_view what) {
   const Json& layers = report.at("layers");
   for (const auto& [name, summary] : report.at("summary").at("arms").items()) {

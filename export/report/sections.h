@@ -3,7 +3,7 @@
 //
 // The sections of the page. Each is a function of the record to markup, and gives nothing where the
 // record has nothing for it; report_page.cc holds them in a table, which is their order. A new
-// section is a file in sections/ and a row there.
+// section is a file in sections/ that CMakeLists.txt names, a declaration below and a row there.
 #pragma once
 
 #include <string>

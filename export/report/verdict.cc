@@ -18,7 +18,7 @@
 namespace oscar {
 namespace {
 
-constexpr int kFewRows = 1000;  // below it what is printed is said to be rough
+constexpr int kFewRows = 1000;  // with fewer rows or tokens, the verdict calls its numbers rough
 
 struct Measured {
   double mean = 0;
@@ -43,8 +43,8 @@ std::string Text(const Measured& kl) {
   return fmt::format("{:.4f} ({:.4f} to {:.4f})", kl.mean, kl.interval->first, kl.interval->second);
 }
 
-// How much more KL `of`, an arm or a domain of it, has than the headline on the same text, and the
-// interval of that paired difference; none: it was not made.
+// Returns by how much the KL of `of` (an arm, or one domain of an arm) exceeds the headline's on
+// the same text, with the interval of that paired difference; nothing if it was not measured.
 std::optional<Measured> BehindOf(const Record& of, std::string_view member) {
   if (!of.Has("behind") || !of["behind"].Has(member) || !of["behind"][member].Has("interval"))
     return {};

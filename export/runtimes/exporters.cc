@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// To add a runtime: put its writer into its own file here, add a declaration and a row below and
-// its loader in export/formats/loaders.cc. If it loads a choice, add its name as export_target in
-// calib/consumers.cc.
+// To add a runtime: put its writer into its own file here and name the file in CMakeLists.txt; add
+// a declaration and a row below, and its loader in export/formats/loaders.cc. If it loads a choice,
+// add its name as export_target in calib/consumers.cc.
 #include <fmt/format.h>
 
 #include <array>
@@ -144,7 +144,7 @@ void WriteForRuntime(const Exporter& exporter, const Artifact& artifact,
     if (!exporter.why_no_latents.empty()) refuse(exporter.why_no_latents);
     if (request.folded)
       refuse(
-          "its layers have latent attention, into which nothing is folded; write it without "
+          "its layers have latent attention, which has no folded checkpoints; write it without "
           "--folded");
   }
   exporter.write(artifact, request, output);

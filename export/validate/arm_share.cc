@@ -18,8 +18,8 @@ std::vector<size_t> ShareOfArms(const ArmsOfRank& share, size_t arms,
   const auto ranks = static_cast<size_t>(share.ranks);
   if (ranks > 1 && arms < ranks + 1) {
     throw UsageError(
-        fmt::format("{} ranks were asked for, and there are {} arms beside the exact "
-                    "model's to share out: give at most so many",
+        fmt::format("{} ranks were asked for, but there are only {} arms besides the exact "
+                    "model's to share out; use at most one rank for each",
                     ranks, arms - 1));
   }
   std::vector<size_t> order = recall;  // as they are dealt out

@@ -185,7 +185,7 @@ Part FlashPart(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, do
   return {std::get<0>(results)[0], std::get<1>(results)[0]};
 }
 
-// The rows from `begin` on of a result of FlashPart.
+// Returns the rows of a FlashPart result from row `begin` to its end.
 Part From(const Part& part, int64_t begin) {
   return {part.out.slice(0, begin), part.lse.slice(1, begin)};
 }

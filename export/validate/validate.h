@@ -48,7 +48,7 @@ struct ValidationHooks {
   std::function<void(double part, const std::string& what)> on_scored = {};
   std::function<bool()> stop_requested;                                // asked at layer boundaries
   std::function<void(const std::string& arm, double seconds)> on_arm;  // at the end, of its caches
-  LayerObserver* beside = nullptr;  // sees all that the validation sees, after it
+  LayerObserver* beside = nullptr;  // called after the validation's observer, with the same data
   // For a model: the directory from which a stopped run resumes. Up to 10 s of work may be lost, or
   // 20 times what keeping its hidden states takes. Null: it starts anew.
   JobDirectory* job = nullptr;

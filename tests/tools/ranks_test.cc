@@ -356,7 +356,7 @@ TEST_F(Ranks, AValidationBySeveralHasTheReportOfOne) {
       OSCAR_VALIDATE, {artifact, "--model", Bundled().front(), "--device", "cpu", "--local-only",
                        "--arms", "naive", "--ranks", "2", "-o", scratch_ / "none"});
   EXPECT_EQ(many.code, 2) << many.all();
-  EXPECT_TRUE(Contains(many.err, "1 arms beside the exact model's")) << many.err;
+  EXPECT_TRUE(Contains(many.err, "1 arms besides the exact model's")) << many.err;
 }
 
 // Each writes its sequences, and over them stands a dump of all.

@@ -23,7 +23,7 @@ struct BenchCase {
   double bytes = 0;        // per launch: each input read once, each output written once
   double flops = 0;        // per launch, 0 where bytes are the floor
   double peak_tflops = 0;  // of the unit that does them
-  double bar_us = 0;       // what the issue asks for, 0: nothing
+  double bar_us = 0;       // the longest time that is accepted on an H200; 0: no limit
   int buffers = 36;        // sets of buffers
   std::function<void(cudaStream_t stream, int set)> launch;  // capturable in a graph
   std::function<BenchCheck()> check;  // after every set was launched at least once

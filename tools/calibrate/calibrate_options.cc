@@ -30,7 +30,7 @@ void CheckBudgets(const std::vector<double>& budgets, const AutoOptions& automat
     if (budgets[i] < 2) {
       throw UsageError(fmt::format("--bits: found {:g} in a list, expected {} to {:g}{}",
                                    budgets[i], 2, kMostCodeBits,
-                                   budgets[i] == kOscarBytes ? "; 0 stands alone" : ""));
+                                   budgets[i] == kOscarsBits ? "; 0 stands alone" : ""));
     }
     if (std::ranges::count(budgets, budgets[i]) > 1)
       throw UsageError(fmt::format("--bits: {:g} is given twice", budgets[i]));
@@ -352,7 +352,7 @@ CalibrateOptions Resolved(CalibrateOptions options) {
       automatic.budgets = bits;
       if (!has_others) automatic.bits = 2;
     }
-    if (automatic.bits == kOscarBytes && !has_others) automatic.bits = 2;
+    if (automatic.bits == kOscarsBits && !has_others) automatic.bits = 2;
     return options;
   }
   if (bits.size() > 1) {
@@ -361,7 +361,7 @@ CalibrateOptions Resolved(CalibrateOptions options) {
                     "others from the same artifact",
                     types, types));
   }
-  if (automatic.bits == kOscarBytes)
+  if (automatic.bits == kOscarsBits)
     throw UsageError(
         fmt::format("--for {} needs --bits: how many per value, scales included", types));
   if (automatic.effort == SearchEffort::kQuick) {

@@ -31,7 +31,7 @@ struct ForRuntime {
 
 // --bits: one number, which configurations and artifacts store as such, or a list.
 struct BitBudgets {
-  std::vector<double> bits = {kOscarBytes};
+  std::vector<double> bits = {kOscarsBits};
 };
 template <>
 struct FieldTraits<BitBudgets> : FieldTraits<std::vector<double>> {};
@@ -61,7 +61,7 @@ struct CalibrateOptions {
   CacheTypesWanted types;                   // set by Resolved()
   CalibrationOptions calibration = {
       .automatic = {
-          .enabled = true, .consumer = Consumer::kAny, .fold = false, .bits = kOscarBytes}};
+          .enabled = true, .consumer = Consumer::kAny, .fold = false, .bits = kOscarsBits}};
 };
 
 // Returns options with --for and --bits moved into the calibration's options. With types, `any` is

@@ -211,7 +211,7 @@ int RunCommand(int argc, const char* const* argv, OptionTable table, const Comma
       return static_cast<int>(ExitCode::kDone);
     }
     const std::vector<GivenFlag> flags = SplitCommandLine(table, arguments);
-    for (const GivenFlag& flag : flags)  // --config first: the file stands below every flag
+    for (const GivenFlag& flag : flags)  // --config first: every flag overrides the file
       if (flag.name == "config") table.ApplyFlags(flag.name, flag.values);
     if (!common.config.empty()) table.ApplyConfig(ReadConfigFile(common.config), common.config);
     for (const GivenFlag& flag : flags) table.ApplyFlags(flag.name, flag.values);

@@ -52,8 +52,8 @@ std::string LogitsAgreement::Text() const {
       tokens, middle, worst, 100 * same_next);
 }
 
-LogitsAgreement CompareLogits(const fs::path& model, const fs::path& copy, const ModelSpec& spec,
-                              const std::string& device) {
+LogitsAgreement CompareLogitsOfCopy(const fs::path& model, const fs::path& copy,
+                                    const ModelSpec& spec, const std::string& device) {
   const fs::path program = ProgramBeside("oscar-capture", "comparing logits");
   const TemporaryDirectory scratch("logits");
   const fs::path row = scratch.path() / "ids.jsonl";

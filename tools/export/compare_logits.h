@@ -25,8 +25,9 @@ struct LogitsAgreement {
   std::string Text() const;
 };
 
-LogitsAgreement CompareLogits(const std::filesystem::path& model, const std::filesystem::path& copy,
-                              const ModelSpec& spec, const std::string& device);
+LogitsAgreement CompareLogitsOfCopy(const std::filesystem::path& model,
+                                    const std::filesystem::path& copy, const ModelSpec& spec,
+                                    const std::string& device);
 
 // The largest allowed median of d if v_proj and o_proj of every layer were rounded once to `stored`
 // after a rotation. If `stored` is float32, the error of float32 arithmetic.

@@ -104,9 +104,9 @@ OptionTable ExportTable(ExportOptions* options) {
   table.Add(
       &options->fold.runtime,
       {.name = "for",
-       .help = "of --to folded-checkpoint and absorbed-checkpoint: the runtime whose choice "
-               "the copy is for, as --inspect names them; if not given, the first that folds, "
-               "or of an absorbed copy the artifact's own",
+       .help = "of --to folded-checkpoint and absorbed-checkpoint: the runtime that will load the "
+               "copy, as --inspect names it; if not given, the artifact's own choice is used, or "
+               "for a folded copy the first choice that needs one",
        .scope = OptionScope::kRun});
   table.Add(&options->device,
             {.name = "device",

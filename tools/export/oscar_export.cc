@@ -114,7 +114,8 @@ CommandResult Inspect(const ExportOptions& options, CommandContext& context) {
 // A copy that computes other logits than the model is not published. `exact`: to the last bit.
 Json CheckLogits(const ExportOptions& options, const Checkpoint& checkpoint, const ModelSpec& spec,
                  bool exact, const fs::path& copy, Log& log) {
-  const LogitsAgreement found = CompareLogits(checkpoint.directory(), copy, spec, options.device);
+  const LogitsAgreement found =
+      CompareLogitsOfCopy(checkpoint.directory(), copy, spec, options.device);
   const DType stored = checkpoint.info(spec.layers.front().attention.o.weight).dtype;
   const double allowed = exact ? 0 : AllowedByRounding(stored, spec.layers.size());
   const std::string why =

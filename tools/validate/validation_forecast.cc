@@ -175,7 +175,7 @@ Forecast ForecastValidation(const ValidationOptions& options, const Artifact& ar
   probed.arms.clear();
   probed.needle_arms.clear();
   probed.headline_arm.clear();
-  for (const Arm& arm : input.arms)  // what is fitted to text takes its time
+  for (const Arm& arm : input.arms)  // methods that are fitted to text would slow down the probe
     if (!arm.method->needs_rows) probed.arms.push_back(arm.name);
   int64_t longest = 0, all_tokens = 0;
   for (const auto& text : input.model.Sequences()) {

@@ -231,8 +231,8 @@ OptionTable VerifyTable(ZooOptions* options) {
   AddZoo(options, &table);
   table.Add(&options->model,
             {.name = "model",
-             .help = "the model: the validations of NAME are made again on it, as they were "
-                     "recorded, and every number is compared; takes as long as oscar-validate did",
+             .help = "the model on which to repeat the recorded validations of NAME and compare "
+                     "every number; takes as long as oscar-validate did",
              .unit = "dir or id",
              .scope = kRun});
   table.Add(&options->data,

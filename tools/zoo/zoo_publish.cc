@@ -161,8 +161,8 @@ CommandResult PublishVerb(const ZooOptions& options, CommandContext& context) {
     throw UsageError(fmt::format("{}: oci: {}", address, RemovedHint("oci:")));
   if (IsRemoteAddress(address) && !elsewhere) {
     throw UsageError(address +
-                     ": nothing is published over a network; publish to a directory and copy it to "
-                     "the server");
+                     ": cannot publish over a network; publish to a directory and copy it to the "
+                     "server");
   }
   const PublishOptions publish = PublishOptionsOf(options, context);
   const Published published =

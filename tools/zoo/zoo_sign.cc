@@ -125,7 +125,7 @@ CommandResult SignVerb(const ZooOptions& options, CommandContext& context) {
     throw UsageError("sign: give NAME@X.Y.Z of a zoo, or --directory DIR; one of them");
   if (!options.directory.empty()) return SignDirectory(options, context);
   if (!options.output.empty() || !options.ignored.empty())
-    throw UsageError("-o and --ignore are of sign --directory: a zoo keeps its signatures itself");
+    throw UsageError("-o and --ignore go with sign --directory; a zoo keeps its signatures itself");
   const Signer signer = SignerOf(options);
   const Zoo zoo = Zoo::Open(ZooPath(options));
   const ZooReference reference = ParseZooReference(options.reference);

@@ -64,7 +64,7 @@ class PartFile {
     if (fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode) || status.st_nlink != 1) {
       close(descriptor_);
       throw InputError(
-          fmt::format("{}: is no file of an unfinished pull; move it away", path_.string()));
+          fmt::format("{}: is not a file of an unfinished pull; move it away", path_.string()));
     }
     size_ = static_cast<uint64_t>(status.st_size);
   }

@@ -91,7 +91,7 @@ Snapshot ParseSnapshot(std::string_view payload, std::string_view what) {
   const Json json = ParseStrictJson(payload, what, kSnapshotLimits);
   if (const std::string type = JsonString(json, "predicateType", what);
       type != kSnapshotPredicate) {
-    throw InputError(fmt::format("{}: predicate {}, expected {}: no snapshot of a zoo", what,
+    throw InputError(fmt::format("{}: predicate {}, expected {}: not a snapshot of a zoo", what,
                                  Quoted(type), kSnapshotPredicate));
   }
   Snapshot snapshot;

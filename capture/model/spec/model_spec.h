@@ -32,8 +32,9 @@ struct AttentionSpec {
   int64_t head_dim = 0, v_head_dim = 0;
   double scale = 0;               // factor on q·k
   std::optional<int64_t> window;  // W: query i sees keys i-W+1 .. i; absent: 0 .. i
-  bool qk_norm = false;           // norm of q and k before rope: of each head, or, where the norm's
-                                  // size is that of all heads, of all heads together
+  // Whether q and k are normalized before rope: each head by itself, or all heads together if the
+  // norm has the size of all heads.
+  bool qk_norm = false;
   RopeSpec rope;
   LinearSpec q, k, v, o;
   NormSpec q_norm, k_norm;  // used if qk_norm

@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(32 * RegisterWarps(kDim), kRegisterCtas<kDim>)
   WaitForPreviousKernel();
   // The state of the staged tile; the rest is recomputed where it is needed.
   uint32_t quantized = 0;
-  bool to_rows = false;  // to windows, or to the caller's rotated rows
+  bool to_rows = false;  // whether rows go to windows, or to the caller's rotated rows
   int record_offset = 0;
   const auto stage_tile = [&](const TokenTile& tile) {
     quantized = tile.quantized;

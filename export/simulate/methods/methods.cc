@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The list of methods, in the order that lists of arms have. One file a paper beside this one.
+// The table of methods, in the order of lists of arms. Each paper has a file in this folder.
 #include "export/simulate/methods/methods.h"
 
 #include <span>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rows of the table in methods.cc, and of tests that ask for a family alone.
+// The functions that make the rows of the table in methods.cc. Tests call them for one family.
 #pragma once
 
 #include "export/simulate/cache_method.h"

@@ -116,7 +116,7 @@ TEST(AutoPlan, TheBudgetHoldsMetadata) {
   EXPECT_EQ(LeastStoredBits({{.k = 256, .v = 256, .metadata_bits = 128}}), 2.25);
   // OSCAR's own scales and zeros have 32 bits each.
   const auto oscar = [](const LayerElements& layer) {
-    return StoredBits({.bits = kOscarBytes}, {layer});
+    return StoredBits({.bits = kOscarsBits}, {layer});
   };
   EXPECT_EQ(oscar({.k = 256, .v = 256, .metadata_bits = 128, .oscar_bits = 256}), 2.5);
   const LayerElements bytes = ElementsOf(2, 64, 32, {.bytes = true});

@@ -47,7 +47,7 @@ TEST(OfRecord, EverythingElseIsAComparison) {
       {[](ValidationFacts& f) { f.own_model = false; }, "another model"},
       {[](ValidationFacts& f) { f.sink_tokens = 4; }, "keeps 4 first and 128"},
       {[](ValidationFacts& f) { f.recent_tokens = 256; }, "keeps 16 first and 256"},
-      {[](ValidationFacts& f) { f.quant_group_size = 0; }, "groups are of 0"},
+      {[](ValidationFacts& f) { f.quant_group_size = 0; }, "groups have 0"},
       {[](ValidationFacts& f) { f.others_v = 0.5; }, "clips other methods at 0.96 and 0.5"},
       {[](ValidationFacts& f) { f.cache_dtype = "f32"; }, "not rounded to bf16"},
       {[](ValidationFacts& f) { f.scored_tokens = 1023; }, "scores 1023 tokens"},

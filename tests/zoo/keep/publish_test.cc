@@ -262,7 +262,7 @@ TEST_F(PublishTest, AGateOnAnotherArmThanTheHeadlineProvesNothing) {
 TEST_F(PublishTest, OtherSettingsThanTheArtifactsAreAComparison) {
   const std::pair<std::function<void(Json&)>, const char*> edits[] = {
       {[](Json& v) { v["settings"]["recent_tokens"] = 2048; }, "it keeps 64 first and 2048 recent"},
-      {[](Json& v) { v["settings"]["quant_group_size"] = 4; }, "its groups are of 4 values"},
+      {[](Json& v) { v["settings"]["quant_group_size"] = 4; }, "groups have 4 values"},
       {[](Json& v) { v["settings"]["clip"]["others_k"] = 0.5; }, "clips other methods at 0.5"},
       {[](Json& v) { v["settings"]["cache_dtype"] = "f32"; }, "not rounded to bf16"},
       {[](Json& v) { v["model"]["calibrated_on_it"] = false; }, "another model"},
