@@ -51,7 +51,7 @@ std::string ArmTable(const std::vector<ArmLook>& arms, const std::vector<bool>& 
     for (const Measure& column : columns) row.cells.push_back(MeasureCell(column, look.arm));
     rows.push_back(std::move(row));
   }
-  return Table("All arms", header, rows);
+  return Table("All configurations", header, rows);
 }
 
 }  // namespace oscar
