@@ -52,7 +52,7 @@ std::string OneLine(std::string text) {
 // One row per arm of the validation; the arm that the verdict is about is bold.
 std::string ValidationText(const Json& validation) {
   ReportTable table;
-  table.header = {"arm"};
+  table.header = {"configuration"};
   std::vector<Measure> columns;
   for (const char* name :
        {"kl", "e2e_kl", "token_kl", "perplexity", "ppl_ratio", "needle", "bits"}) {

@@ -110,7 +110,7 @@ Gate EvaluateGate(Gate gate, const Json& arm) {
   gate.arm = JsonString(arm, "name", "configuration in the report");
   for (GateCheck& check : gate.checks) {
     const std::string_view member = FindMetric(check.metric, gate.text).path;
-    check.value = FindNumber(arm, member, "arm " + Quoted(gate.arm));
+    check.value = FindNumber(arm, member, "configuration " + Quoted(gate.arm));
     if (!check.value) check.reason = fmt::format("not measured for this arm ({})", member);
     check.passed = Holds(check);
   }

@@ -34,7 +34,7 @@ bool AnyArmHas(const std::vector<ArmLook>& arms, std::string_view member) {
 }
 
 std::string ArmTable(const std::vector<ArmLook>& arms, const std::vector<bool>& on_front) {
-  std::vector<std::string> header = {"arm"};
+  std::vector<std::string> header = {"configuration"};
   std::vector<Measure> columns = Measures(kPage);
   std::erase_if(columns, [&](const Measure& column) { return !AnyArmHas(arms, column.part()); });
   for (const Measure& column : columns) header.emplace_back(column.heading);

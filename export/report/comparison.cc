@@ -86,7 +86,7 @@ std::vector<std::string> ArmNames(const std::vector<Model>& models) {
 
 std::string ColumnTable(const Measure& column, const std::vector<Model>& models,
                         const std::vector<std::string>& names) {
-  std::vector<std::string> header = {"arm"};
+  std::vector<std::string> header = {"configuration"};
   for (const Model& model : models) header.push_back(HtmlCut(model.name, 40));
   std::vector<TableRow> rows;
   for (const std::string& name : names) {

@@ -40,7 +40,7 @@ class Arms {
       for (const char* member :
            {"local", "end_to_end", "text", "needle", "tool_call", "reasoning"}) {
         if (arm.contains(member) && !arms.front().contains(member))
-          Fail("arm " + arm_, member, "there", "that the reference also has it");
+          Fail("configuration " + arm_, member, "there", "that the reference also has it");
       }
       for (const char* member : {"local", "end_to_end"})
         if (arm.contains(member)) Metrics(member, arm.at(member), arms.front().at(member));
@@ -68,11 +68,11 @@ class Arms {
   void Expect(std::string_view member, double found, double expected) const {
     const double slack = kAbsolute + kRelative * std::max(std::abs(found), std::abs(expected));
     if (std::abs(found - expected) <= slack) return;
-    Fail("arm " + arm_, member, fmt::format("{}", found), fmt::format("{}", expected));
+    Fail("configuration " + arm_, member, fmt::format("{}", found), fmt::format("{}", expected));
   }
 
   void ExpectSame(std::string_view member, const Json& found, const Json& expected) const {
-    if (found != expected) Fail("arm " + arm_, member, found.dump(), expected.dump());
+    if (found != expected) Fail("configuration " + arm_, member, found.dump(), expected.dump());
   }
 
   void Name(const Json& arm) const {
@@ -139,7 +139,7 @@ class Arms {
     double mean = 0, largest = 0;
     for (const Json& layer : heads.at("kl")) {
       if (layer.empty())
-        Fail("arm " + arm_, which + ".heads.kl", "empty", "a number for each KV head");
+        Fail("configuration " + arm_, which + ".heads.kl", "empty", "a number for each KV head");
       for (const Json& kl : layer) {
         mean += kl.get<double>() / static_cast<double>(layer.size() * ids.size());
         largest = std::max(largest, kl.get<double>());
@@ -153,7 +153,8 @@ class Arms {
         at == ids.end() ? Json::array() : heads.at("kl").at(static_cast<size_t>(at - ids.begin()));
     const auto head = worst.at("kv_head").get<size_t>();
     if (head >= layer.size())
-      Fail("arm " + arm_, which + ".worst", worst.dump(), "one of the values of its heads");
+      Fail("configuration " + arm_, which + ".worst", worst.dump(),
+           "one of the values of its heads");
     Expect(which + ".worst.kl", worst.at("kl"), layer.at(head));
   }
 
@@ -166,7 +167,7 @@ class Arms {
       Order("text.token_probability", text.at("token_probability"));
     const double count = text.at("scored_tokens"), same = text.at("top1_agreement");
     if (std::abs(same * count - std::round(same * count)) > 1e-4)
-      Fail("arm " + arm_, "text.top1_agreement", fmt::format("{}", same),
+      Fail("configuration " + arm_, "text.top1_agreement", fmt::format("{}", same),
            fmt::format("a whole number divided by {}", count));
     if (&text != &exact) return;
     Expect("text.token_kl.mean", text.at("token_kl").at("mean"), 0);
@@ -186,7 +187,7 @@ class Arms {
     if (!of.contains("behind")) return;
     for (const auto& [member, gap] : of.at("behind").items()) {
       if (!of.contains(member) || !headline.contains(member))
-        Fail("arm " + arm_, "behind." + member, "there",
+        Fail("configuration " + arm_, "behind." + member, "there",
              "that this configuration and the headline have it");
       Expect("behind." + member, gap.at("mean"), mean(of, member) - mean(headline, member));
     }
@@ -208,7 +209,7 @@ class Arms {
              KlOf(arm, member));
     }
     if (domains.size() != others.size())
-      Fail("arm " + arm_, "by_domain", fmt::format("{} domains", domains.size()),
+      Fail("configuration " + arm_, "by_domain", fmt::format("{} domains", domains.size()),
            fmt::format("{}", others.size()));
     for (size_t i = 0; i < domains.size(); ++i) {
       ExpectSame("by_domain.domain", domains[i].at("domain"), others[i].at("domain"));

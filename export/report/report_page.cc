@@ -21,7 +21,7 @@ constexpr Section kSections[] = {
     {"provenance", "Provenance", "What was measured", ProvenanceSection},
     {"bits", "Bits", "Cost at each number of bits", BudgetsSection},
     {"methods", "Methods", "Memory and error of the methods", MethodsSection},
-    {"arms", "Arms", "Ways to store the cache", ArmsSection},
+    {"arms", "Configurations", "Ways to store the cache", ArmsSection},
     {"context", "Context length", "Error against context length", ContextSection},
     {"domains", "Domains", "Kinds of text", DomainsSection},
     {"heads", "Layers and heads", "Error by layer and head", HeadsSection},

@@ -44,9 +44,10 @@ std::string MemorySection(const Record& report) {
       "windows spread over the context: 2 + 32/g + (16 − 2 − 32/g)·(sink + recent)/L. “Stored” "
       "counts every byte, including metadata in its real type and padding.");
   for (const std::string& note : notes) html += Note(Html(note));
-  html += FigureRow(RenderRowChart(chart) + "<div>" +
-                    Table("Bits per element", {"arm", "formula", "stored", "at tokens"}, rows) +
-                    "</div>\n");
+  html += FigureRow(
+      RenderRowChart(chart) + "<div>" +
+      Table("Bits per element", {"configuration", "formula", "stored", "at tokens"}, rows) +
+      "</div>\n");
   return html;
 }
 

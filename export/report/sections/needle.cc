@@ -211,7 +211,7 @@ std::string NeedleSection(const Record& report) {
   }
   if (const Grid grid = ArmsByTask(arms, longest); !grid.empty()) {
     html += fmt::format("<h3>All configurations at {} tokens</h3>\n", LengthHeading(longest));
-    html += grid.Render("Needle accuracy by configuration and task", "arm");
+    html += grid.Render("Needle accuracy by configuration and task", "configuration");
   }
   return html;
 }

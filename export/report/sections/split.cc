@@ -25,11 +25,11 @@ std::string SplitTable(const std::vector<ArmLook>& arms) {
       row.cells.push_back(Value(look.arm["local"][key], Format::kError));
     rows.push_back(std::move(row));
   }
-  return Table(
-      "Errors of keys and values",
-      {"arm", "logits, relative", "logits, mean square", "keys, relative", "keys, mean square",
-       "values, relative", "values, mean square", "keys' term", "values' term"},
-      rows);
+  return Table("Errors of keys and values",
+               {"configuration", "logits, relative", "logits, mean square", "keys, relative",
+                "keys, mean square", "values, relative", "values, mean square", "keys' term",
+                "values' term"},
+               rows);
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace {
 
 // "task, length" of each column: those of the first arm that has some.
 std::vector<std::string> Header(const Record& tool_call) {
-  std::vector<std::string> header = {"arm"};
+  std::vector<std::string> header = {"configuration"};
   for (const Record& row : tool_call["by_task"].Items()) {
     header.push_back(HtmlCut(MethodLabel(row["task"].Text()), 24) + ", " +
                      FormatNumber(row["length"].Number(), Format::kCount));
