@@ -71,7 +71,8 @@ TokenTexts HeldOutText(const TokenTexts& sequences, const HeldOutSplit& split, i
   }
   if (texts.empty()) {
     throw InputError(
-        "no text of two tokens is held out, so nothing can be priced by the next token",
+        "no held-out text has two tokens, so the cost to the next token cannot be measured; give "
+        "more data",
         Remedy::kHoldOutMore);
   }
   return texts;

@@ -22,11 +22,11 @@ template <typename T>
 void RequireFinite(std::span<const T> row, std::span<const T> group, const AffineGroup<T>& affine) {
   const bool finite = std::all_of(group.begin(), group.end(), [](T x) { return std::isfinite(x); });
   if (finite && std::isfinite(affine.scale) && std::isfinite(affine.zero)) return;
-  throw NumericalError(fmt::format(
-      "quantized row of {} values: a group of {} is not representable (scale {:g}, zero {:g}; {}); "
-      "expected finite values below about 1e30",
-      row.size(), group.size(), affine.scale, affine.zero,
-      finite ? "all values finite" : "the row holds NaN or Inf"));
+  throw NumericalError(
+      fmt::format("quantizing a row of {} values: a group of {} cannot be represented (scale {:g}, "
+                  "zero {:g}; {}); expected finite values below about 1e30",
+                  row.size(), group.size(), affine.scale, affine.zero,
+                  finite ? "all values finite" : "the row contains NaN or Inf"));
 }
 
 // Calls group_done(first value, coded values, scale and zero that make the codes, stored scale and
@@ -82,7 +82,8 @@ std::string_view MetadataTypeName(MetadataType type) {
 MetadataType MetadataTypeFromName(std::string_view name) {
   for (const auto& [type, known] : kMetadataNames)
     if (known == name) return type;
-  throw UsageError(fmt::format("{} is no type of scales and zeros: f32, bf16, byte", name));
+  throw UsageError(
+      fmt::format("{} is not a type of scales and zeros; expected f32, bf16 or byte", name));
 }
 
 void EncodeAffineRow(std::span<const float> x, const AffineFormat& format, std::span<uint8_t> codes,

@@ -80,19 +80,18 @@ Eigenbasis SymmetricEigenbasis(MatrixRef a, std::string_view what) {
   }
   if (!a.allFinite()) {
     throw NumericalError(
-        fmt::format(
-            "{}: the [{}, {}] matrix holds NaN or Inf; the usual cause is an overflow in the "
-            "model's float16 activations or a damaged checkpoint",
-            what, n, n),
+        fmt::format("{}: the [{}, {}] matrix contains NaN or Inf; the usual cause is an overflow "
+                    "in the model's float16 activations or a damaged checkpoint",
+                    what, n, n),
         Remedy::kWiderFloats);
   }
   const Matrix symmetric = 0.5 * a + 0.5 * a.transpose();
   const double norm = symmetric.stableNorm();
   if (norm == 0) {
-    throw NumericalError(fmt::format(
-        "{}: the [{}, {}] matrix is zero, so it has no directions to rotate to: a dead head, or no "
-        "token was recorded",
-        what, n, n));
+    throw NumericalError(
+        fmt::format("{}: the [{}, {}] matrix is zero, so it has no directions to rotate to; the "
+                    "head is dead, or no tokens were recorded",
+                    what, n, n));
   }
 
   Eigenbasis basis;
@@ -100,7 +99,7 @@ Eigenbasis SymmetricEigenbasis(MatrixRef a, std::string_view what) {
   const int info = SolveInPlace(basis.eigenvectors, basis.eigenvalues);
   if (info != 0) {
     throw NumericalError(fmt::format(
-        "{}: dsyevd on the [{}, {}] matrix ended with info = {} ({}); largest element {:g}", what,
+        "{}: dsyevd on the [{}, {}] matrix failed with info = {} ({}); largest element {:g}", what,
         n, n, info, info > 0 ? "did not converge" : "an argument was refused",
         symmetric.cwiseAbs().maxCoeff()));
   }
@@ -111,10 +110,10 @@ Eigenbasis SymmetricEigenbasis(MatrixRef a, std::string_view what) {
   basis.residual = error.stableNorm() / norm;
   const double limit = 1e-12 * std::sqrt(static_cast<double>(n));
   if (!(basis.residual <= limit)) {
-    throw NumericalError(fmt::format(
-        "{}: the eigenvectors of the [{}, {}] matrix leave a residual of {:.3g}, allowed {:.3g}; "
-        "the LAPACK library on this machine is not usable",
-        what, n, n, basis.residual, limit));
+    throw NumericalError(
+        fmt::format("{}: the eigenvectors of the [{}, {}] matrix leave a residual of {:.3g}, "
+                    "expected at most {:.3g}; the LAPACK library on this machine is faulty",
+                    what, n, n, basis.residual, limit));
   }
   basis.min_relative_gap = MinRelativeGap(basis.eigenvalues);
   return basis;

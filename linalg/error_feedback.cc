@@ -25,7 +25,7 @@ Matrix FeedbackFactor(MatrixRef metric, double damping, std::string_view what) {
   const Eigen::LLT<Matrix> reversed(Shrunk(metric, damping).reverse());
   if (reversed.info() != Eigen::Success) {
     throw NumericalError(
-        fmt::format("{}: a metric without a Cholesky factor, a larger damping helps", what));
+        fmt::format("{}: the metric has no Cholesky factor; use a larger damping", what));
   }
   const Matrix lower = reversed.matrixL();
   Matrix factor = (lower * lower.diagonal().cwiseInverse().asDiagonal()).reverse();
@@ -43,8 +43,8 @@ PackedFeedback PackFeedbackFactor(MatrixRef factor) {
   if (!(unit >= 0x1p-64 && unit <= 0x1p32) || integers != integers.array().rint().matrix() ||
       !factor.isUpperTriangular(0) || !factor.diagonal().isZero(0))
     throw NumericalError(fmt::format(
-        "a factor of error feedback, {} x {}, largest {:g}: not strictly upper triangular of "
-        "integers within {} times a power of two from 2^-64 to 2^32",
+        "the error-feedback factor ({} x {}, largest entry {:g}) must be strictly upper "
+        "triangular, with integers of at most {} times a power of two from 2^-64 to 2^32",
         factor.rows(), factor.cols(), largest, kMaxFeedback));
   const int64_t dim = factor.cols();
   PackedFeedback packed{

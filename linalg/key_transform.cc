@@ -24,8 +24,8 @@ Eigenbasis MomentBasis(MatrixRef moment, const std::string& what) {
   const double least = basis.eigenvalues[0], most = basis.eigenvalues[basis.eigenvalues.size() - 1];
   if (!(least >= -1e-9 * most)) {
     throw NumericalError(fmt::format(
-        "{}: a second moment has no negative eigenvalue, found {:g} (the largest is {:g})", what,
-        least, most));
+        "{}: a second moment cannot have a negative eigenvalue, found {:g} (the largest is {:g})",
+        what, least, most));
   }
   basis.eigenvalues = basis.eigenvalues.cwiseMax(0);
   return basis;
@@ -50,10 +50,10 @@ Matrix Orthogonalized(Matrix e) {
 Matrix Scaled(MatrixRef m, VectorRef d) { return d.asDiagonal() * m * d.asDiagonal(); }
 
 NumericalError NoInverse(std::string_view what, double residual, double allowed, double condition) {
-  return NumericalError(fmt::format(
-      "{}: the transform and its inverse leave a residual of {:.3g}, allowed {:.0e}, at "
-      "a condition number of {:.3g}; a larger shrinkage helps",
-      what, residual, allowed, condition));
+  return NumericalError(
+      fmt::format("{}: the transform and its inverse leave a residual of {:.3g}, expected at most "
+                  "{:.0e}, at a condition number of {:.3g}; use a larger shrinkage",
+                  what, residual, allowed, condition));
 }
 
 // The transform x = diag(d) b with its inverse, after checking their product.
@@ -101,9 +101,7 @@ KeyTransform BalancedTransform(MatrixRef reader, MatrixRef cached, double epsilo
   const Eigen::LLT<Matrix> s_factor(s);
   if (s_factor.info() != Eigen::Success) {
     throw NumericalError(fmt::format(
-        "{}, cached side: a second moment without a Cholesky factor, a larger shrinkage "
-        "helps",
-        name));
+        "{}, cached side: the second moment has no Cholesky factor; use a larger shrinkage", name));
   }
   const Matrix l = s_factor.matrixL();
   const Eigenbasis middle =
@@ -139,8 +137,8 @@ Vector PairScales(VectorRef query_energy, VectorRef key_energy, const PairScalin
   if (!query_energy.allFinite() || !key_energy.allFinite() || query_energy.minCoeff() < 0 ||
       key_energy.minCoeff() < 0) {
     throw NumericalError(
-        fmt::format("{}: channel energies are finite and not negative, found queries {:g} to {:g}, "
-                    "keys {:g} to {:g}",
+        fmt::format("{}: channel energies must be finite and not negative, found queries {:g} to "
+                    "{:g}, keys {:g} to {:g}",
                     what, query_energy.minCoeff(), query_energy.maxCoeff(), key_energy.minCoeff(),
                     key_energy.maxCoeff()));
   }
@@ -158,10 +156,9 @@ Vector PairScales(VectorRef query_energy, VectorRef key_energy, const PairScalin
     ++in_use;
   }
   if (in_use == 0) {
-    throw NumericalError(
-        fmt::format("{}: no channel is both written and read: a dead head, or no token was "
-                    "recorded",
-                    what));
+    throw NumericalError(fmt::format(
+        "{}: no channel is both written and read; the head is dead, or no tokens were recorded",
+        what));
   }
   const double centre = sum / static_cast<double>(in_use);
   Vector d(dim);

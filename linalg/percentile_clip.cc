@@ -19,7 +19,7 @@ namespace {
 template <typename T>
 std::vector<T> Magnitudes(std::span<const T> row) {
   if (!std::all_of(row.begin(), row.end(), [](T y) { return std::isfinite(y); })) {
-    throw NumericalError(fmt::format("clip: a row of {} values holds NaN or Inf", row.size()));
+    throw NumericalError(fmt::format("clip: a row of {} values contains NaN or Inf", row.size()));
   }
   std::vector<T> magnitudes(row.size());
   std::transform(row.begin(), row.end(), magnitudes.begin(), [](T y) { return std::abs(y); });
@@ -30,7 +30,7 @@ std::vector<T> Magnitudes(std::span<const T> row) {
 
 std::optional<int64_t> ClipIndex(double ratio, int64_t dim) {
   OSCAR_CHECK_LT(0, dim);
-  if (std::isnan(ratio)) throw UsageError("clip ratio is NaN, expected a number up to 1");
+  if (std::isnan(ratio)) throw UsageError("the clip ratio is NaN, expected a number up to 1");
   if (ratio <= 0) return std::nullopt;
   if (ratio >= 1) return dim - 1;
   // This is below dim because a ratio below 1 is at most 1 - 2^-53, which the product does not

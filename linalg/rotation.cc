@@ -80,26 +80,26 @@ double Float32OrthogonalityResidual(MatrixRef r) {
 
 Rotation::Rotation(Matrix r, std::string_view what) : r_(std::move(r)) {
   if (r_.size() == 0 || r_.rows() != r_.cols()) {
-    throw NumericalError(fmt::format("{}: a rotation is a square matrix, found [{}, {}]", what,
+    throw NumericalError(fmt::format("{}: a rotation must be a square matrix, found [{}, {}]", what,
                                      r_.rows(), r_.cols()));
   }
   if (!r_.allFinite()) {
     throw NumericalError(
-        fmt::format("{}: the [{}, {}] rotation holds NaN or Inf", what, r_.rows(), r_.cols()));
+        fmt::format("{}: the [{}, {}] rotation contains NaN or Inf", what, r_.rows(), r_.cols()));
   }
   orthogonality_ = OrthogonalityResidual(r_);
   float32_orthogonality_ = Float32OrthogonalityResidual(r_);
   // The condition is negated so that a NaN residual (overflow) is refused too.
   if (!(orthogonality_ <= kMaxOrthogonality)) {
     throw NumericalError(
-        fmt::format("{}: the [{}, {}] matrix is not orthogonal: max|R^T R - I| is {:.3g}, allowed "
-                    "{:.0e}; a rotation read from float32 must be refitted, not composed",
+        fmt::format("{}: the [{}, {}] matrix is not orthogonal: max|R^T R - I| is {:.3g}, expected "
+                    "at most {:.0e}; a rotation read from float32 must be refitted, not composed",
                     what, r_.rows(), r_.cols(), orthogonality_, kMaxOrthogonality));
   }
   if (!(float32_orthogonality_ <= kMaxFloat32Orthogonality)) {
     throw NumericalError(fmt::format(
-        "{}: max|R^T R - I| of the [{}, {}] rotation is {:.3g} in float32, allowed {:.0e}", what,
-        r_.rows(), r_.cols(), float32_orthogonality_, kMaxFloat32Orthogonality));
+        "{}: max|R^T R - I| of the [{}, {}] rotation is {:.3g} in float32, expected at most {:.0e}",
+        what, r_.rows(), r_.cols(), float32_orthogonality_, kMaxFloat32Orthogonality));
   }
 }
 
@@ -144,13 +144,13 @@ Matrix RecoverEigenvectors(MatrixRef r, Composition composition) {
   const size_t position = row.factors.find('U');
   if (position == std::string_view::npos) {
     throw InputError(
-        fmt::format("composition {} holds no eigenvectors, so no covariance can be recovered from "
-                    "its rotation",
+        fmt::format("composition {} contains no eigenvectors, so no covariance can be recovered "
+                    "from its rotation",
                     row.name));
   }
   if (r.rows() != r.cols() || r.size() == 0) {
     throw NumericalError(
-        fmt::format("composition {}: a rotation is a square matrix, found [{}, {}]", row.name,
+        fmt::format("composition {}: a rotation must be a square matrix, found [{}, {}]", row.name,
                     r.rows(), r.cols()));
   }
   Matrix u = r;
@@ -174,7 +174,7 @@ double ImportanceMaxOverMean(MatrixRef r, MatrixRef c) {
   const double mean = importance.mean();
   if (!(mean > 0)) {
     throw NumericalError(
-        fmt::format("importance of a [{}, {}] covariance: its mean is {:g}, expected more than 0",
+        fmt::format("the importance of a [{}, {}] covariance has mean {:g}, expected more than 0",
                     c.rows(), c.cols(), mean));
   }
   return importance.maxCoeff() / mean;

@@ -120,7 +120,7 @@ void AddCosts(Json& json, const std::vector<TypeCost>& costs) {
 }
 
 std::vector<TypeCost> CostsFromJson(const Json& json, std::string_view what) {
-  if (!json.is_array()) throw InputError(fmt::format("{}: costs of types: no list", what));
+  if (!json.is_array()) throw InputError(fmt::format("{}: costs of types: expected a list", what));
   std::vector<TypeCost> costs;
   for (const Json& cost : json) {
     TypeCost& read = costs.emplace_back();
@@ -148,8 +148,8 @@ CacheType CacheTypeFromName(std::string_view name) {
   }
   const std::string hint = RemovedHint(name);
   throw UsageError(hint.empty()
-                       ? fmt::format("'{}' is no type of a cache; there are {}", name, names)
-                       : fmt::format("a cache of type {} {}", name, hint));
+                       ? fmt::format("'{}' is not a cache type; expected one of {}", name, names)
+                       : fmt::format("the cache type {} {}", name, hint));
 }
 
 int CodeBits(CacheType type) { return TypeRow(type).bits; }
@@ -218,7 +218,7 @@ Json TypedLayersToJson(std::span<const TypedLayer> layers) {
 
 std::vector<TypedLayer> TypedLayersFromJson(const Json& json, std::string_view what) {
   if (!json.is_array() || json.empty())
-    throw InputError(fmt::format("{}: costs of types: no list of layers", what));
+    throw InputError(fmt::format("{}: costs of types: expected a list of layers", what));
   std::vector<TypedLayer> layers;
   for (const Json& layer : json) {
     const auto count = [&](const char* key) {

@@ -115,7 +115,7 @@ struct Reader {
   template <typename T>
   void Fill(const Json& array, const char* key, std::vector<T>& list) const {
     const auto fail = [&] {
-      throw InputError(fmt::format("{}: {} is no list of numbers", what, key));
+      throw InputError(fmt::format("{}: {} is not a list of numbers", what, key));
     };
     if (!array.is_array()) fail();
     for (const Json& value : array) {
@@ -231,14 +231,14 @@ void CheckOptions(const std::vector<SideOption>& options, double chosen_bits, si
   for (const SideOption& option : options) {
     if (option.bits <= last || option.bits > 8) fail("should have ascending bits up to 8");
     last = option.bits;
-    if (option.clip.empty()) fail("should have a clip ratio each");
+    if (option.clip.empty()) fail("should have one clip ratio each");
     const std::vector<int> bits = option.Bits();
     if (option.head_bits.empty() && option.bits != std::floor(option.bits))
-      fail(fmt::format("should have whole bits, or head_bits, where it has {}", option.bits));
+      fail(fmt::format("should have whole bits or head_bits, but has {}", option.bits));
     if (std::ranges::any_of(bits, [](int of_head) { return of_head < 1 || of_head > 8; }))
       fail("should have head_bits of 1 to 8");
     if (bits.size() > 1 && option.clip.size() > 1 && bits.size() != option.clip.size())
-      fail("should have clip and head_bits of as many heads");
+      fail("should have clip and head_bits for the same number of heads");
     const size_t ratios = option.ratios.size();
     const auto of_ratios = [&](size_t size) { return size == 0 || size == ratios; };
     if (option.curve.size() != ratios || !of_ratios(option.check_curve.size()) ||
@@ -251,7 +251,7 @@ void CheckOptions(const std::vector<SideOption>& options, double chosen_bits, si
       fail("should have a score for each of the windows");
   }
   if (std::ranges::find(options, chosen_bits, &SideOption::bits) == options.end())
-    fail(fmt::format("has none with the {} bits that were chosen", chosen_bits));
+    fail(fmt::format("has no element with the chosen {} bits", chosen_bits));
 }
 
 }  // namespace

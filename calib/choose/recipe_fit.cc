@@ -255,11 +255,10 @@ void FitChoices(const LayerMoments& all, std::span<AutoChoice> choices) {
     choice.k = of_keys[places[i].first];
     choice.v = of_values[places[i].second];
     if (choice.k.num_rotations > 0 && choice.v.num_rotations > 0) continue;
-    throw NumericalError(
-        fmt::format("layer {}: {} keys and {} values were chosen on some of the tokens and have no "
-                    "fit to all of them; more data helps",
-                    all.layer_id, choice.keys.Name(), choice.values.Name()),
-        Remedy::kWithoutChoice);
+    throw NumericalError(fmt::format("layer {}: {} keys and {} values were chosen with part of the "
+                                     "tokens, but cannot be fitted to all of them; give more data",
+                                     all.layer_id, choice.keys.Name(), choice.values.Name()),
+                         Remedy::kWithoutChoice);
   }
 }
 

@@ -37,8 +37,9 @@ int LockJob(const fs::path& path) {
     throw ResourceError(fmt::format("{}: cannot create: {}", file.string(), std::strerror(errno)));
   if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
     close(fd);
-    throw ResourceError(fmt::format(
-        "{}: another process is at work here; wait for it, or use another output", path.string()));
+    throw ResourceError(
+        fmt::format("{}: in use by another process; wait for it to finish, or use another output",
+                    path.string()));
   }
   return fd;
 }
@@ -46,7 +47,7 @@ int LockJob(const fs::path& path) {
 void CheckFile(const fs::path& path, const FileDigest& expected) {
   if (fs::exists(path) && fs::file_size(path) == expected.size && DigestFile(path) == expected)
     return;
-  throw InputError(fmt::format("{}: damaged or missing: the job recorded {} bytes with SHA-256 {}",
+  throw InputError(fmt::format("{}: damaged or missing; the job recorded {} bytes with SHA-256 {}",
                                path.string(), expected.size, expected.sha256),
                    Remedy::kStartOver);
 }
@@ -119,8 +120,8 @@ std::string ReadableDifferences(const Json& was, const Json& now) {
 void CheckSameRun(const fs::path& job, const Json& was, const Json& now) {
   const std::string list = ReadableDifferences(was, now);
   if (list.empty()) return;
-  throw OtherRun(fmt::format("{}: holds an unfinished run that differs from this one:{}\ncontinue "
-                             "that one with its own options",
+  throw OtherRun(fmt::format("{}: contains an unfinished run that differs from this "
+                             "one:{}\ncontinue that run with its own options",
                              job.string(), list),
                  Remedy::kStartOver);
 }

@@ -137,7 +137,7 @@ void ReadFacts(const Json& facts, const SafetensorsFile& file, LayerResult& resu
   const LayerMoments& m = result.moments;
   const auto check = [&](const std::string& name, const CacheSide& side, int64_t dim) {
     if (Fits(side, m.num_kv_heads, dim)) return;
-    throw InputError(fmt::format("{}: {} does not fit {} KV heads of dimension {}", what, name,
+    throw InputError(fmt::format("{}: {} does not match {} KV heads of dimension {}", what, name,
                                  m.num_kv_heads, dim),
                      Remedy::kStartOver);
   };

@@ -18,11 +18,11 @@ namespace {
 Matrix Head(const LayerMoments& moments, const char* name, const std::vector<double>& sums,
             int64_t head, int64_t dim, double count) {
   if (sums.empty()) {
-    throw InputError(fmt::format(
-        "layer {}: these moments hold no {}; it is not in a rotation file that was imported, and "
-        "the diagonal value target "
-        "does not survive a merge, because its weights k C_Q kᵀ belong to one run's own tokens",
-        moments.layer_id, name));
+    throw InputError(
+        fmt::format("layer {}: these moments contain no {}; imported rotation files do not have "
+                    "it, and a merge drops the diagonal value target, because its weights k C_Q kᵀ "
+                    "belong to one run's own tokens",
+                    moments.layer_id, name));
   }
   OSCAR_CHECK_LE((head + 1) * dim * dim, static_cast<int64_t>(sums.size()));
   const Eigen::Map<const Matrix> sum(sums.data() + head * dim * dim, dim, dim);
@@ -119,7 +119,7 @@ void LayerMoments::Merge(const LayerMoments& other) {
 
 void LayerMoments::CheckFinite() const {
   if (tokens <= 0 || queries() <= 0)
-    throw NumericalError(fmt::format("layer {}: no token was seen", layer_id));
+    throw NumericalError(fmt::format("layer {}: saw no tokens", layer_id));
   const auto check = [&](const char* name, const std::vector<double>& sums, int64_t per_head,
                          bool may_be_zero = false) {
     for (int64_t head = 0; head * per_head < static_cast<int64_t>(sums.size()); ++head) {
@@ -128,9 +128,8 @@ void LayerMoments::CheckFinite() const {
         energy += std::abs(sums[static_cast<size_t>(head * per_head + i)]);
       if (!std::isfinite(energy) || (energy == 0 && !may_be_zero)) {
         throw NumericalError(
-            fmt::format("layer {}, KV head {}: the {} sums over {} tokens are {}; expected finite "
-                        "sums of a head that is in use; the checkpoint or the compute dtype is at "
-                        "fault",
+            fmt::format("layer {}, KV head {}: the {} sums over {} tokens are {}, expected finite "
+                        "sums that are not all zero; check the checkpoint and the compute dtype",
                         layer_id, head, name, tokens, energy == 0 ? "all zero" : "not finite"),
             Remedy::kWiderFloats);
       }

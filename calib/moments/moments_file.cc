@@ -93,7 +93,7 @@ LayerMoments ReadMoments(const SafetensorsFile& file, int layer_id, MomentsPart 
   const std::string layer = MomentsName(layer_id);
   const auto found = file.metadata().find(layer);
   if (found == file.metadata().end())
-    throw InputError(fmt::format("{}: there is no {}", file.path().string(), Quoted(layer)));
+    throw InputError(fmt::format("{}: contains no {}", file.path().string(), Quoted(layer)));
   const std::string what = fmt::format("{}: {}", file.path().string(), layer);
   const Json facts = ParseStrictJson(found->second, what, {.max_depth = 4, .max_values = 10'000});
   const auto has = [&](const char* name) { return facts.is_object() && facts.contains(name); };
@@ -112,8 +112,8 @@ LayerMoments ReadMoments(const SafetensorsFile& file, int layer_id, MomentsPart 
       m.head_dim <= 0 || m.v_head_dim <= 0 || m.tokens <= 0 || m.num_q_heads > kMostHeads ||
       m.tokens > kMostTokens || m.queries() <= 0 || m.queries() > m.tokens) {
     throw InputError(fmt::format(
-        "{}: {} query heads, {} KV heads, head_dim {}, v_head_dim {}, {} tokens "
-        "with {} queries: not the geometry of a layer",
+        "{}: {} query heads, {} KV heads, head_dim {}, v_head_dim {}, {} tokens with {} queries "
+        "are not a valid geometry",
         what, m.num_q_heads, m.num_kv_heads, m.head_dim, m.v_head_dim, m.tokens, m.queries()));
   }
   ForEachMember(m, [&](const char* name, const Shape& shape, std::vector<double>& sum) {
@@ -129,16 +129,16 @@ LayerMoments ReadMoments(const SafetensorsFile& file, int layer_id, MomentsPart 
   if (m.query.empty() || m.diagonal.empty() != m.diagonal_weight.empty() ||
       m.attended_key.empty() != m.attended_key_weight.empty() ||
       m.attended_key_sum.empty() != m.attended_key_weight.empty()) {
-    throw InputError(
-        what +
-        ": query sums, or the weights of the diagonal target or of attended keys, are missing");
+    throw InputError(what +
+                     ": the query sums, the weights of the diagonal target or the weights of "
+                     "attended keys are missing");
   }
   m.CheckFinite();
   const bool same = m.head_dim == m.v_head_dim && m.key == m.value;
   m.latent = has("latent") ? number("latent") != 0
                            : same && !m.key.empty();  // an older version's: sums over the same rows
   if (m.latent && !same) {
-    throw InputError(what + ": latents whose sums of keys and of values differ");
+    throw InputError(what + ": the sums of keys and values differ, but must be equal for latents");
   }
   if (!has("rope")) return m;  // an older version's, or a rotation file's
   m.rope = RopeFromText(JsonString(facts, "rope", what), m.head_dim, what);
@@ -146,8 +146,8 @@ LayerMoments ReadMoments(const SafetensorsFile& file, int layer_id, MomentsPart 
                       .interleaved = number("fold_interleaved") != 0},
             .shared_scales = number("fold_shared_scales") != 0};
   if (const int64_t turned = m.fold.pairs.rotary_dim; turned != 0 && turned != m.rope->rotary_dim) {
-    throw InputError(fmt::format("{}: fold_rotary_dim {}, where {} dimensions turn", what, turned,
-                                 m.rope->rotary_dim));
+    throw InputError(fmt::format("{}: fold_rotary_dim is {}, but there are {} rotary dimensions",
+                                 what, turned, m.rope->rotary_dim));
   }
   return m;
 }

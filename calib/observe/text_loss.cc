@@ -79,12 +79,12 @@ double TextLoss::largest_proof() const {
 
 std::string TextLoss::Text() const {
   std::string text =
-      fmt::format("text: mean loss {:.2f} nats on {} tokens of it (a guess among {} ids: {:.2f})",
+      fmt::format("text: mean loss {:.2f} nats on {} of its tokens (guessing among {} ids: {:.2f})",
                   mean, tokens, vocab_size, std::log(static_cast<double>(vocab_size)));
   if (implausible())
     text +=
-        ". This text is noise to this model, and rotations fitted to it are of no use: does "
-        "tokenizer.json belong to the model, do the data and the chat template?";
+        ". This text is noise to this model, so rotations fitted to it are useless; check that "
+        "tokenizer.json, the data and the chat template belong to the model";
   return text;
 }
 

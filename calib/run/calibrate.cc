@@ -48,15 +48,15 @@ void CheckAutomaticLatents(int layer_id, const AutoOptions& automatic, const Con
     for (const ConsumerRules& other : AllConsumers()) {
       if (other.latents) others.push_back(other.name);
     }
-    throw UsageError(fmt::format("layer {} has latent attention, of which {} has no 2-bit cache; "
-                                 "consumers {} do",
+    throw UsageError(fmt::format("layer {} has latent attention, for which {} has no 2-bit cache; "
+                                 "the runtimes {} have one",
                                  layer_id, rules.name, fmt::join(others, " and ")),
                      Remedy::kOtherConsumer);
   }
   if (automatic.refine > 0) {
     throw UsageError(fmt::format(
-        "layer {} has latent attention, whose one row is key and value, and cannot be refined: "
-        "refinement learns a matrix for each",
+        "layer {} has latent attention, whose single row is key and value, so it cannot be "
+        "refined, because refinement learns one matrix for keys and one for values",
         layer_id));
   }
 }
@@ -77,10 +77,10 @@ void CheckBits(const std::vector<LayerSpec>& layers, const AutoOptions& automati
   }
   const double least = LeastStoredBits(elements);
   if (StoredBits(automatic, elements) < least - 1e-9) {
-    throw UsageError(fmt::format(
-        "{:g} bits per element were asked for, and 2-bit codes take {:g} with their scales and "
-        "zeros; give at least that, or 2 for 2-bit codes, whatever they take",
-        automatic.bits, least));
+    throw UsageError(
+        fmt::format("{:g} bits per element were asked for, but 2-bit codes take {:g} with their "
+                    "scales and zeros; give at least that many, or 2 for 2-bit codes of any size",
+                    automatic.bits, least));
   }
 }
 
@@ -132,11 +132,10 @@ void CheckOptions(const CalibrationOptions& options) {
   const AutoOptions& automatic = options.automatic;
   const ConsumerRules& rules = RulesOf(automatic.consumer);
   if (!automatic.enabled || automatic.bits == 2 || rules.any_bits) return;
-  throw UsageError(
-      fmt::format("{:g} bits per element were asked for, and {} stores 2 bits everywhere; the "
-                  "consumer 'any' stores others",
-                  automatic.bits, rules.name),
-      Remedy::kOtherConsumer);
+  throw UsageError(fmt::format("{:g} bits per element were asked for, but {} stores 2 bits "
+                               "everywhere; the runtime 'any' can store other numbers of bits",
+                               automatic.bits, rules.name),
+                   Remedy::kOtherConsumer);
 }
 
 HeldOutSplit CheckCalibration(const CalibrationInput& input) {
@@ -148,20 +147,19 @@ HeldOutSplit CheckCalibration(const CalibrationInput& input) {
     const int64_t dim = std::max(layer.attention.head_dim, layer.attention.v_head_dim);
     const int64_t needed = input.options.min_tokens >= 0 ? input.options.min_tokens : 20 * dim;
     if (tokens < needed) {
-      throw InputError(
-          fmt::format("the data holds {} tokens{}, and every head must see at least {} ({}): with "
-                      "fewer the covariances are noise and the "
-                      "rotations look right but are not; give more data, or a lower limit "
-                      "(min_tokens), which the artifact will say",
-                      tokens, input.counted.empty() ? "" : " whose queries count", needed,
-                      input.options.min_tokens >= 0 ? std::string("min_tokens")
-                                                    : fmt::format("20 * head_dim {}", dim)));
+      throw InputError(fmt::format(
+          "the data has {} tokens{}, but every head must see at least {} ({}), because with fewer "
+          "the covariances are noise and the rotations are wrong without looking wrong; give more "
+          "data, or lower the limit with --min-tokens, which the artifact records",
+          tokens, input.counted.empty() ? "" : " whose queries count", needed,
+          input.options.min_tokens >= 0 ? std::string("min_tokens")
+                                        : fmt::format("20 * head_dim {}", dim)));
     }
   }
   CheckAutomatic(input.source->layers(), input.options.automatic,
                  input.options.clip.quant_group_size);
   if (input.options.clip.mode == ClipMode::kSearch && split.held_out_tokens == 0) {
-    throw InputError("no tokens are held out, so clip ratios cannot be searched",
+    throw InputError("no tokens are held out, so clip ratios cannot be searched for",
                      Remedy::kHoldOutMore);
   }
   const std::vector<int64_t>& lengths = input.lengths();
@@ -170,8 +168,8 @@ HeldOutSplit CheckCalibration(const CalibrationInput& input) {
     rows = std::max(rows, split.NumKeptRows(i, lengths[i], input.options.error_rows));
   if (input.options.automatic.enabled && rows < 2) {
     throw InputError(
-        "no document has two rows that are held out and kept (error_rows), one to "
-        "choose by and one to judge by",
+        "no document has two held-out rows within --error-rows, one for choosing and one for "
+        "judging; give longer documents",
         Remedy::kHoldOutMore);
   }
   return split;

@@ -258,10 +258,9 @@ CalibrationInput FitIntoMemory(
   input = make(loop, run);
   if (fits(input)) return input;
   throw ResourceError(
-      fmt::format(
-          "this calibration needs {:.2f} GB of GPU memory at the least, and {:.2f} GB may be "
-          "used (the limit given, or what is free)",
-          static_cast<double>(needed) / 1e9, static_cast<double>(limit) / 1e9),
+      fmt::format("this calibration needs at least {:.2f} GB of GPU memory, but only {:.2f} GB may "
+                  "be used (the given limit, or the free memory)",
+                  static_cast<double>(needed) / 1e9, static_cast<double>(limit) / 1e9),
       Remedy::kLessAtOnce);
 }
 
@@ -271,8 +270,8 @@ std::string HostMemoryProblem(const CalibrationPlan& plan) {
   const uint64_t more = plan.peak_host - std::min(plan.peak_host, held);
   if (more <= available) return "";
   return fmt::format(
-      "this calibration needs {:.2f} GB of memory, {:.2f} GB of them beside what it holds, and "
-      "{:.2f} GB may be used (what is free, or what a control group leaves)",
+      "this calibration needs {:.2f} GB of memory, {:.2f} GB more than it already uses, but only "
+      "{:.2f} GB may be used (the free memory, or the limit of the control group)",
       static_cast<double>(plan.peak_host) / 1e9, static_cast<double>(more) / 1e9,
       static_cast<double>(available) / 1e9);
 }

@@ -124,18 +124,19 @@ void CheckPrompts(const SelfGeneration& model) {
     possible += std::min(model.options.longest, model.max_sequence - std::ssize(prompt.ids));
     if (possible >= model.options.tokens) return;
   }
-  throw UsageError(fmt::format(
-      "{} tokens of own words were asked for, and the data has {} prompts, whose continuations are "
-      "{} tokens at the most; give more data, or longer answers",
-      model.options.tokens, model.prompts.size(), possible));
+  throw UsageError(
+      fmt::format("{} tokens of own words were asked for, but the data has only {} prompts, whose "
+                  "continuations have at most {} tokens; give more data, or longer answers",
+                  model.options.tokens, model.prompts.size(), possible));
 }
 
 // Returns other ways in which the model may fit, for the end of a sentence.
 std::string OtherWays(const SelfGeneration& model) {
   std::string ways;
-  if (model.dtype == at::kFloat) ways += ", or bf16, in which weights take half of that";
+  if (model.dtype == at::kFloat) ways += ", or use bf16, in which weights take half as much";
   if (!model.device.is_cpu())
-    ways += fmt::format(", or the CPU, where {:.0f} GB are free", Gigabytes(AvailableHostBytes()));
+    ways +=
+        fmt::format(", or use the CPU, where {:.0f} GB are free", Gigabytes(AvailableHostBytes()));
   return ways;
 }
 
@@ -164,10 +165,9 @@ SelfGenerationPlan PlanSelfGeneration(const SelfGeneration& model, uint64_t limi
     const char* place = model.device.is_cpu() ? "memory" : "GPU memory";
     if (!plan) {
       throw ResourceError(
-          fmt::format(
-              "own words: writing one text at a time takes {:.2f} GB of {} with all weights "
-              "in it and {:.2f} GB without, and {:.2f} GB may be used",
-              Gigabytes(needed), place, Gigabytes(planner.needed()), Gigabytes(limit)),
+          fmt::format("own words: writing one text at a time takes {:.2f} GB of {} with all "
+                      "weights in memory and {:.2f} GB without, but only {:.2f} GB may be used",
+                      Gigabytes(needed), place, Gigabytes(planner.needed()), Gigabytes(limit)),
           Remedy::kShorterAnswers);
     }
     if (!model.options.stream) {

@@ -22,7 +22,7 @@ namespace {
 void CheckFile(const fs::path& path, const FileDigest& expected) {
   if (fs::exists(path) && DigestFile(path) == expected) return;
   throw InputError(
-      fmt::format("{}: damaged or missing: {} says {} bytes with SHA-256 {}; make this shard again",
+      fmt::format("{}: damaged or missing; {} says {} bytes with SHA-256 {}; make this shard again",
                   path.string(), kShardFile, expected.size, expected.sha256));
 }
 
@@ -30,7 +30,7 @@ void CheckSize(const fs::path& path, const FileDigest& expected) {
   std::error_code error;
   const uint64_t size = fs::file_size(path, error);
   if (!error && size == expected.size) return;
-  throw InputError(fmt::format("{}: {}, and {} says {} bytes; make this shard again", path.string(),
+  throw InputError(fmt::format("{}: {}, but {} says {} bytes; make this shard again", path.string(),
                                error ? "missing" : fmt::format("has {} bytes", size), kShardFile,
                                expected.size));
 }
@@ -93,10 +93,10 @@ ShardSet ShardSet::Open(const std::vector<fs::path>& directories) {
   for (const fs::path& path : directories) {
     if (!LooksLikeOne(path)) {
       const bool job = fs::exists(path / kFingerprintFile);
-      throw InputError(
-          fmt::format("{}: {}", path.string(),
-                      job ? "not finished: run that shard again, which goes on"
-                          : fmt::format("no shard of a calibration: it has no {}", kShardFile)));
+      throw InputError(fmt::format(
+          "{}: {}", path.string(),
+          job ? "not finished; run that shard again to continue it"
+              : fmt::format("not a shard of a calibration, because it has no {}", kShardFile)));
     }
     set.shards_.push_back({path, ShardDocument::Read(path)});
     const std::vector<FileDigest>& layers = set.shards_.back().document.files.layers;
@@ -115,7 +115,7 @@ ShardSet ShardSet::Open(const std::vector<fs::path>& directories) {
       continue;
     }
     if (place.count != count) {
-      throw InputError(fmt::format("{} is {}, and {} is {}: they are of different runs",
+      throw InputError(fmt::format("{} is {}, but {} is {}; they belong to different runs",
                                    set.shards_.front().path.string(), first.Name(),
                                    next->path.string(), place.Name()));
     }
@@ -161,8 +161,8 @@ void ShardSet::CheckRun(const Json& run, size_t num_layers,
         ReadableDifferences(WhatIsObserved(shard.document.run), WhatIsObserved(run));
     if (differences.empty()) continue;
     throw InputError(
-        fmt::format("{} is of another run than the one asked for (was: the shard's, now: what is "
-                    "asked for):{}\ngive --merge the options that all its shards had",
+        fmt::format("{} belongs to a run with other options (was: the shard's, now: "
+                    "yours):{}\ngive --merge the options that all its shards had",
                     shard.path.string(), differences));
   }
   size_t sequence = 0;
@@ -177,8 +177,7 @@ void ShardSet::CheckRun(const Json& run, size_t num_layers,
            (i + 1 < shards_.size() || sequence == lengths.size());
     if (!fits) {
       throw InputError(
-          fmt::format("{}: its documents or layers are not those of {}; make this "
-                      "shard again",
+          fmt::format("{}: its documents or layers differ from those of {}; make this shard again",
                       (shards_[i].path / kShardFile).string(), shards_[i].document.place.Name()));
     }
   }

@@ -53,7 +53,7 @@ void ReadTensors(const std::filesystem::path& path, const std::vector<NamedTenso
                  Remedy remedy) {
   const SafetensorsFile file = SafetensorsFile::Open(path);
   if (file.tensors().size() != tensors.size()) {
-    throw InputError(fmt::format("{}: holds {} tensors, expected {}", path.string(),
+    throw InputError(fmt::format("{}: contains {} tensors, expected {}", path.string(),
                                  file.tensors().size(), tensors.size()),
                      remedy);
   }

@@ -98,8 +98,8 @@ void Add(std::vector<at::Tensor>& sums, const std::vector<at::Tensor>& more) {
 std::vector<HeadScores> ToScores(const at::Tensor& scores, const LayerSpec& spec) {
   const at::Tensor host = scores.cpu().contiguous();
   if (!host.isfinite().all().item<bool>()) {
-    throw NumericalError(fmt::format("layer {}: a score of the automatic choice is not finite: "
-                                     "logits or outputs overflow float32",
+    throw NumericalError(fmt::format("layer {}: a score of the automatic choice is not finite, "
+                                     "because logits or outputs overflow float32",
                                      spec.layer_id),
                          Remedy::kWithoutChoice);
   }
@@ -156,8 +156,8 @@ AutoScorer::AutoScorer(const ObservedLayer& layer, const LayerSpec& spec,
     with_rows = collect({});
   }
   if (with_rows.empty()) {
-    throw InputError(fmt::format("layer {}: no document has two of its held-out rows within the "
-                                 "first or last {} tokens, so nothing can be chosen by them",
+    throw InputError(fmt::format("layer {}: no document has two held-out rows within its first or "
+                                 "last {} tokens, so nothing can be chosen with them",
                                  spec.layer_id, kTokens),
                      Remedy::kHoldOutMore);
   }

@@ -28,11 +28,11 @@ Checkpoint Checkpoint::Open(const std::filesystem::path& directory) {
       if (!weights.weight_map.empty()) {
         const auto listed = weights.weight_map.find(tensor);
         if (listed == weights.weight_map.end() || listed->second != file) {
-          throw InputError(fmt::format(
-              "{}: holds tensor {}, which {} lists {}; the files belong to different versions, "
-              "download the model again",
-              (directory / file).string(), Quoted(tensor), kWeightIndexFile,
-              listed == weights.weight_map.end() ? "nowhere" : "in " + listed->second));
+          throw InputError(
+              fmt::format("{}: contains tensor {}, which {} lists {}; the files belong to "
+                          "different versions, so download the model again",
+                          (directory / file).string(), Quoted(tensor), kWeightIndexFile,
+                          listed == weights.weight_map.end() ? "nowhere" : "in " + listed->second));
         }
       }
       checkpoint.index_.emplace(tensor, shard);
@@ -40,7 +40,7 @@ Checkpoint Checkpoint::Open(const std::filesystem::path& directory) {
   }
   for (const auto& [tensor, file] : weights.weight_map) {
     if (!checkpoint.Contains(tensor)) {
-      throw InputError(fmt::format("{}: tensor {} is listed in {}, which does not hold it",
+      throw InputError(fmt::format("{}: tensor {} is listed in {}, which does not contain it",
                                    (directory / kWeightIndexFile).string(), Quoted(tensor), file));
     }
   }
@@ -67,8 +67,8 @@ void Checkpoint::TakeNames() {
 void Checkpoint::RequireOwnNames() const {
   if (!renamed_) return;
   throw InputError(fmt::format(
-      "{}: its tensors have other names than the model's class gives them, so a copy of it cannot "
-      "be edited; save it anew with transformers (from_pretrained, then save_pretrained)",
+      "{}: its tensors do not have the names that the model's class uses, so a copy of it cannot "
+      "be edited; save the model again with transformers (from_pretrained, then save_pretrained)",
       directory_.string()));
 }
 

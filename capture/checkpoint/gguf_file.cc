@@ -68,7 +68,7 @@ class GgufReader {
   std::string_view String(uint64_t max_bytes, std::string_view what) {
     const auto size = Number<uint64_t>(what);
     if (size > max_bytes)
-      Fail(fmt::format("{} of {} bytes, and it may have {}", what, size, max_bytes));
+      Fail(fmt::format("{} has {} bytes, expected at most {}", what, size, max_bytes));
     Need(size, what);
     at_ += size;
     return bytes_.substr(at_ - size, size);
@@ -76,13 +76,13 @@ class GgufReader {
 
   void Skip(uint64_t count, uint64_t bytes_each, std::string_view what) {
     if (count > left() / bytes_each)
-      Fail(fmt::format("{} of {} values, and the file ends before", what, count));
+      Fail(fmt::format("{} has {} values, but the file ends before them", what, count));
     at_ += count * bytes_each;
   }
 
  private:
   void Need(uint64_t bytes, std::string_view what) const {
-    if (bytes > left()) Fail(fmt::format("the file ends in {}", what));
+    if (bytes > left()) Fail(fmt::format("the file ends inside {}", what));
   }
 
   const std::filesystem::path& path_;
@@ -119,12 +119,12 @@ GgufArray ReadGgufArray(GgufReader& in) {
   const uint64_t begin = in.at();
   if (type == kString) {
     if (count > in.left() / sizeof(uint64_t))
-      in.Fail(fmt::format("an array of {} strings, and the file ends before", count));
+      in.Fail(fmt::format("an array has {} strings, but the file ends before them", count));
     for (uint64_t i = 0; i < count; ++i) in.String(in.left(), "a string of an array");
   } else {
     const uint64_t bytes = FixedSize(type);
     if (bytes == 0)
-      in.Fail(fmt::format("an array of type {}, which llama.cpp reads none of", type));
+      in.Fail(fmt::format("an array of type {}, which llama.cpp does not support", type));
     in.Skip(count, bytes, "an array");
   }
   return {type, count, in.Since(begin)};
@@ -149,7 +149,7 @@ GgufValue ReadGgufValue(GgufReader& in, uint32_t type) {
       return static_cast<double>(in.Number<float>(kWhat));
     case kBool: {
       const auto value = in.Number<uint8_t>(kWhat);
-      if (value > 1) in.Fail(fmt::format("a bool of value {}", value));
+      if (value > 1) in.Fail(fmt::format("a bool has the value {}", value));
       return value == 1;
     }
     case kString:
@@ -163,7 +163,7 @@ GgufValue ReadGgufValue(GgufReader& in, uint32_t type) {
     case kFloat64:
       return in.Number<double>(kWhat);
     default:
-      in.Fail(fmt::format("a value of type {}; there are 0 to {}", type, +kFloat64));
+      in.Fail(fmt::format("a value has type {}, expected 0 to {}", type, +kFloat64));
   }
 }
 
@@ -178,7 +178,7 @@ void ReadEntries(GgufReader& in, uint64_t count, GgufFile& out) {
   if (alignment == out.entries.end()) return;
   const uint64_t* const bytes = std::get_if<uint64_t>(&alignment->second);
   if (bytes == nullptr || !std::has_single_bit(*bytes) || *bytes > kMaxAlignment) {
-    in.Fail(fmt::format("{} is no power of two up to {}", kGgufAlignmentKey, kMaxAlignment));
+    in.Fail(fmt::format("{} is not a power of two up to {}", kGgufAlignmentKey, kMaxAlignment));
   }
   out.alignment = *bytes;
 }
@@ -188,14 +188,14 @@ std::optional<uint64_t> GgufSize(const GgufReader& in, const GgufTensorInfo& ten
   const GgmlType* const known = FindGgmlType(tensor.type);
   if (known == nullptr) return std::nullopt;
   if (tensor.dims.at(0) % known->values != 0) {
-    in.Fail(fmt::format("tensor {} has rows of {} values, in blocks of {}", Quoted(tensor.name),
-                        tensor.dims[0], known->values));
+    in.Fail(fmt::format("tensor {} has rows of {} values, expected a multiple of the block size {}",
+                        Quoted(tensor.name), tensor.dims[0], known->values));
   }
   uint64_t bytes = known->bytes;
   for (size_t i = 0; i < tensor.dims.size(); ++i) {
     const uint64_t blocks = i == 0 ? tensor.dims[0] / known->values : tensor.dims[i];
     if (__builtin_mul_overflow(bytes, blocks, &bytes))
-      in.Fail(fmt::format("tensor {} has more bytes than 64 bits count", Quoted(tensor.name)));
+      in.Fail(fmt::format("tensor {} has more bytes than 64 bits can count", Quoted(tensor.name)));
   }
   return bytes;
 }
@@ -251,16 +251,18 @@ void PlaceTensors(const GgufReader& in, GgufFile& out) {
       tensor.size = next - expected;
     }
     if (tensor.size > data_size - expected) {
-      in.Fail(fmt::format("tensor {} has {} bytes, and the file {} for it", Quoted(tensor.name),
-                          tensor.size, data_size - expected));
+      in.Fail(fmt::format("tensor {} needs {} bytes, but the file has only {} left",
+                          Quoted(tensor.name), tensor.size, data_size - expected));
     }
     // The padding of the last tensor may be missing.
     expected = GgufPadded(expected + tensor.size, out.alignment);
     if (i + 1 < out.tensors.size() && expected > data_size)
-      in.Fail(fmt::format("the file ends behind tensor {}", Quoted(tensor.name)));
+      in.Fail(
+          fmt::format("the file ends after tensor {}, before the next one", Quoted(tensor.name)));
   }
   if (expected < data_size) {
-    in.Fail(fmt::format("{} bytes behind the last tensor belong to none", data_size - expected));
+    in.Fail(
+        fmt::format("{} bytes after the last tensor belong to no tensor", data_size - expected));
   }
 }
 
@@ -344,7 +346,7 @@ std::optional<bool> GgufFile::Bool(std::string_view key) const {
   return Scalar(*this, key, "a bool", AsBool);
 }
 std::optional<uint64_t> GgufFile::Count(std::string_view key) const {
-  return Scalar(*this, key, "an integer from 0 on", AsCount);
+  return Scalar(*this, key, "an integer of at least 0", AsCount);
 }
 std::optional<double> GgufFile::Number(std::string_view key) const {
   return Scalar(*this, key, "a number", AsNumber);
@@ -356,7 +358,7 @@ std::optional<std::vector<bool>> GgufFile::Bools(std::string_view key) const {
   return Elements(*this, key, "a bool", AsBool);
 }
 std::optional<std::vector<uint64_t>> GgufFile::Counts(std::string_view key) const {
-  return Elements(*this, key, "an integer from 0 on", AsCount);
+  return Elements(*this, key, "an integer of at least 0", AsCount);
 }
 std::optional<std::vector<double>> GgufFile::Numbers(std::string_view key) const {
   return Elements(*this, key, "a number", AsNumber);
@@ -367,18 +369,19 @@ GgufFile GgufFile::Open(MappedFile file) {
   out.file = std::move(file);
   const std::span<const std::byte> bytes = out.file.bytes();
   GgufReader in(out.file.path(), {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-  if (in.Number<uint32_t>("the magic number") != kGgufMagic) in.Fail("no GGUF file: other magic");
+  if (in.Number<uint32_t>("the magic number") != kGgufMagic)
+    in.Fail("not a GGUF file: wrong magic number");
   out.version = in.Number<uint32_t>("the version");
   if (out.version != 2 && out.version != 3) {
     const bool swapped = (out.version & 0xFFFF) == 0;
     in.Fail(swapped ? std::string("big-endian GGUF; expected little-endian")
-                    : fmt::format("GGUF version {}; expected 2 or 3", out.version));
+                    : fmt::format("GGUF version is {}; expected 2 or 3", out.version));
   }
   const auto num_tensors = in.Number<uint64_t>("the number of tensors");
   const auto num_entries = in.Number<uint64_t>("the number of entries");
   if (num_tensors > kMaxTensors || num_entries > kMaxEntries) {
-    in.Fail(fmt::format("{} tensors and {} entries; expected up to {} and {}", num_tensors,
-                        num_entries, kMaxTensors, kMaxEntries));
+    in.Fail(fmt::format("the file has {} tensors and {} entries; expected at most {} and {}",
+                        num_tensors, num_entries, kMaxTensors, kMaxEntries));
   }
   ReadEntries(in, num_entries, out);
   out.entries_end = in.at();

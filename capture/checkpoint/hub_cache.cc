@@ -123,11 +123,11 @@ std::string ReadRef(const fs::path& repository, const HubId& id) {
   const fs::path ref = repository / "refs" / id.revision;
   std::error_code ignored;
   if (!fs::is_regular_file(ref, ignored)) {
-    throw InputError(fmt::format(
-        "revision {} of {} is not in the local cache: there is no {}; cached refs: {}; cached "
-        "commits (name one in full after @ to use it): {}; or run: {}",
-        Quoted(id.revision), id.repository, ref.string(), Listing(repository / "refs"),
-        Listing(repository / "snapshots"), DownloadCommand(id)));
+    throw InputError(
+        fmt::format("revision {} of {} is not in the local cache, because there is no {}; cached "
+                    "refs: {}; cached commits (name one in full after @ to use it): {}; or run: {}",
+                    Quoted(id.revision), id.repository, ref.string(), Listing(repository / "refs"),
+                    Listing(repository / "snapshots"), DownloadCommand(id)));
   }
   const MappedFile file = MappedFile::Open(ref);
   const auto bytes = file.bytes();
@@ -205,10 +205,11 @@ fs::path FindSnapshot(const fs::path& root, const HubId& id) {
       is_snapshot || IsCommit(id.revision) ? id.revision : ReadRef(repository, id);
   const fs::path snapshot = repository / "snapshots" / commit;
   if (!fs::is_directory(snapshot, ignored)) {
-    throw InputError(fmt::format(
-        "commit {} of {} is not in the local cache: there is no {}; cached commits: {}; run: {}",
-        commit, id.repository, snapshot.string(), Listing(repository / "snapshots"),
-        DownloadCommand(id)));
+    throw InputError(
+        fmt::format("commit {} of {} is not in the local cache, because there is no {}; cached "
+                    "commits: {}; run: {}",
+                    commit, id.repository, snapshot.string(), Listing(repository / "snapshots"),
+                    DownloadCommand(id)));
   }
   return snapshot;
 }

@@ -22,7 +22,7 @@ Regex Compile(const std::string& pattern, std::string_view what) {
   } catch (const InputError&) {
   }
   throw InputError(
-      fmt::format("{}: the regular expression {} is not understood: give the names of the modules "
+      fmt::format("{}: the regular expression {} is not supported; give the names of the modules "
                   "or a simpler expression",
                   what, Quoted(pattern)));
 }
@@ -48,8 +48,9 @@ void AddPattern(std::vector<std::shared_ptr<const Pattern>>& patterns, const std
   size_t bytes = text.size();
   for (const auto& pattern : patterns) bytes += pattern->text.size();
   if (patterns.size() == kMostPatterns || bytes > kMostPatternBytes) {
-    throw InputError(fmt::format("{}: more than {} patterns of modules, or {} bytes of them", what,
-                                 kMostPatterns, kMostPatternBytes));
+    throw InputError(
+        fmt::format("{}: more than {} module patterns, or more than {} bytes of patterns", what,
+                    kMostPatterns, kMostPatternBytes));
   }
   patterns.push_back(std::make_shared<const Pattern>(Pattern{text, Compile(regex, what), value}));
 }
@@ -77,14 +78,14 @@ void ModuleRules::AddGlob(const std::string& glob, size_t value, std::string_vie
   if (glob.find_first_of("*?") == glob.npos) return AddName(glob, value, what);
   if (glob.find_first_of("[{") != glob.npos || glob.size() > kLongestPattern) {
     throw InputError(
-        fmt::format("{}: the pattern {} is not understood: * and ? are", what, Quoted(glob)));
+        fmt::format("{}: the pattern {} is not supported; only * and ? are", what, Quoted(glob)));
   }
   AddPattern(patterns_, glob, RegexOfGlob(glob), value, what);
 }
 
 void ModuleRules::AddAll(size_t value, std::string_view what) {
   if (all_ && *all_ != value) {
-    throw InputError(fmt::format("{}: two groups are for all linear modules", what));
+    throw InputError(fmt::format("{}: two groups apply to all linear modules", what));
   }
   all_ = value;
 }
@@ -102,7 +103,7 @@ std::optional<size_t> ModuleRules::Match(std::string_view module) const {
     if (!pattern->regex.MatchesName(module)) continue;
     if (matched != nullptr && matched->value != pattern->value) {
       throw InputError(fmt::format(
-          "quantization_config: module {} matches {} and {}, which stand for different formats",
+          "quantization_config: module {} matches {} and {}, which mean different formats",
           Quoted(module), Quoted(matched->text), Quoted(pattern->text)));
     }
     matched = pattern.get();

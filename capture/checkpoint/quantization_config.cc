@@ -66,9 +66,10 @@ const QuantizationMethod& FindMethod(const QuantizationFields& fields, const std
   const auto methods = QuantizationMethods();
   const auto method = std::ranges::find(methods, name, &QuantizationMethod::name);
   if (method == methods.end()) {
-    fields.Fail("quant_method", fmt::format("is not implemented: {} Supported: {}",
-                                            name.empty() ? "it is missing." : "a weight format.",
-                                            SupportedQuantization()));
+    fields.Fail("quant_method",
+                fmt::format("is not implemented{}. Supported: {}",
+                            name.empty() ? ": it is missing" : " as a weight format",
+                            SupportedQuantization()));
   }
   return *method;
 }

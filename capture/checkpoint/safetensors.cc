@@ -37,7 +37,7 @@ SafetensorsFile SafetensorsFile::Open(MappedFile bytes) {
 TensorView TensorFile::tensor(std::string_view name) const {
   const auto it = tensors_.find(name);
   if (it == tensors_.end()) {
-    throw InputError(fmt::format("{}: there is no tensor {}", path().string(), Quoted(name)));
+    throw InputError(fmt::format("{}: contains no tensor {}", path().string(), Quoted(name)));
   }
   const TensorInfo& info = it->second;
   return {info.dtype, info.shape, file_.bytes().subspan(info.offset, info.size)};
@@ -46,7 +46,7 @@ TensorView TensorFile::tensor(std::string_view name) const {
 void TensorFile::Release(std::string_view name) const {
   const auto it = tensors_.find(name);
   if (it == tensors_.end()) {
-    throw InputError(fmt::format("{}: there is no tensor {}", path().string(), Quoted(name)));
+    throw InputError(fmt::format("{}: contains no tensor {}", path().string(), Quoted(name)));
   }
   file_.Release(it->second.offset, it->second.size);
 }

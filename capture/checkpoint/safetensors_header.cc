@@ -38,19 +38,19 @@ uint64_t LittleEndian64(std::span<const std::byte, kSafetensorsLengthBytes> byte
 // The header text, after its length was checked against the file and the limit.
 std::string_view HeaderText(std::span<const std::byte> file, std::string_view what) {
   if (file.size() < kSafetensorsLengthBytes) {
-    throw InputError(fmt::format("{}: {} bytes; a safetensors file has at least {}", what,
+    throw InputError(fmt::format("{}: has {} bytes, but a safetensors file has at least {}", what,
                                  file.size(), kSafetensorsLengthBytes));
   }
   const uint64_t length = LittleEndian64(file.first<kSafetensorsLengthBytes>());
   if (length > kSafetensorsMaxHeaderBytes) {
-    throw InputError(
-        fmt::format("{}: header of {} bytes, at most {} are accepted; is it a safetensors file?",
-                    what, length, kSafetensorsMaxHeaderBytes));
+    throw InputError(fmt::format(
+        "{}: the header has {} bytes, expected at most {}; check that this is a safetensors file",
+        what, length, kSafetensorsMaxHeaderBytes));
   }
   const uint64_t available = file.size() - kSafetensorsLengthBytes;
   if (length > available) {
     throw InputError(
-        fmt::format("{}: header of {} bytes, but only {} follow; the file is truncated", what,
+        fmt::format("{}: the header has {} bytes, but only {} follow; the file is truncated", what,
                     length, available));
   }
   return {reinterpret_cast<const char*>(file.data()) + kSafetensorsLengthBytes, length};
@@ -87,13 +87,13 @@ std::vector<int64_t> ParseShape(const Json& entry, const Place& place) {
   const Json& dims = Field(entry, "shape", Json::value_t::array, place);
   if (dims.size() > kSafetensorsMaxRank) {
     Refuse(place,
-           fmt::format("{} dimensions, at most {} are accepted", dims.size(), kSafetensorsMaxRank));
+           fmt::format("has {} dimensions, expected at most {}", dims.size(), kSafetensorsMaxRank));
   }
   std::vector<int64_t> shape;
   for (const Json& dim : dims) {
     const uint64_t value = Unsigned(dim, "shape", place);
     if (value > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
-      Refuse(place, fmt::format("dimension {} is beyond a signed 64-bit integer", value));
+      Refuse(place, fmt::format("dimension {} exceeds a signed 64-bit integer", value));
     }
     shape.push_back(static_cast<int64_t>(value));
   }
@@ -103,7 +103,8 @@ std::vector<int64_t> ParseShape(const Json& entry, const Place& place) {
 // Parses one entry and checks its consistency; `data_begin` and `data_size` in bytes of the file.
 TensorInfo ParseTensor(const Json& entry, uint64_t data_begin, uint64_t data_size,
                        const Place& place) {
-  if (!entry.is_object()) Refuse(place, fmt::format("must be object, found {}", entry.type_name()));
+  if (!entry.is_object())
+    Refuse(place, fmt::format("must be an object, found {}", entry.type_name()));
   TensorInfo info;
   info.dtype = ParseDType(entry, place);
   info.shape = ParseShape(entry, place);
@@ -125,8 +126,8 @@ TensorInfo ParseTensor(const Json& entry, uint64_t data_begin, uint64_t data_siz
   }
   if (*bytes != end - begin) {
     Refuse(place,
-           fmt::format("{} [{}] needs {} bytes, \"data_offsets\" give {}", DTypeName(info.dtype),
-                       fmt::join(info.shape, ", "), *bytes, end - begin));
+           fmt::format("{} [{}] needs {} bytes, but \"data_offsets\" give {}",
+                       DTypeName(info.dtype), fmt::join(info.shape, ", "), *bytes, end - begin));
   }
   info.offset = data_begin + begin;
   info.size = end - begin;
@@ -138,7 +139,7 @@ std::map<std::string, std::string> ParseMetadata(const Json& value, std::string_
   if (value.is_null()) return metadata;
   if (!value.is_object()) {
     throw InputError(
-        fmt::format("{}: \"__metadata__\" must be object, found {}", what, value.type_name()));
+        fmt::format("{}: \"__metadata__\" must be an object, found {}", what, value.type_name()));
   }
   for (const auto& [key, text] : value.items()) {
     if (!text.is_string()) {
@@ -165,14 +166,14 @@ void CheckCoverage(const SafetensorsHeader& header, uint64_t data_begin, uint64_
     const TensorInfo& info = item->second;
     if (info.offset != expected) {
       Refuse({what, item->first},
-             fmt::format("begins at data byte {}, but {} are covered so far: {}",
+             fmt::format("begins at data byte {}, but the tensors before it end at {}: {}",
                          info.offset - data_begin, expected - data_begin,
                          info.offset > expected ? "a gap" : "an overlap"));
     }
     expected += info.size;
   }
   if (expected != file_size) {
-    throw InputError(fmt::format("{}: {} bytes after the last tensor belong to none", what,
+    throw InputError(fmt::format("{}: {} bytes after the last tensor belong to no tensor", what,
                                  file_size - expected));
   }
 }
@@ -201,10 +202,10 @@ SafetensorsHeader ParseSafetensorsHeader(std::span<const std::byte> file, std::s
   const Json json = ParseStrictJson(text, fmt::format("{} (header)", what), limits);
   if (!json.is_object()) {
     throw InputError(
-        fmt::format("{}: the header must be object, found {}", what, json.type_name()));
+        fmt::format("{}: the header must be an object, found {}", what, json.type_name()));
   }
   if (json.size() > kSafetensorsMaxTensors) {
-    throw InputError(fmt::format("{}: {} entries, at most {} are accepted", what, json.size(),
+    throw InputError(fmt::format("{}: has {} entries, expected at most {}", what, json.size(),
                                  kSafetensorsMaxTensors));
   }
   SafetensorsHeader header;

@@ -56,8 +56,8 @@ std::vector<std::string> NamesToReadBy(const std::vector<std::string>& stored,
   for (size_t i = 0; i < names.size(); ++i) {
     if (seen.insert(names[i]).second) continue;
     throw InputError(
-        fmt::format("{}: tensor {} stands there twice, with and without what a "
-                    "wrapper of PyTorch puts into its name; save the model anew",
+        fmt::format("{}: tensor {} is there twice, with and without the prefix that a PyTorch "
+                    "wrapper adds to names; save the model again",
                     what, Quoted(names[i])));
   }
   return names;

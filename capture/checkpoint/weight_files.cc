@@ -70,7 +70,7 @@ void RequireRegularFile(const fs::path& path) {
   if (fs::is_regular_file(fs::status(path, ignored))) return;
   std::string_view problem = "is missing";
   if (fs::is_symlink(fs::symlink_status(path, ignored))) {
-    problem = "is a link to a file that is not there";
+    problem = "is a link to a file that does not exist";
   } else if (IsNamed(path)) {
     problem = "is not a regular file";
   }
@@ -102,16 +102,16 @@ std::string WhyStray(const fs::path& directory, const std::set<std::string>& ten
       others.weight_map, [&](const auto& entry) { return !tensors.contains(entry.first); });
   if (missing == others.weight_map.end() || !std::ranges::all_of(others.files, there)) return "";
   return fmt::format(
-      "{} goes before the {} files of {} and lacks tensor {}, which these have: if it is a stray "
-      "file, take it away; if it is the model, take the index away; ",
+      "{} takes precedence over the {} files of {} but lacks tensor {}, which they have; if it is "
+      "a stray file, remove it; if it is the model, remove the index; ",
       kSingleWeightFile, others.files.size(), kWeightIndexFile, Quoted(missing->first));
 }
 
 std::string WhatElseIsIn(const fs::path& directory) {
   if (IsNamed(directory / "adapter_config.json")) {
-    return "; this is a LoRA adapter: merge it into its base model (peft: "
-           "AutoPeftModelForCausalLM.from_pretrained(...).merge_and_unload()"
-           ".save_pretrained(...)) and give that";
+    return "; this is a LoRA adapter, so merge it into its base model (peft: "
+           "AutoPeftModelForCausalLM.from_pretrained(...).merge_and_unload().save_pretrained(...)) "
+           "and give the result";
   }
   std::vector<std::string> gguf, shards, others, pickles;
   bool consolidated = false;
@@ -131,21 +131,22 @@ std::string WhatElseIsIn(const fs::path& directory) {
   std::ranges::sort(gguf);
   if (!shards.empty()) {
     return fmt::format(
-        "; there are {} shards without the {} that says what is in them: fetch it from where the "
-        "model is from, or load the model with transformers and save it anew",
+        "; there are {} shards without the {} that lists their tensors; download it from the "
+        "model's source, or load the model with transformers and save it again",
         shards.size(), kWeightIndexFile);
   }
   if (consolidated) {
-    return "; consolidated.safetensors is Mistral's own format, with other names: fetch the files "
-           "for transformers (model*.safetensors, config.json, tokenizer.json) of the same model";
+    return "; consolidated.safetensors is Mistral's own format with other tensor names; download "
+           "the files for transformers (model*.safetensors, config.json, tokenizer.json) of the "
+           "same model";
   }
-  if (!gguf.empty()) return fmt::format("; there is a GGUF: give the file {} itself", gguf.front());
+  if (!gguf.empty()) return fmt::format("; there is a GGUF; give the file {} itself", gguf.front());
   if (others.size() == 1) {
-    return fmt::format("; there is {}: if that holds all weights, name it {}", others.front(),
-                       kSingleWeightFile);
+    return fmt::format("; there is {}; if that contains all weights, rename it to {}",
+                       others.front(), kSingleWeightFile);
   }
   if (!pickles.empty()) {
-    return fmt::format("; {} is a pickle and is not read, convert it to safetensors first",
+    return fmt::format("; {} is a pickle, which is not read; convert it to safetensors first",
                        pickles.front());
   }
   return "";
@@ -165,7 +166,7 @@ WeightFiles FindWeightFiles(const fs::path& directory) {
     for (const std::string& file : weights.files) RequireRegularFile(directory / file);
     return weights;
   }
-  throw InputError(fmt::format("{}: no weights: expected {} or {}{}", directory.string(),
+  throw InputError(fmt::format("{}: contains no weights; expected {} or {}{}", directory.string(),
                                kSingleWeightFile, kWeightIndexFile, WhatElseIsIn(directory)));
 }
 

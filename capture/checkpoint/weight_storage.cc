@@ -65,12 +65,13 @@ std::string WhyNoScheme(const Checkpoint& checkpoint, const std::string& name) {
   const std::string stored(DTypeName(checkpoint.info(name).dtype));
   if (checkpoint.quantization().plain()) {
     return fmt::format(
-        "tensor {} is stored as {}, and config.json has no quantization_config that says how. "
-        "Supported: BF16, F16, F32, and the methods {}",
+        "tensor {} is stored as {}, but config.json has no quantization_config that describes this "
+        "format. Supported: BF16, F16, F32, and the methods {}",
         name, stored, SupportedQuantization());
   }
   return fmt::format(
-      "tensor {} is stored as {}, but quantization_config ({}) gives its module no weight format",
+      "tensor {} is stored as {}, but quantization_config ({}) specifies no weight format for its "
+      "module",
       name, stored, checkpoint.quantization().method());
 }
 

@@ -124,17 +124,18 @@ void CheckDumpLayer(const DumpLayer& layer, const std::string& what) {
   for (const CacheReader& reader : layer.readers) {
     check("num_q_heads of a reader", reader.num_q_heads, kMaxHeads);
     if (reader.num_q_heads % layer.num_kv_heads != 0) {
-      throw InputError(fmt::format("{}: layer {} reads {} KV heads with {} query heads", what,
-                                   reader.layer_id, layer.num_kv_heads, reader.num_q_heads));
+      throw InputError(
+          fmt::format("{}: layer {} reads {} KV heads with {} query heads, which is not a multiple",
+                      what, reader.layer_id, layer.num_kv_heads, reader.num_q_heads));
     }
   }
   if (layer.window && *layer.window < 1) {
     throw InputError(
-        fmt::format("{}: a window of {} tokens, expected at least 1", what, *layer.window));
+        fmt::format("{}: the window has {} tokens, expected at least 1", what, *layer.window));
   }
   if (layer.dtype != DType::kBF16 && layer.dtype != DType::kF16 && layer.dtype != DType::kF32) {
     throw InputError(
-        fmt::format("{}: {} values, expected BF16, F16 or F32", what, DTypeName(layer.dtype)));
+        fmt::format("{}: has {} values, expected BF16, F16 or F32", what, DTypeName(layer.dtype)));
   }
 }
 

@@ -44,9 +44,9 @@ DumpReader::DumpReader(const std::filesystem::path& path) : file_(path), name_(p
   const std::vector<int> layer_ids = LayerIds(kLayers);
   if (const int64_t num_layers = file_.IntAttribute("/", kNumLayers);
       num_layers != std::ssize(layer_ids)) {
-    Refuse("/",
-           fmt::format("{} is {}, found {} ({}): a layer was taken out or put in; capture again",
-                       kNumLayers, num_layers, layer_ids.size(), fmt::join(layer_ids, ", ")));
+    Refuse("/", fmt::format("{} is {}, but the dump has {} layers ({}), so layers were removed or "
+                            "added; capture again",
+                            kNumLayers, num_layers, layer_ids.size(), fmt::join(layer_ids, ", ")));
   }
   for (const int id : layer_ids) {
     layers_.push_back(ReadLayer(id));
@@ -67,8 +67,9 @@ void DumpReader::Refuse(std::string_view object, const std::string& why) const {
 void DumpReader::CheckNames(std::string_view group, std::span<const std::string_view> known) const {
   for (const std::string& name : file_.Children(group)) {
     if (std::find(known.begin(), known.end(), name) == known.end()) {
-      Refuse(group, fmt::format("holds {}, which a dump of version {} has not (it has {})",
-                                Quoted(name), kVersion, fmt::join(known, ", ")));
+      Refuse(group,
+             fmt::format("contains {}, which does not belong in a dump of version {} (expected {})",
+                         Quoted(name), kVersion, fmt::join(known, ", ")));
     }
   }
 }
@@ -90,25 +91,29 @@ void DumpReader::CheckShape(std::string_view dataset, Hdf5Type type,
 DumpOrigin DumpReader::ReadOrigin() const {
   if (!file_.HasAttribute("/", kFormatAttribute) ||
       file_.StringAttribute("/", kFormatAttribute) != kFormat) {
-    Refuse("/", fmt::format("no attribute {} = {}: not a dump of oscar-capture", kFormatAttribute,
-                            Quoted(kFormat)));
+    Refuse("/",
+           fmt::format("the attribute {} = {} is missing, so this is not a dump of oscar-capture",
+                       kFormatAttribute, Quoted(kFormat)));
   }
   const int64_t version = file_.IntAttribute("/", kVersionAttribute);
   if (version == 1) {
-    Refuse("/", fmt::format("{} is 1: such dumps do not say how their keys were turned by position "
-                            "(rope), nor which other layers read them, so that fits would differ "
-                            "from the model's; capture again",
-                            kVersionAttribute));
+    Refuse("/",
+           fmt::format(
+               "{} is 1; such dumps store neither the rotary embedding of their keys (rope) nor "
+               "which other layers read them, so fits would differ from the model's; capture again",
+               kVersionAttribute));
   }
   if (version == 2) {
-    Refuse("/", fmt::format("{} is 2: such dumps do not say how many layers they have, so that a "
-                            "missing one would not be noticed; capture again",
+    Refuse("/", fmt::format("{} is 2; such dumps do not store their number of layers, so a missing "
+                            "layer would not be noticed; capture again",
                             kVersionAttribute));
   }
   if (version != kVersion) {
-    Refuse("/", fmt::format("{} is {}, this program reads {}; capture again, or use the program "
-                            "that wrote it",
-                            kVersionAttribute, version, kVersion));
+    Refuse(
+        "/",
+        fmt::format(
+            "{} is {}, but this program reads {}; capture again, or use the program that wrote it",
+            kVersionAttribute, version, kVersion));
   }
   return {.format = fmt::format("{} {}", kFormat, version),
           .model = file_.StringAttribute("/", kModel),
@@ -162,11 +167,12 @@ std::vector<int> DumpReader::LayerIds(std::string_view group) const {
   for (const std::string& name : file_.Children(group)) {
     const std::optional<int> id = ParseLayerId(name);
     if (!id || !file_.IsGroup(fmt::format("{}/{}", group, name))) {
-      Refuse(group, fmt::format("holds {}, expected groups named by layer numbers", Quoted(name)));
+      Refuse(group,
+             fmt::format("contains {}, expected groups named by layer numbers", Quoted(name)));
     }
     ids.push_back(*id);
   }
-  if (ids.empty()) Refuse(group, "holds no layer");
+  if (ids.empty()) Refuse(group, "contains no layers");
   std::sort(ids.begin(), ids.end());
   return ids;
 }
@@ -179,7 +185,7 @@ DumpLayer DumpReader::ReadLayer(int layer_id) const {
                                kLse, kScoreRows, kScores, kSinks, kKvB, kReadBy});
   const std::string kind = file_.StringAttribute(group, kKind);
   if (kind != kKindGqa && kind != kKindMla) {
-    Refuse(group, fmt::format("{} is {}, this program reads {} and {}", kKind, Quoted(kind),
+    Refuse(group, fmt::format("{} is {}, but this program reads {} and {}", kKind, Quoted(kind),
                               Quoted(kKindGqa), Quoted(kKindMla)));
   }
   DumpLayer layer;
@@ -215,7 +221,7 @@ DumpLayer DumpReader::ReadLayer(int layer_id) const {
       layer.dtype = DType::kF32;
       break;
     default:
-      Refuse(queries, fmt::format("{} values, expected float32, float16, or bfloat16 as uint16",
+      Refuse(queries, fmt::format("has {} values, expected float32, float16, or bfloat16 as uint16",
                                   Hdf5TypeName(stored)));
   }
   CheckDumpLayer(layer, name_ + ": " + group);
@@ -232,7 +238,7 @@ DumpLayer DumpReader::ReadLayer(int layer_id) const {
   if (layer.latent()) {
     CheckStoredType(layer, kv_b, layer.kv_b_shape());
   } else if (file_.Exists(kv_b)) {
-    Refuse(kv_b, fmt::format("stands in a layer of kind {}", Quoted(kKindGqa)));
+    Refuse(kv_b, fmt::format("does not belong in a layer of kind {}", Quoted(kKindGqa)));
   }
   if (file_.Exists(LayerPath(layer_id, kReadBy))) {
     layer.readers = ReadReaders(layer);
@@ -276,8 +282,9 @@ void DumpReader::CheckStoredType(const DumpLayer& layer, const std::string& data
   const bool named = file_.HasAttribute(dataset, kDtype);
   if (named != (layer.dtype == DType::kBF16) ||
       (named && file_.StringAttribute(dataset, kDtype) != kDtypeBf16)) {
-    Refuse(dataset, fmt::format("attribute {} = {} belongs on uint16 datasets and nowhere else",
-                                kDtype, Quoted(kDtypeBf16)));
+    Refuse(dataset,
+           fmt::format("the attribute {} = {} must be set on uint16 datasets and nowhere else",
+                       kDtype, Quoted(kDtypeBf16)));
   }
 }
 
@@ -289,7 +296,7 @@ void DumpReader::ReadScoreRows(const DumpLayer& layer) {
   if (file_.Exists(scores) != scored || file_.Exists(lse) != scored ||
       (!first && scored == score_rows_.empty())) {
     Refuse(LayerPath(layer.layer_id),
-           fmt::format("{}, {} and {} must all be there, in every layer, or in none", kLse,
+           fmt::format("{}, {} and {} must all be there in every layer, or in no layer", kLse,
                        kScoreRows, kScores));
   }
   if (!scored) return;
@@ -299,8 +306,8 @@ void DumpReader::ReadScoreRows(const DumpLayer& layer) {
   int64_t previous = -1;
   for (const int64_t row : rows) {
     if (row <= previous || row >= tokens) {
-      Refuse(rows_name, fmt::format("token {} after {}, expected ascending indices below {}", row,
-                                    previous, tokens));
+      Refuse(rows_name, fmt::format("token {} comes after {}, expected ascending indices below {}",
+                                    row, previous, tokens));
     }
     previous = row;
   }

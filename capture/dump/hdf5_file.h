@@ -45,7 +45,7 @@ constexpr Hdf5Type Hdf5TypeOf() {
   else if constexpr (std::is_same_v<V, uint16_t>)
     return Hdf5Type::kUInt16;
   else {
-    static_assert(std::is_same_v<V, uint8_t>, "not an element type of our HDF5 files");
+    static_assert(std::is_same_v<V, uint8_t>, "not an element type of oscar's HDF5 files");
     return Hdf5Type::kUInt8;
   }
 }

@@ -65,13 +65,13 @@ class Inspector {
       const std::string name(buffer.data(), std::min<size_t>(length, buffer.size() - 1));
       if (static_cast<size_t>(length) >= buffer.size() || name.empty() || name == "." ||
           name.find('/') != name.npos) {
-        Refuse(path, fmt::format("holds the name {}", Quoted(name)));
+        Refuse(path, fmt::format("contains the invalid name {}", Quoted(name)));
       }
       const std::string child = path == "/" ? "/" + name : path + "/" + name;
       H5L_info_t link{};
       Require(H5Lget_info(group, name.c_str(), &link, H5P_DEFAULT) >= 0, child, "read the link");
       if (link.type != H5L_TYPE_HARD) {
-        Refuse(child, fmt::format("{} link; only objects of the file itself are read",
+        Refuse(child, fmt::format("is {} link; only objects in the file itself are read",
                                   link.type == H5L_TYPE_SOFT       ? "a soft"
                                   : link.type == H5L_TYPE_EXTERNAL ? "an external"
                                                                    : "a user-defined"));
@@ -101,7 +101,7 @@ class Inspector {
     Require(space.valid(), path, "read the shape");
     const int rank = H5Sget_simple_extent_ndims(space.get());
     if (rank < 1 || rank > static_cast<int>(kHdf5MaxRank)) {
-      Refuse(path, fmt::format("{} dimensions, expected 1 to {}", rank, kHdf5MaxRank));
+      Refuse(path, fmt::format("has {} dimensions, expected 1 to {}", rank, kHdf5MaxRank));
     }
     std::vector<hsize_t> shape(rank);
     Require(H5Sget_simple_extent_dims(space.get(), shape.data(), nullptr) == rank, path,
@@ -131,7 +131,7 @@ class Inspector {
     if (H5Pget_layout(creation.get()) != H5D_VIRTUAL) return false;
     size_t count = 0;
     Require(H5Pget_virtual_count(creation.get(), &count) >= 0, path, "count the sources");
-    if (count > kMaxSources) Refuse(path, "virtual, of too many sources");
+    if (count > kMaxSources) Refuse(path, "is virtual with too many sources");
     const auto name_of = [&](auto get, size_t i) {
       std::array<char, 1024> buffer;
       const ssize_t length = get(creation.get(), i, buffer.data(), buffer.size());
@@ -143,15 +143,18 @@ class Inspector {
     for (size_t i = 0; i < count; ++i) {
       const std::string file = name_of(H5Pget_virtual_filename, i);
       if (file.empty() || file == "." || file == ".." || file.find_first_of("/%") != file.npos)
-        Refuse(path, fmt::format("virtual, of {}: not a file beside this one", Quoted(file)));
+        Refuse(path,
+               fmt::format("is virtual with source {}, which is not a file in the same directory",
+                           Quoted(file)));
       if (name_of(H5Pget_virtual_dsetname, i) != path)
-        Refuse(path, fmt::format("virtual, of another dataset of {}", Quoted(file)));
+        Refuse(path,
+               fmt::format("is virtual with another dataset of {} as its source", Quoted(file)));
       const Hdf5Handle to(H5Pget_virtual_vspace(creation.get(), i)),
           from(H5Pget_virtual_srcspace(creation.get(), i));
       std::array<hsize_t, kHdf5MaxRank> first{}, last{};
       Require(H5Sget_simple_extent_ndims(to.get()) == static_cast<int>(rank) &&
                   H5Sget_select_bounds(to.get(), first.data(), last.data()) >= 0,
-              path, "read where a source stands");
+              path, "read the position of a source");
       Hdf5DatasetInfo of_source{info.type, {}};
       hssize_t values = 1;
       bool fits = true;
@@ -164,12 +167,13 @@ class Inspector {
       // The whole source must be selected; its own file determines its shape.
       if (!fits || H5Sget_select_npoints(to.get()) != values ||
           H5Sget_select_type(from.get()) != H5S_SEL_ALL)
-        Refuse(path, "virtual, but not of rows one after another");
+        Refuse(path, "is virtual, but its sources are not consecutive rows");
       rows += of_source.shape[0];
       sources.emplace_back(file, std::move(of_source));
     }
     if (rows != info.shape[0])
-      Refuse(path, fmt::format("virtual, of {} rows, and has {}", rows, info.shape[0]));
+      Refuse(path, fmt::format("is virtual, and its sources have {} rows instead of {}", rows,
+                               info.shape[0]));
     return true;
   }
 
@@ -178,24 +182,24 @@ class Inspector {
                     uint64_t bytes) const {
     const Hdf5Handle creation(H5Dget_create_plist(dataset));
     Require(creation.valid(), path, "read the storage layout");
-    if (H5Pget_external_count(creation.get()) != 0) Refuse(path, "stored in an external file");
+    if (H5Pget_external_count(creation.get()) != 0) Refuse(path, "is stored in an external file");
     const bool deflated = CheckFilters(creation.get(), path);
     const H5D_layout_t layout = H5Pget_layout(creation.get());
     if (layout != H5D_CONTIGUOUS && layout != H5D_COMPACT && layout != H5D_CHUNKED) {
-      Refuse(path, "storage is neither contiguous, compact nor chunked");
+      Refuse(path, "has storage that is neither contiguous, compact nor chunked");
     }
     if (bytes == 0) return;
     const uint64_t ratio = deflated ? kMaxDeflateRatio : 1;
     if (bytes / ratio > file_bytes_) {
-      Refuse(path, fmt::format("shape [{}] needs {} bytes, the file has {}", fmt::join(shape, ", "),
-                               bytes, file_bytes_));
+      Refuse(path, fmt::format("shape [{}] needs {} bytes, but the file has {}",
+                               fmt::join(shape, ", "), bytes, file_bytes_));
     }
     if (layout == H5D_CHUNKED) CheckChunks(creation.get(), path, shape);
     const uint64_t stored = H5Dget_storage_size(dataset);
     if (stored > file_bytes_ || bytes / ratio > stored) {
-      Refuse(path,
-             fmt::format("shape [{}] needs {} bytes, {} are stored: never written, or damaged",
-                         fmt::join(shape, ", "), bytes, stored));
+      Refuse(path, fmt::format("shape [{}] needs {} bytes, but {} are stored; the data was never "
+                               "written or is damaged",
+                               fmt::join(shape, ", "), bytes, stored));
     }
   }
 
@@ -211,7 +215,7 @@ class Inspector {
       const bool fits = chunk[i] > 0 && chunk[i] <= shape[i];
       const uint64_t along = fits ? (shape[i] - 1) / chunk[i] + 1 : 0;
       if (!fits || __builtin_mul_overflow(chunks, along, &chunks) || chunks > file_bytes_) {
-        Refuse(path, fmt::format("chunks of [{}] do not suit shape [{}]",
+        Refuse(path, fmt::format("chunks of [{}] do not match shape [{}]",
                                  fmt::join(chunk.begin(), chunk.begin() + rank, ", "),
                                  fmt::join(shape, ", ")));
       }
@@ -221,19 +225,21 @@ class Inspector {
   bool CheckFilters(hid_t creation, const std::string& path) const {
     bool deflated = false;
     const int count = H5Pget_nfilters(creation);
-    if (count < 0 || count > kMaxFilters) Refuse(path, fmt::format("{} filters", count));
+    if (count < 0 || count > kMaxFilters)
+      Refuse(path, fmt::format("has {} filters, which is not supported", count));
     for (int i = 0; i < count; ++i) {
       unsigned flags = 0, config = 0;
       size_t num_values = 0;
       const H5Z_filter_t filter = H5Pget_filter2(creation, static_cast<unsigned>(i), &flags,
                                                  &num_values, nullptr, 0, nullptr, &config);
       Require(filter >= 0, path, "read the filters");
-      if (filter == H5Z_FILTER_DEFLATE && deflated) Refuse(path, "deflated more than once");
+      if (filter == H5Z_FILTER_DEFLATE && deflated) Refuse(path, "is deflated more than once");
       deflated = deflated || filter == H5Z_FILTER_DEFLATE;
       if (filter != H5Z_FILTER_DEFLATE && filter != H5Z_FILTER_SHUFFLE &&
           filter != H5Z_FILTER_FLETCHER32) {
-        Refuse(path, fmt::format("filter {}; only deflate, shuffle and fletcher32 are read",
-                                 static_cast<int>(filter)));
+        Refuse(path,
+               fmt::format("uses filter {}; only deflate, shuffle and fletcher32 are supported",
+                           static_cast<int>(filter)));
       }
     }
     return deflated;
@@ -251,7 +257,8 @@ class Inspector {
       std::array<char, 1024> buffer;
       const ssize_t length = H5Aget_name(attribute.get(), buffer.size(), buffer.data());
       Require(length >= 0, path, "read the name of an attribute");
-      if (static_cast<size_t>(length) >= buffer.size()) Refuse(path, "an attribute's long name");
+      if (static_cast<size_t>(length) >= buffer.size())
+        Refuse(path, "has an attribute whose name is too long");
       const std::string name(buffer.data(), static_cast<size_t>(length));
       CheckAttribute(attribute.get(), fmt::format("{} attribute {}", path, name));
       names.insert(name);
@@ -265,17 +272,18 @@ class Inspector {
     Require(type.valid() && space.valid(), label, "read the type");
     const H5T_class_t kind = H5Tget_class(type.get());
     if (kind != H5T_INTEGER && kind != H5T_FLOAT && kind != H5T_STRING) {
-      Refuse(label, "holds neither numbers nor strings of fixed length");
+      Refuse(label, "contains neither numbers nor strings of fixed length");
     }
     if (kind == H5T_STRING && H5Tis_variable_str(type.get()) != 0) {
-      Refuse(label, "is a string of variable length; only fixed length is read");
+      Refuse(label, "is a string of variable length; only fixed length is supported");
     }
     const int rank = H5Sget_simple_extent_ndims(space.get());
-    if (rank < 0 || rank > 1) Refuse(label, fmt::format("has {} dimensions, at most 1", rank));
+    if (rank < 0 || rank > 1)
+      Refuse(label, fmt::format("has {} dimensions, expected at most 1", rank));
     const hssize_t count = H5Sget_simple_extent_npoints(space.get());
     const uint64_t width = H5Tget_size(type.get());
     if (count < 0 || width == 0 || static_cast<uint64_t>(count) > file_bytes_ / width) {
-      Refuse(label, fmt::format("{} values of {} bytes do not fit the file", count, width));
+      Refuse(label, fmt::format("has {} values of {} bytes, which exceed the file", count, width));
     }
   }
 

@@ -120,11 +120,13 @@ Hdf5Reader::Hdf5Reader(const std::filesystem::path& path, bool reads_others)
   haddr_t end = 0;
   state_->Require(H5Fget_eoa(state_->hdf5.get(), &end) >= 0, "/", "read the size");
   if (end != size) {
-    state_->Refuse("/", fmt::format("the file has {} bytes, its superblock says {}", size, end));
+    state_->Refuse("/",
+                   fmt::format("the file has {} bytes, but its superblock says {}", size, end));
   }
   state_->objects = InspectHdf5(state_->hdf5.get(), size, path.string());
   for (const auto& [name, object] : state_->objects)
-    if (!reads_others && !object.sources.empty()) state_->Refuse(name, "virtual, of a virtual one");
+    if (!reads_others && !object.sources.empty())
+      state_->Refuse(name, "is virtual with a virtual source");
 }
 
 // Checks the sources, because HDF5 would read zeros if a source, or one of its values, were
@@ -145,7 +147,7 @@ void Hdf5Reader::CheckSources() const {
       const Hdf5DatasetInfo& info = source.dataset(name);
       if (info.type != expected.type || info.shape != expected.shape) {
         source.state_->Refuse(
-            name, fmt::format("{} [{}], and {} reads {} [{}] of it", Hdf5TypeName(info.type),
+            name, fmt::format("is {} [{}], but {} expects {} [{}]", Hdf5TypeName(info.type),
                               fmt::join(info.shape, ", "), state_->path.string(),
                               Hdf5TypeName(expected.type), fmt::join(expected.shape, ", ")));
       }
@@ -206,7 +208,7 @@ void Hdf5Reader::ReadRaw(std::string_view name, int64_t first_row, void* out, si
   OSCAR_CHECK(row_values > 0 && count % row_values == 0);
   const size_t rows = count / row_values;
   if (first_row < 0 || rows > shape[0] || static_cast<hsize_t>(first_row) > shape[0] - rows) {
-    state_->Refuse(name, fmt::format("rows {} to {} were asked for, it has {}", first_row,
+    state_->Refuse(name, fmt::format("rows {} to {} were asked for, but it has {}", first_row,
                                      first_row + static_cast<int64_t>(rows), shape[0]));
   }
   std::vector<hsize_t> start(shape.size(), 0), extent = shape;

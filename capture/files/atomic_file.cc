@@ -124,8 +124,10 @@ void AtomicDirectory::Commit(Flush flush) {
 void PublishDirectory(const std::filesystem::path& from, const std::filesystem::path& path) {
   const int error = RenameNoReplace(from, path);
   if (error == EEXIST || error == ENOTEMPTY || error == ENOTDIR) {
-    throw InputError(fmt::format("{} was made by someone else meanwhile and is never overwritten",
-                                 path.string()));
+    throw InputError(
+        fmt::format("{} was created by another process in the meantime and is never overwritten; "
+                    "remove it or choose another name",
+                    path.string()));
   }
   if (error != 0) ThrowResource("rename the finished directory to", path, error);
   SyncPath(ParentOf(path));

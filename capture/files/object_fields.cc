@@ -48,7 +48,7 @@ int64_t ObjectFields::Integer(std::string_view key, const Json& value, int64_t s
       value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX);
   const int64_t number = wraps ? INT64_MAX : value.get<int64_t>();
   if (number < smallest || number > largest)
-    Fail(key, fmt::format("must lie in {} .. {}", smallest, largest));
+    Fail(key, fmt::format("must be from {} to {}", smallest, largest));
   return number;
 }
 

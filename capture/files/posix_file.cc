@@ -22,7 +22,7 @@ std::string_view Advice(int error_number) {
     case EDQUOT:
       return "; free space there or choose another directory";
     case EFBIG:
-      return "; the file system or the process limit (ulimit -f) does not allow a file this large";
+      return "; the file system or the process limit (ulimit -f) does not allow files of this size";
     case EACCES:
     case EPERM:
     case EROFS:

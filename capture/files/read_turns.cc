@@ -52,7 +52,7 @@ void ReadTurns::WaitForTurn(double share) {
     if (std::chrono::steady_clock::now() >= turn) return;
     changed_.wait_until(lock, turn);
   }
-  throw Interrupted("what was read in the background is not needed any more");
+  throw Interrupted("reading in the background was stopped because it is not needed anymore");
 }
 
 void ReadTurns::Close() {

@@ -108,8 +108,8 @@ class Regex::Code {
     if (found == PCRE2_ERROR_NOMATCH) return false;
     if (found < 0) {
       throw InputError(fmt::format(
-          "{}: the pattern failed on a text of {} bytes, at byte {}: {}. It may backtrack without "
-          "end; give rows with \"input_ids\", or the names of modules, instead",
+          "{}: the pattern failed on a text of {} bytes, at byte {}: {}. It may backtrack "
+          "endlessly; give rows with \"input_ids\", or the names of modules, instead",
           where, subject.size(), at, ErrorText(found)));
     }
     return true;
@@ -128,8 +128,9 @@ struct RegexMatcher::Scratch {
 
 Regex::Regex(std::string_view pattern, Syntax syntax, std::string where) {
   if (syntax == Syntax::kPython && IsForeignToPython(pattern)) {
-    throw InputError(fmt::format("{}: the pattern has what is not read as Python does: {}", where,
-                                 pattern.substr(0, kShownBytes)));
+    throw InputError(
+        fmt::format("{}: the pattern uses a construct that Python reads differently: {}", where,
+                    pattern.substr(0, kShownBytes)));
   }
   // PCRE2_LITERAL excludes the options that only concern metacharacters.
   uint32_t options = PCRE2_UTF;

@@ -18,26 +18,29 @@ struct RemovedNames {
 
 constexpr RemovedNames kRemoved[] = {
     {"--served",
-     "start the server on the checkpoint and read its log; --inspect of oscar-export shows what a "
-     "file holds"},
-    {"--allow-unknown-config", "use --unknown-config ignore, or check, which is the default"},
-    {"--fisher", "KVQuant's levels are fitted with every row counted alike"},
-    {"oci:", "publish to a directory, which any web server or object store can hold, or to hf:DIR"},
+     "start the server with the checkpoint and read its log; oscar-export --inspect shows what a "
+     "file contains"},
+    {"--allow-unknown-config", "use --unknown-config ignore, or check (the default)"},
+    {"--fisher", "KVQuant's levels are now fitted with equal weights for all rows"},
+    {"oci:", "publish to hf:DIR or to a directory, which any web server or object store can serve"},
     {"ik-llama kvtuner vllm-skip-layers",
-     "trtllm and modelopt write types by layer, and --inspect of the artifact prints its bits"},
-    {"int2 int4 int8", "nvfp4 and fp8 are the types; calibrate again with --for modelopt"},
-    {"nvfp4-mla-scales", "sglang-oct writes the files of a 2-bit cache of latents"},
-    {"kvpress kvtc", "oscar-validate --methods kvtc_8x compares with KVTC without a file"},
-    {"optr", "sglang-oct carries rotations and key means; --methods optr compares with OptR"},
+     "use trtllm or modelopt, which write types by layer; oscar-export --inspect prints the bits "
+     "of an artifact"},
+    {"int2 int4 int8", "the types are now nvfp4 and fp8; calibrate again with --for modelopt"},
+    {"nvfp4-mla-scales", "use sglang-oct, which writes the files of a 2-bit cache of latents"},
+    {"kvpress kvtc", "use oscar-validate --methods kvtc_8x, which measures KVTC without a file"},
+    {"optr",
+     "use sglang-oct for rotations and key means, or oscar-validate --methods optr to measure "
+     "OptR"},
     {"oscar_per_head_plain oscar_per_head_pbr oscar_per_head_br oscar_per_head_br_h128"
      " oscar_per_head_r_h oscar_per_head_h_pbr oscar_per_head_h_r_pbr oscar_per_head_h_pbr_r"
      " oscar_per_head_r_h_pbr oscar_shared_plain oscar_shared_pbr oscar_shared_br"
      " oscar_shared_br_h128 oscar_shared_r_h oscar_shared_h_pbr oscar_shared_h_r_pbr"
      " oscar_shared_h_pbr_r oscar_shared_r_h_pbr",
-     "calibrate with --composition and compare by --other-artifact"},
+     "calibrate with --composition and compare with --other-artifact"},
     {"oscar_per_head_attention_output oscar_per_head_diagonal oscar_shared_attention_output"
      " oscar_shared_diagonal",
-     "calibrate with --value-target and compare by --other-artifact"},
+     "calibrate with --value-target and compare with --other-artifact"},
     {"oscar_k2v3 oscar_k2v4 oscar_k3v4 oscar_k4v3 oscar_shared_k2v3 oscar_shared_k2v4"
      " oscar_shared_k3v2 oscar_shared_k3v3 oscar_shared_k3v4 oscar_shared_k4v2"
      " oscar_shared_k4v3 oscar_shared_k4v4",
@@ -59,10 +62,11 @@ constexpr RemovedNames kRemoved[] = {
      "use quarot_int2, quarot_int4 or quarot_int2_per_token"},
     {"saw_int4_head_values saw_int4_values", "use saw_int4 or saw_int4_head"},
     {"pair_scaled_head_bits_25 pair_scaled_head_bits_30",
-     "oscar-calibrate --bits shares bits out to heads; compare by --other-artifact"},
+     "use oscar-calibrate --bits, which distributes bits among heads, and compare with "
+     "--other-artifact"},
     {"rotatekv3_corrected octopus_3 block_gtq_k3v3 optr_per_head",
      "use rotatekv3, octopus_2, block_gtq_k3v2 or optr"},
-    {"fish zsh", "bash completions are left (zsh reads them after bashcompinit)"},
+    {"fish zsh", "use the bash completions (zsh reads them after bashcompinit)"},
 };
 
 }  // namespace

@@ -157,16 +157,16 @@ void LookInSandbox(const std::function<void()>& look, std::string_view what) {
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   if (WIFSIGNALED(status)) {
-    throw InputError(fmt::format(
-        "{}: the process that looked at it first died of signal {} ({}): the file is damaged, or "
-        "was made to break what reads it",
-        what, WTERMSIG(status), strsignal(WTERMSIG(status))));
+    throw InputError(
+        fmt::format("{}: the process that checked this file was killed by signal {} ({}); the file "
+                    "is damaged, or was made to attack programs that read it",
+                    what, WTERMSIG(status), strsignal(WTERMSIG(status))));
   }
   const int code = WEXITSTATUS(status);
   if (code == 0) return;
   if (code == static_cast<int>(ExitCode::kUsage)) throw UsageError(text);
   if (code == static_cast<int>(ExitCode::kResources)) throw ResourceError(text);
-  throw InputError(text.empty() ? fmt::format("{}: looking at it failed", what) : text);
+  throw InputError(text.empty() ? fmt::format("{}: checking this file failed", what) : text);
 }
 
 }  // namespace oscar

@@ -104,7 +104,7 @@ class Builder {
     const bool not_finite = message.ends_with("I'") || message.ends_with("N'");
     Refuse(what_, position,
            Escaped(message) + (not_finite ? "; Python writes Infinity and NaN, which JSON does not "
-                                            "have: put a number or null there"
+                                            "allow; use a number or null instead"
                                           : ""));
   }
 
@@ -305,8 +305,8 @@ bool ReadBySimdjson(std::string_view text, simdjson::dom::parser& parser, JsonEl
 Json ParseStrictJson(std::string_view text, std::string_view what, const JsonLimits& limits,
                      const JsonRows* rows) {
   if (text.size() > limits.max_bytes) {
-    throw InputError(fmt::format("{}: {} bytes of JSON, at most {} are read", what, text.size(),
-                                 limits.max_bytes));
+    throw InputError(fmt::format("{}: the JSON has {} bytes, expected at most {}", what,
+                                 text.size(), limits.max_bytes));
   }
   if (text.starts_with(kByteOrderMark)) Refuse(what, 0, "a byte order mark");
   size_t consumed = 0, rows_given = 0;

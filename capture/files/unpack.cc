@@ -29,16 +29,15 @@ class Output {
   char* piece() { return piece_.get(); }
   void Take(size_t size) {
     if (size > most_ - text_.size()) {
-      throw InputError(
-          fmt::format("{}: unpacks to more than {} MiB; unpack it and give the file "
-                      "itself, or a part of it",
-                      what_, most_ >> 20));
+      throw InputError(fmt::format(
+          "{}: unpacks to more than {} MiB; unpack it and give the unpacked file, or a part of it",
+          what_, most_ >> 20));
     }
     text_.append(piece_.get(), size);
   }
   [[noreturn]] void Refuse(const char* format, std::string_view why) const {
     throw InputError(
-        fmt::format("{}: damaged {} data: {}; fetch the file again", what_, format, why));
+        fmt::format("{}: damaged {} data: {}; download the file again", what_, format, why));
   }
   std::string Finish() && { return std::move(text_); }
 
@@ -73,7 +72,7 @@ void UnpackGzip(std::span<const std::byte> bytes, Output& output) {
     if (member_ended) continue;
     if (status == Z_MEM_ERROR) throw std::bad_alloc();
     if (status != Z_OK) {
-      output.Refuse("gzip", status == Z_BUF_ERROR   ? "it is cut off"
+      output.Refuse("gzip", status == Z_BUF_ERROR   ? "it is truncated"
                             : stream.msg != nullptr ? stream.msg
                                                     : "not understood");
     }
@@ -92,7 +91,7 @@ void UnpackZstd(std::span<const std::byte> bytes, Output& output) {
     if (ZSTD_isError(left)) output.Refuse("zstd", ZSTD_getErrorName(left));
     output.Take(out.pos);
     if (in.pos < in.size || out.pos == out.size) continue;
-    if (left != 0) output.Refuse("zstd", "it is cut off");
+    if (left != 0) output.Refuse("zstd", "it is truncated");
     return;
   }
 }

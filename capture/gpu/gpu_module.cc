@@ -17,7 +17,7 @@ const GpuModule* LoadGpuModule() {
     void* const object = dlopen(OSCAR_GPU_MODULE, RTLD_NOW | RTLD_GLOBAL);
     void* const exports = object == nullptr ? nullptr : dlsym(object, "oscar_gpu_module");
     if (exports == nullptr) {
-      throw ResourceError(fmt::format("{}, which a GPU is used through, does not load: {}",
+      throw ResourceError(fmt::format("cannot load {}, which is needed to use a GPU: {}",
                                       OSCAR_GPU_MODULE, dlerror()));
     }
     return static_cast<const GpuModule*>(exports);

@@ -101,10 +101,10 @@ c10::intrusive_ptr<c10d::Store> OpenStore(const RankPlace& place,
     } catch (const std::exception& error) {
       const std::string text = FirstLine(error);
       if (options.isServer) {
-        throw ResourceError(fmt::format(
-            "rank 0 cannot open port {} of {}, where the other ranks would look for it: {}; set "
-            "MASTER_PORT to a free one",
-            place.port, place.address, text));
+        throw ResourceError(
+            fmt::format("rank 0 cannot open port {} of {}, where the other ranks connect to it: "
+                        "{}; set MASTER_PORT to a free port",
+                        place.port, place.address, text));
       }
       if (std::chrono::steady_clock::now() < deadline) continue;
       throw ResourceError(
@@ -117,7 +117,7 @@ c10::intrusive_ptr<c10d::Store> OpenStore(const RankPlace& place,
 using GlooDevice = std::shared_ptr<gloo::transport::Device>;
 static_assert(
     std::is_same_v<decltype(c10d::ProcessGroupGloo::Options::devices), std::vector<GlooDevice>>,
-    "this LibTorch gives Gloo its devices in another way: use the version of "
+    "this version of LibTorch passes devices to Gloo in another way; use the version in "
     "tools/requirements-libtorch.txt");
 
 // The device has a thread that polls for messages a hundred times a second.
@@ -281,8 +281,9 @@ void RankGroup::Join(std::chrono::milliseconds timeout) {
         std::string missing;
         for (int k = 1; k < size(); ++k)
           if (!impl_->store->check({key(k)})) missing += fmt::format(" {}", k);
-        throw ResourceError(fmt::format("of {} ranks these did not come within {} s:{}", size(),
-                                        timeout.count() / 1000, missing));
+        throw ResourceError(
+            fmt::format("some of {} ranks did not join within {} s; missing ranks:{}", size(),
+                        timeout.count() / 1000, missing));
       }
       const std::string says = TextOf(impl_->store->get(key(r)));
       if (says == own) continue;
@@ -291,7 +292,7 @@ void RankGroup::Join(std::chrono::milliseconds timeout) {
       AwaitKey(*impl_->store, fmt::format("read/{}", r),
                std::chrono::steady_clock::now() + kReading);
       throw UsageError(
-          fmt::format("rank {} was started as one of {}, rank 0 as one of {}", r, says, own));
+          fmt::format("rank {} was started as one of {}, but rank 0 as one of {}", r, says, own));
     }
     impl_->store->set("all", BytesOf(own));
   } else {
@@ -304,13 +305,13 @@ void RankGroup::Join(std::chrono::milliseconds timeout) {
     } catch (const std::exception&) {
       if (all.empty()) {
         throw ResourceError(
-            fmt::format("rank {}: not all of {} ranks came within {} s, or rank 0 has ended",
+            fmt::format("rank {}: not all of {} ranks joined within {} s, or rank 0 has ended",
                         rank(), size(), timeout.count() / 1000));
       }
     }
     if (all != own) {
-      throw UsageError(
-          fmt::format("rank {} was started as one of {}, rank 0 as one of {}", rank(), own, all));
+      throw UsageError(fmt::format("rank {} was started as one of {}, but rank 0 as one of {}",
+                                   rank(), own, all));
     }
   }
   impl_->store->setTimeout(kPatience);
@@ -478,9 +479,8 @@ struct RankGroup::Impl {
 std::string RankGroup::Missing(at::DeviceType) { return "LibTorch's c10d with Gloo"; }
 RankGroup::RankGroup(const RankPlace& place, std::chrono::milliseconds) : place_(place) {
   throw ResourceError(
-      fmt::format("this is rank {} of {}, and oscar was built with a LibTorch that lacks c10d with "
-                  "Gloo; run one "
-                  "rank, or build with the pinned torch wheel",
+      fmt::format("this is rank {} of {}, but oscar was built with a LibTorch that lacks c10d with "
+                  "Gloo; run a single rank, or build with the pinned torch wheel",
                   place.rank, place.size));
 }
 RankGroup::RankGroup() : impl_(std::make_unique<Impl>()) {}

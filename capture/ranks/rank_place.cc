@@ -18,12 +18,12 @@ class Variables {
   bool Has(const std::string& name) const { return environment_(name).has_value(); }
   int Int(const std::string& name) const {
     const std::optional<std::string> text = environment_(name);
-    if (!text) throw UsageError(fmt::format("the environment has no {}", name));
+    if (!text) throw UsageError(fmt::format("the environment variable {} is missing", name));
     int value = 0;
     const char* const end = text->data() + text->size();
     const auto [at, error] = std::from_chars(text->data(), end, value);
     if (error != std::errc() || at != end || value < 0)
-      throw UsageError(fmt::format("{}={} in the environment is no number", name, *text));
+      throw UsageError(fmt::format("the environment variable {}={} is not a number", name, *text));
     return value;
   }
   int IntOr(const std::string& name, int other) const { return Has(name) ? Int(name) : other; }
@@ -48,8 +48,8 @@ void Check(const RankPlace& place) {
       place.local_size <= place.size && place.port > 0 && place.port < 65536)
     return;
   throw UsageError(fmt::format(
-      "{}: rank {} of {}, {} of {} on this machine, port {} is impossible; only the launcher may "
-      "set these variables",
+      "{}: rank {} of {}, {} of {} on this machine, and port {} contradict each other; let only "
+      "the launcher set these variables",
       place.launcher, place.rank, place.size, place.local_rank, place.local_size, place.port));
 }
 
@@ -63,8 +63,8 @@ std::optional<RankPlace> PlaceInJob(const RankEnvironment& environment) {
     place.port = variables.IntOr("MASTER_PORT", place.port);
     if (place.address.empty()) {
       throw UsageError(
-          fmt::format("{} started {} ranks on several machines: set MASTER_ADDR to the "
-                      "name of the one that rank 0 runs on",
+          fmt::format("{} started {} ranks on several machines; set MASTER_ADDR to the name of the "
+                      "machine of rank 0",
                       place.launcher, place.size));
     }
   };

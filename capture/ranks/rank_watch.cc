@@ -236,10 +236,9 @@ void RankWatch::Impl::Run() {
     // Our own launcher sees what happened to rank 0. With other launchers one of the ranks reports
     // it.
     if (place.launcher != "oscar" && place.rank == 1) {
-      report(
-          {ExitCode::kResources, fmt::format("rank 0 at {} port {} is lost: it was killed, or its "
-                                             "machine is gone",
-                                             place.address, place.port)});
+      report({ExitCode::kResources,
+              fmt::format("rank 0 at {} port {} is lost; it was killed, or its machine is down",
+                          place.address, place.port)});
     }
     Leave(ExitCode::kResources);
   }
@@ -253,8 +252,8 @@ void RankWatch::Impl::Guard() {
     if (silent <= timeout) continue;
     if (place.rank == 1) {
       report({ExitCode::kResources,
-              fmt::format("rank 0 at {} port {} has given no answer for {} s: it was stopped, or "
-                          "its machine is gone",
+              fmt::format("rank 0 at {} port {} has not answered for {} s; it was stopped, or its "
+                          "machine is down",
                           place.address, place.port,
                           std::chrono::duration_cast<std::chrono::seconds>(silent).count())});
     }
@@ -293,15 +292,13 @@ void RankWatch::Impl::CheckRank(int rank, bool suspected) {
   const auto limit = suspected ? std::min<std::chrono::milliseconds>(timeout, kSuspected) : timeout;
   if (silent > limit) {
     end.message = fmt::format(
-        "{} has given no sign of life for {} s: it was killed or stopped, or its "
-        "machine is gone",
-        who, seconds(silent));
+        "{} has not responded for {} s; it was killed or stopped, or its machine is down", who,
+        seconds(silent));
   } else if (now - of_rank.got_on > timeout) {
     hears = true;
     end.message = fmt::format(
-        "{} makes no progress for {} s (--rank-timeout), and the others wait "
-        "for it",
-        who, seconds(now - of_rank.got_on));
+        "{} has made no progress for {} s (--rank-timeout), and the others are waiting for it", who,
+        seconds(now - of_rank.got_on));
   } else {
     return;
   }

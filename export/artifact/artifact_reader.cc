@@ -64,7 +64,7 @@ MetadataType Metadata(const Json& layer, const StoredChoice& choice) {
   const int bits =
       std::max(std::ranges::max(choice.k_codes.bits), std::ranges::max(choice.v_codes.bits));
   if (type == MetadataType::kByte && bits > kMaxFittedBits) {
-    throw InputError(fmt::format("{}: {} is byte, which goes with codes of up to {} bits, not {}",
+    throw InputError(fmt::format("{}: {} is byte, which needs codes of at most {} bits, found {}",
                                  kManifestFile, kKey, kMaxFittedBits, bits));
   }
   return type;
@@ -86,7 +86,7 @@ std::vector<int> Bits(const Json& layer, const char* key, int64_t heads) {
   std::vector<int> bits;
   for (const Json& of_head : stored) {
     if (!of_head.is_number_integer()) {
-      throw InputError(fmt::format("{}: {} holds {}, expected whole numbers", kManifestFile, key,
+      throw InputError(fmt::format("{}: {} contains {}, expected whole numbers", kManifestFile, key,
                                    of_head.dump()));
     }
     bits.push_back(checked(of_head.get<int64_t>()));
@@ -125,9 +125,8 @@ Artifact Artifact::Open(const ArtifactFiles& files, Digests digests) {
   Artifact artifact = OpenAny(files, digests);
   if (artifact.imported()) {
     throw InputError(fmt::format(
-        "{}: imported from published files: it holds what they hold, and nothing was measured; "
-        "oscar-export writes it for runtimes, oscar-validate MODEL --rotation NAME=FILES measures "
-        "rotation files",
+        "{}: imported from published files, so nothing in it was measured; use oscar-export to "
+        "write it for runtimes, or oscar-validate --rotation NAME=FILES to measure rotation files",
         files.directory.string()));
   }
   return artifact;
@@ -136,7 +135,7 @@ Artifact Artifact::Open(const ArtifactFiles& files, Digests digests) {
 Artifact Artifact::OpenImported(const fs::path& directory) {
   Artifact artifact = OpenAny(directory);
   if (!artifact.imported())
-    throw InputError(directory.string() + ": is an artifact of our own, not an imported one");
+    throw InputError(directory.string() + ": was written by oscar-calibrate, not imported");
   return artifact;
 }
 
@@ -151,8 +150,9 @@ Artifact Artifact::OpenAny(const ArtifactFiles& from, Digests digests) {
   artifact.files_ = from;
   const std::string file = from.path(kManifestFile).string();
   if (!fs::exists(file)) {
-    throw InputError(fmt::format("{}: no {}: not an artifact, or one whose writing was cut off",
-                                 from.directory.string(), kManifestFile));
+    throw InputError(
+        fmt::format("{}: contains no {}, so it is not an artifact, or it is incomplete",
+                    from.directory.string(), kManifestFile));
   }
   artifact.manifest_ = ReadJsonFile(file);
   artifact.identity_ = DigestFile(file).sha256;
@@ -176,8 +176,8 @@ Artifact Artifact::OpenAny(const ArtifactFiles& from, Digests digests) {
     const FileDigest found = DigestFile(from.path(needed));
     if (kComparesDigests && found != expected) {
       throw InputError(fmt::format(
-          "{}: {} bytes with SHA-256 {}, but the manifest says {} bytes with {}: the artifact is "
-          "damaged or was changed",
+          "{}: has {} bytes with SHA-256 {}, but the manifest says {} bytes with {}; the artifact "
+          "is damaged or was changed",
           from.path(needed).string(), found.size, found.sha256, expected.size, expected.sha256));
     }
   }
@@ -218,7 +218,7 @@ std::vector<std::string> Artifact::choice_names() const {
 
 const Json& Artifact::Choice(std::string_view name) const {
   if (!has_choices()) {
-    throw InputError(fmt::format("{}: holds no automatic choice; make one with oscar-calibrate",
+    throw InputError(fmt::format("{}: contains no automatic choice; make one with oscar-calibrate",
                                  directory().string()));
   }
   if (name == kHeadlineChoice) return JsonMember(manifest_, "auto", kManifestFile);
@@ -245,8 +245,8 @@ std::string Artifact::ChoiceFor(std::string_view runtime, bool folded) const {
                                  directory().string(), runtime));
   }
   throw InputError(
-      fmt::format("{}: what was chosen for {} {}", directory().string(), runtime,
-                  folded ? "folds nothing into the checkpoint" : "fits a folded checkpoint alone"),
+      fmt::format("{}: the choice for {} {}", directory().string(), runtime,
+                  folded ? "folds nothing into the checkpoint" : "only fits a folded checkpoint"),
       folded ? Remedy::kNotFolded : Remedy::kFolded);
 }
 
@@ -266,10 +266,12 @@ std::string Artifact::ChoiceAt(double bits) const {
     if (budget == bits) return choice;
     there += fmt::format("{}{:g}", there.empty() ? "" : ", ", budget);
   }
-  throw InputError(fmt::format(
-      "{}: holds no choice at {:g} bits{}; oscar-calibrate --bits {},{:g} makes one at each",
-      directory().string(), bits, there.empty() ? ", nor at others" : ", but at " + there,
-      there.empty() ? "2" : there, bits));
+  throw InputError(
+      fmt::format("{}: contains no choice at {:g} bits{}; oscar-calibrate --bits {},{:g} makes a "
+                  "choice at each",
+                  directory().string(), bits,
+                  there.empty() ? "or any other number of bits" : ", but at " + there,
+                  there.empty() ? "2" : there, bits));
 }
 
 StoredChoice Artifact::ReadChoice(int layer_id, std::string_view name) const {
@@ -302,7 +304,7 @@ StoredChoice Artifact::ReadChoice(int layer_id, std::string_view name) const {
   }
   for (const int64_t dim : {d, dv}) {
     if (group < 0 || (group > 0 && dim % group != 0)) {
-      throw InputError(fmt::format("{}: quantization groups of {} values for heads of {}",
+      throw InputError(fmt::format("{}: quantization groups of {} values do not divide heads of {}",
                                    kManifestFile, group, dim));
     }
   }

@@ -203,9 +203,10 @@ Json WriteArtifact(const ArtifactInfo& info, const LayerSource& layers, Artifact
   serving["v_clip_ratio"] = v.Best();
   serving["k_clip_ratio_shared"] = k_shared.Best();
   serving["v_clip_ratio_shared"] = v_shared.Best();
-  serving["clip_chosen"] = k.error.empty() ? "fixed"
-                                           : "least held-out quantization error weighted with the "
-                                             "calibration importance, summed over layers";
+  serving["clip_chosen"] = k.error.empty()
+                               ? "fixed"
+                               : "least quantization error on held-out tokens, weighted with the "
+                                 "calibration importance and summed over layers";
   if (!choices.empty()) {
     serving["auto"] = choices.ServingChoice();
     serving["runtimes"] = choices.Runtimes();

@@ -65,7 +65,7 @@ void AttachReport(const Artifact& artifact, const Json& report) {
   const std::vector<std::string> reasons =
       WhyNotOfRecord(FactsOf(JsonMember(report, "validation", what), what), report, what);
   if (!reasons.empty()) {
-    throw UsageError(fmt::format("{}: a comparison does not go into the artifact: {}", what,
+    throw UsageError(fmt::format("{}: a comparison cannot be stored in the artifact: {}", what,
                                  fmt::join(reasons, "; ")));
   }
   AtomicDirectory directory(artifact.directory(), AtomicDirectory::Target::kReplace);

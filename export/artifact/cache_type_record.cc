@@ -71,16 +71,16 @@ std::optional<CacheTypeRecord> CacheTypesOf(const Artifact& artifact) {
   const Json& layers = JsonMember(json, "layers", kWhat);
   const std::vector<int> ids = artifact.layer_ids();
   if (!layers.is_array() || layers.size() != record.layers.size() || layers.size() != ids.size())
-    refuse("not of the artifact's layers");
+    refuse("expected the artifact's layers");
   for (size_t i = 0; i < layers.size(); ++i) {
     if (JsonInt(layers[i], "layer_id", kWhat) != ids[i] || record.layers[i].layer_id != ids[i])
-      refuse("not of the artifact's layers");
+      refuse("expected the artifact's layers");
     record.types.push_back({TypeOf(layers[i], "k"), TypeOf(layers[i], "v")});
   }
   const std::string price = JsonString(json, "price", kWhat);
   for (const BitPrice known : kBitPrices)
     if (BitPriceName(known) == price) record.price = known;
-  if (BitPriceName(record.price) != price) refuse("an unknown price");
+  if (BitPriceName(record.price) != price) refuse("unknown price");
   return record;
 }
 
@@ -91,7 +91,7 @@ std::optional<std::vector<LayerTypes>> TypesFor(const CacheTypeRecord& record,
   if (typed == nullptr || !Knows(record.layers, *typed)) return {};
   const double least = LeastBits(*typed, record.layers), budget = bits == 0 ? record.bits : bits;
   if (budget < least) {
-    throw UsageError(fmt::format("{:g} bits per value: {} stores {:g} at least, scales included",
+    throw UsageError(fmt::format("{:g} bits per value: {} stores at least {:g}, including scales",
                                  budget, runtime, least));
   }
   return PlanTypes(*typed, record.layers, budget, record.price).layers;

@@ -57,10 +57,10 @@ std::vector<std::string> ChoiceDemands::NotCarriedBy(const ConsumerRules& rules)
   };
   say(rules.per_head, per_head_, "a rotation per KV head");
   say(rules.key_mean, key_mean_, "key means");
-  say(rules.query_matrix, query_matrix_, "a matrix of its own for queries");
-  say(rules.any_bits, more_bits_, "other numbers of bits than 2");
+  say(rules.query_matrix, query_matrix_, "a separate matrix for queries");
+  say(rules.any_bits, more_bits_, "numbers of bits other than 2");
   say(rules.clip == ClipScope::kHead, clip_of_head_, "a clip ratio per KV head");
-  say(rules.fitted_scales, fitted_scales_, "scales fitted to codes");
+  say(rules.fitted_scales, fitted_scales_, "scales fitted to the codes");
   const bool one_ratio = rules.clip == ClipScope::kSide || rules.clip == ClipScope::kModel;
   if (one_ratio && (Differ(k_clip_) || Differ(v_clip_)))
     texts.emplace_back("a clip ratio per layer");

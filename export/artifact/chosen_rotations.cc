@@ -70,24 +70,26 @@ SglangChoiceLayer Layer(int layer_id, int64_t num_kv_heads, bool heads_known, bo
 // Imported files may hold one side; only plain safetensors files can carry that.
 void CheckSides(const Artifact& artifact, const SglangChoice& choice, Consumer consumer) {
   const auto refuse = [&](std::string_view what) {
-    throw InputError(fmt::format("{}: was imported from files of {}, which {}",
+    throw InputError(fmt::format("{}: was imported from {} files, which {}",
                                  artifact.directory().string(),
                                  artifact.manifest().at("imported").value("from", "?"), what));
   };
   for (const SglangChoiceLayer& layer : choice.layers) {
     if (!layer.k && !layer.v)
-      refuse(fmt::format("hold no rotations of layer {}; --list says what carries the rest",
-                         layer.layer_id));
+      refuse(
+          fmt::format("contain no rotations for layer {}; oscar-export --list shows which targets "
+                      "can hold the rest",
+                      layer.layer_id));
     if (consumer == Consumer::kAny) continue;
     if (!layer.k || !layer.v)
       refuse(
-          fmt::format("holds no rotations of {} (layer {}); import both sides as KEYS:VALUES, "
+          fmt::format("contain no rotations for {} (layer {}); import both sides as KEYS:VALUES, "
                       "or write --to safetensors",
                       layer.k ? "values" : "keys", layer.layer_id));
     if (layer.o && consumer != Consumer::kSglangOct)
       refuse(
-          fmt::format("have a matrix of its own that undoes values (layer {}); --to sglang-oct "
-                      "carries it",
+          fmt::format("have a separate matrix that undoes the value rotation (layer {}); use --to "
+                      "sglang-oct, which can hold it",
                       layer.layer_id));
   }
 }
@@ -110,7 +112,7 @@ void CheckCarried(const Artifact& artifact, const ConsumerRules& rules, std::str
   if (HoldsLatents(artifact)) carried.clip = ClipScope::kHead;  // checked layer by layer
   const std::vector<std::string> lost = DemandsOf(artifact, choice).NotCarriedBy(carried);
   if (lost.empty()) return;
-  throw InputError(fmt::format("{}: choice \"{}\" has what the files of {} cannot carry: {}",
+  throw InputError(fmt::format("{}: choice \"{}\" needs what the files for {} cannot hold: {}",
                                artifact.directory().string(), choice, rules.name,
                                fmt::join(lost, "; ")));
 }
@@ -179,9 +181,10 @@ bool HoldsLatents(const Artifact& artifact) {
   const size_t latents = manifest["calibration"].value("latent_layers", Json::array()).size();
   const size_t layers = artifact.layer_ids().size();
   if (latents > 0 && latents < layers) {
-    throw InputError(fmt::format(
-        "{}: {} of its {} layers have latent attention (MLA): no runtime loads files of both kinds",
-        artifact.directory().string(), latents, layers));
+    throw InputError(
+        fmt::format("{}: only {} of its {} layers have latent attention (MLA), and no runtime "
+                    "loads files of both kinds",
+                    artifact.directory().string(), latents, layers));
   }
   return latents > 0;
 }
@@ -208,11 +211,11 @@ MlaFolder LatentsForSglang(const Artifact& artifact, bool chosen) {
       const StoredChoice choice = artifact.ReadChoice(id, name);
       rank = choice.k.dim;
       if (choice.k_codes.clip.at(0) != 1) {
-        throw InputError(fmt::format(
-            "{}: choice \"{}\" has a clip ratio of {:g} in layer {}, and the pool of latents of {} "
-            "clips nothing",
-            artifact.directory().string(), name, Decimal(choice.k_codes.clip.at(0)), id,
-            rules.name));
+        throw InputError(
+            fmt::format("{}: choice \"{}\" has a clip ratio of {:g} in layer {}, but the latent "
+                        "cache of {} does not clip",
+                        artifact.directory().string(), name, Decimal(choice.k_codes.clip.at(0)), id,
+                        rules.name));
       }
       group = choice.k_codes.quant_group_size;
       out.layers.push_back({.layer_id = id,

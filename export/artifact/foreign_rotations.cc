@@ -39,7 +39,7 @@ SglangSide Side(StoredSide per_head, StoredSide shared) {
 void AddHeads(const MomentLayer& rank, const MomentLayer& like, int64_t kv_heads, LayerMoments& m) {
   if (rank.layer_id != like.layer_id || rank.head_dim != like.head_dim ||
       rank.v_head_dim != like.v_head_dim || rank.count != like.count) {
-    throw InputError(fmt::format("layer {}: ranks of different runs", rank.layer_id));
+    throw InputError(fmt::format("layer {}: the ranks belong to different runs", rank.layer_id));
   }
   const auto append = [](std::vector<double>& to, const std::vector<double>& from, double factor) {
     for (const double value : from) to.push_back(value * factor);
@@ -71,7 +71,7 @@ Json FileJson(const fs::path& path) {
 SglangExport ToSglang(const Artifact& artifact) {
   if (artifact.imported()) {
     throw InputError(artifact.directory().string() +
-                     ": was imported, and holds no rotations of OSCAR's own fit beside it");
+                     ": was imported, so it contains no rotations fitted by oscar-calibrate");
   }
   const Json& manifest = artifact.manifest();
   const Json& serving = manifest.at("serving");
@@ -118,8 +118,9 @@ Json ImportMoments(const std::vector<fs::path>& paths, const Json& program,
         number(ranks[r], "tp_rank") != static_cast<int64_t>(r) ||
         number(ranks[r], "tp_size") != std::ssize(ranks) ||
         ranks[r].moments.size() != ranks[0].moments.size()) {
-      throw InputError(fmt::format("{}: {} files of moments, expected ranks 0 to {} of one run",
-                                   first, ranks.size(), number(ranks[0], "tp_size") - 1));
+      throw InputError(
+          fmt::format("{}: {} files of moments, expected ranks 0 to {} of a single run", first,
+                      ranks.size(), number(ranks[0], "tp_size") - 1));
     }
   }
   std::vector<LayerMoments> layers;
@@ -134,7 +135,7 @@ Json ImportMoments(const std::vector<fs::path>& paths, const Json& program,
     for (const RotationFile& rank : ranks) AddHeads(rank.moments[i], like, kv_heads, m);
     if (kv_heads <= 0 || m.num_kv_heads != kv_heads || q_heads % kv_heads != 0) {
       throw InputError(
-          fmt::format("{}: layer {} has {} KV heads and {} query heads, not {} and a "
+          fmt::format("{}: layer {} has {} KV heads and {} query heads, expected {} KV heads and a "
                       "multiple of them",
                       first, m.layer_id, m.num_kv_heads, q_heads, kv_heads));
     }
@@ -143,7 +144,7 @@ Json ImportMoments(const std::vector<fs::path>& paths, const Json& program,
   ArtifactInfo info;
   info.model = {{"id", ranks[0].calibration.value("model_path", Json("unknown"))}};
   if (!info.model["id"].is_string()) info.model["id"] = "unknown";
-  info.data = {{"name", "imported, unverified: moments of OSCAR's start-up calibrator"},
+  info.data = {{"name", "imported, unverified: moments from OSCAR's start-up calibrator"},
                {"files", Json::array()},
                {"calibration", ranks[0].calibration}};
   for (const fs::path& path : paths) info.data["files"].push_back(FileJson(path));

@@ -63,9 +63,9 @@ Json LayerRecord(const ImportedLayer& layer) {
 
 std::string Card(const ImportedFiles& imported) {
   std::string text = fmt::format(
-      "---\ntags: [oscar, kv-cache]\n---\n\n# Imported, unverified\n\nThis directory holds what "
-      "published files of the format {} held, value by value. Nothing was measured: "
-      "`oscar-validate MODEL --rotation NAME=FILES` measures rotation files beside "
+      "---\ntags: [oscar, kv-cache]\n---\n\n# Imported, unverified\n\nThis directory contains the "
+      "values of published files in the format {}, unchanged. Nothing was measured; "
+      "`oscar-validate ARTIFACT --model MODEL --rotation NAME=FILES` compares rotation files with "
       "OSCAR's.\n\n",
       imported.from);
   for (const fs::path& file : imported.files)
@@ -76,7 +76,7 @@ std::string Card(const ImportedFiles& imported) {
 }  // namespace
 
 void WriteImported(const fs::path& output, const ImportedFiles& imported, const Json& program) {
-  if (imported.layers.empty()) throw InputError("no layers to import");
+  if (imported.layers.empty()) throw InputError("the files contain no layers to import");
   std::vector<NamedTensor> tensors;
   Json geometry = Json::array(), choice = Json::array(), latents = Json::array();
   bool chosen = false, kv_heads_known = true;

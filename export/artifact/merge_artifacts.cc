@@ -33,7 +33,7 @@ void CheckSameModel(const Artifact& first, const Artifact& other) {
   std::string list;
   for (const std::string& line : differences) list += "\n  " + line;
   throw InputError(
-      fmt::format("{} and {} are not of the same model, so their moments cannot be added:{}",
+      fmt::format("{} and {} belong to different models, so their moments cannot be added:{}",
                   first.directory().string(), other.directory().string(),
                   list.empty() ? " their layers differ" : list));
 }
@@ -61,11 +61,11 @@ void CheckNoneTwice(const std::vector<Artifact>& artifacts) {
         known.emplace_back(source, artifact.directory().string());
         continue;
       }
-      throw InputError(fmt::format(
-          "{} and {} were calibrated on the same data ({}, digest {}), which would be counted "
-          "twice; leave one out",
-          same->second, artifact.directory().string(), source.value("name", std::string("unnamed")),
-          source.at("digest").dump()));
+      throw InputError(
+          fmt::format("{} and {} were calibrated on the same data ({}, digest {}), so that data "
+                      "would be counted twice; leave out one of the two",
+                      same->second, artifact.directory().string(),
+                      source.value("name", std::string("unnamed")), source.at("digest").dump()));
     }
   }
 }
@@ -92,10 +92,8 @@ Json MergeArtifacts(const std::vector<std::filesystem::path>& paths,
   if (paths.size() > 1 && options.fit.value_target == ValueTarget::kDiagonal) {
     throw InputError(
         "the weights k C_Q kᵀ of the value target 'diagonal' use the query covariance of each "
-        "run's "
-        "own tokens, so the sums of two runs cannot be added; take 'attention_output', or "
-        "calibrate "
-        "once on all the data");
+        "run's own tokens, so the sums of two runs cannot be added; use --value-target "
+        "attention_output, or calibrate once on all the data");
   }
   std::vector<Artifact> artifacts;
   std::vector<MomentsReader> moments;

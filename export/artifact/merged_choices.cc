@@ -25,7 +25,7 @@ AutoOptions OptionsOf(const Json& calibration) {
   const auto& all = AllConsumers();
   const auto rules = std::ranges::find(all, name, &ConsumerRules::name);
   if (rules == all.end())
-    throw InputError(fmt::format("{}: no consumer is called {}", kManifestFile, Quoted(name)));
+    throw InputError(fmt::format("{}: there is no runtime called {}", kManifestFile, Quoted(name)));
   options.consumer = rules->consumer;
   options.fold = JsonBool(chosen, "fold", false, kManifestFile);
   options.bits = JsonDouble(chosen, "bits", kManifestFile);
@@ -43,7 +43,7 @@ const Json& RowOf(const Json& serving, std::string_view runtime, bool fold) {
     if (found == nullptr || fold) found = &row;
   }
   if (found == nullptr)
-    throw InputError(fmt::format("{}: nothing was chosen for {}", kManifestFile, runtime));
+    throw InputError(fmt::format("{}: contains no choice for {}", kManifestFile, runtime));
   return *found;
 }
 
@@ -51,7 +51,7 @@ const Json& RowOf(const Json& serving, std::string_view runtime, bool fold) {
 const Json& BudgetRow(const Json& serving, double bits) {
   for (const Json& row : JsonMember(serving, "budgets", kManifestFile))
     if (JsonDouble(row, "bits", kManifestFile) == bits) return row;
-  throw InputError(fmt::format("{}: nothing was chosen at {:g} bits", kManifestFile, bits));
+  throw InputError(fmt::format("{}: contains no choice at {:g} bits", kManifestFile, bits));
 }
 
 // A single option, so that a plan cannot move the choice.
@@ -124,24 +124,25 @@ MergedChoices::MergedChoices(const Artifact& from) {
 
 const MergedChoices::OfLayer& MergedChoices::Layer(int layer_id) const {
   const auto found = std::ranges::find(layers_, layer_id, &OfLayer::layer_id);
-  if (found == layers_.end()) throw InputError(fmt::format("no choice for layer {}", layer_id));
+  if (found == layers_.end())
+    throw InputError(fmt::format("there is no choice for layer {}", layer_id));
   return *found;
 }
 
 std::vector<std::string> MergedChoices::NotMadeAgain(const LayerMoments& moments) const {
   const std::vector<AutoChoice>& choices = Layer(moments.layer_id).choices;
   if (!moments.rope && std::ranges::any_of(choices, NeedsRope)) {
-    throw InputError(
-        fmt::format("layer {}: an older version wrote these moments, without the rotary embedding "
-                    "that the automatic choices are fitted by",
-                    moments.layer_id),
-        Remedy::kWithoutChoice);
+    throw InputError(fmt::format("layer {}: these moments were written by an older version and "
+                                 "lack the rotary embedding, which the automatic choices need",
+                                 moments.layer_id),
+                     Remedy::kWithoutChoice);
   }
   std::vector<std::string> said;
   const auto say = [&](const char* what) {
     said.push_back(fmt::format("layer {}: {}", moments.layer_id, what));
   };
-  if (choices.front().refined) say("rotations are not refined again: that needs rows of a model");
+  if (choices.front().refined)
+    say("rotations are not refined again, because that needs rows of the model");
   if (std::ranges::any_of(choices, [&](const auto& c) { return LosesTarget(c, moments); })) {
     say("values are fitted to attention_output instead of the diagonal target, whose weights "
         "belong to one run's own tokens");

@@ -52,7 +52,7 @@ std::string OneLine(std::string text) {
 // One row per arm of the validation; the arm that the verdict is about is bold.
 std::string ValidationText(const Json& validation) {
   ReportTable table;
-  table.header = {"arm"};
+  table.header = {"configuration"};
   std::vector<Measure> columns;
   for (const char* name :
        {"kl", "e2e_kl", "token_kl", "perplexity", "ppl_ratio", "needle", "bits"}) {
@@ -83,8 +83,8 @@ std::string ValidationText(const Json& validation) {
     text += sentence.empty() ? "" : OneLine(sentence) + "\n";
   text += "\n";
   text += fmt::format(
-      "Every way to store the cache on {}, measured by oscar-validate; what was published is in "
-      "bold, everything else in report.html:\n\n",
+      "All configurations (ways to store the cache), measured by oscar-validate on {}; the "
+      "published one is in bold, and report.html has all details:\n\n",
       OneLine(validation.at("data").at("name")));
   return text + MarkdownTable(table);
 }
@@ -116,7 +116,8 @@ std::string FrontMatterMetrics(const Json& validation, const std::string& model)
 std::string BudgetsText(const Json& serving) {
   const ReportTable budgets = BudgetsTable(serving, "ARTIFACT");
   if (budgets.rows.empty()) return {};
-  return "\nWhat `any` gets at each number of bits stored per element, windows aside:\n\n" +
+  return "\nChoices for the runtime `any` at each number of bits stored per element, not counting "
+         "windows:\n\n" +
          MarkdownTable(budgets);
 }
 
@@ -135,13 +136,14 @@ std::string ExportText(const Json& serving, bool latents) {
     loaders += fmt::format("- `--to {}`: {}\n", rules.export_target,
                            fmt::join(LoaderLines(LoaderOf(rules.export_target)), "; "));
   }
-  return "\n## What each runtime gets\n\nChosen layer by layer under the rules of each runtime; "
-         "attention-KL in nats and relative output error at 2 bits, on held-out rows that see a "
-         "quantized key and did not choose. The row "
-         "with * is what the validation judges. A folded checkpoint is a copy of the model that "
-         "computes the same (`oscar-export ARTIFACT --to folded-checkpoint --for RUNTIME --model "
-         "MODEL -o FOLDED`).\n\n" +
-         MarkdownTable(runtimes) + BudgetsText(serving) + "\nWho loads it:\n\n" + loaders +
+  return "\n## Choices for each runtime\n\nChosen layer by layer under the rules of each runtime. "
+         "Attention-KL is in nats; it and the relative output error are measured at 2 bits on "
+         "held-out rows that see a quantized key and were not used for choosing. The row with * is "
+         "judged by the validation. A folded checkpoint is a copy of the model that computes the "
+         "same (`oscar-export ARTIFACT --to folded-checkpoint --for RUNTIME --model MODEL -o "
+         "FOLDED`).\n\n" +
+         MarkdownTable(runtimes) + BudgetsText(serving) + "\nSoftware that loads the files:\n\n" +
+         loaders +
          fmt::format(
              "\nOSCAR's own rotations, as published: `oscar-export ARTIFACT --to {} --rotations "
              "oscar -o DIRECTORY`.\n",
@@ -163,17 +165,17 @@ std::string ModelCard(const Json& report) {
   card += fmt::format("# INT2 KV-cache rotations for {}\n\n", OneLine(model));
   card += fmt::format(
       "Rotations of keys and values (R = U H P, arXiv 2605.17757) fitted offline to the attention "
-      "of this model on {}: per KV head, and shared by the "
-      "heads of a layer. A token is a row vector: the cache stores k R_K and v R_V quantized to 2 "
-      "bits; queries are rotated by the same R_K, "
-      "the attention output by R_V transposed. Value target: {}. Composition: {}.\n\n",
+      "of this model on {}, both per KV head and shared by the heads of a layer. A token is a row "
+      "vector: the cache stores k R_K and v R_V quantized to 2 bits; queries are rotated by the "
+      "same R_K, and the attention output by the transpose of R_V. Value target: {}. Composition: "
+      "{}.\n\n",
       OneLine(data), report.at("calibration").value("value_target", std::string("unknown")),
       report.at("calibration").value("composition", std::string("unknown")));
   const bool latents = !report.at("calibration").value("latent_layers", Json::array()).empty();
   if (latents) {
     card +=
-        "The model has latent attention: its cache holds one row, the latent, which is key and "
-        "value at once and has one rotation and one clip ratio, and beside it the part with "
+        "The model has latent attention. For each token its cache holds one row, the latent, which "
+        "is key and value at once and has one rotation and one clip ratio, and the part with "
         "position, which stays in 16 bits.\n\n";
   }
   card += fmt::format(
@@ -182,8 +184,8 @@ std::string ModelCard(const Json& report) {
   if (const std::string sensitive = SensitiveSidesText(serving); !sensitive.empty())
     card += "Layers that need more bits: " + sensitive + ".\n\n";
   card +=
-      "Attention-KL in nats of each arm, on held-out rows that see a quantized key (details in "
-      "report.json, digests and provenance in manifest.json):\n\n";
+      "Attention-KL of each configuration in nats, on held-out rows that see a quantized key "
+      "(report.json has details, manifest.json has digests and provenance):\n\n";
   card += MarkdownTable(SummaryTable(report));
   if (report.contains("validation")) card += ValidationText(report.at("validation"));
   return card + ExportText(serving, latents);

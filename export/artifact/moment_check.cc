@@ -58,8 +58,8 @@ class Checker {
       if (!(residual <= kMaxMomentResidual)) {
         throw NumericalError(fmt::format(
             "{}: layer {}, {}, rotation {}: does not belong to the covariance in {}: UᵀCU differs "
-            "from the stored eigenvalues by {:.2g} of the largest, expected at most {:.0e}. It was "
-            "transposed, swapped with another, or changed; make the artifact again",
+            "from the stored eigenvalues by {:.2g} of the largest, expected at most {:.0e}. The "
+            "rotation was transposed, swapped with another, or changed; make the artifact again",
             artifact_.directory().string(), layer_id, name, i, kMomentsFile, residual,
             kMaxMomentResidual));
       }
@@ -95,8 +95,8 @@ MomentCheck CheckRotationsFitMoments(const Artifact& artifact) {
     const LayerMoments moments = moments_file.Read(layer_id);
     if (moments.head_dim != layer.k.dim || moments.v_head_dim != layer.v.dim) {
       throw InputError(
-          fmt::format("{}: layer {}: moments of head dimensions {} and {}, rotations "
-                      "of {} and {}",
+          fmt::format("{}: layer {}: the moments have head dimensions {} and {}, but the rotations "
+                      "have {} and {}",
                       artifact.directory().string(), layer_id, moments.head_dim, moments.v_head_dim,
                       layer.k.dim, layer.v.dim));
     }

@@ -183,8 +183,8 @@ ReportTable SummaryTable(const Json& report) {
 
 ReportTable RuntimesTable(const Json& serving, const std::string& artifact) {
   ReportTable table;
-  table.header = {"runtime",       "checkpoint",   "writer",     "attention-KL",
-                  "of Hadamard's", "output error", "exported by"};
+  table.header = {"runtime",     "checkpoint",   "writer",        "attention-KL",
+                  "vs Hadamard", "output error", "export command"};
   if (!serving.contains("runtimes")) return table;
   for (const Json& row : serving.at("runtimes")) {
     const std::string runtime = row.at("runtime");
@@ -193,7 +193,7 @@ ReportTable RuntimesTable(const Json& serving, const std::string& artifact) {
     const double kl = row.at("kl"), hadamard = row.at("hadamard_kl");
     const bool headline = row.at("choice") == kHeadlineChoice;
     table.rows.push_back(
-        {runtime + (headline ? " *" : ""), folded ? "folded" : "as it is",
+        {runtime + (headline ? " *" : ""), folded ? "folded" : "unchanged",
          row.value("error_feedback", false) ? "error feedback" : "as released",
          fmt::format("{:.5f}", kl), hadamard > 0 ? fmt::format("x {:.2f}", kl / hadamard) : "",
          fmt::format("{:.4f}", row.at("output_error").get<double>()),
@@ -207,8 +207,8 @@ ReportTable RuntimesTable(const Json& serving, const std::string& artifact) {
 
 ReportTable BudgetsTable(const Json& serving, const std::string& artifact) {
   ReportTable table;
-  table.header = {"bits",         "stored",        "of codes",   "attention-KL",
-                  "output error", "next-token KL", "exported by"};
+  table.header = {"bits",         "stored",        "code bits",     "attention-KL",
+                  "output error", "next-token KL", "export command"};
   if (!serving.contains("budgets")) return table;
   for (const Json& row : serving.at("budgets")) {
     const double bits = row.at("bits");
@@ -241,10 +241,10 @@ std::string ClipText(const Json& serving) {
       fmt::format("{} (shared rotations: {})", both(serving, ""), both(serving, "_shared"));
   if (!serving.contains("auto")) return "clip ratio " + own;
   const Json& choice = serving.at("auto");
-  return fmt::format("clip ratio {}; of OSCAR's own rotations {}",
+  return fmt::format("clip ratio {}; for OSCAR's own rotations {}",
                      choice.contains("k_clip_ratio") && choice.contains("v_clip_ratio")
                          ? both(choice, "")
-                         : "as chosen for each layer, in the exported files",
+                         : "chosen for each layer, in the exported files",
                      own);
 }
 

@@ -24,16 +24,16 @@ const Measure& FindMetric(std::string_view name, std::string_view check) {
     if (metric.name == name) return MeasureNamed(name);
     names.emplace_back(metric.name);
   }
-  throw UsageError(fmt::format("gate {}: found metric {}; the nearest of {}: {}", Quoted(check),
-                               Quoted(name), names.size(), Nearest(name, names)));
+  throw UsageError(fmt::format("gate {}: unknown metric {}; the nearest of {} metrics: {}",
+                               Quoted(check), Quoted(name), names.size(), Nearest(name, names)));
 }
 
 GateCheck ParseCheck(std::string_view text) {
   const size_t op = text.find_first_of("<>=!");
   if (op == std::string_view::npos) {
-    throw UsageError(
-        fmt::format("gate {}: expected metric, then <, <=, > or >=, then a number, as in kl<=0.05",
-                    Quoted(text)));
+    throw UsageError(fmt::format(
+        "gate {}: expected a metric, then <, <=, > or >=, then a number, such as kl<=0.05",
+        Quoted(text)));
   }
   const size_t after = std::min(text.find_first_not_of("<>=!", op), text.size());
   GateCheck check;
@@ -61,8 +61,8 @@ std::optional<double> FindNumber(const Json& arm, std::string_view path, std::st
     const std::string_view key = rest.substr(0, rest.find('.'));
     rest.remove_prefix(std::min(rest.size(), key.size() + 1));
     if (!value->is_object()) {
-      throw InputError(fmt::format("{}: {} cannot be read: found {} on the way", what, path,
-                                   value->type_name()));
+      throw InputError(fmt::format("{}: {} cannot be read, because its path contains {}", what,
+                                   path, value->type_name()));
     }
     const auto found = value->find(std::string(key));
     if (found == value->end() || found->is_null()) return {};
@@ -83,7 +83,7 @@ Gate ParseGate(std::string_view text) {
     if (std::isspace(static_cast<unsigned char>(c)) == 0) gate.text += c;
   }
   if (gate.text.empty()) {
-    throw UsageError("gate: empty; expected checks such as kl<=0.05,ppl_ratio<=1.02");
+    throw UsageError("the gate is empty; expected checks such as kl<=0.05,ppl_ratio<=1.02");
   }
   for (std::string_view rest = gate.text;;) {
     const size_t comma = rest.find(',');
@@ -101,16 +101,16 @@ void CheckMeasured(const Gate& gate, const MeasuredParts& parts) {
                           : member.starts_with("reasoning.") ? parts.reasoning
                                                              : parts.predictions;
     if (!measured && !member.starts_with("local."))
-      throw UsageError(
-          fmt::format("gate {}: {} will not be measured", Quoted(gate.text), check.metric));
+      throw UsageError(fmt::format("gate {}: {} will not be measured with these options",
+                                   Quoted(gate.text), check.metric));
   }
 }
 
 Gate EvaluateGate(Gate gate, const Json& arm) {
-  gate.arm = JsonString(arm, "name", "arm of the report");
+  gate.arm = JsonString(arm, "name", "configuration in the report");
   for (GateCheck& check : gate.checks) {
     const std::string_view member = FindMetric(check.metric, gate.text).path;
-    check.value = FindNumber(arm, member, "arm " + Quoted(gate.arm));
+    check.value = FindNumber(arm, member, "configuration " + Quoted(gate.arm));
     if (!check.value) check.reason = fmt::format("not measured for this arm ({})", member);
     check.passed = Holds(check);
   }
@@ -136,8 +136,9 @@ Gate CheckStoredGate(const Json& validation, std::string_view what) {
     return candidate.is_object() && JsonString(candidate, "name", "", what) == name;
   });
   if (arm == arms.end()) {
-    throw InputError(fmt::format("{}: the gate was evaluated on arm {}, which is not in the report",
-                                 what, Quoted(name)));
+    throw InputError(
+        fmt::format("{}: the gate was evaluated for configuration {}, which is not in the report",
+                    what, Quoted(name)));
   }
   gate = EvaluateGate(gate, ArmOfVerdict(validation, *arm));
   if (const Json result = gate; result != stored) {

@@ -50,7 +50,7 @@ ProseHaystack::ProseHaystack(std::string_view text) {
     once_ += text.substr(at, end - at);
     at = text.find_first_not_of(kSpace, end);
   }
-  if (once_.empty()) throw InputError("text for needle prompts has no word");
+  if (once_.empty()) throw InputError("the text for needle prompts contains no words");
   Repeat();
 }
 

@@ -26,7 +26,7 @@ const NeedleTask& FindTask(const std::string& name) {
     if (task.name == name) return task;
   }
   const std::vector<std::string> names = NeedleTaskNames();
-  throw UsageError(fmt::format("found needle task {}; the nearest of {}: {}", Quoted(name),
+  throw UsageError(fmt::format("unknown needle task {}; the nearest of {} tasks: {}", Quoted(name),
                                names.size(), Nearest(name, names)));
 }
 
@@ -54,10 +54,10 @@ class SampleMaker {
     };
     const int64_t smallest = build(haystack.min_units());
     if (smallest > length) {
-      throw UsageError(fmt::format(
-          "needle length {}: task {} takes at least {} tokens with this tokenizer; give a longer "
-          "length or leave the task out",
-          length, task.name, smallest));
+      throw UsageError(
+          fmt::format("needle length {}: task {} takes at least {} tokens with this tokenizer; "
+                      "give a larger length, or leave out the task",
+                      length, task.name, smallest));
     }
     build(LargestSize(haystack.min_units(), smallest, length, kTokensPerUnit, build));
     sample.answer = question.answer;
@@ -108,7 +108,7 @@ std::vector<std::string> NeedleTaskNames() {
 std::vector<NeedleSample> MakeNeedleSamples(const NeedleOptions& options,
                                             const Tokenizer& tokenizer, int64_t max_positions) {
   constexpr size_t kFewestWords = 16;
-  if (options.lengths.empty()) throw UsageError("needle tasks: no length given");
+  if (options.lengths.empty()) throw UsageError("needle tasks: no context length was given");
   if (options.samples_per_task < 1) {
     throw UsageError(fmt::format("needle tasks: {} samples per task, expected at least 1",
                                  options.samples_per_task));
@@ -124,7 +124,7 @@ std::vector<NeedleSample> MakeNeedleSamples(const NeedleOptions& options,
       throw UsageError(fmt::format("needle depth {}: expected a percentage, 0 to 100", depth));
   }
   if (!options.words.empty() && options.words.size() < kFewestWords) {
-    throw InputError(fmt::format("needle tasks: a list of {} words, expected at least {}",
+    throw InputError(fmt::format("needle tasks: the list has {} words, expected at least {}",
                                  options.words.size(), kFewestWords));
   }
   std::vector<const NeedleTask*> tasks;

@@ -30,10 +30,10 @@ NeedleSample::Answer PromptEncoder::FindValue(const std::vector<int32_t>& ids, s
   size_t begin = end;
   while (begin > 0 && decode(begin, ids.size()).size() < tail) --begin;
   if (decode(begin, end).find(value) == std::string::npos) {
-    throw InputError(fmt::format(
-        "the tokenizer does not give the answer {} back (found {}), so recall cannot be scored "
-        "with it; leave these tasks out",
-        Quoted(value), Quoted(decode(begin, end))));
+    throw InputError(
+        fmt::format("the tokenizer changes the answer {} to {}, so recall cannot be scored with "
+                    "it; leave out these tasks",
+                    Quoted(value), Quoted(decode(begin, end))));
   }
   return {.begin = static_cast<int64_t>(begin),
           .end = static_cast<int64_t>(end),

@@ -24,8 +24,8 @@ const ToolCallTask& FindToolCallTask(const std::string& name) {
   for (const ToolCallTask& task : ToolCallTasks())
     if (task.name == name) return task;
   const std::vector<std::string> names = ToolCallTaskNames();
-  throw UsageError(fmt::format("found tool-call task {}; the nearest of {}: {}", Quoted(name),
-                               names.size(), Nearest(name, names)));
+  throw UsageError(fmt::format("unknown tool-call task {}; the nearest of {} tasks: {}",
+                               Quoted(name), names.size(), Nearest(name, names)));
 }
 
 // Renders the conversation up to the start of the call.
@@ -127,10 +127,10 @@ NeedleSample MakeConversation(const ToolCallOptions& options, const PromptEncode
   };
   const int64_t smallest = build(0);
   if (smallest > length) {
-    throw UsageError(fmt::format(
-        "tool-call length {}: task {} takes at least {} tokens with this tokenizer; give a longer "
-        "length or leave the task out",
-        length, task.name, smallest));
+    throw UsageError(
+        fmt::format("tool-call length {}: task {} takes at least {} tokens with this tokenizer; "
+                    "give a larger length, or leave out the task",
+                    length, task.name, smallest));
   }
   build(LargestSize(0, smallest, length, kTokensPerFiller, build));
   const size_t hidden = sample.prompt.find(question.hidden.back().user);

@@ -43,10 +43,10 @@ EditsByName AllEdits(const ModelSpec& spec, const std::vector<LayerFold>& layers
 void CheckPlain(const Checkpoint& checkpoint, const std::string& name) {
   const WeightStorage storage = FindWeightStorage(checkpoint, name);
   if (storage.plain()) return;
-  throw InputError(fmt::format(
-      "{}: {} is stored as {}, whose codes cannot hold what it becomes exactly: fold the model "
-      "that it was made from, and quantize the result",
-      checkpoint.directory().string(), name, storage.scheme.name));
+  throw InputError(
+      fmt::format("{}: {} is stored as {}, whose codes cannot hold the folded values exactly; fold "
+                  "the model that it was made from, and quantize the result",
+                  checkpoint.directory().string(), name, storage.scheme.name));
 }
 
 void WriteFile(const fs::path& from, const fs::path& to, const EditsByName& edits) {

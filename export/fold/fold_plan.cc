@@ -74,8 +74,8 @@ std::optional<FoldScales> Resolved(const Artifact& artifact, const std::string& 
   if (scales == FoldScales::kAuto && options.values == FoldValues::kRotation) return {};
   if (scales == FoldScales::kAuto) return FoldScales::kPowerOfTwo;
   throw InputError(
-      fmt::format("{}: no key scales were chosen for it; scales can be made from its moments "
-                  "(exact or power_of_two)",
+      fmt::format("{}: contains no chosen key scales; give --fold-scales exact or power_of_two to "
+                  "make scales from its moments",
                   artifact.directory().string()));
 }
 
@@ -128,14 +128,14 @@ std::vector<KeyTransform> Rotated(const Artifact& artifact, const LayerSpec& lay
   const AttentionSpec& a = layer.attention;
   const CacheSide side = RotationOfValues(artifact, layer.layer_id, choice);
   if (side.dim != a.v_head_dim || (side.num_rotations != 1 && side.num_rotations != a.num_kv_heads))
-    throw InputError(fmt::format(
-        "layer {}: the artifact rotates values of {} heads of {}, but the model has {} of {}",
-        layer.layer_id, side.num_rotations, side.dim, a.num_kv_heads, a.v_head_dim));
-  if (!side.mean.empty() || !side.pair_scale.empty() || !side.query_rotation.empty()) {
     throw InputError(
-        fmt::format("layer {}: values were chosen more than a rotation, and weights "
-                    "take no more than that",
-                    layer.layer_id));
+        fmt::format("layer {}: the artifact rotates values of {} heads of dimension {}, but the "
+                    "model has {} of dimension {}",
+                    layer.layer_id, side.num_rotations, side.dim, a.num_kv_heads, a.v_head_dim));
+  if (!side.mean.empty() || !side.pair_scale.empty() || !side.query_rotation.empty()) {
+    throw InputError(fmt::format(
+        "layer {}: the choice for values needs more than a rotation, which weights cannot hold",
+        layer.layer_id));
   }
   std::vector<KeyTransform> values;
   for (int64_t head = 0; head < a.num_kv_heads; ++head) {
@@ -176,8 +176,9 @@ void CheckFoldable(const ModelSpec& spec, const FoldOptions& options) {
   const std::string why =
       rotation ? WhyNotFoldable(spec, WhyValuesNotFoldable) : WhyNotFoldable(spec);
   if (why.empty()) return;
-  throw InputError(fmt::format("{}, so {} into its weights: use the artifact as it is", why,
-                               rotation ? "no rotation of values goes" : "nothing can be folded"));
+  throw InputError(
+      fmt::format("{}, so {} into its weights; use the artifact unchanged", why,
+                  rotation ? "no rotation of values can be absorbed" : "nothing can be folded"));
 }
 
 }  // namespace

@@ -52,10 +52,10 @@ WeightMatrix ReadWeight(const TensorView& view, std::string_view name) {
   const bool known =
       view.dtype == DType::kBF16 || view.dtype == DType::kF16 || view.dtype == DType::kF32;
   if (!known || view.shape.empty() || view.shape.size() > 2) {
-    throw InputError(fmt::format(
-        "{}: a weight to be changed has one or two dimensions and type BF16, F16 or F32, found {} "
-        "dimension(s) of {}",
-        name, view.shape.size(), DTypeName(view.dtype)));
+    throw InputError(
+        fmt::format("{}: expected a weight with one or two dimensions and type BF16, F16 or F32, "
+                    "found {} dimension(s) of type {}",
+                    name, view.shape.size(), DTypeName(view.dtype)));
   }
   WeightMatrix weight(view.shape[0], view.shape.size() == 2 ? view.shape[1] : 1);
   const std::byte* at = view.data.data();
@@ -73,8 +73,8 @@ std::vector<std::byte> StoredWeight(const WeightMatrix& weight, DType dtype,
   std::byte* at = bytes.data();
   for (const double value : weight.reshaped<Eigen::RowMajor>()) {
     if (!(std::abs(value) <= largest)) {
-      throw NumericalError(
-          fmt::format("{}: a value becomes {:g}, beyond {}", name, value, DTypeName(dtype)));
+      throw NumericalError(fmt::format("{}: a value becomes {:g}, which exceeds the range of {}",
+                                       name, value, DTypeName(dtype)));
     }
     Encode(static_cast<float>(value), dtype, at);
     at += DTypeBytes(dtype);

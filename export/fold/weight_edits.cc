@@ -40,10 +40,10 @@ class Edits {
   void CheckScales() const {
     const size_t count = fold_.key_scales.size();
     if (attention_.qk_norm && count != 1) {
-      throw UsageError(fmt::format(
-          "layer {}: its QK-norm has one weight for all heads, so key scales cannot differ by "
-          "head; found {} sets",
-          layer_.layer_id, count));
+      throw UsageError(
+          fmt::format("layer {}: its QK-norm has one weight for all heads, so key scales cannot "
+                      "differ by head, but there are {} sets",
+                      layer_.layer_id, count));
     }
     OSCAR_CHECK(count == 1 || count == static_cast<size_t>(attention_.num_kv_heads));
     const RopePairs pairs{attention_.rope.rotary_dim,

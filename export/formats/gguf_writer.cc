@@ -71,9 +71,9 @@ void CheckGgufReadBack(const std::filesystem::path& path, const std::vector<Gguf
   for (const GgufTensor& tensor : tensors) {
     const GgufTensorInfo* const info = read.Find(tensor.name);
     if (info == nullptr || !std::ranges::equal(read.Bytes(*info), GgufBytes(tensor))) {
-      throw ResourceError(
-          fmt::format("{}: tensor {} read back differs from what was written; check the disk",
-                      path.string(), tensor.name));
+      throw ResourceError(fmt::format(
+          "{}: tensor {} differs from the written data when it is read back; check the disk",
+          path.string(), tensor.name));
     }
   }
 }
@@ -131,7 +131,7 @@ void WriteGguf(const std::filesystem::path& path, const std::vector<GgufEntry>& 
 void AppendToGguf(const GgufFile& model, const std::filesystem::path& path,
                   const std::vector<GgufEntry>& entries, const std::vector<GgufTensor>& tensors) {
   const auto refuse = [&](std::string_view what, std::string_view name) {
-    throw InputError(fmt::format("{}: has {} {} already; take the file without it",
+    throw InputError(fmt::format("{}: already has {} {}; use a file without it",
                                  model.file.path().string(), what, Quoted(name)));
   };
   for (const GgufTensor& tensor : tensors)

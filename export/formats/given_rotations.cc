@@ -91,7 +91,7 @@ std::optional<TensorPlace> PlaceOf(std::string_view name) {
 void CheckScales(const RotationLayer& layer, const std::string& where) {
   if (!layer.pair_scale) return;
   if (std::ranges::any_of(layer.pair_scale->values, [](float s) { return !(s > 0); }))
-    throw InputError(where + ": pair_scale holds a value that is not above 0");
+    throw InputError(where + ": pair_scale contains a value that is not above 0");
 }
 
 GivenRotations FromSafetensors(const fs::path& path) {
@@ -100,11 +100,11 @@ GivenRotations FromSafetensors(const fs::path& path) {
   for (const auto& [name, info] : file.tensors()) {
     const std::optional<TensorPlace> place = PlaceOf(name);
     if (!place) {
-      throw InputError(fmt::format(
-          "{}: tensor {}, expected layer.<id>.<k|v>.rotation and beside it k.query_rotation, "
-          "k.mean, k.pair_scale, v.output_rotation; for rotations of an artifact give "
-          "--other-artifact",
-          path.string(), Quoted(name)));
+      throw InputError(
+          fmt::format("{}: found tensor {}, expected layer.<id>.<k|v>.rotation and, optionally, "
+                      "k.query_rotation, k.mean, k.pair_scale and v.output_rotation; for the "
+                      "rotations of an artifact, give --other-artifact",
+                      path.string(), Quoted(name)));
     }
     RotationLayer& layer = layers[{place->side, place->layer_id}];
     layer.layer_id = place->layer_id;
@@ -146,14 +146,15 @@ GivenRotations FromPath(const fs::path& path, char side) {
   }
   if (std::ranges::any_of(file.layers, [](const RotationLayer& l) { return !l.rotation; }) ||
       file.layers.empty()) {
-    throw InputError(fmt::format("{}: is a file of {}, which holds no rotations", path.string(),
+    throw InputError(fmt::format("{}: this file contains {} and no rotations", path.string(),
                                  RotationKindName(file.kind)));
   }
   const char own = ObjectiveSide(file.objective);
   if (own != 0 && own != side) {
-    throw InputError(fmt::format(
-        "{}: objective {}: holds rotations of {}; say so: NAME=KEYS:VALUES, where one may be none",
-        path.string(), Quoted(file.objective), own == 'k' ? "keys" : "values"));
+    throw InputError(
+        fmt::format("{}: its objective {} shows that it only has rotations for {}; give "
+                    "NAME=KEYS:VALUES, where one may be 'none'",
+                    path.string(), Quoted(file.objective), own == 'k' ? "keys" : "values"));
   }
   return {file, file};
 }
@@ -168,7 +169,8 @@ GivenRotations ReadGivenRotations(std::string_view files) {
   GivenRotations out;
   if (k != kNone) out.k = FromPath(k, 'k').k;
   if (v != kNone) out.v = FromPath(v, 'v').v;
-  if (!out.k && !out.v) throw InputError(fmt::format("{}: rotates nothing", files));
+  if (!out.k && !out.v)
+    throw InputError(fmt::format("{}: give rotations for keys, values or both", files));
   return out;
 }
 
@@ -187,7 +189,7 @@ std::string DescribeRotations(const RotationFile& file) {
   return fmt::format("{} layers, {}, {} to {:.2g}{}{}", file.layers.size(),
                      shape.size() == 3 ? fmt::format("a matrix for each of {} KV heads", shape[0])
                                        : std::string("a matrix for all KV heads"),
-                     orthogonal ? "orthogonal" : "not orthogonal, undone by their inverses", worst,
+                     orthogonal ? "orthogonal" : "not orthogonal, with inverses", worst,
                      first.k_mean || first.mean ? ", keys centred" : "",
                      first.pair_scale ? ", keys scaled" : "");
 }

@@ -93,7 +93,7 @@ std::string Brief(const Json& value) {
   constexpr size_t kMost = 160;
   const std::string text = value.dump(-1, ' ', /*ensure_ascii=*/true);
   if (text.size() <= kMost) return text;
-  return fmt::format("{}... ({} characters; --json has them all)", text.substr(0, kMost),
+  return fmt::format("{}... ({} characters; --json prints all)", text.substr(0, kMost),
                      text.size());
 }
 
@@ -102,7 +102,7 @@ class TextWriter {
   std::string Write(const Json& report) {
     const std::string format = report.at("format");
     if (format == "pair") {
-      Line("K and V of one calibration");
+      Line("K and V from the same calibration");
       Pt(report.at("k"));
       Pt(report.at("v"));
     } else if (format == "mla-folder") {

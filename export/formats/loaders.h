@@ -19,7 +19,7 @@ struct Loader {
   std::string_view hardware;
 };
 
-inline constexpr std::string_view kNotReleased = "no released version known";
+inline constexpr std::string_view kNotReleased = "no released version is known";
 inline constexpr std::string_view kLoadersAsOf = "November 2026";
 
 // The difference between --to sglang and --to sglang-oct, in one line.

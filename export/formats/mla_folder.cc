@@ -57,7 +57,7 @@ PtOut MlaFileValue(const MlaFolderLayer& layer, const FolderFields& fields) {
 std::string MlaLaunchText(const SglangServing& serving, const std::filesystem::path& folder,
                           std::string_view model) {
   return fmt::format(
-      "# clip ratios do not apply: this pool clips nothing\n"
+      "# Clip ratios do not apply, because this cache does not clip.\n"
       "SGLANG_ENABLE_MIXED_KV_WINDOWS=1 \\\n"
       "SGLANG_OSCAR_MLA_KV_ROTATION_PATH={} \\\n"
       "SGLANG_OSCAR_MLA_KV_GROUP_SIZE={} \\\n"
@@ -78,15 +78,16 @@ void CheckLayersReadBack(const RotationFile& read, const std::vector<MlaFolderLa
            SameBits(read.layers[i].mean, layers[i].mean);
   }
   if (!same) {
-    throw ResourceError(fmt::format("{}: read back differs from what was written; check the disk",
-                                    read.path.string()));
+    throw ResourceError(
+        fmt::format("{}: differs from the written data when it is read back; check the disk",
+                    read.path.string()));
   }
 }
 
 }  // namespace
 
 void WriteMlaFolder(const std::filesystem::path& out, const MlaFolder& folder) {
-  if (folder.layers.empty()) throw InputError("no layers to export");
+  if (folder.layers.empty()) throw InputError("the artifact has no layers to export");
   const FolderFields fields = MlaFieldsOf(folder);
   AtomicDirectory directory(out);
   std::vector<MlaFolderLayer> layers;

@@ -36,7 +36,7 @@ Header HeaderOf(std::span<const std::byte> bytes, const std::string& path) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   const auto byte = [&](size_t at) { return std::to_integer<size_t>(bytes[at]); };
   if (!text.starts_with(kMagic) || text.size() < 12)
-    throw InputError(path + ": is no file of numpy.save");
+    throw InputError(path + ": is not a file written by numpy.save");
   const size_t version = byte(6);
   if (version < 1 || version > 3)
     throw InputError(fmt::format("{}: .npy version {}, expected 1, 2 or 3", path, version));
@@ -44,8 +44,8 @@ Header HeaderOf(std::span<const std::byte> bytes, const std::string& path) {
   const size_t length =
       byte(8) | byte(9) << 8 | (version == 1 ? 0 : byte(10) << 16 | byte(11) << 24);
   if (length > kLongestHeader || begin + length > text.size())
-    throw InputError(
-        fmt::format("{}: a header of {} bytes in a file of {}", path, length, text.size()));
+    throw InputError(fmt::format("{}: the header needs {} bytes, but the file has {}", path, length,
+                                 text.size()));
   return {std::string(text.substr(begin, length)), begin + length};
 }
 
@@ -92,7 +92,9 @@ NpyFile ReadNpyFile(const MappedFile& file) {
         name, Quoted(header.text)));
   }
   if (parts[2] == "True") {
-    throw InputError(name + ": columns first (fortran_order); save numpy.ascontiguousarray of it");
+    throw InputError(name +
+                     ": the array is stored in column order (fortran_order); save "
+                     "numpy.ascontiguousarray(array) instead");
   }
   NpyFile out{DTypeOf(parts[1], name), ShapeOf(parts[3], name), {}};
   const size_t size = static_cast<size_t>(DTypeBytes(out.dtype));
@@ -106,8 +108,9 @@ NpyFile ReadNpyFile(const MappedFile& file) {
     count *= static_cast<size_t>(dim);
   }
   if (count == 0 || count * size != bytes) {
-    throw InputError(fmt::format("{}: shape ({}) of {} bytes each, but {} bytes of values", name,
-                                 parts[3].str(), size, bytes));
+    throw InputError(
+        fmt::format("{}: shape ({}) with {} bytes per value does not match {} bytes of values",
+                    name, parts[3].str(), size, bytes));
   }
   out.values.resize(count);
   for (size_t i = 0; i < count; ++i)

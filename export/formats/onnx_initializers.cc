@@ -81,8 +81,9 @@ void WriteOnnxInitializers(const std::filesystem::path& path, std::string_view g
   for (const auto& [key, value] : metadata)
     model.Bytes(/*metadata_props*/ 14, EntryMessage(key, value));
   if (model.bytes().size() > std::numeric_limits<int32_t>::max()) {
-    throw InputError(fmt::format("{}: {} bytes of rotations, and an ONNX file holds 2 GiB",
-                                 path.string(), model.bytes().size()));
+    throw InputError(
+        fmt::format("{}: the rotations have {} bytes, but an ONNX file can hold at most 2 GiB",
+                    path.string(), model.bytes().size()));
   }
   WriteFileAtomically(path, model.bytes());
 }

@@ -42,7 +42,7 @@ void CheckVector(const FloatTensorPtr& tensor, const MatrixStack& stack, bool he
   const bool heads = heads_allowed && shape.size() == 2 && shape[0] > 0 && shape[1] == stack.dim &&
                      (!stack.per_head || shape[0] == stack.count);
   if (!flat && !heads) {
-    throw InputError(fmt::format("{} has shape [{}], expected {} values{} to fit the rotation",
+    throw InputError(fmt::format("{} has shape [{}], expected {} values{} to match the rotation",
                                  what, fmt::join(shape, ", "), stack.dim,
                                  heads_allowed ? " (per head or shared)" : ""));
   }
@@ -127,10 +127,10 @@ std::optional<double> RotationChecker::CheckInverse(const FloatTensor& rotation,
   const auto& [error, scale] = Inverse(rotation, *inverse);
   const double limit = kMaxFloat32FileOrthogonality * std::max(1.0, scale);
   if (!(error <= limit)) {
-    throw NumericalError(fmt::format(
-        "{} does not undo rotation: max|R {}^T - I| is {:.3g}, expected at most {:.3g}; fit the "
-        "layer again",
-        what, name, error, limit));
+    throw NumericalError(
+        fmt::format("{} does not undo the rotation: max|R {}^T - I| is {:.3g}, expected at most "
+                    "{:.3g}; fit the layer again",
+                    what, name, error, limit));
   }
   return error;
 }
@@ -159,7 +159,7 @@ void RotationChecker::Check(RotationLayer* layer, DType dtype, bool must_be_orth
   CheckVector(layer->pair_scale, stack, true, where, "pair_scale");
   for (const FloatTensorPtr& tensor :
        {layer->eigenvalues, layer->k_mean, layer->mean, layer->pair_scale}) {
-    if (tensor) Finite(*tensor, fmt::format("{}: a vector beside the rotation", where));
+    if (tensor) Finite(*tensor, fmt::format("{}: a vector stored with the rotation", where));
   }
 }
 
@@ -188,14 +188,15 @@ void CheckLayersAgree(const RotationFile& file) {
     if (!layer.rotation) continue;
     const MatrixStack stack = StackOf(layer.rotation->shape, where);
     if (stack.per_head != (first.rotation->shape.size() == 3)) {
-      throw InputError(fmt::format("{}: layer {} is {} and layer {} is not; expected one kind",
-                                   where, layer.layer_id, stack.per_head ? "per head" : "shared",
-                                   first.layer_id));
+      throw InputError(fmt::format(
+          "{}: layer {} is {} but layer {} is not; expected all layers to be alike", where,
+          layer.layer_id, stack.per_head ? "per head" : "shared", first.layer_id));
     }
     const auto [known, added] = heads_by_dim.emplace(stack.dim, stack.count);
     if (!added && known->second != stack.count) {
-      throw InputError(fmt::format("{}: layer {} has {} KV heads of dimension {}, another has {}",
-                                   where, layer.layer_id, stack.count, stack.dim, known->second));
+      throw InputError(
+          fmt::format("{}: layer {} has {} KV heads of dimension {}, but another layer has {}",
+                      where, layer.layer_id, stack.count, stack.dim, known->second));
     }
   }
 }

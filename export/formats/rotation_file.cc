@@ -61,7 +61,7 @@ RotationFile ReadRotationFile(const PtFile& file) {
     if (schema.matches(file.root())) return schema.read(file);
     supported += fmt::format("\n  {}", schema.holds);
   }
-  throw InputError(fmt::format("{}: a {} that is none of the known contents:{}",
+  throw InputError(fmt::format("{}: contains a {}, which is none of the known contents:{}",
                                file.path().string(), PtTypeName(file.root()), supported));
 }
 
@@ -86,14 +86,14 @@ RotationFile OpenMlaFolder(const std::filesystem::path& directory) {
     if (out.layers.empty()) {
       out.transform = file.transform;
     } else if (file.layers[0].rotation->shape != out.layers[0].rotation->shape) {
-      throw InputError(fmt::format("{}: {} latent dimensions, the layers before it have {}",
+      throw InputError(fmt::format("{}: has {} latent dimensions, but the layers before it have {}",
                                    path.string(), file.layers[0].rotation->shape[0],
                                    out.layers[0].rotation->shape[0]));
     }
     out.layers.push_back(std::move(file.layers[0]));
   }
   if (out.layers.empty()) {
-    throw InputError(directory.string() + ": no files layer_<id>.pt in this directory");
+    throw InputError(directory.string() + ": contains no files layer_<id>.pt");
   }
   CheckLayersAgree(out);
   return out;

@@ -18,8 +18,9 @@ namespace oscar {
 namespace {
 
 [[noreturn]] void Fail(const RotationPair& pair, std::string_view why) {
-  throw InputError(fmt::format("{} and {} are no pair: {}; take both files from one calibration",
-                               pair.k.path.string(), pair.v.path.string(), why));
+  throw InputError(
+      fmt::format("{} and {} are not a pair: {}; use two files from the same calibration",
+                  pair.k.path.string(), pair.v.path.string(), why));
 }
 
 void CheckSides(const RotationPair& pair) {
@@ -33,7 +34,7 @@ void CheckSides(const RotationPair& pair) {
     const RotationLayer& layer = file->layers.front();
     if (file == &pair.k ? layer.o_rotation != nullptr
                         : layer.q_rotation != nullptr || layer.k_mean != nullptr) {
-      Fail(pair, "a field of one side is in the file of the other");
+      Fail(pair, "one file has a field that belongs to the other");
     }
   }
 }
@@ -52,7 +53,8 @@ void CheckCalibration(const RotationPair& pair) {
   for (const char* key : {"model_path", "model_revision", "prompt_sha256", "tokens",
                           "global_kv_heads", "global_q_heads", "fitter"}) {
     if (k.contains(key) && v.contains(key) && k[key] != v[key]) {
-      Fail(pair, fmt::format("calibration.{} is {} and {}", key, k[key].dump(), v[key].dump()));
+      Fail(pair,
+           fmt::format("calibration.{} is {} in K and {} in V", key, k[key].dump(), v[key].dump()));
     }
   }
 }
@@ -73,8 +75,10 @@ void CheckGeometry(const RotationPair& pair) {
     const int64_t v_dim = v_dim_of.emplace(ks.dim, vs.dim).first->second;
     const int64_t k_dim = k_dim_of.emplace(vs.dim, ks.dim).first->second;
     if (v_dim != vs.dim || k_dim != ks.dim) {
-      Fail(pair, fmt::format("layer {} has head dimensions {} (K) and {} (V), others {} and {}",
-                             k.layer_id, ks.dim, vs.dim, k_dim, v_dim));
+      Fail(pair,
+           fmt::format(
+               "layer {} has head dimensions {} (K) and {} (V), but other layers have {} and {}",
+               k.layer_id, ks.dim, vs.dim, k_dim, v_dim));
     }
     v_layers.erase(found);
   }
@@ -110,7 +114,7 @@ char ObjectiveSide(std::string_view objective) {
 void CheckRotationPair(const RotationPair& pair) {
   for (const RotationFile* file : {&pair.k, &pair.v}) {
     if (file->layers.empty() || !file->layers.front().rotation) {
-      Fail(pair, fmt::format("{} is of kind {} and holds no rotations", file->path.string(),
+      Fail(pair, fmt::format("{} contains {} and no rotations", file->path.string(),
                              RotationKindName(file->kind)));
     }
   }

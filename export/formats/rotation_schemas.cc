@@ -104,8 +104,9 @@ const PtDict* FirstLayer(const PtValue& root) {
 int64_t CheckedLayerId(const PtKey& key, std::string_view where) {
   const auto id = ParseLayerId(PtKeyText(key));
   if (!id) {
-    throw InputError(fmt::format("{}: '{}' is no layer id, expected a number from 0 to 2147483647",
-                                 where, Escaped(PtKeyText(key))));
+    throw InputError(
+        fmt::format("{}: '{}' is not a layer id, expected a number from 0 to 2147483647", where,
+                    Escaped(PtKeyText(key))));
   }
   return *id;
 }
@@ -113,7 +114,8 @@ int64_t CheckedLayerId(const PtKey& key, std::string_view where) {
 void CheckLayerCount(size_t count, std::string_view where) {
   constexpr size_t kMaxLayers = 4096;
   if (count > kMaxLayers) {
-    throw InputError(fmt::format("{}: {} layers, at most {} are read", where, count, kMaxLayers));
+    throw InputError(
+        fmt::format("{}: has {} layers, expected at most {}", where, count, kMaxLayers));
   }
 }
 

@@ -55,7 +55,8 @@ void CheckSymmetric(const std::vector<double>& values, int64_t heads, int64_t si
   }
   if (!(asymmetry <= kMaxAsymmetry * largest)) {
     throw NumericalError(
-        fmt::format("{} is not symmetric: {:.3g} of {:.3g}", what, asymmetry, largest));
+        fmt::format("{} is not symmetric: entries differ by {:.3g}, the largest is {:.3g}", what,
+                    asymmetry, largest));
   }
 }
 
@@ -94,7 +95,8 @@ RotationFile ReadMoments(const PtFile& file) {
         layer.layer_id = id;
         layer.count = IntField(entry, "count", where);
         if (layer.count <= 0) {
-          throw InputError(fmt::format("{}: count is {}, expected tokens", where, layer.count));
+          throw InputError(
+              fmt::format("{}: count is {}, expected a number of tokens", where, layer.count));
         }
         const PtValue* scaling = entry.Find("q_scaling");
         const double* number = scaling ? scaling->If<double>() : nullptr;
@@ -123,7 +125,8 @@ RotationFile ReadMoments(const PtFile& file) {
         bytes += 8 * (layer.m_q.size() + layer.k_sum.size() + layer.m_k.size() + layer.s_v.size() +
                       layer.rho.size());
         if (bytes > kMaxExpansion * file.archive().file_size()) {
-          throw InputError(where + ": layers share tensors, which moments never do");
+          throw InputError(
+              where + ": layers share tensors, but moments of different layers must be separate");
         }
         if (!ids.insert(id).second) throw InputError(where + ": is there twice");
         out.moments.push_back(std::move(layer));

@@ -25,7 +25,7 @@ bool HasPerHead(const SglangExport& rotations) {
   for (const SglangLayer& layer : rotations.layers) {
     if ((layer.k.per_head != nullptr) != first || (layer.v.per_head != nullptr) != first) {
       throw InputError(
-          fmt::format("layer {} differs from the first in having per-head rotations; "
+          fmt::format("only some layers have per-head rotations (layer {} differs from the first); "
                       "export all layers per head, or none",
                       layer.layer_id));
     }
@@ -102,7 +102,7 @@ const PairServer& SglangServer() {
 
 void WriteSglang(const std::filesystem::path& out, const SglangExport& rotations,
                  const PairServer& server) {
-  if (rotations.layers.empty()) throw InputError("no layers to export");
+  if (rotations.layers.empty()) throw InputError("the artifact has no layers to export");
   if (rotations.value_target != "diagonal" && rotations.value_target != "attention_output") {
     throw InputError(fmt::format("value target '{}', expected 'diagonal' or 'attention_output'",
                                  rotations.value_target));
@@ -129,7 +129,7 @@ void WriteSglang(const std::filesystem::path& out, const SglangExport& rotations
   if (per_head) {
     notes.insert(
         notes.end(),
-        {"perhead/ holds a rotation for each KV head (format 2): a server that takes those",
+        {"perhead/ has a rotation for each KV head (format 2); a server that supports them",
          "loads its two files in place of the two below."});
   }
   WriteFileAtomically(directory.staging() / "launch.txt",

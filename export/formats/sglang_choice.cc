@@ -49,9 +49,9 @@ Fields FieldsOf(const SglangChoice& choice) {
 void CheckVersion1(const SglangChoice& choice) {
   for (const SglangChoiceLayer& layer : choice.layers) {
     const char* extra = IsPerHead(layer.k) || IsPerHead(layer.v) ? "a rotation per KV head"
-                        : layer.q != nullptr                     ? "a matrix of its own for queries"
+                        : layer.q != nullptr                     ? "a separate matrix for queries"
                         : layer.k_mean != nullptr                ? "a key mean"
-                        : layer.o != nullptr ? "a matrix of its own that undoes values"
+                        : layer.o != nullptr ? "a separate matrix that undoes the value rotation"
                                              : nullptr;
     if (extra == nullptr) continue;
     throw InputError(fmt::format(
@@ -128,8 +128,9 @@ FloatTensorPtr MatrixPerHead(const FloatTensorPtr& matrices, int64_t num_kv_head
   if (IsPerHead(matrices)) return matrices;
   if (num_kv_heads == 0) {
     throw InputError(
-        "how many KV heads the model has is not in a file with one matrix for all of them, and "
-        "these files have one for each; --to sglang and --to vllm write one for all");
+        "the number of KV heads is unknown, because the imported file has one matrix for all of "
+        "them, but this target needs one per KV head; use --to sglang or --to vllm, which write "
+        "one for all");
   }
   FloatTensor repeated{{num_kv_heads, matrices->shape[0], matrices->shape[1]}, {}};
   for (int64_t head = 0; head < num_kv_heads; ++head) {
@@ -140,7 +141,7 @@ FloatTensorPtr MatrixPerHead(const FloatTensorPtr& matrices, int64_t num_kv_head
 
 void WriteSglangChoice(const std::filesystem::path& out, const SglangChoice& choice,
                        SglangVersion version, const PairServer& server) {
-  if (choice.layers.empty()) throw InputError("no layers to export");
+  if (choice.layers.empty()) throw InputError("the artifact has no layers to export");
   const bool v3 = version == SglangVersion::kV3;
   if (!v3) CheckVersion1(choice);
   const Fields fields = FieldsOf(choice);
@@ -152,8 +153,8 @@ void WriteSglangChoice(const std::filesystem::path& out, const SglangChoice& cho
   if (choice.folded) {
     notes.insert(
         notes.end(),
-        {"They were fitted behind scales folded into q and k, so they are for a folded copy of",
-         "the model alone. FOLDED_MODEL is what this writes:",
+        {"They were fitted with scales folded into q and k, so they only fit a folded copy of",
+         "the model. This command writes FOLDED_MODEL:",
          "oscar-export ARTIFACT --to folded-checkpoint --model " +
              ShellWord(LaunchPath(choice.calibration)) + " -o FOLDED_MODEL"});
   }

@@ -37,7 +37,7 @@ void CheckReadBack(const RotationFile& read, const SglangFile& file) {
   const auto expect = [&](bool holds, std::string_view what) {
     if (!holds) {
       throw ResourceError(
-          fmt::format("{}: {} read back differs from what was written; check the disk",
+          fmt::format("{}: {} differs from the written data when it is read back; check the disk",
                       read.path.string(), what));
     }
   };

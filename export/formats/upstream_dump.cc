@@ -67,11 +67,11 @@ std::vector<int64_t> ReadLengths(const fs::path& path) {
       std::memcpy(&value, bytes.data() + at, sizeof value);
     }
     if (value < 1 || value > std::numeric_limits<int32_t>::max()) {
-      throw InputError(fmt::format("{}: a sequence of {} tokens", path.string(), value));
+      throw InputError(fmt::format("{}: contains a sequence of {} tokens", path.string(), value));
     }
     lengths.push_back(value);
   }
-  if (lengths.empty()) throw InputError(path.string() + ": names no sequence");
+  if (lengths.empty()) throw InputError(path.string() + ": lists no sequences");
   return lengths;
 }
 
@@ -81,7 +81,7 @@ std::vector<int64_t> CutToRows(std::vector<int64_t> lengths, int64_t rows, bool 
                                const fs::path& path) {
   const int64_t sum = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
   if (sum < rows || (sum > rows && !last)) {
-    throw InputError(fmt::format("{}: its sequences have {} tokens, the chunk has {}; {}",
+    throw InputError(fmt::format("{}: its sequences have {} tokens, but the chunk has {}; {}",
                                  path.string(), sum, rows, kAgain));
   }
   for (int64_t over = sum - rows; over > 0;) {
@@ -118,7 +118,7 @@ UpstreamDump::UpstreamDump(const fs::path& directory, const UpstreamDumpOptions&
       numbers.erase(numbers.begin());
     }
     if (numbers.empty()) {
-      throw InputError(fmt::format("{}: layer {} has no chunk but the warm-up", name_, id));
+      throw InputError(fmt::format("{}: layer {} has no chunk except the warm-up", name_, id));
     }
     std::vector<std::vector<int64_t>> lengths = SequenceLengths(id, numbers);
     layers_.push_back(Geometry(id, numbers.front(), options.scale));
@@ -138,11 +138,11 @@ UpstreamDump::UpstreamDump(const fs::path& directory, const UpstreamDumpOptions&
       lengths_ = std::move(all);
       chunks_ = std::move(chunks);
     } else if (all != lengths_ || chunks.size() != chunks_.size()) {
-      throw InputError(fmt::format(
-          "{}: layer {} holds {} sequences in {} chunks, layer {} {} in {}, or of other lengths: "
-          "every layer must hold the same tokens; {}",
-          name_, id, all.size(), chunks.size(), layers_.front().layer_id, lengths_.size(),
-          chunks_.size(), kAgain));
+      throw InputError(
+          fmt::format("{}: layer {} has {} sequences in {} chunks and layer {} has {} in {}, or "
+                      "their lengths differ; every layer must have the same tokens; {}",
+                      name_, id, all.size(), chunks.size(), layers_.front().layer_id,
+                      lengths_.size(), chunks_.size(), kAgain));
     }
   }
 }
@@ -164,15 +164,15 @@ std::vector<int> UpstreamDump::LayerIds(bool allow_gaps) const {
     ids.push_back(static_cast<int>(*id));
   }
   if (ids.empty()) {
-    throw InputError(fmt::format("{}: holds no {}<id>, expected a dump of upstream's server", name_,
-                                 kLayerPrefix));
+    throw InputError(fmt::format("{}: contains no {}<id>, expected a dump of upstream's server",
+                                 name_, kLayerPrefix));
   }
   std::sort(ids.begin(), ids.end());
   for (size_t i = 2; i < ids.size() && !allow_gaps; ++i) {
     if (ids[i] - ids[i - 1] != ids[1] - ids[0]) {
       throw InputError(fmt::format(
-          "{}: layers {} and {} follow each other, but layers {} and {} before: is one missing? If "
-          "this model's attention layers are unevenly spaced, allow gaps",
+          "{}: layers {} and {} are spaced differently from layers {} and {}, so one may be "
+          "missing; if this model's attention layers are unevenly spaced, give --allow-layer-gaps",
           name_, ids[i - 1], ids[i], ids[0], ids[1]));
     }
   }
@@ -188,8 +188,8 @@ std::vector<int64_t> UpstreamDump::ChunkNumbers(int layer_id) const {
     if (!fs::is_directory(folder)) {
       throw InputError(fmt::format(
           "{}: missing{}", folder.string(),
-          side == kSeqLens ? ": without it nobody knows where a sequence ends, and attention "
-                             "cannot be computed; dump with a version that writes it"
+          side == kSeqLens ? "; it says where each sequence ends, so attention cannot be computed "
+                             "without it; dump with a version that writes it"
                            : fmt::format("; {}", kAgain)));
     }
     std::vector<int64_t> numbers;
@@ -203,7 +203,7 @@ std::vector<int64_t> UpstreamDump::ChunkNumbers(int layer_id) const {
       numbers.push_back(*number);
     }
     std::sort(numbers.begin(), numbers.end());
-    if (numbers.empty()) throw InputError(folder.string() + ": holds no chunk");
+    if (numbers.empty()) throw InputError(folder.string() + ": contains no chunk");
     for (size_t i = 0; i < numbers.size(); ++i) {
       // If the warm-up was removed, the directory begins at 1.
       const int64_t due = static_cast<int64_t>(i) + std::min<int64_t>(numbers.front(), 1);
@@ -212,7 +212,7 @@ std::vector<int64_t> UpstreamDump::ChunkNumbers(int layer_id) const {
     }
     if (expected.empty()) expected = numbers;
     if (numbers != expected) {
-      throw InputError(fmt::format("{}: {} chunks, but {} has {}; {}", folder.string(),
+      throw InputError(fmt::format("{}: has {} chunks, but {} has {}; {}", folder.string(),
                                    numbers.size(), kSeqLens, expected.size(), kAgain));
     }
   }
@@ -245,10 +245,11 @@ DumpLayer UpstreamDump::Geometry(int layer_id, int64_t chunk, std::optional<doub
 
   for (int64_t head = 1; head < layer.num_kv_heads; ++head) {
     if (SameHeads(k.values, k.shape, head) && SameHeads(v.values, v.shape, head)) {
-      throw InputError(fmt::format(
-          "{}: KV heads {} and {} are copies of each other, as a server makes them whose tensor "
-          "parallelism exceeds the KV heads; dump with a parallelism of at most the KV heads",
-          what, head - 1, head));
+      throw InputError(
+          fmt::format("{}: KV heads {} and {} are copies of each other, which a server makes if "
+                      "its tensor parallelism exceeds the number of KV heads; dump again with a "
+                      "smaller tensor parallelism",
+                      what, head - 1, head));
     }
   }
   return layer;

@@ -47,18 +47,15 @@ UpstreamDumpWriter::UpstreamDumpWriter(const fs::path& directory,
 void CheckUpstreamHolds(const DumpLayer& layer) {
   if (layer.latent()) {
     throw InputError(
-        fmt::format("layer {} has latent attention, which upstream's dump format of heads cannot "
-                    "hold",
+        fmt::format("layer {} has latent attention, which upstream's dump format cannot hold",
                     layer.layer_id),
         Remedy::kDumpAsHdf5);
   }
   if (!layer.readers.empty()) {
-    throw InputError(
-        fmt::format(
-            "layer {} reads the keys and values of layer {}, and upstream's dump format has "
-            "no place for its queries, which the fit needs",
-            layer.readers.front().layer_id, layer.layer_id),
-        Remedy::kDumpAsHdf5);
+    throw InputError(fmt::format("layer {} reads the keys and values of layer {}, and upstream's "
+                                 "dump format cannot hold its queries, which the fit needs",
+                                 layer.readers.front().layer_id, layer.layer_id),
+                     Remedy::kDumpAsHdf5);
   }
 }
 

@@ -17,7 +17,7 @@ void Verify(const Spot& spot, const HeadErrors& heads) {
 }
 
 void Verify(const Spot& spot, const CacheCapacity& capacity) {
-  if (capacity.held.empty()) spot.Refuse("no context is there", "/held");
+  if (capacity.held.empty()) spot.Refuse("expected at least one context", "/held");
 }
 
 }  // namespace oscar::measures

@@ -13,7 +13,7 @@ void Verify(const Spot& spot, const LayerChoice& choice) {
                                             {"v", choice.v_bits, &choice.v_options}}) {
     const double chosen = bits;
     if (std::ranges::none_of(*options, [&](const Option& of) { return of.bits == chosen; })) {
-      spot.Refuse(fmt::format("none of \"{}_options\" has {} bits", side, chosen),
+      spot.Refuse(fmt::format("no element of \"{}_options\" has {} bits", side, chosen),
                   fmt::format("/{}_bits", side));
     }
   }

@@ -31,13 +31,13 @@ void Verify(const Spot& spot, const Kernels& kernels) {
       }
     }
     if (sum != total)
-      spot.Refuse(fmt::format("says {}, the heads add up to {}", total, sum),
+      spot.Refuse(fmt::format("is {}, but the heads add up to {}", total, sum),
                   fmt::format("/{}", name));
     if (count != &KernelHead::codes) differing += total;
   }
   const bool holds = differing == 0 && worst <= kernels.kernel_error_limit;
   if (kernels.passed != holds) {
-    spot.Refuse(fmt::format("says {}, but {} values differ and the largest kernel error is {}",
+    spot.Refuse(fmt::format("is {}, but {} values differ and the largest kernel error is {}",
                             !holds, differing, worst),
                 "/passed");
   }

@@ -113,8 +113,8 @@ void Read(const Spot& spot, Interval& into) {
   if (ends.size() != 2) spot.Expected("two numbers, [lo, hi]");
   into = {ends[0], ends[1]};
   if (into.low <= into.high) return;
-  spot.Refuse(fmt::format("an interval whose lower end {} lies above its upper end {}", into.low,
-                          into.high));
+  spot.Refuse(
+      fmt::format("an interval whose lower end {} exceeds its upper end {}", into.low, into.high));
 }
 
 }  // namespace oscar::measures

@@ -22,7 +22,7 @@ bool Holds(const GateCheck& check) {
 
 void Verify(const Spot& spot, const Side& side) {
   if (side.spectrum.has_value() != side.spectrum_ranks.has_value())
-    spot.Refuse("\"spectrum\" and \"spectrum_ranks\" stand together or not at all");
+    spot.Refuse("expected both \"spectrum\" and \"spectrum_ranks\", or neither");
   if (side.spectrum && side.spectrum->size() != side.spectrum_ranks->size()) {
     spot.Refuse(fmt::format("\"spectrum\" has {} values and \"spectrum_ranks\" has {}",
                             side.spectrum->size(), side.spectrum_ranks->size()));
@@ -35,7 +35,7 @@ void Verify(const Spot& spot, const Layer& layer) {
     const std::optional<Side>& side = layer.sides.*pointer;
     if (!side || !side->clip_error || side->clip_error->empty()) return;
     if (side->clip_error->size() == candidates) return;
-    spot.Refuse(fmt::format("{} values of \"clip_error\" for {} \"clip_candidates\"",
+    spot.Refuse(fmt::format("has {} values of \"clip_error\" for {} \"clip_candidates\"",
                             side->clip_error->size(), candidates),
                 fmt::format("/sides/{}", name));
   });
@@ -43,12 +43,12 @@ void Verify(const Spot& spot, const Layer& layer) {
 
 void Verify(const Spot& spot, const GateCheck& check) {
   if (check.value.has_value() == check.reason.has_value())
-    spot.Refuse("a check has either a \"value\" or a \"reason\" why there is none");
+    spot.Refuse("a check must have either a \"value\" or a \"reason\" why there is none");
   if (check.op != "<" && check.op != "<=" && check.op != ">" && check.op != ">=")
     spot.Refuse(fmt::format("expected one of < <= > >=, found {}", Quoted(check.op, 20)), "/op");
   const bool holds = Holds(check);
   if (check.passed == holds) return;
-  spot.Refuse(fmt::format("says {}, but whether {} {} {} is {}", !holds,
+  spot.Refuse(fmt::format("is {}, but {} {} {} is {}", !holds,
                           check.value ? fmt::format("{}", *check.value) : "\"nothing\"", check.op,
                           check.limit, holds),
               "/passed");
@@ -56,16 +56,17 @@ void Verify(const Spot& spot, const GateCheck& check) {
 
 void Verify(const Spot& spot, const Gate& gate) {
   const bool all = std::ranges::all_of(gate.checks, &GateCheck::passed);
-  if (gate.checks.empty()) spot.Refuse("a gate without checks", "/checks");
+  if (gate.checks.empty()) spot.Refuse("the gate has no checks", "/checks");
   if (gate.passed != all)
-    spot.Refuse(fmt::format("says {}, its checks say {}", !all, all), "/passed");
+    spot.Refuse(fmt::format("is {}, but its checks give {}", !all, all), "/passed");
 }
 
 void Verify(const Spot& spot, const VerdictText& verdict) {
   if (verdict.member != "text" && verdict.member != "own_words")
     spot.Refuse(R"(expected "text" or "own_words")", "/member");
   if (verdict.member == "own_words" && verdict.perplexity_ratio <= kForeignText)
-    spot.Refuse("the text is not foreign to the model, so that the verdict rests on it", "/member");
+    spot.Refuse("the text is not foreign to the model, so the verdict must be based on it",
+                "/member");
 }
 
 void Verify(const Spot& spot, const Validation& validation) {
@@ -78,11 +79,12 @@ void Verify(const Spot& spot, const Validation& validation) {
   for (size_t i = 0; i < validation.arms.size(); ++i) {
     const Arm& arm = validation.arms[i];
     if (!arms.emplace(arm.name, &arm).second)
-      spot.Refuse(fmt::format("a second arm named {}", Quoted(arm.name)),
+      spot.Refuse(fmt::format("two configurations are named {}", Quoted(arm.name)),
                   fmt::format("/arms/{}/name", i));
   }
   const auto must_be_an_arm = [&](const std::string& name, const char* member) {
-    if (!arms.contains(name)) spot.Refuse(fmt::format("no arm is named {}", Quoted(name)), member);
+    if (!arms.contains(name))
+      spot.Refuse(fmt::format("no configuration is named {}", Quoted(name)), member);
   };
   must_be_an_arm(validation.headline_arm, "/headline_arm");
   if (validation.gate) must_be_an_arm(validation.gate->arm, "/gate/arm");
@@ -93,10 +95,13 @@ void Verify(const Spot& spot, const Validation& validation) {
     const auto other = arms.find(arm.ideal->arm);
     const std::string place = fmt::format("/arms/{}/ideal", i);
     if (other == arms.end() || other->second == &arm)
-      spot.Refuse(fmt::format("no other arm is named {}", Quoted(arm.ideal->arm)), place + "/arm");
+      spot.Refuse(fmt::format("no other configuration is named {}", Quoted(arm.ideal->arm)),
+                  place + "/arm");
     const Json says = *arm.ideal, expected = RuntimeLoss(arm, *other->second);
     if (says != expected)
-      spot.Refuse(fmt::format("says {}, the arms say {}", says.dump(), expected.dump()), place);
+      spot.Refuse(
+          fmt::format("is {}, but the configurations give {}", says.dump(), expected.dump()),
+          place);
   }
 }
 

@@ -34,7 +34,7 @@ bool AnyArmHas(const std::vector<ArmLook>& arms, std::string_view member) {
 }
 
 std::string ArmTable(const std::vector<ArmLook>& arms, const std::vector<bool>& on_front) {
-  std::vector<std::string> header = {"arm"};
+  std::vector<std::string> header = {"configuration"};
   std::vector<Measure> columns = Measures(kPage);
   std::erase_if(columns, [&](const Measure& column) { return !AnyArmHas(arms, column.part()); });
   for (const Measure& column : columns) header.emplace_back(column.heading);
@@ -51,7 +51,7 @@ std::string ArmTable(const std::vector<ArmLook>& arms, const std::vector<bool>& 
     for (const Measure& column : columns) row.cells.push_back(MeasureCell(column, look.arm));
     rows.push_back(std::move(row));
   }
-  return Table("All arms", header, rows);
+  return Table("All configurations", header, rows);
 }
 
 }  // namespace oscar

@@ -40,8 +40,8 @@ std::string WhatWouldPass(const Record& validation) {
   if (!validation.Has("gate") || validation["gate"]["passed"].True()) return {};
   if (validation["source"].Text() != "model") return {};
   if (!validation.Has("capacity")) {
-    return "Whether more bits would pass is not measured: oscar-calibrate MODEL --bits 2,2.5,3,4 "
-           "makes a choice at each, and oscar-validate measures them all.";
+    return "It was not measured whether more bits would pass: oscar-calibrate MODEL --bits "
+           "2,2.5,3,4 makes a choice at each budget, and oscar-validate measures them all.";
   }
   std::string budgets;
   std::optional<Record> fewest;
@@ -57,7 +57,7 @@ std::string WhatWouldPass(const Record& validation) {
   }
   if (!fewest) {
     return fmt::format(
-        "None of the budgets that were measured would pass ({} bits), nor a type of a released "
+        "None of the measured budgets ({} bits) would pass, nor would any cache type of a released "
         "server.",
         budgets);
   }
@@ -65,14 +65,14 @@ std::string WhatWouldPass(const Record& validation) {
   if (!capacity.Has("budget")) {
     const ReleasedType& type = *FindReleasedType((*fewest)["method"].Text());
     return fmt::format(
-        "None of the budgets that were measured would pass ({} bits); with the fewest bits of what "
-        "would, {:.2f}, {}: {}.",
+        "None of the measured budgets ({} bits) would pass; the type with the fewest bits that "
+        "would pass has {:.2f} bits, in {}: {}.",
         budgets, BitsHeld(*fewest, validation).Number(), type.server, type.flags);
   }
   const double bits = capacity["budget"].Number();
   return fmt::format(
-      "{:g} bits would pass, the fewest of those that were measured ({}); oscar-kv in Hugging Face "
-      "transformers holds them: oscar-export ARTIFACT --to oscar-torch --bits {:g} -o DIRECTORY",
+      "{:g} bits would pass, the fewest among the measured budgets ({}); oscar-kv in Hugging Face "
+      "transformers supports them: oscar-export ARTIFACT --to oscar-torch --bits {:g} -o DIRECTORY",
       bits, budgets, bits);
 }
 

@@ -86,7 +86,7 @@ std::vector<std::string> ArmNames(const std::vector<Model>& models) {
 
 std::string ColumnTable(const Measure& column, const std::vector<Model>& models,
                         const std::vector<std::string>& names) {
-  std::vector<std::string> header = {"arm"};
+  std::vector<std::string> header = {"configuration"};
   for (const Model& model : models) header.push_back(HtmlCut(model.name, 40));
   std::vector<TableRow> rows;
   for (const std::string& name : names) {
@@ -131,8 +131,8 @@ std::string Differences(const std::vector<Model>& models) {
       list += (list.empty() ? "" : " · ") + HtmlCut(value, 80);
     html += fmt::format("<dt><code>{}</code></dt><dd>{}</dd>\n", HtmlCut(key, 40), list);
   }
-  if (html.empty()) return Note("All were measured with the same settings.");
-  return Note("Measured with other settings, in the order of the models:") + "<dl>\n" + html +
+  if (html.empty()) return Note("All models were measured with the same settings.");
+  return Note("Settings that differ between the models, in their order:") + "<dl>\n" + html +
          "</dl>\n";
 }
 
@@ -145,7 +145,7 @@ Json CombineReports(const std::vector<NamedReport>& reports) {
     CheckReport(report, source);
     if (!report.contains("validation")) {
       throw InputError(
-          fmt::format("{}: was not validated: run oscar-validate on that artifact first", source));
+          fmt::format("{}: was not validated; run oscar-validate on that artifact first", source));
     }
     const Json& validation = report["validation"];
     Json settings = validation["settings"];
@@ -174,8 +174,9 @@ std::string ComparisonPage(const Json& comparison) {
   std::string tables;
   for (const Measure& column : Measures(kPage)) tables += ColumnTable(column, models, names);
   tables += Note(
-      "Arms in order of attention-KL. Lower is better, except “same token” and “needle”. Small "
-      "print: 95 % bootstrap intervals over pieces of sequences, and bits of every byte stored.");
+      "Configurations in order of attention-KL. Lower is better, except for “same token” and "
+      "“needle”. Small print: 95 % bootstrap intervals over pieces of sequences, and bits counting "
+      "every stored byte.");
   std::vector<PageSection> sections;
   std::string title;
   for (size_t i = 0; i < models.size(); ++i) {
@@ -190,8 +191,8 @@ std::string ComparisonPage(const Json& comparison) {
       fmt::format("<p class=\"over\">KV cache methods</p>\n<h1>Methods on {} model{}</h1>\n",
                   models.size(), models.size() == 1 ? "" : "s"),
       sections,
-      fmt::format("Schema {} version {}. Every number is printed from comparison.json; its exact "
-                  "value and its place there stand in the page's source.",
+      fmt::format("Schema {} version {}. Every number is printed from comparison.json; the page's "
+                  "source has its exact value and its place there.",
                   kComparisonSchema, kComparisonVersion));
 }
 

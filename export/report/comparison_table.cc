@@ -117,8 +117,8 @@ std::string Fronts(const Json& models) {
     text += fmt::format("- {}: {}\n", MarkdownText(ModelName(model)), fmt::join(front, ", "));
   }
   return text.empty() ? text
-                      : "\nNothing else has both fewer bits stored and less next-token KL "
-                        "(in brackets) than\n\n" +
+                      : "\nNo other configuration has both fewer stored bits and less next-token "
+                        "KL (in brackets) than these:\n\n" +
                             text;
 }
 
@@ -207,7 +207,7 @@ std::string ComparisonMarkdown(const Json& comparison, const std::vector<std::st
   }
   for (const std::string& name : rows) {
     if (!has(all, name))
-      throw UsageError(fmt::format("--table-rows: no report has an arm '{}'", name));
+      throw UsageError(fmt::format("--table-rows: no report has a configuration '{}'", name));
   }
   if (rows.empty()) return Table(models, all) + Fronts(models);
   for (const std::string& name : all) {
@@ -225,7 +225,7 @@ std::string WithTable(std::string_view page, std::string_view table, std::string
       page.find(kTableBegin, begin + 1) != page.npos ||
       page.find(kTableEnd, end + 1) != page.npos) {
     throw InputError(fmt::format(
-        "{}: does not hold a line '{}' and after it a line '{}', once each", source,
+        "{}: expected exactly one line '{}', followed by exactly one line '{}'", source,
         kTableBegin.substr(0, kTableBegin.size() - 1), kTableEnd.substr(0, kTableEnd.size() - 1)));
   }
   const size_t after = begin + kTableBegin.size();

@@ -69,31 +69,32 @@ std::vector<std::string> WhyNotOfRecord(const ValidationFacts& facts, const Json
   const ServingSettings serving = ServingOf(report, what);
   unless(
       std::ranges::find(own, facts.headline_arm) != own.end(),
-      fmt::format("its headline is {}, the artifact's own choice is {}",
+      fmt::format("its headline is {}, but the artifact's own choice is {}",
                   Escaped(facts.headline_arm), Escaped(fmt::format("{}", fmt::join(own, " or ")))));
-  unless(facts.source == "model", "it is made from a dump, and the model predicts nothing");
+  unless(facts.source == "model", "it was measured on a dump, without predictions of the model");
   unless(facts.source != "model" || facts.predictions,
-         "it measures attention alone, no predictions");
+         "it measures only attention and no predictions");
   unless(facts.source != "model" || facts.own_model,
-         "it ran on another model than the artifact was made from");
+         "it ran on a model other than the one that the artifact was made from");
   unless(facts.sink_tokens == serving.sink_tokens && facts.recent_tokens == serving.recent_tokens,
-         fmt::format("it keeps {} first and {} recent tokens exact, the artifact recommends {} and "
-                     "{}",
-                     facts.sink_tokens, facts.recent_tokens, serving.sink_tokens,
-                     serving.recent_tokens));
-  unless(facts.quant_group_size == serving.quant_group_size,
-         fmt::format("its quantization groups have {} values, the artifact's have {} (0: the "
-                     "whole head)",
-                     facts.quant_group_size, serving.quant_group_size));
+         fmt::format(
+             "it keeps {} first and {} recent tokens exact, but the artifact recommends {} and {}",
+             facts.sink_tokens, facts.recent_tokens, serving.sink_tokens, serving.recent_tokens));
+  unless(
+      facts.quant_group_size == serving.quant_group_size,
+      fmt::format(
+          "its quantization groups have {} values, but the artifact's have {} (0: the whole head)",
+          facts.quant_group_size, serving.quant_group_size));
   unless(facts.others_k == kOthersKClip && facts.others_v == kOthersVClip,
          fmt::format("it clips other methods at {} and {}, not at {} and {}", facts.others_k,
                      facts.others_v, kOthersKClip, kOthersVClip));
-  unless(facts.cache_dtype == "bf16", "what it stores is not rounded to bf16 first");
+  unless(facts.cache_dtype == "bf16",
+         "its keys and values are not rounded to bf16 before they are stored");
   unless(!facts.predictions || facts.scored_tokens >= kLeastScoredTokens,
-         fmt::format("it scores {} tokens, at least {} are needed", facts.scored_tokens,
+         fmt::format("it scores {} tokens, but at least {} are needed", facts.scored_tokens,
                      kLeastScoredTokens));
   unless(facts.longest_context > facts.sink_tokens + facts.recent_tokens,
-         fmt::format("its longest text, {} tokens, fits into the {} that are kept exact, so that "
+         fmt::format("its longest text has {} tokens and fits into the {} that are kept exact, so "
                      "nothing is quantized",
                      facts.longest_context, facts.sink_tokens + facts.recent_tokens));
   return reasons;

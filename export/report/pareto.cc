@@ -35,22 +35,23 @@ ScatterChart Chart(std::string_view id, const char* name, const char* title, con
   chart.y_label = y_label;
   chart.x_ticks = {2, 2.5, 3, 4, 5, 6, 8, 12, 16};
   chart.description =
-      "Every arm as a point, bits per element across and error upwards, both on logarithmic axes; "
-      "the numbers stand in the table below.";
+      "Every configuration as a point, with bits per element on the horizontal axis and error on "
+      "the vertical axis, both logarithmic; the table below has the numbers.";
   return chart;
 }
 
 }  // namespace
 
 std::string ParetoCharts(const std::vector<ArmLook>& arms, std::string_view id) {
-  ScatterChart attention = Chart(id, "attention", "Attention against the paper’s bits",
+  ScatterChart attention = Chart(id, "attention", "Attention error against the paper’s bits",
                                  "bits per element, formula", "attention-KL, nats");
   attention.note =
-      "Filled and named: nothing else has both fewer bits and less error (+w: with windows). Arms "
-      "without any error have no place here.";
-  ScatterChart token = Chart(id, "token", "Prediction against bytes stored",
+      "Filled and named: no other configuration has both fewer bits and less error (+w: with "
+      "windows). Configurations without any error are not shown.";
+  ScatterChart token = Chart(id, "token", "Prediction error against stored bytes",
                              "bits per element, stored", "next-token KL, nats");
-  token.note = "The same with every byte counted, and what is left of the error in the end.";
+  token.note =
+      "The same comparison with every byte counted, and with the error of the model’s predictions.";
   for (const ArmLook& look : arms) {
     const Record bits = look.arm["bits_per_element"];
     attention.points.push_back(Point(look, bits["paper"], look.arm["local"]["kl"]));

@@ -40,7 +40,7 @@ class Arms {
       for (const char* member :
            {"local", "end_to_end", "text", "needle", "tool_call", "reasoning"}) {
         if (arm.contains(member) && !arms.front().contains(member))
-          Fail("arm " + arm_, member, "there", "that the reference has it too");
+          Fail("configuration " + arm_, member, "there", "that the reference also has it");
       }
       for (const char* member : {"local", "end_to_end"})
         if (arm.contains(member)) Metrics(member, arm.at(member), arms.front().at(member));
@@ -61,18 +61,18 @@ class Arms {
   [[noreturn]] void Fail(const std::string& where, std::string_view member,
                          const std::string& found, const std::string& expected) const {
     throw InputError(fmt::format(
-        "{}: the validation contradicts itself: {}: {} is {}, from its other numbers follows {}",
-        what_, Escaped(where), member, Escaped(found), Escaped(expected)));
+        "{}: the validation contradicts itself: {}: {} is {}, but its other numbers give {}", what_,
+        Escaped(where), member, Escaped(found), Escaped(expected)));
   }
 
   void Expect(std::string_view member, double found, double expected) const {
     const double slack = kAbsolute + kRelative * std::max(std::abs(found), std::abs(expected));
     if (std::abs(found - expected) <= slack) return;
-    Fail("arm " + arm_, member, fmt::format("{}", found), fmt::format("{}", expected));
+    Fail("configuration " + arm_, member, fmt::format("{}", found), fmt::format("{}", expected));
   }
 
   void ExpectSame(std::string_view member, const Json& found, const Json& expected) const {
-    if (found != expected) Fail("arm " + arm_, member, found.dump(), expected.dump());
+    if (found != expected) Fail("configuration " + arm_, member, found.dump(), expected.dump());
   }
 
   void Name(const Json& arm) const {
@@ -138,7 +138,8 @@ class Arms {
     ExpectSame(which + ".heads.layer_ids", heads.at("layer_ids"), ids);
     double mean = 0, largest = 0;
     for (const Json& layer : heads.at("kl")) {
-      if (layer.empty()) Fail("arm " + arm_, which + ".heads.kl", "empty", "a number per KV head");
+      if (layer.empty())
+        Fail("configuration " + arm_, which + ".heads.kl", "empty", "a number for each KV head");
       for (const Json& kl : layer) {
         mean += kl.get<double>() / static_cast<double>(layer.size() * ids.size());
         largest = std::max(largest, kl.get<double>());
@@ -151,7 +152,9 @@ class Arms {
     const Json layer =
         at == ids.end() ? Json::array() : heads.at("kl").at(static_cast<size_t>(at - ids.begin()));
     const auto head = worst.at("kv_head").get<size_t>();
-    if (head >= layer.size()) Fail("arm " + arm_, which + ".worst", worst.dump(), "one of heads");
+    if (head >= layer.size())
+      Fail("configuration " + arm_, which + ".worst", worst.dump(),
+           "one of the values of its heads");
     Expect(which + ".worst.kl", worst.at("kl"), layer.at(head));
   }
 
@@ -164,8 +167,8 @@ class Arms {
       Order("text.token_probability", text.at("token_probability"));
     const double count = text.at("scored_tokens"), same = text.at("top1_agreement");
     if (std::abs(same * count - std::round(same * count)) > 1e-4)
-      Fail("arm " + arm_, "text.top1_agreement", fmt::format("{}", same),
-           fmt::format("a count over {}", count));
+      Fail("configuration " + arm_, "text.top1_agreement", fmt::format("{}", same),
+           fmt::format("a whole number divided by {}", count));
     if (&text != &exact) return;
     Expect("text.token_kl.mean", text.at("token_kl").at("mean"), 0);
     Expect("text.top1_agreement", same, 1);
@@ -184,7 +187,8 @@ class Arms {
     if (!of.contains("behind")) return;
     for (const auto& [member, gap] : of.at("behind").items()) {
       if (!of.contains(member) || !headline.contains(member))
-        Fail("arm " + arm_, "behind." + member, "there", "that arm and headline have it");
+        Fail("configuration " + arm_, "behind." + member, "there",
+             "that this configuration and the headline have it");
       Expect("behind." + member, gap.at("mean"), mean(of, member) - mean(headline, member));
     }
   }
@@ -205,7 +209,7 @@ class Arms {
              KlOf(arm, member));
     }
     if (domains.size() != others.size())
-      Fail("arm " + arm_, "by_domain", fmt::format("{} domains", domains.size()),
+      Fail("configuration " + arm_, "by_domain", fmt::format("{} domains", domains.size()),
            fmt::format("{}", others.size()));
     for (size_t i = 0; i < domains.size(); ++i) {
       ExpectSame("by_domain.domain", domains[i].at("domain"), others[i].at("domain"));
@@ -255,7 +259,7 @@ class Arms {
       if (__builtin_mul_overflow(text.at("length").get<int64_t>(),
                                  text.at("sequences").get<int64_t>(), &of_text) ||
           __builtin_add_overflow(tokens, of_text, &tokens))
-        Fail("data", "tokens", data.at("tokens").dump(), "more than 64 bits count");
+        Fail("data", "tokens", data.at("tokens").dump(), "more than 64 bits can count");
     }
     if (data.at("tokens") != tokens)
       Fail("data", "tokens", data.at("tokens").dump(), std::to_string(tokens));
@@ -282,10 +286,9 @@ void CheckSummaryAgrees(const Json& report, std::string_view what) {
       }
       const double expected = key == "kl_max" ? largest : mean, found = value;
       if (std::abs(found - expected) <= kAbsolute + kRelative * std::abs(expected)) continue;
-      throw InputError(
-          fmt::format("{}: the report contradicts itself: summary of {}: {} is {}, its layers give "
-                      "{}",
-                      what, Escaped(name), key, found, expected));
+      throw InputError(fmt::format(
+          "{}: the report contradicts itself: summary of {}: {} is {}, but its layers give {}",
+          what, Escaped(name), key, found, expected));
     }
   }
 }

@@ -19,12 +19,12 @@ struct Section {
 
 constexpr Section kSections[] = {
     {"provenance", "Provenance", "What was measured", ProvenanceSection},
-    {"bits", "Bits", "At how many bits", BudgetsSection},
-    {"methods", "Methods", "What methods cost and keep", MethodsSection},
-    {"arms", "Arms", "Ways to store the cache", ArmsSection},
+    {"bits", "Bits", "Cost at each number of bits", BudgetsSection},
+    {"methods", "Methods", "Memory and error of the methods", MethodsSection},
+    {"arms", "Configurations", "Ways to store the cache", ArmsSection},
     {"context", "Context length", "Error against context length", ContextSection},
     {"domains", "Domains", "Kinds of text", DomainsSection},
-    {"heads", "Layers and heads", "Where in the model", HeadsSection},
+    {"heads", "Layers and heads", "Error by layer and head", HeadsSection},
     {"split", "Keys, values", "Keys or values", SplitSection},
     {"needle", "Needle", "Needle in a haystack", NeedleSection},
     {"tool-calls", "Tool calls", "Tool calls", ToolCallSection},
@@ -54,11 +54,10 @@ std::string ReportPage(const Json& report) {
   const JsonText text(report, "report");
   const std::vector<PageSection> sections = ReportSections(text.root());
   const Record record(text.root());
-  return RenderPage(
-      record["model"].TextOr("id", "unknown model"), VerdictSection(record), sections,
-      fmt::format("Schema {} version {}. Every number is printed from report.json; its exact value "
-                  "and its place there stand in the page's source.",
-                  kReportSchema, record["$schema"]["version"].Text()));
+  return RenderPage(record["model"].TextOr("id", "unknown model"), VerdictSection(record), sections,
+                    fmt::format("Schema {} version {}. Every number is printed from report.json; "
+                                "the page's source has its exact value and its place there.",
+                                kReportSchema, record["$schema"]["version"].Text()));
 }
 
 }  // namespace oscar

@@ -20,16 +20,17 @@ void CheckReport(const JsonElement& report, std::string_view what) {
   std::string_view name;
   if (report["$schema"]["name"].get(name) != simdjson::SUCCESS || name != kReportSchema) {
     throw InputError(
-        fmt::format("{}: not a report: expected \"$schema\": {{\"name\": \"{}\", \"version\": {}}}",
+        fmt::format("{}: not a report; expected \"$schema\": {{\"name\": \"{}\", \"version\": {}}}",
                     what, kReportSchema, kReportVersion));
   }
   const measures::Spot root{report, what};
   measures::SchemaName schema;
   Read(measures::Spot{report["$schema"].value(), what, &root, "$schema"}, schema);
   if (schema.version < 1 || schema.version > kReportVersion) {
-    root.Refuse(fmt::format("this program reads versions 1 to {}, found {}: try a newer oscar",
-                            kReportVersion, schema.version),
-                "/$schema/version");
+    root.Refuse(
+        fmt::format("this program reads versions 1 to {}, found {}; try a newer version of oscar",
+                    kReportVersion, schema.version),
+        "/$schema/version");
   }
   measures::Report document;
   Read(root, document);

@@ -22,10 +22,10 @@ std::string SensitiveSidesText(const Json& serving) {
   std::string text;
   for (const auto& [bits, of] : at_least) {
     text += text.empty() ? "" : "; ";
-    text += bits > 0 ? fmt::format("not below {:g} bits: {}", bits, of)
-                     : fmt::format("at more bits than were tried: {}", of);
+    text += bits > 0 ? fmt::format("at least {:g} bits are needed for {}", bits, of)
+                     : fmt::format("more bits than were tried are needed for {}", of);
   }
-  return text + "; shares of what 2 bits cost the next token";
+  return text + "; in brackets, the share of the total cost of 2 bits to the next token";
 }
 
 }  // namespace oscar

@@ -74,7 +74,8 @@ std::optional<Record> Least(const std::vector<Record>& arms, std::string_view te
 }
 
 std::string Against(const std::optional<Measured>& behind, std::string_view what) {
-  if (!behind) return fmt::format("not told apart from {}, as no paired interval was made", what);
+  if (!behind)
+    return fmt::format("not compared with {}, because there is no paired interval", what);
   const auto& [low, high] = *behind->interval;
   switch (OrderOf(*behind)) {
     case Order::kBetter:
@@ -116,7 +117,7 @@ std::string DomainsAgainst(const Rival& rival, const char* member) {
       better.empty() ? fmt::format(" Not better than {} on any", rival.what)
                      : fmt::format(" Better than {} on {} of {}", rival.what, better.size(), all);
   if (!better.empty() && 2 * better.size() <= all)
-    text += fmt::format(" alone ({})", Joined(better));
+    text += fmt::format(" only ({})", Joined(better));
   if (!alike.empty() && !better.empty()) text += fmt::format("; no better on {}", Joined(alike));
   if (!worse.empty()) text += fmt::format("; worse on {}", Joined(worse));
   return text + ".";
@@ -134,9 +135,10 @@ std::string DomainsText(const Record& headline, const std::vector<Rival>& rivals
       worst.emplace(domain);
   }
   if (!worst) return {};
-  std::string text = fmt::format(
-      "Of {} domains of the text it is worst on {}: {} KL {}.", domains, (*worst)["domain"].Text(),
-      headline.Has("text") ? "next-token" : "attention", Text(EstimateOf((*worst)[member])));
+  std::string text =
+      fmt::format("Among {} domains of the text, it is worst on {}: {} KL {}.", domains,
+                  (*worst)["domain"].Text(), headline.Has("text") ? "next-token" : "attention",
+                  Text(EstimateOf((*worst)[member])));
   for (const Rival& rival : rivals)
     if (rival.arm.Has("by_domain")) text += DomainsAgainst(rival, member);
   return text;
@@ -155,8 +157,9 @@ std::string CautionText(const Record& headline) {
       few += fmt::format("{}{:.0f} next tokens {}", few.empty() ? "" : ", ", tokens, name);
   }
   if (few.empty()) return {};
-  return fmt::format("Few rows see a quantized key: {}; below {} such numbers are rough.", few,
-                     kFewRows);
+  return fmt::format(
+      "Only few rows see a quantized key: {}; with fewer than {}, the results are only rough.", few,
+      kFewRows);
 }
 
 }  // namespace
@@ -211,13 +214,13 @@ Verdict VerdictOf(const Record& validation) {
   if (member.empty()) return verdict;
   const Record text = (*headline)[member];
   verdict.notice = fmt::format(
-      "A user will notice: perplexity x {:.4f}, the same most likely next token in {:.1f} % of "
-      "cases",
+      "Effects that users notice: perplexity x {:.4f}, the same most likely next token in {:.1f} % "
+      "of cases",
       text["ppl_ratio"].Number(), 100 * text["top1_agreement"].Number());
   const auto exact =
       std::ranges::find_if(arms, [&](const Record& arm) { return method_is(arm, "bf16"); });
   if (headline->Has("needle") && exact != arms.end() && exact->Has("needle")) {
-    verdict.notice += fmt::format(", {:.0f} % of what it is asked to recall, {:.0f} % untouched",
+    verdict.notice += fmt::format(", {:.0f} % recall instead of {:.0f} % with an exact cache",
                                   100 * (*headline)["needle"]["accuracy"].Number(),
                                   100 * (*exact)["needle"]["accuracy"].Number());
   }

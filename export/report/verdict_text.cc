@@ -14,8 +14,9 @@ Json VerdictText(const Json& exact_arm, bool builtin) {
                own = exact_arm.at("own_words").at("perplexity").get<double>();
   const double ratio = text / own;
   if (!builtin) {
-    return {
-        {"member", "text"}, {"perplexity_ratio", ratio}, {"reason", "the text was given for it"}};
+    return {{"member", "text"},
+            {"perplexity_ratio", ratio},
+            {"reason", "the text was given by the user"}};
   }
   const bool foreign = ratio > measures::kForeignText;
   return {
@@ -24,7 +25,7 @@ Json VerdictText(const Json& exact_arm, bool builtin) {
       {"reason", fmt::format("the built-in text has {:.2f} times the perplexity of the model's own "
                              "words, {} {}{}",
                              ratio, foreign ? "more than" : "at most", measures::kForeignText,
-                             foreign ? ": it is not what this model is for" : "")}};
+                             foreign ? ", so it is not typical text for this model" : "")}};
 }
 
 Json ArmOfVerdict(const Json& validation, Json arm) {

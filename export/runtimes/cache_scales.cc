@@ -27,8 +27,8 @@ std::vector<LayerMaxima> MaximaOf(const Artifact& artifact) {
       const std::vector<double> channels = artifact.AbsMax(id, side);
       if (channels.empty()) {
         refuse(id, side,
-               "no largest magnitude is known, which older artifacts and rotation files do not "
-               "hold; calibrate the model");
+               "the largest magnitude is unknown, because older artifacts and rotation files do "
+               "not contain it; calibrate the model");
       }
       const int64_t heads = artifact.NumKvHeads(id);
       const int64_t dim = std::ssize(channels) / heads;

@@ -28,7 +28,7 @@ std::string AttentionModule(const ModelSpec& spec, const Artifact& artifact, int
   const int64_t heads = artifact.NumKvHeads(layer_id);
   if (layer == spec.layers.end() || layer->attention.num_kv_heads != heads) {
     throw InputError(fmt::format(
-        "{}: layer {} has {} KV heads, and the model's {}; give the model that was calibrated",
+        "{}: layer {} has {} KV heads, but the model's has {}; give the model that was calibrated",
         artifact.directory().string(), layer_id, heads,
         layer == spec.layers.end() ? std::string("none with a cache")
                                    : std::to_string(layer->attention.num_kv_heads)));
@@ -52,7 +52,7 @@ void WriteOverlay(const Checkpoint& checkpoint, const std::vector<OverlayTensor>
   uint64_t bytes = checkpoint.total_bytes();
   for (const OverlayTensor& tensor : tensors) {
     if (weight_map.contains(tensor.name)) {
-      throw InputError(fmt::format("{}: has a tensor {} already; take a checkpoint without it",
+      throw InputError(fmt::format("{}: already has a tensor {}; use a checkpoint without it",
                                    checkpoint.directory().string(), Quoted(tensor.name)));
     }
     weight_map[tensor.name] = kOverlayShard;

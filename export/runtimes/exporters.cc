@@ -24,32 +24,33 @@ Write WriteSglangFiles, WriteSglangOctFiles, WriteVllmFiles, WriteLlamacppFiles,
     WriteTorchFiles, WriteTrtllmFiles, WriteUpstreamMomentsFiles, WriteSafetensorsFiles;
 
 constexpr std::string_view kNoLatents =
-    "its layers have latent attention (MLA), which sglang-oct alone has a 2-bit cache for";
+    "its layers have latent attention (MLA), for which only sglang-oct has a 2-bit cache";
 constexpr std::string_view kNoLatentScales =
-    "its layers have latent attention (MLA), whose cache has one scale for keys and values; "
-    "sglang-oct writes its files";
+    "its layers have latent attention (MLA), whose cache has a single scale for keys and values; "
+    "use --to sglang-oct";
 constexpr std::string_view kNoLatentBits =
-    "its layers have latent attention (MLA), whose cache has one number of bits; sglang-oct writes "
-    "its files";
+    "its layers have latent attention (MLA), whose cache has a single number of bits; use --to "
+    "sglang-oct";
 
 std::span<const Exporter> AllExporters() {
   static constexpr std::array<Exporter, 13> kExporters = {{
       {.name = "oscar-torch",
-       .help = "all that was chosen, with factors of error feedback and run.py, for oscar-kv: "
+       .help = "the complete choice, with factors of error feedback and run.py, for oscar-kv in "
                "Hugging Face transformers",
        .any_bits = true,
        .why_no_latents = kNoLatents,
-       .why_no_own_rotations = "runs what was chosen, bits and groups included",
+       .why_no_own_rotations = "always runs the choice, including its bits and groups",
        .write = WriteTorchFiles},
       {.name = "sglang",
-       .help = "a pair of format 1, of OSCAR's own rotations one of format 2 per head too",
-       .why_no_latents = "its layers have latent attention (MLA), and OSCAR's main tree has no "
-                         "2-bit cache of latents; the October tree, sglang-oct, has one",
+       .help = "a pair of files in format 1; for OSCAR's own rotations also a pair per head in "
+               "format 2",
+       .why_no_latents = "its layers have latent attention (MLA), for which OSCAR's sglang has no "
+                         "2-bit cache; use --to sglang-oct",
        .write = WriteSglangFiles},
       {.name = "sglang-oct",
-       .help = "format 3 with key means and query matrices, of latent attention a directory with a "
-               "file for each layer",
-       .why_no_own_rotations = "loads the files of sglang, which hold them per head too",
+       .help = "a pair of files in format 3 with key means and query matrices; for latent "
+               "attention, a directory with a file for each layer",
+       .why_no_own_rotations = "can load the files of --to sglang, which also have them per head",
        .of_latents = "a directory with a file for each layer's latent",
        .write = WriteSglangOctFiles},
       {.name = "vllm",
@@ -57,8 +58,8 @@ std::span<const Exporter> AllExporters() {
        .why_no_latents = kNoLatents,
        .write = WriteVllmFiles},
       {.name = "llamacpp",
-       .help = "tensors attn_k_rot and attn_v_rot as a GGUF, or with --merge-into in a copy of a "
-               "model's, for OSCAR's branch of llama.cpp",
+       .help = "tensors attn_k_rot and attn_v_rot as a GGUF, or inside a copy of the model's GGUF "
+               "with --merge-into, for OSCAR's branch of llama.cpp",
        .why_no_latents = kNoLatents,
        .write = WriteLlamacppFiles},
       {.name = "onnx",
@@ -67,48 +68,51 @@ std::span<const Exporter> AllExporters() {
        .why_no_latents = kNoLatents,
        .write = WriteOnnxFiles},
       {.name = "kv-mean-center",
-       .help = "key means as a GGUF for llama.cpp's --kv-mean-center (PrismML's fork), with and "
+       .help = "key means as a GGUF for --kv-mean-center of llama.cpp (PrismML's fork), with and "
                "without its Hadamard rotation of the cache",
        .carries = "key means",
        .why_no_latents = "its layers have latent attention (MLA), which llama.cpp does not centre; "
-                         "sglang-oct carries means of latents",
+                         "use --to sglang-oct for means of latents",
        .write = WriteMeanCenterFiles},
       {.name = "kv-scales",
-       .help = "k_scale and v_scale of an FP8 cache as a shard of --model with its index and "
-               "configuration, for vLLM and SGLang; with --copy the whole model with them",
-       .carries = "a scale per layer and side; with --per-head per KV head",
+       .help =
+           "k_scale and v_scale of an FP8 cache as an extra shard of --model with its index and "
+           "configuration, for vLLM and SGLang; with --copy, the whole model including them",
+       .carries = "a scale per layer and side, or with --per-head per KV head",
        .needs_model = true,
        .why_no_latents = kNoLatentScales,
        .write = WriteKvScalesFiles},
       {.name = "modelopt",
-       .help = "FP8 and NVFP4 layer by layer with their scales as ModelOpt's checkpoints say it "
-               "(kv_cache_schema_version 1), for TensorRT-LLM and vLLM; --copy as above",
-       .carries = "a type per layer, of keys and of values, and scales",
+       .help = "FP8 or NVFP4 for each layer, with scales, in the format of ModelOpt's checkpoints "
+               "(kv_cache_schema_version 1), for TensorRT-LLM and vLLM; with --copy, the whole "
+               "model including them",
+       .carries = "a type for the keys and for the values of each layer, and scales",
        .any_bits = true,
        .needs_model = true,
        .why_no_latents = kNoLatentScales,
        .write = WriteModelOptFiles},
       {.name = "sglang-scales",
        .help = "factors of an FP8 cache for SGLang's --quantization-param-path",
-       .carries = "a scale per layer, of keys and values together",
+       .carries = "a scale per layer, for keys and values together",
        .why_no_latents = kNoLatentScales,
        .write = WriteSglangScalesFiles},
       {.name = "trtllm",
        .help = "types by layer for TensorRT-LLM's kv_cache_config.dtype (pull request 13695)",
-       .carries = "a type per layer, of keys and values together",
+       .carries = "a type per layer, for keys and values together",
        .any_bits = true,
        .why_no_latents = kNoLatentBits,
        .write = WriteTrtllmFiles},
       {.name = "upstream-moments",
-       .help = "oscar_moments_rank0.pt, what OSCAR's fit_oscar2_variants.py fits from",
+       .help = "oscar_moments_rank0.pt, the input of OSCAR's fit_oscar2_variants.py",
        .carries = "moments of queries, keys and values",
-       .why_no_latents = "its layers have latent attention (MLA), whose moments are no such file; "
-                         "sglang-oct writes their rotations",
+       .why_no_latents = "its layers have latent attention (MLA), whose moments do not fit this "
+                         "format; use --to sglang-oct for their rotations",
        .write = WriteUpstreamMomentsFiles},
       {.name = "safetensors",
-       .help = "rotations with everything that belongs to them, of one side too, as "
+       .help = "rotations with everything that belongs to them, also for a single side, as "
                "oscar-validate --rotation reads them",
-       .carries = "the headline choice: rotations, means, matrices that undo them, scales",
+       .carries =
+           "the headline choice: rotations, means, scales and the matrices that undo the rotations",
        .of_latents = "the rotations of latents",
        .write = WriteSafetensorsFiles},
   }};
@@ -139,13 +143,15 @@ void WriteForRuntime(const Exporter& exporter, const Artifact& artifact,
     throw InputError(fmt::format("{}: {}", artifact.directory().string(), why));
   };
   if (artifact.layer_ids().empty())
-    refuse("holds no layers: statistics of KVTC or kvpress, whose formats were removed");
+    refuse(
+        "contains no layers, but statistics of KVTC or kvpress, whose formats are no longer "
+        "supported");
   if (HoldsLatents(artifact)) {
     if (!exporter.why_no_latents.empty()) refuse(exporter.why_no_latents);
     if (request.folded)
       refuse(
-          "its layers have latent attention, which has no folded checkpoints; write it without "
-          "--folded");
+          "its layers have latent attention, for which there are no folded checkpoints; write it "
+          "without --folded");
   }
   exporter.write(artifact, request, output);
   SayWhoLoads(exporter, output);

@@ -66,23 +66,24 @@ void CheckGgufModel(const GgufFile& model, const Artifact& artifact, bool all_la
   const auto entry = model.entries.find("general.architecture");
   const auto* name =
       entry == model.entries.end() ? nullptr : std::get_if<std::string_view>(&entry->second);
-  if (name == nullptr) throw InputError(file + ": no general.architecture; is it a model?");
+  if (name == nullptr)
+    throw InputError(file + ": contains no general.architecture, so it is not a model");
   const std::string arch(*name);
   const auto count = [&](std::string_view key) {
     return Count(model, fmt::format("{}.{}", arch, key));
   };
   const Json& layers = JsonMember(artifact.manifest(), "geometry", kManifestFile);
   const auto differ = [&](std::string_view what, uint64_t of_model, uint64_t of_artifact) {
-    throw InputError(fmt::format("{}: {} {}, and the artifact's model {}; take the GGUF of {}",
+    throw InputError(fmt::format("{}: {} {}, but the artifact's model has {}; give the GGUF of {}",
                                  file, Escaped(what), of_model, of_artifact,
                                  LaunchModel(artifact.manifest())));
   };
   if (Count(model, "split.count").value_or(1) > 1) {
-    throw InputError(
-        fmt::format("{}: part of a split model; join it with llama-gguf-split --merge", file));
+    throw InputError(fmt::format(
+        "{}: this is part of a split model; join the parts with llama-gguf-split --merge", file));
   }
   const std::optional<uint64_t> blocks = count("block_count");
-  if (!blocks) throw InputError(fmt::format("{}: no {}.block_count", file, Escaped(arch)));
+  if (!blocks) throw InputError(fmt::format("{}: {}.block_count is missing", file, Escaped(arch)));
   const uint64_t predicts = count("nextn_predict_layers").value_or(0);  // behind the others
   if (all_layers && *blocks != layers.size() && *blocks != layers.size() + predicts)
     differ(arch + ".block_count is", *blocks, layers.size());
@@ -101,7 +102,7 @@ void CheckGgufModel(const GgufFile& model, const Artifact& artifact, bool all_la
       const uint64_t here = of(keys ? "head_dim" : "v_head_dim");
       const std::optional<uint64_t> there = count(key), sliding = count(key + "_swa");
       const std::optional<uint64_t> said = there ? there : dim;
-      if (!said) throw InputError(fmt::format("{}: no {}.{}", file, Escaped(arch), key));
+      if (!said) throw InputError(fmt::format("{}: {}.{} is missing", file, Escaped(arch), key));
       if (here != *said && here != sliding)
         differ(fmt::format("{}.{} (layer {}) is", arch, key, id), *said, here);
     }

@@ -75,7 +75,7 @@ ImportedFiles FromPt(const fs::path& path) {
   const char side = ObjectiveSide(file.objective);
   if (side == 0) {
     throw InputError(
-        fmt::format("{}: does not say whether it turns keys or values; say so: {}:none or none:{}",
+        fmt::format("{}: does not say whether it rotates keys or values; give {}:none or none:{}",
                     path.string(), path.string(), path.string()));
   }
   GivenRotations given;
@@ -104,15 +104,15 @@ ImportedFiles ReadPublished(std::string_view files) {
   if (path.extension() == ".pt") return FromPt(path);
   if (path.extension() == ".safetensors") return FromRotations(ReadGivenRotations(files), false);
   throw InputError(
-      fmt::format("{}: none of what can be imported:\n{}", path.string(), ImportedKinds()));
+      fmt::format("{}: cannot be imported; supported are:\n{}", path.string(), ImportedKinds()));
 }
 
 }  // namespace
 
 std::string_view ImportedKinds() {
-  return "rotations: .pt of every format (a file, KEYS:VALUES, a directory with a pair or with a "
-         "file for each layer), .safetensors with layer.<id>.<k|v>.rotation\n"
-         "moments: oscar_moments_rank<r>.pt, or a directory of all ranks'\n";
+  return "rotations: .pt in every format (a file, KEYS:VALUES, a directory with a pair or with a "
+         "file for each layer), .safetensors with layer.<id>.<k|v>.rotation\nmoments: "
+         "oscar_moments_rank<r>.pt, or a directory with the files of all ranks\n";
 }
 
 void ImportPublished(std::string_view files, const Json& program, const fs::path& output) {

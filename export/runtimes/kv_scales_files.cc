@@ -38,10 +38,10 @@ ScaleFormat FormatOf(const Checkpoint& checkpoint, bool per_head) {
   const std::string& method = checkpoint.quantization().method();
   ScaleFormat format;
   if (per_head && !method.empty() && method != "compressed-tensors") {
-    throw InputError(fmt::format(
-        "{}: weights of {}, beside which runtimes load one scale per layer and side; write it "
-        "without --per-head",
-        directory.string(), method));
+    throw InputError(
+        fmt::format("{}: with weights in format {}, runtimes load one scale per layer and side; "
+                    "write it without --per-head",
+                    directory.string(), method));
   }
   const Json scheme = {{"num_bits", 8},        {"type", "float"},
                        {"symmetric", true},    {"strategy", per_head ? "attn_head" : "tensor"},
@@ -69,9 +69,8 @@ ScaleFormat FormatOf(const Checkpoint& checkpoint, bool per_head) {
     }
   } else if (method != "fp8") {
     throw InputError(
-        fmt::format("{}: weights of {}, and no runtime loads scales of a cache beside those; --to "
-                    "sglang-scales "
-                    "writes a file of them that SGLang takes by itself",
+        fmt::format("{}: with weights in format {}, no runtime loads cache scales from the "
+                    "checkpoint; use --to sglang-scales, which writes a separate file for SGLang",
                     directory.string(), method));
   }
   format.changed[kConfigFile] = config;
@@ -117,7 +116,8 @@ std::string ScalesLaunch(const std::string& model, const fs::path& output,
         ShellWord(fs::absolute(output).string()), ShellWord(fs::absolute(output).string()));
   }
   if (request.per_head)
-    text += "# A scale per KV head needs vLLM's FlashAttention backend; SGLang takes none.\n";
+    text +=
+        "# A scale per KV head needs vLLM's FlashAttention backend; SGLang does not support it.\n";
   text += fmt::format("vllm serve {} --kv-cache-dtype fp8\n", served);
   if (!request.per_head) {
     text += fmt::format(

@@ -39,18 +39,19 @@ void CheckLlamacppCarries(const SglangChoice& choice, const std::string& artifac
   for (size_t i = 0; i < choice.layers.size(); ++i) {
     const SglangChoiceLayer& layer = choice.layers[i];
     if (layer.layer_id != static_cast<int64_t>(i)) {
-      throw InputError(fmt::format(
-          "{}: layer {} stands where layer {} should: llama.cpp keeps every layer's cache at 2 "
-          "bits and needs rotations of layers 0 to L-1; --to sglang writes those there are",
-          artifact, layer.layer_id, i));
+      throw InputError(
+          fmt::format("{}: found layer {} instead of layer {}; llama.cpp stores every layer's "
+                      "cache in 2 bits and needs rotations for layers 0 to L-1; use --to sglang, "
+                      "which writes only the existing ones",
+                      artifact, layer.layer_id, i));
     }
     for (const FloatTensorPtr& rotation : {layer.k, layer.v}) {
       const int64_t dim = rotation->shape.back();
       if (dim % kCacheBlock == 0) continue;
-      throw InputError(fmt::format(
-          "{}: layer {} has heads of {} values, and llama.cpp's q2_0 cache takes multiples of {}; "
-          "--to sglang writes any",
-          artifact, layer.layer_id, dim, kCacheBlock));
+      throw InputError(
+          fmt::format("{}: layer {} has head dimension {}, but llama.cpp's q2_0 cache needs "
+                      "multiples of {}; use --to sglang, which takes any",
+                      artifact, layer.layer_id, dim, kCacheBlock));
     }
   }
 }
@@ -86,23 +87,22 @@ std::vector<GgufEntry> Identity(const SglangChoice& choice, const Json& program)
 std::string LlamacppLaunch(const SglangChoice& choice, const std::filesystem::path& model,
                            const std::string& fitted, bool own) {
   std::vector<std::string> notes = {
-      "It takes them with the branch zhongzhu/llamacpp of github.com/FutureMLS-Lab/OSCAR, as "
-      "tensors",
-      "of the model's own file. q2_0 has a scale for each 32 values there, and windows are "
+      "They need the branch zhongzhu/llamacpp of github.com/FutureMLS-Lab/OSCAR, which reads them "
+      "as tensors",
+      "in the model's own file. There q2_0 has a scale for every 32 values, and windows are "
       "16-bit."};
-  if (own) notes.emplace_back("One clip ratio serves keys and values: the keys' is taken.");
+  if (own) notes.emplace_back("Keys and values share one clip ratio; the keys' ratio is used.");
   if (model.empty()) {
     notes.insert(notes.end(),
-                 {"MERGED.gguf is what this makes of the model's file:",
+                 {"This command makes MERGED.gguf from the model's file:",
                   fmt::format("oscar-export ARTIFACT --to llamacpp --merge-into {} -o DIRECTORY",
                               fitted.empty() ? "MODEL.gguf" : ShellWord(fitted))});
   }
   if (choice.folded) {
-    notes.insert(
-        notes.end(),
-        {"They were fitted behind scales folded into q and k, so MODEL.gguf has to be made",
-         "of a folded copy: oscar-export ARTIFACT --to folded-checkpoint --model " +
-             ShellWord(LaunchPath(choice.calibration)) + " -o FOLDED_MODEL"});
+    notes.insert(notes.end(),
+                 {"They were fitted with scales folded into q and k, so MODEL.gguf must be made",
+                  "from a folded copy: oscar-export ARTIFACT --to folded-checkpoint --model " +
+                      ShellWord(LaunchPath(choice.calibration)) + " -o FOLDED_MODEL"});
   }
   const SglangServing& serving = choice.serving;
   return LaunchHead("llama.cpp", LaunchModel(choice.calibration), notes) +

@@ -47,9 +47,10 @@ std::vector<LayerMeans> MeansOf(const Artifact& artifact) {
                      .means = {}};
     const std::vector<float> stored = artifact.KeyMean(static_cast<int>(layer.layer_id));
     if (stored.empty()) {
-      throw InputError(fmt::format(
-          "{}: layer {} has no key means, which rotation files do not hold; calibrate the model",
-          artifact.directory().string(), layer.layer_id));
+      throw InputError(
+          fmt::format("{}: layer {} has no key means, because rotation files do not contain them; "
+                      "calibrate the model",
+                      artifact.directory().string(), layer.layer_id));
     }
     const std::vector<int64_t> order = GgufKeyOrder(model_type, layer.head_dim);
     for (int64_t head = 0; head < layer.num_kv_heads; ++head)
@@ -87,17 +88,15 @@ void WriteMeans(const std::filesystem::path& path, const std::vector<LayerMeans>
 std::string MeanCenterLaunch(const std::string& model, const std::string& gguf,
                              const std::filesystem::path& output, bool turned, bool both) {
   std::string text = fmt::format(
-      "#!/bin/sh\n"
-      "# Starts llama.cpp with keys centred by the means in this directory, of {}.\n"
-      "# It takes them with PrismML's fork (github.com/PrismML-Eng/llama.cpp), keys of q4_0 "
-      "alone.\n"
-      "# Nothing else of an artifact is used: no rotations, no clip ratios, no windows.\n",
+      "#!/bin/sh\n# Starts llama.cpp with keys centred by the means in this directory, of {}.\n# "
+      "They need PrismML's fork (github.com/PrismML-Eng/llama.cpp) and keys of type q4_0.\n# "
+      "Nothing else of an artifact is used: no rotations, no clip ratios, no windows.\n",
       ShellWord(model));
   if (gguf.empty())
     text +=
-        "# The files name no model (--gguf MODEL.gguf does), so nothing stops another from taking "
-        "them.\n";
-  if (both) text += fmt::format("# With LLAMA_ATTN_ROT_DISABLE=1 it is {} instead.\n", kPlainFile);
+        "# The files name no model (--gguf MODEL.gguf adds its name), so other models can load "
+        "them by mistake.\n";
+  if (both) text += fmt::format("# With LLAMA_ATTN_ROT_DISABLE=1, use {} instead.\n", kPlainFile);
   return text +
          fmt::format(
              "{}llama-server -m {} -ctk q4_0 -ctv q4_0 -fa on --kv-mean-center {}\n",

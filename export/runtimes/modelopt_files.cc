@@ -53,8 +53,8 @@ void WriteModelOptFiles(const Artifact& artifact, const ExportRequest& request,
   const std::string& method = checkpoint.quantization().method();
   if (!method.empty() && method != "modelopt") {
     throw InputError(fmt::format(
-        "{}: weights of {}, and ModelOpt's configuration is of its own checkpoints and of those "
-        "that are not quantized; --to kv-scales writes scales beside others",
+        "{}: has weights in format {}, but ModelOpt's configuration only works with its own "
+        "checkpoints and with those that are not quantized; use --to kv-scales for other formats",
         request.checkpoint.string(), method));
   }
   const std::vector<LayerMaxima> maxima = MaximaOf(artifact);
@@ -97,17 +97,13 @@ void WriteModelOptFiles(const Artifact& artifact, const ExportRequest& request,
   WriteFileAtomically(
       directory.staging() / "launch.txt",
       fmt::format(
-          "#!/bin/sh\n"
-          "# Starts TensorRT-LLM with a cache of {} layer by layer, of {}.\n"
-          "# {}: a copy of the model with the files of this directory.\n"
-          "# {} Keys and values as they are: no rotations,\n"
-          "# no means, no windows. vLLM takes it with pull requests 56155 and 56156, which are "
-          "open.\n"
-          "trtllm-serve {}\n"
-          "# vLLM: vllm serve {} --kv-cache-dtype auto\n",
+          "#!/bin/sh\n# Starts TensorRT-LLM with a cache of {} layer by layer, of {}.\n# {}: a "
+          "copy of the model with the files of this directory.\n# {} Keys and values as they are: "
+          "no rotations,\n# no means, no windows. vLLM needs pull requests 56155 and 56156, which "
+          "are open.\ntrtllm-serve {}\n# vLLM: vllm serve {} --kv-cache-dtype auto\n",
           algorithm, ShellWord(model), request.whole_copy ? "It has" : "MODEL_WITH_SCALES",
-          typed ? "Types are shared out by what each costs the next token."
-                : "Bits below 4 are stored in 4 (NVFP4).",
+          typed ? "Types are chosen by what each costs the next token."
+                : "Fewer than 4 bits are stored in 4 (NVFP4).",
           request.whole_copy ? ShellWord(fs::absolute(output).string()) : "MODEL_WITH_SCALES",
           request.whole_copy ? ShellWord(fs::absolute(output).string()) : "MODEL_WITH_SCALES"));
   directory.Commit();

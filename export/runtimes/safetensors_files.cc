@@ -44,7 +44,7 @@ void WriteSafetensorsFiles(const Artifact& artifact, const ExportRequest& reques
   WriteFileAtomically(
       directory.staging() / "launch.txt",
       fmt::format("#!/bin/sh\n"
-                  "# Measures the rotations in this directory beside OSCAR's, of {}.\n"
+                  "# Compares the rotations in this directory with OSCAR's, for {}.\n"
                   "# Stored is (k * pair_scale - mean) rotation; queries meet query_rotation, and\n"
                   "# values are undone by output_rotation, where a matrix is not orthogonal.\n"
                   "oscar-validate {} --model {} --rotation exported={}\n",

@@ -45,16 +45,17 @@ void WriteSglangScalesFiles(const Artifact& artifact, const ExportRequest&,
   const std::string name = LaunchModel(artifact.manifest());
   WriteFileAtomically(
       directory.staging() / "launch.txt",
-      fmt::format("#!/bin/sh\n"
-                  "# Starts SGLang with an FP8 cache of {} and a factor for each layer.\n"
-                  "# One factor serves keys and values, the larger; no rotations, no windows.\n"
-                  "# With --tp-size 2, 4 or 8 it is the file of so many ranks. Some releases load\n"
-                  "# factors and never use them (sgl-project/sglang, issue 18818); --to kv-scales\n"
-                  "# writes them as tensors, which all load.\n"
-                  "python -m sglang.launch_server --model-path {} --kv-cache-dtype fp8_e4m3 "
-                  "--quantization-param-path {}\n",
-                  ShellWord(name), ShellWord(LaunchPath(artifact.manifest())),
-                  ShellWord(std::filesystem::absolute(output / ScalesName(1)).string())));
+      fmt::format(
+          "#!/bin/sh\n"
+          "# Starts SGLang with an FP8 cache of {} and a factor for each layer.\n"
+          "# Keys and values share one factor, the larger; no rotations, no windows.\n"
+          "# With --tp-size 2, 4 or 8, use the file for that many ranks. Some releases load\n"
+          "# factors and never use them (sgl-project/sglang, issue 18818); --to kv-scales\n"
+          "# writes them as tensors, which all load.\n"
+          "python -m sglang.launch_server --model-path {} --kv-cache-dtype fp8_e4m3 "
+          "--quantization-param-path {}\n",
+          ShellWord(name), ShellWord(LaunchPath(artifact.manifest())),
+          ShellWord(std::filesystem::absolute(output / ScalesName(1)).string())));
   directory.Commit();
 }
 

@@ -51,23 +51,14 @@ void AddLayer(const Artifact& artifact, int layer_id, std::string_view choice_na
 
 std::string RunScript(const std::string& model) {
   return fmt::format(
-      "#!/usr/bin/env python3\n"
-      "# Talks to {} with the cache in this folder: python3 run.py [MODEL] [--device cuda]\n"
-      "# It needs the package oscar-kv (export/runtimes/torch of oscar), torch and transformers.\n"
-      "import pathlib\n"
-      "import sys\n"
-      "\n"
-      "model = {}\n"
-      "arguments = sys.argv[1:]\n"
-      "if arguments and not arguments[0].startswith(\"-\"):\n"
-      "    model = arguments.pop(0)\n"
-      "elif \"/\" not in model and not pathlib.Path(model).is_dir():  # no name of the Hub\n"
-      "    sys.exit(f\"run.py: no directory {{model}} is here; give the model's: python3 run.py "
-      "MODEL\")\n"
-      "\n"
-      "from oscar_kv.__main__ import main\n"
-      "\n"
-      "main([\"chat\", model, str(pathlib.Path(__file__).resolve().parent), *arguments])\n",
+      "#!/usr/bin/env python3\n# Talks to {} with the cache in this folder: python3 run.py [MODEL] "
+      "[--device cuda]\n# It needs the package oscar-kv (export/runtimes/torch of oscar), torch "
+      "and transformers.\nimport pathlib\nimport sys\n\nmodel = {}\narguments = sys.argv[1:]\nif "
+      "arguments and not arguments[0].startswith(\"-\"):\n    model = arguments.pop(0)\nelif \"/\" "
+      "not in model and not pathlib.Path(model).is_dir():  # no name of the Hub\n    "
+      "sys.exit(f\"run.py: there is no directory {{model}} here; give the model's directory: "
+      "python3 run.py MODEL\")\n\nfrom oscar_kv.__main__ import main\n\nmain([\"chat\", model, "
+      "str(pathlib.Path(__file__).resolve().parent), *arguments])\n",
       model, Json(model).dump());
 }
 
@@ -77,7 +68,7 @@ void WriteTorchFiles(const Artifact& artifact, const ExportRequest& request,
                      const std::filesystem::path& output) {
   if (artifact.imported()) {
     throw InputError(
-        fmt::format("{}: imported from published files, which say neither bits nor windows; "
+        fmt::format("{}: imported from published files, which do not specify bits or windows; "
                     "calibrate the model",
                     artifact.directory().string()));
   }

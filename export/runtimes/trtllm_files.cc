@@ -42,17 +42,14 @@ void WriteTrtllmFiles(const Artifact& artifact, const ExportRequest& request,
   WriteFileAtomically(
       directory.staging() / "launch.txt",
       fmt::format(
-          "#!/bin/sh\n"
-          "# Starts TensorRT-LLM with the bits by layer that were chosen for {}.\n"
-          "# Keys and values are stored as they are, {}:\n"
-          "# no rotations, no means, no clip ratios, no windows.\n"
-          "# A layer has one type for both sides, the wider; scales of FP8 and NVFP4 "
-          "are the checkpoint's\n# (--to modelopt writes them). The map is of pull "
-          "request 13695, which is open.\n"
-          "trtllm-serve {} --extra_llm_api_options {}\n",
+          "#!/bin/sh\n# Starts TensorRT-LLM with the bits by layer that were chosen for {}.\n# "
+          "Keys and values are stored as they are, {}:\n# no rotations, no means, no clip ratios, "
+          "no windows.\n# Both sides of a layer have the same type, the wider one; the checkpoint "
+          "holds scales of FP8\n# and NVFP4 (--to modelopt writes them). The map needs pull "
+          "request 13695, which is open.\ntrtllm-serve {} --extra_llm_api_options {}\n",
           model,
-          typed ? "in types shared out by what each costs the next token"
-                : "each in the smallest type of so many bits",
+          typed ? "in types chosen by what each costs the next token"
+                : "each in the smallest type with at least that many bits",
           ShellWord(LaunchPath(artifact.manifest())),
           ShellWord(std::filesystem::absolute(output / "extra_llm_api_options.yaml").string())));
   directory.Commit();

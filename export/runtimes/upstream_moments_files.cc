@@ -33,11 +33,11 @@ struct UpstreamMoments {
 UpstreamMoments MeansOf(LayerMoments moments, const std::string& where) {
   if (moments.key.empty() || moments.key_sum.empty() || moments.diagonal.empty()) {
     throw InputError(fmt::format(
-        "{}: layer {}: these moments lack {}; --to safetensors writes rotations", where,
+        "{}: layer {}: these moments lack {}; use --to safetensors to write rotations", where,
         moments.layer_id,
         moments.diagonal.empty()
-            ? "values by the diagonal target, which OSCAR's own fit takes and a merge drops"
-            : "sums of keys, which rotation files do not hold"));
+            ? "values of the diagonal target, which OSCAR's own fit needs and a merge drops"
+            : "sums of keys, which rotation files do not contain"));
   }
   UpstreamMoments out;
   const double rows = static_cast<double>(moments.queries() * moments.gqa_ratio());
@@ -59,9 +59,9 @@ void WriteUpstreamMomentsFiles(const Artifact& artifact, const ExportRequest&,
                                const fs::path& output) {
   const std::string where = artifact.directory().string();
   if (artifact.imported())
-    throw InputError(where +
-                     ": was imported from files without moments; --to safetensors writes "
-                     "what they hold");
+    throw InputError(
+        where +
+        ": was imported from files without moments; use --to safetensors to write their contents");
   const MomentsReader reader(artifact.directory() / kMomentsFile);
   std::vector<UpstreamMoments> layers;
   for (const int id : artifact.layer_ids()) layers.push_back(MeansOf(reader.Read(id), where));
@@ -72,10 +72,10 @@ void WriteUpstreamMomentsFiles(const Artifact& artifact, const ExportRequest&,
     const int64_t heads = sums.num_kv_heads, d = sums.head_dim, dv = sums.v_head_dim;
     if (heads != first.num_kv_heads || d != first.head_dim || dv != first.v_head_dim ||
         sums.num_q_heads != first.num_q_heads || sums.tokens != first.tokens) {
-      throw InputError(fmt::format(
-          "{}: layer {} differs from layer {} in heads, their size or tokens, and the file says "
-          "them once; --to safetensors writes the rotations",
-          where, sums.layer_id, first.layer_id));
+      throw InputError(
+          fmt::format("{}: layer {} differs from layer {} in heads, head size or tokens, but the "
+                      "file stores these only once; use --to safetensors to write the rotations",
+                      where, sums.layer_id, first.layer_id));
     }
     entries.emplace_back(int64_t{sums.layer_id},
                          PtOutDict{{PtKey("M_q"), Tensor64({heads, d, d}, layer.m_q)},

@@ -34,7 +34,7 @@ const PairServer& VllmServer() {
   static const PairServer server = {
       "vLLM",
       VllmLaunch,
-      {"It takes them with pull request 46774, which is open. Scale and zero are rounded to fp16",
+      {"They need pull request 46774, which is open. Scale and zero are rounded to fp16",
        "there, the first two and the last two layers are not quantized, and its first revisions",
        "have no SINK_TOKENS and RECENT_TOKENS."}};
   return server;

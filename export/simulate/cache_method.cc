@@ -26,11 +26,11 @@ void CheckGeometry(const Artifact& artifact, const LayerSpec& layer) {
     const int64_t d = JsonInt(geometry, "head_dim", kManifestFile);
     const int64_t dv = JsonInt(geometry, "v_head_dim", kManifestFile);
     if (d != spec.head_dim || dv != spec.v_head_dim || (heads != spec.num_kv_heads && heads != 1)) {
-      throw InputError(fmt::format(
-          "{}: layer {} was fitted for {} KV heads of dimension {} and {}, but the model has {} of "
-          "{} and {}: the artifact belongs to another model",
-          artifact.directory().string(), layer.layer_id, heads, d, dv, spec.num_kv_heads,
-          spec.head_dim, spec.v_head_dim));
+      throw InputError(
+          fmt::format("{}: layer {} was fitted for {} KV heads of dimension {} and {}, but the "
+                      "model has {} of {} and {}; the artifact belongs to another model",
+                      artifact.directory().string(), layer.layer_id, heads, d, dv,
+                      spec.num_kv_heads, spec.head_dim, spec.v_head_dim));
     }
     return;
   }
@@ -124,8 +124,8 @@ const CacheMethod& CacheMethodNamed(std::string_view name, const GuestMethods& g
   }
   if (const std::string hint = RemovedHint(name); !hint.empty())
     throw UsageError(fmt::format("method {} {}", name, hint));
-  throw UsageError(fmt::format("found method {}; the nearest of {}: {}", Quoted(name), names.size(),
-                               Nearest(name, names)));
+  throw UsageError(fmt::format("unknown method {}; the nearest of {} methods: {}", Quoted(name),
+                               names.size(), Nearest(name, names)));
 }
 
 }  // namespace oscar

@@ -72,7 +72,7 @@ CacheCost ChoiceCost(const MethodContext& context, const CacheWindows& windows, 
 const StoredChoice& ChoiceOf(const MethodContext& context, size_t layer_index) {
   const StoredLayer& layer = context.Stored(layer_index);
   if (!layer.automatic) {
-    throw InputError(fmt::format("{}: holds no automatic choice; make it with oscar-calibrate",
+    throw InputError(fmt::format("{}: contains no automatic choice; make one with oscar-calibrate",
                                  context.artifact().directory().string()));
   }
   return *layer.automatic;

@@ -31,16 +31,17 @@ const RotationLayer& LayerOf(const RotationFile& file, const MethodContext& cont
   const std::string path = file.path.string();
   if (file.kind == RotationKind::kStacked) {  // in order, without numbers
     if (file.layers.size() != context.layers().size()) {
-      throw InputError(fmt::format("{}: matrices of {} layers, but the model has {} with attention",
-                                   path, file.layers.size(), context.layers().size()));
+      throw InputError(
+          fmt::format("{}: has matrices for {} layers, but the model has {} layers with attention",
+                      path, file.layers.size(), context.layers().size()));
     }
     return file.layers[layer_index];
   }
   const int64_t id = context.layers()[layer_index].layer_id;
   const auto found = std::ranges::find(file.layers, id, &RotationLayer::layer_id);
   if (found != file.layers.end()) return *found;
-  throw InputError(
-      fmt::format("{}: has no layer {} of the model, but {} others", path, id, file.layers.size()));
+  throw InputError(fmt::format("{}: lacks layer {} of the model, but has {} other layers", path, id,
+                               file.layers.size()));
 }
 
 RotatedQuantizer SideOf(const std::optional<RotationFile>& file, const MethodContext& context,
@@ -122,7 +123,7 @@ std::shared_ptr<const CacheMethod> OfArtifact(const std::string& name, const Cac
   };
   guest.available = [&method, other](const MethodContext& context) {
     if (method.available && !method.available(other->Of(context))) {
-      throw InputError(fmt::format("{}: has not what {} needs",
+      throw InputError(fmt::format("{}: lacks what {} needs",
                                    other->artifact().directory().string(), method.name));
     }
     return true;
@@ -177,10 +178,10 @@ GuestMethods BudgetMethods(const Artifact& artifact) {
   GuestMethods methods;
   for (const auto& [bits, choice] : artifact.budgets()) {
     if (choice == kHeadlineChoice) continue;
-    methods.push_back(NamedMethod(
-        fmt::format("{}{:g}", kBudgetPrefix, bits),
-        fmt::format("what oscar-calibrate chose at {:g} bits, in bf16 arithmetic", bits),
-        ChoiceMethod(choice)));
+    methods.push_back(
+        NamedMethod(fmt::format("{}{:g}", kBudgetPrefix, bits),
+                    fmt::format("choice of oscar-calibrate at {:g} bits, in bf16 arithmetic", bits),
+                    ChoiceMethod(choice)));
   }
   return methods;
 }

@@ -64,8 +64,8 @@ class RowsOfFile {
     const std::span<const int32_t> expected = dump.token_ids();
     if (expected.empty()) {
       throw InputError(
-          fmt::format("{}: stores no token ids, so nothing shows whether {} is of the same text; "
-                      "capture with oscar-capture, as HDF5",
+          fmt::format("{}: stores no token ids, so it cannot be checked whether {} belongs to the "
+                      "same text; capture the dump with oscar-capture as HDF5",
                       dump.name(), file_.path().string()));
     }
     const std::vector<int32_t> ids =
@@ -73,7 +73,7 @@ class RowsOfFile {
     const auto other = std::ranges::mismatch(ids, expected);
     if (other.in1 != ids.end()) {
       Refuse(fmt::format("/{}", dump_format::kInputIds),
-             fmt::format("token {} is {}, but {} in {}: quantize that dump",
+             fmt::format("token {} is {}, but {} in {}; quantize the rows of that dump",
                          other.in1 - ids.begin(), *other.in1, *other.in2, dump.name()));
     }
   }
@@ -158,9 +158,9 @@ std::shared_ptr<const CacheMethod> QuantizedMethod(const std::string& name,
   };
   method.cost =
       AffineCost({.bits = rows->bits_per_element(), .metadata_bits = 0, .actual_metadata_bits = 0});
-  return NamedMethod(name,
-                     fmt::format("what another program read back: {}", path.filename().string()),
-                     std::move(method));
+  return NamedMethod(
+      name, fmt::format("rows that another program read back: {}", path.filename().string()),
+      std::move(method));
 }
 
 }  // namespace oscar

@@ -119,16 +119,15 @@ RotatedSides FittedSides(const RuntimeSpec& runtime, const MethodContext& contex
   const StoredSide& v = runtime.per_head ? layer.v : SharedSide(layer.v, layer.v_shared);
   if (!CodecTakes(runtime, spec)) {
     throw InputError(fmt::format(
-        "layer {}: {} stores heads in blocks of {} values, and these have "
-        "{} and {}",
+        "layer {}: {} stores heads in blocks of {} values, but these heads have {} and {} values",
         layer.layer_id, runtime.runtime, kLlamaQ2SigmaValues, spec.head_dim, spec.v_head_dim));
   }
   const int64_t wanted = runtime.per_head ? spec.num_kv_heads : 1;
   if (k.num_rotations != wanted || v.num_rotations != wanted) {
     throw InputError(fmt::format(
-        "{}: layer {} has no rotation {}, and {} loads no other",
-        context.artifact().directory().string(), layer.layer_id,
-        runtime.per_head ? "for each KV head" : "for all KV heads together", runtime.runtime));
+        "{}: layer {} has no rotation {}, which {} needs", context.artifact().directory().string(),
+        layer.layer_id, runtime.per_head ? "for each KV head" : "for all KV heads together",
+        runtime.runtime));
   }
   return AffineSides(context, RotationTensor(k), RotationTensor(v), ServingClip(runtime, context));
 }
@@ -219,7 +218,7 @@ CacheMethod RuntimeMethod(const RuntimeSpec& runtime) {
       .description = runtime.description,
       .takes_clip = false,
       .takes_windows = false,
-      .why_no_latents = "the files it loads hold keys and values apart",
+      .why_no_latents = "the files that it loads store keys and values separately",
       .make = [&runtime](const MethodContext& context, size_t layer_index,
                          const ArmOptions&) { return MakeCache(runtime, context, layer_index); },
       .cost = [&runtime](const MethodContext& context, const ArmOptions&,

@@ -59,8 +59,7 @@ RotatedSides LoadChoice(const RuntimeSpec& runtime, const MethodContext& context
   const std::string name = ServedChoice(runtime, artifact);
   if (name.empty()) {
     throw InputError(
-        fmt::format("{}: holds no automatic choice for {}; make one with "
-                    "oscar-calibrate",
+        fmt::format("{}: contains no automatic choice for {}; make one with oscar-calibrate",
                     artifact.directory().string(), runtime.runtime));
   }
   return SidesOfChoice(artifact.ReadChoice(context.layers()[layer_index].layer_id, name));

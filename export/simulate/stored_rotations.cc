@@ -41,8 +41,8 @@ RotatedSides StoredRotations(const MethodContext& context, size_t layer_index,
   const StoredSides sides = SidesOf(layer, grouping);
   if (!Complete(sides)) {
     throw InputError(
-        fmt::format("{}: layer {} has no shared rotation; compare methods that use "
-                    "the artifact's own rotations instead",
+        fmt::format("{}: layer {} has no shared rotation; measure methods that use the artifact's "
+                    "own rotations instead",
                     context.artifact().directory().string(), layer.layer_id));
   }
   return AffineSides(context, RotationTensor(sides.k), RotationTensor(sides.v),

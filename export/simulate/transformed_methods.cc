@@ -97,8 +97,9 @@ CacheMethod MakeMethod(const TransformedMethod& method) {
       .takes_bf16 = true,
       .as_published = {.clip = true, .windows = true},
       .clip_ratios = ClipRatiosOf(method),
-      .why_no_latents =
-          method.value_epsilon ? "it transforms values against o_proj, apart from keys" : "",
+      .why_no_latents = method.value_epsilon
+                            ? "it transforms values together with o_proj, separately from keys"
+                            : "",
       .make =
           [method](const MethodContext& context, size_t layer_index, const ArmOptions& options) {
             return MakeCache(method, context, layer_index, options);

@@ -63,14 +63,13 @@ T Get(const uint8_t* from, int index) {
 CacheShape CacheShapeOf(std::span<const int64_t> format) {
   constexpr size_t kFields = 12;
   if (format.size() != kFields)
-    throw UsageError(
-        fmt::format("a cache format of {} numbers; expected {}: k_dim, k_bits, "
-                    "k_group, v_dim, v_bits, v_group, metadata, page_tokens, "
-                    "sink_tokens, recent_slots, recent_tokens, step",
-                    format.size(), kFields));
+    throw UsageError(fmt::format(
+        "a cache format with {} numbers; expected {}: k_dim, k_bits, k_group, v_dim, v_bits, "
+        "v_group, metadata, page_tokens, sink_tokens, recent_slots, recent_tokens, step",
+        format.size(), kFields));
   for (const int64_t field : format)
     if (field < 0 || field > std::numeric_limits<int>::max() / 2)
-      throw UsageError(fmt::format("a cache format with the number {}", field));
+      throw UsageError(fmt::format("a cache format contains the invalid number {}", field));
   const auto at = [&](size_t i) { return static_cast<int>(format[i]); };
   if (at(6) > static_cast<int>(MetadataType::kByte))
     throw UsageError(
@@ -132,20 +131,20 @@ void CheckRequests(const HostCache& cache, const int32_t* row_begin, int64_t num
     if (rows < 0 || (row_begin != nullptr && row_begin[r] < 0) || rows > length ||
         (appended && rows != grown))
       throw UsageError(
-          fmt::format("request {} has {} rows in this call and {} tokens, {} of them new: call "
+          fmt::format("request {} has {} rows in this call and {} tokens, {} of them new; call "
                       "advance once before the layers of a step",
                       r, rows, length, grown));
     if (quantized != cache.shape.Quantized(length))
       throw UsageError(
-          fmt::format("request {} of {} tokens has {} of them in pages, expected {}: the state is "
-                      "not what advance makes of this format",
+          fmt::format("request {} of {} tokens has {} of them in pages, expected {}; the state was "
+                      "not made by advance with this format",
                       r, length, quantized, cache.shape.Quantized(length)));
     if (cache.window_of_request[r] < 0 || cache.window_of_request[r] >= cache.num_windows)
       throw UsageError(fmt::format("request {} has window {} of {}", r, cache.window_of_request[r],
                                    cache.num_windows));
     const int64_t num_pages = (quantized + page_tokens - 1) / page_tokens;
     if (num_pages > cache.page_table_stride)
-      throw UsageError(fmt::format("request {} needs {} pages, its table has {}", r, num_pages,
+      throw UsageError(fmt::format("request {} needs {} pages, but its table has {}", r, num_pages,
                                    cache.page_table_stride));
     for (int64_t i = 0; i < num_pages; ++i) {
       const int32_t page = cache.page_table[r * cache.page_table_stride + i];
@@ -154,8 +153,8 @@ void CheckRequests(const HostCache& cache, const int32_t* row_begin, int64_t num
     }
   }
   if (row_begin != nullptr && (row_begin[0] != 0 || row_begin[cache.num_requests] != num_rows))
-    throw UsageError(fmt::format("requests have rows {} to {} of {}", row_begin[0],
-                                 row_begin[cache.num_requests], num_rows));
+    throw UsageError(fmt::format("requests have rows {} to {}, but there are only {} rows",
+                                 row_begin[0], row_begin[cache.num_requests], num_rows));
 }
 
 RecordSide::RecordSide(const CacheFormat& format, bool values)

@@ -29,7 +29,7 @@ SideTensors SideOf(const OptionalTensor& rotation, const OptionalTensor& mean,
                    const OptionalTensor& feedback_units) {
   if (scales < 0 || scales > static_cast<int64_t>(ScaleFit::kUnbiasedRounded))
     throw UsageError(fmt::format(
-        "scales {}; supported are 0 (of the range), 1 (unbiased) and 2 (unbiased, rounded)",
+        "scales is {}; supported are 0 (of the range), 1 (unbiased) and 2 (unbiased, rounded)",
         scales));
   return {rotation.value_or(at::Tensor()),
           mean.value_or(at::Tensor()),
@@ -42,7 +42,7 @@ SideTensors SideOf(const OptionalTensor& rotation, const OptionalTensor& mean,
 // Converts rows [rows, heads, dim] to bf16.
 at::Tensor Bf16Rows(const at::Tensor& rows, int64_t dim, const char* name) {
   if (rows.dim() != 3 || rows.size(2) != dim)
-    throw UsageError(fmt::format("{} of shape {}; expected rows x heads x {}", name,
+    throw UsageError(fmt::format("{} has shape {}; expected rows x heads x {}", name,
                                  fmt::join(rows.sizes(), " x "), dim));
   return rows.to(at::kBFloat16).contiguous();
 }
@@ -158,10 +158,10 @@ at::Tensor MultiplyByTensors(const at::Tensor& x, const at::Tensor& rotation, bo
 at::Tensor Multiply(const at::Tensor& x, const at::Tensor& rotation, bool transposed) {
   if (x.dim() != 3 || rotation.dim() != 3 || rotation.size(1) != x.size(2) ||
       rotation.size(2) != x.size(2) || rotation.size(0) == 0 || x.size(1) % rotation.size(0) != 0)
-    throw UsageError(fmt::format(
-        "rows of shape {} by matrices of shape {}; expected rows x heads x dim by matrices x dim x "
-        "dim, of which the number divides the heads",
-        fmt::join(x.sizes(), " x "), fmt::join(rotation.sizes(), " x ")));
+    throw UsageError(
+        fmt::format("rows of shape {} by matrices of shape {}; expected rows x heads x dim by "
+                    "matrices x dim x dim, where the number of matrices divides the heads",
+                    fmt::join(x.sizes(), " x "), fmt::join(rotation.sizes(), " x ")));
   if (!x.is_cpu()) return MultiplyByTensors(x, rotation, transposed);
   const at::Tensor rows = (transposed ? x : x.to(at::kBFloat16)).to(at::kFloat).contiguous();
   const at::Tensor matrices = rotation.to(at::kBFloat16).contiguous();
@@ -237,11 +237,11 @@ bool IsOfThisTorch() {
 
 void Refuse(const c10::OperatorHandle& op, Stack*) {
   const uint64_t version = aoti_torch_abi_version();
-  throw UsageError(fmt::format(
-      "{}: liboscar_torch.so was built for torch {}.{}, and this is torch {}.{}: build it again "
-      "with this torch, or install that one",
-      op.schema().name(), TORCH_VERSION_MAJOR, TORCH_VERSION_MINOR, version >> 56,
-      version >> 48 & 0xFF));
+  throw UsageError(
+      fmt::format("{}: liboscar_torch.so was built for torch {}.{}, but this is torch {}.{}; build "
+                  "it again with this version, or install that one",
+                  op.schema().name(), TORCH_VERSION_MAJOR, TORCH_VERSION_MINOR, version >> 56,
+                  version >> 48 & 0xFF));
 }
 
 }  // namespace

@@ -77,17 +77,18 @@ void CheckHeads(const ViewTensors& view, int64_t layer_heads) {
     fits = fits && *head >= (i == 0 ? 0 : head[-1] + 1) && *head < layer_heads;
   }
   if (fits) return;
-  throw UsageError(fmt::format(
-      "a view of {} heads of a layer of {}: without `heads` it has all of them, with it "
-      "those, ascending",
-      view_heads, layer_heads));
+  throw UsageError(
+      fmt::format("a view of {} heads of a layer with {}; without `heads` it must have all heads, "
+                  "with `heads` exactly those, in ascending order",
+                  view_heads, layer_heads));
 }
 
 void CheckRowBegin(const ViewTensors& view, const at::Tensor& row_begin) {
   CheckTensor(row_begin, "row_begin", at::kInt, 1, view.pages.device());
   if (row_begin.size(0) != view.num_requests() + 1)
-    throw UsageError(fmt::format("row_begin of {} numbers for {} requests; expected one more",
-                                 row_begin.size(0), view.num_requests()));
+    throw UsageError(
+        fmt::format("row_begin has {} numbers for {} requests; expected one more than requests",
+                    row_begin.size(0), view.num_requests()));
 }
 
 void CheckAttend(const ViewTensors& view, const AttendTensors& attend, int64_t max_rows,
@@ -95,13 +96,13 @@ void CheckAttend(const ViewTensors& view, const AttendTensors& attend, int64_t m
   const at::Device device = view.pages.device();
   const int64_t gqa = attend.gqa_ratio, q_heads = attend.q.size(1), rows = attend.q.size(0);
   if (gqa < 1 || q_heads % gqa != 0)
-    throw UsageError(fmt::format("{} query heads, {} of them a KV head", q_heads, gqa));
+    throw UsageError(fmt::format("{} query heads, with {} per KV head", q_heads, gqa));
   CheckHeads(view, q_heads / gqa);
   const at::ScalarType type = attend.out.scalar_type();
   if (attend.out.dim() != 3 || attend.out.size(0) != rows || attend.out.size(1) != q_heads ||
       attend.out.size(2) != view.shape.format.v.dim || attend.out.device() != device ||
       (type != at::kFloat && type != at::kBFloat16))
-    throw UsageError(fmt::format("out of shape {}, {}; expected {} x {} x {} of Float or BFloat16",
+    throw UsageError(fmt::format("out has shape {}, {}; expected {} x {} x {} of Float or BFloat16",
                                  fmt::join(attend.out.sizes(), " x "), at::toString(type), rows,
                                  q_heads, view.shape.format.v.dim));
   if (attend.sinks.defined()) {
@@ -111,11 +112,12 @@ void CheckAttend(const ViewTensors& view, const AttendTensors& attend, int64_t m
           fmt::format("{} attention sinks for {} query heads", attend.sinks.size(0), q_heads));
   }
   CheckRowBegin(view, attend.row_begin);
-  if (max_length < 1) throw UsageError(fmt::format("max_length {}", max_length));
+  if (max_length < 1) throw UsageError(fmt::format("invalid max_length {}", max_length));
   const bool tails = attend.tail.k.defined() && attend.tail.v.defined();
   if (!tails && max_rows > 1)
     throw UsageError(fmt::format(
-        "up to {} queries a request without tails: pass those that write gave", max_rows));
+        "up to {} queries per request without tails; pass the tails that write returned",
+        max_rows));
   if (!tails) return;
   CheckTensor(attend.tail.k, "tail_k", at::kBFloat16, 4, device);
   CheckTensor(attend.tail.v, "tail_v", at::kBFloat16, 4, device);
@@ -126,10 +128,11 @@ void CheckAttend(const ViewTensors& view, const AttendTensors& attend, int64_t m
   };
   if (!fits(attend.tail.k, view.shape.format.k.dim) ||
       !fits(attend.tail.v, view.shape.format.v.dim))
-    throw UsageError(fmt::format(
-        "tails of shapes {} and {} for {} requests of up to {} rows: pass those that write gave",
-        fmt::join(attend.tail.k.sizes(), " x "), fmt::join(attend.tail.v.sizes(), " x "),
-        view.num_requests(), max_rows));
+    throw UsageError(
+        fmt::format("tails have shapes {} and {} for {} requests of up to {} rows; pass the tails "
+                    "that write returned",
+                    fmt::join(attend.tail.k.sizes(), " x "),
+                    fmt::join(attend.tail.v.sizes(), " x "), view.num_requests(), max_rows));
 }
 
 HostCache HostCacheOf(const ViewTensors& view) {

@@ -62,12 +62,11 @@ void CheckWrite(const ViewTensors& view, const WriteTensors& write) {
       throw UsageError(fmt::format("{}: error feedback needs columns and units, found one", name));
     if (side.clip.size() > 1 && std::ssize(side.clip) != heads)
       throw UsageError(
-          fmt::format("{}: {} clip ratios for {} heads; expected none, one, or one a "
-                      "head",
-                      name, side.clip.size(), heads));
+          fmt::format("{}: {} clip ratios for {} heads; expected none, one, or one per head", name,
+                      side.clip.size(), heads));
     if (write.rows[s].device() != device || write.rows[s].size(0) != write.rows[0].size(0) ||
         write.rows[s].size(1) != write.rows[0].size(1))
-      throw UsageError(fmt::format("{} of shape {} on {} beside k of shape {}", name,
+      throw UsageError(fmt::format("{} has shape {} on {}, but k has shape {}", name,
                                    fmt::join(write.rows[s].sizes(), " x "),
                                    write.rows[s].device().str(),
                                    fmt::join(write.rows[0].sizes(), " x ")));
@@ -75,12 +74,11 @@ void CheckWrite(const ViewTensors& view, const WriteTensors& write) {
   CheckHeads(view, write.rows[0].size(1));
   CheckRowBegin(view, write.row_begin);
   if (write.bad_rows.scalar_type() != at::kInt || write.bad_rows.numel() != 1)
-    throw UsageError("bad_rows is not one int32");
+    throw UsageError("bad_rows must be a single int32");
   if (write.tail_rows != 0 && write.tail_rows < write.max_rows)
-    throw UsageError(
-        fmt::format("tail_rows {} of calls of up to {} rows a request; expected 0 or "
-                    "as many",
-                    write.tail_rows, write.max_rows));
+    throw UsageError(fmt::format(
+        "tail_rows is {} for calls with up to {} rows per request; expected 0 or that many",
+        write.tail_rows, write.max_rows));
 }
 
 RowTensors WriteOnHost(const ViewTensors& view, const WriteTensors& write) {
@@ -132,7 +130,7 @@ RowTensors WriteThroughHost(const ViewTensors& view, const WriteTensors& write) 
     for (int64_t page = begin / page_tokens; begin < end && page * page_tokens < end; ++page) {
       if (page >= table.numel())
         throw UsageError(
-            fmt::format("request {} needs page {}, its table has {}", r, page, table.numel()));
+            fmt::format("request {} needs page {}, but its table has {}", r, page, table.numel()));
       of_request[page] = static_cast<int32_t>(pages.size());
       pages.push_back(before[static_cast<size_t>(page)]);
     }

@@ -31,11 +31,12 @@ struct Modifier {
   std::string_view why_not;  // of a method that does not take it
 };
 constexpr Modifier kModifiers[] = {
-    {"+clip", &ArmOptions::clip, &CacheMethod::takes_clip, "its quantizer clips no percentile"},
+    {"+clip", &ArmOptions::clip, &CacheMethod::takes_clip,
+     "its quantizer does not clip at a percentile"},
     {"+windows", &ArmOptions::windows, &CacheMethod::takes_windows,
-     "it has rules of its own for exact tokens"},
+     "it has its own rules for exact tokens"},
     {"+bf16", &ArmOptions::bf16, &CacheMethod::takes_bf16,
-     "it has one arithmetic, or no rotation that could be done in bf16"},
+     "it has a fixed arithmetic, or no rotation that could be computed in bf16"},
 };
 
 bool Takes(const CacheMethod& method, const Modifier& modifier) {
@@ -87,8 +88,8 @@ double ParseClipRatio(std::string_view text, std::string_view arm) {
   double ratio = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ratio);
   if (error != std::errc() || end != text.data() + text.size() || !(ratio > 0 && ratio <= 1)) {
-    throw UsageError(
-        fmt::format("arm '{}': clip ratio '{}', expected a number above 0 and up to 1", arm, text));
+    throw UsageError(fmt::format(
+        "configuration '{}': clip ratio '{}', expected a number above 0 and up to 1", arm, text));
   }
   return ratio;
 }
@@ -140,17 +141,19 @@ Arm ParseArm(std::string_view name, const GuestMethods& guests) {
     const auto modifier = std::ranges::find(kModifiers, word.substr(0, equals), &Modifier::name);
     if (modifier == std::end(kModifiers) ||
         (equals != word.npos && modifier->option != &ArmOptions::clip)) {
-      throw UsageError(fmt::format(
-          "arm '{}': '{}' is no modifier; an arm is METHOD[+clip[=RATIO]][+windows][+bf16]", name,
-          word));
+      throw UsageError(
+          fmt::format("configuration '{}': '{}' is not a modifier; expected "
+                      "METHOD[+clip[=RATIO]][+windows][+bf16]",
+                      name, word));
     }
     if (equals != word.npos) options.clip_ratio = ParseClipRatio(word.substr(equals + 1), name);
     if (!Takes(method, *modifier)) {
-      throw UsageError(fmt::format("arm '{}': {} does not take {}: {}", name, method.name, word,
-                                   method.quantizes ? modifier->why_not : "it quantizes nothing"));
+      throw UsageError(fmt::format("configuration '{}': {} does not support {}: {}", name,
+                                   method.name, word,
+                                   method.quantizes ? modifier->why_not : "it does not quantize"));
     }
     if (std::exchange(options.*modifier->option, true))
-      throw UsageError(fmt::format("arm '{}': '{}' is given twice", name, word));
+      throw UsageError(fmt::format("configuration '{}': '{}' is given twice", name, word));
     rest.remove_prefix(word.size());
   }
   return MakeArm(method, options);
@@ -205,21 +208,21 @@ std::vector<Arm> ParseArms(const std::vector<std::string>& names, const MethodCo
     }
     const Arm arm = ParseArm(name, context.options().guests);
     if (latents && !arm.method->why_no_latents.empty()) {
-      throw UsageError(fmt::format(
-          "arm '{}': the model has latent attention, whose one row is key and value, and {} has no "
-          "form for it: {}",
-          name, arm.method->name, arm.method->why_no_latents));
+      throw UsageError(
+          fmt::format("configuration '{}': the model has latent attention, whose single row is key "
+                      "and value, and {} does not support it: {}",
+                      name, arm.method->name, arm.method->why_no_latents));
     }
     if (arm.method->needs_rows && !has_rows) {
       throw UsageError(
-          fmt::format("arm '{}': {} is fitted to rows of calibration text, which there are none of "
-                      "here: compare it on the model, not on a dump",
+          fmt::format("configuration '{}': {} is fitted to rows of calibration text, which a dump "
+                      "does not have; measure it on the model",
                       name, arm.method->name));
     }
     if (arm.method->available) (void)arm.method->available(context);  // a guest says what it lacks
     add(arm);
   }
-  if (arms.size() < 2) throw UsageError("no arm to compare with bf16");
+  if (arms.size() < 2) throw UsageError("there is no configuration to compare with bf16");
   return arms;
 }
 
@@ -257,7 +260,8 @@ const Arm& HeadlineArm(const std::vector<Arm>& arms, const std::vector<std::stri
     const std::string name = NameAmong(arms, asked);
     const auto found = std::ranges::find(arms, name, &Arm::name);
     if (found != arms.end()) return *found;
-    throw UsageError(fmt::format("the headline arm {} is not among the arms", name));
+    throw UsageError(fmt::format(
+        "the headline configuration {} is not among the measured configurations", name));
   }
   for (const std::string& name : own) {
     const auto found = std::ranges::find(arms, name, &Arm::name);
@@ -295,7 +299,8 @@ std::vector<size_t> RecallArms(const std::vector<Arm>& arms, std::string_view he
   for (const std::string& name : asked) {
     const auto [found, added] = names.insert(NameAmong(arms, name));
     if (std::ranges::find(arms, *found, &Arm::name) == arms.end())
-      throw UsageError(fmt::format("--needle-arms: {} is not among the arms", *found));
+      throw UsageError(
+          fmt::format("--needle-arms: {} is not among the measured configurations", *found));
   }
   std::erase_if(all, [&](size_t i) { return i > 0 && !names.contains(arms[i].name); });
   return all;

@@ -101,8 +101,8 @@ void ArmErrors::EndLayer() {
       !std::ranges::all_of(layer.distances, finite) ||
       !std::ranges::all_of(layer.cache_sums, finite)) {
     throw NumericalError(fmt::format(
-        "layer {}, arm {}: attention errors are not finite; the model's own queries, keys or "
-        "values are NaN or infinite there, or overflow in this compute type",
+        "layer {}, configuration {}: attention errors are not finite; the model's own queries, "
+        "keys or values are NaN or infinite there, or overflow in this compute type",
         layer.layer_id, name_));
   }
 }
@@ -123,10 +123,10 @@ std::vector<double> ArmErrors::Packed(size_t index) const {
 void ArmErrors::AddPacked(std::span<const double> packed) {
   constexpr size_t kCounts = 5;
   const auto damaged = [&] {
-    return InputError(fmt::format("arm {}: {} numbers of a layer that was measured before are not "
-                                  "what {} rows leave",
-                                  name_, packed.size(), rows_.rows.size()),
-                      Remedy::kStartOver);
+    return InputError(
+        fmt::format("configuration {}: {} stored numbers of a measured layer do not match {} rows",
+                    name_, packed.size(), rows_.rows.size()),
+        Remedy::kStartOver);
   };
   if (packed.size() < kCounts) throw damaged();
   const auto count = [&](size_t i) { return static_cast<int64_t>(packed[i]); };

@@ -18,8 +18,8 @@ std::vector<size_t> ShareOfArms(const ArmsOfRank& share, size_t arms,
   const auto ranks = static_cast<size_t>(share.ranks);
   if (ranks > 1 && arms < ranks + 1) {
     throw UsageError(
-        fmt::format("{} ranks were asked for, but there are only {} arms besides the exact "
-                    "model's to share out; use at most one rank for each",
+        fmt::format("{} ranks were asked for, but there are only {} configurations besides the "
+                    "exact model to divide among them; use at most one rank for each",
                     ranks, arms - 1));
   }
   std::vector<size_t> order = recall;  // as they are dealt out
@@ -43,10 +43,10 @@ Json MergeArms(std::vector<Json> validations) {
       Json& own = of_rank.at("arms")[i];
       const auto [arm, is_new] = arms.try_emplace(places[i].get<size_t>(), own);
       if (!is_new && arm->second != own) {
-        throw InputError(fmt::format(
-            "rank {} has measured other numbers of the exact model than rank 0: its memory or its "
-            "GPU is damaged, or computes otherwise",
-            rank));
+        throw InputError(
+            fmt::format("rank {} measured other numbers for the exact model than rank 0; its "
+                        "memory or GPU is damaged, or computes differently",
+                        rank));
       }
     }
     if (of_rank.contains("by_distance")) merged["by_distance"] = of_rank.at("by_distance");

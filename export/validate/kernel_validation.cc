@@ -85,7 +85,7 @@ KernelValidation::KernelValidation(const Artifact& artifact, at::Device device,
     : artifact_(artifact), device_(device), options_(options) {
   if (!device.is_cuda()) {
     throw ResourceError(
-        fmt::format("the kernels need a CUDA device, and the model runs on {}", device.str()));
+        fmt::format("the kernels need a CUDA device, but the model runs on {}", device.str()));
   }
   OSCAR_CUDA_CHECK(cudaSetDevice(device.index()));  // this library's own idea of it
 }
@@ -93,7 +93,7 @@ KernelValidation::KernelValidation(const Artifact& artifact, at::Device device,
 void KernelValidation::OnLayerBegin(const LayerSpec& layer) {
   const AttentionSpec& spec = layer.attention;
   if (const std::string why = WhyNotInKernels(layer); !why.empty())
-    throw UsageError("the kernels: " + why + "; its cache can be simulated without them");
+    throw UsageError("the kernels: " + why + "; leave out --kernels to simulate the cache");
   const StoredLayer stored = artifact_.ReadLayer(layer.layer_id);
   per_head_ =
       stored.k.num_rotations == spec.num_kv_heads && stored.v.num_rotations == spec.num_kv_heads;

@@ -96,7 +96,10 @@ std::vector<std::string> ArmsOfArtifact(const Artifact& artifact) {
 
 ServedArms MakeServedArms(const std::vector<std::string>& own,
                           const std::vector<std::string>& others, const MethodContext& context) {
-  if (HasLatents(context)) throw UsageError("latent attention is not simulated as servers read it");
+  if (HasLatents(context))
+    throw UsageError(
+        "--served does not support models with latent attention, because their servers' caches are "
+        "not simulated");
   ServedArms served{.arms = {ParseArm(kReferenceArm)}, .num_own = 0, .faults = {}};
   const auto add = [&](const std::string& name) {
     const std::string_view method = std::string_view(name).substr(0, name.find('+'));
@@ -109,7 +112,7 @@ ServedArms MakeServedArms(const std::vector<std::string>& own,
   std::ranges::for_each(own, add);
   served.num_own = served.arms.size() - 1;
   if (served.num_own == 0) {
-    throw InputError(fmt::format("{}: holds nothing for {}",
+    throw InputError(fmt::format("{}: contains nothing for {}",
                                  context.artifact().directory().string(), fmt::join(own, ", ")));
   }
   const Arm right = served.arms[1];
@@ -134,7 +137,7 @@ std::vector<TokenErrors> ScoreServed(const LayerLoop& loop, const ServedText& te
   ServedObserver observer(context, arms, text.prompt_tokens);
   bool go_on = true;
   loop.Run(streams, lengths, 0, observer, [&](size_t index) { return go_on = on_layer(index); });
-  if (!go_on) throw Interrupted("stopped; nothing is kept");
+  if (!go_on) throw Interrupted("stopped; no results were kept");
   const OutputHead head(loop.checkpoint(), loop.spec(), {loop.device(), loop.dtype()});
   return CompareTokens(head, streams, ScoredTokens(text.sequences, 0, text.prompt_tokens, 0));
 }

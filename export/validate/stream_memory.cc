@@ -33,13 +33,12 @@ StreamMemoryNeed StreamMemory(const ModelSpec& spec, at::ScalarType dtype,
 
 void CheckStreamsFit(const StreamMemoryNeed& need, uint64_t available, std::string_view device) {
   if (need.hidden + need.rows <= static_cast<double>(available)) return;
-  throw ResourceError(fmt::format(
-      "{} arms with up to {} tokens each need {:.1f} GB for hidden states and {:.1f} GB for keys "
-      "and "
-      "values of one layer, and {} has {:.1f} GB left: compare fewer of them at once, "
-      "or take fewer or shorter texts and needles",
-      need.num_streams, need.num_tokens, need.hidden / 1e9, need.rows / 1e9, device,
-      static_cast<double>(available) / 1e9));
+  throw ResourceError(
+      fmt::format("{} configurations with up to {} tokens each need {:.1f} GB for hidden states "
+                  "and {:.1f} GB for keys and values of one layer, but {} has {:.1f} GB left; "
+                  "measure fewer configurations at once, or use fewer or shorter texts and needles",
+                  need.num_streams, need.num_tokens, need.hidden / 1e9, need.rows / 1e9, device,
+                  static_cast<double>(available) / 1e9));
 }
 
 }  // namespace oscar

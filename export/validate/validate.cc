@@ -60,9 +60,9 @@ MeasuredRows RowsToMeasure(const std::vector<int64_t>& lengths, const CountedQue
   }
   if (std::ranges::none_of(rows.rows, &MeasuredRow::headline)) {
     throw InputError(
-        fmt::format("no query sees a quantized key: windows keep {} tokens exact, and no text has "
-                    "queries that count beyond them; give longer text, or smaller --sink-tokens "
-                    "and --recent-tokens",
+        fmt::format("no query sees a quantized key, because windows keep {} tokens exact and no "
+                    "text has queries beyond them that count; give longer text, or smaller "
+                    "--sink-tokens and --recent-tokens",
                     exact));
   }
   return rows;
@@ -117,8 +117,8 @@ class Validation {
   void CheckNotStopped() const {
     if (stopped_) {
       throw Interrupted(hooks_.job == nullptr || observer_.ReadsLayerBefore()
-                            ? "stopped; nothing is kept"
-                            : "stopped; what is done is kept");
+                            ? "stopped; no results were kept"
+                            : "stopped; finished layers are kept");
     }
   }
 

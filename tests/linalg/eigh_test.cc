@@ -144,12 +144,12 @@ TEST(Eigh, BadMatricesAreErrorsThatNameThem) {
   Matrix a = RandomCovariance(4, 7);
   a(2, 1) = nan;
   EXPECT_NE(MessageOf(a).find("layer 3, KV head 1, query covariance"), std::string::npos);
-  EXPECT_NE(MessageOf(a).find("[4, 4] matrix holds NaN or Inf"), std::string::npos);
+  EXPECT_NE(MessageOf(a).find("[4, 4] matrix contains NaN or Inf"), std::string::npos);
   a(2, 1) = infinity;
   EXPECT_NE(MessageOf(a).find("NaN or Inf"), std::string::npos);
   EXPECT_NE(MessageOf(Matrix::Ones(3, 4)).find("found [3, 4]"), std::string::npos);
   EXPECT_NE(MessageOf(Matrix(0, 0)).find("found [0, 0]"), std::string::npos);
-  EXPECT_NE(MessageOf(Matrix::Zero(4, 4)).find("a dead head"), std::string::npos);
+  EXPECT_NE(MessageOf(Matrix::Zero(4, 4)).find("the head is dead"), std::string::npos);
 }
 
 }  // namespace

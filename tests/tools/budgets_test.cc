@@ -34,7 +34,8 @@ const fs::path& OfList() {
     const fs::path path = TestScratch("budgets") / "artifact";
     const ProgramExit exit = CalibrateBits(path, {"--for", "sglang-oct", "--bits", "3,2.5,2,5"});
     EXPECT_EQ(exit.code, 0) << exit.all();
-    EXPECT_NE(exit.out.find("what any gets at each budget"), std::string::npos) << exit.out;
+    EXPECT_NE(exit.out.find("choices for the runtime 'any' at each budget"), std::string::npos)
+        << exit.out;
     return path;
   }();
   return artifact;
@@ -102,9 +103,10 @@ TEST(BudgetsProgram, AnExportTakesOneOfThem) {
       << other.err;
   const ProgramExit width = write("sglang", "x", {"--bits", "3"});
   EXPECT_EQ(width.code, 2);
-  EXPECT_NE(width.err.find("sglang stores 2 bits everywhere; --bits is of --to oscar-torch, "
-                           "modelopt, trtllm"),
-            std::string::npos)
+  EXPECT_NE(
+      width.err.find(
+          "sglang stores 2 bits everywhere; --bits works with --to oscar-torch, modelopt, trtllm"),
+      std::string::npos)
       << width.err;
   EXPECT_FALSE(fs::exists(scratch / "x"));
 }
@@ -163,7 +165,7 @@ TEST(BudgetsProgram, AreMeasuredAndAFailedGateIsToldWhatPasses) {
   }
   EXPECT_EQ(measured, 4u);
   ASSERT_GT(fewest, 2);
-  EXPECT_NE(failed.out.find(fmt::format("{:g} bits would pass, the fewest of those", fewest)),
+  EXPECT_NE(failed.out.find(fmt::format("{:g} bits would pass, the fewest among", fewest)),
             std::string::npos)
       << failed.out;
   EXPECT_NE(failed.out.find("requests of 32768 on 80 GB"), std::string::npos) << failed.out;
@@ -197,11 +199,11 @@ TEST(BudgetsProgram, ListsThatMakeNoSenseAreRefused) {
   const fs::path path = TestScratch("budgets_refused") / "artifact";
   const std::vector<std::pair<std::vector<std::string>, std::string>> refused = {
       {{"--bits", "3,2.5,3"}, "--bits: 3 is given twice"},
-      {{"--bits", "2.5,9"}, "at most 8 of codes"},
-      {{"--bits", "2.5,0"}, "0 stands alone"},
+      {{"--bits", "2.5,9"}, "expected at most 8"},
+      {{"--bits", "2.5,0"}, "0 cannot be part of a list"},
       {{"--bits", "2.5,1"}, "found 1 in a list, expected 2 to 8"},
-      {{"--bits", "2.1,3"}, "2.1 bits per element were asked for, and 2-bit codes take 2.25"},
-      {{"--bits", "2,2.25,2.5,2.75,3,3.25,3.5,3.75,4"}, "9 budgets, at most 8"},
+      {{"--bits", "2.1,3"}, "2.1 bits per element were asked for, but 2-bit codes take 2.25"},
+      {{"--bits", "2,2.25,2.5,2.75,3,3.25,3.5,3.75,4"}, "9 budgets were given, expected at most 8"},
       {{"--bits", "2,x"}, "expected a list, each a number"},
       {{"--bits", "2.5,3", "--windows", "auto"}, "give --bits one number"},
       {{"--bits", "2.5,3", "--refine", "5"}, "give --bits one number"},

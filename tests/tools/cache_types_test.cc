@@ -76,7 +76,7 @@ TEST(CacheTypesProgram, AreMeasuredWrittenAndServed) {
   EXPECT_EQ(write("trtllm", {"--bits", "3"}).code, 2);
   const ProgramExit removed = write("kvtuner", {"--bits", "5"});
   EXPECT_EQ(removed.code, 2);
-  EXPECT_NE(removed.err.find("which was removed; trtllm and modelopt"), std::string::npos);
+  EXPECT_NE(removed.err.find("which was removed; use trtllm or modelopt"), std::string::npos);
 
   // The error of the served types lies between those of the two types that they combine.
   const ProgramExit served = RunProgram(OSCAR_VALIDATE, {artifact.string(),
@@ -121,7 +121,7 @@ TEST(CacheTypesProgram, WhatCannotBeIsRefusedFirst) {
   for (const auto& [flags, why] :
        std::initializer_list<std::pair<std::vector<std::string>, const char*>>{
            {{"--for", "modelopt"}, "needs --bits"},
-           {{"--for", "modelopt", "--bits", "4"}, "4.5 bits per value at least"},
+           {{"--for", "modelopt", "--bits", "4"}, "at least 4.5 bits per value"},
            {{"--for", "trtllm", "--bits", "6", "--effort", "quick"}, "--effort quick"},
            {{"--for", "any", "--bits", "12"}, "at most 8"},
            {{"--for", "any", "--bits", "1.5"}, "2-bit codes take 2.25"},

@@ -103,14 +103,14 @@ TEST(Capture, RefusesBeforeItRuns) {
   };
   expect(2, "at most 17.2 GB",
          {"--scores", "all", "--pack", "--max-sequence", "8192", "--tokens", "57344"});
-  expect(2, "no --scores, no --logits", {"--format", "upstream", "--logits"});
-  expect(2, "no --scores, no --logits", {"--format", "upstream", "--scores", "rows"});
+  expect(2, "give no --scores and no --logits", {"--format", "upstream", "--logits"});
+  expect(2, "give no --scores and no --logits", {"--format", "upstream", "--scores", "rows"});
   expect(2, "--deflate has no effect", {"--format", "upstream", "--deflate", "1"});
   const ProgramExit shared =
       RunProgram(OSCAR_CAPTURE, {TestData("families/gemma4_text-ple"), "-o", scratch / "d",
                                  "--format", "upstream", "--device", "cpu", "--data", ids});
   EXPECT_EQ(shared.code, 3) << shared.all();
-  EXPECT_NE(shared.err.find("no place for its queries"), std::string::npos) << shared.err;
+  EXPECT_NE(shared.err.find("cannot hold its queries"), std::string::npos) << shared.err;
   EXPECT_TRUE(fs::is_empty(scratch));
   std::ofstream(scratch / "there") << "x";
   const ProgramExit exit = Capture(scratch / "there");

@@ -30,7 +30,7 @@ TEST(ConfigPlan, ConfigurationAloneIsEnough) {
         "89 x 160 experts, 8 a token, a shared one"},
        695},
       {"Qwen3-235B-A22B",
-       {"94 x 64 query heads, 4 KV heads, head_dim 128", "94 x 128 experts, 8 a token"},
+       {"94 x 64 query heads, 4 KV heads, head_dim 128", "94 x 128 experts, 8 per token"},
        463},
       {"DeepSeek-V3",
        {"61 x 128 query heads over a latent of 512 and 64 with position",
@@ -38,7 +38,7 @@ TEST(ConfigPlan, ConfigurationAloneIsEnough) {
        658},
       {"gpt-oss-120b",
        {"18 x 64 query heads, 8 KV heads, head_dim 64, window 128",
-        "18 x 64 query heads, 8 KV heads, head_dim 64\n", "36 x 128 experts, 4 a token"},
+        "18 x 64 query heads, 8 KV heads, head_dim 64\n", "36 x 128 experts, 4 per token"},
        63},
       {"Gemma-4-12B",
        {"40 x 16 query heads, 8 KV heads, head_dim 256, window 1024",
@@ -97,7 +97,8 @@ TEST(ConfigPlan, OfRanks) {
       RunProgram(OSCAR_CALIBRATE, {TestData("configs/Qwen3-235B-A22B").string(), "--device", "cpu",
                                    "--dry-run", "--ranks", "2", "--nodes", "4"});
   EXPECT_EQ(few.code, 2);
-  EXPECT_NE(few.err.find("--nodes 4: each runs a rank at least"), std::string::npos) << few.err;
+  EXPECT_NE(few.err.find("--nodes 4: every node needs at least one rank"), std::string::npos)
+      << few.err;
 }
 
 // Only a plan does without weights.

@@ -285,7 +285,8 @@ TEST(SmallDisk, IsSaidBeforeALayerRuns) {
       Calibrate(BundledModel(), scratch / "out",
                 {"LD_PRELOAD=" OSCAR_WRITE_FAULTS, "OSCAR_FAULT_FREE=1000000"}, scratch / "log");
   EXPECT_EQ(exit.code, 4) << exit.all();
-  EXPECT_NE(exit.err.find("of disk, and 1.0 MB are free"), std::string::npos) << exit.err;
+  EXPECT_NE(exit.err.find("of disk space, but only 1.0 MB are free"), std::string::npos)
+      << exit.err;
   EXPECT_EQ(exit.err.find("layer 0"), std::string::npos) << exit.err;
   EXPECT_FALSE(fs::exists(scratch / "out.job"));
 }

@@ -102,7 +102,7 @@ TEST_F(DataRows, PaddingGivesTheArtifactOfTheRowsWithoutIt) {
                              ++number;
                              return Json{{"input_ids", all}, {"attention_mask", mask}};
                            })});
-  EXPECT_NE(log_.find("480 tokens of padding (attention_mask 0) are left out"), std::string::npos)
+  EXPECT_NE(log_.find("480 padding tokens (attention_mask 0) are left out"), std::string::npos)
       << log_;
   auto of_clean = ArtifactBytes(clean), of_padded = ArtifactBytes(padded);
   ASSERT_EQ(of_clean.size(), of_padded.size());
@@ -152,7 +152,8 @@ TEST_F(DataRows, QueriesThatDoNotCountAreStatedAndTakeNoPart) {
   const ProgramExit upstream =
       Run(OSCAR_CAPTURE, {Model(), "--data", rows, "--format", "upstream", "-o", scratch_ / "up"});
   EXPECT_EQ(upstream.code, 2) << upstream.all();
-  EXPECT_NE(upstream.err.find("cannot say which queries count"), std::string::npos) << upstream.err;
+  EXPECT_NE(upstream.err.find("cannot store which queries count"), std::string::npos)
+      << upstream.err;
 }
 
 // -o out/ is -o out, and its job lies beside it.

@@ -52,7 +52,7 @@ TEST(Doctor, SaysWhatTheBundledModelIsAndWhatComesNext) {
   const ProgramExit result = Doctor(model, {"--tokens", "4000", "-o", "never-made"});
   EXPECT_EQ(result.code, 0) << result.all();
   for (const char* text : {"qwen3, 4 layers (4 with a KV cache)", "KV heads, head_dim",
-                           "default theta=", "queries and keys are normed", "BF16", "BPE, ",
+                           "default theta=", "queries and keys are normalized", "BF16", "BPE, ",
                            " documents\n", "weights to read", "disk, artifact", "--to sglang"})
     EXPECT_TRUE(Says(result, text)) << text << "\n" << result.out;
   EXPECT_FALSE(Says(result, "cannot be calibrated")) << result.out;
@@ -69,7 +69,7 @@ TEST(Doctor, PlansWhatThereIsOnlyAConfigurationOf) {
     std::vector<std::string> texts;
   };
   const Expected releases[] = {
-      {"GLM-4.7", {"glm4_moe, 92 layers", "89 x 160 experts, 8 a token", "--to sglang-oct"}},
+      {"GLM-4.7", {"glm4_moe, 92 layers", "89 x 160 experts, 8 per token", "--to sglang-oct"}},
       {"Qwen3-235B-A22B",
        {"94 x 128 experts", "--to folded-checkpoint\n", "--to absorbed-checkpoint\n"}},
       {"DeepSeek-V3",
@@ -192,7 +192,7 @@ TEST(Calibrate, AFieldThatNobodyKnowsPassesIfTheLossProvesTheForwardPass) {
       RunProgram(OSCAR_CALIBRATE, {model.string(), "--device", "cpu", "--no-auto", "--tokens",
                                    "2000", "--min-tokens", "1", "-o", out.string()});
   EXPECT_EQ(result.code, 0) << result.all();
-  EXPECT_NE(result.err.find("'head_mode' is not known"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("the field 'head_mode' is unknown"), std::string::npos) << result.err;
   EXPECT_NE(result.err.find("shows that the unknown fields"), std::string::npos) << result.err;
   const Json manifest = ReadJsonFile((out / "manifest.json").string());
   EXPECT_EQ(manifest.at("model").at("unknown_config"), Json({"head_mode"}));
@@ -309,7 +309,7 @@ TEST(Doctor, AnUnknownFieldIsOneOptionAway) {
       CopyOfTiny("doctor_unknown", [](Json& config) { config["unheard_of"] = 3; });
   const ProgramExit passes = Doctor(model);
   EXPECT_EQ(passes.code, 0) << passes.all();
-  EXPECT_TRUE(Says(passes, "unheard_of: --unknown-config says")) << passes.out;
+  EXPECT_TRUE(Says(passes, "unheard_of: --unknown-config decides")) << passes.out;
   const ProgramExit refused = Doctor(model, {"--unknown-config", "refuse"});
   EXPECT_EQ(refused.code, 3) << refused.all();
   EXPECT_TRUE(Says(refused, "--unknown-config ignore\n")) << refused.out;

@@ -50,7 +50,7 @@ TEST_P(OddDocumentsTest, AreCalibratedOnOrRefused) {
 
 INSTANTIATE_TEST_SUITE_P(
     , OddDocumentsTest,
-    testing::Values(OddDocuments{"one_token", {1}, 400, {}, "two rows that are held out"},
+    testing::Values(OddDocuments{"one_token", {1}, 400, {}, "two held-out rows"},
                     OddDocuments{"two_tokens", {2}, 200, {"--for", "any", "--bits", "7"}, ""},
                     OddDocuments{"one", {250}, 1, {"--for", "any", "--bits", "7"}, ""},
                     OddDocuments{"mixed", {1, 2, 200, 3, 90}, 20, {"--for", "sglang"}, ""},

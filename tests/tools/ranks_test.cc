@@ -250,12 +250,12 @@ TEST_F(Faults, ARankThatIsKilledEndsAll) {
 TEST_F(Faults, ARankThatIsStoppedEndsAll) {
   ExpectEnd({kBefore0, kBefore1, kLayer0, kLayer1, kCommit, kPublish},
             {"OSCAR_FAULT_KILL_AT=1", "OSCAR_FAULT_SIGNAL=" + std::to_string(SIGSTOP)},
-            {"has given no answer for 12 s", "has given no sign of life for"});
+            {"has not answered for 12 s", "has not responded for"});
 }
 TEST_F(Faults, ARankThatHangsEndsAll) {
   ExpectEnd({kBefore0, kBefore1, kLayer0, kLayer1, kCommit, kPublish},
             {"OSCAR_FAULT_KILL_AT=1", "OSCAR_FAULT_SLEEP=100"},
-            {"rank 0 of 2 on ", "makes no progress for 12 s"},
+            {"rank 0 of 2 on ", "has made no progress for 12 s"},
             /*at_once=*/2);  // what others compute keeps a processor from seeing that one does not
 }
 TEST_F(Faults, OfTheDiskEndAll) {
@@ -356,7 +356,7 @@ TEST_F(Ranks, AValidationBySeveralHasTheReportOfOne) {
       OSCAR_VALIDATE, {artifact, "--model", Bundled().front(), "--device", "cpu", "--local-only",
                        "--arms", "naive", "--ranks", "2", "-o", scratch_ / "none"});
   EXPECT_EQ(many.code, 2) << many.all();
-  EXPECT_TRUE(Contains(many.err, "1 arms besides the exact model's")) << many.err;
+  EXPECT_TRUE(Contains(many.err, "1 configurations besides the exact model")) << many.err;
 }
 
 // Each writes its sequences, and over them stands a dump of all.
@@ -426,7 +426,8 @@ TEST_F(Apart, ARankThatSeesOtherDataIsNamed) {
   const Exits exits = RunApart(Run(), RunOf(other, scratch_ / "out"));
   EXPECT_EQ(exits.rank0.code, 3) << exits.rank0.all();
   EXPECT_EQ(exits.rank1.code, 3) << exits.rank1.all();
-  EXPECT_TRUE(Contains(exits.rank0.err, "rank 1 sees something else")) << exits.rank0.err;
+  EXPECT_TRUE(Contains(exits.rank0.err, "rank 1 has other options, files or data"))
+      << exits.rank0.err;
   EXPECT_EQ(exits.rank1.err, "");
 }
 
@@ -450,7 +451,7 @@ TEST_F(Apart, ARankWithDamagedWeightsIsNamed) {
       RunApart(RunOf(Bundled(), scratch_ / "out"), RunOf(damaged, scratch_ / "out"));
   EXPECT_EQ(exits.rank0.code, 3) << exits.rank0.all();
   EXPECT_EQ(exits.rank1.code, 3) << exits.rank1.all();
-  EXPECT_TRUE(Contains(exits.rank0.err, "rank 1 has loaded other weights of layer 2"))
+  EXPECT_TRUE(Contains(exits.rank0.err, "rank 1 loaded other weights for layer 2"))
       << exits.rank0.err;
   EXPECT_EQ(exits.rank1.err, "");
   model_ = Bundled();
@@ -465,7 +466,7 @@ TEST_F(Apart, ARankWithDamagedEmbeddingsIsNamed) {
       RunApart(RunOf(Bundled(), scratch_ / "out"), RunOf(damaged, scratch_ / "out"));
   EXPECT_EQ(exits.rank0.code, 3) << exits.rank0.all();
   EXPECT_EQ(exits.rank1.code, 3) << exits.rank1.all();
-  EXPECT_TRUE(Contains(exits.rank0.err, "rank 1 has read another model.safetensors"))
+  EXPECT_TRUE(Contains(exits.rank0.err, "rank 1 read another model.safetensors"))
       << exits.rank0.err;
   EXPECT_FALSE(fs::exists(scratch_ / "out"));
 }
@@ -500,7 +501,7 @@ TEST_F(Apart, RanksThatDoNotComeAreNamed) {
   const Port port(false);
   const ProgramExit exit = RunProgram(OSCAR_CALIBRATE, Run(), PlaceOf(0, 3, port.number()));
   EXPECT_EQ(exit.code, 4) << exit.all();
-  EXPECT_TRUE(Contains(exit.err, "did not come within 12 s: 1 2")) << exit.err;
+  EXPECT_TRUE(Contains(exit.err, "did not join within 12 s; missing ranks: 1 2")) << exit.err;
 }
 
 TEST_F(Ranks, OfTheBundledModelMakeTheBytesOfOne) {

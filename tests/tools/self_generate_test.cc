@@ -50,7 +50,7 @@ class SelfGenerate : public testing::Test {
     return nullptr;
   }
   static bool WasRead(const ProgramExit& exit) {
-    return Event(exit, "self_generated").at("message").get<std::string>().find("resumes") !=
+    return Event(exit, "self_generated").at("message").get<std::string>().find("resumed") !=
            std::string::npos;
   }
 
@@ -76,7 +76,8 @@ TEST_F(SelfGenerate, NothingIsWrittenForACalibrationThatCannotFollow) {
   const ProgramExit disk =
       Run("small", {}, {"LD_PRELOAD=" OSCAR_WRITE_FAULTS, "OSCAR_FAULT_FREE=1000000"});
   EXPECT_EQ(disk.code, 4) << disk.all();
-  EXPECT_NE(disk.err.find("of disk, and 1.0 MB are free"), std::string::npos) << disk.err;
+  EXPECT_NE(disk.err.find("of disk space, but only 1.0 MB are free"), std::string::npos)
+      << disk.err;
   const ProgramExit data = Run("few", {"--min-tokens", "100000"});
   EXPECT_EQ(data.code, 3) << data.all();
   for (const ProgramExit* exit : {&disk, &data})
@@ -196,9 +197,10 @@ TEST_F(SelfGenerate, AKilledRunGoesOnWithTheSameText) {
 TEST_F(SelfGenerate, ThePlanSaysWhatItTakes) {
   const ProgramExit exit = Run("out", {"--dry-run"});
   ASSERT_EQ(exit.code, 0) << exit.all();
-  EXPECT_NE(exit.out.find("self-generation   90 tokens behind 3 prompts, 3 at once: 40 steps, all "
-                          "weights in memory"),
-            std::string::npos)
+  EXPECT_NE(
+      exit.out.find(
+          "self-generation   90 tokens from 3 prompts, 3 at once: 40 steps, all weights in memory"),
+      std::string::npos)
       << exit.out;
   EXPECT_NE(exit.out.find("and keys and values of"), std::string::npos) << exit.out;
   EXPECT_FALSE(fs::exists(scratch_ / "out.job"));
@@ -213,8 +215,9 @@ TEST_F(SelfGenerate, IsRefusedWhereItCannotBe) {
   EXPECT_NE(exit.err.find("longer answers"), std::string::npos) << exit.err;
   exit = RunProgram(OSCAR_CALIBRATE, {"--from", "dump.h5", "--self-generate", "5"});
   EXPECT_EQ(exit.code, 2);
-  EXPECT_NE(exit.err.find("--self-generate has no effect with --from: the dump holds its data"),
-            std::string::npos)
+  EXPECT_NE(
+      exit.err.find("--self-generate has no effect with --from: the dump contains its own data"),
+      std::string::npos)
       << exit.err;
 }
 

@@ -118,10 +118,10 @@ class Served(unittest.TestCase):
                    *more, **environment)
 
     def test_broken_servers_get_a_clear_error(self):
-        for kind, code, said in (("html", 3, "not acceptable as JSON"), ("refuses", 3, "answers 404, expected 200"), ("locked", 3, "OPENAI_API_KEY"),
-                                 ("silent", 3, "without logprobs"), ("cuts", 3, "read 5 tokens of a prompt of 384"),
-                                 ("foreign", 3, "tokenises differently"), ("positive", 3, "logprob 0.5"),
-                                 ("outside", 3, "token 99999999"), ("early", 3, "6 tokens behind 6 prompts"),
+        for kind, code, said in (("html", 3, "not acceptable as JSON"), ("refuses", 3, "status 404, expected 200"), ("locked", 3, "OPENAI_API_KEY"),
+                                 ("silent", 3, "has no logprobs"), ("cuts", 3, "read 5 tokens, but the prompt has 384"),
+                                 ("foreign", 3, "tokenizes differently"), ("positive", 3, "logprob 0.5"),
+                                 ("outside", 3, "token 99999999"), ("early", 3, "6 tokens generated from 6 prompts"),
                                  ("fixed", 3, "another model")):
             found = self.check(kind)
             self.assertEqual(found[0], code, found)
@@ -131,7 +131,7 @@ class Served(unittest.TestCase):
         self.assertIn("--served-timeout 1", found[2])
         down = run(VALIDATE, ARTIFACT, "--model", MODEL, "--served", "http://127.0.0.1:9")
         self.assertEqual(down[0], 4, down)
-        self.assertIn("is the server up", down[2])
+        self.assertIn("check that the server is running", down[2])
         self.assertNotIn("OPENAI_API_KEY is not sent", down[2])
         for key, said in (("sk-1", self.assertIn), ("", self.assertNotIn)):  # http to another machine
             down = run(VALIDATE, ARTIFACT, "--model", MODEL, "--served", "http://127.0.0.2:9", OPENAI_API_KEY=key)

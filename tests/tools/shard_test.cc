@@ -124,7 +124,7 @@ TEST_F(Shards, OfTheBundledModelMakeTheBytesOfOneUnlessOneReadOtherWeights) {
   file.close();
   ASSERT_EQ(RunShard(model, 2, 2).code, 0);
   ExpectRefused(model, {PathOf(1, 2), PathOf(2, 2)},
-                PathOf(1, 2).string() + " has read another model.safetensors");
+                PathOf(1, 2).string() + " read another model.safetensors");
 }
 // Experts take tokens of 32768 together, and documents are shared out in such pieces.
 TEST_F(Shards, OfAMixtureOfExpertsWithLatentAttentionMakeTheBytesOfOne) {
@@ -158,7 +158,7 @@ TEST_F(Shards, ThatAreKilledGoOn) {
   const auto made = fs::last_write_time(path / "shard.json");
   const ProgramExit again = RunShard(model, 2, 2);
   EXPECT_EQ(again.code, 0) << again.all();
-  EXPECT_TRUE(Contains(again.err, "shard 2 of 2 is there already")) << again.err;
+  EXPECT_TRUE(Contains(again.err, "shard 2 of 2 exists already")) << again.err;
   EXPECT_EQ(fs::last_write_time(path / "shard.json"), made);
   const ProgramExit refused = RunShard(other, 2, 2);
   EXPECT_EQ(refused.code, 3) << refused.all();
@@ -184,15 +184,16 @@ TEST_F(Shards, ThatCannotBeAreRefused) {
     EXPECT_EQ(exit.code, 2) << exit.all();
     EXPECT_TRUE(Contains(exit.err, said)) << exit.err;
   };
-  refused({"--shard", "4/3"}, "expected I/N, from 1/N to N/N");
-  refused({"--shard", "1/90"}, "the data makes 3 pieces");
+  refused({"--shard", "4/3"}, "expected I/N with I from 1 to N");
+  refused({"--shard", "1/90"}, "the data only makes 3 pieces");
   const ProgramExit plan = Run(model, {"--shard", "1/3", "--dry-run"});
   EXPECT_TRUE(plan.code == 0 && Contains(plan.out, "disk, shard")) << plan.all();
   EXPECT_FALSE(fs::exists(PathOf(1, 3)));
-  refused({"--shard", "1/2", "--self-generate", "100"}, "give it to all of them as --data");
-  refused({"--shard", "1/2", "--ranks", "2"}, "it is the work of one process");
+  refused({"--shard", "1/2", "--self-generate", "100"},
+          "generate it once and give it to all shards as --data");
+  refused({"--shard", "1/2", "--ranks", "2"}, "it runs in one process");
   std::ofstream(scratch_ / "shard.json") << "{}";
-  refused({"--merge", scratch_, "--self-generate", "100"}, "shards hold what they ran on");
+  refused({"--merge", scratch_, "--self-generate", "100"}, "the shards contain their own data");
 }
 
 }  // namespace

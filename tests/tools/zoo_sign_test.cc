@@ -115,10 +115,11 @@ TEST_F(ZooSigning, APullWithoutAPolicySaysWhoSigned) {
     EXPECT_EQ(pulled.code, 0) << pulled.all();
     EXPECT_NE(pulled.out.find(words), std::string::npos) << pulled.out;
   };
-  says("signed by nobody");
+  says("not signed");
   EXPECT_EQ(Sign("example/Tiny", "alice").code, 0);
   const std::string id = KeyOf(ReadText(scratch_ / "alice.key")).public_key().id();
-  says("signed by key " + id.substr(0, 16) + ", as its signatures say; --public-key FILE");
+  says("signed by key " + id.substr(0, 16) +
+       ", according to its unverified signatures; verify them with --public-key FILE");
   says("\"claimed_signers\": [\n  \"key " + id.substr(0, 16), {"--json"});
   says("TRUSTED by alice.pub (" + id.substr(0, 16) + ")", {"--trust", File("trust.yaml")});
   WriteText(fs::path(zoo_) / "signatures/example/Tiny/0.2.0/index.json", "{");
@@ -211,7 +212,8 @@ TEST_F(ZooSigning, TheSnapshotThatIsNeededIsSaid) {
 TEST_F(ZooSigning, PublishWarnsOfTheSameBytes) {
   const Strings again = {"publish", File("1"), "--version", "0.9.0"};
   const std::string same =
-      "warning: example/Tiny@0.9.0 has the same bytes as example/Tiny@0.1.0, which is there";
+      "warning: example/Tiny@0.9.0 has the same content as example/Tiny@0.1.0, which is already in "
+      "the zoo";
   Strings dry = again;
   dry.push_back("--dry-run");
   for (const Strings& arguments : {dry, again}) {
@@ -254,7 +256,7 @@ TEST_F(ZooSigning, WhatIsPushedToTheHubIsPulledFromIt) {
             std::string::npos)
       << first.err;
   EXPECT_NE(first.out.find("pull it: oscar-zoo pull hf:me/Tiny-oscar"), std::string::npos);
-  EXPECT_NE(push({File("1")}).out.find("already there: example/Tiny@0.1.0"), std::string::npos);
+  EXPECT_NE(push({File("1")}).out.find("already pushed: example/Tiny@0.1.0"), std::string::npos);
   const auto pull = [&](const std::string& what, const Strings& more = {}) {
     fs::remove_all(scratch_ / "pulled");
     Strings arguments = {"pull", what, "-o", File("pulled")};
@@ -289,7 +291,7 @@ TEST_F(ZooSigning, APolicyThatIsNoneSaysWhere) {
   } cases[] = {
       {"unknown key \"kyes\"", "rules: {\"*\": {kyes: [alice.pub]}}"},
       {"given twice", "rules:\n  a/b: {level: off}\n  a/b: {level: warn}\n"},
-      {"asks for 1 signatures, but names 0", "rules: {\"*\": {level: enforce}}"},
+      {"requires 1 signatures, but names only 0", "rules: {\"*\": {level: enforce}}"},
       {"expected off, warn or enforce", "rules: {\"*\": {level: maybe, keys: [alice.pub]}}"},
       {"expected ORG/MODEL", "rules: {\"Qwen*\": {keys: [alice.pub]}}"},
       {"letters, digits", "rules: {\"Qw\u0435n/*\": {keys: [alice.pub]}}"},
@@ -297,7 +299,7 @@ TEST_F(ZooSigning, APolicyThatIsNoneSaysWhere) {
       {"1 to 9", "rules: {\"*\": {keys: [alice.pub], signatures: 0}}"},
       {"quote a name", "rules: {*: {keys: [alice.pub]}}"},
       {"anchors", "rules: {\"*\": &a {keys: [alice.pub]}}"},
-      {"expected one rule", "memory: x"},
+      {"expected at least one rule", "memory: x"},
       {"expected 'key: value'", "- a"},
       {"nobody.pub", "rules: {\"*\": {keys: [nobody.pub]}}"},
       {"PEM public key", "rules: {\"*\": {keys: [alice.key]}}"},

@@ -217,7 +217,7 @@ TEST_F(TufAttack, VulnerabilityToKeyCompromise) {
   Policy("keys: [alice.pub, carol.pub], signatures: 2");
   PublishTo(served_, 3, "0.3.0", {"alice"});
   SnapshotOf(served_, "keeper", Now());
-  ExpectRefused(10, "1 of 2 signatures");
+  ExpectRefused(10, "1 of 2 required signatures");
   Policy("keys: [alice.pub]");
   fs::remove_all(served_);
   InitZoo(served_);
@@ -244,7 +244,7 @@ TEST_F(TufAttack, WrongSoftwareInstallation) {
            [](Json& entry) { entry["name"] = "example/Tiny"; });
   fs::remove_all(Served("signatures/example/Tiny/0.2.0"));
   fs::copy(Served("signatures/example/Other/0.2.0"), Served("signatures/example/Tiny/0.2.0"));
-  ExpectRefused(12, "the signature is of \"example/Other@0.2.0\"");
+  ExpectRefused(12, "the signature belongs to \"example/Other@0.2.0\"");
   ExpectBelieved();
 }
 
@@ -290,13 +290,12 @@ TEST_F(TufAttack, AYankedVersionIsFollowedByALowerLatest) {
   ExpectBelieved();
   const ProgramExit lower = Pull("plain", "Tiny");
   EXPECT_NE(lower.out.find("example/Tiny@0.1.0"), std::string::npos) << lower.out;
-  EXPECT_NE(lower.err.find("example/Tiny@0.2.0, which was seen before, was taken back: wrong "
-                           "template"),
+  EXPECT_NE(lower.err.find("example/Tiny@0.2.0, which was seen before, was yanked: wrong template"),
             std::string::npos)
       << lower.err;
   // Without a snapshot nobody vouches for a yank.
   WriteText(scratch_ / "trust.yaml", "rules: {\"example/*\": {keys: [alice.pub]}}\n");
-  ExpectRefused(14, "only a snapshot that the policy asks for");
+  ExpectRefused(14, "only a snapshot required by the policy");
 }
 
 // Not of that list: a mirror that does not say that a version was taken back.
@@ -307,12 +306,12 @@ TEST_F(TufAttack, HiddenYank) {
   fs::remove_all(served_);
   fs::copy(scratch_ / "before", served_, fs::copy_options::recursive);
   fs::copy(honest_ / "snapshot.sigstore.json", served_, fs::copy_options::overwrite_existing);
-  ExpectRefused(14, "was taken back, which the zoo does not say: wrong template");
-  ExpectRefused(14, "was taken back", "Tiny@0.2.0");
+  ExpectRefused(14, "was yanked, but the zoo does not say so: wrong template");
+  ExpectRefused(14, "was yanked", "Tiny@0.2.0");
   Mirror();
   fs::copy(scratch_ / "before/entries/example/Tiny/latest.json", Served("entries/example/Tiny"),
            fs::copy_options::overwrite_existing);
-  ExpectRefused(14, "offers as the latest all the same: wrong template");
+  ExpectRefused(14, "still offers it as the latest: wrong template");
   ExpectBelieved();  // 0.1.0
   const ProgramExit named = Pull("plain", "Tiny@0.2.0");
   EXPECT_EQ(named.code, 0) << named.all();

@@ -44,22 +44,22 @@ OptionTable BenchOptionTable(BenchOptions* options) {
     if (std::ranges::find(kernels, entry.kernel) == kernels.end()) kernels.push_back(entry.kernel);
   }
   OptionTable table("oscar-bench",
-                    "Times kernels against what the machine's memory and arithmetic allow, and "
-                    "checks their results in the same run.");
+                    "Times the kernels against the limits of the machine's memory and arithmetic, "
+                    "and checks their results in the same run.");
   table.Add(&options->kernel, {.name = "kernel",
-                               .help = "what to measure",
+                               .help = "the kernel to measure",
                                .choices = kernels,
                                .scope = OptionScope::kRun,
                                .positional = true,
                                .required = true});
   table.Add(&options->filter, {.name = "filter",
-                               .help = "only cases with this in their names",
+                               .help = "run only the cases whose names contain this text",
                                .unit = "text",
                                .scope = OptionScope::kRun});
   table.Add(&options->samples,
             {.name = "samples",
-             .help = "how often each case is timed; a fifth, but at least 20, of "
-                     "what takes longer than 5 ms",
+             .help = "how often each case is timed; a case that takes longer than 5 ms is timed a "
+                     "fifth as often, but at least 20 times",
              .min = 1,
              .scope = OptionScope::kRun});
   table.Add(&options->list,
@@ -67,8 +67,9 @@ OptionTable BenchOptionTable(BenchOptions* options) {
   table.Add(&options->json, {.name = "json",
                              .help = "print one JSON object instead of a table",
                              .scope = OptionScope::kRun});
-  table.Example("oscar-bench all --json", "every kernel and its peer, for a record");
-  table.Example("oscar-bench decode --filter 'batch 1'", "one kernel, some cases");
+  table.Example("oscar-bench all --json",
+                "measures every kernel and the kernel it is compared with");
+  table.Example("oscar-bench decode --filter 'batch 1'", "measures some cases of one kernel");
   return table;
 }
 
@@ -91,8 +92,9 @@ std::vector<BenchEntry> Chosen(const BenchOptions& options) {
     }
   }
   if (chosen.empty() && options.kernel != "bandwidth")
-    throw UsageError(fmt::format("--filter {}: no case of {} has this in its name; see --list",
-                                 options.filter, options.kernel));
+    throw UsageError(
+        fmt::format("--filter {}: no case of {} has this text in its name; --list prints the cases",
+                    options.filter, options.kernel));
   return chosen;
 }
 
@@ -109,7 +111,7 @@ std::vector<BenchResult> RunAll(const std::vector<BenchEntry>& entries, const Be
                                 CommandContext& context) {
   std::vector<BenchResult> results;
   for (const BenchEntry& entry : entries) {
-    context.stop.ThrowIfRequested("nothing was kept");
+    context.stop.ThrowIfRequested("no results were kept");
     context.log.Info("case", fmt::format("{}: {}", entry.kernel, entry.name),
                      {{"kernel", entry.kernel}, {"name", entry.name}});
     results.push_back(RunEntry(entry, static_cast<int>(options.samples)));

@@ -60,15 +60,17 @@ void CheckCacheTypes(const CacheTypesWanted& wanted, const CalibrationInput& inp
       throw UsageError(fmt::format("--for {}: layer {} {}", name, layer.layer_id, why));
     };
     if (spec.latent)
-      refuse("has latent attention (MLA), whose cache has one type; --for sglang-oct rotates it");
+      refuse(
+          "has latent attention (MLA), whose cache can have only one type; use --for sglang-oct, "
+          "which rotates it");
     if (nvfp4 && (spec.head_dim % kNvfp4Values != 0 || spec.v_head_dim % kNvfp4Values != 0))
-      refuse(fmt::format("has heads of {} and {} values, and NVFP4 has runs of {}", spec.head_dim,
-                         spec.v_head_dim, kNvfp4Values));
+      refuse(fmt::format("has head dimensions {} and {}, but NVFP4 needs multiples of {}",
+                         spec.head_dim, spec.v_head_dim, kNvfp4Values));
   }
   const double least = LeastBits(runtime, LayersWithoutCosts(input.source->layers()));
   if (bits >= least) return;
   throw UsageError(fmt::format(
-      "--bits {:g}: {} stores {:g} bits per value at least, scales included", bits, name, least));
+      "--bits {:g}: {} stores at least {:g} bits per value, including scales", bits, name, least));
 }
 
 Json PlanCacheTypes(const CacheTypesWanted& wanted, const CalibrationInput& input,
@@ -86,7 +88,7 @@ Json PlanCacheTypes(const CacheTypesWanted& wanted, const CalibrationInput& inpu
   NextTokenRun run = RunOf(input, context);
   run.largest = [&](size_t layer) { return largest[layer]; };
   const PassTexts texts = TextsOf(input, split, trials, &run.windows);
-  DoPass("pricing types by the next token", texts.priced, run, context,
+  DoPass("measuring what each type costs the next token", texts.priced, run, context,
          [&] { PriceTypes(run, types, layers); });
 
   std::vector<CacheTypeRecord::Measured> measured;
@@ -117,9 +119,10 @@ Json PlanCacheTypes(const CacheTypesWanted& wanted, const CalibrationInput& inpu
   record.stored_bits = best->plan.stored_bits;
   record.layers = std::move(layers);
 
-  std::string line = fmt::format("types for {}, on {} held-out tokens:", name, record.tokens);
+  std::string line =
+      fmt::format("types for {}, measured on {} held-out tokens:", name, record.tokens);
   for (const auto& plan : record.plans) {
-    line += fmt::format("{} {:.2f} bits by {}: KL {:.2g}, worst hundredth {:.2g}",
+    line += fmt::format("{} {:.2f} bits by {}: KL {:.2g}, 99th percentile {:.2g}",
                         &plan == record.plans.data() ? "" : ";", plan.plan.stored_bits,
                         BitPriceName(plan.price), plan.cost.mean, plan.cost.p99);
   }

@@ -63,7 +63,7 @@ std::string PlanNumbers(const CalibrationInput& input, const CalibrationPlan& pl
       "peak host memory  {}\n"
       "disk, running     {}\n"
       "disk, {:<12}{}\n"
-      "expected time     about {}{}, and no less than the reading of the {}\n",
+      "expected time     about {}{}, and at least the time to read the {}\n",
       input.job_tokens(), input.job_lengths().size(), DescribeDevice(input.device),
       ComputeDTypeName(input.dtype), read + " to read", Bytes(plan.bytes_read),
       plan.peak_device == 0 ? std::string("none") : Bytes(plan.peak_device), Bytes(plan.peak_host),
@@ -104,9 +104,9 @@ Json RankPlanJson(const std::vector<RankPlan>& plans) {
 
 std::string RankPlanText(const std::vector<RankPlan>& plans) {
   const bool gpu = !plans.empty() && plans.front().peak_device > 0;
-  TextTable table({">ranks", ">machines", ">tokens, most", ">read by a machine", ">between ranks",
-                   ">on the network", gpu ? ">GPU memory of a rank" : ">memory of a rank", ">time",
-                   ">efficiency"});
+  TextTable table({">ranks", ">machines", ">most tokens of a rank", ">read per machine",
+                   ">between ranks", ">over the network",
+                   gpu ? ">GPU memory per rank" : ">memory per rank", ">time", ">efficiency"});
   for (const RankPlan& plan : plans) {
     table.AddRow({fmt::format("{}", plan.ranks), fmt::format("{}", plan.nodes),
                   fmt::format("{}", plan.most_tokens), Bytes(plan.read_per_node),
@@ -116,8 +116,8 @@ std::string RankPlanText(const std::vector<RankPlan>& plans) {
   }
   return "\n" + table.ToString() +
          fmt::format(
-             "times are of devices such as this one; between ranks {:g} GB/s on a machine and {:g} "
-             "between machines are assumed, and reading is not in them\n",
+             "times assume devices like this one and transfers between ranks at {:g} GB/s within a "
+             "machine and {:g} GB/s between machines; they do not include reading files\n",
              kBytesPerSecondInside / 1e9, kBytesPerSecondBetween / 1e9);
 }
 

@@ -58,10 +58,10 @@ CommandResult Published(const Json& report, const fs::path& output, const Calibr
                         CommandContext& context) {
   const Json arms = report.at("summary").value("arms", Json::object());
   if (arms.contains("naive") && arms.at("naive").at("rows_beyond") == 0) {
-    context.log.Info("inside_windows",
-                     "no held-out row reaches beyond the sink and recent windows, so no "
-                     "attention-KL is printed below; give longer documents, or see "
-                     "kl_mean_no_windows in report.json");
+    context.log.Info(
+        "inside_windows",
+        "no held-out row sees tokens outside the sink and recent windows, so no attention-KL is "
+        "printed below; give longer documents, or see kl_mean_no_windows in report.json");
   }
   context.out << CalibrationTables(report, options.verbose)
               << NextCommands(report, output, options);

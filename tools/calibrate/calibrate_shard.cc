@@ -42,7 +42,7 @@ CommandResult RunShard(const CalibrateOptions& options, const Places& places,
   if (context.dry_run) return ShowPlan(options, opened, plan, context);
   const Json run = FingerprintOf(opened);
   if (IsShardOf(places.output, place, run)) {
-    context.log.Info("published", fmt::format("{} is there already", place.Name()));
+    context.log.Info("published", fmt::format("{} exists already", place.Name()));
     return Made(places, share);
   }
   CheckRoom(places.output, plan, "the shard");

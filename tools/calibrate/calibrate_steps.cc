@@ -54,7 +54,7 @@ CalibrationPlan Plan(const Opened& opened, CommandContext& context) {
 CommandResult ShowPlan(const CalibrateOptions& options, const Opened& opened,
                        const CalibrationPlan& plan, CommandContext& context) {
   const CalibrationInput& input = opened.input();
-  context.log.Info("plan", "nothing is made: --dry-run", PlanJson(input, plan));
+  context.log.Info("plan", "--dry-run: nothing is written", PlanJson(input, plan));
   context.out << PlanText(input, plan) << opened.own_text.plan;
   Json json = PlanJson(input, plan);
   const std::vector<RankPlan> ranks = PlanAllRanks(options, opened.model, input, plan);
@@ -103,9 +103,7 @@ Json DigestsOf(std::future<Json>& model_json, const Opened& opened, CommandConte
   opened.subject.turns->Reach(1);
   const auto time = times.Measure("digests awaited");
   if (model_json.wait_for(std::chrono::seconds(1)) != std::future_status::ready) {
-    context.log.Info("digests",
-                     "the layers are done; the digests of the files, which have waited for them, "
-                     "are being taken");
+    context.log.Info("digests", "the layers are done; computing the digests of the model's files");
   }
   return model_json.get();
 }

@@ -125,13 +125,14 @@ std::vector<RankPlan> PlanAllRanks(const CalibrateOptions& options,
   const int ranks = RanksAskedFor(options.ranks, options.model.device);
   if (ranks == 1) {
     if (options.ranks.nodes > 1)
-      throw UsageError("--nodes is of a plan for several ranks: give --ranks N with it");
+      throw UsageError("--nodes plans several ranks; also give --ranks N");
     return {};
   }
   CheckRanks(options, ranks);
   if (options.ranks.nodes > ranks)
-    throw UsageError(fmt::format("--nodes {}: each runs a rank at least, and --ranks is {}",
-                                 options.ranks.nodes, ranks));
+    throw UsageError(
+        fmt::format("--nodes {}: every node needs at least one rank, but --ranks is {}",
+                    options.ranks.nodes, ranks));
   const uint64_t limit = DeviceLimit(options, MachineOf(options, *opened).device);
   std::vector<RankPlan> plans = {{.most_tokens = whole.num_tokens(),
                                   .read_per_node = one.bytes_read,
@@ -185,7 +186,7 @@ Subject OfDump(const CalibrateOptions& options, Log& log) {
   const std::shared_ptr<const AttentionDump> dump = OpenDump(options.dump, log);
   if (!dump->layers().front().facts && options.calibration.automatic.context > 0) {
     throw UsageError(fmt::format(
-        "--context: {} does not say how keys turn with position (rope); give an HDF5 dump",
+        "--context: {} does not store the rotary embedding of the keys (rope); give an HDF5 dump",
         dump->name()));
   }
   const fs::path path = fs::path(options.dump.from).lexically_normal();
@@ -228,7 +229,7 @@ void CheckRanks(const CalibrateOptions& options, int ranks) {
                             : options.show_samples > 0 ? "--show-samples"
                                                        : nullptr;
   if (alone != nullptr && ranks > 1)
-    throw UsageError(fmt::format("{} is for one rank, and {} were started", alone, ranks));
+    throw UsageError(fmt::format("{} runs on one rank, but {} were started", alone, ranks));
 }
 
 std::optional<ShardPlace> ShardOf(const CalibrateOptions& options) {
@@ -239,7 +240,7 @@ std::optional<ShardPlace> ShardOf(const CalibrateOptions& options) {
   const bool divided = read.ec == std::errc() && read.ptr != end && *read.ptr == '/';
   if (divided) read = std::from_chars(read.ptr + 1, end, place.count);
   if (!divided || read.ec != std::errc() || read.ptr != end || !place.Exists()) {
-    throw UsageError(fmt::format("--shard '{}': expected I/N, from 1/N to N/N, N up to {}",
+    throw UsageError(fmt::format("--shard '{}': expected I/N with I from 1 to N and N at most {}",
                                  options.shard, kMostShards));
   }
   return place;

@@ -59,12 +59,13 @@ std::string UnstableText(const Json& layers) {
       std::max(keys, values) > kStableCost
           ? fmt::format("cost up to {:.0f} % more KL and {:.0f} % more output error", 100 * keys,
                         100 * values)
-          : "are of too few tokens for each dimension";
+          : "have too few tokens for each dimension";
   std::string text;
-  AppendWrapped(fmt::format("unstable: {} of {} layers ({}): fits to half of the tokens {}; give "
-                            "more --tokens, or --data like what the model will see",
-                            unstable.size(), layers.size(), Listed(unstable), why),
-                "  ", 100, &text);
+  AppendWrapped(
+      fmt::format("unstable: {} of {} layers ({}): fits to half of the tokens {}; give more "
+                  "--tokens, or --data that resembles what the model will be used for",
+                  unstable.size(), layers.size(), Listed(unstable), why),
+      "  ", 100, &text);
   return text;
 }
 
@@ -126,7 +127,7 @@ std::string CalibrationTables(const Json& report, bool layers) {
   const double rows = arms.empty() ? 0 : arms.front().at("rows_beyond").get<double>();
   const std::string measured =
       fmt::format("attention-KL on {:.0f} held-out rows of a layer that see a quantized key{}",
-                  rows, rows < 1000 ? " (few: below 1000 such numbers are rough)" : "");
+                  rows, rows < 1000 ? " (fewer than 1000 rows give only rough numbers)" : "");
   Json serving = report.at("serving");
   if (serving.contains("runtimes")) {
     std::ranges::stable_sort(serving["runtimes"].get_ref<Json::array_t&>(), {},
@@ -135,21 +136,24 @@ std::string CalibrationTables(const Json& report, bool layers) {
   const ReportTable runtimes = RuntimesTable(serving, "");
   std::string text = UnstableText(report.at("layers"));
   if (layers || runtimes.rows.empty()) {
-    text += (arms.empty() ? "" : measured + ", of each arm:\n") +
+    text += (arms.empty() ? "" : measured + ", for each configuration:\n") +
             Rendered(SummaryTable(report), {"layer"});
   }
   if (runtimes.rows.empty()) return text;
-  text += "what each runtime gets, best first (*: what oscar-validate judges):\n" +
+  text += "choices for each runtime, best first (* marks the one that oscar-validate judges):\n" +
           Rendered(runtimes, {"runtime", "checkpoint", "writer"});
   if (!layers) AppendWrapped(measured, "  ", 100, &text);
   if (const ReportTable budgets = BudgetsTable(serving, ""); !budgets.rows.empty()) {
-    text += "what any gets at each budget (oscar-export --to oscar-torch --bits B):\n" +
-            Rendered(budgets, {});
+    text +=
+        "choices for the runtime 'any' at each budget (oscar-export --to oscar-torch --bits B):\n" +
+        Rendered(budgets, {});
   }
   for (const Json& row : serving.at("runtimes")) {
     if (row.at("choice") == kHeadlineChoice &&
         row.at("kl").get<double>() > (1 - kWorthFit) * row.at("hadamard_kl").get<double>())
-      return text + "no fit helps this model on this text: a plain Hadamard rotation is as good\n";
+      return text +
+             "no fitted rotation helps this model on this text; a plain Hadamard rotation is as "
+             "good\n";
   }
   return text;
 }

@@ -156,8 +156,10 @@ void CheckBitPrice(const CalibrationInput& input) {
   if (std::ranges::none_of(AllChoices(input), &AutoOptions::shares_bits))
     throw UsageError(fmt::format("--bits-by {} has no effect: all codes have 2 bits", name));
   if (automatic.price == BitPrice::kNextToken && !PlansByNextToken(input)) {
-    throw UsageError(fmt::format(
-        "--bits-by {} needs passes of the model: a dump has none, nor has --effort quick", name));
+    throw UsageError(
+        fmt::format("--bits-by {} needs extra passes of the model; give the model instead of a "
+                    "dump, and no --effort quick",
+                    name));
   }
 }
 
@@ -182,7 +184,7 @@ void PlanTogether(const std::vector<size_t>& together, const CalibrationInput& i
                                     ? MeasuredWidths::kWhole
                                     : MeasuredWidths::kAll;
   const PassTexts texts = TextsOf(input, split, NumMeasured(choices, widths), &run.windows);
-  DoPass("pricing bits by the next token", texts.priced, run, context,
+  DoPass("measuring what bits cost the next token", texts.priced, run, context,
          [&] { PriceOptions(run, widths, choices); });
 
   const AutoOptions& automatic = plans.options(first);
@@ -207,12 +209,12 @@ void PlanTogether(const std::vector<size_t>& together, const CalibrationInput& i
     const BitPrice best = prices[static_cast<size_t>(least - costs.begin())];
     why["price"] = BitPriceName(best);
     why["plans"] = Json::array();
-    std::string line = fmt::format("next token, on {} held-out tokens:", tokens);
+    std::string line = fmt::format("next token, measured on {} held-out tokens:", tokens);
     if (!input.options.automatic.budgets.empty())
       line = fmt::format("{:g} bits: {}", plans.options(together[i]).bits, line);
     for (size_t p = 0; p < costs.size(); ++p) {
       why["plans"].push_back(CostJson(prices[p], costs[p]));
-      line += fmt::format("{} bits by {}: KL {:.4f}, worst hundredth {:.3f}", p == 0 ? "" : ";",
+      line += fmt::format("{} bits by {}: KL {:.4f}, 99th percentile {:.3f}", p == 0 ? "" : ";",
                           BitPriceName(prices[p]), costs[p].mean, costs[p].p99);
     }
     context.log.Info("next_token", line, why);

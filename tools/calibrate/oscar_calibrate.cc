@@ -25,7 +25,7 @@ CommandResult Calibrate(const CalibrateOptions& options, CommandContext& context
   if (MergesArtifacts(options)) return MergeMoments(options, context);
   CheckArguments(options);
   if (options.ranks.nodes > 1 && !context.dry_run)
-    throw UsageError("--nodes is for a plan: give --dry-run with it");
+    throw UsageError("--nodes only affects a plan; also give --dry-run");
   const bool makes = !context.dry_run && (options.show_samples == 0 || options.self.tokens > 0);
   const std::unique_ptr<RankGroup> group =
       makes ? JoinRanks(options.ranks, options.model.device, context)

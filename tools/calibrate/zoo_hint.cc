@@ -25,13 +25,12 @@ std::string ZooHint(const std::string& model) {
     if (found.empty()) return "";
     const IndexRow& row = *found[0].row;
     return fmt::format(
-        "{} holds rotations of this very checkpoint ({}{}{}): oscar-zoo pull "
-        "{}/{}@sha256:{}",
+        "{} already has rotations for this checkpoint ({}{}{}): oscar-zoo pull {}/{}@sha256:{}",
         zoo, row.text(), row.kl ? fmt::format(", KL {:.4g}", *row.kl) : "",
         found[0].weights_known ? "" : "; its weights were not compared", source.address,
         row.name.text(), row.identity);
   } catch (const Error& error) {
-    return fmt::format("OSCAR_ZOO was not looked into: {}", error.what());
+    return fmt::format("OSCAR_ZOO could not be searched: {}", error.what());
   }
 }
 

@@ -88,11 +88,12 @@ Sizes PlanSizes(const CaptureOptions& options, const ModelSource& source, DType 
   }
   if (options.logits) sizes.logits = tokens * source.loop().spec().vocab_size * 4;
   if (ScoresOf(options) == "all" && sizes.scores > kMaxAllScoreBytes) {
-    throw UsageError(fmt::format(
-        "--scores all: {} layers with softmax rows of {} tokens, {} long, make {}, and at most {} "
-        "are written; take fewer --tokens, a shorter --max-sequence, or --scores rows",
-        source.layers().size(), tokens, longest, Gigabytes(sizes.scores),
-        Gigabytes(kMaxAllScoreBytes)));
+    throw UsageError(
+        fmt::format("--scores all: {} layers with attention weights of {} tokens, each up to {} "
+                    "long, take {}, but at most {} are written; give fewer --tokens, a shorter "
+                    "--max-sequence, or --scores rows",
+                    source.layers().size(), tokens, longest, Gigabytes(sizes.scores),
+                    Gigabytes(kMaxAllScoreBytes)));
   }
   return sizes;
 }
@@ -104,7 +105,7 @@ void CheckArguments(const CaptureOptions& options) {
   if (options.output.empty()) throw UsageError("no output given: -o DUMP.h5");
   if (options.format != CaptureFormat::kUpstream) return;
   if (ScoresOf(options) != "none" || options.logits)
-    throw UsageError("--format upstream holds q, k and v only: no --scores, no --logits");
+    throw UsageError("--format upstream stores only q, k and v; give no --scores and no --logits");
 }
 
 // Both formats behind one interface; only HDF5 has scores, logits and an origin.
@@ -124,7 +125,7 @@ Target OpenTarget(const CaptureOptions& options, const ModelSource& source,
   if (options.format == CaptureFormat::kUpstream) {
     if (!counted.empty()) {
       throw UsageError(
-          "--format upstream cannot say which queries count (loss_mask, labels); give --format "
+          "--format upstream cannot store which queries count (loss_mask, labels); give --format "
           "hdf5, or rows without these columns");
     }
     target.upstream =
@@ -176,8 +177,8 @@ void RunLayers(const CaptureOptions& options, ModelSource& source, const Target&
   context.progress.End();
   if (stopped) {
     throw Interrupted(
-        fmt::format("{}: stopped; a dump is written whole or not at all, so nothing "
-                    "is left and the next run begins anew",
+        fmt::format("{}: stopped; a dump is written whole or not at all, so nothing was kept and "
+                    "the next run starts from the beginning",
                     options.output));
   }
 }
@@ -225,7 +226,7 @@ CommandResult CaptureAsRank(const CaptureOptions& given, RankGroup& group,
   if (!context.dry_run) CheckNewOutput(options.output);
   if (group.size() > 1) {
     if (options.format == CaptureFormat::kUpstream)
-      throw UsageError("--format upstream is for one rank");
+      throw UsageError("--format upstream runs on one rank");
     options.output = PartOf(given.output, group.rank()).string();
     CheckNewOutput(options.output);
   }

@@ -49,8 +49,8 @@ int ExitCodeOf(const fs::path& program, std::vector<std::string> arguments, Chil
 fs::path ProgramBeside(std::string_view name, std::string_view need) {
   const fs::path self = fs::read_symlink("/proc/self/exe"), program = self.parent_path() / name;
   if (fs::exists(program)) return program;
-  throw ResourceError(fmt::format("{}: no such program; {} needs {} beside {}", program.string(),
-                                  need, name, self.filename().string()));
+  throw ResourceError(fmt::format("{}: no such program; {} needs {} in the same directory as {}",
+                                  program.string(), need, name, self.filename().string()));
 }
 
 fs::path ProgramOnPath(const std::string& name) {
@@ -68,8 +68,8 @@ void RunChild(const fs::path& program, std::vector<std::string> arguments, std::
               ChildOutput output) {
   const int code = ExitCodeOf(program, std::move(arguments), output);
   if (code == 0) return;
-  const std::string what =
-      fmt::format("{}: ended with exit code {}, see above", program.string(), code);
+  const std::string what = fmt::format("{}: failed with exit code {}; its error is printed above",
+                                       program.string(), code);
   if (code == static_cast<int>(ExitCode::kInterrupted)) throw Interrupted(what);
   if (code == static_cast<int>(ExitCode::kResources)) throw ResourceError(what);
   throw InputError(fmt::format("{}: {}", failed, what));

@@ -76,11 +76,11 @@ std::string_view RemedyText(Remedy remedy) {
     case Remedy::kWiderFloats:
       return "try --dtype f32";
     case Remedy::kWithoutChoice:
-      return "--no-auto does without";
+      return "use --no-auto, which does not need it";
     case Remedy::kHoldOutMore:
-      return "give more data or a --held-out share above 0, or use --clip fixed and --no-auto";
+      return "give more data, set --held-out above 0, or use --clip fixed and --no-auto";
     case Remedy::kOtherConsumer:
-      return "name one that does with --for";
+      return "name another runtime with --for";
     case Remedy::kLess:
       return "give fewer --tokens or a shorter --max-sequence";
     case Remedy::kLessAtOnce:
@@ -142,7 +142,7 @@ void AddCommonOptions(CommonOptions* common, OptionTable* table) {
                                 .scope = kFlag,
                                 .main = true});
   table->Add(&common->quiet, {.name = "quiet",
-                              .help = "say nothing but errors and the path of what was made",
+                              .help = "print only errors and the path of the result",
                               .short_name = 'q',
                               .scope = kFlag});
   table->AddChoice(&common->log_format, {{"text", LogFormat::kText}, {"json", LogFormat::kJson}},
@@ -150,11 +150,11 @@ void AddCommonOptions(CommonOptions* common, OptionTable* table) {
                     .help = "how to report on standard error; json is one object per line",
                     .scope = OptionScope::kRun});
   if (!table->Has("json")) {
-    table->Add(&common->json, {.name = "json",
-                               .help = "print the result as one JSON object on standard output, "
-                                       "an error too",
-                               .scope = kFlag,
-                               .main = true});
+    table->Add(&common->json,
+               {.name = "json",
+                .help = "print the result, or the error, as one JSON object on standard output",
+                .scope = kFlag,
+                .main = true});
   }
   if (!table->Has("version")) {
     table->Add(&common->version,
@@ -184,7 +184,7 @@ Failure DescribeFailure(const std::exception& error) {
   if (IsResourceFailure(text))
     return {ExitCode::kResources, fmt::format("{}; {}", text, RemedyText(Remedy::kSeePlan))};
   return {ExitCode::kInput,
-          "unexplained failure, which is a bug in oscar, please report it: " + text};
+          "unexpected failure; this is a bug in oscar, please report it: " + text};
 }
 
 int ReportFailure(const std::exception& error, const std::vector<std::string>& arguments,
@@ -239,7 +239,7 @@ int RunCommand(int argc, const char* const* argv, OptionTable table, const Comma
 
   Log log(console, common.log_format, common.quiet || console.only_errors);
   Progress progress(&log);
-  const std::string notice = "stopping after this layer; once more to stop at once";
+  const std::string notice = "stopping after this layer; interrupt again to stop at once";
   const StopSignal stop(
       console.follows ? ""
       : common.log_format == LogFormat::kJson
@@ -265,7 +265,7 @@ int RunCommand(int argc, const char* const* argv, OptionTable table, const Comma
   const auto stop_within = [&](std::chrono::milliseconds patience) {
     impatient = std::jthread([&, patience](const std::stop_token& finished) {
       if (WaitForStop(stop, patience, finished))
-        std::_Exit(fail(Interrupted("stopped; what was kept until then is kept")));
+        std::_Exit(fail(Interrupted("stopped; results saved so far are kept")));
     });
   };
   try {

@@ -57,8 +57,8 @@ CLI::Option* AddTo(CLI::App* app, const Option& option) {
   const std::string name = flag->substr(0, flag->find('='));
   if (const std::string hint = RemovedHint(name); !hint.empty())
     throw UsageError(fmt::format("{} {}", name, hint));
-  throw UsageError(fmt::format("{} has no flag {}; nearest: {}", table.command(), Escaped(name),
-                               Nearest(name, known)));
+  throw UsageError(fmt::format("{} has no flag {}; the nearest is {}", table.command(),
+                               Escaped(name), Nearest(name, known)));
 }
 
 // The options on the screen of --help: the marked ones, or all of a table that marks none.
@@ -171,7 +171,7 @@ std::string HelpText(const OptionTable& table, int columns, bool all) {
     }
   }
   if (const size_t more = table.options().size() - shown.size(); more > 0)
-    text += fmt::format("\n--help-all explains these and {} more options.\n", more);
+    text += fmt::format("\n--help-all explains these options in full, and {} more.\n", more);
   if (!table.examples().empty()) text += "\nExamples:\n";
   for (const auto& [line, what] : table.examples()) {
     text += "  " + line + "\n      ";

@@ -93,8 +93,8 @@ class EntryCollector : public YAML::EventHandler {
       case State::kKey: {
         const auto [same, is_new] = lines_.emplace(scalar.text, mark.line + 1);
         if (!is_new) {
-          Fail(mark, fmt::format("{} is given twice; the first is in line {}", Quoted(scalar.text),
-                                 same->second));
+          Fail(mark, fmt::format("{} is given twice; the first time was on line {}",
+                                 Quoted(scalar.text), same->second));
         }
         entries_.push_back(
             {.key = scalar.text, .line = mark.line + 1, .list = false, .values = {}});
@@ -109,7 +109,7 @@ class EntryCollector : public YAML::EventHandler {
         entries_.back().values.push_back(std::move(scalar));
         return;
       case State::kEnd:
-        Fail(mark, "nothing may follow the settings");
+        Fail(mark, "expected the end of the file after the settings");
     }
   }
 

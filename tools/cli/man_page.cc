@@ -65,9 +65,9 @@ std::string ManPage(const ProgramDocs& docs) {
       examples += fmt::format(".TP\n.B {}\n{}\n", Roff(line), Roff(what));
   if (!examples.empty()) page += ".SH EXAMPLES\n" + examples;
   page +=
-      ".SH \"EXIT STATUS\"\n0 done; 1 a gate failed; 2 usage or configuration; 3 bad input; "
-      "4 device, memory or disk; 10 unsigned, 11 wrong key, 12 altered, 13 extra file, 14 too old, "
-      "15 look-alike name; 130 interrupted, can be resumed\n";
+      ".SH \"EXIT STATUS\"\n0 done; 1 a gate failed; 2 wrong usage or configuration; 3 bad input; "
+      "4 not enough memory or disk, or a device error; 10 unsigned, 11 wrong key, 12 altered, 13 "
+      "extra file, 14 too old, 15 look-alike name; 130 interrupted, can be resumed\n";
   return page;
 }
 

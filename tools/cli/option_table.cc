@@ -97,7 +97,7 @@ Json OptionTable::ValueOfEntry(const Option& option, const ConfigEntry& entry,
   const auto scalar = [&](const ConfigScalar& given) -> Json {
     if (given.IsNull()) return fail("nothing");
     if (given.quoted && option.type.kind != ValueKind::kText)
-      return fail("the quoted text " + Quoted(given.text) + " (take the quotes away)");
+      return fail("the quoted text " + Quoted(given.text) + " (remove the quotes)");
     std::optional<Json> value = ParseScalar(option, given.text);
     return value ? *std::move(value) : fail(Quoted(given.text));
   };
@@ -135,11 +135,11 @@ void OptionTable::ApplyConfig(const std::vector<ConfigEntry>& entries, const std
       std::vector<std::string> known;
       for (const Option& o : options_)
         if (o.spec.scope != OptionScope::kCommandLine) known.push_back(o.spec.name);
-      throw UsageError(fmt::format("{}: {} has no such key; nearest: {}", where, command_,
+      throw UsageError(fmt::format("{}: {} has no such key; the nearest is {}", where, command_,
                                    Nearest(entry.key, known)));
     }
     if (option->spec.scope == OptionScope::kCommandLine)
-      throw UsageError(fmt::format("{}: only allowed as the flag {}", where, option->flag()));
+      throw UsageError(fmt::format("{}: can only be given as the flag {}", where, option->flag()));
     option->set(WithoutTrailingSlashes(*option, ValueOfEntry(*option, entry, where)));
     option->source = OptionSource::kFile;
   }
@@ -232,7 +232,7 @@ Json OptionTable::Stored() const {
 }
 
 std::string OptionTable::ToYaml() const {
-  std::string yaml = fmt::format("# {}: every key with its value\n", command_);
+  std::string yaml = fmt::format("# {}: every key and its value\n", command_);
   std::string group;
   for (const Option& option : options_) {
     if (option.spec.scope == OptionScope::kCommandLine) continue;

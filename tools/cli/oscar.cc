@@ -26,20 +26,21 @@ struct VerbProgram {
 };
 constexpr VerbProgram kVerbs[] = {
     {"calibrate", "oscar-calibrate", "Fit rotations to a model and write them as an artifact."},
-    {"capture", "oscar-capture", "Write queries, keys, values and attention of a model to HDF5."},
-    {"validate", "oscar-validate", "Measure what an artifact does to its model, with a report."},
-    {"export", "oscar-export", "Write what a runtime loads, or import what one has."},
+    {"capture", "oscar-capture", "Write a model's queries, keys, values and attention to HDF5."},
+    {"validate", "oscar-validate",
+     "Measure what an artifact does to its model, and write a report."},
+    {"export", "oscar-export",
+     "Write the files that a runtime loads, or import a runtime's files."},
     {"zoo", "oscar-zoo", "Publish, find, pull, verify and sign artifacts."},
-    {"doctor", "oscar-calibrate",
-     "Say what a model is, what will happen to it and what is missing."},
-    {"bench", "oscar-bench", "Time the kernels; only in a build with the CUDA toolkit."}};
+    {"doctor", "oscar-calibrate", "Describe a model, what will happen to it and what is missing."},
+    {"bench", "oscar-bench", "Time the kernels; needs a build with the CUDA toolkit."}};
 
 VerbCommand OscarCommand() {
   VerbCommand command{
       "oscar",
-      "2-bit KV caches by rotations that are fitted to the model.",
+      "2-bit KV caches with rotations that are fitted to the model.",
       {},
-      "Each verb is also a program of its own, oscar-VERB; doctor is oscar-calibrate doctor."};
+      "Each verb is also a separate program, oscar-VERB; doctor is oscar-calibrate doctor."};
   for (const VerbProgram& verb : kVerbs)
     command.verbs.push_back({OptionTable(std::string("oscar ") + verb.verb, verb.summary), {}});
   return command;

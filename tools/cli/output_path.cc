@@ -46,12 +46,13 @@ void CheckNewOutput(const fs::path& path, bool makes_folders) {
   }
   const fs::path folder = makes_folders ? ExistingFolderOf(path) : FolderOf(path);
   if (!fs::is_directory(folder, error)) {
-    throw InputError(fmt::format("{}: cannot be made, because {} is no directory; make that first",
-                                 path.string(), folder.string()));
+    throw InputError(fmt::format(
+        "{}: cannot be created, because {} is not a directory; create that directory first",
+        path.string(), folder.string()));
   }
   if (access(folder.c_str(), W_OK | X_OK) != 0) {
-    throw ResourceError(fmt::format("{}: cannot be made in {}: {}", path.string(), folder.string(),
-                                    std::strerror(errno)));
+    throw ResourceError(fmt::format("{}: cannot be created in {}: {}", path.string(),
+                                    folder.string(), std::strerror(errno)));
   }
 }
 
@@ -61,7 +62,7 @@ std::string SpaceProblem(const fs::path& path, uint64_t bytes, const std::string
   const fs::space_info space = fs::space(folder, error);
   if (error) return fmt::format("{}: {}", folder.string(), error.message());
   if (space.available >= bytes) return "";
-  return fmt::format("{}: {} takes {} of disk, and {} are free", folder.string(), what,
+  return fmt::format("{}: {} needs {} of disk space, but only {} are free", folder.string(), what,
                      AmountText(bytes), AmountText(space.available));
 }
 

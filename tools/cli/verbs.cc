@@ -34,10 +34,10 @@ std::string NoSuchVerb(const VerbCommand& command, const std::string& given) {
     names.push_back(verb.name());
     listed += (listed.empty() ? "" : ", ") + verb.name();
   }
-  if (given.empty()) return fmt::format("VERB is missing: one of {}", listed);
+  if (given.empty()) return fmt::format("VERB is missing; expected one of {}", listed);
   if (const std::string hint = RemovedHint(given); !hint.empty())
     return fmt::format("{} {} {}", command.command, given, hint);
-  return fmt::format("{} has no verb {}; nearest: {}", command.command, Quoted(given),
+  return fmt::format("{} has no verb {}; the nearest is {}", command.command, Quoted(given),
                      Nearest(given, names));
 }
 

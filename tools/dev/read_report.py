@@ -46,7 +46,7 @@ def find(arm, place):
 
 
 def table(arms, columns):
-    cells = [["arm", *columns]] + [[arm["name"], *("-" if arm[c] is None else f"{arm[c]:.4g}" for c in columns)] for arm in arms]
+    cells = [["configuration", *columns]] + [[arm["name"], *("-" if arm[c] is None else f"{arm[c]:.4g}" for c in columns)] for arm in arms]
     widths = [max(map(len, column)) for column in zip(*cells)]
     lines = [[cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths))] for row in cells]
     return "\n".join("  ".join(line) for line in lines)

@@ -51,7 +51,7 @@ struct Prognosis {
 void CheckMachine(const CalibrateOptions& options, const CalibrationInput& input,
                   const CalibrationPlan& plan, std::vector<std::string>& missing) {
   if (input.device.is_cpu() && options.model.device == "auto")
-    missing.emplace_back("a GPU: none was found, so the CPU does the work");
+    missing.emplace_back("a GPU: none was found, so the CPU is used");
   if (const std::string memory = HostMemoryProblem(plan); !memory.empty())
     missing.push_back("memory: " + memory);
   const fs::path output = options.output.empty() ? "artifact" : options.output;
@@ -59,7 +59,8 @@ void CheckMachine(const CalibrateOptions& options, const CalibrationInput& input
   if (!disk.empty()) missing.push_back("disk: " + disk);
   std::error_code error;
   if (!options.output.empty() && fs::exists(output, error) && !fs::exists(options.output + ".job"))
-    missing.push_back(fmt::format("a free name for the artifact: {} exists", options.output));
+    missing.push_back(
+        fmt::format("an unused name for the artifact: {} exists already", options.output));
 }
 
 void Plan(const CalibrateOptions& options, const PlanFunction& plan, Log& log, Diagnosis& diagnosis,
@@ -160,9 +161,10 @@ CommandResult Doctor(DoctorOptions& options, const OptionTable& table,
                      CommandContext& context) {
   CalibrateOptions& calibrate = options.calibrate;
   if (options.tables) return Tables(options, context);
-  if (!options.into.empty()) throw UsageError("--into is for --tables");
+  if (!options.into.empty()) throw UsageError("--into has no effect without --tables");
   if (!calibrate.dump.from.empty() || !calibrate.merge.empty())
-    throw UsageError("doctor looks at a model: --from and --merge work without one");
+    throw UsageError(
+        "doctor describes a model, but --from and --merge work without one; leave them out");
   if (calibrate.model.model.empty())
     throw UsageError(
         "no MODEL given: a directory, a .gguf file, or ORG/NAME in the local Hugging Face cache");
@@ -203,7 +205,7 @@ CommandResult Doctor(DoctorOptions& options, const OptionTable& table,
   if (!next.empty()) {
     out << fmt::format(
         "\n{}\n    {}\n",
-        diagnosis.supported() ? "Next:" : "Next, if these fields are irrelevant:", next);
+        diagnosis.supported() ? "Next:" : "Next, if these fields do not matter:", next);
   }
   return {code, ""};
 }
@@ -211,32 +213,33 @@ CommandResult Doctor(DoctorOptions& options, const OptionTable& table,
 }  // namespace
 
 Verb DoctorVerb(DoctorOptions* options, std::vector<std::string> arguments, PlanFunction plan) {
-  OptionTable table("oscar-calibrate doctor",
-                    "Says what a model is, what will happen to it, what is missing, and the next "
-                    "command; exit code 3 with all reasons where it cannot be calibrated. Of an "
-                    "artifact: what it holds, and which layers need more than 2 bits.");
+  OptionTable table(
+      "oscar-calibrate doctor",
+      "Describes a model, what will happen to it, what is missing, and the next command; if the "
+      "model cannot be calibrated, prints all reasons and ends with exit code 3. Describes an "
+      "artifact's contents and which layers need more than 2 bits.");
   table.Group("Doctor");
   table.Add(&options->json, {.name = "json",
                              .help = "print one JSON object",
                              .scope = OptionScope::kRun,
                              .only_once = true});
   table.Add(&options->tables, {.name = "tables",
-                               .help = "instead of looking at a model: print which families, "
-                                       "weight formats and tokenizers are read, as Markdown",
+                               .help = "do not describe a model, but print the supported families, "
+                                       "weight formats and tokenizers as Markdown",
                                .scope = OptionScope::kRun,
                                .only_once = true});
   table.Add(&options->into, {.name = "into",
-                             .help = "file that holds these tables between marks, such as "
-                                     "README.md: write them there",
+                             .help = "file that holds these tables between two marks, such as "
+                                     "README.md; the tables in it are replaced",
                              .scope = OptionScope::kRun,
                              .only_once = true});
   table.Group("");
   AddCalibrateOptions(table, &options->calibrate);
   table.ShowFirst({"model", "json", "tables", "into", "data", "tokens", "self_generate", "for",
                    "bits", "device", "max_vram", "output"});
-  table.Example("oscar-calibrate doctor Qwen/Qwen3-8B", "before anything is done");
+  table.Example("oscar-calibrate doctor Qwen/Qwen3-8B", "describes a model before anything is run");
   table.Example("oscar-calibrate doctor --tables --into configs/docs/support.md",
-                "after a family was added");
+                "updates the tables after a family was added");
   return {table, [=](CommandContext& context) {
             return Doctor(*options, table, arguments, plan, context);
           }};

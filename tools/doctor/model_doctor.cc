@@ -171,7 +171,7 @@ class ModelDoctor {
       std::ranges::sort(dangling);
       for (const std::string& name : dangling) {
         result_.reasons.push_back(
-            fmt::format("{}: a link to a file that is not there", (directory_ / name).string()));
+            fmt::format("{}: links to a file that does not exist", (directory_ / name).string()));
       }
     });
   }
@@ -182,7 +182,8 @@ class ModelDoctor {
     if (fs::is_symlink(path, ignored) && !fs::exists(path, ignored)) return;  // said already
     Try([&] {
       if (!HasModelConfig(directory_))
-        throw InputError(fmt::format("{}: no such file, and it says what the model is", path));
+        throw InputError(
+            fmt::format("{}: no such file, but it is needed to describe the model", path));
       Json config = ReadModelConfig(directory_);
       if (!config.is_object()) throw InputError(path + ": expected a JSON object");
       config_ = std::move(config);
@@ -212,8 +213,9 @@ class ModelDoctor {
         lost.insert(file.get<std::string>());
     }
     for (const std::string& file : lost) {
-      result_.reasons.push_back(fmt::format("{}: weights that {} names are not there",
-                                            (directory_ / file).string(), kWeightIndexFile));
+      result_.reasons.push_back(
+          fmt::format("{}: this file of weights is listed in {} but does not exist",
+                      (directory_ / file).string(), kWeightIndexFile));
     }
   }
 
@@ -254,8 +256,7 @@ class ModelDoctor {
       return;
     }
     result_.reasons.push_back(fmt::format(
-        "{}: the weights that are there ({}{}) are not read; supported: {}, or {} and the files it "
-        "names",
+        "{}: these weights ({}{}) are not supported; expected {}, or {} and the files it names",
         directory_.string(), others.front(),
         others.size() > 1 ? fmt::format(" and {} more", others.size() - 1) : std::string(),
         kSingleWeightFile, kWeightIndexFile));
@@ -310,7 +311,7 @@ class ModelDoctor {
       if (module.ends_with(".weight")) module.resize(module.size() - kWeight.size());
       const auto found = names_.lower_bound(module);
       if (found == names_.end() || !found->starts_with(module))
-        problems.push_back(fmt::format("tensor {} is missing, in whatever format", need.name));
+        problems.push_back(fmt::format("tensor {} is missing in every format", need.name));
     }
     return problems;
   }
@@ -328,14 +329,14 @@ class ModelDoctor {
       const std::string& method = checkpoint_->quantization().method();
       text = method.empty() ? "plain" : method;
     } else {
-      text = format_known_ ? "cannot be opened" : "in a format that is not read";
+      text = format_known_ ? "cannot be opened" : "in a format that is not supported";
     }
     if (result_.has_weights) {
       text += fmt::format(", {:.2f} GB in {} file{}",
                           static_cast<double>(checkpoint_->total_bytes()) / 1e9,
                           checkpoint_->files().size(), checkpoint_->files().size() == 1 ? "" : "s");
     } else if (checkpoint_ && !checkpoint_->has_weights()) {
-      text += ", by config.json alone: there are no weights here";
+      text += ", according to config.json; there are no weights here";
     }
     result_.facts.emplace_back("weights", text);
   }

@@ -30,11 +30,11 @@ std::vector<std::string> SpecialFacts(const ModelSpec& spec) {
     if (holds) facts.push_back(std::move(text));
   };
   using Attention = const AttentionSpec&;
-  add(spec.tied_head, "head and embedding are one tensor");
-  add(AnyCached(spec, [](Attention a) { return a.qk_norm; }), "queries and keys are normed");
-  add(AnyCached(spec, [](Attention a) { return a.v_norm.exists(); }), "values are normed");
+  add(spec.tied_head, "head and embedding share one tensor");
+  add(AnyCached(spec, [](Attention a) { return a.qk_norm; }), "queries and keys are normalized");
+  add(AnyCached(spec, [](Attention a) { return a.v_norm.exists(); }), "values are normalized");
   add(AnyCached(spec, [](Attention a) { return a.v_from_k; }),
-      "values come out of the projection of keys");
+      "values are computed by the projection of keys");
   add(AnyCached(spec, [](Attention a) { return a.softcap != 0; }), "a soft cap on attention");
   add(AnyCached(spec, [](Attention a) { return !a.sinks.empty(); }), "attention sinks");
   add(AnyCached(spec, [](Attention a) { return a.gated || a.gate.exists(); }), "gated attention");
@@ -44,7 +44,8 @@ std::vector<std::string> SpecialFacts(const ModelSpec& spec) {
   add(spec.per_layer_inputs.has_value(), "embeddings for each layer");
   add(std::ranges::any_of(spec.layers, &LayerSpec::parallel),
       "attention and MLP see the same input");
-  add(!spec.skipped_prefixes.empty(), "other modalities and prediction layers are skipped by name");
+  add(!spec.skipped_prefixes.empty(),
+      "tensors of other modalities and of extra prediction layers are skipped by name");
   return facts;
 }
 
@@ -63,12 +64,13 @@ std::vector<Fact> SpecFacts(const ModelSpec& spec) {
   if (const auto special = SpecialFacts(spec); !special.empty())
     facts.emplace_back("special", fmt::format("{}", fmt::join(special, "\n")));
   if (!spec.fields.unread.empty()) {
-    facts.emplace_back("unread fields", fmt::format("{}: transformers stores and never reads them",
-                                                    fmt::join(spec.fields.unread, ", ")));
+    facts.emplace_back("unread fields",
+                       fmt::format("{}: transformers stores these but never reads them",
+                                   fmt::join(spec.fields.unread, ", ")));
   }
   if (!spec.fields.unknown.empty()) {
     facts.emplace_back("unknown fields",
-                       fmt::format("{}: --unknown-config says what becomes of them",
+                       fmt::format("{}: --unknown-config decides how they are treated",
                                    fmt::join(spec.fields.unknown, ", ")));
   }
   return facts;

@@ -57,7 +57,7 @@ std::string WithSupportTables(const std::filesystem::path& page) {
       text.find(kSupportBegin, begin + 1) != text.npos ||
       text.find(kSupportEnd, end + 1) != text.npos) {
     throw InputError(
-        fmt::format("{}: does not hold a line '{}' and after it a line '{}', once each",
+        fmt::format("{}: expected exactly one line '{}', followed by exactly one line '{}'",
                     page.string(), kSupportBegin.substr(0, kSupportBegin.size() - 1),
                     kSupportEnd.substr(0, kSupportEnd.size() - 1)));
   }

@@ -90,8 +90,8 @@ void ReportMissingTokenizer(const fs::path& directory, Diagnosis& diagnosis) {
   for (const char* name : {"tiktoken.model", "tekken.json", "vocab.txt"}) {
     if (other.empty() && fs::exists(directory / name, ignored))
       other = fmt::format(
-          " ({} is not read; AutoTokenizer.from_pretrained(...)"
-          ".save_pretrained(...) of transformers writes one)",
+          " ({} is not supported; convert it with transformers: "
+          "AutoTokenizer.from_pretrained(...).save_pretrained(...))",
           name);
   }
   diagnosis.missing.push_back("tokenizer.json" + other +
@@ -135,8 +135,8 @@ void DiagnoseTemplate(const ChatArguments& chat, Diagnosis& diagnosis) {
                                          {chat.chat_template, chat.template_var, chat.date});
     if (!format) {
       diagnosis.missing.emplace_back(
-          "a chat template: rows with \"messages\" then need --chat-template FILE, or a tokenizer "
-          "with <|im_start|> and <|im_end|>; the built-in corpus does not");
+          "a chat template: without it, rows with \"messages\" need --chat-template FILE, or a "
+          "tokenizer with <|im_start|> and <|im_end|>; the built-in corpus does not need one");
       return;
     }
     const Json described = format->Describe(/*reads_time=*/false);
@@ -144,7 +144,7 @@ void DiagnoseTemplate(const ChatArguments& chat, Diagnosis& diagnosis) {
                                  "SHA-256 " + described.value("sha256", "").substr(0, 12));
   } catch (const InputError& error) {
     diagnosis.reasons.push_back(
-        fmt::format("{}; --chat-template FILE takes another", error.what()));
+        fmt::format("{}; use another template with --chat-template FILE", error.what()));
     diagnosis.unknown_fields_only = false;
   }
 }

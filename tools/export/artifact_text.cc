@@ -43,7 +43,7 @@ std::string GeometryText(const Json& geometry) {
 }
 
 std::string ValidationText(const Json& report) {
-  if (!report.contains("validation")) return "none yet: oscar-validate";
+  if (!report.contains("validation")) return "not yet; run oscar-validate";
   const Json& validation = report.at("validation");
   const std::string headline = Text(validation, "/headline_arm");
   for (const Json& arm : validation.at("arms")) {
@@ -63,12 +63,12 @@ std::string ValidationText(const Json& report) {
 
 std::string ImportedText(const Artifact& artifact) {
   const Json& manifest = artifact.manifest();
-  std::string text = fmt::format("{}: imported, unverified, from files of {}\n",
+  std::string text = fmt::format("{}: imported from {} files, unverified\n",
                                  artifact.directory().string(), Text(manifest, "/imported/from"));
   for (const Json& file : manifest.at("data").at("files"))
     text += fmt::format("  {}  SHA-256 {}\n", Text(file, "/name"), Text(file, "/sha256"));
-  return text + fmt::format("model {}, {} layers; tensors: --json\n", Text(manifest, "/model/id"),
-                            artifact.layer_ids().size());
+  return text + fmt::format("model {}, {} layers; --json lists the tensors\n",
+                            Text(manifest, "/model/id"), artifact.layer_ids().size());
 }
 
 std::string ArtifactText(const Artifact& artifact) {
@@ -98,15 +98,15 @@ std::string ArtifactText(const Artifact& artifact) {
                                  : fmt::format("groups of {} values", serving.quant_group_size),
                              ClipText(report.at("serving"))));
   const std::string sensitive = SensitiveSidesText(report.at("serving"));
-  add("bits", sensitive.empty() ? "which layers need more than 2 is not measured: oscar-calibrate "
-                                  "--bits 3, or --effort thorough"
+  add("bits", sensitive.empty() ? "it was not measured which layers need more than 2; run "
+                                  "oscar-calibrate with --bits 3 or --effort thorough"
                                 : sensitive);
   add("validated", ValidationText(report));
   add("made by", fmt::format("{} {}", Text(manifest, "/program/name"),
                              Text(manifest, "/program/version", "")));
   std::string files = std::string(kManifestFile);
   for (const auto& [name, digest] : manifest.at("files").items()) files += ", " + Escaped(name);
-  add("files", files + "; tensors and digests: --json");
+  add("files", files + "; --json lists tensors and digests");
   const ReportTable runtimes = RuntimesTable(manifest.at("serving"), artifact.directory().string());
   if (runtimes.rows.empty()) return text;
   TextTable table(runtimes.header);

@@ -47,8 +47,8 @@ Hdf5Reader Capture(const fs::path& program, const fs::path& model, const fs::pat
 
 std::string LogitsAgreement::Text() const {
   return fmt::format(
-      "of {} tokens the logits differ by {:.2g} of their size (median; at most {:.2g}), the most "
-      "likely next token is the same in {:.1f} %",
+      "over {} tokens, the logits differ by {:.2g} of their norm (median; at most {:.2g}), and the "
+      "most likely next token is the same in {:.1f} %",
       tokens, middle, worst, 100 * same_next);
 }
 

@@ -19,9 +19,9 @@ OptionTable ExportTable(ExportOptions* options) {
                                           {"chosen", FoldScales::kChosen},
                                           {"exact", FoldScales::kExact},
                                           {"power_of_two", FoldScales::kPowerOfTwo}};
-  OptionTable table("oscar-export",
-                    "Writes the files that runtimes load from an artifact, imports theirs, or "
-                    "shows what a file holds.");
+  OptionTable table(
+      "oscar-export",
+      "Writes the files that runtimes load, imports theirs, or shows what a file contains.");
   table.Add(&options->input,
             {.name = "input",
              .help = "an artifact; with --from: a directory with a K and a V file; with --inspect: "
@@ -37,93 +37,90 @@ OptionTable ExportTable(ExportOptions* options) {
   table.AddChoice(
       &options->to, targets,
       {.name = "to",
-       .help = "runtime or format to write for (--list says what each is given); "
-               "folded-checkpoint: a copy of --model that computes the same with keys that are "
-               "easier to quantize in any runtime; absorbed-checkpoint: one whose values are "
-               "rotated, by its v_proj and back by its o_proj",
+       .help = "runtime or format to write for (--list describes each); folded-checkpoint: a copy "
+               "of --model that computes the same, with keys that are easier to quantize in any "
+               "runtime; absorbed-checkpoint: a copy whose v_proj rotates the values and whose "
+               "o_proj rotates them back",
        .scope = OptionScope::kRun});
   table.Add(&options->folded, {.name = "folded",
-                               .help = "write what was chosen for a folded copy of the model (--to "
-                                       "folded-checkpoint), where the runtime has such a choice",
+                               .help = "write the choice for a folded copy of the model (--to "
+                                       "folded-checkpoint), if there is one for the runtime",
                                .scope = OptionScope::kRun});
   table.AddChoice(&options->rotations, rotations,
                   {.name = "rotations",
-                   .help = "which rotations are written: what oscar-calibrate chose for the "
-                           "runtime (chosen; sglang-oct always), or those of the paper "
+                   .help = "which rotations are written: those that oscar-calibrate chose for the "
+                           "runtime (chosen; always used for sglang-oct), or those of the paper "
                            "(oscar); auto: chosen if the artifact has a choice, else oscar",
                    .scope = OptionScope::kRun});
   table.AddChoice(&options->from, sources,
                   {.name = "from",
-                   .help = "what to import; published: rotations, key means "
-                           "or moments of any format that --list names, as they are and "
-                           "unverified; INPUT may be KEYS:VALUES, of which one may be none",
+                   .help = "what to import; published: rotations, key means or moments in any "
+                           "format that --list names, unchanged and unverified; INPUT may be "
+                           "KEYS:VALUES, where one of the two may be 'none'",
                    .scope = OptionScope::kRun});
-  table.Add(&options->inspect, {.name = "inspect",
-                                .help = "print what the input holds, or refuse it with exit code 3",
-                                .scope = OptionScope::kRun});
-  table.Add(&options->list,
-            {.name = "list",
-             .help = "print what --to can write and what of an artifact's choice each can carry",
+  table.Add(&options->inspect,
+            {.name = "inspect",
+             .help = "print what the input contains, or refuse it with exit code 3",
              .scope = OptionScope::kRun});
-  table.Add(&options->merge_into,
-            {.name = "merge_into",
-             .help = "of --to llamacpp: a model's GGUF; a copy of it with the rotations is written "
-                     "under its name",
+  table.Add(&options->list, {.name = "list",
+                             .help = "print what --to can write, and which parts of an artifact's "
+                                     "choice each target can hold",
+                             .scope = OptionScope::kRun});
+  table.Add(&options->merge_into, {.name = "merge_into",
+                                   .help = "for --to llamacpp: the model's GGUF; a copy that "
+                                           "includes the rotations is written under the same name",
+                                   .scope = OptionScope::kRun});
+  table.Add(&options->gguf,
+            {.name = "gguf",
+             .help = "for --to kv-mean-center: the model's GGUF; its layers are compared with the "
+                     "artifact's, and its SHA-256 is stored in the file",
              .scope = OptionScope::kRun});
-  table.Add(
-      &options->gguf,
-      {.name = "gguf",
-       .help = "of --to kv-mean-center: the model's GGUF, whose layers are compared and whose "
-               "SHA-256 goes into the file",
-       .scope = OptionScope::kRun});
   table.Add(
       &options->model,
       {.name = "model",
-       .help = "of --to folded-checkpoint, absorbed-checkpoint, kv-scales and modelopt: directory "
+       .help = "for --to folded-checkpoint, absorbed-checkpoint, kv-scales and modelopt: directory "
                "of the model, or ORG/NAME[@REVISION] in the local Hugging Face cache",
        .scope = OptionScope::kRun,
        .path = true});
   table.Add(&options->copy, {.name = "copy",
-                             .help = "of --to kv-scales and modelopt: the whole model with its "
-                                     "scales instead of files to lay over a copy",
+                             .help = "for --to kv-scales and modelopt: write the whole model with "
+                                     "its scales, instead of only the files to add to a copy of it",
                              .scope = OptionScope::kRun});
-  table.Add(&options->per_head,
-            {.name = "per_head",
-             .help = "of --to kv-scales: a scale for each KV head, which vLLM's "
-                     "FlashAttention takes",
-             .scope = OptionScope::kRun});
+  table.Add(&options->per_head, {.name = "per_head",
+                                 .help = "for --to kv-scales: write a scale for each KV head, "
+                                         "which vLLM's FlashAttention backend supports",
+                                 .scope = OptionScope::kRun});
   table.Add(&options->bits,
             {.name = "bits",
-             .help = "of --to oscar-torch: the choice at that budget, one of those that "
-                     "oscar-calibrate --bits was given as a list; of --to modelopt and trtllm: "
-                     "another budget than oscar-calibrate's, bits per value with scales; needs no "
-                     "model, because the artifact holds what every type costs; 0: as calibrated",
+             .help = "for --to oscar-torch: which of the budgets given to oscar-calibrate --bits "
+                     "to write; for --to modelopt and trtllm: a budget that may differ from "
+                     "oscar-calibrate's, in bits per value including scales, which needs no model "
+                     "because the artifact holds the cost of every type; 0: as calibrated",
              .min = 0,
              .max = 16,
              .scope = OptionScope::kRun});
-  table.Add(
-      &options->fold.runtime,
-      {.name = "for",
-       .help = "of --to folded-checkpoint and absorbed-checkpoint: the runtime that will load the "
-               "copy, as --inspect names it; if not given, the artifact's own choice is used, or "
-               "for a folded copy the first choice that needs one",
-       .scope = OptionScope::kRun});
+  table.Add(&options->fold.runtime,
+            {.name = "for",
+             .help = "for --to folded-checkpoint and absorbed-checkpoint: the runtime that will "
+                     "load the copy, as --inspect names it; if not given, the artifact's own "
+                     "choice is used, or, for a folded copy, the first choice that needs one",
+             .scope = OptionScope::kRun});
   table.Add(&options->device,
             {.name = "device",
-             .help = "of --to folded-checkpoint and absorbed-checkpoint: what computes the logits "
-                     "of model and copy: auto, cpu, cuda or cuda:N",
+             .help = "for --to folded-checkpoint and absorbed-checkpoint: device that computes the "
+                     "logits of the model and its copy: auto, cpu, cuda or cuda:N",
              .scope = OptionScope::kRun});
-  table.AddChoice(&options->fold.scales, scales,
-                  {.name = "fold_scales",
-                   .help = "what is folded into q and k: the scales that the artifact's automatic "
-                           "choice is made for (chosen), or fitted to its moments (exact, "
-                           "power_of_two: the logits stay bit for bit; calibrate the copy); auto: "
-                           "chosen if there are any, else power_of_two, and of an absorbed copy "
-                           "none",
-                   .scope = OptionScope::kRun});
+  table.AddChoice(
+      &options->fold.scales, scales,
+      {.name = "fold_scales",
+       .help = "which scales are folded into q and k: those that the artifact's automatic choice "
+               "is made for (chosen), or scales fitted to its moments (exact, or power_of_two, "
+               "which keeps the logits bit for bit; calibrate the copy); auto: chosen if there are "
+               "any, else power_of_two; an absorbed copy gets none",
+       .scope = OptionScope::kRun});
   table.Add(&options->fold_values,
             {.name = "fold_values",
-             .help = "fold balanced values into v_proj and o_proj too; calibrate the copy",
+             .help = "also fold balanced values into v_proj and o_proj; calibrate the copy",
              .scope = OptionScope::kRun});
   table.OnlyWith({"fold_values"}, "to", "folded-checkpoint");
   table.OnlyWith({"device", "for", "fold_scales"}, "to",
@@ -133,29 +130,31 @@ OptionTable ExportTable(ExportOptions* options) {
   table.OnlyWith({"folded", "rotations", "bits"}, "to");
   table.OnlyWith({"merge_into"}, "to", "llamacpp");
   table.OnlyWith({"gguf"}, "to", "kv-mean-center");
-  table.NotWith({"output", "to", "from"}, "inspect", "it writes nothing");
-  table.NotWith({"input", "output", "to", "from", "inspect"}, "list", "it looks at nothing");
+  table.NotWith({"output", "to", "from"}, "inspect", "--inspect writes nothing");
+  table.NotWith({"input", "output", "to", "from", "inspect"}, "list", "--list reads no input");
   table.Example(
       "oscar-export Qwen3-8B-oscar --to folded-checkpoint --model Qwen/Qwen3-8B -o folded",
       "a copy of the model without outlier channels in its keys");
   table.Example(
       "oscar-export Qwen3-8B-oscar --to absorbed-checkpoint --model Qwen/Qwen3-8B -o absorbed",
-      "a copy whose values lie rotated in the cache, for a runtime that knows of no rotation");
+      "a copy whose cache holds rotated values, for a runtime that has no rotations");
   table.Example("oscar-export Qwen3-8B-oscar --to sglang -o rotations",
-                "what was chosen for OSCAR's SGLang, as it loads it");
+                "the choice for OSCAR's SGLang, in the format that it loads");
   table.Example("oscar-export Qwen3-8B-oscar --to oscar-torch --bits 3 -o cache",
-                "what oscar-calibrate --bits 2,2.5,3,4 chose at 3 bits");
+                "the choice that oscar-calibrate --bits 2,2.5,3,4 made at 3 bits");
   table.Example("oscar-export Qwen3-8B-oscar --to sglang --rotations oscar -o rotations",
-                "the paper's rotations of any artifact");
+                "the paper's rotations, which any artifact contains");
   table.Example(
       "oscar-export Qwen3-8B-oscar --to llamacpp --merge-into Qwen3-8B-Q4_K_M.gguf -o merged",
       "a copy of a model's GGUF with rotations for llama.cpp");
   table.Example("oscar-export Qwen3-8B-oscar --to kv-scales --model Qwen/Qwen3-8B -o scales",
                 "scales of an FP8 cache for vLLM and SGLang");
-  table.Example("oscar-export --list", "what each runtime can be given");
-  table.Example("oscar-export k_rotation_qqt_r_h_pbr.pt --inspect", "a look into a published file");
-  table.Example("oscar-export published/Qwen3-8B --from published -o imported",
-                "what somebody published, as it is, to be written for others");
+  table.Example("oscar-export --list", "what can be written for each runtime");
+  table.Example("oscar-export k_rotation_qqt_r_h_pbr.pt --inspect",
+                "shows what a published file contains");
+  table.Example(
+      "oscar-export published/Qwen3-8B --from published -o imported",
+      "imports published files unchanged, so that they can be written for other runtimes");
   table.ShowFirst({"output", "to", "folded", "rotations", "from", "inspect", "list", "merge_into",
                    "model", "for"});
   return table;

@@ -63,7 +63,7 @@ CommandResult List(CommandContext& context) {
   for (const Exporter& exporter : AllExporters()) {
     const Loader& loader = LoaderOf(exporter.name);
     written += fmt::format("{}: {}{}{}\n  {}\n", exporter.name, exporter.help,
-                           exporter.carries.empty() ? "" : "; carries ", exporter.carries,
+                           exporter.carries.empty() ? "" : "; holds ", exporter.carries,
                            fmt::join(LoaderLines(loader), "\n  "));
     Json target = {{"to", exporter.name},
                    {"writes", exporter.help},
@@ -92,9 +92,9 @@ CommandResult List(CommandContext& context) {
   context.out << table.ToString() << "\n"
               << kSglangTrees << "\n\n"
               << written
-              << "folded-checkpoint: a copy of the model, for any of them and for any other "
-                 "runtime\nabsorbed-checkpoint: a copy of the model with the rotation of values in "
-                 "v_proj and o_proj, for any that stores keys as they are or rotates them itself\n"
+              << "folded-checkpoint: a copy of the model, for any runtime\nabsorbed-checkpoint: a "
+                 "copy of the model with the rotation of values in v_proj and o_proj, for any "
+                 "runtime that stores keys as they are or rotates them itself\n"
               << "\nWhat --from published reads:\n"
               << ImportedKinds();
   return {.json = {{"targets", targets}}};
@@ -118,12 +118,12 @@ Json CheckLogits(const ExportOptions& options, const Checkpoint& checkpoint, con
       CompareLogitsOfCopy(checkpoint.directory(), copy, spec, options.device);
   const DType stored = checkpoint.info(spec.layers.front().attention.o.weight).dtype;
   const double allowed = exact ? 0 : AllowedByRounding(stored, spec.layers.size());
-  const std::string why =
-      exact ? "every scale is a power of two, which explains nothing"
-            : fmt::format("rounding its weights to {} explains {:.2g}", DTypeName(stored), allowed);
+  const std::string why = exact ? "every scale is a power of two, so no difference is expected"
+                                : fmt::format("rounding its weights to {} explains at most {:.2g}",
+                                              DTypeName(stored), allowed);
   if ((exact ? found.worst : found.middle) > allowed) {
     throw NumericalError(
-        fmt::format("the copy does not compute what {} does: {}; {}; nothing was written",
+        fmt::format("the copy does not compute the same as {}: {}; {}; nothing was written",
                     checkpoint.directory().string(), found.Text(), why));
   }
   const Json json = {{"tokens", found.tokens},
@@ -132,7 +132,7 @@ Json CheckLogits(const ExportOptions& options, const Checkpoint& checkpoint, con
                      {"allowed_difference", allowed},
                      {"same_next_token", found.same_next}};
   log.Info("logits",
-           exact ? fmt::format("the copy's logits are the model's, bit for bit, on {} tokens",
+           exact ? fmt::format("the copy's logits equal the model's bit for bit on {} tokens",
                                found.tokens)
                  : fmt::format("the copy's logits: {}; {}", found.Text(), why),
            json);
@@ -144,8 +144,8 @@ fs::path CheckpointDirectory(const ExportOptions& options) {
   const fs::path model = ResolveModel(options.model).directory;
   if (!IsGgufPath(model)) return model;
   throw InputError(
-      fmt::format("{}: what is written is a checkpoint of safetensors, which a GGUF "
-                  "is not; give the directory that the GGUF was made from",
+      fmt::format("{}: a GGUF cannot be copied, because the copy is written as safetensors; give "
+                  "the directory that the GGUF was made from",
                   model.string()));
 }
 
@@ -168,7 +168,8 @@ Json Fold(const ExportOptions& options, Log& log) {
       });
   if (absorbs) {
     json["choice"] = plan.choice;
-    log.Info("absorbed", "a runtime of the copy gets no rotation of values, or the identity");
+    log.Info("absorbed",
+             "give a runtime that loads the copy no rotation of values, or the identity");
   }
   return json;
 }
@@ -206,7 +207,7 @@ void CheckBits(const ExportOptions& options) {
   const Exporter* exporter = options.to.exporter;
   if (options.bits == 0 || (exporter != nullptr && exporter->any_bits)) {
     if (options.bits > 0 && options.folded)
-      throw UsageError("--bits is of choices for the checkpoint as it is: leave out --folded");
+      throw UsageError("--bits writes choices for the unchanged checkpoint; leave out --folded");
     return;
   }
   std::string others;
@@ -214,9 +215,10 @@ void CheckBits(const ExportOptions& options) {
     if (other.any_bits) others += fmt::format("{}{}", others.empty() ? "" : ", ", other.name);
   }
   const bool codes = exporter != nullptr && exporter->carries.empty();
-  throw UsageError(fmt::format("--bits {:g}: {} {}; --bits is of --to {}", options.bits,
+  throw UsageError(fmt::format("--bits {:g}: {} {}; --bits works with --to {}", options.bits,
                                exporter == nullptr ? "a copy of the checkpoint" : exporter->name,
-                               codes ? "stores 2 bits everywhere" : "has one width", others));
+                               codes ? "stores 2 bits everywhere" : "has a fixed number of bits",
+                               others));
 }
 
 CommandResult Export(const ExportOptions& options, CommandContext& context) {
@@ -224,7 +226,7 @@ CommandResult Export(const ExportOptions& options, CommandContext& context) {
   if (options.input.empty()) throw UsageError("no INPUT given: an artifact, or a file to inspect");
   const int actions = (options.inspect ? 1 : 0) + (options.to.given() ? 1 : 0) +
                       (options.from != Source::kNone ? 1 : 0);
-  if (actions != 1) throw UsageError("give one of --to, --from, --inspect and --list");
+  if (actions != 1) throw UsageError("give exactly one of --to, --from, --inspect and --list");
   if (options.inspect) return Inspect(options, context);
   if (options.output.empty()) throw UsageError("no output given: -o DIRECTORY");
   const bool fold = options.to.copy != Copy::kNone;
@@ -232,11 +234,11 @@ CommandResult Export(const ExportOptions& options, CommandContext& context) {
                          (options.to.exporter != nullptr && !options.to.exporter->carries.empty());
   if (no_choice && options.rotations != Rotations::kAuto) {
     throw UsageError(
-        "--rotations has no effect with this --to: it is of what was chosen for a runtime");
+        "--rotations has no effect with this --to; it selects among rotations for a runtime");
   }
   if (options.folded &&
       (options.to.exporter == nullptr || no_choice || options.rotations == Rotations::kOscar))
-    throw UsageError("--folded is of what was chosen for a runtime");
+    throw UsageError("--folded has no effect here; it writes a choice that was made for a runtime");
   CheckBits(options);
   const bool needs_model =
       fold || (options.to.exporter != nullptr && options.to.exporter->needs_model);
@@ -248,11 +250,11 @@ CommandResult Export(const ExportOptions& options, CommandContext& context) {
   }
   if (!needs_model && !options.model.empty()) {
     throw UsageError(
-        "--model has no effect with this --to: it is of folded-checkpoint, absorbed-checkpoint, "
-        "kv-scales and modelopt");
+        "--model has no effect with this --to; only folded-checkpoint, absorbed-checkpoint, "
+        "kv-scales and modelopt use it");
   }
   if (options.copy && (fold || !needs_model))
-    throw UsageError("--copy is of --to kv-scales and modelopt");
+    throw UsageError("--copy works only with --to kv-scales and modelopt");
   CheckNewOutput(options.output);
   if (context.dry_run) {
     context.out << fmt::format("would write {} from {}\n", options.output, options.input);

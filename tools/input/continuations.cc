@@ -44,16 +44,18 @@ std::vector<Document> Prefixes(const ContinuationArguments& arguments, const Mod
 }  // namespace
 
 void AddContinuationOptions(OptionTable& table, ContinuationArguments* continuations) {
-  table.Add(&continuations->samples,
-            {.name = "reasoning",
-             .help = "prefixes of the text that the model itself goes on from, the likeliest token "
-                     "always: how soon an arm that holds the prefix departs from that, and "
-                     "next-token KL; on the arms of the recall tasks; 0: none",
-             .min = 0});
-  table.Add(&continuations->prefix,
-            {.name = "reasoning_prefix", .help = "of each of them", .unit = "tokens", .min = 1});
+  table.Add(
+      &continuations->samples,
+      {.name = "reasoning",
+       .help = "number of text prefixes that the model itself continues, always with the likeliest "
+               "token: measures how soon a configuration departs from that continuation, and "
+               "next-token KL, for the configurations of the recall tasks; 0: none",
+       .min = 0});
+  table.Add(
+      &continuations->prefix,
+      {.name = "reasoning_prefix", .help = "length of each prefix", .unit = "tokens", .min = 1});
   table.Add(&continuations->length, {.name = "reasoning_length",
-                                     .help = "that the model adds to each",
+                                     .help = "length of each continuation",
                                      .unit = "tokens",
                                      .min = 1});
   table.OnlyWith({"reasoning_prefix", "reasoning_length"}, "reasoning");
@@ -67,8 +69,8 @@ std::vector<std::vector<int32_t>> Continue(const ContinuationArguments& argument
   const int64_t length = arguments.prefix + arguments.length;
   if (length > input.spec.max_positions) {
     throw UsageError(
-        fmt::format("--reasoning: prefix and continuation are {} tokens, and the model "
-                    "supports {} positions",
+        fmt::format("--reasoning: prefix and continuation have {} tokens in all, but the model "
+                    "supports only {} positions",
                     length, input.spec.max_positions));
   }
   const SelfGeneration model{

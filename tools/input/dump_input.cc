@@ -33,24 +33,23 @@ void LookAt(const std::string& path) {
 
 void AddDumpOptions(OptionTable& table, DumpArguments* dump) {
   table.Group("From a dump");
-  table.Add(&dump->from,
-            {.name = "from",
-             .help = "instead of running a model: a dump of oscar-capture (HDF5), or a directory "
-                     "layer_<id>/{q,k,v,seq_lens}/<chunk>.pt of upstream's server; the options of "
-                     "the data do not apply then",
-             .scope = OptionScope::kRun,
-             .main = true,
-             .path = true});
-  table.Add(&dump->skip_warmup,
-            {.name = "skip_warmup",
-             .help = "leave chunk 0 of a directory out, as upstream's fitter does: it is a 6-token "
-                     "warm-up of the server"});
-  table.Add(&dump->scale,
-            {.name = "scale",
-             .help = "factor on q·k in the model of a directory, which does not say; none: 1 / "
-                     "sqrt(head_dim)",
-             .min = 1e-6,
-             .max = 1e6});
+  table.Add(&dump->from, {.name = "from",
+                          .help = "do not run a model, but read a dump of oscar-capture (HDF5) or "
+                                  "a directory layer_<id>/{q,k,v,seq_lens}/<chunk>.pt of "
+                                  "upstream's server; the data options then do not apply",
+                          .scope = OptionScope::kRun,
+                          .main = true,
+                          .path = true});
+  table.Add(&dump->skip_warmup, {.name = "skip_warmup",
+                                 .help = "leave out chunk 0 of a directory, a 6-token warm-up of "
+                                         "the server, as upstream's fitter does"});
+  table.Add(
+      &dump->scale,
+      {.name = "scale",
+       .help =
+           "the model's factor on q·k, which a directory does not store; none: 1 / sqrt(head_dim)",
+       .min = 1e-6,
+       .max = 1e6});
   table.Add(&dump->allow_layer_gaps,
             {.name = "allow_layer_gaps",
              .help = "accept a directory whose layer numbers are not evenly spaced"});
@@ -70,12 +69,12 @@ std::shared_ptr<const AttentionDump> OpenDump(const DumpArguments& arguments, Lo
                                  upstream->skipped_tokens())
                    : "; chunk 0 kept by --no-skip-warmup";
     left_out +=
-        "; how keys turn with position (rope) it does not say, so automatic choices are "
+        "; it does not store the rotary embedding of the keys (rope), so automatic choices are "
         "made at the positions of its texts, and nothing is folded into weights";
     dump = upstream;
   } else {
     if (arguments.scale)
-      throw UsageError("--scale is for directories: an HDF5 dump says which scale it has");
+      throw UsageError("--scale works only with directories; an HDF5 dump stores its own scale");
     // HDF5's library crashes on files made for it, so an expendable process reads it first.
     LookInSandbox([&] { LookAt(arguments.from); }, arguments.from);
     dump = std::make_shared<DumpReader>(arguments.from);

@@ -45,20 +45,21 @@ void ProveForwardPass(const ModelArguments& arguments, const ModelInput& input, 
   if (unknown.empty() || arguments.unknown_config != UnknownConfig::kCheck) return;
   if (!loss || !input.data.self_generated.is_null()) loss = LossOfSample(arguments, input);
   constexpr const char* kWayOut =
-      "If these fields change nothing, as in a model with random weights: --unknown-config ignore";
+      "If these fields do not change the model's results, give --unknown-config ignore (also for a "
+      "model with random weights)";
   const std::string fields =
       fmt::format("{}: unknown fields '{}'", ModelConfigName(input.location.directory),
                   fmt::join(unknown, "', '"));
   if (!loss) {
     throw InputError(
-        fmt::format("{}: no document has two tokens, so no loss can prove the forward "
-                    "pass without them. {}",
+        fmt::format("{}: no document has two tokens, so no loss can show that the forward pass is "
+                    "right without them. {}",
                     fields, kWayOut));
   }
   if (!loss->proves_forward_pass()) {
     throw InputError(fmt::format(
-        "{} are the likely cause of a mean loss of {:.2f} nats on {} tokens of text: a forward "
-        "pass that is right stays below {:.2f} ({:g} of a guess among {} ids). {}",
+        "{} are the likely cause of a mean loss of {:.2f} nats on {} tokens of text; a correct "
+        "forward pass stays below {:.2f} ({:g} times the loss of guessing among {} ids). {}",
         fields, loss->mean, loss->tokens, loss->largest_proof(), TextLoss::kProofShare,
         loss->vocab_size, kWayOut));
   }

@@ -40,8 +40,8 @@ void RefuseOtherRun(const fs::path& job, const Json& configuration, const OtherR
     list += fmt::format("\n  {}: {} -> {}", flag, before.dump(), value.dump());
   }
   if (list.empty()) throw error;
-  throw InputError(fmt::format("{}: holds an unfinished run with other options:{}\ngive those to "
-                               "continue it",
+  throw InputError(fmt::format("{}: contains an unfinished run with other options:{}\ngive the "
+                               "same options to continue it",
                                job.string(), list),
                    Remedy::kStartOver);
 }

@@ -33,10 +33,10 @@ void LogModel(const ModelInput& input, UnknownConfig rule, Log& log) {
             {"directory", input.location.directory.string()}});
   for (const std::string& field : input.spec.fields.unknown) {
     log.Info("unknown_config",
-             fmt::format("config.json: '{}' is not known; {}", field,
+             fmt::format("config.json: the field '{}' is unknown; {}", field,
                          rule == UnknownConfig::kIgnore
                              ? "it is ignored (--unknown-config ignore)"
-                             : "the loss of the text must show that the model is right without it"),
+                             : "the loss of the text must show that the model works without it"),
              {{"field", field}});
   }
 }
@@ -44,11 +44,12 @@ void LogModel(const ModelInput& input, UnknownConfig rule, Log& log) {
 // Returns why documents are cut where they are cut.
 std::string WhyCut(const DataArguments& data, const ModelSpec& spec) {
   if (data.max_sequence > 0 && data.max_sequence < spec.max_positions)
-    return fmt::format("the longest document is {} tokens ({})", data.max_sequence,
+    return fmt::format("documents are limited to {} tokens ({})", data.max_sequence,
                        data.length_flag);
   if (data.max_sequence == 0 && data.tokens < spec.max_positions)
-    return fmt::format("the longest document is {} tokens ({})", data.tokens, data.tokens_flag);
-  return fmt::format("the model takes {} tokens ({})", spec.max_positions, spec.positions_limit);
+    return fmt::format("documents are limited to {} tokens ({})", data.tokens, data.tokens_flag);
+  return fmt::format("the model supports {} positions ({})", spec.max_positions,
+                     spec.positions_limit);
 }
 
 // Logs which data is not used, why, and how it could be.
@@ -56,20 +57,22 @@ void LogUnused(const DataArguments& data, const ModelSpec& spec, const DataCount
                bool packed, Log& log) {
   if (data.data.empty()) return;  // the built-in corpus is longer than anybody needs
   if (counts.tokens_truncated > 0 && !packed) {
-    log.Info("data_cut",
-             fmt::format("data: {} of {} tokens are the ends of {} documents and unused: {}; "
-                         "--pack joins documents and cuts the whole, so that none is lost",
-                         counts.tokens_truncated, counts.tokens_sent, counts.documents_truncated,
-                         WhyCut(data, spec)),
-             {{"tokens_truncated", counts.tokens_truncated}});
+    log.Info(
+        "data_cut",
+        fmt::format("data: {} of {} tokens are not used, because the ends of {} documents are cut "
+                    "off: {}; --pack joins documents before cutting, so that no tokens are lost",
+                    counts.tokens_truncated, counts.tokens_sent, counts.documents_truncated,
+                    WhyCut(data, spec)),
+        {{"tokens_truncated", counts.tokens_truncated}});
   }
   if (counts.tokens_dropped > 0) {
-    log.Info("data_dropped",
-             fmt::format("data: {} of {} tokens did not fit into the budget and are unused: "
-                         "{} {} takes all",
-                         counts.tokens_dropped, counts.tokens_sent, data.tokens_flag,
-                         (counts.tokens_sent + data.tokens_piece - 1) / data.tokens_piece),
-             {{"tokens_dropped", counts.tokens_dropped}});
+    log.Info(
+        "data_dropped",
+        fmt::format(
+            "data: {} of {} tokens did not fit into the budget and are not used; {} {} uses all",
+            counts.tokens_dropped, counts.tokens_sent, data.tokens_flag,
+            (counts.tokens_sent + data.tokens_piece - 1) / data.tokens_piece),
+        {{"tokens_dropped", counts.tokens_dropped}});
   }
 }
 
@@ -85,20 +88,20 @@ void LogData(const DataSet& data, Log& log) {
                   c.documents_truncated, c.tokens_truncated, c.documents_dropped,
                   c.tokens_dropped) +
           (data.lost == 0 ? std::string()
-                          : fmt::format("; {} bytes or characters that the vocabulary has no token "
-                                        "for left out, as the tokenizers library does",
+                          : fmt::format("; {} bytes or characters without a token in the "
+                                        "vocabulary are left out, as the tokenizers library does",
                                         data.lost)),
       fields);
   const auto say = [&](const char* event, int64_t count, const char* what) {
     if (count > 0) log.Info(event, fmt::format("data: {} {}", count, what), {{"count", count}});
   };
-  say("data_padding", c.padding, "tokens of padding (attention_mask 0) are left out");
-  say("data_null", c.rows_null, "rows of null are left out");
+  say("data_padding", c.padding, "padding tokens (attention_mask 0) are left out");
+  say("data_null", c.rows_null, "rows that are null are left out");
   say("data_beginning", c.beginnings_left_out,
-      "texts begin with what the tokenizer puts before a text (BOS): they have it once");
+      "texts already begin with the token that the tokenizer adds (BOS), so it is not added again");
   if (data.masked()) {
     log.Info("data_queries",
-             fmt::format("data: queries of {} of {} tokens count (loss_mask, labels)",
+             fmt::format("data: the queries of {} of {} tokens count (loss_mask, labels)",
                          data.counted_queries(), c.tokens_used));
   }
 }
@@ -157,10 +160,10 @@ void AddDataOptions(OptionTable& table, DataArguments* data) {
   table.Add(
       &data->data,
       {.name = "data",
-       .help = "files of text: .jsonl with messages (or conversations), prompt and completion, "
-               "text, input_ids (with attention_mask, loss_mask or labels) or instruction and "
-               "output in each row, anything else is plain text, in chunks of --max-sequence "
-               "tokens if it is longer; .gz and .zst too; none: the built-in corpus",
+       .help = "files of text: each row of a .jsonl file holds messages (or conversations), prompt "
+               "and completion, text, input_ids (with attention_mask, loss_mask or labels), or "
+               "instruction and output; any other file is plain text, which is cut into chunks of "
+               "--max-sequence tokens; .gz and .zst files are unpacked; none: the built-in corpus",
        .scope = OptionScope::kRun,
        .main = true,
        .path = true});
@@ -173,35 +176,34 @@ void AddDataOptions(OptionTable& table, DataArguments* data) {
              .main = true});
   table.Add(&data->max_sequence,
             {.name = "max_sequence",
-             .help = "longest document; longer rows are cut there and counted, plain text goes on "
-                     "in another; 0: what the model supports, up to the budget, and of packed "
-                     "data 4096",
+             .help = "length of the longest document; longer rows are cut off and counted, and "
+                     "longer plain text continues in another document; 0: what the model supports, "
+                     "up to the budget, or 4096 for packed data",
              .unit = "tokens",
              .min = 0});
-  table.Add(&data->pack,
-            {.name = "pack",
-             .help = "join the documents with a separator between them and cut the whole into "
-                     "sequences of exactly --max-sequence tokens"});
+  table.Add(&data->pack, {.name = "pack",
+                          .help = "join the documents with a separator between them, and cut the "
+                                  "result into sequences of exactly --max-sequence tokens"});
   AddSeparatorOption(table, &data->separator);
   if (data->packs_by_default) {
     table.Add(&data->whole_documents,
               {.name = "whole_documents",
-               .help = "take documents as they are; without it, and without --length-buckets, "
-                       "those of one kind are packed as by --pack, or into one shorter sequence "
-                       "where they are too few"});
+               .help = "take documents as they are; without this and without --length-buckets, "
+                       "documents of one kind are packed as with --pack, or into one shorter "
+                       "sequence if there are too few"});
     table.NotWith({"whole_documents"}, "pack");
   }
-  table.Add(
-      &data->data_weights,
-      {.name = "data_weights",
-       .help = "share of the token budget of each file of --data, such as 3,1; what a file "
-               "cannot fill goes to the others; none: files in order until the budget is full",
-       .min = 0});
+  table.Add(&data->data_weights,
+            {.name = "data_weights",
+             .help = "share of the token budget of each file of --data, such as 3,1; tokens that "
+                     "one file cannot supply are taken from the others; none: files are read in "
+                     "order until the budget is full",
+             .min = 0});
   table.Add(&data->length_buckets,
             {.name = "length_buckets",
-             .help = "share the token budget out equally among lengths of documents: up to the "
-                     "first of these, up to the second, and so on, and longer ones; such as "
-                     "1024,4096,16384",
+             .help = "divide the token budget equally among classes of document length, such as "
+                     "1024,4096,16384: up to the first length, up to the second, and so on, and "
+                     "longer than the last",
              .unit = "tokens",
              .min = 1});
   AddChatOptions(table, &data->chat);
@@ -219,20 +221,19 @@ void AddSeparatorOption(OptionTable& table, std::string* separator) {
 void AddChatOptions(OptionTable& table, ChatArguments* chat) {
   table.Add(&chat->chat_template,
             {.name = "chat_template",
-             .help = "file with the Jinja template that renders messages; empty: the model's "
-                     "(chat_template.jinja or tokenizer_config.json)",
+             .help = "file with the Jinja template that renders messages; empty: the model's own "
+                     "template (chat_template.jinja or tokenizer_config.json)",
              .scope = OptionScope::kRun,
              .path = true});
-  table.Add(
-      &chat->template_var,
-      {.name = "template_var",
-       .help = "variables of the chat template, NAME=VALUE, such as enable_thinking=false; the "
-               "value as JSON, else text",
-       .verbatim = true});
-  table.Add(&chat->date,
-            {.name = "date",
-             .help = "what a chat template takes for the present (strftime_now), 2026-01-31 or "
-                     "2026-01-31T12:00:00; not the day of the run, so that equal runs agree"});
+  table.Add(&chat->template_var,
+            {.name = "template_var",
+             .help = "variables for the chat template as NAME=VALUE, such as "
+                     "enable_thinking=false; VALUE is read as JSON, or as text if it is not JSON",
+             .verbatim = true});
+  table.Add(&chat->date, {.name = "date",
+                          .help = "current date for the chat template (strftime_now), such as "
+                                  "2026-01-31 or 2026-01-31T12:00:00; it is fixed, so that runs on "
+                                  "different days give the same result"});
 }
 
 void AddMachineOptions(OptionTable& table, ModelArguments* model) {
@@ -240,10 +241,11 @@ void AddMachineOptions(OptionTable& table, ModelArguments* model) {
                              .help = "auto (a GPU if there is one), cpu, cuda or cuda:N",
                              .scope = OptionScope::kRun,
                              .main = true});
-  table.Add(&model->dtype,
-            {.name = "dtype",
-             .help = "arithmetic of the model; auto: as stored on a GPU, f32 on a CPU",
-             .choices = {"auto", "bf16", "f16", "f32"}});
+  table.Add(
+      &model->dtype,
+      {.name = "dtype",
+       .help = "type in which the model computes; auto: the stored type on a GPU, f32 on a CPU",
+       .choices = {"auto", "bf16", "f16", "f32"}});
 }
 
 void AddAllowOptions(OptionTable& table, ModelArguments* model) {
@@ -253,12 +255,13 @@ void AddAllowOptions(OptionTable& table, ModelArguments* model) {
        {"refuse", UnknownConfig::kRefuse},
        {"ignore", UnknownConfig::kIgnore}},
       {.name = "unknown_config",
-       .help = "fields of config.json that no table knows: check lets them pass if the loss of "
-               "the text proves the forward pass without them, and refuses names that speak of "
-               "rope, norm, scale, cap, window, alpha, limit, gate or bias"});
+       .help = "how unknown fields of config.json are treated: check accepts them if the loss of "
+               "the text shows that the forward pass works without them, but refuses names that "
+               "mention rope, norm, scale, cap, window, alpha, limit, gate or bias; refuse accepts "
+               "none; ignore accepts all"});
   table.Add(&model->allow_small_vocabulary,
             {.name = "allow_small_vocabulary",
-             .help = "let pass a tokenizer that knows less than half of the model's ids"});
+             .help = "accept a tokenizer that covers less than half of the model's ids"});
 }
 
 std::string WhyOtherTokenizer(const Tokenizer& tokenizer, const ModelSpec& spec) {
@@ -266,9 +269,9 @@ std::string WhyOtherTokenizer(const Tokenizer& tokenizer, const ModelSpec& spec)
       static_cast<double>(tokenizer.vocab_size()) / static_cast<double>(spec.vocab_size);
   if (share >= kSmallestVocabularyShare) return {};
   return fmt::format(
-      "the tokenizer has {} ids and the model {}: a tokenizer that covers {:.0f} % of a "
-      "vocabulary belongs to another model (released ones cover 97 % and more), and its text "
-      "would be noise to this one. Put the model's own there, or insist with "
+      "the tokenizer has {} ids and the model {}; a tokenizer that covers only {:.0f} % of the "
+      "vocabulary belongs to another model (released models cover at least 97 %), and its text "
+      "would be noise to this one. Use the model's own tokenizer, or accept this one with "
       "--allow-small-vocabulary",
       tokenizer.vocab_size(), spec.vocab_size, 100 * share);
 }
@@ -361,7 +364,9 @@ ModelInput OpenModelInput(const ModelArguments& model, const DataArguments& give
   ModelInput input = OpenModel(model, log, planning);
   if (planning && !input.tokenizer && data.data.empty()) {
     input.data = Placeholders(data, input.spec);
-    log.Info("data", "data: no tokenizer, so the plan is for as many tokens as were asked for");
+    log.Info(
+        "data",
+        "data: there is no tokenizer, so the plan assumes the number of tokens that was asked for");
     return input;
   }
   input.data = LoadModelData(data, BuiltinText::kCalibration, log, input);

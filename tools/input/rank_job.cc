@@ -91,7 +91,7 @@ int GpusListed() {
 int RanksAskedFor(const RankOptions& options, const std::string& device) {
   if (options.ranks > 0) return static_cast<int>(options.ranks);
   if (options.gpus.empty()) return 1;
-  if (device == "cpu") throw UsageError("--gpus goes with GPUs, and --device is cpu");
+  if (device == "cpu") throw UsageError("--gpus has no effect with --device cpu");
   int asked = 0;
   if (options.gpus != "all") {
     const char* const end = options.gpus.data() + options.gpus.size();
@@ -110,11 +110,11 @@ int RanksAskedFor(const RankOptions& options, const std::string& device) {
     }
   }
   if (options.gpus == "all") {
-    if (gpus == 0) throw ResourceError("--gpus all: LibTorch sees no GPU here");
+    if (gpus == 0) throw ResourceError("--gpus all: LibTorch finds no GPU here");
     return gpus;
   }
   if (asked > gpus)
-    throw ResourceError(fmt::format("--gpus {}: LibTorch sees {} here", asked, gpus));
+    throw ResourceError(fmt::format("--gpus {}: LibTorch finds only {} here", asked, gpus));
   return asked;
 }
 
@@ -130,7 +130,8 @@ int FreePort() {
   auto* const any = reinterpret_cast<sockaddr*>(&address);
   const bool bound = fd >= 0 && bind(fd, any, size) == 0 && getsockname(fd, any, &size) == 0;
   if (fd >= 0) close(fd);
-  if (!bound) throw ResourceError(fmt::format("no port to be had: {}", std::strerror(errno)));
+  if (!bound)
+    throw ResourceError(fmt::format("no free port for the ranks: {}", std::strerror(errno)));
   return ntohs(address.sin_port);
 }
 
@@ -145,7 +146,7 @@ pid_t StartRank(int rank, int size, int port, const std::vector<std::string>& ar
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   const pid_t parent = getpid(), child = fork();
-  if (child < 0) throw ResourceError(fmt::format("cannot fork: {}", std::strerror(errno)));
+  if (child < 0) throw ResourceError(fmt::format("cannot start a rank: {}", std::strerror(errno)));
   if (child > 0) return child;
   setpgid(0, 0);  // signals of the terminal come from the parent, once
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -204,7 +205,7 @@ constexpr std::chrono::seconds kBehindRank0{1}, kBehindExit{3}, kBehindSignal{4}
     }
     if (deadline && Clock::now() > *deadline && !std::exchange(killed, true)) {
       if (lost && codes[0] == -1)
-        std::cerr << "error: a rank was killed, and rank 0 could not end the others\n";
+        std::cerr << "error: a rank was killed, and rank 0 could not stop the others\n";
       for (size_t r = 0; r < ranks.size(); ++r)
         if (codes[r] == -1) kill(ranks[r], SIGKILL);
     }
@@ -220,32 +221,30 @@ void AddRankOptions(OptionTable& table, RankOptions* options, bool plans) {
   table.Add(
       &options->gpus,
       {.name = "gpus",
-       .help = "run on so many GPUs of this machine, or all, with the same result; on several "
-               "machines start one rank for each GPU with torchrun --no-python, srun or mpirun",
+       .help = "number of GPUs of this machine to run on, or all; the result is the same; on "
+               "several machines, start one rank per GPU with torchrun --no-python, srun or mpirun",
        .scope = OptionScope::kRun,
        .main = true});
-  table.Add(
-      &options->ranks,
-      {.name = "ranks",
-       .help = "start so many ranks on this machine, whatever GPUs it has: for tests on a CPU; "
-               "0: as --gpus says",
-       .min = 0,
-       .max = 64,
-       .scope = OptionScope::kRun});
+  table.Add(&options->ranks, {.name = "ranks",
+                              .help = "number of ranks to start on this machine, whatever GPUs it "
+                                      "has (for tests on a CPU); 0: as many as --gpus says",
+                              .min = 0,
+                              .max = 64,
+                              .scope = OptionScope::kRun});
   if (plans) {
     table.Add(&options->nodes, {.name = "nodes",
-                                .help = "with --dry-run: plan the ranks on so many machines",
+                                .help = "number of machines to plan the ranks for (with --dry-run)",
                                 .min = 1,
                                 .max = 64,
                                 .scope = OptionScope::kRun});
   }
   table.Add(&options->rank_timeout,
             {.name = "rank_timeout",
-             .help = "after how long a rank that does not come, or makes no progress, ends the run",
+             .help = "time after which a rank that does not join or makes no progress ends the run",
              .unit = "seconds",
              .min = 1,
              .scope = OptionScope::kRun});
-  table.NotWith({"ranks"}, "gpus", "one of them says how many ranks there are");
+  table.NotWith({"ranks"}, "gpus", "both set the number of ranks; give one of them");
 }
 
 Console EnterJob() {
@@ -280,13 +279,13 @@ std::unique_ptr<RankGroup> JoinRanks(const RankOptions& options, const std::stri
     return std::make_unique<RankGroup>();
   }
   if ((options.ranks > 0 || !options.gpus.empty()) && place->launcher != "oscar") {
-    throw UsageError(fmt::format("{} has started {} ranks: leave --gpus and --ranks out",
+    throw UsageError(fmt::format("{} has started {} ranks; leave out --gpus and --ranks",
                                  place->launcher, place->size));
   }
   const at::Device on = ParseDevice(device);
   if (const std::string missing = RankGroup::Missing(on.type()); !missing.empty()) {
     throw ResourceError(
-        fmt::format("{} ranks: this build lacks {}; run one", place->size, missing));
+        fmt::format("{} ranks: this build lacks {}; run a single rank", place->size, missing));
   }
   const std::chrono::milliseconds timeout(static_cast<int64_t>(1000 * options.rank_timeout));
   auto group = std::make_unique<RankGroup>(*place, timeout);
@@ -329,9 +328,9 @@ void CheckSameOnAllRanks(const RankGroup& group, const Json& own) {
     std::string list;
     for (const std::string& line : JsonDifferences(own, other)) list += "\n  " + line;
     if (list.empty()) continue;
-    throw InputError(
-        fmt::format("rank {} sees something else than rank 0 (was: rank 0's, now: rank {}'s):{}",
-                    rank, rank, list));
+    throw InputError(fmt::format(
+        "rank {} has other options, files or data than rank 0 (was: rank 0's, now: rank {}'s):{}",
+        rank, rank, list));
   }
 }
 

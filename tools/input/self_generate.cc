@@ -56,32 +56,32 @@ std::string AsGigabytes(uint64_t bytes) {
 }  // namespace
 
 void AddSelfGenerateOptions(OptionTable& table, SelfGenerateArguments* self) {
-  table.Add(&self->tokens,
-            {.name = "self_generate",
-             .help = "let the model write that many tokens itself, as continuations of the data, "
-                     "and calibrate on these too, beside --tokens; 0: none",
-             .unit = "tokens",
-             .min = 0,
-             .main = true});
-  table.Add(&self->length, {.name = "self_length",
-                            .help = "longest continuation; the model may end one before",
+  table.Add(&self->tokens, {.name = "self_generate",
+                            .help = "number of tokens that the model generates as continuations of "
+                                    "the data, to calibrate on in addition to --tokens; 0: none",
                             .unit = "tokens",
-                            .min = 1});
+                            .min = 0,
+                            .main = true});
+  table.Add(&self->length,
+            {.name = "self_length",
+             .help = "length of the longest continuation; the model may end one earlier",
+             .unit = "tokens",
+             .min = 1});
   table.Add(&self->temperature,
             {.name = "self_temperature",
-             .help = "draw tokens of continuations with this temperature; 0: always the likeliest",
+             .help = "sampling temperature of the continuations; 0: always the likeliest token",
              .min = 0,
              .max = 10});
   table.Add(&self->top_p,
             {.name = "self_top_p",
-             .help = "draw from the likeliest tokens that together have this probability",
+             .help = "sample from the likeliest tokens that together have this probability",
              .min = 0.01,
              .max = 1});
-  table.Add(&self->seed, {.name = "seed", .help = "of the tokens that are drawn", .min = 0});
+  table.Add(&self->seed, {.name = "seed", .help = "seed for sampling tokens", .min = 0});
   table.Add(&self->stream,
             {.name = "self_stream",
-             .help = "write even where the weights do not fit into memory: they are then read "
-                     "again for every token; --dry-run says what that costs",
+             .help = "generate text even if the weights do not fit into memory; they are then read "
+                     "again for every token, and --dry-run shows the cost",
              .scope = OptionScope::kRun});
   table.OnlyWith({"self_length", "self_temperature", "self_top_p", "seed", "self_stream"},
                  "self_generate");
@@ -171,12 +171,13 @@ void SelfGenerate(const SelfGeneration& model, const std::filesystem::path& job,
   const SelfGenerated generated = WriteDocuments(model, job, limit, *input, context);
   const int64_t wanted = model.options.tokens;
   AddSelfGenerated(model, generated, input->data);
-  std::string text = fmt::format("self-generated: {} tokens behind {} prompts{}", generated.tokens,
+  std::string text = fmt::format("self-generated: {} tokens from {} prompts{}", generated.tokens,
                                  generated.documents.size(),
-                                 generated.from_job ? ", by the run that this one resumes" : "");
+                                 generated.from_job ? "in the run that is resumed" : "");
   if (generated.tokens < wanted) {
     text += fmt::format(
-        ", not {}: the model ended them before --self-length, and the data has no more prompts",
+        ", fewer than {}: the model ended texts before --self-length, and the data has no more "
+        "prompts",
         wanted);
   }
   context.log.Info("self_generated", text, input->data.self_generated);
@@ -184,8 +185,9 @@ void SelfGenerate(const SelfGeneration& model, const std::filesystem::path& job,
 
 std::string SelfGenerationFact(const ModelSpec& spec, at::ScalarType dtype, uint64_t limit) {
   const uint64_t weights = DecodeLoop::WeightBytes(spec, dtype);
-  return fmt::format("self-generation   {}: all weights take {}, and {} may be used\n",
-                     weights < limit ? "--self-generate is possible" : "only with --self-stream",
+  return fmt::format("self-generation   {}: all weights take {}, and {} of memory may be used\n",
+                     weights < limit ? "--self-generate is possible"
+                                     : "--self-generate is possible only with --self-stream",
                      AsGigabytes(weights), AsGigabytes(limit));
 }
 
@@ -194,7 +196,7 @@ std::string PlanSelfGenerate(const SelfGeneration& model, uint64_t limit, ModelI
   const SelfGenerated planned = PlannedDocuments(model);
   AddSelfGenerated(model, planned, input->data);
   return fmt::format(
-      "self-generation   {} tokens behind {} prompts, {} at once: {} steps, {}\n"
+      "self-generation   {} tokens from {} prompts, {} at once: {} steps, {}\n"
       "its memory        {} for weights of {} and keys and values of {}; {} to read; about {}\n",
       planned.tokens, planned.prompts, plan.batch, plan.steps, WayText(plan),
       AsGigabytes(plan.memory_bytes), AsGigabytes(plan.weight_bytes), AsGigabytes(plan.cache_bytes),

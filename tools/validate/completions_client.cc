@@ -26,10 +26,10 @@ void CheckAddress(ServerArguments& server) {
   std::string& url = server.url;
   const bool https = url.starts_with("https://");
   if ((!https && !url.starts_with("http://")) || url.find_first_of("@?#") != url.npos) {
-    throw UsageError(fmt::format(
-        "--served {}: expected an address such as http://127.0.0.1:8000, without user, '?' or '#'; "
-        "a key is read from OPENAI_API_KEY",
-        Quoted(url)));
+    throw UsageError(
+        fmt::format("--served {}: expected an address such as http://127.0.0.1:8000, without a "
+                    "user, '?' or '#'; put a key into OPENAI_API_KEY",
+                    Quoted(url)));
   }
   const std::string_view rest = std::string_view(url).substr(https ? 8 : 7);
   const std::string_view host = rest.substr(0, rest.find_first_of(":/"));
@@ -54,8 +54,8 @@ Json Post(const ServerArguments& server, const std::string& url, const Json& bod
   const std::unique_ptr<CURL, void (*)(CURL*)> handle(curl_easy_init(), curl_easy_cleanup);
   const auto set = [&](CURLoption option, auto value) {
     if (curl_easy_setopt(handle.get(), option, value) != CURLE_OK)
-      throw ResourceError(
-          fmt::format("this libcurl does not know option {}", static_cast<int>(option)));
+      throw ResourceError(fmt::format("this version of libcurl does not support option {}",
+                                      static_cast<int>(option)));
   };
   const std::string request = body.dump();
   const std::unique_ptr<curl_slist, void (*)(curl_slist*)> headers(
@@ -81,21 +81,23 @@ Json Post(const ServerArguments& server, const std::string& url, const Json& bod
   set(CURLOPT_HTTPHEADER, headers.get());
   set(CURLOPT_POSTFIELDS, request.c_str());
   const CURLcode code = curl_easy_perform(handle.get());
-  if (code == CURLE_ABORTED_BY_CALLBACK) throw Interrupted("stopped; nothing is kept");
+  if (code == CURLE_ABORTED_BY_CALLBACK) throw Interrupted("stopped; no results were kept");
   if (code == CURLE_WRITE_ERROR)
-    throw InputError(fmt::format("{}: an answer of more than {} bytes", url, kMaxAnswer));
+    throw InputError(
+        fmt::format("{}: the server's answer is longer than {} bytes", url, kMaxAnswer));
   if (code != CURLE_OK) {
     throw ResourceError(fmt::format(
-        "{}: {}; is the server up, and --served-timeout {} seconds enough for an answer?", url,
-        Escaped(reason[0] != 0 ? reason : curl_easy_strerror(code)), server.timeout_seconds));
+        "{}: {}; check that the server is running and that --served-timeout {} seconds is enough "
+        "for an answer",
+        url, Escaped(reason[0] != 0 ? reason : curl_easy_strerror(code)), server.timeout_seconds));
   }
   long status = 0;
   curl_easy_getinfo(handle.get(), CURLINFO_RESPONSE_CODE, &status);
   if (status != 200) {
     throw InputError(fmt::format(
-        "{}: the server answers {}, expected 200: {}{}", url, status, Escaped(answer),
+        "{}: the server answered with status {}, expected 200: {}{}", url, status, Escaped(answer),
         status == 401 || status == 403
-            ? "; a key is read from OPENAI_API_KEY and sent by https, or to this machine"
+            ? "; put a key into OPENAI_API_KEY, which is sent over https or to this machine"
             : ""));
   }
   return ParseStrictJson(answer, url);
@@ -125,9 +127,8 @@ struct AnsweredToken {
 // Both forms of logprobs: of completions (vLLM, SGLang) and of chats (llama.cpp, for both).
 std::vector<AnsweredToken> TokensOf(const Json& choice, const std::string& where) {
   if (!choice.contains("logprobs") || !choice["logprobs"].is_object()) {
-    throw InputError(where +
-                     ": an answer without logprobs: the server does not give them, or has them "
-                     "switched off");
+    throw InputError(
+        where + ": the answer has no logprobs; use a server that supports them, or switch them on");
   }
   const Json& logprobs = choice["logprobs"];
   std::vector<AnsweredToken> tokens;
@@ -142,12 +143,13 @@ std::vector<AnsweredToken> TokensOf(const Json& choice, const std::string& where
   const Json &texts = JsonArray(logprobs, "tokens", where),
              &values = JsonArray(logprobs, "token_logprobs", where);
   if (texts.size() != values.size()) {
-    throw InputError(
-        fmt::format("{}: {} tokens and {} logprobs", where, texts.size(), values.size()));
+    throw InputError(fmt::format("{}: the answer has {} tokens but {} logprobs", where,
+                                 texts.size(), values.size()));
   }
   const Json ids = choice.value("token_ids", Json());
   for (size_t i = 0; i < texts.size(); ++i) {
-    if (!texts[i].is_string()) throw InputError(where + ": a token that is no text");
+    if (!texts[i].is_string())
+      throw InputError(where + ": the answer has a token that is not text");
     tokens.push_back({texts[i].get<std::string>(), values[i], {}});
     if (ids.is_array() && ids.size() == texts.size() && ids[i].is_number_integer())
       tokens.back().id = ids[i].get<int64_t>();
@@ -170,10 +172,10 @@ int64_t CompletionsClient::IdOf(const std::string& token, const std::string& whe
   // Part of a character is not text by itself.
   if (token.empty() || token.find("\xEF\xBF\xBD") != token.npos || token.starts_with("bytes:"))
     return kNoOneId;
-  throw InputError(fmt::format(
-      "{}: the server generated {}, which is no token of this model: it serves another model, or "
-      "tokenises differently",
-      where, Quoted(token)));
+  throw InputError(
+      fmt::format("{}: the server generated {}, which is not a token of this model; it serves "
+                  "another model or tokenizes differently",
+                  where, Quoted(token)));
 }
 
 ServedCompletion CompletionsClient::Complete(const std::vector<int32_t>& prompt,
@@ -186,14 +188,14 @@ ServedCompletion CompletionsClient::Complete(const std::vector<int32_t>& prompt,
   if (!server_.model.empty()) body["model"] = server_.model;
   const Json answer = Post(server_, where, body);
   const Json& choices = JsonArray(answer, "choices", where);
-  if (choices.empty()) throw InputError(where + ": an answer without choices");
+  if (choices.empty()) throw InputError(where + ": the answer has no choices");
   const int64_t sent = std::ssize(prompt),
                 read = JsonInt(answer.value("usage", Json::object()), "prompt_tokens", sent, where);
   if (read != sent) {
-    throw InputError(fmt::format(
-        "{}: the server read {} tokens of a prompt of {}: it adds or cuts tokens, or tokenises "
-        "ids as text",
-        where, read, sent));
+    throw InputError(
+        fmt::format("{}: the server read {} tokens, but the prompt has {}; it adds or removes "
+                    "tokens, or reads token ids as text",
+                    where, read, sent));
   }
   ServedCompletion completion;
   for (const AnsweredToken& token : TokensOf(choices[0], where)) {
@@ -202,7 +204,8 @@ ServedCompletion CompletionsClient::Complete(const std::vector<int32_t>& prompt,
     const double log_prob = token.log_prob.is_number() ? token.log_prob.get<double>() : 1;
     if (id < 0 || id >= vocab_size_ || !(log_prob <= kLogProbSlack)) {
       throw InputError(
-          fmt::format("{}: token {} with logprob {}, expected an id below {} and a number up to 0",
+          fmt::format("{}: the answer has token {} with logprob {}, expected an id below {} and a "
+                      "logprob of at most 0",
                       where, id, token.log_prob.dump(), vocab_size_));
     }
     completion.ids.push_back(static_cast<int32_t>(id));

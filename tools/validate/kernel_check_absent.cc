@@ -10,8 +10,8 @@ namespace oscar {
 std::unique_ptr<KernelCheck> MakeKernelCheck(const Artifact&, at::Device, const ValidateOptions&,
                                              size_t) {
   throw ResourceError(
-      "--kernels: this program was built without the CUDA toolkit and has no kernels; configure "
-      "with -DOSCAR_WITH_CUDA=ON");
+      "--kernels: this program was built without the CUDA toolkit, so it has no kernels; configure "
+      "the build with -DOSCAR_WITH_CUDA=ON");
 }
 
 }  // namespace oscar

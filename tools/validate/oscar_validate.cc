@@ -62,13 +62,12 @@ fs::path PlaceReport(const ValidateOptions& options, const Artifact& artifact, c
   const fs::path beside = ComparisonDirectory(artifact.directory());
   WriteReportDirectory(beside, report);
   log.Info("beside",
-           kept
-               ? fmt::format("the artifact keeps its validation of record (--replace replaces it); "
-                             "this report is beside it, in {}",
-                             beside.string())
-               : fmt::format("a comparison, no validation of record: {}; its report is beside the "
-                             "artifact, in {}",
-                             fmt::join(reasons, "; "), beside.string()),
+           kept ? fmt::format("the artifact keeps its validation of record (--replace replaces "
+                              "it); this report was written next to it, to {}",
+                              beside.string())
+                : fmt::format("this is a comparison and not a validation of record: {}; its report "
+                              "was written next to the artifact, to {}",
+                              fmt::join(reasons, "; "), beside.string()),
            {{"reasons", reasons}, {"path", beside.string()}});
   return beside;
 }
@@ -77,7 +76,7 @@ const Json& HeadlineArmOf(const Json& validation) {
   for (const Json& arm : validation.at("arms")) {
     if (arm.at("name") == validation.at("headline_arm")) return arm;
   }
-  throw UsageError("the headline arm is not among the arms");
+  throw UsageError("the headline configuration is not among the configurations");
 }
 
 constexpr std::chrono::milliseconds kPatience{1200};  // with layers that do not end, after a stop
@@ -202,7 +201,7 @@ CommandResult Validate(ValidateOptions options, CommandContext& context) {
   const std::unique_ptr<RankGroup> group =
       JoinRanks(options.ranks, options.model.device, context, /*tensors=*/false);
   try {
-    if (options.kernels && group->size() > 1) throw UsageError("--kernels is for one rank");
+    if (options.kernels && group->size() > 1) throw UsageError("--kernels runs on one rank");
     options.validation.share = {group->rank(), group->size()};
     return ValidateAsRank(std::move(options), *group, context);
   } catch (const std::exception&) {

@@ -35,15 +35,18 @@ void CheckName(std::string_view name, const GivenArms& own, const char* flag) {
     return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.';
   });
   if (!plain) {
-    throw UsageError(fmt::format(
-        "{}: name '{}', expected letters, digits, '_', '-' and '.': NAME=FILE", flag, name));
+    throw UsageError(
+        fmt::format("{}: name '{}': expected NAME=FILE, where NAME consists of letters, digits, "
+                    "'_', '-' and '.'",
+                    flag, name));
   }
   const auto named = [&](const auto& method) { return method.name == name; };
   const auto guest = [&](const auto& method) {
     return method->name == name || method->name.starts_with(std::string(name) + ":");
   };
   if (std::ranges::any_of(CacheMethods(), named) || std::ranges::any_of(own.methods, guest))
-    throw UsageError(fmt::format("{}: there is a method '{}' already", flag, name));
+    throw UsageError(
+        fmt::format("{}: a method '{}' exists already; choose another name", flag, name));
 }
 
 Json FileRecord(const RotationFile& file) {
@@ -130,8 +133,8 @@ std::vector<double> Range(std::string_view text, const std::string& sweep) {
   if (count != 3 || at != end || !(first > 0 && last <= 1 && first <= last && step > 0) ||
       !(steps < static_cast<double>(kMostSwept))) {
     throw UsageError(
-        fmt::format("--sweep {}: expected clip=FIRST:LAST:STEP, at most {} ratios above 0 and up "
-                    "to 1, as in clip=.88:.96:.02",
+        fmt::format("--sweep {}: expected clip=FIRST:LAST:STEP with at most {} ratios above 0 and "
+                    "up to 1, such as clip=.88:.96:.02",
                     sweep, kMostSwept));
   }
   std::vector<double> range;
@@ -143,13 +146,14 @@ void AddSweep(const std::string& sweep, const Artifact& artifact, const std::str
               GivenArms& own) {
   constexpr std::string_view kClip = "clip=";
   if (!sweep.starts_with(kClip))
-    throw UsageError(fmt::format("--sweep {}: what varies is clip: clip=.88:.96:.02", sweep));
+    throw UsageError(fmt::format(
+        "--sweep {}: only the clip ratio can be varied, such as clip=.88:.96:.02", sweep));
   const std::vector<double> ratios = Range(std::string_view(sweep).substr(kClip.size()), sweep);
   Arm arm = ParseArm(OscarOf(artifact) + "+windows");
   if (!headline.empty()) arm = ParseArm(headline, own.methods);
   if (!arm.method->takes_clip) {
-    throw UsageError(
-        fmt::format("--sweep {}: the headline arm {} clips at no ratio", sweep, headline));
+    throw UsageError(fmt::format("--sweep {}: the headline configuration {} has no clip ratio",
+                                 sweep, headline));
   }
   for (const double ratio : ratios) {
     own.arms.push_back(fmt::format("{}+clip={:.6g}{}{}", arm.method->name, ratio,

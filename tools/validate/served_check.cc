@@ -56,10 +56,10 @@ Served AskServer(CompletionsClient& client, const ModelInput& model, int64_t pro
   }
   context.progress.End();
   if (served.log_probs.size() < served.text.sequences.size() + 2) {
-    throw InputError(fmt::format(
-        "{}: {} tokens behind {} prompts could be read as this model's: the server stops at once, "
-        "or tokenises differently",
-        client.server().url, served.log_probs.size(), model.data.documents.size()));
+    throw InputError(
+        fmt::format("{}: only {} tokens generated from {} prompts are tokens of this model; the "
+                    "server stops at once or tokenizes differently",
+                    client.server().url, served.log_probs.size(), model.data.documents.size()));
   }
   return served;
 }
@@ -113,28 +113,28 @@ ServerVerdict ServerVerdictOf(const NearestCache& found, const ServedArms& arms,
   if (own > 1 - kSure) {
     const std::string more =
         found.more_tokens > kHopeless * static_cast<int64_t>(tokens)
-            ? "More tokens would not tell."
-            : fmt::format("About {} more tokens would (--sequences, --served-tokens).",
+            ? "More tokens would not help."
+            : fmt::format("About {} more tokens would be enough (--sequences, --served-tokens).",
                           found.more_tokens);
     return {"unclear",
-            fmt::format("Cannot tell whether the server behaves like this artifact, confidence {}. "
-                        "{}",
-                        percent(own), more)};
+            fmt::format(
+                "It is not clear whether the server behaves like this artifact, confidence {}. {}",
+                percent(own), more)};
   }
   const std::string not_own = fmt::format(
       "The server does not behave like this artifact, confidence {}: ", percent(1 - own));
   if (!found.explained || (found.nearest > 0 && found.nearest <= arms.num_own)) {
-    return {"unlisted", not_own + "it has another artifact, or a fault that is not listed."};
+    return {"unlisted", not_own + "it uses another artifact, or has a fault that is not listed."};
   }
   return {nearest.name,
-          fmt::format("{}it behaves like {} ({}), the nearest in {} of the resamples.", not_own,
-                      nearest.name, nearest.method->description,
+          fmt::format("{}it behaves like {} ({}), which is nearest in {} of the resamples.",
+                      not_own, nearest.name, nearest.method->description,
                       percent(found.arms[found.nearest].nearest))};
 }
 
 // Nearest first; also returned as `json`.
 std::string ServedTable(const NearestCache& found, const ServedArms& arms, Json& json) {
-  TextTable table({"cache", ">|server - it|", ">|exact - it|", ">nearest", "what it is"});
+  TextTable table({"cache", ">|server - it|", ">|exact - it|", ">nearest", "description"});
   std::vector<size_t> order(found.arms.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::ranges::stable_sort(order, {}, [&](size_t i) { return found.arms[i].distance; });
@@ -167,7 +167,8 @@ std::vector<std::string> OwnNames(const ValidateOptions& options, const Artifact
 
 CommandResult CheckServed(ValidateOptions options, CommandContext& context) {
   if (options.artifact.empty() || options.model.model.empty())
-    throw UsageError("--served: give ARTIFACT and --model MODEL, which the server should serve");
+    throw UsageError(
+        "--served: also give ARTIFACT and --model MODEL, the model that the server should serve");
   if (!options.output.empty()) CheckNewOutput(options.output);
   const Artifact artifact = Artifact::Open(options.artifact);
   MethodContext::Options& methods = options.validation.methods;
@@ -184,8 +185,8 @@ CommandResult CheckServed(ValidateOptions options, CommandContext& context) {
   if (options.length <= inside ||
       options.length + options.served_tokens > model.spec.max_positions) {
     throw UsageError(fmt::format(
-        "--length {}: a prompt must be longer than the {} tokens that windows keep exact, and with "
-        "--served-tokens {} no longer than the model's {} positions",
+        "--length {}: a prompt must be longer than the {} tokens that the windows keep exact, and "
+        "together with --served-tokens {} must fit into the model's {} positions",
         options.length, inside, options.served_tokens, model.spec.max_positions));
   }
   const at::Device device = ParseDevice(options.model.device);
@@ -202,9 +203,9 @@ CommandResult CheckServed(ValidateOptions options, CommandContext& context) {
       MethodOptions(options.validation, model.checkpoint, model.spec));
   const ServedArms arms = MakeServedArms(OwnNames(options, artifact), others, method_context);
   if (context.dry_run) {
-    context.out << fmt::format("{} prompts of {} tokens and {} more, through each of {} caches\n",
-                               model.data.documents.size(), options.length, options.served_tokens,
-                               arms.arms.size());
+    context.out << fmt::format(
+        "{} prompts of {} tokens and {} generated tokens each, through each of {} caches\n",
+        model.data.documents.size(), options.length, options.served_tokens, arms.arms.size());
     return {};
   }
 
@@ -216,11 +217,10 @@ CommandResult CheckServed(ValidateOptions options, CommandContext& context) {
                             .stop_requested = [&context] { return context.stop.requested(); }},
                            model.tokenizer, model.spec.vocab_size);
   if (key != nullptr && *key != 0 && client.server().api_key.empty()) {
-    context.log.Info(
-        "key_not_sent",
-        fmt::format("OPENAI_API_KEY is not sent to {}: http would show it to everybody "
-                    "on the way; give an https address if the server wants it",
-                    client.server().url));
+    context.log.Info("key_not_sent",
+                     fmt::format("OPENAI_API_KEY is not sent to {}, because http is not encrypted; "
+                                 "give an https address if the server needs the key",
+                                 client.server().url));
   }
   const Served served = AskServer(client, model, options.length, options.served_tokens, context);
   sequences = served.text.sequences;
@@ -228,10 +228,10 @@ CommandResult CheckServed(ValidateOptions options, CommandContext& context) {
   const ServedTokens tokens = TakeTokens(
       served, ScoreArms(served, loop, method_context, arms.arms, context), arms.num_own, &first);
   if (first > kOtherModel) {
-    throw InputError(fmt::format(
-        "{}: log probabilities of first tokens, which read no cache, differ by {:.2f} nats from "
-        "this model's: the server has another model or other weights",
-        client.server().url, first));
+    throw InputError(
+        fmt::format("{}: the log probabilities of first tokens, which read no cache, differ from "
+                    "this model's by {:.2f} nats; the server has another model or other weights",
+                    client.server().url, first));
   }
   const NearestCache found = FindNearestCache(
       tokens, {.resamples = options.validation.resamples, .seed = options.validation.seed});
@@ -241,8 +241,8 @@ CommandResult CheckServed(ValidateOptions options, CommandContext& context) {
   Json rows = Json::array();
   context.out << ServedTable(found, arms, rows)
               << fmt::format(
-                     "* this artifact; nats, means over {} tokens behind {} prompts of {} tokens; "
-                     "{:.4f} at the first token, which reads no cache\n{}\n",
+                     "* this artifact; in nats, means over {} tokens generated from {} prompts of "
+                     "{} tokens; {:.4f} at the first token, which reads no cache\n{}\n",
                      tokens.server.size(), served.text.sequences.size(), options.length, first,
                      verdict.text);
   result.json = {{"served", client.server().url},

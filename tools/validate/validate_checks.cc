@@ -81,16 +81,17 @@ void CheckArms(const ValidationOptions& validation, const Artifact* artifact) {
 void CheckArguments(const ValidateOptions& options) {
   if (!options.combine.empty()) {
     if (options.output.empty() && options.csv.empty() && options.write.empty())
-      throw UsageError("--combine: give -o, a new directory for the page, --csv or --write");
+      throw UsageError("--combine: give -o (a new directory for the page), --csv or --write");
   } else if (options.artifact.empty()) {
     throw UsageError("no ARTIFACT given: a directory written by oscar-calibrate");
   } else if (options.model.model.empty() == options.dump.from.empty()) {
     throw UsageError("give --model MODEL, or --from DUMP");
   } else if (options.replace && !options.dump.from.empty()) {
-    throw UsageError("--replace: what is measured on a dump is a comparison; give --model");
+    throw UsageError("--replace: a measurement on a dump is only a comparison; give --model");
   }
   if (options.replace && (!options.output.empty() || !options.combine.empty()))
-    throw UsageError("--replace is of the report in the artifact: give it without -o or --combine");
+    throw UsageError(
+        "--replace replaces the report in the artifact; give it without -o or --combine");
   CheckNames(options);
   ParseDevice(options.model.device);
   if (!options.output.empty()) CheckNewOutput(options.output);
@@ -104,17 +105,18 @@ void CheckReplace(const ValidateOptions& options, const Artifact& artifact,
       WhyNotOfRecord(PlannedFacts(options, artifact, input), artifact.report(),
                      (artifact.directory() / kReportFile).string());
   if (!reasons.empty()) {
-    throw UsageError(fmt::format(
-        "--replace: a comparison does not replace the validation of record: {}; without --replace "
-        "its report goes beside the artifact, with -o anywhere",
-        fmt::join(reasons, "; ")));
+    throw UsageError(
+        fmt::format("--replace: this would be a comparison, which cannot replace the validation of "
+                    "record: {}; leave out --replace to write the report next to the artifact, or "
+                    "to the directory given with -o",
+                    fmt::join(reasons, "; ")));
   }
 }
 
 void CheckPassages(const ValidateOptions& options, const OwnWords& own_words) {
   if (!own_words.texts.empty() || options.needle_tasks.empty() || !WantsPassages(options)) return;
   throw UsageError(fmt::format(
-      "--needle-tasks {}: hides them in the model's own words, and none are drawn: {}",
+      "--needle-tasks {}: this task needs the model's own words, but none are generated: {}",
       kPassagesTask,
       own_words.description.is_null() ? "give --self-generate"
                                       : own_words.description.at("reason").get<std::string>()));

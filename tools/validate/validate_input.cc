@@ -126,7 +126,7 @@ ValidationInput OpenValidationInput(const ValidateOptions& options, const Artifa
   input.model = OpenModel(options.model, log);
   for (const LayerSpec& layer : input.model.spec.layers) {
     if (const std::string why = WhyNotInKernels(layer); options.kernels && !why.empty())
-      throw UsageError("--kernels: " + why + "; without --kernels its cache is simulated");
+      throw UsageError("--kernels: " + why + "; leave out --kernels to simulate the cache");
   }
   input.identity = ModelIdentity(input.model);
   const auto check_model = [&](const Artifact& of) {
@@ -134,7 +134,7 @@ ValidationInput OpenValidationInput(const ValidateOptions& options, const Artifa
     if (same || options.allow_other_model) return same;
     throw InputError(fmt::format(
         "{}: is not the model that {} was made from (its config.json or weights differ); rotations "
-        "do not transfer between models. To measure what happens, give --allow-other-model",
+        "do not transfer between models. To measure the effect anyway, give --allow-other-model",
         input.model.location.directory.string(), of.directory().string()));
   };
   input.same_model = check_model(artifact);
@@ -175,14 +175,15 @@ ValidationInput OpenValidationInput(const ValidateOptions& options, const Artifa
   }
   size_t tokens = 0;
   for (const NeedleSample& needle : input.needles) tokens += needle.ids.size();
-  log.Info("held_out",
-           fmt::format("held out: {}; {} recall samples, {} tokens",
-                       input.overlap.known
-                           ? fmt::format("{:.1f} % of its passages are in the calibration data",
-                                         100 * input.overlap.fraction)
-                           : std::string("the artifact does not say what it was fitted to"),
-                       input.needles.size(), tokens),
-           input.overlap.ToJson());
+  log.Info(
+      "held_out",
+      fmt::format("held out: {}; {} recall samples, {} tokens",
+                  input.overlap.known
+                      ? fmt::format("{:.1f} % of its passages are in the calibration data",
+                                    100 * input.overlap.fraction)
+                      : std::string("the artifact does not record which data it was fitted to"),
+                  input.needles.size(), tokens),
+      input.overlap.ToJson());
   return input;
 }
 

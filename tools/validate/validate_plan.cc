@@ -62,8 +62,9 @@ std::string DumpPlanText(const DumpSource& source, const Artifact& artifact,
   for (size_t layer = 0; layer < source.layers().size(); ++layer) bytes += source.BytesRead(layer);
   for (const int64_t length : source.sequence_lengths()) tokens += length;
   return fmt::format(
-             "read from the dump, once {:.2f} GB\ntokens through each arm  {}\narms"
-             "                     {}\n",
+             "read from the dump, once {:.2f} GB\n"
+             "tokens                   {} through each configuration\n"
+             "configurations           {}\n",
              static_cast<double>(bytes) / 1e9, tokens, arms.size()) +
          ArmLines(arms);
 }
@@ -92,11 +93,13 @@ std::string PlanText(const ValidateOptions& options, const Artifact& artifact,
     weights += FindWeightStorage(input.model.checkpoint, need.name).bytes();
   const StreamTokens tokens = TokensOf(options, artifact, input);
   const std::string text = fmt::format(
-      "weights, read once      {:.2f} GB\ntext, through each arm  {} tokens\n"
-      "recall, through {:<8}{} tokens\nhidden states           {:.2f} GB in float32\n"
-      "arms                    {}\n",
-      static_cast<double>(weights) / 1e9, tokens.text, fmt::format("{} arms", tokens.recall_arms),
-      tokens.recall, static_cast<double>(HiddenBytesOf(tokens, input)) / 1e9, input.arms.size());
+      "weights, read once      {:.2f} GB\n"
+      "text                    {} tokens through each configuration\n"
+      "recall                  {} tokens through each of {} configurations\n"
+      "hidden states           {:.2f} GB in float32\n"
+      "configurations          {}\n",
+      static_cast<double>(weights) / 1e9, tokens.text, tokens.recall, tokens.recall_arms,
+      static_cast<double>(HiddenBytesOf(tokens, input)) / 1e9, input.arms.size());
   return text + ArmLines(input.arms) + own_words.line +
          (forecast ? fmt::format("expected time           {}\n", forecast->Text()) : "");
 }

@@ -75,7 +75,7 @@ AppliedScope ApplyScope(bool on_cpu, ValidateOptions& options) {
   }
   if (options.validation.arms.empty() && options.methods.empty()) {
     options.validation.arms = scope.arms;
-    leave_out(scope.arms[0] == "quick", "other usual arms and controls (--arms default)");
+    leave_out(scope.arms[0] == "quick", "other usual configurations and controls (--arms default)");
   }
   const bool fewer = fill(0, scope.sequences, normal.sequences, options.sequences),
              shorter = options.length == 0 && scope.length < normal.length;
@@ -92,7 +92,7 @@ AppliedScope ApplyScope(bool on_cpu, ValidateOptions& options) {
     options.validation.measure_in_float32 = options.measure == "f32";
   }
   if (left_out.empty()) return {options.scope, ""};
-  return {options.scope, fmt::format("The {} scope leaves out {}; --scope normal has all of it.",
+  return {options.scope, fmt::format("The {} scope leaves out {}; --scope normal includes them.",
                                      options.scope, fmt::join(left_out, ", "))};
 }
 

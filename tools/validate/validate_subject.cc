@@ -58,7 +58,7 @@ ValidationHooks Hooks(CommandContext& context, size_t num_layers, bool scores,
               [&context](const std::string& arm, double seconds) {
                 if (seconds < kWorthSaying) return;
                 context.log.Info("arm_seconds",
-                                 fmt::format("{}: {:.1f} s in its caches", arm, seconds),
+                                 fmt::format("{}: its caches took {:.1f} s", arm, seconds),
                                  {{"arm", arm}, {"seconds", seconds}});
               },
           .beside = kernels == nullptr ? nullptr : &kernels->observer()};
@@ -150,8 +150,8 @@ std::optional<Json> OnModel(const ValidateOptions& options, const Artifact& arti
   if (!options.validation.local_only &&
       ScoredTokens(texts, 0, score_from, request.exact_tokens, model.data.counted()).empty()) {
     throw InputError(fmt::format(
-        "no token is scored: texts are too short for --score-from {} and for the {} tokens that "
-        "windows keep exact (--sink-tokens, --recent-tokens){}",
+        "no token can be scored: the texts are too short for --score-from {} and for the {} tokens "
+        "that the windows keep exact (--sink-tokens, --recent-tokens){}",
         score_from, request.exact_tokens,
         model.data.masked() ? ", or no query beyond them counts (loss_mask, labels)" : ""));
   }
@@ -179,7 +179,7 @@ std::optional<Json> OnModel(const ValidateOptions& options, const Artifact& arti
   const auto kernels = Kernels(options, artifact, device, texts.size());
   if (!kernels) {
     CheckSpace(JobOf(options), HiddenBytes(options, artifact, input),
-               "what a stopped validation goes on from");
+               "the state for resuming a stopped validation");
   }
   JobLock lock(JobOf(options));
   if (options.restart) lock.DiscardJob();
@@ -234,7 +234,7 @@ std::optional<Json> OnModel(const ValidateOptions& options, const Artifact& arti
   ValidationHooks hooks =
       Hooks(context, model.spec.layers.size(), !options.validation.local_only, kernels.get());
   if (!kernels) hooks.job = &*job;  // kernels are checked without interruption
-  Json validation = WithErrorContext("comparing arms", [&] {
+  Json validation = WithErrorContext("comparing configurations", [&] {
     return ValidateModel(model.checkpoint, model.spec, device, dtype, data, artifact, how, hooks);
   });
   if (input.method_data) {

@@ -155,8 +155,8 @@ std::string Forecast::Text() const {
   std::string text = fmt::format("{}: {}", range(json), of_parts);
   if (!busy()) return text;
   return text + fmt::format(
-                    "; the machine is busy: load {:.1f} on {} cores, probes take {:.1f} times as "
-                    "long as alone",
+                    "; the machine is busy: load {:.1f} on {} cores, test computations take {:.1f} "
+                    "times as long as on an idle machine",
                     load, cores, slowdown);
 }
 

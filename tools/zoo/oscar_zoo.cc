@@ -47,7 +47,7 @@ CommandFunction Guarded(std::string verb, VerbFunction function, const ZooOption
 
 CommandResult Init(const ZooOptions& options, CommandContext& context) {
   if (!options.output.empty() && !options.zoo.empty() && options.output != options.zoo)
-    throw UsageError("init: DIR and --zoo name two directories; give one");
+    throw UsageError("init: DIR and --zoo name different directories; give one of them");
   const fs::path path = options.output.empty() ? ZooPath(options) : fs::path(options.output);
   if (!context.dry_run) InitZoo(path);
   if (options.json) {
@@ -60,14 +60,14 @@ CommandResult Init(const ZooOptions& options, CommandContext& context) {
 CommandResult VerifyVerb(const ZooOptions& options, CommandContext& context) {
   if (!options.directory.empty()) return VerifyDirectory(options, context);
   if (!options.signature.empty() || !options.ignored.empty() || options.ignore_unsigned)
-    throw UsageError("--signature, --ignore and --ignore-unsigned are of --directory: give it too");
+    throw UsageError("--signature, --ignore and --ignore-unsigned need --directory");
   const std::optional<TrustFile> trust = TrustOf(options);
   const Zoo zoo = Zoo::Open(ZooPath(options));
   std::optional<ZooReference> reference;
   if (!options.reference.empty()) reference = ParseZooReference(options.reference);
   std::optional<Remeasure> remeasure;
   if (!options.model.empty()) {
-    if (!reference) throw UsageError("--model: measure one NAME again, not the whole zoo");
+    if (!reference) throw UsageError("--model: give the NAME whose validations to repeat");
     const fs::path model = ResolveModel(options.model).directory;
     remeasure = {ReadModelGeometry(model), [&, model](const fs::path& artifact, const Json& how) {
                    return RunValidate({.artifact = artifact,
@@ -78,7 +78,7 @@ CommandResult VerifyVerb(const ZooOptions& options, CommandContext& context) {
                                       context.log);
                  }};
   } else if (!options.data.empty() || options.device != ZooOptions().device) {
-    throw UsageError("--data and --device are of --model: give it too");
+    throw UsageError("--data and --device need --model");
   }
   // Measuring starts a program, and trust writes its memory to a file.
   if (!remeasure && !trust) EnterReadOnlySandbox();
@@ -121,7 +121,7 @@ CommandResult VerifyVerb(const ZooOptions& options, CommandContext& context) {
     if (!verdict.note.empty()) context.out << fmt::format("note: {}\n", verdict.note);
   }
   for (const FileDigest& blob : verified.unreferenced)
-    context.out << fmt::format("note: blobs/sha256/{}: {} bytes that no entry names\n", blob.sha256,
+    context.out << fmt::format("note: blobs/sha256/{}: {} bytes that no entry uses\n", blob.sha256,
                                blob.size);
   context.out << fmt::format("{} entries, {} blobs, {} bytes checked{}: {} problems\n",
                              verified.entries, verified.blobs, verified.bytes,
@@ -142,7 +142,7 @@ CommandResult LintVerb(const ZooOptions& options, CommandContext& context) {
   }
   for (const LintFinding& finding : report.findings) context.out << LintLine(finding) << '\n';
   const Json& counts = json.at("counts");
-  context.out << fmt::format("{} looked at: {} errors, {} warnings, {} notes\n", report.files,
+  context.out << fmt::format("{} files checked: {} errors, {} warnings, {} notes\n", report.files,
                              counts.at("error").get<int>(), counts.at("warning").get<int>(),
                              counts.at("note").get<int>());
   return {exit_code, ""};
@@ -173,11 +173,11 @@ VerbCommand ZooCommand(ZooOptions* options) {
                                   {"snapshot", SnapshotTable, SnapshotVerb}};
   VerbCommand command{
       "oscar-zoo",
-      "A versioned store of rotation artifacts: publish what was proven, check "
-      "what others published.",
+      "A versioned store of rotation artifacts: publish validated artifacts, and check those that "
+      "others published.",
       {},
-      "A zoo is a directory, https://host/path (any static server), hf:DIR or "
-      "hf:ORG/NAME: --zoo ZOO, or OSCAR_ZOO in the environment. Every verb takes --json."};
+      "A zoo is a directory, https://host/path (any static server), hf:DIR or hf:ORG/NAME. Give it "
+      "as --zoo ZOO or in the environment variable OSCAR_ZOO. Every verb takes --json."};
   for (const Row& row : kRows)
     command.verbs.push_back({row.table(options), Guarded(row.verb, row.function, options)});
   return command;

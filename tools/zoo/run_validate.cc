@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 namespace oscar {
 
 Json RunValidate(const ValidateRun& run, Log& log) {
-  const fs::path program = ProgramBeside("oscar-validate", "measuring again");
+  const fs::path program = ProgramBeside("oscar-validate", "repeating a validation");
   const TemporaryDirectory scratch("measure");
   const fs::path config = scratch.path() / "config.yaml", report = scratch.path() / "report";
   WriteFileAtomically(config, CanonicalJson(run.configuration));  // JSON is YAML
@@ -25,8 +25,8 @@ Json RunValidate(const ValidateRun& run, Log& log) {
       report.string(),       "--device", run.device,         "--quiet"};
   if (!run.data.empty()) arguments.push_back("--data");
   arguments.insert(arguments.end(), run.data.begin(), run.data.end());
-  log.Info("measuring", fmt::format("measuring again with {}", program.string()));
-  RunChild(program, std::move(arguments), "could not be measured again");
+  log.Info("measuring", fmt::format("repeating the validation with {}", program.string()));
+  RunChild(program, std::move(arguments), "the validation could not be repeated");
   return ReadJsonFile(report / kReportFile);
 }
 

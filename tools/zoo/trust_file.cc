@@ -138,18 +138,18 @@ struct Mapping {
   }
   std::optional<std::string> Text(const char* key) const {
     if (!json.contains(key)) return std::nullopt;
-    if (!json.at(key).is_string()) Fail(fmt::format("'{}' is not one value", key));
+    if (!json.at(key).is_string()) Fail(fmt::format("'{}' must be a single value", key));
     return json.at(key).get<std::string>();
   }
   Json List(const char* key) const {
     const Json list = json.value(key, Json::array());
-    if (!list.is_array()) Fail(fmt::format("'{}' is not a list: [a, b]", key));
+    if (!list.is_array()) Fail(fmt::format("'{}' must be a list such as [a, b]", key));
     return list;
   }
   std::vector<std::string> Files(const char* key) const {
     std::vector<std::string> files;
     for (const Json& file : List(key)) {
-      if (!file.is_string()) Fail(fmt::format("'{}': expected names of files", key));
+      if (!file.is_string()) Fail(fmt::format("'{}': expected file names", key));
       files.push_back((folder / file.get<std::string>()).string());
     }
     return files;
@@ -172,7 +172,8 @@ TrustRule RuleFrom(const Mapping& mapping, bool of_names, TrustPolicy* policy) {
     identity.Expect({"name", "roots"});
     const auto name = identity.Text("name");
     const std::vector<std::string> roots = identity.Files("roots");
-    if (!name || roots.empty()) identity.Fail("each has a name and roots: [root.crt]");
+    if (!name || roots.empty())
+      identity.Fail("expected a name and a list of roots, such as [root.crt]");
     rule.identities.push_back({*name, ReadCertificates(roots)});
   }
   const size_t signers = rule.keys.size() + rule.identities.size();
@@ -182,11 +183,11 @@ TrustRule RuleFrom(const Mapping& mapping, bool of_names, TrustPolicy* policy) {
     rule.signatures = static_cast<size_t>((*text)[0] - '0');
   }
   if (rule.level != TrustLevel::kOff && rule.signatures > signers) {
-    mapping.Fail(fmt::format("asks for {} signatures, but names {} keys and identities",
+    mapping.Fail(fmt::format("requires {} signatures, but names only {} keys and identities",
                              rule.signatures, signers));
   }
   if (const auto text = mapping.Text("lowest")) {
-    if (!of_names) mapping.Fail("lowest: is of rules for names");
+    if (!of_names) mapping.Fail("lowest: only allowed in rules for names");
     rule.lowest = ParseZooVersion(*text);
     if (!rule.lowest) mapping.Fail("lowest: expected X.Y.Z, found " + Quoted(*text));
   }
@@ -216,7 +217,7 @@ TrustFile ReadTrustFile(const fs::path& file) {
   TrustFile out;
   const Json rules_json = tree.value("rules", Json::object());
   const Mapping rules{rules_json, file.string() + ": rules", folder};
-  if (!rules_json.is_object() || rules_json.empty()) rules.Fail("expected one rule or more");
+  if (!rules_json.is_object() || rules_json.empty()) rules.Fail("expected at least one rule");
   for (const auto& [pattern, rule] : rules_json.items()) {
     CheckPattern(pattern, rules);
     out.policy.rules[pattern] =
@@ -226,7 +227,9 @@ TrustFile ReadTrustFile(const fs::path& file) {
     out.policy.snapshot =
         RuleFrom({tree.at("snapshot"), file.string() + ": snapshot", folder}, false, &out.policy);
     if (out.policy.snapshot->signatures != 1 || out.policy.snapshot->level != TrustLevel::kEnforce)
-      all.Fail("snapshot: has one signature, and the level of the rule of each name holds for it");
+      all.Fail(
+          "snapshot: 'signatures' must be 1 and 'level' must be enforce; the rule of each name "
+          "sets the level");
   }
   out.memory_file = folder / all.Text("memory").value_or(file.stem().string() + ".seen.json");
   return out;

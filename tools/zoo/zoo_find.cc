@@ -55,10 +55,10 @@ std::string JudgedTarget(const IndexRow& row) {
 
 OptionTable SearchTable(ZooOptions* options) {
   OptionTable table("oscar-zoo search",
-                    "Finds versions in a zoo, the smallest attention-KL first.");
+                    "Finds versions in a zoo and lists them by ascending attention-KL.");
   SearchQuery& query = options->query;
   table.Add(&query.text, {.name = "text",
-                          .help = "part of the name, or of the base model's id",
+                          .help = "part of the version's name or of the base model's id",
                           .scope = kFindScope,
                           .positional = true});
   table.Add(&query.base, {.name = "base",
@@ -66,35 +66,35 @@ OptionTable SearchTable(ZooOptions* options) {
                           .unit = "digest",
                           .scope = kFindScope});
   table.Add(&query.method, {.name = "method",
-                            .help = "part of the name of the arm that was validated",
+                            .help = "part of the name of the headline configuration",
                             .scope = kFindScope});
   table.Add(&query.runtime, {.name = "runtime",
-                             .help = "with a choice of its own for this runtime",
+                             .help = "only versions that have a choice for this runtime",
                              .scope = kFindScope});
   table.Add(&query.max_bits, {.name = "max_bits",
-                              .help = "at most so many bits for each cached element",
+                              .help = "largest number of bits per cached element",
                               .unit = "bits",
                               .scope = kFindScope});
   table.Add(&query.max_kl, {.name = "max_kl",
-                            .help = "attention-KL of at most so many nats",
+                            .help = "largest attention-KL, in nats",
                             .unit = "nats",
                             .scope = kFindScope});
   table.Add(&query.yanked,
-            {.name = "yanked", .help = "those that were yanked too", .scope = kFindScope});
+            {.name = "yanked", .help = "also show versions that were yanked", .scope = kFindScope});
   AddSource(options, &table);
   AddJson(options, &table);
   table.Example("oscar-zoo search qwen3 --runtime vllm --max-kl 0.02 --zoo https://zoo.example.org",
-                "of a zoo behind a static server");
+                "searches a zoo on a static server");
   return table;
 }
 
 OptionTable ForTable(ZooOptions* options) {
   OptionTable table("oscar-zoo for",
-                    "Lists what was made from a checkpoint, best first, and the command that uses "
-                    "it; exit code 1 if there is nothing.");
+                    "Lists the versions that were made from a checkpoint, best first, and the "
+                    "command that uses one; exit code 1 if there are none.");
   table.Add(&options->model, {.name = "model",
-                              .help = "the model; digests of its config.json and of a sample of "
-                                      "its weights are compared, never names",
+                              .help = "the model; it is recognized by the digests of its "
+                                      "config.json and of a sample of its weights, not by its name",
                               .unit = "dir or id",
                               .scope = kFindScope,
                               .positional = true,
@@ -102,7 +102,7 @@ OptionTable ForTable(ZooOptions* options) {
   AddSource(options, &table);
   AddJson(options, &table);
   table.Example("oscar-zoo for Qwen/Qwen3-8B --zoo https://zoo.example.org",
-                "calibration skipped, if somebody has done it");
+                "finds an existing calibration, if there is one");
   return table;
 }
 
@@ -156,8 +156,8 @@ CommandResult ForVerb(const ZooOptions& options, CommandContext& context) {
   }
   if (found.empty()) {
     context.out << fmt::format(
-        "nothing in {} was made from this checkpoint (config.json {}); "
-        "oscar-calibrate {} makes it\n",
+        "no version in {} was made from this checkpoint (config.json {}); run oscar-calibrate {} "
+        "to make one\n",
         source.address, digests.config_sha256.substr(0, 12), options.model);
     return {exit_code, ""};
   }
@@ -165,10 +165,11 @@ CommandResult ForVerb(const ZooOptions& options, CommandContext& context) {
   for (const Fitting& fit : found) AddFound(*fit.row, &table);
   context.out << table.ToString();
   if (!found[0].weights_known) {
-    context.out << "its config.json is this model's; the weights were not compared, for the "
-                << (digests.weights_sha256.empty() ? "model's are not here"
-                                                   : "entry has no sample of them")
-                << "\n";
+    context.out
+        << "its config.json equals this model's; the weights were not compared, because the "
+        << (digests.weights_sha256.empty() ? "model's weights are not here"
+                                           : "entry has no sample of its weights")
+        << "\n";
   }
   const std::string output = found[0].row->name.model + "-oscar";
   const std::string target = JudgedTarget(*found[0].row);

@@ -18,7 +18,7 @@ constexpr auto kKeepScope = OptionScope::kRun;
 
 std::function<void()> Waiting(CommandContext& context) {
   return [&context, said = false]() mutable {
-    if (!said) context.log.Info("waiting", "waiting for somebody else who writes to this zoo");
+    if (!said) context.log.Info("waiting", "waiting for another process that writes to this zoo");
     said = true;
     context.stop.ThrowIfRequested("nothing was changed");
   };
@@ -35,48 +35,50 @@ Json DigestsJson(const std::vector<FileDigest>& blobs) {
 
 OptionTable YankTable(ZooOptions* options) {
   OptionTable table("oscar-zoo yank",
-                    "Takes a version back: it stays for those who name it, with the reason, and "
-                    "nobody else gets it.");
+                    "Yanks a version: it can still be pulled by its version number, with the "
+                    "reason shown, but is no longer offered otherwise.");
   AddReference(options, true, "ORG/MODEL@X.Y.Z or ORG/MODEL@sha256:...", &table);
   AddZoo(options, &table);
   table.Add(&options->reason, {.name = "reason",
-                               .help = "why, in a sentence for those who pull it",
+                               .help = "the reason, in a sentence, for users who pull this version",
                                .unit = "text",
                                .scope = kKeepScope,
                                .required = true});
   AddJson(options, &table);
   table.Example("oscar-zoo yank Qwen/Qwen3-8B@0.2.0 --reason 'calibrated with the wrong template'",
-                "latest moves to the highest version that stands");
+                "'latest' moves to the highest version that is not yanked");
   return table;
 }
 
 OptionTable GcTable(ZooOptions* options) {
-  OptionTable table("oscar-zoo gc",
-                    "Removes blobs that no version names, and unfinished files; never a version.");
+  OptionTable table(
+      "oscar-zoo gc",
+      "Removes blobs that no version uses, and unfinished files, but never a version.");
   AddZoo(options, &table);
   AddJson(options, &table);
-  table.Example("oscar-zoo gc --zoo /share/zoo --dry-run", "what it would remove");
+  table.Example("oscar-zoo gc --zoo /share/zoo --dry-run", "shows what would be removed");
   return table;
 }
 
 OptionTable MirrorTable(ZooOptions* options) {
-  OptionTable table("oscar-zoo mirror",
-                    "Copies a zoo into one on this disk, checked like a pull; only what is new.");
+  OptionTable table(
+      "oscar-zoo mirror",
+      "Copies the new versions of a zoo into one on this disk, with the same checks as pull.");
   table.Add(&options->output, {.name = "dir",
-                               .help = "the copy: a zoo, or a directory to make",
+                               .help = "directory of the copy: an existing zoo, or a new directory",
                                .scope = kKeepScope,
                                .positional = true,
                                .required = true});
   AddSource(options, &table);
   table.Add(&options->name,
             {.name = "name",
-             .help = "this name alone",
+             .help = "copy only this name",
              .unit = "org/model",
              .check = CheckedBy([](const std::string& text) { ParseZooName(text, "--name"); }),
              .scope = kKeepScope});
   AddJson(options, &table);
   table.Example("oscar-zoo mirror /srv/zoo --zoo https://zoo.example.org",
-                "the same again brings what is new");
+                "repeat the command to fetch new versions");
   return table;
 }
 
@@ -84,7 +86,7 @@ CommandResult YankVerb(const ZooOptions& options, CommandContext& context) {
   const Zoo zoo = Zoo::Open(ZooPath(options));
   const ZooReference reference = ParseZooReference(options.reference);
   if (!reference.version && !reference.identity)
-    throw UsageError("say which version: ORG/MODEL@X.Y.Z or ORG/MODEL@sha256:...");
+    throw UsageError("name a version: ORG/MODEL@X.Y.Z or ORG/MODEL@sha256:...");
   const ZooVersion version = zoo.Resolve(reference);
   if (!context.dry_run) Yank(zoo, reference.name, version, options.reason, Waiting(context));
   const std::string name = reference.name.text() + "@" + version.text();
@@ -102,8 +104,9 @@ CommandResult YankVerb(const ZooOptions& options, CommandContext& context) {
                {"latest", stands ? Json(latest->text()) : Json(nullptr)}});
     return {};
   }
-  context.out << fmt::format("{} {}; {}\n", context.dry_run ? "would yank" : "yanked", name,
-                             stands ? "the latest is " + latest->text() : "no version stands");
+  context.out << fmt::format(
+      "{} {}; {}\n", context.dry_run ? "would yank" : "yanked", name,
+      stands ? "the latest is " + latest->text() : "every version is yanked");
   if (!now.empty()) context.out << "now: " << now << "\n";
   return {};
 }
@@ -120,7 +123,7 @@ CommandResult GcVerb(const ZooOptions& options, CommandContext& context) {
                {"bytes", collected.bytes}});
     return {};
   }
-  context.out << fmt::format("{} {} blobs that no version names and {} unfinished files, {}\n",
+  context.out << fmt::format("{} {} blobs that no version uses and {} unfinished files, {}\n",
                              context.dry_run ? "would remove" : "removed", collected.blobs.size(),
                              collected.unfinished, ByteText(static_cast<double>(collected.bytes)));
   return {};
@@ -128,12 +131,13 @@ CommandResult GcVerb(const ZooOptions& options, CommandContext& context) {
 
 CommandResult MirrorVerb(const ZooOptions& options, CommandContext& context) {
   FetchOptions fetch;
-  fetch.transfer =
-      TransferOf(options, context, "what has come stays, and the same command goes on");
+  fetch.transfer = TransferOf(options, context,
+                              "the files fetched so far are kept; repeat the command to continue");
   const ZooSource source = OpenSource(ZooAddressOf(options), fetch.transfer);
   std::optional<ZooName> name;
   if (!options.name.empty()) name = ParseZooName(options.name, "--name");
-  if (context.dry_run) throw UsageError("mirror has no --dry-run; oscar-zoo ls --zoo ZOO lists it");
+  if (context.dry_run)
+    throw UsageError("mirror has no --dry-run; oscar-zoo ls --zoo ZOO lists the versions");
   TransferLine line(context, "mirroring " + source.address);
   fetch.progress = [&](const std::string& file, uint64_t done, uint64_t total) {
     line.Show(file, done, total);

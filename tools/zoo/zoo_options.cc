@@ -14,8 +14,8 @@ namespace {
 
 constexpr auto kRun = OptionScope::kRun;
 constexpr const char* kReferenceHelp =
-    "ORG/MODEL, ORG/MODEL@X.Y.Z or ORG/MODEL@sha256:...; a zoo may stand before it: ZOO/ORG/MODEL; "
-    "or hf:ORG/NAME[@REVISION] of the Hub";
+    "ORG/MODEL, ORG/MODEL@X.Y.Z or ORG/MODEL@sha256:...; a zoo may precede it: ZOO/ORG/MODEL; or "
+    "hf:ORG/NAME[@REVISION] on the Hub";
 
 void AddFile(std::string* field, const char* name, const char* help, OptionTable* table) {
   table->Add(field, {.name = name, .help = help, .unit = "file", .scope = kRun});
@@ -30,40 +30,41 @@ void AddFiles(std::vector<std::string>* field, const char* name, const char* hel
 void AddSigner(ZooOptions* options, OptionTable* table) {
   table->Add(&options->key,
              {.name = "key",
-              .help = "private key, PEM, on P-256, P-384 or P-521; the environment's "
-                      "OSCAR_KEY_PASSWORD opens an encrypted one",
+              .help = "private key in PEM format, on P-256, P-384 or P-521; the environment "
+                      "variable OSCAR_KEY_PASSWORD holds the password of an encrypted key",
               .unit = "file",
               .scope = kRun,
               .required = true});
-  AddFile(&options->certificate, "certificate", "certificate of that key, PEM", table);
-  AddFiles(&options->chain, "chain", "--certificate: those between it and the root", table);
+  AddFile(&options->certificate, "certificate", "certificate of that key, in PEM format", table);
+  AddFiles(&options->chain, "chain", "with --certificate: the certificates between it and the root",
+           table);
 }
 
 void AddDirectory(ZooOptions* options, const char* help, OptionTable* table) {
   table->Add(&options->directory,
              {.name = "directory", .help = help, .unit = "dir", .scope = kRun, .path = true});
-  AddFiles(&options->ignored, "ignore", "--directory: a path in it that is not part of it", table);
+  AddFiles(&options->ignored, "ignore", "with --directory: path in it to leave out", table);
 }
 
 }  // namespace
 
 void AddTrust(ZooOptions* options, OptionTable* table) {
   AddFile(&options->trust, "trust",
-          "policy that says whose signatures are asked for; where it is not given, the "
-          "environment's OSCAR_TRUST",
+          "policy that says whose signatures are required; if not given, the environment variable "
+          "OSCAR_TRUST",
           table);
-  AddFiles(&options->public_keys, "public_key", "a signature with this key is asked for", table);
-  AddFiles(&options->roots, "root", "a signature with a certificate under this root is asked for",
+  AddFiles(&options->public_keys, "public_key", "require a signature made with this key", table);
+  AddFiles(&options->roots, "root", "require a signature made with a certificate under this root",
            table);
   table->Add(&options->identity, {.name = "identity",
-                                  .help = "--root: the name that the certificate must have",
+                                  .help = "with --root: the name that the certificate must have",
                                   .unit = "name",
                                   .scope = kRun});
 }
 
 void AddZoo(ZooOptions* options, OptionTable* table) {
   table->Add(&options->zoo, {.name = "zoo",
-                             .help = "the zoo; where it is not given, the environment's OSCAR_ZOO",
+                             .help = "the zoo; if not given, the environment variable OSCAR_ZOO",
                              .unit = "dir",
                              .scope = kRun,
                              .path = true});
@@ -72,18 +73,19 @@ void AddZoo(ZooOptions* options, OptionTable* table) {
 void AddSource(ZooOptions* options, OptionTable* table) {
   table->Add(&options->zoo,
              {.name = "zoo",
-              .help = "the zoo: a directory, https://host/path, hf:DIR or "
-                      "hf:ORG/NAME; where it is not given, the environment's OSCAR_ZOO",
+              .help = "the zoo: a directory, https://host/path, hf:DIR or hf:ORG/NAME; if not "
+                      "given, the environment variable OSCAR_ZOO",
               .unit = "zoo",
               .scope = kRun,
               .path = true});
-  table->Add(&options->ca, {.name = "ca",
-                            .help = "https: certificates (PEM) to trust instead of the system's",
-                            .unit = "file",
-                            .scope = kRun});
+  table->Add(&options->ca,
+             {.name = "ca",
+              .help = "for https: certificates (PEM) to trust instead of the system's",
+              .unit = "file",
+              .scope = kRun});
   table->Add(&options->stall_seconds,
              {.name = "stall_seconds",
-              .help = "https: give a server up that sends less than 1 kB/s for so long",
+              .help = "for https: give up on a server that sends less than 1 kB/s for this long",
               .unit = "seconds",
               .min = 1,
               .max = 3600,
@@ -91,9 +93,10 @@ void AddSource(ZooOptions* options, OptionTable* table) {
 }
 
 void AddJson(ZooOptions* options, OptionTable* table) {
-  table->Add(&options->json, {.name = "json",
-                              .help = "print one JSON object on standard output, also for an error",
-                              .scope = kRun});
+  table->Add(&options->json,
+             {.name = "json",
+              .help = "print the result, or the error, as one JSON object on standard output",
+              .scope = kRun});
 }
 
 void AddReference(ZooOptions* options, bool required, const char* help, OptionTable* table) {
@@ -109,13 +112,14 @@ void AddReference(ZooOptions* options, bool required, const char* help, OptionTa
 OptionTable InitTable(ZooOptions* options) {
   OptionTable table("oscar-zoo init", "Makes an empty zoo.");
   table.Add(&options->output, {.name = "dir",
-                               .help = "directory to make, or an empty one; or give it as --zoo",
+                               .help = "new or empty directory; it can also be given as --zoo",
                                .scope = kRun,
                                .positional = true,
                                .path = true});
   AddZoo(options, &table);
   AddJson(options, &table);
-  table.Example("oscar-zoo init --zoo /share/zoo", "then: export OSCAR_ZOO=/share/zoo");
+  table.Example("oscar-zoo init --zoo /share/zoo",
+                "makes a zoo; then run: export OSCAR_ZOO=/share/zoo");
   return table;
 }
 
@@ -125,57 +129,57 @@ namespace {
 void AddPublishing(ZooOptions* options, OptionTable* table) {
   table->Add(&options->name,
              {.name = "name",
-              .help = "name to publish under; where it is not given, the model's id",
+              .help = "name to publish under; if not given, the model's id",
               .unit = "org/model",
               .check = CheckedBy([](const std::string& text) { ParseZooName(text, "--name"); }),
               .scope = kRun});
   table->Add(&options->version,
              {.name = "version",
-              .help = "version of the entry; where it is not given, the minor version after the "
-                      "highest, 0.1.0 at first",
+              .help = "version of the entry; if not given, the next minor version after the "
+                      "highest, or 0.1.0 for the first",
               .unit = "x.y.z",
               .check = CheckedBy([](const std::string& text) { ZooVersionOf(text, "--version"); }),
               .scope = kRun});
-  table->Add(&options->model,
-             {.name = "model",
-              .help = "the model: layers, heads, dimensions and config.json must be its own",
-              .unit = "dir or id",
-              .scope = kRun});
+  table->Add(&options->model, {.name = "model",
+                               .help = "the model; the artifact's layers, heads, dimensions and "
+                                       "config.json must equal the model's",
+                               .unit = "dir or id",
+                               .scope = kRun});
   table->Add(&options->gate, {.name = "gate",
-                              .help = "what the headline arm must hold besides the report's own "
-                                      "gate: 'kl<=0.05,ppl_ratio<=1.02'",
+                              .help = "limits on the headline configuration in addition to the "
+                                      "report's own gate, such as 'kl<=0.05,ppl_ratio<=1.02'",
                               .unit = "limits",
                               .check = CheckedBy([](const std::string& text) { ParseGate(text); }),
                               .scope = kRun});
-  table->Add(&options->ungated,
-             {.name = "ungated",
-              .help = "publish a report that was held against no gate; ls and info say so",
-              .scope = kRun});
+  table->Add(&options->ungated, {.name = "ungated",
+                                 .help = "publish a report without a gate; ls and info say so",
+                                 .scope = kRun});
 }
 
 }  // namespace
 
 OptionTable PublishTable(ZooOptions* options) {
-  OptionTable table("oscar-zoo publish",
-                    "Checks an artifact from its files and makes it a version that never changes.");
-  table.Add(&options->artifact, {.name = "artifact",
-                                 .help = "what oscar-calibrate wrote and oscar-validate validated",
-                                 .scope = kRun,
-                                 .positional = true,
-                                 .required = true,
-                                 .path = true});
-  table.Add(
-      &options->zoo,
-      {.name = "zoo",
-       .help = "where to: a directory or hf:DIR (a new folder, ready for hf upload); where it is "
-               "not given, the environment's OSCAR_ZOO",
-       .unit = "zoo",
-       .scope = kRun,
-       .path = true});
+  OptionTable table(
+      "oscar-zoo publish",
+      "Checks an artifact's files and publishes them as a version that never changes.");
+  table.Add(&options->artifact,
+            {.name = "artifact",
+             .help = "artifact written by oscar-calibrate and validated by oscar-validate",
+             .scope = kRun,
+             .positional = true,
+             .required = true,
+             .path = true});
+  table.Add(&options->zoo,
+            {.name = "zoo",
+             .help = "where to publish: a directory or hf:DIR (a new folder, ready for hf upload); "
+                     "if not given, the environment variable OSCAR_ZOO",
+             .unit = "zoo",
+             .scope = kRun,
+             .path = true});
   AddPublishing(options, &table);
   AddJson(options, &table);
   table.Example("oscar-zoo publish Qwen3-8B-oscar --zoo /share/zoo",
-                "publishes Qwen/Qwen3-8B, next minor version");
+                "publishes the next minor version of Qwen/Qwen3-8B");
   table.Example("oscar-zoo publish Qwen3-8B-oscar --name me/Qwen3-8B --version 1.0.0 --dry-run",
                 "checks everything and changes nothing");
   return table;
@@ -184,15 +188,16 @@ OptionTable PublishTable(ZooOptions* options) {
 OptionTable PushTable(ZooOptions* options) {
   OptionTable table("oscar-zoo push",
                     "Prepares a model repository and uploads it with hf, the Hub's own client.");
-  table.Add(&options->output, {.name = "repository",
-                               .help = "hf:ORG/NAME; hf makes it where it is not there",
-                               .scope = kRun,
-                               .positional = true,
-                               .required = true});
+  table.Add(&options->output,
+            {.name = "repository",
+             .help = "hf:ORG/NAME; hf creates the repository if it does not exist",
+             .scope = kRun,
+             .positional = true,
+             .required = true});
   table.Add(&options->artifact,
             {.name = "artifact",
-             .help = "an artifact, checked as for publish, or ORG/MODEL[@X.Y.Z] of --zoo, which "
-                     "takes its signatures along",
+             .help = "an artifact, checked as for publish, or ORG/MODEL[@X.Y.Z] of --zoo, which is "
+                     "pushed with its signatures",
              .scope = kRun,
              .positional = true,
              .required = true});
@@ -200,9 +205,9 @@ OptionTable PushTable(ZooOptions* options) {
   AddPublishing(options, &table);
   AddJson(options, &table);
   table.Example("oscar-zoo push hf:me/Qwen3-8B-oscar Qwen3-8B-oscar",
-                "then anybody: oscar-zoo pull hf:me/Qwen3-8B-oscar");
+                "anybody can then run: oscar-zoo pull hf:me/Qwen3-8B-oscar");
   table.Example("oscar-zoo push hf:me/Qwen3-8B-oscar Qwen/Qwen3-8B@0.2.0 --zoo /share/zoo",
-                "a version with its signatures");
+                "pushes a version with its signatures");
   return table;
 }
 
@@ -214,7 +219,7 @@ OptionTable LsTable(ZooOptions* options) {
 }
 
 OptionTable InfoTable(ZooOptions* options) {
-  OptionTable table("oscar-zoo info", "Shows what a zoo knows of one version.");
+  OptionTable table("oscar-zoo info", "Shows what a zoo knows about one version.");
   AddReference(options, true, kReferenceHelp, &table);
   AddSource(options, &table);
   AddJson(options, &table);
@@ -223,104 +228,109 @@ OptionTable InfoTable(ZooOptions* options) {
 
 OptionTable VerifyTable(ZooOptions* options) {
   OptionTable table("oscar-zoo verify",
-                    "Checks entries from their bytes: digests, rotations, reports, gates.");
+                    "Checks the files of entries: digests, rotations, reports and gates.");
   AddReference(options, false,
-               "ORG/MODEL@X.Y.Z, or ORG/MODEL for all its versions; the whole zoo where it is not "
-               "given",
+               "ORG/MODEL@X.Y.Z, or ORG/MODEL for all its versions; if not given, the whole zoo",
                &table);
   AddZoo(options, &table);
   table.Add(&options->model,
             {.name = "model",
-             .help = "the model on which to repeat the recorded validations of NAME and compare "
-                     "every number; takes as long as oscar-validate did",
+             .help = "model on which to repeat the recorded validations of NAME and compare every "
+                     "number; this takes as long as oscar-validate did",
              .unit = "dir or id",
              .scope = kRun});
   table.Add(&options->data,
             {.name = "data",
-             .help = "--model: the text that was validated on, where that was not the built-in",
+             .help = "with --model: the text of the validation, unless it was the built-in text",
              .unit = "files",
              .scope = kRun,
              .path = true});
   table.Add(&options->device, {.name = "device",
-                               .help = "--model: what to measure on, as for oscar-validate",
+                               .help = "with --model: device to measure on, as for oscar-validate",
                                .scope = kRun});
   AddTrust(options, &table);
-  AddDirectory(options, "a signed directory that is in no zoo, against --signature", &table);
-  AddFile(&options->signature, "signature", "--directory: its signature", &table);
+  AddDirectory(options,
+               "check this signed directory, which need not be in a zoo, against --signature",
+               &table);
+  AddFile(&options->signature, "signature", "with --directory: its signature", &table);
   table.Add(&options->ignore_unsigned,
             {.name = "ignore_unsigned",
-             .help = "--directory: files in it that were not signed are no defect",
+             .help = "with --directory: accept files in it that were not signed",
              .scope = kRun});
   AddJson(options, &table);
-  table.Example("oscar-zoo verify --zoo /share/zoo", "exit code 3 and a line per problem");
+  table.Example("oscar-zoo verify --zoo /share/zoo",
+                "prints one line per problem; exit code 3 if there are any");
   table.Example("oscar-zoo verify Qwen/Qwen3-8B --zoo /share/zoo --trust trust.yaml",
                 "exit codes: 10 unsigned, 11 wrong key, 12 altered, 13 extra file, 14 too old, 15 "
                 "look-alike name");
   table.Example("oscar-zoo verify --directory model --signature model.sig --public-key alice.pub",
-                "a directory that anybody signed with OpenSSF Model Signing");
+                "checks a directory that was signed with OpenSSF Model Signing");
   table.Example("oscar-zoo verify Qwen/Qwen3-8B --zoo /share/zoo --model Qwen/Qwen3-8B",
-                "what digests cannot prove: that the model gives the numbers of the report");
+                "checks what digests cannot show: that the model gives the numbers of the report");
   return table;
 }
 
 OptionTable PullTable(ZooOptions* options) {
-  OptionTable table("oscar-zoo pull", "Copies one version out of a zoo, checked, as an artifact.");
+  OptionTable table("oscar-zoo pull",
+                    "Copies one version out of a zoo as an artifact, and checks it.");
   AddReference(options, true, kReferenceHelp, &table);
   AddSource(options, &table);
-  table.Add(&options->output, {.name = "output",
-                               .help = "directory to write, which must not exist; where it is not "
-                                       "given, MODEL-oscar",
-                               .unit = "dir",
-                               .short_name = 'o',
-                               .scope = kRun,
-                               .path = true});
+  table.Add(&options->output,
+            {.name = "output",
+             .help = "directory to write, which must not exist; if not given, MODEL-oscar",
+             .unit = "dir",
+             .short_name = 'o',
+             .scope = kRun,
+             .path = true});
   AddTrust(options, &table);
   AddJson(options, &table);
   table.Example("oscar-zoo pull https://zoo.example.org/Qwen/Qwen3-8B",
-                "the latest version, from a static server");
-  table.Example("oscar-zoo pull hf:me/Qwen3-8B-oscar", "what oscar-zoo push uploaded to the Hub");
+                "pulls the latest version from a static server");
+  table.Example("oscar-zoo pull hf:me/Qwen3-8B-oscar",
+                "pulls what oscar-zoo push uploaded to the Hub");
   table.Example("oscar-zoo pull Qwen/Qwen3-8B@0.2.0 --zoo /share/zoo -o Qwen3-8B-oscar",
-                "one version, from a directory; broken off, the same command goes on");
+                "pulls one version from a directory; if interrupted, the same command continues");
   return table;
 }
 
 OptionTable SignTable(ZooOptions* options) {
   OptionTable table("oscar-zoo sign",
-                    "Adds a signature (OpenSSF Model Signing v1.0) to a version, or to a "
-                    "directory; the version does not change, and may have several.");
-  AddReference(options, false, "ORG/MODEL@X.Y.Z; the latest version where none is given", &table);
+                    "Adds a signature (OpenSSF Model Signing v1.0) to a version or a directory; a "
+                    "version does not change when it is signed, and may have several signatures.");
+  AddReference(options, false, "ORG/MODEL@X.Y.Z; if no version is given, the latest", &table);
   AddZoo(options, &table);
   AddSigner(options, &table);
   AddDirectory(options, "directory to sign instead, with -o", &table);
   table.Add(&options->output, {.name = "output",
-                               .help = "--directory: signature to write",
+                               .help = "with --directory: signature file to write",
                                .unit = "file",
                                .short_name = 'o',
                                .scope = kRun,
                                .path = true});
   AddJson(options, &table);
   table.Example("oscar-zoo sign Qwen/Qwen3-8B@0.1.0 --zoo /share/zoo --key alice.key",
-                "make a key: openssl ecparam -name prime256v1 -genkey -noout -out alice.key");
+                "signs a version; make a key with: openssl ecparam -name prime256v1 -genkey -noout "
+                "-out alice.key");
   table.Example("oscar-zoo sign --directory model --key alice.key -o model.sig",
-                "what model_signing verify key reads");
+                "writes a signature that 'model_signing verify key' can check");
   return table;
 }
 
 OptionTable SnapshotTable(ZooOptions* options) {
   OptionTable table("oscar-zoo snapshot",
-                    "Signs the list of all versions with an expiry, so that a mirror can hide none "
-                    "for longer; to be made again after each publish.");
+                    "Signs the list of all versions with an expiry date, after which readers "
+                    "notice a mirror that hides new versions; repeat it after each publish.");
   AddZoo(options, &table);
   AddSigner(options, &table);
   table.Add(&options->days, {.name = "days",
-                             .help = "how long it is valid",
+                             .help = "how long the snapshot is valid",
                              .unit = "days",
                              .min = 1,
                              .max = kMaxSnapshotDays,
                              .scope = kRun});
   AddJson(options, &table);
   table.Example("oscar-zoo snapshot --zoo /share/zoo --key zoo.key --days 14",
-                "readers whose policy names zoo.pub refuse it after 14 days");
+                "after 14 days, readers whose policy names zoo.pub refuse the snapshot");
   return table;
 }
 
@@ -329,19 +339,19 @@ OptionTable LintTable(ZooOptions* options) {
                     "Looks for defects in artifacts, zoos and upstream's .pt files.");
   table.Add(&options->paths,
             {.name = "path",
-             .help = "a .pt file, an artifact, a zoo, an entry of one, or a folder of these",
+             .help = "a .pt file, an artifact, a zoo, an entry of a zoo, or a folder of these",
              .scope = kRun,
              .positional = true,
              .required = true,
              .path = true});
   table.Add(&options->model, {.name = "model",
-                              .help = "the model whose layers, heads and dimensions are expected",
+                              .help = "model whose layers, heads and dimensions are expected",
                               .unit = "dir or id",
                               .scope = kRun});
   AddJson(options, &table);
   table.Example("oscar-zoo lint OSCAR-RotationZoo",
-                "exit code 1 if there is an error; "
-                "zoo/lint/lint_codes.md explains the codes");
+                "checks a folder; exit code 1 if there is an error; zoo/lint/lint_codes.md "
+                "explains the codes");
   return table;
 }
 
@@ -353,14 +363,16 @@ std::string FindZooAddress(const ZooOptions& options) {
 
 std::string ZooAddressOf(const ZooOptions& options) {
   const std::string zoo = FindZooAddress(options);
-  if (zoo.empty()) throw UsageError("no zoo given: --zoo ZOO, or OSCAR_ZOO in the environment");
+  if (zoo.empty())
+    throw UsageError("no zoo given; give --zoo ZOO, or set OSCAR_ZOO in the environment");
   return zoo;
 }
 
 std::filesystem::path ZooPath(const ZooOptions& options) {
   const std::string zoo = ZooAddressOf(options);
   if (IsRemoteAddress(zoo)) {
-    throw UsageError(zoo + ": this works on a directory alone; oscar-zoo mirror makes one of it");
+    throw UsageError(zoo +
+                     ": this works only on a directory; use oscar-zoo mirror to make a local copy");
   }
   return zoo;
 }

@@ -32,7 +32,7 @@ PublishOptions PublishOptionsOf(const ZooOptions& options, CommandContext& conte
   if (!options.name.empty()) publish.name = ParseZooName(options.name, "--name");
   if (!options.version.empty()) publish.version = ParseZooVersion(options.version);
   if (options.ungated && !options.gate.empty())
-    throw UsageError("--ungated says that there is no gate; --gate names one: give one of them");
+    throw UsageError("--ungated and --gate contradict each other; give one of them");
   publish.demands = {.gate = options.gate, .ungated = options.ungated};
   publish.dry_run = context.dry_run;
   const BuildInfo build = ThisBuild();
@@ -56,8 +56,8 @@ Published RepositoryOfVersion(const ZooOptions& options, bool dry_run, const fs:
   if (!options.name.empty() || !options.version.empty() || !options.model.empty() ||
       !options.gate.empty() || options.ungated) {
     throw UsageError(
-        "--name, --version, --model, --gate and --ungated are of an artifact: a version of a zoo "
-        "is pushed as it was published");
+        "--name, --version, --model, --gate and --ungated only apply to an artifact; a version of "
+        "a zoo is pushed as it was published");
   }
   const Zoo zoo = Zoo::Open(ZooPath(options));
   const ZooReference reference = ParseZooReference(options.artifact);
@@ -65,7 +65,7 @@ Published RepositoryOfVersion(const ZooOptions& options, bool dry_run, const fs:
   Published out;
   out.entry = zoo.Read(reference.name, version);
   if (const std::string yanked = YankReason(zoo, reference.name, version); !yanked.empty())
-    throw InputError(fmt::format("{} was taken back: {}", options.artifact, Escaped(yanked)));
+    throw InputError(fmt::format("{} was yanked: {}", options.artifact, Escaped(yanked)));
   if (dry_run) return out;
   WriteRepository(
       out.entry,
@@ -94,11 +94,11 @@ Published PrepareRepository(const ZooOptions& options, CommandContext& context,
   if (out.already) {
     out.entry = *before;
   } else if (before->name != out.entry.name || before->version >= out.entry.version) {
-    throw InputError(fmt::format(
-        "{}@{} may not follow {}@{}, which {} holds: versions never change, and a repository is of "
-        "one name; give a higher version or another repository",
-        out.entry.name.text(), out.entry.version.text(), before->name.text(),
-        before->version.text(), options.output));
+    throw InputError(
+        fmt::format("{}@{} may not follow {}@{}, which {} contains: versions never change, and a "
+                    "repository has a single name; give a higher version or another repository",
+                    out.entry.name.text(), out.entry.version.text(), before->name.text(),
+                    before->version.text(), options.output));
   }
   return out;
 }
@@ -112,7 +112,7 @@ CommandResult PushVerb(const ZooOptions& options, CommandContext& context) {
   const fs::path hf = ProgramOnPath("hf");
   if (hf.empty()) {
     throw ResourceError(
-        "hf, the Hub's own client, is not on PATH; this installs it: pip install -U "
+        "hf, the Hub's own client, is not on PATH; install it with: pip install -U "
         "huggingface_hub");
   }
   const std::string id = target.reference.name.text();
@@ -147,7 +147,7 @@ CommandResult PushVerb(const ZooOptions& options, CommandContext& context) {
     context.log.Error("not_pushed", fmt::format("{}: {}", options.artifact, problem));
   if (refused) return {exit_code, ""};
   context.out << fmt::format("{} {}, identity {}\npull it: {}\n",
-                             made.already ? "already there:"
+                             made.already ? "already pushed:"
                              : pushed     ? "pushed"
                                           : "would push",
                              which, made.entry.identity, pull);
@@ -176,9 +176,11 @@ CommandResult PublishVerb(const ZooOptions& options, CommandContext& context) {
   const fs::path path = elsewhere ? fs::path(address.substr(address.find(':') + 1))
                                   : EntryPath(address, entry.name, entry.version);
   if (!published.index_problem.empty()) {
-    context.log.Error("index", fmt::format("published, but the zoo's index is not up to date; "
-                                           "the next publish writes it: {}",
-                                           published.index_problem));
+    context.log.Error(
+        "index",
+        fmt::format(
+            "published, but the zoo's index could not be updated; the next publish updates it: {}",
+            published.index_problem));
   }
   const std::string now =
       made && !elsewhere ? SnapshotCommand(options, Zoo::Open(address), entry.name, entry.version)

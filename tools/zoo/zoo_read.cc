@@ -83,10 +83,10 @@ Json Claims(const ZooSource& source, const ZooEntry& entry, const TransferOption
                        entry.name.text() + "@" + entry.version.text());
     std::string list;
     for (const std::string& signer : signers) list += (list.empty() ? "" : ", ") + Escaped(signer);
-    *text = list.empty() ? "signed by nobody"
+    *text = list.empty() ? "not signed"
                          : fmt::format(
-                               "signed by {}, as its signatures say; --public-key FILE or "
-                               "--trust FILE checks that",
+                               "signed by {}, according to its unverified signatures; verify them "
+                               "with --public-key FILE or --trust FILE",
                                list);
     return signers;
   } catch (const InputError& error) {
@@ -176,9 +176,9 @@ CommandResult PullVerb(const ZooOptions& options, CommandContext& context) {
   const ZooReference wanted = ParseZooAddress(options.reference).reference;
   const std::string output = options.output.empty() ? wanted.name.model + "-oscar" : options.output;
   FetchOptions fetch;
-  fetch.transfer =
-      TransferOf(options, context,
-                 "what has come lies in " + output + ".partial, and the same command goes on");
+  fetch.transfer = TransferOf(
+      options, context,
+      "the files fetched so far are in " + output + ".partial; repeat the command to continue");
   const Asked asked = Ask(options.reference, options, fetch.transfer);
   const ZooSource& source = asked.source;
   const ZooReference& reference = asked.reference;
@@ -208,11 +208,11 @@ CommandResult PullVerb(const ZooOptions& options, CommandContext& context) {
   }
   const ZooEntry& entry = pulled.entry;
   if (!pulled.yanked.empty()) {
-    context.log.Info("yanked", fmt::format("{}@{} was taken back: {}", entry.name.text(),
+    context.log.Info("yanked", fmt::format("{}@{} was yanked: {}", entry.name.text(),
                                            entry.version.text(), Escaped(pulled.yanked)));
   }
   for (const std::string& file : pulled.counts.refetched)
-    context.log.Info("refetched", file + ": what was here was damaged and was fetched again");
+    context.log.Info("refetched", file + ": the local copy was damaged and was fetched again");
   std::string signers = trust ? verdict.word() + " " + verdict.Reason(trust->policy) : "";
   Json claims;
   if (verdict.level == TrustLevel::kOff) claims = Claims(source, entry, fetch.transfer, &signers);

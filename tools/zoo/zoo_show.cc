@@ -42,8 +42,8 @@ fs::path ArtifactAt(const std::string& text, const ZooOptions& options, CommandC
 
 OptionTable DiffTable(ZooOptions* options) {
   OptionTable table("oscar-zoo diff",
-                    "Compares two artifacts of one geometry: rotations, spectra, clip ratios, "
-                    "reports.");
+                    "Compares two artifacts with the same geometry: rotations, spectra, clip "
+                    "ratios and reports.");
   for (const auto& [field, name] :
        {std::pair(&options->reference, "a"), std::pair(&options->other, "b")}) {
     table.Add(field, {.name = name,
@@ -52,12 +52,13 @@ OptionTable DiffTable(ZooOptions* options) {
                       .positional = true,
                       .required = true});
   }
-  table.Add(&options->output,
-            {.name = "html", .help = "write a page too", .unit = "file", .scope = kShowScope});
+  table.Add(
+      &options->output,
+      {.name = "html", .help = "also write an HTML page", .unit = "file", .scope = kShowScope});
   AddSource(options, &table);
   AddJson(options, &table);
   table.Example("oscar-zoo diff Qwen/Qwen3-8B@0.1.0 Qwen/Qwen3-8B@0.2.0 --html diff.html",
-                "what a new calibration changed");
+                "shows what a new calibration changed");
   return table;
 }
 
@@ -92,8 +93,8 @@ CommandResult DiffVerb(const ZooOptions& options, CommandContext& context) {
 
 OptionTable SiteTable(ZooOptions* options) {
   OptionTable table("oscar-zoo site",
-                    "Writes a zoo as pages: an index, a page per model with its report, badges, a "
-                    "feed; opens from the disk.");
+                    "Writes a zoo as HTML pages: an index, a page per model with its report, "
+                    "badges and a feed; the pages open directly from the disk.");
   table.Add(&options->output, {.name = "dir",
                                .help = "directory to write: a new one, or an earlier site, which "
                                        "is replaced",
@@ -101,16 +102,17 @@ OptionTable SiteTable(ZooOptions* options) {
                                .positional = true,
                                .required = true});
   AddZoo(options, &table);
-  table.Add(&options->url, {.name = "url",
-                            .help = "where the zoo will be, for the commands that the pages show",
-                            .unit = "https://...",
-                            .scope = kShowScope});
+  table.Add(&options->url,
+            {.name = "url",
+             .help = "address of the published zoo, for the commands that the pages show",
+             .unit = "https://...",
+             .scope = kShowScope});
   table.Add(&options->title,
             {.name = "title", .help = "heading of the pages", .unit = "text", .scope = kShowScope});
   AddTrust(options, &table);
   AddJson(options, &table);
   table.Example("oscar-zoo site /srv/www --zoo /srv/zoo --url https://zoo.example.org",
-                "no page asks for anything besides itself");
+                "writes pages that load nothing from other sites");
   return table;
 }
 

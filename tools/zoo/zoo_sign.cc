@@ -31,7 +31,7 @@ int64_t NowUnix() {
 
 Signer SignerOf(const ZooOptions& options) {
   if (options.certificate.empty() && !options.chain.empty())
-    throw UsageError("--chain is of --certificate: give it too");
+    throw UsageError("--chain needs --certificate");
   return ReadSigner(options.key, options.certificate, options.chain);
 }
 
@@ -122,10 +122,10 @@ std::string SnapshotCommand(const ZooOptions& options, const Zoo& zoo, const Zoo
 
 CommandResult SignVerb(const ZooOptions& options, CommandContext& context) {
   if (options.directory.empty() == options.reference.empty())
-    throw UsageError("sign: give NAME@X.Y.Z of a zoo, or --directory DIR; one of them");
+    throw UsageError("sign: give either NAME@X.Y.Z of a zoo or --directory DIR");
   if (!options.directory.empty()) return SignDirectory(options, context);
   if (!options.output.empty() || !options.ignored.empty())
-    throw UsageError("-o and --ignore go with sign --directory; a zoo keeps its signatures itself");
+    throw UsageError("-o and --ignore need --directory; a zoo stores its signatures itself");
   const Signer signer = SignerOf(options);
   const Zoo zoo = Zoo::Open(ZooPath(options));
   const ZooReference reference = ParseZooReference(options.reference);
@@ -183,12 +183,13 @@ CommandResult VerifyDirectory(const ZooOptions& options, CommandContext& context
   if (!options.reference.empty() || !options.zoo.empty() || !options.trust.empty() ||
       !options.model.empty()) {
     throw UsageError(
-        "verify --directory: checks a directory against --signature; NAME, --zoo, --trust and "
-        "--model are of a zoo");
+        "verify --directory: this checks a directory against --signature; NAME, --zoo, --trust and "
+        "--model only apply to a zoo");
   }
-  if (options.signature.empty()) throw UsageError("verify --directory: name its --signature FILE");
+  if (options.signature.empty()) throw UsageError("verify --directory: also give --signature FILE");
   if (options.public_keys.size() > 1 || options.public_keys.empty() == options.roots.empty())
-    throw UsageError("verify --directory: give one --public-key, or --root for certificates");
+    throw UsageError(
+        "verify --directory: give exactly one --public-key, or --root for certificates");
   CheckSignedModel(options.directory, options.signature,
                    options.public_keys.empty() ? "" : options.public_keys[0], options.roots,
                    {options.ignored, options.ignore_unsigned});
@@ -197,7 +198,7 @@ CommandResult VerifyDirectory(const ZooOptions& options, CommandContext& context
         {{"verb", "verify"}, {"directory", options.directory}, {"ok", true}});
     return {};
   }
-  context.out << fmt::format("{} is what was signed\n", options.directory);
+  context.out << fmt::format("{} matches its signature\n", options.directory);
   return {};
 }
 
@@ -206,21 +207,22 @@ std::optional<TrustFile> TrustOf(const ZooOptions& options) {
   std::string file = options.trust;
   const bool keys = !options.public_keys.empty() || !options.roots.empty();
   if (keys && !file.empty())
-    throw UsageError("--trust names a policy; --public-key and --root are one: give one of them");
+    throw UsageError(
+        "--trust names a policy, and --public-key and --root replace one; give only one of these");
   if (keys) {
     TrustRule rule;
     TrustFile one;
     for (const std::string& key : options.public_keys) AddKey(key, &rule, &one.policy);
     if (options.roots.empty() != options.identity.empty())
       throw UsageError(
-          "--root FILE and --identity NAME go together: any certificate under the root "
-          "that names NAME");
+          "give --root FILE and --identity NAME together; they accept any certificate under the "
+          "root that names NAME");
     if (!options.roots.empty())
       rule.identities.push_back({options.identity, ReadCertificates(options.roots)});
     one.policy.rules["*"] = std::move(rule);
     return one;
   }
-  if (!options.identity.empty()) throw UsageError("--identity is of --root: give it too");
+  if (!options.identity.empty()) throw UsageError("--identity needs --root");
   if (file.empty() && variable != nullptr) file = variable;
   if (file.empty()) return std::nullopt;
   return ReadTrustFile(file);

@@ -35,7 +35,7 @@ Asked Ask(const std::string& text, const ZooOptions& options, const TransferOpti
   ZooAddress address = ParseZooAddress(text);
   if (!address.source.empty() && !options.zoo.empty()) {
     throw UsageError(
-        fmt::format("{} names a zoo, and --zoo another; give one of them", Quoted(text)));
+        fmt::format("{} and --zoo name different zoos; give one of them", Quoted(text)));
   }
   if (address.source.empty()) address.source = ZooAddressOf(options);
   Asked asked{OpenSource(address.source, transfer), address.reference};
@@ -117,11 +117,11 @@ void TransferLine::Done(const FetchCounts& counts) {
   std::string line = fmt::format("{} fetched in {:.1f} s", ByteText(bytes), seconds);
   if (seconds > 0.1) line += fmt::format(", {}/s", ByteText(bytes / seconds));
   if (counts.resumed > 0) {
-    line += fmt::format(", {} were here from an earlier call",
+    line += fmt::format(", {} were left from an earlier call",
                         ByteText(static_cast<double>(counts.resumed)));
   }
   if (counts.reused > 0)
-    line += fmt::format(", {} were here already", ByteText(static_cast<double>(counts.reused)));
+    line += fmt::format(", {} were already here", ByteText(static_cast<double>(counts.reused)));
   context_.progress.StepDone(line, {{"bytes", counts.bytes},
                                     {"resumed_bytes", counts.resumed},
                                     {"reused_bytes", counts.reused},

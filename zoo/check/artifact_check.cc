@@ -64,7 +64,7 @@ std::map<std::string, FileDigest> FilesOf(const Artifact& artifact, Digests dige
     if (name == kTimingsFile) {
       files[name] = DigestFile(there.path(name));
     } else if (files.count(name) == 0) {
-      throw InputError(fmt::format("{}: {} is not named in {}; move it away", directory.string(),
+      throw InputError(fmt::format("{}: {} is not listed in {}; move it away", directory.string(),
                                    Quoted(name), kManifestFile));
     }
   }
@@ -77,14 +77,13 @@ void CheckReportIsOf(const Artifact& artifact, const Json& report) {
   for (const Json& layer : JsonArray(report, "layers", what))
     ids.push_back(JsonInt32(layer, "layer_id", what));
   if (ids != artifact.layer_ids())
-    throw InputError(what + ": its layers are not those of " + kManifestFile);
+    throw InputError(what + ": its layers differ from those of " + kManifestFile);
   for (const char* member : {"model", "data", "calibration", "serving"}) {
     Json of_manifest = JsonMember(artifact.manifest(), member, what);
     if (of_manifest.is_object()) of_manifest.erase("fingerprints");  // kept only in the manifest
     if (JsonMember(report, member, what) != of_manifest) {
       throw InputError(
-          fmt::format("{}: '{}' is not that of {}: report and manifest are of "
-                      "different runs",
+          fmt::format("{}: '{}' differs from {}; report and manifest belong to different runs",
                       what, member, kManifestFile));
     }
   }
@@ -127,8 +126,9 @@ void CheckReportSides(const Artifact& artifact, const std::vector<StoredLayer>& 
 
 [[noreturn]] void FailGeometry(const Artifact& artifact, std::string_view what, int64_t found,
                                int64_t expected) {
-  throw InputError(fmt::format("{}: {} is {}, the model has {}; it is of another model",
-                               artifact.directory().string(), what, found, expected));
+  throw InputError(
+      fmt::format("{}: {} is {}, but the model has {}; the artifact belongs to another model",
+                  artifact.directory().string(), what, found, expected));
 }
 
 }  // namespace
@@ -141,7 +141,8 @@ std::string ConfigDigest(const Json& manifest) {
 
 ModelGeometry ReadModelGeometry(const fs::path& model_directory) {
   if (!HasModelConfig(model_directory)) {
-    throw InputError(ModelConfigName(model_directory) + ": no such file; name a model");
+    throw InputError(ModelConfigName(model_directory) +
+                     ": no such file; give the directory of a model");
   }
   // The treatment of unknown config fields was decided when the artifact was made.
   return {ReadModelSpec(model_directory, {.unknown_config = UnknownConfig::kIgnore}),
@@ -154,12 +155,13 @@ void CheckTensorsFinite(const fs::path& rotations, const Json& geometry,
   // Each choice of a layer has at least one tensor. Without this check the list of names could grow
   // without bound.
   if (geometry.size() * std::max<size_t>(choices.size(), 1) > file.tensors().size())
-    throw InputError(fmt::format("{}: {} tensors, for {} layers and {} choices", rotations.string(),
-                                 file.tensors().size(), geometry.size(), choices.size()));
+    throw InputError(
+        fmt::format("{}: only {} tensors for {} layers and {} choices; the file is damaged",
+                    rotations.string(), file.tensors().size(), geometry.size(), choices.size()));
   const std::set<std::string> known = TensorNames(geometry, choices, rotations.string());
   for (const auto& [name, info] : file.tensors()) {
     const std::string what = fmt::format("{}: tensor {}", rotations.string(), Quoted(name));
-    if (known.count(name) == 0) throw InputError(what + " is none of an artifact's tensors");
+    if (known.count(name) == 0) throw InputError(what + " is not a tensor of an artifact");
     if (info.dtype != DType::kF32)
       throw InputError(fmt::format("{} is {}, expected F32", what, DTypeName(info.dtype)));
     const TensorView view = file.tensor(name);
@@ -180,7 +182,7 @@ std::vector<StoredLayer> CheckLayers(const Artifact& artifact) {
   std::vector<StoredLayer> layers;
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] < 0 || (i > 0 && ids[i] <= ids[i - 1])) {
-      throw InputError(fmt::format("{}: layer ids are not ascending from 0: {} stands after {}",
+      throw InputError(fmt::format("{}: layer ids are not ascending from 0: {} comes after {}",
                                    where, ids[i], i > 0 ? ids[i - 1] : -1));
     }
     StoredLayer layer = artifact.ReadLayer(ids[i]);
@@ -189,8 +191,8 @@ std::vector<StoredLayer> CheckLayers(const Artifact& artifact) {
       throw InputError(fmt::format("{}: layer {} has a shared {} rotation without its partner",
                                    where, ids[i], k_shared ? "K" : "V"));
     if (shared.value_or(k_shared) != k_shared)
-      throw InputError(
-          fmt::format("{}: shared rotations for some layers only, layer {}", where, ids[i]));
+      throw InputError(fmt::format("{}: only some layers have shared rotations (layer {} differs)",
+                                   where, ids[i]));
     shared = k_shared;
     CheckClip(layer.k, ids[i], "K");
     CheckClip(layer.v, ids[i], "V");
@@ -210,10 +212,10 @@ std::vector<StoredLayer> CheckLayers(const Artifact& artifact) {
 void CheckGeometry(const Artifact& artifact, const ModelGeometry& model) {
   const std::string calibrated = ConfigDigest(artifact.manifest());
   if (!calibrated.empty() && calibrated != model.config_sha256) {
-    throw InputError(fmt::format(
-        "{}: calibrated for a model whose config.json has SHA-256 {}, this one has {}; name the "
-        "same revision",
-        artifact.directory().string(), Escaped(calibrated), model.config_sha256));
+    throw InputError(
+        fmt::format("{}: calibrated for a model whose config.json has SHA-256 {}, but this model's "
+                    "has {}; give the same revision",
+                    artifact.directory().string(), Escaped(calibrated), model.config_sha256));
   }
   const Json& geometry = JsonMember(artifact.manifest(), "geometry", kManifestFile);
   const auto& layers = model.spec.layers;

@@ -121,11 +121,11 @@ std::vector<std::string> CompareValidations(const Json& recorded, const Json& ag
     const std::string name = arm.at("name");
     const Json* other = ArmOf(again, name);
     if (other == nullptr) {
-      comparison.Differs("arm " + name, "there", nullptr);
+      comparison.Differs("configuration " + name, "there", nullptr);
     } else if (same_machine) {
-      comparison.All("arm " + name, arm, *other);
+      comparison.All("configuration " + name, arm, *other);
     } else {
-      comparison.GateMetricsOf("arm " + name, arm, *other);
+      comparison.GateMetricsOf("configuration " + name, arm, *other);
     }
   }
   return comparison.Finish();

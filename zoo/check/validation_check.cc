@@ -29,7 +29,7 @@ const Json& ArmNamed(const Json& validation, const std::string& name, std::strin
   for (const Json& arm : arms) {
     if (JsonString(arm, "name", what) == name) return arm;
   }
-  throw InputError(fmt::format("{}: has no arm {}", what, Quoted(name)));
+  throw InputError(fmt::format("{}: has no configuration {}", what, Quoted(name)));
 }
 
 std::string FailedChecks(const Gate& gate) {
@@ -49,9 +49,9 @@ void AddGate(const Gate& gate, const Json& arm, std::string_view whose, Validati
   if (result.passed) return;
   out->problems.push_back(
       {"gate-failed",
-       fmt::format("{} fails on arm {}: {}; calibrate better, or choose limits that the use allows "
-                   "and {}",
-                   whose, Quoted(result.arm), FailedChecks(result), kRun)});
+       fmt::format(
+           "{} fails for configuration {}: {}; calibrate better, or choose looser limits and {}",
+           whose, Quoted(result.arm), FailedChecks(result), kRun)});
 }
 
 // Parses a gate from a report. A parse error is bad input, not bad usage.
@@ -80,7 +80,7 @@ void CheckSubject(const Json& validation, const Json& manifest, const FileDigest
   if (validated != rotations) {
     problems->push_back(
         {"gate-failed",
-         fmt::format("the validation is of other rotations ({}) than the artifact's ({}); {}",
+         fmt::format("the validation measured other rotations ({}) than the artifact's ({}); {}",
                      validated.sha256, rotations.sha256, kRun)});
   }
   const Json nothing = Json::object();
@@ -91,8 +91,8 @@ void CheckSubject(const Json& validation, const Json& manifest, const FileDigest
     if (ran_on.at(member) == model.at(member)) continue;
     problems->push_back(
         {"gate-failed",
-         fmt::format("validated on another model than it was calibrated on: its '{}' is {}, the "
-                     "manifest has {}; {} with the model it was calibrated on",
+         fmt::format("the artifact was validated on another model than it was calibrated on: its "
+                     "'{}' is {}, but the manifest has {}; {} with the model it was calibrated on",
                      member, Escaped(ran_on.at(member).dump(), 100),
                      Escaped(model.at(member).dump(), 100), kRun)});
   }
@@ -132,8 +132,9 @@ ValidationCheck CheckValidation(const Json& report, const Json& manifest,
     const std::string arm = JsonString(stored, "arm", where);
     if (arm != headline_name) {
       out.problems.push_back(
-          {"not-of-record", fmt::format("the gate is of arm {}, the headline is {}; {}",
-                                        Quoted(arm), Quoted(headline_name), kRun)});
+          {"not-of-record",
+           fmt::format("the gate judges configuration {}, but the headline is {}; {}", Quoted(arm),
+                       Quoted(headline_name), kRun)});
     }
     const Gate gate = StoredGate(JsonString(stored, "text", where), where);
     AddGate(gate, ArmOfVerdict(validation, ArmNamed(validation, arm, where)), "the report's gate",
@@ -149,9 +150,9 @@ ValidationCheck CheckValidation(const Json& report, const Json& manifest,
     if (!demands.ungated) {
       out.problems.push_back(
           {"no-gate",
-           fmt::format("no gate was passed: publish with one, or ungated, which the entry "
-                       "then says; or {}",
-                       kRun)});
+           fmt::format(
+               "no gate was passed; give --gate, or --ungated, which the entry then records, or {}",
+               kRun)});
     }
   }
   // Sorts after the gates: a gate whose stored verdict is false is first a failed gate, and only
@@ -164,7 +165,8 @@ ValidationCheck CheckValidation(const Json& report, const Json& manifest,
   for (const std::string& reason : WhyNotOfRecord(FactsOf(validation, where), report, what)) {
     out.problems.push_back(
         {"not-of-record",
-         fmt::format("the report is a comparison, no validation of record: {}; {}", reason, kRun)});
+         fmt::format("the report is a comparison and not a validation of record: {}; {}", reason,
+                     kRun)});
   }
   if (!out.problems.empty()) return out;
   CheckNumbersAgree(report, what);

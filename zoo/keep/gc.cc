@@ -22,10 +22,10 @@ Collected CollectGarbage(const Zoo& zoo, bool dry_run, const std::function<void(
   MakeFolders(zoo.path(), staging);
   const FileLock lock(ZooLockFile(zoo.path()), LockKind::kExclusive, waiting);
   if (!lock.held()) {
-    throw ResourceError(fmt::format(
-        "{}: this file system has no locks, so a publisher could be at work unseen and lose its "
-        "blobs; run gc where the zoo's disk is local",
-        zoo.path().string()));
+    throw ResourceError(
+        fmt::format("{}: this file system does not support locks, so gc could delete the blobs of "
+                    "a running publish; run gc on the machine that has the zoo's disk",
+                    zoo.path().string()));
   }
   std::set<std::string> named;
   for (const ZooName& name : zoo.Names()) {

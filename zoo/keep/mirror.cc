@@ -62,8 +62,8 @@ class Mirrorer {
     const std::string ours = zoo_.Read(row.name, row.version).identity;
     if (ours == row.identity) return true;
     throw InputError(
-        fmt::format("is here with identity {}, at the source with {}; versions never "
-                    "change: one of the two zoos is not what it says",
+        fmt::format("has identity {} here but {} at the source; versions never change, so one of "
+                    "the two zoos was altered",
                     ours, row.identity));
   }
 
@@ -72,8 +72,8 @@ class Mirrorer {
     if (options_.judge) options_.judge(fetched);
     const ZooEntry& entry = fetched.entry;
     if (entry.identity != row.identity) {
-      throw InputError(
-          fmt::format("identity {} in the entry, {} in the index", entry.identity, row.identity));
+      throw InputError(fmt::format("the entry has identity {}, but the index has {}",
+                                   entry.identity, row.identity));
     }
     if (CanonicalJson(EntryToJson(entry)) != fetched.text)
       throw InputError("the entry is not in canonical form");

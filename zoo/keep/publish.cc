@@ -23,7 +23,7 @@ ZooName NameFor(const PublishOptions& options, const Json& manifest) {
   const std::string id =
       JsonString(JsonMember(manifest, "model", kManifestFile), "id", "", kManifestFile);
   if (const std::string problem = ZooNameProblem(id); !problem.empty())
-    throw UsageError(fmt::format("no name is given, and the artifact's model id {}", problem));
+    throw UsageError(fmt::format("give --name, because the artifact's model id {}", problem));
   return ParseZooName(id, kManifestFile);
 }
 
@@ -33,18 +33,19 @@ void CheckSameModel(const ZooEntry& entry, const ZooEntry& before) {
                     theirs = ConfigDigest({{"model", before.model}});
   if (ours.empty() || theirs.empty() || ours == theirs) return;
   throw InputError(fmt::format(
-      "{}@{} is of a model whose config.json has SHA-256 {}, this artifact of one with {}; publish "
-      "it under a new major version ({}.0.0) or another name",
+      "{}@{} belongs to a model whose config.json has SHA-256 {}, but this artifact's has {}; "
+      "publish it under a new major version ({}.0.0) or another name",
       before.name.text(), before.version.text(), theirs, ours, before.version.major + 1));
 }
 
 [[noreturn]] void FailTaken(const ZooEntry& entry, const ZooEntry& taken) {
-  throw InputError(fmt::format("{}@{} exists already, {}; versions never change: give a higher one",
-                               entry.name.text(), entry.version.text(),
-                               taken.identity == entry.identity
-                                   ? "with this very artifact"
-                                   : fmt::format("another artifact ({}) than this one ({})",
-                                                 taken.identity, entry.identity)));
+  throw InputError(
+      fmt::format("{}@{} exists already, {}; versions never change, so give a higher version",
+                  entry.name.text(), entry.version.text(),
+                  taken.identity == entry.identity
+                      ? "with the same artifact"
+                      : fmt::format("with another artifact ({}) than this one ({})", taken.identity,
+                                    entry.identity)));
 }
 
 // Chooses the version and compares it with the existing ones, ascending. Returns true if the zoo
@@ -103,7 +104,7 @@ std::vector<std::string> WarningsOf(const Zoo& zoo, const ZooEntry& entry) {
     warnings.push_back(std::move(like));
   for (const IndexRow& row : CurrentIndex(zoo).rows) {
     if (row.identity != entry.identity) continue;
-    warnings.push_back(fmt::format("{}@{} has the same bytes as {}, which is there",
+    warnings.push_back(fmt::format("{}@{} has the same content as {}, which is already in the zoo",
                                    entry.name.text(), entry.version.text(), row.text()));
     break;
   }

@@ -76,16 +76,17 @@ class Verifier {
       const auto highest = zoo_.Highest(name);
       const auto latest = zoo_.Latest(name);
       if (!latest) {
-        out_.notes.push_back({where, "is not there yet; the next publish writes it"});
+        out_.notes.push_back({where, "does not exist yet; the next publish writes it"});
         return;
       }
       if (zoo_.Read(name, latest->version).identity != latest->identity)
         throw InputError(
             fmt::format("names {} with another identity than its entry", latest->version.text()));
       if (highest && latest->version != *highest) {
-        out_.notes.push_back({where, fmt::format("names {}, the highest version is {}; the next "
-                                                 "publish moves it",
-                                                 latest->version.text(), highest->text())});
+        out_.notes.push_back(
+            {where,
+             fmt::format("names {}, but the highest version is {}; the next publish updates it",
+                         latest->version.text(), highest->text())});
       }
     });
   }
@@ -93,7 +94,7 @@ class Verifier {
   // Compares index.json with the entries that were checked. A publisher may be between the two.
   void Index() {
     const fs::path file = zoo_.path() / kIndexFile;
-    if (!fs::exists(fs::symlink_status(file))) return Lags("is not there yet");
+    if (!fs::exists(fs::symlink_status(file))) return Lags("does not exist yet");
     Guarded(kIndexFile, [&] {
       const ZooIndex index =
           ParseIndex(ReadSmallFile(file, kIndexJsonLimits.max_bytes), file.string());
@@ -109,9 +110,9 @@ class Verifier {
           expected.yanked = listed.yanked;
           if (listed != expected)
             out_.problems.push_back(
-                {kIndexFile, "says other things of " + listed.text() + " than its entry"});
+                {kIndexFile, "describes " + listed.text() + " differently from its entry"});
           if (listed.yanked != YankReason(zoo_, listed.name, listed.version))
-            Lags("does not say whether " + listed.text() + " is yanked, and why");
+            Lags("does not say correctly whether " + listed.text() + " is yanked and why");
         }
         rows_.erase(own);
       }
@@ -134,7 +135,7 @@ class Verifier {
     for (const ZooName& name : zoo_.Names()) Latest(name);
     Index();
     for (const std::string& stranger : zoo_.Strangers())
-      out_.notes.push_back({stranger, "is no part of the zoo"});
+      out_.notes.push_back({stranger, "is not part of the zoo"});
   }
 
   void OtherBlobs() {
@@ -154,7 +155,7 @@ class Verifier {
       }
     }
     for (const std::string& stranger : listing.strangers)
-      out_.notes.push_back({"blobs/sha256/" + stranger, "is no blob"});
+      out_.notes.push_back({"blobs/sha256/" + stranger, "is not a blob"});
   }
 
   Verified Finish() { return std::move(out_); }
@@ -170,7 +171,7 @@ class Verifier {
     const Json again = remeasure_->measure(artifact, RecordedConfiguration(recorded, where));
     ++out_.measured;
     for (const std::string& line : CompareValidations(recorded, again.at("validation")))
-      out_.problems.push_back({where, "the report is not what the model gives: " + line});
+      out_.problems.push_back({where, "the model gives other numbers than the report: " + line});
   }
 
   static std::string BlobProblem(const std::string& file, const FileDigest& digest,

@@ -58,7 +58,7 @@ class Linter {
       return;
     }
     if (report_.files == before) {
-      throw InputError(path.string() + ": nothing to look at, no .pt file, artifact or zoo in it");
+      throw InputError(path.string() + ": contains no .pt file, artifact or zoo to check");
     }
   }
 

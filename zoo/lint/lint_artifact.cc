@@ -89,7 +89,7 @@ class ArtifactLint {
     if (options.model && own) LintLayers(v, 'v', Place(), options, sink_);
     if (!few.empty()) {
       sink_->Add("few-tokens", Place(),
-                 fmt::format("{} tokens in layer {}", FewestTokens(), ListIds(few)),
+                 fmt::format("only {} tokens in layer {}", FewestTokens(), ListIds(few)),
                  fmt::format("{} tokens per dimension of a head", kTokensPerDimension));
     }
   }
@@ -101,11 +101,13 @@ class ArtifactLint {
     const auto [shared, per_head] = MeasuredKl(report);
     if (per_head > 0) {
       if (shared > kMaxSharedKlFactor * per_head) {
-        sink_->Add("heads-disagree", Place(),
-                   fmt::format("attention-KL {:.4g} with the shared rotations, {:.4g} per head",
-                               shared, per_head),
-                   fmt::format("at most {} times that of per head; load the per-head rotations",
-                               kMaxSharedKlFactor));
+        sink_->Add(
+            "heads-disagree", Place(),
+            fmt::format("attention-KL {:.4g} with the shared rotations, {:.4g} per head", shared,
+                        per_head),
+            fmt::format(
+                "at most {} times the KL of the per-head rotations; load the per-head rotations",
+                kMaxSharedKlFactor));
       }
       return;
     }
@@ -115,7 +117,7 @@ class ArtifactLint {
       LintPlace place = Place();
       place.side = std::string(1, side) + "_shared";
       sink_->Add("heads-disagree", place,
-                 fmt::format("the heads' leading directions agree by {:.2f} (0: chance, 1: one "
+                 fmt::format("the heads' leading directions agree by {:.2f} (0: by chance, 1: same "
                              "subspace), and no KL was measured",
                              agreement),
                  fmt::format("at least {}; measure with oscar-validate, or load the per-head "

@@ -77,8 +77,8 @@ void LintPairs(const Files& group, bool complete, LintSink* sink) {
     } else if (complete) {
       for (const PtFacts* file : files) {
         sink->Add("unpaired", PlaceOf(*file),
-                  fmt::format("no {} file beside it", file->side == 'k' ? 'V' : 'K'),
-                  "both files of the calibration in one folder");
+                  fmt::format("no {} file next to it", file->side == 'k' ? 'V' : 'K'),
+                  "both files of a calibration in one folder");
       }
     }
   }
@@ -87,7 +87,8 @@ void LintPairs(const Files& group, bool complete, LintSink* sink) {
 void LintGroupings(const Files& shared, const Files& per_head, LintSink* sink) {
   if (shared.empty() || per_head.empty()) return;
   sink->Add("shared-and-per-head", {shared[0]->path.parent_path(), {}, {}, ""},
-            fmt::format("{} is shared, {} per head", NameOf(*shared[0]), NameOf(*per_head[0])),
+            fmt::format("the {} rotations are shared, the {} rotations are per head",
+                        NameOf(*shared[0]), NameOf(*per_head[0])),
             "one pair per folder");
   for (const PtFacts* file : per_head) {
     double diagonal = 0, random = 0;
@@ -100,7 +101,7 @@ void LintGroupings(const Files& shared, const Files& per_head, LintSink* sink) {
     if (diagonal < 2 * random) {
       sink->Add("heads-disagree", PlaceOf(*file),
                 fmt::format("mean |diag(R_i^T R_j)| of the heads is {:.3f}, that of unrelated "
-                            "rotations {:.3f}: the shared pair beside it serves no head well",
+                            "rotations {:.3f}: the shared pair next to it fits no head well",
                             diagonal / layers, random / layers));
     }
   }

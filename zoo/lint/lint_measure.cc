@@ -90,7 +90,7 @@ void LintSpectrum(std::span<const float> values, int64_t count, int64_t dim, con
           static_cast<double>(rank) < kDegenerateShare * static_cast<double>(dim);
       if (rank < dim) {
         sink->Add(degenerate ? "degenerate" : "few-tokens", at,
-                  fmt::format("covariance of rank {}", rank),
+                  fmt::format("covariance has rank {}", rank),
                   fmt::format("{}; calibrate with more tokens", dim));
       }
     }
@@ -136,7 +136,7 @@ double RandomDiagonal(int64_t dim) {
 std::string LayerGap(const std::vector<int64_t>& ids) {
   for (size_t i = 2; i < ids.size(); ++i) {
     if (ids[i] - ids[i - 1] != ids[1] - ids[0])
-      return fmt::format("layer {} stands after {}", ids[i], ids[i - 1]);
+      return fmt::format("layer {} comes after {}", ids[i], ids[i - 1]);
   }
   return "";
 }

@@ -159,7 +159,7 @@ void LintName(const PtFacts& facts, LintSink* sink) {
   if (!facts.rotations()) return;
   const char side = SideOfName(facts.path);
   if (side == 0) {
-    sink->Add("unusual-name", place, "rotations whose name tells no side",
+    sink->Add("unusual-name", place, "rotations whose file name does not say K or V",
               "k_rotation*.pt or v_rotation*.pt");
     return;
   }
@@ -170,7 +170,8 @@ void LintName(const PtFacts& facts, LintSink* sink) {
   const std::string expected = side == 'k' ? "an objective of K (qqt)" : "an objective of V (sst)";
   if (content_side != 0 && content_side != side) {
     sink->Add("name-contradicts-content", place,
-              fmt::format("called {}_rotation, holds {}", side, Quoted(file.objective)), expected);
+              fmt::format("named {}_rotation, but contains {}", side, Quoted(file.objective)),
+              expected);
   } else if (named_side != 0 && named_side != side) {
     sink->Add("name-contradicts-content", place,
               fmt::format("{}_rotation with {} in its name", side, Quoted(named)), expected);
@@ -179,8 +180,8 @@ void LintName(const PtFacts& facts, LintSink* sink) {
   const bool named_shared = named_side != 0 && !named_per_head;
   if ((named_per_head && !facts.per_head()) || (named_shared && facts.per_head())) {
     sink->Add("name-contradicts-content", place,
-              facts.per_head() ? "per-head rotations under a name of shared ones"
-                               : "shared rotations under a name of per-head ones",
+              facts.per_head() ? "per-head rotations under a name for shared rotations"
+                               : "shared rotations under a name for per-head rotations",
               fmt::format("{}_rotation_{}.pt", side,
                           facts.per_head() ? "perhead"
                           : side == 'k'    ? "qqt_r_h_pbr"

@@ -64,8 +64,8 @@ SideDiff DiffSide(int layer_id, char name, const StoredSide& a, const StoredSide
                   Composition composition_a, Composition composition_b) {
   if (a.num_rotations != b.num_rotations || a.dim != b.dim) {
     throw InputError(
-        fmt::format("layer {}, {}: {} rotations of dimension {} and {} of {}; only "
-                    "artifacts of one geometry can be compared",
+        fmt::format("layer {}, {}: {} rotations of dimension {} and {} of {}; only artifacts with "
+                    "the same geometry can be compared",
                     layer_id, name, a.num_rotations, a.dim, b.num_rotations, b.dim));
   }
   SideDiff out{.layer_id = layer_id, .side = name, .clip_a = a.clip_ratio, .clip_b = b.clip_ratio};
@@ -116,10 +116,9 @@ ArtifactDiff DiffArtifacts(const fs::path& path_a, const std::string& name_a,
                            const fs::path& path_b, const std::string& name_b) {
   const Artifact a = Artifact::Open(path_a), b = Artifact::Open(path_b);
   if (a.layer_ids() != b.layer_ids()) {
-    throw InputError(
-        fmt::format("{} and {} have other layers; only artifacts of one geometry can "
-                    "be compared",
-                    name_a, name_b));
+    throw InputError(fmt::format(
+        "{} and {} have different layers; only artifacts with the same geometry can be compared",
+        name_a, name_b));
   }
   const Composition composition_a = CompositionOf(a), composition_b = CompositionOf(b);
   ArtifactDiff diff{name_a, name_b, a.identity(), b.identity(), {}, {}};
@@ -178,15 +177,16 @@ std::string DiffPage(const ArtifactDiff& diff) {
       fmt::format("<h1>Two artifacts</h1>\n<dl><dt>A</dt><dd>{}<br><code>{}</code></dd>\n"
                   "<dt>B</dt><dd>{}<br><code>{}</code></dd></dl>\n",
                   Html(diff.name_a), diff.identity_a, Html(diff.name_b), diff.identity_b),
-      {{"measured", "Measured", "What their reports measured",
+      {{"measured", "Measured", "Measurements in their reports",
         Table("metrics", {"metric", "A", "B"}, metrics)},
        {"sides", "Layers", "Rotations, spectra, clip ratios",
         Table("layers",
               {"layer, side", "largest angle, degrees", "mean over heads", "leading eigenvectors",
                "spectra", "clip A", "clip B"},
               sides) +
-            Note("Largest principal angle between the spaces of the leading eigenvectors that "
-                 "carry 90 % of A's spectrum; total variation of the normalized spectra.")}},
+            Note("Angles: the largest principal angle between the spaces of the leading "
+                 "eigenvectors that carry 90 % of A's spectrum. Spectra: the total variation "
+                 "between the normalized spectra.")}},
       "", {.kind = "oscar diff"});
 }
 

@@ -174,11 +174,11 @@ std::string ModelPage(const ModelSubject& subject, const SiteOptions& options,
       Html(options.title), Html(row.name.text()), Html(row.model),
       row.yanked.empty() ? "" : "Every version was yanked.", BadgeSvg(row));
   std::vector<PageSection> sections;
-  sections.push_back({"use", "Use it", "Use it",
-                      fmt::format("<pre><code>{}</code></pre>\n", pull) +
-                          Note("The digest stands for every byte of this version; <code>oscar-zoo "
-                               "verify</code> checks a whole zoo, and with <code>--trust</code> "
-                               "whose signatures it has.")});
+  sections.push_back(
+      {"use", "Use it", "Use it",
+       fmt::format("<pre><code>{}</code></pre>\n", pull) +
+           Note("The digest covers every byte of this version. <code>oscar-zoo verify</code> "
+                "checks a whole zoo and, with <code>--trust</code>, its signatures.")});
   sections.push_back({"versions", "Versions", "Versions", VersionsTable(rows, subject.signed_by)});
   *problem = subject.problem;
   try {

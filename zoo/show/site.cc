@@ -132,7 +132,7 @@ std::string AtomFeed(const ZooIndex& index, const SiteOptions& options) {
         row->yanked.empty() ? row->identity : row->identity + ":yanked", PageOf(row->name),
         time(row->published_at),
         row->yanked.empty() ? fmt::format("for {}, identity {}", Html(row->model), row->identity)
-                            : "taken back: " + Html(row->yanked));
+                            : "yanked: " + Html(row->yanked));
   }
   return feed + "</feed>\n";
 }
@@ -151,8 +151,8 @@ std::string IndexPage(const ZooIndex& index, const SiteOptions& options) {
          {"", "text", "", "", "", "", "", "text", ""}});
   });
   const std::string filter =
-      "<div id=\"filter\" hidden><label for=\"q\">Show models with</label>"
-      "<input id=\"q\" type=\"search\" autocomplete=\"off\"><output></output></div>\n";
+      "<div id=\"filter\" hidden><label for=\"q\">Show only models with</label><input id=\"q\" "
+      "type=\"search\" autocomplete=\"off\"><output></output></div>\n";
   const std::string header = fmt::format(
       "<h1>{}</h1>\n<p class=\"lead\">{} model{}, {} version{} of rotations for 2-bit KV caches. "
       "<a href=\"feed.xml\">Feed of changes</a></p>\n",
@@ -171,15 +171,18 @@ std::string IndexPage(const ZooIndex& index, const SiteOptions& options) {
       "models", header,
       {{"models", "Models", "Models", filter + table},
        {"use", "Use", "Use",
-        use + Note("The first finds what was made from a checkpoint that you have, by digests.")}},
-      "Attention-KL in nats, against the model's own cache, as the report of record measured it.",
+        use + Note("The first command finds versions that were made from a checkpoint that you "
+                   "have, by comparing digests.")}},
+      "Attention-KL is in nats, relative to the model's unquantized cache, as measured in the "
+      "report of record.",
       {.kind = options.title, .style = SiteStyle(), .script = kScript, .script_hash = hash});
 }
 
 Site WriteSite(const Zoo& zoo, const fs::path& output, const SiteOptions& options) {
   const bool there = fs::exists(fs::symlink_status(output));
   if (there && !fs::exists(output / kSiteMark)) {
-    throw InputError(output.string() + ": exists and is no site of a zoo; choose another name");
+    throw InputError(output.string() +
+                     ": exists and is not a site written by oscar-zoo; choose another name");
   }
   const ZooIndex index = CurrentIndex(zoo);
   AtomicDirectory directory(

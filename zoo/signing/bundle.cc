@@ -40,7 +40,7 @@ std::string FromBase64(std::string_view text, std::string_view what) {
   const size_t padding = text.size() - digits;
   if (!plain || text.size() % 4 != 0 || padding > 2 ||
       text.find_first_not_of('=', digits) != text.npos) {
-    throw InputError(fmt::format("{}: no base64 with padding", what));
+    throw InputError(fmt::format("{}: not base64 with padding", what));
   }
   std::string bytes(text.size() / 4 * 3, '\0');
   const int size = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()),
@@ -97,10 +97,10 @@ void ReadMaterial(const Json& material, SignedBundle* bundle, std::string_view w
     ObjectWith(material.at("timestampVerificationData"), {"rfc3161Timestamps"}, what);
   const bool key = Has(material, "publicKey"), chain = Has(material, "x509CertificateChain");
   if (Has(material, "certificate") && !key && !chain) {
-    throw InputError(fmt::format(
-        "{}: a keyless (sigstore) signature, which takes Fulcio and Rekor to verify; only "
-        "signatures of the methods key and certificate are verified here",
-        what));
+    throw InputError(
+        fmt::format("{}: a keyless (sigstore) signature, which needs Fulcio and Rekor to be "
+                    "verified; only signatures with a key or a certificate can be verified here",
+                    what));
   }
   if (key == chain || Has(material, "certificate")) {
     throw InputError(
@@ -121,7 +121,7 @@ void ReadMaterial(const Json& material, SignedBundle* bundle, std::string_view w
     bundle->chain.push_back(
         Certificate::FromDer(Bytes(ObjectWith(one, {"rawBytes"}, what), "rawBytes", what), what));
   }
-  if (bundle->chain.empty()) throw InputError(fmt::format("{}: no certificate in it", what));
+  if (bundle->chain.empty()) throw InputError(fmt::format("{}: contains no certificate", what));
 }
 
 }  // namespace
@@ -144,7 +144,7 @@ SignedBundle ParseBundle(std::string_view text, std::string_view what) {
         fmt::format("{}: payload type {}, expected {}", what, Quoted(type), kPayloadType));
   }
   const Json& signatures = Array(JsonMember(envelope, "signatures", what), what);
-  if (signatures.empty()) throw InputError(fmt::format("{}: no signature in it", what));
+  if (signatures.empty()) throw InputError(fmt::format("{}: contains no signature", what));
   for (const Json& one : signatures) {
     ObjectWith(one, {"sig", "keyid"}, what);
     JsonString(one, "keyid", "", what);
@@ -168,8 +168,9 @@ void CheckSignedWith(const SignedBundle& bundle, const PublicKey& key, std::stri
     throw TrustError(TrustExit::kWrongKey,
                      fmt::format("{}: not signed with the key {}, or altered", what, key.id()));
   }
-  throw TrustError(TrustExit::kAltered,
-                   fmt::format("{}: was altered: the signature is not of this payload", what));
+  throw TrustError(
+      TrustExit::kAltered,
+      fmt::format("{}: altered, because the signature does not match the payload", what));
 }
 
 void CheckSignedUnder(const SignedBundle& bundle, std::span<const Certificate> roots,
@@ -194,15 +195,16 @@ void CheckSignedUnder(const SignedBundle& bundle, std::span<const Certificate> r
   }
   if (!leaf.public_key(what).Verifies(PreAuthenticationEncoding(bundle.payload),
                                       bundle.signature)) {
-    throw TrustError(TrustExit::kAltered,
-                     fmt::format("{}: was altered: the signature is not of this payload", what));
+    throw TrustError(
+        TrustExit::kAltered,
+        fmt::format("{}: altered, because the signature does not match the payload", what));
   }
 }
 
 void CheckSigner(const Signer& signer, std::string_view what) {
   if (signer.chain.empty()) return;
   if (signer.chain.front().public_key(what).id() != signer.key.public_key().id())
-    throw InputError(fmt::format("{}: the certificate is of another key", what));
+    throw InputError(fmt::format("{}: the certificate belongs to another key", what));
   if (!signer.chain.front().may_sign()) {
     throw InputError(
         fmt::format("{}: the certificate may not sign: it needs key usage digitalSignature or "

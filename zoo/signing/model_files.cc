@@ -45,11 +45,11 @@ std::optional<std::string> IgnoredBelow(const fs::path& model, const std::string
 bool IsRegularFile(const fs::path& path, const fs::file_status& status) {
   if (status.type() == fs::file_type::regular) return true;
   if (status.type() == fs::file_type::directory) return false;
-  throw InputError(
-      fmt::format("{}: {}; a model is regular files and folders alone", Escaped(path.string()),
-                  status.type() == fs::file_type::symlink     ? "is a symbolic link"
-                  : status.type() == fs::file_type::not_found ? "is not there"
-                                                              : "is neither a file nor a folder"));
+  throw InputError(fmt::format(
+      "{}: {}; a model may only contain regular files and folders", Escaped(path.string()),
+      status.type() == fs::file_type::symlink     ? "is a symbolic link"
+      : status.type() == fs::file_type::not_found ? "does not exist"
+                                                  : "is neither a file nor a folder"));
 }
 
 std::vector<std::string> FilesOf(const fs::path& model) {
@@ -119,13 +119,14 @@ ModelStatement StatementOf(const fs::path& model, std::vector<std::string> ignor
   for (const std::string& name : FilesOf(model)) {
     if (IsIgnored(name, ignored)) continue;
     if (FirstInvalidUtf8(name)) {
-      throw InputError(fmt::format("{}: the name {} is not UTF-8, so no signature can name it",
-                                   model.string(), Quoted(name)));
+      throw InputError(
+          fmt::format("{}: the file name {} is not UTF-8, so it cannot be signed; rename the file",
+                      model.string(), Quoted(name)));
     }
     statement.files[name] = DigestFile(FileAt(model, name)).sha256;
   }
   if (statement.files.empty())
-    throw InputError(fmt::format("{}: holds no file to sign", model.string()));
+    throw InputError(fmt::format("{}: contains no file to sign", model.string()));
   return statement;
 }
 

@@ -38,7 +38,7 @@ std::string CleanPath(const std::string& path, std::string_view what) {
     const std::string part = path.substr(at, end - at);
     at = end + 1;
     if (absolute || part == ".." || part.find('\0') != part.npos) {
-      throw InputError(fmt::format("{}: {} is no path below the model", what, Quoted(path)));
+      throw InputError(fmt::format("{}: {} is not a path inside the model", what, Quoted(path)));
     }
     if (part.empty() || part == ".") continue;
     clean += (clean.empty() ? "" : "/") + part;
@@ -58,22 +58,24 @@ void ReadSerialization(const Json& json, ModelStatement* statement, std::string_
   const std::string method = JsonString(json, "method", what);
   if (method == "shards") {
     throw InputError(fmt::format(
-        "{}: signed by shards of files, which is not verified here; sign by files", what));
+        "{}: signed in shards of files, which cannot be verified here; sign whole files", what));
   }
   Expect(method, "files", "the serialization method", what);
   const std::string hash = JsonString(json, "hash_type", what);
   if (hash == "blake2b" || hash == "blake3") {
-    throw InputError(fmt::format("{}: hashed with {}, which is not verified here; sign with sha256",
-                                 what, hash));
+    throw InputError(fmt::format(
+        "{}: hashed with {}, which cannot be verified here; sign with sha256", what, hash));
   }
   Expect(hash, "sha256", "hash_type", what);
   if (!JsonMember(json, "allow_symlinks", what).is_boolean())
-    throw InputError(fmt::format("{}: 'allow_symlinks' is neither true nor false", what));
+    throw InputError(fmt::format("{}: 'allow_symlinks' must be true or false", what));
   if (!json.contains("ignore_paths")) return;
   const Json& ignored = json.at("ignore_paths");
-  if (!ignored.is_array()) throw InputError(fmt::format("{}: 'ignore_paths' is no array", what));
+  if (!ignored.is_array())
+    throw InputError(fmt::format("{}: 'ignore_paths' must be an array", what));
   for (const Json& path : ignored) {
-    if (!path.is_string()) throw InputError(fmt::format("{}: an ignored path is no text", what));
+    if (!path.is_string())
+      throw InputError(fmt::format("{}: an ignored path is not a string", what));
     statement->ignored.push_back(path.get<std::string>());
   }
 }
@@ -109,13 +111,14 @@ std::string StatementText(const ModelStatement& statement) {
 
 ModelStatement ParseStatement(std::string_view payload, std::string_view what) {
   const Json json = ParseStrictJson(payload, what, kStatementLimits);
-  if (!json.is_object()) throw InputError(fmt::format("{}: no in-toto statement", what));
+  if (!json.is_object()) throw InputError(fmt::format("{}: not an in-toto statement", what));
   Expect(JsonString(json, "_type", what), kStatementType, "the type of the statement", what);
   const std::string predicate_type = JsonString(json, "predicateType", what);
   if (predicate_type == kOldPredicateType) {
-    throw InputError(fmt::format(
-        "{}: of the format before Model Signing v1.0, which is not verified here; sign anew",
-        what));
+    throw InputError(
+        fmt::format("{}: the signature's format is older than Model Signing v1.0 and cannot be "
+                    "verified here; sign again",
+                    what));
   }
   Expect(predicate_type, kPredicateType, "the predicate", what);
   const Json& subjects = JsonMember(json, "subject", what);
@@ -128,7 +131,8 @@ ModelStatement ParseStatement(std::string_view payload, std::string_view what) {
   const Json& predicate = JsonMember(json, "predicate", what);
   ReadSerialization(JsonMember(predicate, "serialization", what), &statement, what);
   const Json& resources = JsonMember(predicate, "resources", what);
-  if (!resources.is_array()) throw InputError(fmt::format("{}: 'resources' is no array", what));
+  if (!resources.is_array())
+    throw InputError(fmt::format("{}: 'resources' must be an array", what));
   Sha256 root;
   for (const Json& resource : resources) {
     const std::string name = CleanPath(JsonString(resource, "name", what), what);
@@ -139,12 +143,12 @@ ModelStatement ParseStatement(std::string_view payload, std::string_view what) {
     Expect(JsonString(resource, "algorithm", what), "sha256", Quoted(name) + ": the algorithm",
            what);
     if (!IsSha256Hex(digest)) {
-      throw InputError(fmt::format("{}: {}: {} is no SHA-256 of 64 hexadecimal digits", what,
+      throw InputError(fmt::format("{}: {}: {} is not a SHA-256 of 64 hexadecimal digits", what,
                                    Quoted(name), Quoted(digest)));
     }
     root.Add(BytesOfHex(digest));
     if (statement.files.emplace(name, digest).first->second != digest)
-      throw InputError(fmt::format("{}: {} is named twice", what, Quoted(name)));
+      throw InputError(fmt::format("{}: {} is listed twice", what, Quoted(name)));
   }
   if (kComparesDigests) Expect(expected_root, root.FinishHex(), "the root digest", what);
   return statement;

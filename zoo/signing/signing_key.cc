@@ -83,8 +83,8 @@ std::string Text(const ASN1_STRING* string) {
 PublicKey::PublicKey(std::shared_ptr<EVP_PKEY> key, std::string_view what) : key_(std::move(key)) {
   if (CurveOf(key_.get()) == nullptr) {
     throw InputError(
-        fmt::format("{}: {} key, expected an elliptic curve key on P-256, P-384 or P-521; make one "
-                    "with openssl ecparam -name prime256v1 -genkey -noout",
+        fmt::format("{}: this is a {} key, expected an elliptic curve key on P-256, P-384 or "
+                    "P-521; make one with openssl ecparam -name prime256v1 -genkey -noout",
                     what, EVP_PKEY_get0_type_name(key_.get())));
   }
   // The hint uses one fixed encoding, whichever the file has.
@@ -103,7 +103,7 @@ PublicKey PublicKey::FromPem(const std::string& pem, std::string_view what) {
                                 EVP_PKEY_free);
   if (key == nullptr) {
     throw InputError(
-        fmt::format("{}: no PEM public key (BEGIN PUBLIC KEY) in it: {}", what, Reason()));
+        fmt::format("{}: contains no PEM public key (BEGIN PUBLIC KEY): {}", what, Reason()));
   }
   return {std::move(key), what};
 }
@@ -129,9 +129,9 @@ PrivateKey PrivateKey::FromPem(const std::string& pem, const std::string& passwo
   if (key == nullptr) {
     const bool encrypted = pem.find("ENCRYPTED") != pem.npos;
     throw InputError(
-        fmt::format("{}: no PEM private key that can be read{}: {}", what,
-                    encrypted ? (password.empty() ? " (it is encrypted, and no password is given)"
-                                                  : " (it is encrypted: is the password right?)")
+        fmt::format("{}: contains no readable PEM private key{}: {}", what,
+                    encrypted ? (password.empty() ? " (it is encrypted; set OSCAR_KEY_PASSWORD)"
+                                                  : " (it is encrypted; check OSCAR_KEY_PASSWORD)")
                               : "",
                     Reason()));
   }
@@ -151,7 +151,7 @@ std::string PrivateKey::Sign(std::string_view message) const {
   std::string signature(size, '\0');
   if (!begin() || EVP_DigestSign(context.get(), reinterpret_cast<unsigned char*>(signature.data()),
                                  &size, bytes, message.size()) != 1) {
-    throw InputError(fmt::format("the private key does not sign: {}", Reason()));
+    throw InputError(fmt::format("the private key cannot sign: {}", Reason()));
   }
   signature.resize(size);
   return signature;
@@ -163,7 +163,7 @@ Certificate Certificate::FromDer(std::string_view der, std::string_view what) {
   std::shared_ptr<X509> certificate(d2i_X509(nullptr, &bytes, static_cast<long>(der.size())),
                                     X509_free);
   if (certificate == nullptr || bytes != end)
-    throw InputError(fmt::format("{}: no DER certificate: {}", what, Reason()));
+    throw InputError(fmt::format("{}: not a DER certificate: {}", what, Reason()));
   return Certificate(std::move(certificate));
 }
 
@@ -176,8 +176,8 @@ std::vector<Certificate> Certificate::FromPem(const std::string& pem, std::strin
   const bool at_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
   const std::string reason = Reason();
   if (certificates.empty() || !at_end) {
-    throw InputError(fmt::format("{}: {} PEM certificates (BEGIN CERTIFICATE) read, then: {}", what,
-                                 certificates.size(), reason));
+    throw InputError(fmt::format("{}: an error after {} PEM certificates (BEGIN CERTIFICATE): {}",
+                                 what, certificates.size(), reason));
   }
   return certificates;
 }

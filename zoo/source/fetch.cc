@@ -136,8 +136,8 @@ class BlobFetcher {
       part.Empty();
       if (again) {
         throw InputError(
-            fmt::format("{}: SHA-256 {} of what came, expected {}; the source is "
-                        "damaged there, or somebody changed it on the way",
+            fmt::format("{}: received data with SHA-256 {}, expected {}; the source is damaged, or "
+                        "the data was changed on the way",
                         what, found, expected.sha256));
       }
       counts_->refetched.push_back(file);  // retries once, since leftovers of an earlier call may
@@ -157,7 +157,7 @@ class BlobFetcher {
     const fs::file_status there = fs::symlink_status(blob);
     if (fs::exists(there)) {
       if (!fs::is_regular_file(there))
-        throw InputError(fmt::format("{}: is no blob; move it away", blob.string()));
+        throw InputError(fmt::format("{}: is not a blob; move it away", blob.string()));
       counts_->refetched.push_back(file);
     }
     for (const fs::path& zoo : options_.zoos) {
@@ -185,7 +185,8 @@ class BlobFetcher {
           {"blobs/sha256/" + expected.sha256, before, expected.size},
           [&](std::span<const std::byte> bytes) {
             if (bytes.size() > expected.size - part->size())
-              throw InputError(fmt::format("{}: more than {} bytes come", what, expected.size));
+              throw InputError(fmt::format("{}: the source sends more than the expected {} bytes",
+                                           what, expected.size));
             if (options_.transfer.alive) options_.transfer.alive();
             part->Append(bytes);
             counts_->bytes += bytes.size();
@@ -195,9 +196,9 @@ class BlobFetcher {
       if (part->size() == expected.size) return;
       if (!patience.Again(part->size() - before)) {
         throw ResourceError(fmt::format(
-            "{}: broke off at {} of {} bytes: {}; the same command goes on there", what,
+            "{}: interrupted at {} of {} bytes: {}; repeat the command to continue there", what,
             part->size(), expected.size,
-            end.broken.empty() ? std::string("the source ended it early") : end.broken));
+            end.broken.empty() ? std::string("the source ended the transfer early") : end.broken));
       }
     }
   }
@@ -210,7 +211,7 @@ class BlobFetcher {
 };
 
 std::string Missing(const ZooSource& source, const ZooReference& reference) {
-  return fmt::format("{}: has no {}; oscar-zoo ls lists what it has", source.address,
+  return fmt::format("{}: does not contain {}; oscar-zoo ls lists its contents", source.address,
                      reference.text());
 }
 
@@ -223,16 +224,17 @@ std::optional<std::string> ReadSource(const ZooSource& source, const std::string
     std::string text;
     const ReadEnd end = source.read({file}, [&](std::span<const std::byte> bytes) {
       if (bytes.size() > max_bytes - text.size()) {
-        throw InputError(
-            fmt::format("{}/{}: at most {} bytes are read", source.address, file, max_bytes));
+        throw InputError(fmt::format("{}/{}: the file exceeds the limit of {} bytes",
+                                     source.address, file, max_bytes));
       }
       text.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     });
     if (!end.found) return std::nullopt;
     if (end.broken.empty()) return text;
     if (!patience.Again(0)) {
-      throw ResourceError(fmt::format("{}/{}: {}; is the address right, and is the server up?",
-                                      source.address, file, end.broken));
+      throw ResourceError(
+          fmt::format("{}/{}: {}; check the address, and that the server is running",
+                      source.address, file, end.broken));
     }
   }
 }
@@ -267,7 +269,7 @@ FetchedEntry FetchEntry(const ZooSource& source, const ZooReference& reference,
   if (!text) throw InputError(Missing(source, {reference.name, version}));
   FetchedEntry out{ParseEntry(*text, what), *text, ""};
   if (out.entry.name != reference.name || out.entry.version != *version) {
-    throw InputError(fmt::format("{}: says it is {}@{}, expected {}@{}", what,
+    throw InputError(fmt::format("{}: the file describes {}@{}, expected {}@{}", what,
                                  out.entry.name.text(), out.entry.version.text(),
                                  reference.name.text(), version->text()));
   }
@@ -292,8 +294,8 @@ std::vector<std::string> FetchSignatures(const ZooSource& source, const ZooName&
     const std::string path = SignaturePath("", name, version, sha256).string();
     const auto bundle = ReadSource(source, path, size, options);
     if (!bundle || bundle->size() != size || Sha256Hex(*bundle) != sha256)
-      throw InputError(
-          fmt::format("{}/{}: is not there or not what its name says", source.address, path));
+      throw InputError(fmt::format("{}/{}: does not exist, or its content does not match its name",
+                                   source.address, path));
     bundles.push_back(*bundle);
   }
   return bundles;

@@ -51,23 +51,22 @@ struct HttpBase {
 HttpBase ParseBase(const std::string& address) {
   const std::unique_ptr<CURLU, CurlClose> url(curl_url());
   if (curl_url_set(url.get(), CURLUPART_URL, address.c_str(), 0) != CURLUE_OK)
-    throw UsageError(fmt::format("{} is no address of a zoo", Quoted(address)));
+    throw UsageError(fmt::format("{} is not the address of a zoo", Quoted(address)));
   if (!UrlPart(url.get(), CURLUPART_USER).empty() ||
       !UrlPart(url.get(), CURLUPART_PASSWORD).empty()) {
     throw UsageError(
-        "an address with a user or a password in it ends in logs: leave them out and put a token "
-        "into OSCAR_ZOO_TOKEN");
+        "the address must not contain a user or password, because they would appear in logs; put a "
+        "token into OSCAR_ZOO_TOKEN");
   }
   if (!UrlPart(url.get(), CURLUPART_QUERY).empty() ||
       !UrlPart(url.get(), CURLUPART_FRAGMENT).empty())
     throw UsageError(
-        fmt::format("{}: '?' and '#' have no place in the address of a zoo", Quoted(address)));
+        fmt::format("{}: the address of a zoo must not contain '?' or '#'", Quoted(address)));
   const std::string scheme = UrlPart(url.get(), CURLUPART_SCHEME),
                     host = UrlPart(url.get(), CURLUPART_HOST);
   if (scheme != "https" && !(scheme == "http" && IsThisMachine(host))) {
     throw UsageError(fmt::format(
-        "{}: only https:// is read over a network; http:// is allowed on this machine alone "
-        "(127.0.0.1, localhost)",
+        "{}: use https://; http:// is allowed only on this machine (127.0.0.1, localhost)",
         Quoted(address)));
   }
   HttpBase base{UrlPart(url.get(), CURLUPART_URL), scheme == "http"};
@@ -103,7 +102,7 @@ std::string HeaderValue(std::string_view line) {
 size_t OnHeader(char* data, size_t, size_t size, void* user) {
   auto* transfer = static_cast<Transfer*>(user);
   if ((transfer->header_bytes += size) > kMaxHeaders) {
-    transfer->refused = "its headers have no end";
+    transfer->refused = "the headers of the server's answer are too long";
     return 0;
   }
   const std::string_view line(data, size);
@@ -144,7 +143,7 @@ bool Judge(Transfer* transfer) {
     return false;
   }
   if (!transfer->encoding.empty() && transfer->encoding != "identity") {
-    transfer->refused = fmt::format("the server sends it compressed ({}), which was not asked for",
+    transfer->refused = fmt::format("the server sends compressed data ({}) that was not asked for",
                                     Quoted(transfer->encoding, 40));
     return false;
   }
@@ -156,7 +155,8 @@ bool Judge(Transfer* transfer) {
   if (request.size && length >= 0) {
     const uint64_t expected = *request.size - (request.offset - transfer->skip);
     if (static_cast<uint64_t>(length) != expected) {
-      transfer->refused = fmt::format("the server says {} bytes, expected {}", length, expected);
+      transfer->refused =
+          fmt::format("the server announces {} bytes, expected {}", length, expected);
       return false;
     }
   }
@@ -174,7 +174,7 @@ size_t OnBody(char* data, size_t, size_t size, void* user) {
   const ReadRequest& request = *transfer->request;
   const auto& total = request.size;
   if (total && bytes.size() > *total - request.offset - transfer->delivered) {
-    transfer->refused = fmt::format("the server sends more than {} bytes", *total);
+    transfer->refused = fmt::format("the server sends more than the expected {} bytes", *total);
     return 0;
   }
   try {
@@ -211,7 +211,7 @@ curl_socket_t OpenLocalSocket(void* user, curlsocktype, curl_sockaddr* address) 
     local = IN6_IS_ADDR_LOOPBACK(&ip6.sin6_addr);
   }
   if (!local) {
-    static_cast<Transfer*>(user)->refused = "http:// leads away from this machine";
+    static_cast<Transfer*>(user)->refused = "http:// leads to another machine; use https://";
     return CURL_SOCKET_BAD;
   }
   return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
@@ -223,14 +223,14 @@ std::string Permanent(CURLcode code) {
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_ISSUER_ERROR:
     case CURLE_SSL_CERTPROBLEM:
-      return "the server's certificate is not trusted, or of another name; where the zoo has a "
-             "root of its own, give that root's certificate";
+      return "the server's certificate is not trusted or has another name; if the zoo uses its own "
+             "root certificate, give it with --ca";
     case CURLE_SSL_CACERT_BADFILE:
       return "the file of trusted certificates cannot be read";
     case CURLE_TOO_MANY_REDIRECTS:
       return "too many redirects";
     case CURLE_UNSUPPORTED_PROTOCOL:
-      return "it redirects to an address that is not https";
+      return "the server redirects to an address that is not https";
     default:
       return "";
   }
@@ -243,7 +243,7 @@ class HttpReader {
     static std::once_flag once;
     std::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
     handle_.reset(curl_easy_init());
-    if (!handle_) throw ResourceError("libcurl cannot be started: out of memory");
+    if (!handle_) throw ResourceError("libcurl cannot be started; out of memory");
   }
 
   ReadEnd Read(const ReadRequest& request, const ByteSink& sink) {
@@ -261,8 +261,8 @@ class HttpReader {
   template <typename T>
   void Set(CURLoption option, T value) {
     if (curl_easy_setopt(handle_.get(), option, value) != CURLE_OK)
-      throw ResourceError(
-          fmt::format("this libcurl does not know option {}", static_cast<int>(option)));
+      throw ResourceError(fmt::format("this version of libcurl does not support option {}",
+                                      static_cast<int>(option)));
   }
 
   void Prepare(const std::string& url, bool ranged, Transfer* transfer) {
@@ -319,12 +319,13 @@ class HttpReader {
     const CURLcode code = curl_easy_perform(handle_.get());
     if (code == CURLE_OK && !transfer->judged) Judge(transfer);  // there was no body
     if (transfer->thrown) std::rethrow_exception(transfer->thrown);
-    if (transfer->range_wrong) return {.broken = "an answer of another range than was asked for"};
+    if (transfer->range_wrong)
+      return {.broken = "the server answered with another range than was asked for"};
     if (!transfer->refused.empty()) throw InputError(fmt::format("{}: {}", url, transfer->refused));
     if (transfer->drop) return Status(url);
     if (code == CURLE_OK) {
       if (request.size && request.offset + transfer->delivered < *request.size)
-        return {.broken = "the server ended it early"};
+        return {.broken = "the server ended the transfer early"};
       return {};
     }
     const std::string text = reason[0] != 0 ? reason : curl_easy_strerror(code);
@@ -339,13 +340,13 @@ class HttpReader {
     curl_easy_getinfo(handle_.get(), CURLINFO_RESPONSE_CODE, &status);
     if (status == 404 || status == 410) return {.found = false};
     if (status == 408 || status == 429 || status >= 500 || status < 200)
-      return {.broken = fmt::format("the server answers {}", status)};
+      return {.broken = fmt::format("the server answered with status {}", status)};
     if (status == 401 || status == 403)
       throw InputError(fmt::format(
-          "{}: the server answers {}: it wants to know who asks, or does not let you; a token is "
-          "read from {}",
+          "{}: the server answered with status {}; access needs a token, which is read from {}",
           url, status, options_.token_from));
-    throw InputError(fmt::format("{}: the server answers {}, expected 200", url, status));
+    throw InputError(
+        fmt::format("{}: the server answered with status {}, expected 200", url, status));
   }
 
   HttpBase base_;
@@ -368,7 +369,7 @@ ZooSource HttpSource(const std::string& address, const TransferOptions& options)
     const auto text = ReadSource(self, kIndexFile, kIndexJsonLimits.max_bytes, options);
     if (!text) {
       throw InputError(
-          fmt::format("{}/{}: is not there: no zoo, or one whose index was not copied with it", url,
+          fmt::format("{}/{}: does not exist; this is not a zoo, or its index was not copied", url,
                       kIndexFile));
     }
     return ParseIndex(*text, url + "/" + kIndexFile);

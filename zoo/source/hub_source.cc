@@ -37,7 +37,8 @@ std::string HubToken(const Environment& environment) {
   token.erase(0, std::min(token.find_first_not_of(kSpace), token.size()));
   token.erase(token.find_last_not_of(kSpace) + 1);
   if (!std::ranges::all_of(token, [](char c) { return c > ' ' && c < '\x7F'; }))
-    throw InputError("the Hub's token (HF_TOKEN, HF_TOKEN_PATH) holds spaces or other such bytes");
+    throw InputError(
+        "the Hub's token (HF_TOKEN, HF_TOKEN_PATH) contains spaces or control characters");
   return token;
 }
 
@@ -62,8 +63,8 @@ class HubRepository {
       : id_(std::move(id)), options_(std::move(options)) {
     options_.token = HubToken(environment);
     options_.token_from =
-        "HF_TOKEN, HF_TOKEN_PATH or where hf auth login puts it (so the Hub also answers where "
-        "there is no such repository)";
+        "HF_TOKEN, HF_TOKEN_PATH or the login of hf auth (the Hub also answers this way if there "
+        "is no such repository)";
     std::string endpoint = environment("HF_ENDPOINT").value_or("");
     server_ = HttpSource(endpoint.empty() ? kHubEndpoint : endpoint, options_);
   }
@@ -85,7 +86,7 @@ class HubRepository {
     if (!IsCommitDigest(commit_))
       throw InputError(fmt::format("{}: expected a commit, found {}", what, Quoted(commit_)));
     const Json& siblings = JsonMember(json, "siblings", what);
-    if (!siblings.is_array()) throw InputError(what + ": 'siblings' is no array");
+    if (!siblings.is_array()) throw InputError(what + ": 'siblings' must be an array");
     files_.clear();
     for (const Json& file : siblings) files_.insert(JsonString(file, "rfilename", what));
     if (!files_.contains(kRepositoryEntryFile)) return nullptr;
@@ -98,9 +99,10 @@ class HubRepository {
 
   const ZooEntry& Entry() {
     if (const ZooEntry* entry = Find()) return *entry;
-    throw InputError(fmt::format(
-        "{}: {} has no such repository or revision, or it holds no {}, which oscar-zoo push writes",
-        address(), server_.address, kRepositoryEntryFile));
+    throw InputError(
+        fmt::format("{}: {} has no such repository or revision, or it does not contain {}, which "
+                    "oscar-zoo push writes",
+                    address(), server_.address, kRepositoryEntryFile));
   }
 
   ReadEnd Read(const ReadRequest& request, const ByteSink& sink) {

@@ -29,7 +29,7 @@ constexpr std::string_view kAttributes =
 ZooSource RepositorySource(const fs::path& repository) {
   const fs::path file = repository / kRepositoryEntryFile;
   if (!fs::exists(file)) {
-    throw InputError(fmt::format("{}: holds no entry of a zoo, there is no {} in it",
+    throw InputError(fmt::format("{}: is not an entry of a zoo, because it does not contain {}",
                                  repository.string(), kRepositoryEntryFile));
   }
   const auto entry = std::make_shared<const ZooEntry>(

@@ -39,9 +39,9 @@ class PartialPull {
     if (mkdir(path_.c_str(), 0777) != 0 && errno != EEXIST)
       ThrowResource("create directory", path_, errno);
     if (!fs::is_directory(fs::symlink_status(path_)))
-      throw InputError(path_.string() + ": is no directory; move it away");
+      throw InputError(path_.string() + ": is not a directory; move it away");
     lock_.emplace(path_ / "lock", LockKind::kExclusive, [&] {
-      throw InputError(path_.string() + ": another pull is at work on it; wait for its end");
+      throw InputError(path_.string() + ": in use by another pull; wait for it to finish");
     });
   }
 
@@ -84,14 +84,14 @@ void CheckEntryIsOf(const ZooEntry& entry, const CheckedArtifact& artifact, std:
                                  artifact.identity));
   }
   if (entry.files != artifact.files)
-    throw InputError(fmt::format("{}: names other files than its manifest does", what));
+    throw InputError(fmt::format("{}: lists other files than its manifest", what));
   if (entry.model != artifact.manifest.at("model"))
-    throw InputError(fmt::format("{}: 'model' is not that of its manifest", what));
+    throw InputError(fmt::format("{}: 'model' differs from its manifest", what));
   if (!SaysTheSame(entry.validation, artifact.validation.summary))
-    throw InputError(fmt::format("{}: 'validation' is not that of its report", what));
+    throw InputError(fmt::format("{}: 'validation' differs from its report", what));
   if (!artifact.validation.problems.empty()) {
     throw InputError(
-        fmt::format("{}: may not be in a zoo: {}", what, artifact.validation.problems[0].text));
+        fmt::format("{}: not allowed in a zoo: {}", what, artifact.validation.problems[0].text));
   }
 }
 

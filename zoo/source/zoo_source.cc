@@ -90,7 +90,7 @@ ReadEnd ReadDirectory(const fs::path& directory, const ReadRequest& request, con
   if (error) throw InputError(fmt::format("{}: {}", file.string(), error.message()));
   const fs::path root = fs::canonical(directory);
   if (std::mismatch(root.begin(), root.end(), real.begin(), real.end()).first != root.end())
-    throw InputError(fmt::format("{}: is a link that leads out of the zoo", file.string()));
+    throw InputError(fmt::format("{}: is a link that points outside the zoo", file.string()));
   uint64_t size = 0;
   const int descriptor = OpenRegular(real, &size);
   try {

@@ -65,7 +65,7 @@ std::string Stream(const fs::path& path, const FileDigest& expected, const Sink&
   std::vector<std::byte> buffer(static_cast<size_t>(std::min<uint64_t>(kPiece, size + 1)));
   uint64_t offset = 0;
   while (const size_t n = ReadPiece(file.get(), buffer, path)) {
-    if (n > size - offset) return fmt::format("grew beyond {} bytes while it was read", size);
+    if (n > size - offset) return fmt::format("grew beyond {} bytes while being read", size);
     const auto piece = std::span<const std::byte>(buffer).first(n);
     digest.Add(piece);
     sink(piece, offset);
@@ -135,7 +135,7 @@ bool AddBlob(const fs::path& zoo, const fs::path& staging, const fs::path& sourc
   if (const std::string problem = CopyTo(source, expected, file.get(), temporary.path);
       !problem.empty()) {
     throw InputError(
-        fmt::format("{}: {}: it changed while it was published", source.string(), problem));
+        fmt::format("{}: {}; it changed while being published", source.string(), problem));
   }
   CloseWritten(&file, temporary.path);
   if (std::rename(temporary.path.c_str(), blob.c_str()) != 0)
@@ -165,8 +165,8 @@ BlobListing ListBlobs(const fs::path& zoo) {
 
 std::string ReadChecked(const fs::path& file, const FileDigest& expected, size_t max_bytes) {
   if (expected.size > max_bytes) {
-    throw InputError(
-        fmt::format("{}: {} bytes, at most {} are read", file.string(), expected.size, max_bytes));
+    throw InputError(fmt::format("{}: has {} bytes, expected at most {}", file.string(),
+                                 expected.size, max_bytes));
   }
   std::string text;
   text.reserve(expected.size);
@@ -183,7 +183,7 @@ std::string ReadSmallFile(const fs::path& path, size_t max_bytes) {
   const ScopedDescriptor file(OpenRegular(path, &size));
   if (size > max_bytes) {
     throw InputError(
-        fmt::format("{}: {} bytes, at most {} are read", path.string(), size, max_bytes));
+        fmt::format("{}: has {} bytes, expected at most {}", path.string(), size, max_bytes));
   }
   std::string text(static_cast<size_t>(size), '\0');
   size_t filled = 0;

@@ -50,10 +50,10 @@ Publisher::Publisher(const Zoo& zoo, const ZooName& name, const std::function<vo
   // and nothing would be half published.)
   if (name_lock_->held()) RemoveUnfinished(staging_);
   if (const auto twin = Twin(zoo_, name_)) {
-    throw InputError(fmt::format(
-        "{}: the zoo has {}, which is the same name on systems that fold case; publish under "
-        "that one",
-        name_.text(), twin->text()));
+    throw InputError(
+        fmt::format("{}: the zoo already has {}, which is the same name on systems that ignore "
+                    "case; publish under that name",
+                    name_.text(), twin->text()));
   }
 }
 

@@ -16,7 +16,7 @@ namespace oscar {
 namespace {
 
 constexpr std::string_view kYankSchema = "oscar-zoo-yank";
-constexpr const char* kNoReason = "(the file that says why cannot be read)";
+constexpr const char* kNoReason = "(the file with the reason cannot be read)";
 
 }  // namespace
 
@@ -34,7 +34,7 @@ std::string ParseYank(std::string_view text, const ZooName& name, const ZooVersi
   if (json != YankToJson(name, version, reason) || reason.empty() ||
       reason.size() > kMaxYankReason) {
     throw InputError(
-        fmt::format("{}: is no yank of {}@{} with a reason", what, name.text(), version.text()));
+        fmt::format("{}: does not yank {}@{} with a reason", what, name.text(), version.text()));
   }
   return reason;
 }
@@ -68,12 +68,12 @@ std::map<std::string, std::string> YankReasons(const Zoo& zoo) {
 void Yank(const Zoo& zoo, const ZooName& name, const ZooVersion& version, const std::string& reason,
           const std::function<void()>& waiting) {
   if (reason.empty() || reason.size() > kMaxYankReason)
-    throw UsageError(fmt::format("a reason of 1 to {} bytes is needed", kMaxYankReason));
+    throw UsageError(fmt::format("give a reason of 1 to {} bytes", kMaxYankReason));
   (void)zoo.Read(name, version);
   Publisher publisher(zoo, name, waiting);
   if (const std::string before = YankReason(zoo, name, version); !before.empty()) {
     throw InputError(
-        fmt::format("{}@{} is yanked already: {}", name.text(), version.text(), before));
+        fmt::format("{}@{} is already yanked: {}", name.text(), version.text(), before));
   }
   const fs::path file = YankPath(zoo.path(), name, version);
   MakeFolders(zoo.path(), file.parent_path());

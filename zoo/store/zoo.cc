@@ -89,13 +89,13 @@ void InitZoo(const fs::path& path) {
   }
   if (!fs::is_directory(path))
     throw InputError(path.string() + ": exists and is not a directory; choose another name");
-  if (fs::exists(path / kZooFile)) throw InputError(path.string() + ": is a zoo already");
+  if (fs::exists(path / kZooFile)) throw InputError(path.string() + ": is already a zoo");
   for (const auto& entry : fs::recursive_directory_iterator(path)) {
     const std::string name = entry.path().lexically_relative(path).string();
     if (std::find(std::begin(kFolders), std::end(kFolders), name) == std::end(kFolders) &&
         !name.starts_with(kIndexFile)) {  // left by an interrupted call
       throw InputError(
-          fmt::format("{}: is not empty, it holds {}; a zoo needs a new or an empty directory",
+          fmt::format("{}: is not empty, but contains {}; a zoo needs a new or an empty directory",
                       path.string(), name));
     }
   }
@@ -115,8 +115,9 @@ bool Zoo::LooksLikeOne(const fs::path& path) {
 
 Zoo Zoo::Open(const fs::path& path) {
   if (!LooksLikeOne(path)) {
-    throw InputError(fmt::format("{}: no zoo, there is no {} in it; oscar-zoo init makes one",
-                                 path.string(), kZooFile));
+    throw InputError(
+        fmt::format("{}: not a zoo, because it does not contain {}; run oscar-zoo init to make one",
+                    path.string(), kZooFile));
   }
   const std::string file = (path / kZooFile).string();
   const Json json =
@@ -125,8 +126,9 @@ Zoo Zoo::Open(const fs::path& path) {
   const std::string name = JsonString(schema, "name", file);
   const int64_t version = JsonInt(schema, "version", file);
   if (name != kZooSchema || version != kZooVersion) {
-    throw InputError(fmt::format("{}: schema {} {}, expected {} {}; a newer oscar may read it",
-                                 file, name, version, kZooSchema, kZooVersion));
+    throw InputError(fmt::format(
+        "{}: schema {} {}, expected {} {}; a newer version of oscar may be able to read it", file,
+        name, version, kZooSchema, kZooVersion));
   }
   Zoo zoo;
   zoo.path_ = path;
@@ -180,12 +182,12 @@ ZooEntry Zoo::Read(const ZooName& name, const ZooVersion& version) const {
     for (const ZooVersion& known : Versions(name))
       there += (there.empty() ? "" : ", ") + known.text();
     throw InputError(fmt::format(
-        "{}: has no {}@{}; {}", path_.string(), name.text(), version.text(),
-        there.empty() ? "oscar-zoo ls lists what it has" : "its versions are " + there));
+        "{}: does not contain {}@{}; {}", path_.string(), name.text(), version.text(),
+        there.empty() ? "oscar-zoo ls lists its contents" : "its versions are " + there));
   }
   ZooEntry entry = ParseEntry(ReadSmallFile(file, kZooJsonLimits.max_bytes), file.string());
   if (entry.name != name || entry.version != version) {
-    throw InputError(fmt::format("{}: says it is {}@{}, expected {}@{}", file.string(),
+    throw InputError(fmt::format("{}: the file describes {}@{}, expected {}@{}", file.string(),
                                  entry.name.text(), entry.version.text(), name.text(),
                                  version.text()));
   }
@@ -215,8 +217,8 @@ ZooVersion Zoo::Resolve(const ZooReference& reference) const {
   } else if (const auto highest = Highest(reference.name)) {
     return *highest;
   }
-  throw InputError(fmt::format("{}: has no {}; oscar-zoo ls lists what it has", path_.string(),
-                               reference.text()));
+  throw InputError(fmt::format("{}: does not contain {}; oscar-zoo ls lists its contents",
+                               path_.string(), reference.text()));
 }
 
 std::vector<std::string> Zoo::Strangers() const {

@@ -31,8 +31,9 @@ void CheckDocument(const Json& json, std::string_view schema,
   const std::string name = JsonString(found, "name", what);
   const int64_t version = JsonInt(found, "version", what);
   if (name != schema || version != kZooVersion) {
-    throw InputError(fmt::format("{}: schema {} {}, expected {} {}; a newer oscar may read it",
-                                 what, Quoted(name), version, schema, kZooVersion));
+    throw InputError(fmt::format(
+        "{}: schema {} {}, expected {} {}; a newer version of oscar may be able to read it", what,
+        Quoted(name), version, schema, kZooVersion));
   }
   for (const auto& [key, value] : json.items()) {
     if (key != "$schema" && std::find(members.begin(), members.end(), key) == members.end())
@@ -114,7 +115,7 @@ std::map<std::string, FileDigest> ParseFileDigests(const Json& files, std::strin
   if (!files.is_object()) throw InputError(fmt::format("{}: 'files' is not an object", what));
   if (files.size() > kMaxEntryFiles) {
     throw InputError(
-        fmt::format("{}: {} files, at most {} are allowed", what, files.size(), kMaxEntryFiles));
+        fmt::format("{}: lists {} files, expected at most {}", what, files.size(), kMaxEntryFiles));
   }
   std::map<std::string, FileDigest> out;
   std::set<std::string> folded;
@@ -123,12 +124,12 @@ std::map<std::string, FileDigest> ParseFileDigests(const Json& files, std::strin
     if (const std::string problem = NamePartProblem(name); !problem.empty())
       throw InputError(fmt::format("{} {}", where, problem));
     if (!folded.insert(ZooName{"", name}.folded()).second)
-      throw InputError(where + " is there twice but for upper and lower case");
+      throw InputError(where + " is there twice, differing only in case");
     const FileDigest digest = {DigestMember(value, "sha256", where),
                                static_cast<uint64_t>(JsonInt(value, "size", where))};
     if (digest.size > kMaxFileSize)  // negative ones too
-      throw InputError(where + ": a size beyond 1 PiB, or below 0");
-    if (value.size() != 2) throw InputError(where + ": expected sha256 and size alone");
+      throw InputError(where + ": the size must be from 0 to 1 PiB");
+    if (value.size() != 2) throw InputError(where + ": expected only sha256 and size");
     out[name] = digest;
   }
   return out;
@@ -148,9 +149,9 @@ ZooEntry ParseEntry(std::string_view text, std::string_view what) {
   entry.publisher = ObjectMember(json, "publisher", what);
   const auto manifest = entry.files.find(kManifestFile);
   if (manifest == entry.files.end())
-    throw InputError(fmt::format("{}: names no {}", what, kManifestFile));
+    throw InputError(fmt::format("{}: does not list {}", what, kManifestFile));
   if (manifest->second.sha256 != entry.identity) {
-    throw InputError(fmt::format("{}: identity {} is not the digest of {}, {}", what,
+    throw InputError(fmt::format("{}: identity {} differs from the digest of {}, which is {}", what,
                                  entry.identity, kManifestFile, manifest->second.sha256));
   }
   return entry;
@@ -167,7 +168,7 @@ LatestPointer ParseLatest(std::string_view text, const ZooName& name, std::strin
   const Json json = ParseStrictJson(text, what, kZooJsonLimits);
   CheckDocument(json, kLatestSchema, {"name", "version", "identity"}, what);
   if (JsonString(json, "name", what) != name.text()) {
-    throw InputError(fmt::format("{}: is of {}, expected {}", what,
+    throw InputError(fmt::format("{}: belongs to {}, expected {}", what,
                                  Quoted(JsonString(json, "name", what)), name.text()));
   }
   return {ZooVersionOf(JsonString(json, "version", what), what),
@@ -183,16 +184,16 @@ SignatureIndex ParseSignatureIndex(std::string_view text, std::string_view what)
   CheckDocument(json, kSignaturesSchema, {"signatures"}, what);
   const Json signatures = ObjectMember(json, "signatures", what);
   if (signatures.size() > kMaxSignatures) {
-    throw InputError(fmt::format("{}: {} signatures, at most {} are allowed", what,
+    throw InputError(fmt::format("{}: lists {} signatures, expected at most {}", what,
                                  signatures.size(), kMaxSignatures));
   }
   SignatureIndex index;
   for (const auto& [sha256, size] : signatures.items()) {
     if (!IsSha256Hex(sha256))
-      throw InputError(fmt::format("{}: {} is no SHA-256", what, Quoted(sha256)));
+      throw InputError(fmt::format("{}: {} is not a SHA-256", what, Quoted(sha256)));
     index[sha256] = static_cast<uint64_t>(JsonInt(signatures, sha256.c_str(), what));
     if (index[sha256] > kMaxSignatureBytes)  // negative ones too
-      throw InputError(fmt::format("{}: {}: a size beyond 1 MiB, or below 0", what, sha256));
+      throw InputError(fmt::format("{}: {}: the size must be from 0 to 1 MiB", what, sha256));
   }
   return index;
 }

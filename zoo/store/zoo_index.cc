@@ -66,8 +66,8 @@ IndexRow ParseRow(const Json& json, std::string_view what) {
   row.version = ZooVersionOf(JsonString(json, "version", what), what);
   row.identity = JsonString(json, "identity", what);
   if (!IsSha256Hex(row.identity))
-    throw InputError(
-        fmt::format("{}: {}: identity {} is no SHA-256", what, row.text(), Quoted(row.identity)));
+    throw InputError(fmt::format("{}: {}: identity {} is not a SHA-256", what, row.text(),
+                                 Quoted(row.identity)));
   const int64_t bytes = JsonInt(json, "bytes", what);
   if (bytes < 0) throw InputError(fmt::format("{}: {}: size below 0", what, row.text()));
   row.bytes = static_cast<uint64_t>(bytes);
@@ -83,7 +83,7 @@ IndexRow ParseRow(const Json& json, std::string_view what) {
   row.bits = NumberIn(json, "bits");
   row.published_at = JsonInt(json, "published_at", 0, what);
   const Json& runtimes = JsonMember(json, "runtimes", what);
-  if (!runtimes.is_array()) throw InputError(fmt::format("{}: 'runtimes' is no list", what));
+  if (!runtimes.is_array()) throw InputError(fmt::format("{}: 'runtimes' must be a list", what));
   for (const Json& runtime : runtimes)
     if (runtime.is_string()) row.runtimes.push_back(runtime.get<std::string>());
   return row;
@@ -148,20 +148,21 @@ ZooIndex ParseIndex(std::string_view text, std::string_view what) {
   const Json& schema = JsonMember(json, "$schema", what);
   if (JsonString(schema, "name", what) != kIndexSchema ||
       JsonInt(schema, "version", what) != kZooVersion) {
-    throw InputError(fmt::format("{}: schema {} {}, expected {} {}; a newer oscar may read it",
-                                 what, Quoted(JsonString(schema, "name", what)),
-                                 JsonInt(schema, "version", what), kIndexSchema, kZooVersion));
+    throw InputError(fmt::format(
+        "{}: schema {} {}, expected {} {}; a newer version of oscar may be able to read it", what,
+        Quoted(JsonString(schema, "name", what)), JsonInt(schema, "version", what), kIndexSchema,
+        kZooVersion));
   }
   if (first_problem) throw InputError(*first_problem);
   if (const Json& rest = JsonMember(json, "entries", what); !rest.is_array() || !rest.empty())
-    throw InputError(fmt::format("{}: 'entries' is no list of objects", what));
+    throw InputError(fmt::format("{}: 'entries' must be a list of objects", what));
   SortRows(&index);
   const auto twice = std::adjacent_find(index.rows.begin(), index.rows.end(),
                                         [](const IndexRow& a, const IndexRow& b) {
                                           return a.name == b.name && a.version == b.version;
                                         });
   if (twice != index.rows.end())
-    throw InputError(fmt::format("{}: {} is there twice", what, twice->text()));
+    throw InputError(fmt::format("{}: {} is listed twice", what, twice->text()));
   return index;
 }
 

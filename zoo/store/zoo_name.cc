@@ -42,7 +42,7 @@ bool IsDeviceName(std::string_view part) {
 std::string NamePartProblem(std::string_view part) {
   if (part.empty()) return "is empty";
   if (part.size() > kMaxPart)
-    return fmt::format("is {} bytes long, at most {} are allowed", part.size(), kMaxPart);
+    return fmt::format("is {} bytes long, expected at most {}", part.size(), kMaxPart);
   const auto allowed = [](char c) { return IsAlnum(c) || c == '-' || c == '_' || c == '.'; };
   if (!std::all_of(part.begin(), part.end(), allowed))
     return "holds something other than letters, digits, '-', '_' and '.'";
@@ -96,8 +96,8 @@ std::optional<ZooVersion> ParseZooVersion(std::string_view text) {
 ZooVersion ZooVersionOf(std::string_view text, std::string_view what) {
   const auto version = ParseZooVersion(text);
   if (!version) {
-    throw InputError(
-        fmt::format("{}: {} is no version, expected X.Y.Z, for example 0.1.0", what, Quoted(text)));
+    throw InputError(fmt::format("{}: {} is not a version, expected X.Y.Z, for example 0.1.0", what,
+                                 Quoted(text)));
   }
   return *version;
 }

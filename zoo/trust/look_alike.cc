@@ -73,7 +73,7 @@ std::string LookAlikeWarning(const ZooName& name, std::span<const ZooName> known
                       &seen = same_org ? other.model : other.org;
     const std::string likeness = Likeness(part, seen);
     if (likeness.empty() || (same_org && DigitsDiffer(part, seen))) continue;
-    return fmt::format("{}: its {} {} that of {}; readers may take one for the other", name.text(),
+    return fmt::format("{}: its {} {} that of {}; readers may confuse the two", name.text(),
                        same_org ? "model" : "organisation", likeness, other.text());
   }
   return "";

@@ -55,7 +55,7 @@ std::string AddSignature(const Zoo& zoo, const ZooEntry& entry, const Signer& si
   WriteFileAtomically(SignaturePath(zoo.path(), entry.name, entry.version, sha256), text);
   const SignatureIndex index = ListFolder(folder);
   if (index.size() > kMaxSignatures) {
-    throw InputError(fmt::format("{}: {} signatures, at most {} are read; remove some",
+    throw InputError(fmt::format("{}: has {} signatures, expected at most {}; remove some",
                                  folder.string(), index.size(), kMaxSignatures));
   }
   WriteFileAtomically(folder / kSignatureIndexFile, CanonicalJson(SignatureIndexToJson(index)));
@@ -72,7 +72,8 @@ std::vector<std::string> ReadSignatures(const Zoo& zoo, const ZooName& name,
     const fs::path path = SignaturePath(zoo.path(), name, version, sha256);
     texts.push_back(ReadSmallFile(path, kMaxSignatureBytes));
     if (texts.back().size() != size || Sha256Hex(texts.back()) != sha256)
-      throw InputError(fmt::format("{}: is not the signature that its name says", path.string()));
+      throw InputError(
+          fmt::format("{}: the signature does not match its file name", path.string()));
   }
   return texts;
 }

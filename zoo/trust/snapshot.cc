@@ -81,7 +81,7 @@ ListedVersion ParseListed(const std::string& text, const std::string& identity,
   const auto version =
       ParseZooVersion(std::string_view(text).substr(std::min(at + 1, text.size())));
   if (!ZooNameProblem(text.substr(0, at)).empty() || !version || !IsSha256Hex(identity))
-    throw InputError(fmt::format("{}: {} is no version of a zoo", what, Quoted(text)));
+    throw InputError(fmt::format("{}: {} is not a version of a zoo", what, Quoted(text)));
   return {text.substr(0, at), *version};
 }
 
@@ -99,7 +99,7 @@ Snapshot ParseSnapshot(std::string_view payload, std::string_view what) {
   snapshot.created_unix = JsonInt(predicate, "created_at_unix", what);
   snapshot.expires_unix = JsonInt(predicate, "expires_at_unix", what);
   const Json& subjects = JsonMember(json, "subject", what);
-  if (!subjects.is_array()) throw InputError(fmt::format("{}: 'subject' is no array", what));
+  if (!subjects.is_array()) throw InputError(fmt::format("{}: 'subject' must be an array", what));
   for (const Json& subject : subjects) {
     const std::string name = JsonString(subject, "name", what);
     const std::string identity = JsonString(JsonMember(subject, "digest", what), "sha256", what);
@@ -109,14 +109,15 @@ Snapshot ParseSnapshot(std::string_view payload, std::string_view what) {
   }
   if (!predicate.contains("yanked")) return snapshot;  // written by older programs
   const Json& yanked = JsonMember(predicate, "yanked", what);
-  if (!yanked.is_object()) throw InputError(fmt::format("{}: 'yanked' is no object", what));
+  if (!yanked.is_object()) throw InputError(fmt::format("{}: 'yanked' must be an object", what));
   for (const auto& [name, yank] : yanked.items()) {
     const Snapshot::Yanked read = {JsonString(yank, "identity", what),
                                    JsonString(yank, "reason", what)};
     const ListedVersion listed = ParseListed(name, read.identity, what);
     const auto standing = snapshot.entries.find(listed.name);
     if (standing != snapshot.entries.end() && standing->second.contains(listed.version))
-      throw InputError(fmt::format("{}: {} stands and is yanked", what, Quoted(name)));
+      throw InputError(
+          fmt::format("{}: {} is listed both as valid and as yanked", what, Quoted(name)));
     snapshot.yanked[name] = read;
   }
   return snapshot;

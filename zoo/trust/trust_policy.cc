@@ -24,8 +24,8 @@ std::string NameAt(const ZooEntry& entry) { return entry.name.text() + "@" + ent
 // Checks that a statement of a trusted signer is about this version and its files.
 void CheckSays(const ModelStatement& statement, const ZooEntry& entry) {
   if (statement.subject != NameAt(entry)) {
-    throw TrustError(TrustExit::kAltered, fmt::format("{}: the signature is of {}", NameAt(entry),
-                                                      Quoted(statement.subject)));
+    throw TrustError(TrustExit::kAltered, fmt::format("{}: the signature belongs to {}",
+                                                      NameAt(entry), Quoted(statement.subject)));
   }
   std::map<std::string, std::string> files;
   for (const auto& [name, digest] : entry.files) files[name] = digest.sha256;
@@ -50,8 +50,8 @@ void CheckSignatures(const TrustRule& rule, const TrustQuestion& question, Trust
   verdict->signers.assign(signers.begin(), signers.end());
   if (signers.size() >= rule.signatures) return;
   if (worst) throw TrustError(*worst);
-  throw TrustError(TrustExit::kUnsigned, fmt::format("{}: {} of {} signatures that are asked for",
-                                                     what, signers.size(), rule.signatures));
+  throw TrustError(TrustExit::kUnsigned, fmt::format("{}: has {} of {} required signatures", what,
+                                                     signers.size(), rule.signatures));
 }
 
 // Refuses a version below the policy or one that was different before. If the latest version is
@@ -61,7 +61,7 @@ void CheckAge(const TrustRule& rule, const TrustMemory& memory, const TrustQuest
               std::string* note) {
   const ZooEntry& entry = question.entry;
   if (rule.lowest && entry.version < *rule.lowest) {
-    throw TrustError(TrustExit::kTooOld, fmt::format("{}: the policy takes no version below {}",
+    throw TrustError(TrustExit::kTooOld, fmt::format("{}: the policy accepts no version below {}",
                                                      NameAt(entry), rule.lowest->text()));
   }
   const auto seen = memory.names.find(entry.name.text());
@@ -72,15 +72,16 @@ void CheckAge(const TrustRule& rule, const TrustMemory& memory, const TrustQuest
     if (!snapshot || !snapshot->TookBack(entry.name, seen->second.version, seen->second.identity)) {
       throw TrustError(
           TrustExit::kTooOld,
-          fmt::format("{}: offered as the latest, but {} was seen before{}; ask for the version by "
-                      "its number to go back",
-                      NameAt(entry), version,
-                      snapshot ? ", which the snapshot does not list as yanked"
-                               : ", and only a snapshot that the policy asks for can say that it "
-                                 "was yanked"));
+          fmt::format(
+              "{}: offered as the latest, but {} was seen before{}; name the version explicitly to "
+              "go back to it",
+              NameAt(entry), version,
+              snapshot
+                  ? ", which the snapshot does not list as yanked"
+                  : ", and only a snapshot required by the policy can show that it was yanked"));
     }
     const std::string before = entry.name.text() + "@" + version;
-    *note = fmt::format("{}, which was seen before, was taken back: {}", before,
+    *note = fmt::format("{}, which was seen before, was yanked: {}", before,
                         Escaped(snapshot->yanked.at(before).reason));
   }
   if (entry.version == seen->second.version && entry.identity != seen->second.identity) {
@@ -100,7 +101,7 @@ void CheckListed(const Snapshot& snapshot, const TrustQuestion& question) {
   const ZooEntry& entry = question.entry;
   const auto expect = [&](const std::string& listed) {
     if (listed == entry.identity) return;
-    RefuseSnapshot(TrustExit::kAltered, fmt::format("lists {} with the identity {}, not {}",
+    RefuseSnapshot(TrustExit::kAltered, fmt::format("lists {} with the identity {}, expected {}",
                                                     NameAt(entry), listed, entry.identity));
   };
   if (const auto yank = snapshot.yanked.find(NameAt(entry)); yank != snapshot.yanked.end()) {
@@ -111,8 +112,8 @@ void CheckListed(const Snapshot& snapshot, const TrustQuestion& question) {
     if (!question.yanked.empty() && !offered) return;
     RefuseSnapshot(
         TrustExit::kTooOld,
-        fmt::format("says that {} was taken back, which the zoo {}: {}", NameAt(entry),
-                    question.yanked.empty() ? "does not say" : "offers as the latest all the same",
+        fmt::format("says that {} was yanked, but the zoo {}: {}", NameAt(entry),
+                    question.yanked.empty() ? "does not say so" : "still offers it as the latest",
                     Escaped(yank->second.reason)));
   }
   const auto versions = snapshot.entries.find(entry.name.text());
@@ -192,7 +193,7 @@ TrustMemory ParseMemory(std::string_view text, std::string_view what) {
   const Json &names = JsonMember(json, "names", what),
              &snapshots = JsonMember(json, "snapshots_unix", what);
   if (!names.is_object() || !snapshots.is_object())
-    throw InputError(fmt::format("{}: 'names' and 'snapshots_unix' are objects", what));
+    throw InputError(fmt::format("{}: 'names' and 'snapshots_unix' must be objects", what));
   for (const auto& [name, seen] : names.items()) {
     memory.names[name] = {ZooVersionOf(JsonString(seen, "version", what), what),
                           JsonString(seen, "identity", what)};
@@ -256,7 +257,7 @@ SnapshotCheck CheckSnapshot(const TrustPolicy& policy, const TrustMemory& memory
   try {
     if (!text) {
       throw TrustError(TrustExit::kUnsigned,
-                       "the zoo has no signed snapshot, which the policy asks for");
+                       "the zoo has no signed snapshot, but the policy requires one");
     }
     const Vouched vouched = CheckVouched(*text, *policy.snapshot, kSnapshotFile);
     const Snapshot snapshot = ParseSnapshot(vouched.payload, kSnapshotFile);
@@ -265,7 +266,7 @@ SnapshotCheck CheckSnapshot(const TrustPolicy& policy, const TrustMemory& memory
                      "has expired: the zoo, or the mirror it came from, may hide newer versions");
     }
     if (snapshot.created_unix > now_unix + kClockSlack)
-      RefuseSnapshot(TrustExit::kAltered, "is dated in the future; is the clock right?");
+      RefuseSnapshot(TrustExit::kAltered, "is dated in the future; check this machine's clock");
     const auto seen = memory.snapshots_unix.find(vouched.signer);
     if (seen != memory.snapshots_unix.end() && snapshot.created_unix < seen->second)
       RefuseSnapshot(TrustExit::kTooOld, "is older than the one seen before");

@@ -48,7 +48,7 @@ void FindAwq(PartFinder& finder) {
   storage.scale_rows = 1;
   storage.scale_columns = finder.scheme().group_size == 0 ? columns : finder.scheme().group_size;
   if (columns % storage.scale_columns != 0) {
-    finder.Fail(codes, fmt::format("has {} rows, which groups of {} do not divide", columns,
+    finder.Fail(codes, fmt::format("has {} rows, expected a multiple of the group size {}", columns,
                                    storage.scale_columns));
   }
   const int64_t groups = columns / storage.scale_columns;

@@ -158,7 +158,7 @@ void ReadCompressedTensorsConfig(QuantizationFields& fields, QuantizationConfig&
     const bool dense = sparsity->is_object() && sparsity->value("format", Json("dense")) == "dense";
     if (!dense) fields.Fail("sparsity_config", "is not implemented: sparse weights");
   }
-  fields.Refuse("transform_config", "weights that were rotated");
+  fields.Refuse("transform_config", "rotated weights");
   fields.Refuse("moe_sparsity_config", "sparse experts");
   // The stored types give the same information as quantization_status.
   fields.Ignore({"quantization_status", "global_compression_ratio", "kv_cache_scheme", "version"});

@@ -24,8 +24,9 @@ void FindMatrix(PartFinder& finder, const std::string& codes, const std::string&
   storage.scale_rows = 1;
   storage.scale_columns = group_size;
   if (storage.shape[1] % group_size != 0) {
-    finder.Fail(codes, fmt::format("has {} codes in a row, which groups of {} do not divide",
-                                   storage.shape[1], group_size));
+    finder.Fail(codes,
+                fmt::format("has {} codes in a row, expected a multiple of the group size {}",
+                            storage.shape[1], group_size));
   }
   finder.Add(PartRole::kScales, scales, {scale_type});
   finder.Expect(scales, {storage.shape[0], storage.shape[1] / group_size});

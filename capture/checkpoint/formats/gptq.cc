@@ -105,9 +105,9 @@ void ReadGptqConfig(QuantizationFields& fields, QuantizationConfig& config) {
   const std::string words = fields.String("pack_dtype", "int32");
   if (words != "int32" && words != "torch.int32")
     fields.Fail("pack_dtype", "is not implemented. Supported: int32");
-  fields.Refuse("is_marlin_format", "codes in the order of a kernel");
-  fields.Refuse("rotation", "weights that were rotated");
-  fields.Refuse("adapter", "a second, low-rank weight beside the first");
+  fields.Refuse("is_marlin_format", "codes in a kernel's own order");
+  fields.Refuse("rotation", "rotated weights");
+  fields.Refuse("adapter", "an additional low-rank weight");
   fields.Ignore({"damp_percent",
                  "enable_norm_bias_tuning",
                  "damp_auto_increment",
@@ -173,9 +173,10 @@ void FindGptq(PartFinder& finder) {
   const int64_t columns = words.shape[0] * 32 / bits;
   if (words.shape[0] * 32 % bits != 0 || (bits == 3 && columns % 32 != 0) ||
       rows * bits % 32 != 0) {
-    finder.Fail(codes, fmt::format("has shape [{}, {}], which {}-bit codes in 32-bit words do not "
-                                   "give",
-                                   words.shape[0], words.shape[1], bits));
+    finder.Fail(
+        codes,
+        fmt::format("has shape [{}, {}], which is not possible for {}-bit codes in 32-bit words",
+                    words.shape[0], words.shape[1], bits));
   }
   storage.shape = {rows, columns};
   storage.scale_rows = 1;

@@ -16,7 +16,7 @@ namespace oscar {
 namespace {
 
 constexpr std::string_view kSupported =
-    "FP8, FP8_PER_CHANNEL_PER_TOKEN, FP8_PB_WO, NVFP4, W4A16_NVFP4, MIXED_PRECISION of these";
+    "FP8, FP8_PER_CHANNEL_PER_TOKEN, FP8_PB_WO, NVFP4, W4A16_NVFP4, and MIXED_PRECISION of these";
 constexpr int64_t kModelOptBlock = 128;
 
 WeightScheme SchemeOfAlgorithm(QuantizationFields& fields, const std::string& algorithm,
@@ -52,7 +52,7 @@ WeightScheme SchemeOfAlgorithm(QuantizationFields& fields, const std::string& al
 void ReadLayers(QuantizationFields& fields, QuantizationConfig& config) {
   const Json* layers = fields.Find("quantized_layers");
   if (layers == nullptr || !layers->is_object() || layers->empty())
-    fields.Fail("quantized_layers", "must name the modules of MIXED_PRECISION");
+    fields.Fail("quantized_layers", "must list the modules of MIXED_PRECISION");
   std::map<std::string, size_t> schemes;
   for (const auto& [module, json] : layers->items()) {
     QuantizationFields layer(json, fmt::format("{}.quantized_layers.{}", fields.what(), module));

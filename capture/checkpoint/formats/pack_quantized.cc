@@ -30,7 +30,8 @@ int64_t ReadColumns(PartFinder& finder, const std::string& name, const std::stri
     const int64_t groups = finder.checkpoint().info(scales).shape[1];
     if (groups <= kMostColumns / finder.scheme().group_size)
       return groups * finder.scheme().group_size;
-    finder.Fail(scales, fmt::format("has {} groups of {}", groups, finder.scheme().group_size));
+    finder.Fail(scales, fmt::format("has {} groups of {} values, which does not match the weight",
+                                    groups, finder.scheme().group_size));
   }
   int64_t columns = 0;
   int32_t narrow = 0;
@@ -51,8 +52,9 @@ int64_t Words(PartFinder& finder, const std::string& name, int64_t count) {
   const int64_t bits = finder.scheme().bits;
   const int64_t dense = CeilDivide(count * bits, 32);
   if (32 % bits != 0 && CeilDivide(count, 32 / bits) == dense)
-    finder.Fail(name,
-                fmt::format("holds {}-bit codes in one of two layouts that look alike", bits));
+    finder.Fail(
+        name,
+        fmt::format("holds {}-bit codes in one of two layouts that cannot be told apart", bits));
   return dense;
 }
 

@@ -71,7 +71,7 @@ void FindScaled(PartFinder& finder) {
 
   const std::string inverse = codes + "_scale_inv", plain = codes + "_scale";
   if (finder.Has(inverse) && finder.Has(plain))
-    finder.Fail(inverse, fmt::format("is there beside {}", plain));
+    finder.Fail(inverse, fmt::format("exists in addition to {}", plain));
   const std::string scales = finder.Has(inverse) ? inverse : plain;
   const TensorInfo& info = finder.Add(PartRole::kScales, scales,
                                       {DType::kF32, DType::kBF16, DType::kF16, DType::kF8E8M0});
@@ -87,8 +87,8 @@ void FindScaled(PartFinder& finder) {
   storage.scale_columns =
       kind == ScaleKind::kBlock || kind == ScaleKind::kGroup ? scheme.group_size : columns;
   if (kind == ScaleKind::kGroup && columns % scheme.group_size != 0) {
-    finder.Fail(codes, fmt::format("has {} columns, which groups of {} do not divide", columns,
-                                   scheme.group_size));
+    finder.Fail(codes, fmt::format("has {} columns, expected a multiple of the group size {}",
+                                   columns, scheme.group_size));
   }
   const std::vector<int64_t> grid = {experts, CeilDivide(rows, storage.scale_rows),
                                      CeilDivide(columns, storage.scale_columns)};

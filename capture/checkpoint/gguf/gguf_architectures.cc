@@ -242,7 +242,8 @@ Json GgufModel::Config() const {
   GgufFields fields(*this);
   const GgufTensorInfo* const embedding = Find("token_embd.weight");
   if (embedding == nullptr || embedding->dims.size() != 2)
-    Fail("no tensor token_embd.weight of two dimensions; it is not a whole model");
+    Fail(
+        "tensor token_embd.weight with two dimensions is missing, so this is not a complete model");
   Json config = {{"model_type", architecture.model_type},
                  {"architectures", {architecture.model_class}},
                  {"num_hidden_layers", fields.num_layers()},

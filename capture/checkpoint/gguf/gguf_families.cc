@@ -248,7 +248,7 @@ void GgufGemma4Config(GgufFields& fields, Json& config) {
   const auto kv_heads = fields.EachLayer("attention.head_count_kv");
   const auto mlp = fields.EachLayer("feed_forward_length");
   if (!slides || slides->size() != layers || !kv_heads || !mlp)
-    model.Fail("gemma4 needs sliding_window_pattern and head_count_kv, of each of its layers");
+    model.Fail("gemma4 needs sliding_window_pattern and head_count_kv for each of its layers");
   const uint64_t full = fields.NeedCount("attention.key_length");
   const uint64_t sliding = fields.NeedCount("attention.key_length_swa");
   config["layer_types"] = Json::array();
@@ -282,7 +282,8 @@ void GgufGemma4Config(GgufFields& fields, Json& config) {
     const std::vector<float> values = model.Floats(*factors);
     const auto turn = std::ranges::count(values, 1.F);
     if (turn == 0 || std::count(values.begin(), values.begin() + turn, 1.F) != turn)
-      model.Fail("rope_freqs.weight of a gemma4 must begin with the pairs that turn, of factor 1");
+      model.Fail(
+          "rope_freqs.weight of gemma4 must begin with the rotated pairs, which have factor 1");
     turning["partial_rotary_factor"] =
         static_cast<double>(turn) / static_cast<double>(values.size());
   }
@@ -344,7 +345,7 @@ void GgufDeepSeekConfig(GgufFields& fields, Json& config) {
   if (const auto multiplier = fields.Number("rope.scaling.yarn_log_multiplier"))
     SetMScale(config, *multiplier / kFactor);
   if (!config.contains("num_experts"))
-    fields.model().Fail("a deepseek2 without experts is not implemented");
+    fields.model().Fail("deepseek2 without experts is not implemented");
   if (!config.contains("norm_topk_prob")) config["norm_topk_prob"] = false;
   if (fields.Count("expert_gating_func").value_or(1) == kSigmoidGate) {
     if (!config.contains("routed_scaling_factor")) config["routed_scaling_factor"] = 1.0;

@@ -48,8 +48,8 @@ std::optional<std::vector<uint64_t>> GgufFields::EachLayer(std::string_view key)
   if (!std::holds_alternative<GgufArray>(entry->second)) return std::vector(layers, *Count(key));
   auto values = *model_.header().Counts(Full(key));
   if (values.size() != layers) {
-    model_.Fail(
-        fmt::format("{} has {} values, and the model {} layers", Full(key), values.size(), layers));
+    model_.Fail(fmt::format("{} has {} values, but the model has {} layers", Full(key),
+                            values.size(), layers));
   }
   return values;
 }
@@ -71,7 +71,7 @@ uint64_t GgufFields::num_blocks() {
   constexpr uint64_t kMost = 4096;
   const uint64_t blocks = NeedCount("block_count");
   if (blocks > 0 && blocks <= kMost) return blocks;
-  model_.Fail(fmt::format("{} must lie in 1 .. {}, is {}", Full("block_count"), kMost, blocks));
+  model_.Fail(fmt::format("{} must be from 1 to {}, found {}", Full("block_count"), kMost, blocks));
 }
 
 uint64_t GgufFields::num_layers() {

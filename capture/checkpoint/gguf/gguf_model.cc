@@ -58,14 +58,14 @@ std::vector<GgufFile> OpenFiles(const fs::path& path) {
   if (count <= 1) return files;
   const std::optional<SplitName> name = ParseSplitName(path);
   if (!name || name->count != count || name->number != number + 1 || count > kMostFiles) {
-    throw InputError(
-        fmt::format("{}: is file {} of {} of a split model, so its name must end in "
-                    "-{:05}-of-{:05}.gguf",
-                    what, number + 1, count, number + 1, count));
+    throw InputError(fmt::format(
+        "{}: this is file {} of {} of a split model, so its name must end in -{:05}-of-{:05}.gguf",
+        what, number + 1, count, number + 1, count));
   }
   if (number != 0) {
-    throw InputError(fmt::format("{}: is file {} of {} of a split model; give the first, {}", what,
-                                 number + 1, count, SplitPath(path, *name, 1).string()));
+    throw InputError(
+        fmt::format("{}: this is file {} of {} of a split model; give the first file, {}", what,
+                    number + 1, count, SplitPath(path, *name, 1).string()));
   }
   for (uint64_t i = 1; i < count; ++i) {
     const fs::path other = SplitPath(path, *name, i + 1);
@@ -77,8 +77,8 @@ std::vector<GgufFile> OpenFiles(const fs::path& path) {
     files.push_back(GgufFile::Open(other));
     if (files[i].Count("split.no") != i || files[i].Count("split.count") != count) {
       throw InputError(
-          fmt::format("{}: its split.no and split.count are not those of file {} of "
-                      "{}; the files belong to different models",
+          fmt::format("{}: its split.no and split.count do not match file {} of {}; the files "
+                      "belong to different models",
                       other.string(), i + 1, count));
     }
   }
@@ -107,7 +107,7 @@ GgufModel GgufModel::Of(std::vector<GgufFile> files) {
   }
   const auto said = model.header().Count("split.tensors.count");
   if (said && *said != model.tensors_.size()) {
-    model.Fail(fmt::format("split.tensors.count is {}, and the files have {} tensors", *said,
+    model.Fail(fmt::format("split.tensors.count is {}, but the files have {} tensors", *said,
                            model.tensors_.size()));
   }
   (void)FindGgufArchitecture(model);
@@ -116,7 +116,7 @@ GgufModel GgufModel::Of(std::vector<GgufFile> files) {
 
 std::string GgufModel::architecture() const {
   const auto name = header().String("general.architecture");
-  if (!name) Fail("no general.architecture; it is not a model");
+  if (!name) Fail("general.architecture is missing, so this is not a model");
   return std::string(*name);
 }
 
@@ -156,7 +156,7 @@ fs::path FindGgufIn(const fs::path& directory) {
   if (models.size() <= 1) return models.empty() ? fs::path() : models.front();
   std::vector<std::string> names;
   for (const fs::path& path : models) names.push_back(path.filename().string());
-  throw InputError(fmt::format("{}: holds several GGUF models; give one of them: {}",
+  throw InputError(fmt::format("{}: contains several GGUF models; give one of them: {}",
                                directory.string(), fmt::join(names, ", ")));
 }
 

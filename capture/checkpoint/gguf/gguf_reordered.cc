@@ -50,7 +50,8 @@ LinearHeads ReadLinearHeads(GgufFields& fields) {
                  inner = fields.NeedCount("ssm.inner_size");
   if (k == 0 || v < k || v % k != 0 || inner == 0 || inner % v != 0 || inner > kMost ||
       k_dim == 0 || k_dim > kMost / k)
-    fields.model().Fail("ssm.group_count must divide ssm.time_step_rank, and that ssm.inner_size");
+    fields.model().Fail(
+        "ssm.group_count must divide ssm.time_step_rank, which must divide ssm.inner_size");
   return {Signed(k), Signed(v), Signed(k_dim), Signed(inner / v)};
 }
 
@@ -98,7 +99,7 @@ void GgufQwen3NextWeights(GgufFields& fields, GgufWeightMaker& maker) {
     if (parts[0].rows != 2 * keys + values || parts[1].rows != values ||
         parts[0].columns != parts[1].columns)
       fields.model().Fail(
-          fmt::format("attn_qkv and attn_gate of layer {} do not fit the heads", i));
+          fmt::format("attn_qkv and attn_gate of layer {} do not match the heads", i));
     const int64_t columns = parts[0].columns;
     maker
         .Add(DenseName(i, "linear_attn.in_proj_qkvz.weight"), {std::ssize(order), columns},
@@ -146,7 +147,7 @@ void GgufGptOssWeights(GgufFields& fields, GgufWeightMaker& maker) {
       const std::vector<uint64_t>& dims = fields.model().Find(gate)->dims;
       const std::vector<GgufWeight::Part> stored = {maker.Take(gate), maker.Take(up)};
       if (fields.model().Find(up)->dims != dims || dims.size() != (bias ? 2U : 3U))
-        fields.model().Fail(fmt::format("the experts of layer {} have other dimensions", i));
+        fields.model().Fail(fmt::format("the experts of layer {} have unexpected dimensions", i));
       std::vector<GgufWeight::Part> parts = stored;
       const int64_t experts = Signed(dims.back()), rows = Signed(bias ? dims[0] : dims[1]);
       for (GgufWeight::Part& part : parts) {
@@ -183,7 +184,8 @@ void GgufDeepSeekWeights(GgufFields& fields, GgufWeightMaker& maker) {
           &v_dims = fields.model().Find(v)->dims;
     if (k_dims.size() != 3 || v_dims.size() != 3 || k_dims[1] != v_dims[0] ||
         k_dims[2] != v_dims[2])
-      fields.model().Fail(fmt::format("attn_k_b and attn_v_b of layer {} do not fit", i));
+      fields.model().Fail(
+          fmt::format("attn_k_b and attn_v_b of layer {} do not match each other", i));
     const int64_t nope = Signed(k_dims[0]), rank = Signed(k_dims[1]), heads = Signed(k_dims[2]);
     const int64_t value = Signed(v_dims[1]);
     parts[0].rows = heads * rank;

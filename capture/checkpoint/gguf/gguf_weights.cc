@@ -71,7 +71,7 @@ GgufWeight::Part GgufWeightMaker::Take(std::string_view stored) {
   const GgmlType* const type = FindGgmlType(info->type);
   if (type == nullptr || !IsRead(info->type)) {
     model_.Fail(fmt::format(
-        "tensor {} is of type {}, which is not implemented. Supported: F32, F16, BF16, Q4_0, Q4_1, "
+        "tensor {} has type {}, which is not implemented. Supported: F32, F16, BF16, Q4_0, Q4_1, "
         "Q5_0, Q5_1, Q8_0, Q2_K to Q6_K, IQ4_NL, IQ4_XS, MXFP4",
         Quoted(stored), type == nullptr ? std::to_string(info->type) : std::string(type->name)));
   }
@@ -102,9 +102,8 @@ GgufWeight& GgufWeightMaker::Add(const std::string& dense, std::vector<int64_t> 
     values += static_cast<int64_t>(part.size / part.type->bytes * part.type->values);
   }
   if (values != Product(weight.info.shape)) {
-    model_.Fail(fmt::format("tensor {} has {} values, and {} is made of {}",
-                            Quoted(parts[0].tensor), values, Quoted(dense),
-                            Product(weight.info.shape)));
+    model_.Fail(fmt::format("tensor {} has {} values, but {} needs {}", Quoted(parts[0].tensor),
+                            values, Quoted(dense), Product(weight.info.shape)));
   }
   weight.parts = std::move(parts);
   const auto [added, is_new] = weights_.emplace(dense, std::move(weight));
@@ -121,9 +120,8 @@ GgufWeight& GgufWeightMaker::AddReordered(const std::string& stored, const std::
     return order.empty() || std::ssize(order) == size;
   };
   if (dims.size() > 2 || !fits(row_order, part.rows) || !fits(column_order, part.columns)) {
-    model_.Fail(
-        fmt::format("tensor {} has {} rows of {} values, which is not what the metadata say",
-                    Quoted(stored), part.rows, part.columns));
+    model_.Fail(fmt::format("tensor {} has {} rows of {} values, which contradicts the metadata",
+                            Quoted(stored), part.rows, part.columns));
   }
   GgufWeight& weight = Add(dense, {dims.rbegin(), dims.rend()}, {std::move(part)});
   weight.row_order = std::move(row_order);
@@ -167,8 +165,9 @@ void GgufWeightMaker::Apply(const GgufRule& rule, const std::string& stored,
     return;
   const auto heads = static_cast<int64_t>(query ? fields.num_heads() : fields.num_kv_heads());
   if (heads <= 0 || heads > rows || rows % (2 * heads) != 0) {
-    model_.Fail(fmt::format("tensor {} has {} rows, which {} heads of an even size do not have",
-                            Quoted(stored), rows, heads));
+    model_.Fail(
+        fmt::format("tensor {} has {} rows, which is not possible for {} heads of an even size",
+                    Quoted(stored), rows, heads));
   }
   weight.row_order = HalvesOfPairs(rows, heads);
 }

@@ -25,7 +25,7 @@ LatentGeometry ReadLatentGeometry(ConfigReader& config) {
   g.heads = config.Size("num_attention_heads");
   if (config.OptionalSize("num_key_value_heads").value_or(g.heads) != g.heads) {
     config.Fail("num_key_value_heads",
-                fmt::format("must be num_attention_heads = {} in latent attention", g.heads));
+                fmt::format("must equal num_attention_heads = {} for latent attention", g.heads));
   }
   g.nope = config.Size("qk_nope_head_dim");
   g.rope = config.Size("qk_rope_head_dim");
@@ -34,7 +34,7 @@ LatentGeometry ReadLatentGeometry(ConfigReader& config) {
   g.q_rank = config.OptionalSize("q_lora_rank");
   g.bias = config.Bool("attention_bias", false);
   if (config.OptionalSize("qk_head_dim").value_or(g.nope + g.rope) != g.nope + g.rope)
-    config.Fail("qk_head_dim", "must be qk_nope_head_dim + qk_rope_head_dim");
+    config.Fail("qk_head_dim", "must equal qk_nope_head_dim + qk_rope_head_dim");
   return g;
 }
 
@@ -87,9 +87,9 @@ ModelSpec ReadLatentLayers(ConfigReader& config, const LatentOptions& latent) {
       config.Bool("rope_interleave", true) ? RopeLayout::kInterleaved : RopeLayout::kHalf;
   const RopeConfig rope = ReadRope(config, head_dim, options.rope);
   if (rope.rope.rotary_dim != g.rope) {
-    config.Fail("qk_rope_head_dim", fmt::format("contradicts partial_rotary_factor, which makes {} "
-                                                "dimensions turn",
-                                                rope.rope.rotary_dim));
+    config.Fail("qk_rope_head_dim",
+                fmt::format("contradicts partial_rotary_factor, which gives {} rotary dimensions",
+                            rope.rope.rotary_dim));
   }
   options.scale = LatentScale(g, rope);
   config.Ignore({"auto_map"});  // transformers now has these classes
@@ -181,7 +181,8 @@ ModelSpec ReadGlmMoeDsa(ConfigReader& config) {
   ModelSpec spec = ReadLatentDecoder(config, 3, 2.5);
   if (most < spec.max_positions) {
     spec.max_positions = most;
-    spec.positions_limit = "index_topk: beyond it attention is sparse, which is not implemented";
+    spec.positions_limit =
+        "index_topk; attention to more tokens is sparse, which is not implemented";
   }
   for (const char* name : {"wq_b.weight", "wk.weight", "k_norm.weight", "k_norm.bias",
                            "weights_proj.weight", "wq_b.weight_scale_inv", "wk.weight_scale_inv"}) {

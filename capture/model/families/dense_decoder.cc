@@ -27,9 +27,8 @@ void ReadHeads(ConfigReader& config, int64_t hidden_size, const DenseDecoderOpti
   if (!head_dim) head_dim = options.default_head_dim;
   if (!head_dim) {
     if (hidden_size % attention.num_q_heads != 0) {
-      config.Fail(
-          "num_attention_heads",
-          fmt::format("must divide hidden_size {} where there is no head_dim", hidden_size));
+      config.Fail("num_attention_heads",
+                  fmt::format("must divide hidden_size {} if there is no head_dim", hidden_size));
     }
     head_dim = hidden_size / attention.num_q_heads;
   }
@@ -154,7 +153,7 @@ void NameEnds(const std::string& embedding, const std::string& final_norm, Model
 int64_t ReadNumLayers(ConfigReader& config) {
   const int64_t num_layers = config.Size("num_hidden_layers");
   if (num_layers > kMostLayers)
-    config.Fail("num_hidden_layers", fmt::format("must lie in 1 .. {}", kMostLayers));
+    config.Fail("num_hidden_layers", fmt::format("must be from 1 to {}", kMostLayers));
   return num_layers;
 }
 
@@ -167,7 +166,7 @@ DenseDecoderOptions LlamaOptions(ConfigReader& config, std::optional<double> def
 
 void RequireRopeSettings(ConfigReader& config) {
   if (config.Find("rope_parameters") == nullptr && config.Find("rope_scaling") == nullptr)
-    config.Fail("rope_parameters", "is missing, and is no plain embedding in this family");
+    config.Fail("rope_parameters", "is missing, and this family has no plain embedding");
 }
 
 ModelSpec ReadDenseDecoder(ConfigReader& config, const DenseDecoderOptions& options) {
@@ -245,8 +244,9 @@ Windows WindowsOf(const ConfigReader& config, const std::vector<std::string>& ty
   for (size_t i = 0; i < types.size(); ++i) {
     if (types[i] != kSliding) continue;
     if (!window)
-      config.Fail("layer_types",
-                  fmt::format("makes layer {} slide, but no sliding_window is in use", i));
+      config.Fail(
+          "layer_types",
+          fmt::format("gives layer {} a sliding window, but no sliding_window is in use", i));
     windows[i] = window;
   }
   return windows;
@@ -266,10 +266,9 @@ Windows ReadUniformWindows(ConfigReader& config, std::optional<int64_t> window) 
   const auto types = ReadLayerTypes(config, {kFull, kSliding}, [&](int64_t) { return all; });
   for (const std::string& type : types) {
     if (type == all) continue;
-    config.Fail("layer_types",
-                fmt::format("has {}, but transformers never reads it in this family: all layers "
-                            "are {} there, by sliding_window alone",
-                            type, all));
+    config.Fail("layer_types", fmt::format("has {}, but transformers ignores it in this family; "
+                                           "there, sliding_window alone makes all layers {}",
+                                           type, all));
   }
   return Windows(types.size(), window);
 }

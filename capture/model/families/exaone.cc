@@ -52,7 +52,7 @@ std::string ReadExaonePattern(ConfigReader& config) {
     return letters;
   }
   const int64_t every = config.OptionalCount("sliding_window_pattern").value_or(4);
-  if (every > 4096) config.Fail("sliding_window_pattern", "must lie in 0 .. 4096");
+  if (every > 4096) config.Fail("sliding_window_pattern", "must be from 0 to 4096");
   if (every == 0) return "G";
   return std::string(static_cast<size_t>(every - 1), 'L') + "G";
 }

@@ -15,7 +15,7 @@ int64_t ReadNumExperts(ConfigReader& config) {
     const auto value = config.OptionalSize(key);
     if (!value) continue;
     if (count && *count != *value)
-      config.Fail(key, fmt::format("contradicts the number of experts {} beside it", *count));
+      config.Fail(key, fmt::format("contradicts the other number of experts, {}", *count));
     count = value;
   }
   if (!count) config.Fail("num_experts", "is missing: an integer is needed");
@@ -33,7 +33,7 @@ ExpertsSpec ReadExperts(ConfigReader& config, int64_t hidden_size, int64_t inter
   experts.router.top_k = config.Size("num_experts_per_tok");
   if (experts.router.top_k > experts.num_experts) {
     config.Fail("num_experts_per_tok",
-                fmt::format("is more than the {} experts there are", experts.num_experts));
+                fmt::format("is larger than the number of experts, {}", experts.num_experts));
   }
   return experts;
 }
@@ -92,16 +92,17 @@ ExpertsSpec ReadSigmoidExperts(ConfigReader& config, int64_t hidden_size) {
   router.num_expert_sets = config.OptionalSize("n_group").value_or(1);
   const std::optional<int64_t> top_sets = config.OptionalSize("topk_group");
   if (router.num_expert_sets > 1 && !top_sets)
-    config.Fail("topk_group", "is missing: an integer is needed beside n_group");
+    config.Fail("topk_group", "is missing: n_group also needs this integer");
   router.top_expert_sets = top_sets.value_or(1);
   const int64_t sets = router.num_expert_sets, of_set = experts.num_experts / sets;
   if (experts.num_experts % sets != 0 || (sets > 1 && of_set < 2)) {
-    config.Fail("n_group", fmt::format("must divide the {} experts into groups of two or more",
+    config.Fail("n_group", fmt::format("must divide the {} experts into groups of at least two",
                                        experts.num_experts));
   }
   if (router.top_expert_sets > sets || router.top_expert_sets * of_set < router.top_k) {
-    config.Fail("topk_group", fmt::format("of {} groups must hold num_experts_per_tok = {} experts",
-                                          sets, router.top_k));
+    config.Fail("topk_group",
+                fmt::format("of {} groups must contain at least num_experts_per_tok = {} experts",
+                            sets, router.top_k));
   }
   config.Require("scoring_func", "sigmoid");
   config.Require("topk_method", "noaux_tc");
@@ -166,7 +167,7 @@ void SkipPredictionLayers(ConfigReader& config, ModelSpec& spec) {
   constexpr const char* kCount = "num_nextn_predict_layers";
   constexpr int64_t kMost = 64;  // each is a list of names; releases have a few
   int64_t count = config.OptionalCount(kCount).value_or(0);
-  if (count > kMost) config.Fail(kCount, fmt::format("is {}; at most {} are known", count, kMost));
+  if (count > kMost) config.Fail(kCount, fmt::format("is {}, expected at most {}", count, kMost));
   // Some releases have such layers but do not mention them in the config. Only these layers have
   // this projection.
   if (count == 0 && config.StoresPrefix(config.LayerPrefix(num_layers) + "eh_proj.")) count = 1;

@@ -133,7 +133,8 @@ std::map<size_t, const Json*> ByLayer(const ConfigReader& config, const Json& la
     const bool is_layer = !key.empty() && key.size() < 6 &&
                           key.find_first_not_of("0123456789") == std::string::npos &&
                           std::stoul(key) < num_layers;
-    if (!is_layer) config.Fail("per_layer_config", fmt::format("has {}, which is no layer", key));
+    if (!is_layer)
+      config.Fail("per_layer_config", fmt::format("has {}, which is not a layer", key));
     if (!by_layer.emplace(std::stoul(key), &value).second)
       config.Fail("per_layer_config", fmt::format("has layer {} twice", std::stoul(key)));
   }
@@ -157,18 +158,19 @@ FullGeometry ReadFullGeometry(ConfigReader& config, const std::vector<std::strin
     const auto found = by_layer.find(i);
     if (found == by_layer.end()) {
       if (types[i] == kFullKind && !by_layer.empty())
-        config.Fail("per_layer_config", fmt::format("lacks full layer {}", i));
+        config.Fail("per_layer_config", fmt::format("lacks layer {}, which has full attention", i));
       continue;
     }
     if (types[i] != kFullKind)
-      config.Fail("per_layer_config", fmt::format("changes layer {}, which slides", i));
+      config.Fail("per_layer_config",
+                  fmt::format("changes layer {}, which has a sliding window", i));
     ConfigReader one(*found->second, fmt::format("{}: per_layer_config: {}", config.what(), i),
                      {.unknown_config = config.unknown_config()});
     const FullGeometry own{one.OptionalSize("head_dim").value_or(sliding.head_dim),
                            one.OptionalSize("num_key_value_heads").value_or(sliding.num_kv_heads)};
     config.AddNotes(one.Finish(""), fmt::format("per_layer_config.{}.", i));
     if (!first && (own.head_dim != full.head_dim || own.num_kv_heads != full.num_kv_heads))
-      config.Fail("per_layer_config", "has full layers of different geometries");
+      config.Fail("per_layer_config", "has full-attention layers with different geometries");
     full = own;
     first = false;
   }
@@ -182,7 +184,8 @@ void MakeFull(const ConfigReader& config, const FullGeometry& full, const RopeSp
   AttentionSpec& a = layer.attention;
   if (a.num_q_heads % full.num_kv_heads != 0)
     config.Fail("num_attention_heads",
-                fmt::format("must be a multiple of {} KV heads of full layers", full.num_kv_heads));
+                fmt::format("must be a multiple of the {} KV heads of full-attention layers",
+                            full.num_kv_heads));
   a.head_dim = a.v_head_dim = full.head_dim;
   a.num_kv_heads = full.num_kv_heads;
   a.rope = rope;
@@ -232,7 +235,7 @@ void ShareKv(ConfigReader& config, const std::vector<std::string>& types, ModelS
   const bool wide = config.Bool("use_double_wide_mlp", false);
   if (num_shared == 0) return;
   const int64_t first = num_layers - num_shared;
-  if (first <= 0) config.Fail("num_kv_shared_layers", "leaves no layer with keys of its own");
+  if (first <= 0) config.Fail("num_kv_shared_layers", "leaves no layer with its own keys");
   for (int64_t i = first; i < num_layers; ++i) {
     LayerSpec& layer = spec.layers[static_cast<size_t>(i)];
     int64_t source = first - 1;
@@ -240,7 +243,7 @@ void ShareKv(ConfigReader& config, const std::vector<std::string>& types, ModelS
       --source;
     if (source < 0) {
       config.Fail("num_kv_shared_layers",
-                  fmt::format("makes layer {} read a {} layer, and there is none before it", i,
+                  fmt::format("makes layer {} read a {} layer, but there is none before it", i,
                               types[static_cast<size_t>(i)]));
     }
     layer.attention.shared_kv = static_cast<int>(source);

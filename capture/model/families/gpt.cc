@@ -88,7 +88,7 @@ ModelSpec ReadFalcon(ConfigReader& config) {
   const bool one_head = config.Bool("multi_query", true);
   const int64_t kv_heads = config.OptionalSize("num_kv_heads").value_or(heads);
   if (!grouped && !one_head && kv_heads != heads)
-    config.Fail("num_kv_heads", fmt::format("must be num_attention_heads {} here", heads));
+    config.Fail("num_kv_heads", fmt::format("must equal num_attention_heads {} here", heads));
   config.Override("num_key_value_heads", grouped || !one_head ? kv_heads : 1);
   config.Override("intermediate_size",
                   config.OptionalSize("ffn_hidden_size").value_or(4 * config.Size("hidden_size")));
@@ -97,7 +97,7 @@ ModelSpec ReadFalcon(ConfigReader& config) {
   const bool parallel = config.Bool("parallel_attn", true);
   const int64_t norms = config.OptionalSize("num_ln_in_parallel_attn").value_or(grouped ? 2 : 1);
   if (norms > 2 || (norms == 2 && !grouped))
-    config.Fail("num_ln_in_parallel_attn", "must be 1, or with new_decoder_architecture 1 or 2");
+    config.Fail("num_ln_in_parallel_attn", "must be 1, or, with new_decoder_architecture, 1 or 2");
   if (grouped && !parallel)
     config.Fail("parallel_attn", "must be true with new_decoder_architecture");
   if (parallel && norms == 2) options.norms = {"ln_attn", "", "ln_mlp", ""};

@@ -148,7 +148,7 @@ void PutSlidingLayers(ConfigReader& config, ModelSpec& spec) {
     if (thetas == nullptr) continue;
     const Json& theta = (*thetas)[i];
     if (!theta.is_null() && (!theta.is_number() || theta < 0))
-      config.Fail("layer_rope_theta", "must be a list of numbers from 0");
+      config.Fail("layer_rope_theta", "must be a list of numbers of at least 0");
     if (theta.is_null() || theta == 0) {
       layer.attention.rope = {RopeKind::kNone};
     } else {

@@ -63,7 +63,7 @@ ModelSpec ReadHunYuanMoe(ConfigReader& config) {
   ModelSpec spec = ReadHunYuanLayers(config, options);
   const int64_t size = config.Size("intermediate_size");
   if (SameInAllLayers(config, "moe_intermediate_size", size) != size)
-    config.Fail("moe_intermediate_size", fmt::format("must be intermediate_size = {}", size));
+    config.Fail("moe_intermediate_size", fmt::format("must equal intermediate_size = {}", size));
   if (SameInAllLayers(config, "num_shared_expert", 1) != 1)
     config.Fail("num_shared_expert", "is not implemented. Supported: 1");
   config.Override("num_experts", SameInAllLayers(config, "num_experts", 1));

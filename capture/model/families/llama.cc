@@ -209,7 +209,8 @@ void LimitToOneChunk(ConfigReader& config, const std::vector<bool>& turns, Model
   if (*chunk >= spec.max_positions) return;
   spec.max_positions = *chunk;
   spec.positions_limit =
-      "attention_chunk_size: beyond it attention is in chunks, which is not implemented";
+      "attention_chunk_size; attention to more tokens is split into chunks, which is not "
+      "implemented";
 }
 
 // Llama 4 Scout and Maverick, text: experts that get the token times its weight, three layers with

@@ -73,7 +73,7 @@ ModelSpec ReadMiMoV2Flash(ConfigReader& config) {
       attention.sinks = config.Stores(released) ? released : prefix + "sinks";
     }
     if (attention.num_q_heads % attention.num_kv_heads != 0)
-      config.Fail("num_key_value_heads", "twice that must divide num_attention_heads");
+      config.Fail("num_key_value_heads", "twice this number must divide num_attention_heads");
     attention.v_head_dim = v_head_dim;
     attention.v_scale = v_scale;
     attention.k = Linear(prefix + "k_proj", spec.hidden_size,

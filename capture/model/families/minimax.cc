@@ -126,15 +126,15 @@ ModelSpec ReadMiniMaxM3(ConfigReader& config) {
   // transformers 5 writes its class's rotary_dim even if rope_parameters rotate whole heads.
   const bool whole_heads = turning == head_dim && config.Has("rope_parameters");
   if (rotary_dim < head_dim && turning != rotary_dim && !whole_heads) {
-    config.Fail(
-        "rotary_dim",
-        fmt::format("contradicts partial_rotary_factor, which makes {} dimensions turn", turning));
+    config.Fail("rotary_dim",
+                fmt::format("contradicts partial_rotary_factor, which gives {} rotary dimensions",
+                            turning));
   }
   const auto limit = ReadDenseLimit(config);
   if (limit && *limit < spec.max_positions) {
     spec.max_positions = *limit;
     spec.positions_limit =
-        "index_topk_blocks: beyond them attention is sparse, which is not implemented";
+        "index_topk_blocks; attention to more blocks is sparse, which is not implemented";
   }
 
   ClampedGate gate;

@@ -85,7 +85,8 @@ ModelSpec ReadPhiMoe(ConfigReader& config) {
   if (rope.kind == RopeKind::kLongRope && rope.original_max_positions < spec.max_positions) {
     spec.max_positions = rope.original_max_positions;
     spec.positions_limit =
-        "original_max_position_embeddings: beyond it implementations of this family disagree";
+        "original_max_position_embeddings; for longer sequences, implementations of this family "
+        "disagree";
   }
   config.Ignore({"input_jitter_noise"});  // for training
   const bool released = config.StoresPrefix(config.LayerPrefix(0) + "block_sparse_moe.");

@@ -46,7 +46,7 @@ std::vector<int32_t> ChooseTokens(const at::Tensor& logits, const SamplingOption
                                   std::span<const DrawKey> keys) {
   OSCAR_CHECK_EQ(std::ssize(keys), logits.size(0));
   if (logits.isnan().any().item<bool>())
-    throw NumericalError("the model's logits are not numbers: its arithmetic overflowed");
+    throw NumericalError("the model's logits are not numbers, because its arithmetic overflowed");
   const at::Tensor chosen =
       (options.temperature > 0 ? Draw(logits, options, keys) : logits.argmax(-1)).cpu();
   std::vector<int32_t> ids;

@@ -127,10 +127,10 @@ at::Device ParseDevice(std::string_view name) {
     }
   }
   if (index >= num_gpus) {
-    throw ResourceError(fmt::format(
-        "device '{}' is not there: LibTorch sees {} CUDA GPUs. Try nvidia-smi to check the "
-        "driver, or device cpu",
-        name, num_gpus));
+    throw ResourceError(
+        fmt::format("device '{}' does not exist; LibTorch finds {} CUDA GPUs. Check the driver "
+                    "with nvidia-smi, or use --device cpu",
+                    name, num_gpus));
   }
   return {at::kCUDA, static_cast<at::DeviceIndex>(index)};
 }

@@ -35,7 +35,7 @@ void CheckLength(const ModelSpec& spec, size_t sequence, int64_t length) {
   if (length < 1) throw InputError(fmt::format("sequence {} has no tokens", sequence));
   if (length > spec.max_positions) {
     throw InputError(
-        fmt::format("sequence {} has {} tokens, but the model has {} positions ({}): shorten it",
+        fmt::format("sequence {} has {} tokens, but the model has {} positions ({}); shorten it",
                     sequence, length, spec.max_positions, spec.positions_limit));
   }
 }
@@ -92,11 +92,10 @@ std::function<void()> CompareWeights(RankGroup& ranks, const LayerSpec& layer,
     for (int rank = 1; rank < ranks.size(); ++rank) {
       if (of_rank[rank] == of_rank[0]) continue;
       if (ranks.rank() != 0) (void)ranks.Get("never");  // rank 0 ends the job
-      throw InputError(
-          fmt::format("rank {} has loaded other weights of layer {} than rank 0: a file of the "
-                      "model is damaged on one of their machines, or its memory is; compare the "
-                      "files' digests (sha256sum)",
-                      rank, id));
+      throw InputError(fmt::format(
+          "rank {} loaded other weights for layer {} than rank 0, so a file of the model or the "
+          "memory is damaged on one of their machines; compare the files' digests (sha256sum)",
+          rank, id));
     }
   };
 }
@@ -121,10 +120,10 @@ at::Tensor LayerLoop::Embed(const std::vector<std::vector<int32_t>>& sequences,
     const auto outside = std::ranges::find_if(
         sequences[s], [&](int32_t id) { return id < 0 || id >= spec_.vocab_size; });
     if (outside != sequences[s].end()) {
-      throw InputError(fmt::format(
-          "sequence {}, token {}: id {} is outside the model's vocabulary 0 .. {}. Does the "
-          "tokenizer belong to this model?",
-          s, outside - sequences[s].begin(), *outside, spec_.vocab_size - 1));
+      throw InputError(
+          fmt::format("sequence {}, token {}: id {} is outside the model's vocabulary of 0 to {}; "
+                      "check that the tokenizer belongs to this model",
+                      s, outside - sequences[s].begin(), *outside, spec_.vocab_size - 1));
     }
   }
   at::Tensor rows = WithErrorContext("embedding tokens", [&] {

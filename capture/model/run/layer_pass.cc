@@ -53,10 +53,10 @@ void LayerPass::PrepareSharing(size_t first_layer) {
     if (!layer.attention.shared_kv || layer.layer_id < first) continue;
     const int source = *layer.attention.shared_kv;
     if (source < first) {
-      throw InputError(fmt::format(
-          "layer {} reads the keys and values of layer {}, so a run to the end cannot start at "
-          "layer {}: start from the beginning",
-          layer.layer_id, source, first));
+      throw InputError(
+          fmt::format("layer {} reads the keys and values of layer {}, so a run to the end cannot "
+                      "start at layer {}; start from the beginning",
+                      layer.layer_id, source, first));
     }
     shared_[source].resize(streams_.size());
   }

@@ -30,8 +30,8 @@ void Checstored_head(const Checkpoint& checkpoint, const ModelSpec& spec) {
   checkpoint.Release(stored_head);
   if (!same) {
     throw InputError(
-        fmt::format("{}: tie_word_embeddings is set, but {} is stored and differs from {}: set "
-                    "tie_word_embeddings to what the model was trained with",
+        fmt::format("{}: tie_word_embeddings is set, but {} is stored and differs from {}; set "
+                    "tie_word_embeddings to the value that the model was trained with",
                     checkpoint.directory().string(), stored_head, spec.embedding));
   }
 }

@@ -17,12 +17,12 @@ struct IrrelevantField {
   std::string_view reason;
 };
 
-constexpr std::string_view kTraining = "acts in training only";
-constexpr std::string_view kTokens = "token ids are the tokenizer's and the generation's business";
-constexpr std::string_view kGeneration = "steers generation, not the forward pass";
+constexpr std::string_view kTraining = "only used in training";
+constexpr std::string_view kTokens = "token ids only matter to the tokenizer and to generation";
+constexpr std::string_view kGeneration = "controls generation, not the forward pass";
 constexpr std::string_view kOutputs = "chooses what the Python class returns";
 constexpr std::string_view kProvenance = "says where the files came from";
-constexpr std::string_view kVision = "is about how images become tokens";
+constexpr std::string_view kVision = "describes how images become tokens";
 constexpr std::string_view kKernels = "chooses between implementations of the same arithmetic";
 
 constexpr IrrelevantField kIrrelevant[] = {
@@ -128,9 +128,9 @@ constexpr MathField kMath[] = {
     {"attention_value_scale", "factor on values", "1.0"},
     {"attention_output_gate", "gate on the attention output", "false"},
     {"attn_logit_softcapping", "softcap on attention logits", "null"},
-    {"attention_k_eq_v", "values out of the projection of keys", "false"},
+    {"attention_k_eq_v", "values computed by the projection of keys", "false"},
     {"attn_output_gate", "gate on the attention output", "false"},
-    {"auto_map", "the model runs Python code of its own", "{}"},
+    {"auto_map", "the model runs its own Python code", "{}"},
     {"clip_qkv", "clamps queries, keys and values", "null"},
     {"compression_config", "weight format", "null"},
     {"cross_attention_hidden_size", "attends to an encoder", "null"},
@@ -140,7 +140,7 @@ constexpr MathField kMath[] = {
     {"final_logit_softcapping", "softcap on logits", "null"},
     {"first_k_dense_replace", "mixture of experts", "null"},
     {"enable_moe_block", "mixture of experts", "false"},
-    {"global_head_dim", "a geometry of full layers of their own", "null"},
+    {"global_head_dim", "a separate geometry for full-attention layers", "null"},
     {"hidden_activation", "second name of hidden_act", "\"silu\""},
     {"hidden_size_per_layer_input", "embeddings of each layer", "0"},
     {"is_causal", "attention to later tokens", "true"},
@@ -165,9 +165,9 @@ constexpr MathField kMath[] = {
     {"num_reward_heads", "heads that score instead of predicting", "0"},
     {"num_shared_experts", "an expert that sees every token", "0"},
     {"num_nextn_predict_layers", "multi-token prediction layers", "0"},
-    {"num_global_key_value_heads", "a geometry of full layers of their own", "null"},
+    {"num_global_key_value_heads", "a separate geometry for full-attention layers", "null"},
     {"original_max_position_embeddings", "scaled rotary embedding", "null"},
-    {"partial_rotary_factor", "rotary embedding on a part of the head", "1.0"},
+    {"partial_rotary_factor", "rotary embedding on part of the head", "1.0"},
     {"per_layer_config", "layers of different geometries", "{}"},
     {"pruned_heads", "missing attention heads", "{}"},
     {"q_lora_rank", "latent attention (MLA)", "null"},
@@ -183,20 +183,20 @@ constexpr MathField kMath[] = {
     {"rope_local_base_freq", "a second rotary base for sliding layers", "null"},
     {"rope_parameters", "rotary embedding", "null"},
     {"rope_scaling", "rotary embedding", "null"},
-    {"rotary_dim", "rotary embedding on a part of the head", "null"},
-    {"rotary_pct", "rotary embedding on a part of the head", "1.0"},
+    {"rotary_dim", "rotary embedding on part of the head", "null"},
+    {"rotary_pct", "rotary embedding on part of the head", "1.0"},
     {"scale_attn_by_inverse_layer_idx", "factor on q·k", "false"},
     {"shared_expert_intermediate_size", "an expert that sees every token", "0"},
     {"shared_intermediate_size", "an expert that sees every token", "0"},
     {"sliding_window", "sliding-window attention", "null"},
-    {"sliding_window_pattern", "which layers slide", "null"},
+    {"sliding_window_pattern", "which layers have a sliding window", "null"},
     {"sparse_attention_config", "sparse attention", "null"},
     {"text_config", "a wrapper around another model", "null"},
     {"tie_encoder_decoder", "an encoder-decoder model", "false"},
     {"use_bidirectional_attention", "attention to later tokens", "false"},
     {"use_double_wide_mlp", "a wider MLP in some layers", "false"},
     {"use_mrope", "multimodal rotary embedding", "false"},
-    {"use_parallel_residual", "attention and MLP side by side", "false"},
+    {"use_parallel_residual", "attention and MLP in parallel", "false"},
     {"use_qk_norm", "norm of queries and keys", "false"},
     {"use_resampler", "a perceiver between images and text", "false"},
     {"use_sliding_window", "sliding-window attention", "false"},
@@ -245,7 +245,8 @@ bool IsNeutral(const MathField& field, const Json& value) {
 
 std::string WhyUnknownRefused(std::string_view name, UnknownConfig rule) {
   if (rule == UnknownConfig::kIgnore) return "";
-  constexpr std::string_view kWayOut = "If it changes nothing: --unknown-config ignore";
+  constexpr std::string_view kWayOut =
+      "If it does not change the model's results, give --unknown-config ignore";
   if (rule == UnknownConfig::kRefuse)
     return fmt::format("is an unknown field that may change the mathematics. {}", kWayOut);
   std::string lower(name);
@@ -254,8 +255,8 @@ std::string WhyUnknownRefused(std::string_view name, UnknownConfig rule) {
   for (const std::string_view word : kMathWords) {
     if (lower.find(word) == std::string::npos) continue;
     return fmt::format(
-        "is an unknown field that speaks of '{}', so it may change the mathematics by too little "
-        "for the loss of a text to show. {}",
+        "is an unknown field that mentions '{}', so it may change the mathematics too little to "
+        "show in the loss of a text. {}",
         word, kWayOut);
   }
   return "";

@@ -54,10 +54,10 @@ std::vector<std::string> DescribeLayers(const ModelSpec& spec) {
     } else if (layer->has_cache()) {
       cached.Add(Geometry(layer->attention));
     } else {
-      uncached.Add("reads the keys and values of another layer: no rotation of its own");
+      uncached.Add("reads the keys and values of another layer, no rotation of its own");
     }
     if (layer->experts) {
-      experts.Add(fmt::format("{} experts, {} a token{}", layer->experts->num_experts,
+      experts.Add(fmt::format("{} experts, {} per token{}", layer->experts->num_experts,
                               layer->experts->router.top_k,
                               layer->experts->shared_size > 0 ? ", a shared one" : ""));
     }

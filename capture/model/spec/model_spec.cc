@@ -69,9 +69,11 @@ void CheckAutoMap(ConfigReader& config, std::string_view architecture) {
   if (!map->is_object()) config.Fail("auto_map", "must be an object");
   for (const auto& [key, value] : map->items()) {
     if (key.starts_with("AutoModel") && !fits(value)) {
-      config.Fail("auto_map", fmt::format("is not implemented: the model runs Python code of its "
-                                          "own. Supported: classes of {}",
-                                          stem));
+      config.Fail(
+          "auto_map",
+          fmt::format(
+              "is not implemented: the model runs its own Python code. Supported: classes of {}",
+              stem));
     }
   }
 }
@@ -131,7 +133,8 @@ void SplitLayers(const ConfigReader& config, ModelSpec& spec) {
   for (LayerSpec& layer : all)
     (layer.has_cache() ? spec.layers : spec.uncached).push_back(std::move(layer));
   if (spec.layers.empty())
-    config.Fail("num_hidden_layers", "leaves no layer with a KV cache: there is nothing to rotate");
+    config.Fail("num_hidden_layers",
+                "leaves no layer with a KV cache, so there is nothing to rotate");
 }
 
 // Reads a few numbers that every softmax needs. CheckTensors reports errors of the
@@ -159,10 +162,9 @@ void CheckTensorCount(const ConfigReader& config, const ModelSpec& spec) {
       of_heads += norm->stored_by_head() ? norm->heads : 0;
   }
   if (of_experts + of_heads <= kMostTensors) return;
-  config.Fail("num_hidden_layers",
-              fmt::format("times its {} needs {} tensors by name; at most {} are read",
-                          of_experts > of_heads ? "experts" : "heads", of_experts + of_heads,
-                          kMostTensors));
+  config.Fail("num_hidden_layers", fmt::format("times its {} needs {} tensors, expected at most {}",
+                                               of_experts > of_heads ? "experts" : "heads",
+                                               of_experts + of_heads, kMostTensors));
 }
 
 ModelSpec ReadText(const Family& family, ConfigReader& config, const SpecOptions& options,

@@ -90,7 +90,8 @@ class RopeReader {
           {"attention_factor", rope.attention_factor},
           {"mscale_all_dim", std::pow(MScale(rope.factor, result_.mscale_all_dim), 2)}}) {
       if (!(value > 0 && value <= std::numeric_limits<float>::max()))
-        reader_.Fail(name, fmt::format("becomes {}, and must be above 0 and a float32", value));
+        reader_.Fail(name,
+                     fmt::format("becomes {}, but must be above 0 and fit into a float32", value));
     }
     if (options_.position_scaling) {
       result_.position_beta = reader_.OptionalPositive("llama_4_scaling_beta").value_or(0.0);
@@ -133,7 +134,7 @@ class RopeReader {
     std::optional<double> part = reader_.OptionalPositive("partial_rotary_factor");
     if (part && outside_.partial && *part != *outside_.partial && !outside_.inside_wins)
       reader_.Fail("partial_rotary_factor",
-                   fmt::format("contradicts the {} outside of it", *outside_.partial));
+                   fmt::format("contradicts the {} outside it", *outside_.partial));
     if (!part) part = outside_.partial;
     if (!part) part = options_.default_partial;
     if (*part > 1) reader_.Fail("partial_rotary_factor", "must be at most 1");
@@ -143,9 +144,9 @@ class RopeReader {
     }
     rope.rotary_dim = static_cast<int64_t>(head_dim * *part);
     if (rope.rotary_dim % 2 != 0 || rope.rotary_dim == 0) {
-      reader_.Fail(
-          "partial_rotary_factor",
-          fmt::format("makes {} dimensions turn, which must be even and above 0", rope.rotary_dim));
+      reader_.Fail("partial_rotary_factor",
+                   fmt::format("gives {} rotary dimensions, which must be even and above 0",
+                               rope.rotary_dim));
     }
   }
 
@@ -153,7 +154,7 @@ class RopeReader {
     const auto own = reader_.OptionalPositive("rope_theta");
     if (own && outside_.theta && *own != *outside_.theta) {
       reader_.Fail("rope_theta",
-                   fmt::format("contradicts the rope_theta {} beside it", *outside_.theta));
+                   fmt::format("contradicts the other rope_theta, {}", *outside_.theta));
     }
     const auto theta = own ? own : outside_.theta ? outside_.theta : options_.default_theta;
     if (!theta) reader_.Fail("rope_theta", "is missing: a number is needed");
@@ -166,9 +167,8 @@ class RopeReader {
     if (reader_.Find("original_max_position_embeddings") != nullptr)
       own = reader_.Positions("original_max_position_embeddings");
     if (own && outside_.original_max_positions && *own != *outside_.original_max_positions) {
-      reader_.Fail(
-          "original_max_position_embeddings",
-          fmt::format("contradicts the {} outside of it", *outside_.original_max_positions));
+      reader_.Fail("original_max_position_embeddings",
+                   fmt::format("contradicts the {} outside it", *outside_.original_max_positions));
     }
     if (!own) own = outside_.original_max_positions;
     result_.rope.original_max_positions = own.value_or(outside_.max_positions);
@@ -258,7 +258,7 @@ const Json* Parameters(ConfigReader& config, const std::string& layer_type) {
   if (!nested) return nullptr;
   for (const auto& [key, value] : all->items()) {
     if (key != "full_attention" && key != "sliding_attention" && key != "chunked_attention")
-      config.Fail("rope_parameters", fmt::format("has {} beside layer types", key));
+      config.Fail("rope_parameters", fmt::format("has {} in addition to layer types", key));
   }
   const auto found = all->find(layer_type);
   if (found == all->end() || !found->is_object())
@@ -286,9 +286,9 @@ RopeConfig ReadRope(ConfigReader& config, int64_t head_dim, const RopeOptions& o
     outside.original_max_positions = config.Positions("original_max_position_embeddings");
   // Each layer stores a factor for every pair, if the file has them.
   if (head_dim > kLargestHead)
-    config.Fail("head_dim", fmt::format("must be at most {}, is {}", kLargestHead, head_dim));
+    config.Fail("head_dim", fmt::format("must be at most {}, found {}", kLargestHead, head_dim));
   if (head_dim % 2 != 0)
-    config.Fail("head_dim", fmt::format("must be even for a rotary embedding, is {}", head_dim));
+    config.Fail("head_dim", fmt::format("must be even for a rotary embedding, found {}", head_dim));
 
   const Json* scaling = options.scaled ? config.Find("rope_scaling") : nullptr;
   const Json* parameters = Parameters(config, options.layer_type);

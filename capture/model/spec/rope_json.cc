@@ -48,7 +48,7 @@ T ByName(const Names<T, n>& names, const Json& json, const char* key, std::strin
 std::vector<double> Factors(const Json& json, const char* key, std::string_view what) {
   std::vector<double> factors;
   for (const Json& factor : JsonArray(json, key, what)) {
-    if (!factor.is_number()) throw InputError(fmt::format("{}: {} holds no numbers", what, key));
+    if (!factor.is_number()) throw InputError(fmt::format("{}: {} contains no numbers", what, key));
     factors.push_back(factor.get<double>());
   }
   return factors;
@@ -61,18 +61,16 @@ void Check(const RopeSpec& rope, int64_t head_dim, std::string_view what) {
   if (rope.first_position < 0 || rope.rotary_dim < 0 || rope.rotary_dim > head_dim ||
       rope.rotary_dim % 2 != 0 || !fits(rope.short_factor) || !fits(rope.long_factor)) {
     throw InputError(fmt::format(
-        "{}: {} rotary dimensions with {} and {} factors of pairs do not "
-        "fit heads of {}",
-        what, rope.rotary_dim, rope.short_factor.size(), rope.long_factor.size(), head_dim));
+        "{}: {} rotary dimensions with {} and {} pair factors do not match head dimension {}", what,
+        rope.rotary_dim, rope.short_factor.size(), rope.long_factor.size(), head_dim));
   }
   const auto is_positive = [](double value) { return value > 0; };
   if (!is_positive(rope.theta) || !is_positive(rope.factor) ||
       !is_positive(rope.attention_factor) || !std::ranges::all_of(rope.short_factor, is_positive) ||
       !std::ranges::all_of(rope.long_factor, is_positive)) {
-    throw InputError(
-        fmt::format("{}: theta {}, factor {}, attention_factor {} and factors of pairs: "
-                    "expected all above 0",
-                    what, rope.theta, rope.factor, rope.attention_factor));
+    throw InputError(fmt::format(
+        "{}: theta {}, factor {}, attention_factor {} and pair factors must all be above 0", what,
+        rope.theta, rope.factor, rope.attention_factor));
   }
 }
 

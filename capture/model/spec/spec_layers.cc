@@ -58,14 +58,14 @@ void AddAttention(const AttentionSpec& attention, std::vector<TensorNeed>& needs
 
 std::string WhyValuesNotFoldable(const AttentionSpec& a) {
   if (a.not_foldable) return *a.not_foldable;
-  if (a.latent) return "its keys and values come out of a latent";
-  if (a.v_from_k) return "its values come out of the projection of keys";
-  if (a.v_norm.exists()) return "its values are normed";
+  if (a.latent) return "its keys and values are computed from a latent";
+  if (a.v_from_k) return "its values are computed by the projection of keys";
+  if (a.v_norm.exists()) return "its values are normalized";
   // A gate with one number for a whole head does not depend on the head's rotation.
   if (a.gated || (a.gate.exists() && a.gate.out_features != a.num_q_heads))
-    return "a gate multiplies what it puts out, channel by channel";
-  if (a.out_norm.exists()) return "what it puts out is normed";
-  if (a.clamp != 0) return "its keys and values are cut off";
+    return "a gate multiplies its output channel by channel";
+  if (a.out_norm.exists()) return "its output is normalized";
+  if (a.clamp != 0) return "its keys and values are clamped";
   return "";
 }
 
@@ -76,11 +76,11 @@ std::string WhyNotFoldable(const AttentionSpec& a) {
     if (!linear->whole()) return "its projections are parts of one stored tensor";
   }
   if (!a.qk_norm) return "";
-  if (a.norm_after_rope) return "its norms of queries and keys come behind the rotary embedding";
+  if (a.norm_after_rope) return "its norms of queries and keys come after the rotary embedding";
   if (a.k_norm.kind != NormKind::kPlain || a.q_norm.kind != NormKind::kPlain)
     return "its norms of queries and keys are not plain products";
   if (a.k_norm.size != a.head_dim || a.k_norm.heads > 0)
-    return "its norms of queries and keys are over all heads";
+    return "its norms of queries and keys span all heads";
   return "";
 }
 

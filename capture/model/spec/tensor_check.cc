@@ -87,8 +87,8 @@ std::string OtherPrefix(const ModelSpec& spec, const Checkpoint& checkpoint) {
   for (const std::string& name : checkpoint.names()) {
     if (!name.ends_with(kTail)) continue;
     return fmt::format(
-        "its tensors are named {}..., expected {}...: rename them, or load the model with "
-        "transformers and save it anew; ",
+        "its tensors are named {}..., expected {}...; rename them, or load the model with "
+        "transformers and save it again; ",
         name.substr(0, name.size() - kTail.size()),
         spec.embedding.substr(0, spec.embedding.size() - kTail.size()));
   }
@@ -107,8 +107,8 @@ std::vector<std::string> TensorProblems(const ModelSpec& spec, const Checkpoint&
   for (const std::string& name : checkpoint.names()) {
     if (used.contains(name) || IsSkipped(spec, checkpoint, name)) continue;
     problems.push_back(
-        fmt::format("tensor {} is in the checkpoint but not part of a {} model of {} layers", name,
-                    spec.model_type, AllLayers(spec).size()));
+        fmt::format("tensor {} is in the checkpoint but not part of a {} model with {} layers",
+                    name, spec.model_type, AllLayers(spec).size()));
   }
   return problems;
 }
@@ -122,7 +122,7 @@ void CheckTensors(const ModelSpec& spec, const Checkpoint& checkpoint) {
   const std::string cause = WhyStray(checkpoint.directory(), {names.begin(), names.end()}) +
                             OtherPrefix(spec, checkpoint);
   if (total > kShown) problems.resize(kShown);
-  throw InputError(fmt::format("{}: the weights do not fit the configuration: {}{}{}",
+  throw InputError(fmt::format("{}: the weights do not match the configuration: {}{}{}",
                                checkpoint.directory().string(), cause, fmt::join(problems, "; "),
                                total > kShown ? fmt::format("; and {} more", total - kShown) : ""));
 }
@@ -153,7 +153,8 @@ DType StoredDType(const ModelSpec& spec, const Checkpoint& checkpoint) {
 std::string DescribeStorage(const ModelSpec& spec, const Checkpoint& checkpoint) {
   if (!checkpoint.has_weights()) {
     const std::string& method = checkpoint.quantization().method();
-    return fmt::format("not there: from config.json alone{}{}", method.empty() ? "" : ", ", method);
+    return fmt::format("not present, known only from config.json{}{}", method.empty() ? "" : ", ",
+                       method);
   }
   if (checkpoint.quantization().plain() && !checkpoint.is_gguf())
     return std::string(DTypeName(StoredDType(spec, checkpoint)));

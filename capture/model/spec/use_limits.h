@@ -18,7 +18,7 @@ namespace oscar {
 inline std::string WhyNotInKernels(const LayerSpec& layer) {
   if (!layer.attention.latent) return {};
   return fmt::format(
-      "layer {} has latent attention (MLA), and the kernels store keys and values apart",
+      "layer {} has latent attention (MLA), but the kernels store keys and values separately",
       layer.layer_id);
 }
 
@@ -35,7 +35,7 @@ inline std::string WhyNotFoldable(const ModelSpec& spec,
   }
   for (const LayerSpec& layer : spec.uncached) {
     if (layer.attention.shared_kv) {
-      return fmt::format("layer {}: layer {} reads its keys and values too",
+      return fmt::format("layer {}: layer {} also reads its keys and values",
                          *layer.attention.shared_kv, layer.layer_id);
     }
   }

@@ -85,9 +85,10 @@ jinja::CivilTime ParseDate(const std::string& text) {
                      day <= kDays[month - 1] + (month == 2 && leap ? 1 : 0) && hour < 24 &&
                      minute < 60 && second < 60 && hour >= 0 && minute >= 0 && second >= 0;
   if (!valid) {
-    throw UsageError(fmt::format(
-        "--date {}: expected a date, 2026-01-31, or a date and a time, 2026-01-31T12:00:00",
-        Quoted(text)));
+    throw UsageError(
+        fmt::format("--date {}: expected a date such as 2026-01-31, or a date and a time such as "
+                    "2026-01-31T12:00:00",
+                    Quoted(text)));
   }
   return {year, month, day, hour, minute, second};
 }
@@ -130,14 +131,14 @@ std::optional<ChatFormat> ChatFormat::Find(const fs::path& model_directory,
         if (kind == "tool_use") format.with_tools_ = take(source, name + " \"tool_use\"");
       }
       if (!format.default_)
-        throw InputError(name + ": a list of templates without one of the name \"default\"");
+        throw InputError(name + ": the list of templates has none with the name \"default\"");
     }
   }
   if (!format.default_) {
     if (options.variables.empty()) return std::nullopt;
     throw UsageError(
-        fmt::format("a variable of the chat template is given ({}), and {} has no "
-                    "chat template; give one",
+        fmt::format("a variable of the chat template is given ({}), but {} has no chat template; "
+                    "give one with --chat-template",
                     options.variables.front(), model_directory.string()));
   }
   AddSpecialTokens(token_config, config_file, format.special_tokens_);

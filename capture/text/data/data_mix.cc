@@ -44,21 +44,23 @@ std::vector<double> Quotas(const std::vector<MixClass>& classes, int64_t budget)
 
 void CheckMix(const MixOptions& options, size_t num_sources) {
   if (!options.weights.empty() && options.weights.size() != num_sources) {
-    throw UsageError(fmt::format("{} weights for {} files of data; give one each",
-                                 options.weights.size(), num_sources));
+    throw UsageError(
+        fmt::format("--data-weights: {} weights for {} files of --data; give one weight per file",
+                    options.weights.size(), num_sources));
   }
   double sum = 0;
   for (const double weight : options.weights) {
     if (!(weight >= 0) || !std::isfinite(weight))
-      throw UsageError(fmt::format("--data-weights: {} is no weight; expected 0 or more", weight));
+      throw UsageError(
+          fmt::format("--data-weights: {} is not a weight; expected at least 0", weight));
     sum += weight;
   }
   if (!options.weights.empty() && sum <= 0) throw UsageError("--data-weights: all weights are 0");
   for (size_t i = 0; i < options.buckets.size(); ++i) {
     if (options.buckets[i] > (i == 0 ? 0 : options.buckets[i - 1])) continue;
     throw UsageError(
-        fmt::format("--length-buckets: {} does not ascend; expected lengths in tokens such as 1024 "
-                    "4096 16384",
+        fmt::format("--length-buckets: {} is not larger than the length before it; expected "
+                    "ascending lengths in tokens such as 1024 4096 16384",
                     options.buckets[i]));
   }
 }

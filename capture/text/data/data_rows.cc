@@ -41,8 +41,8 @@ void RefuseOtherFormats(std::string_view content, const std::string& path) {
   const bool parquet = begins("PAR1") && content.ends_with("PAR1");
   if (parquet || begins("ARROW1")) {
     throw InputError(
-        fmt::format("{}: this is {}, which is not read; convert it: python3 -c \"import datasets; "
-                    "datasets.Dataset.{}('{}').to_json('rows.jsonl')\"",
+        fmt::format("{}: this is {}, which is not supported; convert it with: python3 -c \"import "
+                    "datasets; datasets.Dataset.{}('{}').to_json('rows.jsonl')\"",
                     path, parquet ? "a Parquet file" : "an Arrow file",
                     parquet ? "from_parquet" : "from_file", path));
   }
@@ -51,7 +51,7 @@ void RefuseOtherFormats(std::string_view content, const std::string& path) {
                                     {std::string_view("\xFD\x37zXZ"), "xz"}}) {
     if (begins(magic) && FirstInvalidUtf8(content)) {
       throw InputError(fmt::format(
-          "{}: this is packed with {}; unpack it, or pack it with gzip or zstd", path, name));
+          "{}: this file is compressed with {}; decompress it, or use gzip or zstd", path, name));
     }
   }
 }
@@ -71,10 +71,9 @@ std::string ReadDataRows(const MappedFile& mapped, const std::function<void(cons
   if (const auto invalid = FirstInvalidUtf8(content)) {
     const auto line =
         1 + std::count(content.begin(), content.begin() + static_cast<ptrdiff_t>(*invalid), '\n');
-    throw InputError(
-        fmt::format("{}:{}: not UTF-8 at byte {} of the file (found {:#04x}); convert "
-                    "the file to UTF-8",
-                    path, line, *invalid, static_cast<uint8_t>(content[*invalid])));
+    throw InputError(fmt::format(
+        "{}:{}: invalid UTF-8 at byte {} of the file (found {:#04x}); convert the file to UTF-8",
+        path, line, *invalid, static_cast<uint8_t>(content[*invalid])));
   }
   const std::string digest = Sha256Hex(mapped.bytes());
   if (content.starts_with(kByteOrderMark)) content.remove_prefix(kByteOrderMark.size());

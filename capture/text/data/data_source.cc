@@ -93,19 +93,20 @@ class DataLoader {
     set_.counts.rows_null = rows_null_;
     set_.counts.beginnings_left_out = rows_.beginnings_left_out();
     if (set_.documents.empty()) {
-      throw InputError(fmt::format(
-          "{}: no tokens to work with ({} documents, all empty or masked; {} rows of null)",
-          set_.name, set_.counts.documents_sent, rows_null_));
+      throw InputError(
+          fmt::format("{}: contains no tokens to use ({} documents, all empty or masked; {} rows "
+                      "that are null)",
+                      set_.name, set_.counts.documents_sent, rows_null_));
     }
     for (Document& document : set_.documents) {
       if (std::ranges::find(document.counted, 0) == document.counted.end())
         document.counted.clear();  // the tokens that did not count were cut off
     }
     if (set_.counted_queries() == 0) {
-      throw InputError(fmt::format(
-          "{}: no query counts: loss_mask or labels leave none of {} tokens, so there is nothing "
-          "to fit to; give rows with tokens that count",
-          set_.name, set_.counts.tokens_used));
+      throw InputError(
+          fmt::format("{}: no query counts, because loss_mask or labels exclude all {} tokens, so "
+                      "there is nothing to fit to; give rows with tokens that count",
+                      set_.name, set_.counts.tokens_used));
     }
     CheckLost();
     set_.chat_format = rows_.chat_format();
@@ -120,12 +121,12 @@ class DataLoader {
     set_.lost = rows_.lost();
     const int64_t all = set_.counts.tokens_sent + set_.lost;
     if (set_.lost * kOneIn <= all) return;
-    throw InputError(fmt::format(
-        "{}: the vocabulary has no token for {} of {} bytes or tokens ({:.2f} %), which would be "
-        "left out; at most one in {} may be. Is this text of a kind that the model knows? Give "
-        "other text, or rows with \"input_ids\"",
-        set_.name, set_.lost, all, 100 * static_cast<double>(set_.lost) / static_cast<double>(all),
-        kOneIn));
+    throw InputError(
+        fmt::format("{}: the vocabulary has no token for {} of {} bytes or tokens ({:.2f} %), "
+                    "which would be left out; at most one in {} may be left out. Give text that "
+                    "the model's vocabulary covers, or rows with \"input_ids\"",
+                    set_.name, set_.lost, all,
+                    100 * static_cast<double>(set_.lost) / static_cast<double>(all), kOneIn));
   }
 
   void CheckChatWasUsed() const {
@@ -134,7 +135,8 @@ class DataLoader {
         (chat.template_file.empty() && chat.variables.empty()))
       return;
     throw UsageError(fmt::format(
-        "a chat template and its variables are for rows with messages; {} has none", set_.name));
+        "a chat template and its variables only apply to rows with messages, but {} has none",
+        set_.name));
   }
 
   // Keeps only the documents that the mix takes, in its order.
@@ -357,9 +359,10 @@ DataSet LoadData(const DataOptions& options, const LazyTokenizer& tokenizer, int
                     options.token_budget, options.max_sequence));
   }
   if (options.pack && (options.pack->id < 0 || options.pack->id >= vocab_size)) {
-    throw InputError(fmt::format(
-        "the separator {} has id {}, expected an id in [0, {}), the vocabulary of the model",
-        Quoted(options.pack->token), options.pack->id, vocab_size));
+    throw InputError(
+        fmt::format("the separator {} has id {}, expected an id in [0, {}), the range of the "
+                    "model's vocabulary",
+                    Quoted(options.pack->token), options.pack->id, vocab_size));
   }
   CheckMix(options.mix, std::max<size_t>(options.files.size(), 1));
   DataLoader loader(options, tokenizer, vocab_size);

@@ -27,8 +27,8 @@ std::string Joined(const Value& parts, const std::string& where) {
     const Value* own = part.is_dict() ? part.dict().Find("text") : &part;
     if (own == nullptr || !own->is_string()) {
       throw InputError(fmt::format(
-          "{}: content[{}] is not text ({{\"type\": \"text\", \"text\": ...}}), and the chat "
-          "template reads strings; leave the part out, or give another --chat-template",
+          "{}: content[{}] is not text ({{\"type\": \"text\", \"text\": ...}}), but the chat "
+          "template only reads strings; leave out the part, or give another --chat-template",
           where, i));
     }
     text += own->as_string();

@@ -203,7 +203,7 @@ OverlapResult FindOverlap(const Json& manifest_data, std::string_view what,
   const auto sources = manifest_data.find("sources");
   const Json parts = sources == manifest_data.end() ? Json::array({manifest_data}) : *sources;
   if (!parts.is_array() || parts.empty()) {
-    throw InputError(fmt::format("{}: \"sources\" is not a list of data sets", what));
+    throw InputError(fmt::format("{}: \"sources\" must be a list of data sets", what));
   }
   Fingerprints all;
   bool known = true;
@@ -234,12 +234,12 @@ void CheckOverlap(const OverlapResult& result, const DataSet& evaluation) {
   if (result.same_data) {
     found = "it is the calibration data, token for token";
   } else if (result.worst_fraction > kMaxDocumentOverlap) {
-    found += fmt::format("; of document {} {} (limit {})", Quoted(result.worst_origin),
+    found += fmt::format("; for document {} it is {} (limit {})", Quoted(result.worst_origin),
                          Percent(result.worst_fraction), Percent(kMaxDocumentOverlap));
   }
   throw InputError(fmt::format(
-      "evaluation data {}: {}; a validation on calibration text proves nothing: give text that was "
-      "not calibrated on, or none, for the built-in evaluation text",
+      "evaluation data {}: {}; a validation on calibration text proves nothing, so give text that "
+      "was not used for calibration, or leave out --data to use the built-in evaluation text",
       Quoted(evaluation.name), found));
 }
 

@@ -94,9 +94,9 @@ Separator FindSeparator(const fs::path& model_directory, const LazyTokenizer& to
     if (const auto id = ConfiguredEndId(model_directory)) return {{}, *id};
   }
   throw InputError(fmt::format(
-      "{}: no separator for packed documents: {}; give the separator as {}",
+      "{}: there is no separator for packed documents, because {}; give --separator as {}",
       model_directory.string(),
-      tokenizer ? "the tokenizer has no <|endoftext|> and tokenizer_config.json no eos_token"
+      tokenizer ? "the tokenizer has no <|endoftext|> and tokenizer_config.json has no eos_token"
                 : "there is no tokenizer.json and config.json has no eos_token_id",
       tokenizer ? "a token or an id" : "an id"));
 }
@@ -148,10 +148,10 @@ std::vector<Stream> StreamsOf(const std::vector<Document>& documents, int32_t se
 void PackDocuments(const Separator& separator, int64_t max_sequence, int64_t token_budget,
                    DataSet& data, bool shorter) {
   if (token_budget < max_sequence) {
-    throw UsageError(fmt::format(
-        "token budget {} is less than one packed sequence of {} tokens; raise it or shorten the "
-        "sequences",
-        token_budget, max_sequence));
+    throw UsageError(
+        fmt::format("the token budget {} is less than one packed sequence of {} tokens; raise the "
+                    "budget or shorten the sequences",
+                    token_budget, max_sequence));
   }
   const std::vector<Document> documents = std::exchange(data.documents, {});
   std::vector<Stream> streams = StreamsOf(documents, separator.id);

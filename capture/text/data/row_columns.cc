@@ -92,8 +92,8 @@ void CheckPart(const Value& part, const std::string& where) {
   for (const char* medium : {"image", "audio", "video"}) {
     if (name.find(medium) == name.npos && Column(part, medium) == nullptr) continue;
     throw InputError(fmt::format(
-        "{}: a part of type {}, and calibration reads text alone; leave the part or the row out",
-        where, Quoted(name.empty() ? medium : name)));
+        "{}: this part has type {}, but only text is read; leave out the part or the row", where,
+        Quoted(name.empty() ? medium : name)));
   }
 }
 
@@ -177,8 +177,8 @@ ChatRow ParseInstruction(const Value& object, const std::string& where) {
   };
   if (answer == nullptr) {
     throw InputError(where +
-                     ": \"instruction\" without an answer: expected \"output\", "
-                     "\"response\" or \"completion\" beside it");
+                     ": \"instruction\" has no answer; expected \"output\", \"response\" or "
+                     "\"completion\" in the same row");
   }
   const std::string instruction = text_of("instruction"), input = text_of(context),
                     output = text_of(answer), system = text_of("system");
@@ -268,8 +268,8 @@ void CheckNoMasks(const Value& object, const std::string& where) {
     const Value* column = Column(object, name);
     if (column == nullptr || !column->is_list()) continue;
     throw InputError(
-        fmt::format("{}: \"{}\" belongs to \"input_ids\", and this row has none; "
-                    "give the ids, or leave the column out",
+        fmt::format("{}: \"{}\" needs \"input_ids\", but this row has none; give the ids, or leave "
+                    "out the column",
                     where, name));
   }
 }
@@ -288,7 +288,7 @@ void ParseRow(const Value& object, DataRow& row) {
   if (ids == nullptr) CheckNoMasks(object, row.where);
   if (ids != nullptr && (chat != nullptr || answer != nullptr || text != nullptr)) {
     throw InputError(fmt::format(
-        "{}: \"input_ids\" stands beside \"{}\"; expected exactly one of them", row.where,
+        "{}: the row has both \"input_ids\" and \"{}\"; expected exactly one of them", row.where,
         chat != nullptr     ? chat
         : answer != nullptr ? "prompt"
                             : "text"));

@@ -34,14 +34,14 @@ const Tokenizer& RowEncoder::tokenizer(const std::string& where) const {
   for (const char* other : {"tiktoken.model", "tekken.json", "vocab.txt"}) {
     if (model_directory_.empty() || !std::filesystem::exists(model_directory_ / other)) continue;
     throw InputError(fmt::format(
-        "{}: this is text, and the model directory has {}, which is not supported, but no "
-        "tokenizer.json; write one with transformers, "
+        "{}: this row is text, but the model directory has no tokenizer.json, only {}, which is "
+        "not supported; write a tokenizer.json with transformers, "
         "AutoTokenizer.from_pretrained(...).save_pretrained(...), or give rows with \"input_ids\"",
         where, other));
   }
   throw InputError(where +
-                   ": this is text, and the model directory has no tokenizer.json; add it, or give "
-                   "rows with \"input_ids\"");
+                   ": this row is text, but the model directory has no tokenizer.json; add it, or "
+                   "give rows with \"input_ids\"");
 }
 
 std::vector<int32_t> RowEncoder::Encode(const DataRow& row) {
@@ -110,21 +110,19 @@ std::string RowEncoder::RenderChat(const ChatRow& chat, const std::string& where
 std::string RowEncoder::RenderChatMl(const ChatRow& chat, const std::string& where,
                                      bool generation_prompt) const {
   if (!HasChatMl()) {
-    throw InputError(
-        fmt::format("{}: these messages need a chat template, and the model has none (and no {} "
-                    "and {}, for ChatML); give one, or rows with \"text\" or "
-                    "\"input_ids\"",
-                    where, kTurnStart, kTurnEnd));
+    throw InputError(fmt::format(
+        "{}: these messages need a chat template, but the model has none (and no {} and {} for "
+        "ChatML); give --chat-template, or rows with \"text\" or \"input_ids\"",
+        where, kTurnStart, kTurnEnd));
   }
   std::string text;
   const jinja::Value messages = WithJoinedParts(chat.messages, where);
   for (const jinja::Value& message : messages.items()) {
     const jinja::Value* content = message.dict().Find("content");
     if (content == nullptr || !content->is_string()) {
-      throw InputError(
-          where +
-          ": without a chat template every \"content\" must be a string; give one with "
-          "--chat-template");
+      throw InputError(where +
+                       ": without a chat template, every \"content\" must be a string; give a "
+                       "template with --chat-template");
     }
     text += fmt::format("{}{}\n{}{}\n", kTurnStart, message.dict().Find("role")->as_string(),
                         content->as_string(), kTurnEnd);
@@ -139,8 +137,8 @@ std::vector<int32_t> RowEncoder::CheckedIds(const std::vector<Id>& ids,
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] >= 0 && int64_t{ids[i]} < vocab_size_) continue;
     throw InputError(fmt::format(
-        "{}: token {} has id {}, expected an id in [0, {}), the vocabulary of the model{}", where,
-        i, ids[i], vocab_size_,
+        "{}: token {} has id {}, expected an id in [0, {}), the range of the model's vocabulary{}",
+        where, i, ids[i], vocab_size_,
         sizeof(Id) == sizeof(int32_t) ? "; the tokenizer.json belongs to another model" : ""));
   }
   return {ids.begin(), ids.end()};

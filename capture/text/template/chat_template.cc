@@ -25,7 +25,7 @@ struct ChatTemplate::Program {
 ChatTemplate::ChatTemplate(std::string_view source, std::string name)
     : name_(std::move(name)), sha256_(Sha256Hex(source)) {
   if (source.size() > kMaxSourceBytes) {
-    throw InputError(fmt::format("{}: a chat template of {} bytes; at most {} are read", name_,
+    throw InputError(fmt::format("{}: the chat template has {} bytes, expected at most {}", name_,
                                  source.size(), kMaxSourceBytes));
   }
   if (const auto invalid = FirstInvalidUtf8(source))

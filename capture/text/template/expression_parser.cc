@@ -340,7 +340,7 @@ Expression ExpressionParser::ParseCall(const Expression& value, Called called) {
         names.push_back(Next().text);
         Next();
       } else if (!names.empty()) {
-        Fail("an argument without a name behind one with a name");
+        Fail("an argument without a name comes after one with a name");
       }
       parts.push_back(ParseExpression());
       if (!Is(")")) Expect(",");

@@ -77,7 +77,7 @@ Value RaiseException(const Call& c) { throw TemplateFailure(Str(c.session, *c.bo
 Value StrftimeNow(const Call& c) {
   const std::string& given = c.Text(0);
   if (given.size() > kMaxTimeFormatBytes) {
-    throw TemplateFailure(fmt::format("strftime_now: a format of {} bytes; at most {} are read",
+    throw TemplateFailure(fmt::format("strftime_now: the format has {} bytes, expected at most {}",
                                       given.size(), kMaxTimeFormatBytes));
   }
   c.session.time_was_read = true;

@@ -190,7 +190,7 @@ class Lexer {
       return Advance(stop - at_);
     }
     if (text.front() == '0' && text.find_first_not_of('0') != text.npos)
-      FailSyntax(line_, fmt::format("{} is no number of Python's: it begins with 0", text));
+      FailSyntax(line_, fmt::format("{} is not a Python number, because it begins with 0", text));
     int64_t integer = 0;
     if (std::from_chars(text.begin(), text.end(), integer).ec != std::errc())
       FailSyntax(line_, NotSupported("number", text));
@@ -234,7 +234,7 @@ class Lexer {
         value += source_[i++];
       }
     }
-    if (i >= source_.size()) FailSyntax(line_, "this string does not end");
+    if (i >= source_.size()) FailSyntax(line_, "this string is not closed");
     Emit(TokenKind::kString, value);
     Advance(i + 1 - at_);
   }

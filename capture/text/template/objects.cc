@@ -14,8 +14,8 @@ std::optional<Value> Function::Attribute(Session&, std::string_view name) {
 Generator::Generator(Cursor next, int depth)
     : next_(std::make_shared<Cursor>(std::move(next))), depth_(depth + 1) {
   if (depth_ > Value::kMaxDepth) {
-    throw TemplateFailure(fmt::format(
-        "filters that read from each other are nested deeper than {} levels", Value::kMaxDepth));
+    throw TemplateFailure(
+        fmt::format("chained filters are nested deeper than {} levels", Value::kMaxDepth));
   }
 }
 

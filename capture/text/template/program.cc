@@ -145,10 +145,9 @@ Value Macro::Call(const Env& env, const Arguments& arguments) const {
     taken += has ? 1 : 0;
   }
   if (taken < arguments.positional.size() + arguments.named.size()) {
-    throw TemplateFailure(
-        fmt::format("macro '{}' takes no keyword argument of a name that is given, or takes it by "
-                    "position",
-                    name));
+    throw TemplateFailure(fmt::format(
+        "macro '{}' does not take a keyword argument that is given, or already got it by position",
+        name));
   }
   Value text = env.session.String(RunToText(body, inner));
   env.session.line = line;

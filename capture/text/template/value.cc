@@ -43,7 +43,7 @@ std::string HashKey(const Value& key) {
 }  // namespace
 
 std::string NotSupported(std::string_view kind, std::string_view name) {
-  return fmt::format("the {} '{}' is not one that chat templates use; it is not supported", kind,
+  return fmt::format("the {} '{}' is not supported, because no known chat template uses it", kind,
                      name);
 }
 
@@ -55,15 +55,18 @@ void Session::AtEnd(std::function<void()> release) {
   releases_.push_back(std::move(release));
 }
 void Session::FailSteps() const {
-  throw TemplateFailure(fmt::format(
-      "the template took more than {} steps on one conversation; it may never end", max_steps_));
+  throw TemplateFailure(
+      fmt::format("the template took more than {} steps for one conversation, so it may never end",
+                  max_steps_));
 }
 void Session::FailText() {
-  throw TemplateFailure(fmt::format("a text grew beyond {} bytes", kMaxTextBytes));
+  throw TemplateFailure(
+      fmt::format("the template made a text of more than {} bytes", kMaxTextBytes));
 }
 void Session::FailMemory() {
   throw TemplateFailure(
-      fmt::format("texts and lists grew beyond {} bytes on one conversation", kMaxMadeBytes));
+      fmt::format("the template made texts and lists of more than {} bytes for one conversation",
+                  kMaxMadeBytes));
 }
 void Session::FailDepth() {
   throw TemplateFailure(

@@ -135,7 +135,7 @@ void AddedTokens::AddExtra(const Json& entry, const TokenModel& model, const std
 
 void AddedTokens::Put(AddedToken token, const std::string& where) {
   if (token.content.size() > kMaxContentBytes) {
-    throw InputError(fmt::format("{}: an added token of {} bytes; expected at most {}", where,
+    throw InputError(fmt::format("{}: an added token has {} bytes, expected at most {}", where,
                                  token.content.size(), kMaxContentBytes));
   }
   by_id_.emplace(token.id, tokens_.size());

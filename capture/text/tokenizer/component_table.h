@@ -64,7 +64,7 @@ void AppendComponent(std::span<const ComponentKind<Step>> table, const Json& com
     CheckFields(component, kind.fields, inner);
     kind.append(component, inner, chain);
     if (chain.size() > kMaxChainSteps) {
-      throw InputError(fmt::format("{}: more than {} steps", where, kMaxChainSteps));
+      throw InputError(fmt::format("{}: has more than {} steps", where, kMaxChainSteps));
     }
     return;
   }

@@ -126,13 +126,13 @@ Json Step(const char* type, Json fields) {
 // Reads the list of tokens, each with a type and possibly a score, which every GGUF tokenizer has.
 SentencePieceVocabulary ReadPieces(const GgufFile& gguf, const std::string& where) {
   const auto tokens = gguf.Strings("tokenizer.ggml.tokens");
-  if (!tokens || tokens->empty()) throw InputError(where + ": no tokenizer.ggml.tokens");
+  if (!tokens || tokens->empty()) throw InputError(where + ": tokenizer.ggml.tokens is missing");
   const auto types = gguf.Counts("tokenizer.ggml.token_type");
   const auto scores = gguf.Numbers("tokenizer.ggml.scores");
   if ((types && types->size() != tokens->size()) || (scores && scores->size() != tokens->size())) {
-    throw InputError(fmt::format("{}: {} tokens, but {} types and {} scores; expected as many",
-                                 where, tokens->size(), types ? types->size() : 0,
-                                 scores ? scores->size() : 0));
+    throw InputError(fmt::format(
+        "{}: has {} tokens, but {} types and {} scores; expected the same number of each", where,
+        tokens->size(), types ? types->size() : 0, scores ? scores->size() : 0));
   }
   SentencePieceVocabulary vocabulary;
   for (size_t i = 0; i < tokens->size(); ++i) {
@@ -174,7 +174,7 @@ TokenizerPipeline MakeBpePipeline(const GgufFile& gguf, bool gemma4, const std::
     tokens.emplace(vocabulary.pieces[i].text, i);  // keeps the first of equal ones
   Json merges = Json::array();
   const auto listed = gguf.Strings("tokenizer.ggml.merges");
-  if (!listed) throw InputError(where + ": no tokenizer.ggml.merges");
+  if (!listed) throw InputError(where + ": tokenizer.ggml.merges is missing");
   for (const std::string_view merge : *listed) {
     const size_t space = merge.find(' ', 1);  // a token may be a space
     if (space == merge.npos || FirstInvalidUtf8(merge)) {
@@ -254,8 +254,8 @@ TokenizerPipeline MakeGgufPipeline(const GgufFile& gguf) {
   const auto model = gguf.String("tokenizer.ggml.model");
   if (!model) {
     throw InputError(where +
-                     ": no tokenizer.ggml.model, so the file has no tokenizer; give rows with "
-                     "\"input_ids\"");
+                     ": tokenizer.ggml.model is missing, so the file has no tokenizer; give rows "
+                     "with \"input_ids\"");
   }
   if (*model == "gpt2") return MakeBpePipeline(gguf, /*gemma4=*/false, where);
   if (*model == "gemma4") return MakeBpePipeline(gguf, /*gemma4=*/true, where);

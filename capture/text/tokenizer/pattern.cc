@@ -28,10 +28,10 @@ PatternReplacement::PatternReplacement(const Json& component, const std::string&
 
 void CheckGrownBytes(size_t bytes, size_t max_bytes) {
   if (bytes <= max_bytes) return;
-  throw InputError(
-      fmt::format("the tokenizer's replacements make a text longer than {} bytes, which no real "
-                  "ones do; give rows with \"input_ids\" to calibrate without this tokenizer",
-                  max_bytes));
+  throw InputError(fmt::format(
+      "the tokenizer's replacements make a text longer than {} bytes, which no real tokenizer "
+      "does; give rows with \"input_ids\" to calibrate without this tokenizer",
+      max_bytes));
 }
 
 std::string PatternReplacement::Apply(std::string text, size_t max_bytes) const {

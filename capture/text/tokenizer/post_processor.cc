@@ -27,8 +27,8 @@ class Template : public PostProcessor {
       const std::vector<int32_t>& part = piece.is_text ? ids : piece.ids;
       if (out.size() + part.size() > max_ids) {
         throw InputError(
-            fmt::format("the tokenizer's templates make more than {} tokens of a text, "
-                        "which no real ones do; give rows with \"input_ids\"",
+            fmt::format("the tokenizer's templates make more than {} tokens from a text, which no "
+                        "real tokenizer does; give rows with \"input_ids\"",
                         max_ids));
       }
       out.insert(out.end(), part.begin(), part.end());

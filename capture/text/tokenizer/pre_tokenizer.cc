@@ -193,8 +193,8 @@ Chain<PreTokenizer> MakePreTokenizers(const Json& component, const std::string& 
   for (size_t i = 0; i + 1 < chain.size(); ++i) {
     if (!chain[i]->is_byte_level()) continue;
     throw InputError(where +
-                     ": a step behind ByteLevel is not supported; supported: ByteLevel as the last "
-                     "one. Give rows with \"input_ids\" to calibrate without this tokenizer");
+                     ": a step after ByteLevel is not supported; supported: ByteLevel as the last "
+                     "step. Give rows with \"input_ids\" to calibrate without this tokenizer");
   }
   return chain;
 }

@@ -62,7 +62,7 @@ class Translator {
     if (c == '*' || c == '+' || c == '?' || (c == '{' && IntervalSize() != 0)) return Quantifier();
     if (c == '(') return OpenGroup();
     if (c == ')') {
-      if (open_groups_.empty()) Refuse("a ) without its (");
+      if (open_groups_.empty()) Refuse("a ) without (");
       atom_ = open_groups_.back();
       open_groups_.pop_back();
       CopyCharacter();
@@ -123,7 +123,7 @@ class Translator {
   }
 
   void Quantifier() {
-    if (atom_ == kNoAtom) Refuse("a repetition of nothing");
+    if (atom_ == kNoAtom) Refuse("a repetition without anything to repeat");
     if (quantified_) {  // X{1,3}+ repeats X{1,3} in Oniguruma but is possessive in PCRE2
       out_.insert(atom_, "(?:");
       out_ += ')';

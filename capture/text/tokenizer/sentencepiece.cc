@@ -65,20 +65,21 @@ class Message {
     return std::bit_cast<float>(static_cast<uint32_t>(field.value));
   }
   [[noreturn]] void Fail(const std::string& what) const {
-    throw InputError(fmt::format(
-        "{}: byte {}: {}, so this is not a model of SentencePiece. Give rows with \"input_ids\" to "
-        "calibrate without this tokenizer",
-        where_, offset_, what));
+    throw InputError(
+        fmt::format("{}: byte {}: {}, so this is not a SentencePiece model. Give rows with "
+                    "\"input_ids\" to calibrate without this tokenizer",
+                    where_, offset_, what));
   }
 
  private:
   enum WireType : int { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 
   void Expect(const Field& field, WireType type) const {
-    if (field.wire_type != type) Fail(fmt::format("field {} has another type", field.number));
+    if (field.wire_type != type) Fail(fmt::format("field {} has the wrong type", field.number));
   }
   std::string_view Take(uint64_t size) {
-    if (size > rest_.size()) Fail(fmt::format("{} bytes in the {} left", size, rest_.size()));
+    if (size > rest_.size())
+      Fail(fmt::format("a field of {} bytes, but only {} bytes are left", size, rest_.size()));
     const std::string_view taken = rest_.substr(0, size);
     rest_.remove_prefix(size);
     offset_ += size;
@@ -91,7 +92,7 @@ class Message {
       value |= uint64_t{byte & 0x7FU} << shift;
       if (byte < 0x80) return value;
     }
-    Fail("a number of more than 64 bits");
+    Fail("a number with more than 64 bits");
   }
 
   std::string_view rest_;
@@ -122,7 +123,8 @@ void ParseTrainer(Message message, SentencePieceVocabulary& vocabulary) {
     const uint64_t type = message.Number(field);
     vocabulary.unigram = type == 1;
     if (type != 1 && type != 2)
-      message.Fail(fmt::format("model_type {}, and only Unigram (1) and BPE (2) are read", type));
+      message.Fail(
+          fmt::format("model_type is {}, but only Unigram (1) and BPE (2) are supported", type));
   }
 }
 

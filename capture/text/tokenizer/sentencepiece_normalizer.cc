@@ -154,10 +154,10 @@ class SentencePieceNormalizer : public Normalizer {
 Charsmap::Charsmap(std::string_view bytes, const std::string& where) {
   const size_t size = bytes.size() < 4 ? 0 : LittleEndian32(bytes, 0);
   if (size == 0 || size % 4 != 0 || size > bytes.size() - 4) {
-    throw InputError(fmt::format(
-        "{}: precompiled_charsmap of {} bytes has a trie of {}; expected a multiple of 4 bytes "
-        "inside it",
-        where, bytes.size(), size));
+    throw InputError(
+        fmt::format("{}: precompiled_charsmap has {} bytes and its trie {}; expected the trie to "
+                    "be smaller and a multiple of 4 bytes",
+                    where, bytes.size(), size));
   }
   for (size_t at = 4; at < 4 + size; at += 4) trie_.push_back(LittleEndian32(bytes, at));
   replacements_ = bytes.substr(4 + size);

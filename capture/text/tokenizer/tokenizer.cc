@@ -42,8 +42,9 @@ Tokenizer Tokenizer::Of(TokenizerPipeline pipeline) {
 std::vector<int32_t> Tokenizer::Encode(std::string_view text, bool add_special_tokens,
                                        int64_t* lost) const {
   if (const auto invalid = FirstInvalidUtf8(text)) {
-    throw InputError(fmt::format("text is not UTF-8 at byte {} (found {:#04x}); convert it first",
-                                 *invalid, static_cast<uint8_t>(text[*invalid])));
+    throw InputError(fmt::format(
+        "the text has invalid UTF-8 at byte {} (found {:#04x}); convert it to UTF-8 first",
+        *invalid, static_cast<uint8_t>(text[*invalid])));
   }
   std::vector<int32_t> ids;
   TokenModel::Cache cache;

@@ -43,9 +43,8 @@ void CheckBegin(const Chain<Normalizer>& normalizers, const Chain<PreTokenizer>&
   }
   throw InputError(
       where +
-      ": prepend_scheme \"first\" behind a normalizer that changes the beginning of the "
-      "text is not supported. Give rows with \"input_ids\" to calibrate without this "
-      "tokenizer");
+      ": prepend_scheme \"first\" after a normalizer that changes the beginning of the text is not "
+      "supported. Give rows with \"input_ids\" to calibrate without this tokenizer");
 }
 
 }  // namespace
@@ -55,7 +54,8 @@ void CheckInsertedIds(const TokenizerPipeline& pipeline, const std::string& wher
     for (const int32_t id : step->InsertedIds()) {
       if (pipeline.model->Token(id) != nullptr || pipeline.added_tokens.Find(id) != nullptr)
         continue;
-      throw InputError(fmt::format("{}: inserts id {}, which no token has", where, id));
+      throw InputError(
+          fmt::format("{}: inserts id {}, which does not belong to any token", where, id));
     }
   }
 }

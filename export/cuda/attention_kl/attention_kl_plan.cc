@@ -98,8 +98,8 @@ void CheckPointers(const AttentionKlOptions& o, const AttentionKlInputs& in,
 
 void CheckWorkspace(const Plan& plan, const void* workspace, size_t bytes) {
   if (workspace == nullptr || bytes < plan.bytes)
-    throw UsageError(
-        fmt::format("attention-KL: workspace of {} bytes, {} are needed", bytes, plan.bytes));
+    throw UsageError(fmt::format("attention-KL: the workspace has {} bytes, but {} are needed",
+                                 bytes, plan.bytes));
 }
 
 KlParams ParamsOf(const AttentionKlShape& s, const AttentionKlOptions& o,
@@ -158,9 +158,8 @@ void CheckSharedBytes(int bytes, const KlParams& params) {
   OSCAR_CUDA_CHECK(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
   if (bytes > most)
     throw UsageError(
-        fmt::format("attention-KL of head dim {}{} needs {} bytes of shared memory, this "
-                    "GPU has {}; compare a "
-                    "smaller head dim{}",
+        fmt::format("attention-KL of head dim {}{} needs {} bytes of shared memory, but this GPU "
+                    "has {}; use a smaller head dim{}",
                     params.head_dim, params.q_hat != nullptr ? " with q_hat" : "", bytes, most,
                     params.q_hat != nullptr ? " or without q_hat" : ""));
 }

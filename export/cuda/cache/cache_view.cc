@@ -28,14 +28,14 @@ void CheckCacheView(const CacheView& view) {
     throw UsageError(fmt::format("cache pages of {} tokens; supported are 16, 64 and 128",
                                  view.format.page_tokens));
   if (view.num_kv_heads < 1 || view.num_requests < 1)
-    throw UsageError(fmt::format("a cache of {} KV heads and {} requests: both must be positive",
-                                 view.num_kv_heads, view.num_requests));
+    throw UsageError(
+        fmt::format("a cache of {} KV heads and {} requests; both numbers must be positive",
+                    view.num_kv_heads, view.num_requests));
   if (view.sink_tokens < 0 || view.sink_tokens % kTileTokens != 0 || view.recent_slots < 0 ||
       view.recent_slots % kTileTokens != 0)
-    throw UsageError(
-        fmt::format("cache windows of {} sink tokens and {} recent slots; both must be "
-                    "multiples of {}",
-                    view.sink_tokens, view.recent_slots, kTileTokens));
+    throw UsageError(fmt::format(
+        "cache windows of {} sink tokens and {} recent slots; both numbers must be multiples of {}",
+        view.sink_tokens, view.recent_slots, kTileTokens));
 }
 
 }  // namespace oscar

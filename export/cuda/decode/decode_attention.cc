@@ -95,12 +95,13 @@ int64_t AlignedSumBytes(const DecodePlan& plan) {
 DecodePlan PlanDecode(const CacheFormat& format, int num_kv_heads, int num_q_heads,
                       const std::vector<int>& max_lengths, int window_slots, int num_sms) {
   FindInstance(format);
-  if (!IsValid(format)) throw UsageError("decode attention: the cache's format is not valid");
+  if (!IsValid(format)) throw UsageError("decode attention: the cache's format is invalid");
   if (num_kv_heads < 1 || num_q_heads % num_kv_heads != 0 ||
       num_q_heads / num_kv_heads > kMaxGqaRatio)
-    throw UsageError(fmt::format(
-        "decode attention with {} query heads and {} KV heads; supported are multiples up to {}",
-        num_q_heads, num_kv_heads, kMaxGqaRatio));
+    throw UsageError(
+        fmt::format("decode attention with {} query heads and {} KV heads; the query heads must be "
+                    "a multiple of the KV heads, at most {} times as many",
+                    num_q_heads, num_kv_heads, kMaxGqaRatio));
   const int num_requests = static_cast<int>(max_lengths.size());
   if (num_requests < 1 || num_requests > kMaxDecodeRequests)
     throw UsageError(fmt::format("decode attention of {} requests; supported are 1 to {}",

@@ -21,8 +21,8 @@ namespace {
 void CheckWindows(const CacheView& view) {
   if (view.recent_slots > 0 && view.windows != nullptr) return;
   throw UsageError(
-      fmt::format("write: {} recent slots, windows {}; expected at least {} and a "
-                  "device array, new tokens go there first",
+      fmt::format("write: {} recent slots, windows {}; expected at least {} slots and a device "
+                  "array, because new tokens are written there first",
                   view.recent_slots, view.windows == nullptr ? "null" : "given", kTileTokens));
 }
 
@@ -96,8 +96,7 @@ WriteArguments MakeArguments(const CacheView& view, const WriteOptions& options,
   CheckWindows(view);
   if (options.bad_rows == nullptr)
     throw UsageError(
-        "write: bad_rows is null; a device counter is needed, so that rows that "
-        "cannot be quantized are noticed");
+        "write: bad_rows is null; give a device counter for rows that cannot be quantized");
   WriteArguments a;
   a.view = view;
   a.sides[0] = MakeSide(view, options.k, view.format.k, tokens.k, options.rotated_k, false);
@@ -160,11 +159,10 @@ void RotateRows(const RotateArguments& arguments, cudaStream_t stream) {
                                  dim, kMinCacheDim, kMaxCacheDim));
   if (arguments.num_heads < 1 || arguments.num_matrices < 1 ||
       arguments.num_heads % arguments.num_matrices != 0)
-    throw UsageError(
-        fmt::format("rotate: {} heads by {} matrices; the matrices must divide the "
-                    "heads",
-                    arguments.num_heads, arguments.num_matrices));
-  if (arguments.rotation == nullptr) throw UsageError("rotate: no rotation");
+    throw UsageError(fmt::format(
+        "rotate: {} heads by {} matrices; the number of matrices must divide the number of heads",
+        arguments.num_heads, arguments.num_matrices));
+  if (arguments.rotation == nullptr) throw UsageError("rotate: the rotation is null");
   if (arguments.num_rows < 1) return;
   LaunchRotateRows(arguments, stream);
 }

@@ -29,7 +29,7 @@ class Machine {
   Machine(std::span<const std::byte> bytes, std::string_view what) : bytes_(bytes), what_(what) {}
 
   PickleResult Run() {
-    if (bytes_.size() > kMaxBytes) Fail(fmt::format("{} bytes of pickle", bytes_.size()));
+    if (bytes_.size() > kMaxBytes) Fail(fmt::format("the pickle has {} bytes", bytes_.size()));
     if (Byte() != kProto || Byte() != kProtocol) Fail("expected pickle protocol 2");
     while (!done_) Step(Byte());
     if (at_ != bytes_.size()) Fail("bytes after the end of the pickle");
@@ -38,10 +38,10 @@ class Machine {
 
  private:
   [[noreturn]] void Fail(std::string_view why) const {
-    throw InputError(fmt::format(
-        "{}: pickle refused at byte {}: {}. Only plain dicts, lists, numbers, strings and tensors "
-        "as torch.save(object, path) writes them are read",
-        what_, at_, why));
+    throw InputError(
+        fmt::format("{}: pickle refused at byte {}: {}. Only plain dicts, lists, numbers, strings "
+                    "and tensors written by torch.save(object, path) are read",
+                    what_, at_, why));
   }
 
   std::span<const std::byte> Take(uint64_t size) {
@@ -110,7 +110,7 @@ class Machine {
   T* Container() const {
     Object* top = stack_.empty() ? nullptr : stack_.back();
     T* data = top && top->value && !top->used ? std::get_if<T>(&top->value->data) : nullptr;
-    if (data == nullptr) Fail("items added to something that is no fresh container");
+    if (data == nullptr) Fail("items added to something that is not a new container");
     return data;
   }
 
@@ -222,7 +222,7 @@ class Machine {
   void PushStorage() {
     const Object* id = Pop();
     const auto& items = id->tuple;
-    if (!id->torch_tuple || items.size() != 5) Fail("a persistent id that names no storage");
+    if (!id->torch_tuple || items.size() != 5) Fail("a persistent id that does not name a storage");
     const auto* kind = If<std::string>(items[0]);
     const auto* key = If<std::string>(items[2]);
     const auto* numel = If<int64_t>(items[4]);
@@ -241,7 +241,7 @@ class Machine {
     const Object* arguments = Pop();
     const Object* callable = Pop();
     if (callable->global == nullptr || callable->global->callable == Callable::kStorageClass) {
-      Fail("a call of something that is not callable here");
+      Fail("a call to something that may not be called");
     }
     if (callable->global->callable == Callable::kOrderedDict) {
       const auto* tuple = If<PtTuple>(arguments);
@@ -281,7 +281,8 @@ class Machine {
     if (tuple.items.size() > 8) Fail("a tensor of more than 8 dimensions");
     for (const PtValue* item : tuple.items) {
       const auto* number = item->If<int64_t>();
-      if (number == nullptr || *number < 0) Fail("a tensor size or stride that is no count");
+      if (number == nullptr || *number < 0)
+        Fail("a tensor size or stride that is negative or not an integer");
       out->push_back(*number);
     }
   }
@@ -374,8 +375,8 @@ void Machine::Step(unsigned char opcode) {
       return Get(Number<uint32_t>());
     case kStop: {
       const Object* root = Pop();
-      if (!stack_.empty()) Fail("objects left under the result");
-      if (root->value == nullptr) Fail("the result is no value");
+      if (!stack_.empty()) Fail("objects left on the stack below the result");
+      if (root->value == nullptr) Fail("the result is not a value");
       result_.tree.root = root->value;
       done_ = true;
       return;

@@ -165,12 +165,12 @@ void PtFile::CheckTensors() const {
     if (!record) fail("there is no such record");
     const uint64_t item = static_cast<uint64_t>(DTypeBytes(tensor->dtype));
     if (tensor->storage_numel > record->size() || tensor->storage_numel * item != record->size()) {
-      fail(fmt::format("the storage claims {} elements of {} bytes, the record holds {} bytes",
+      fail(fmt::format("the storage claims {} elements of {} bytes, but the record holds {} bytes",
                        tensor->storage_numel, item, record->size()));
     }
     const auto claim = std::make_pair(tensor->dtype, tensor->storage_numel);
     if (storages.emplace(tensor->storage, claim).first->second != claim) {
-      fail("the storage is named with two dtypes");
+      fail("the storage is used with two dtypes");
     }
     const auto count = CheckedCount(tensor->shape);
     if (!count) fail("the element count overflows");
@@ -186,7 +186,7 @@ void PtFile::CheckTensors() const {
     }
     const uint64_t end = static_cast<uint64_t>(last) + (*count > 0 ? 1 : 0);
     if (overflow || end > tensor->storage_numel) {
-      fail(fmt::format("it reaches outside the storage of {} elements", tensor->storage_numel));
+      fail(fmt::format("it extends beyond the storage of {} elements", tensor->storage_numel));
     }
     const std::string view =
         fmt::format("{}|{}|{}|{}", tensor->storage, tensor->offset, fmt::join(tensor->shape, ","),
@@ -194,7 +194,8 @@ void PtFile::CheckTensors() const {
     if (!seen.insert(view).second) continue;
     const uint64_t room = (budget - expanded) / item;
     if (static_cast<uint64_t>(*count) > room) {
-      fail(fmt::format("all tensors together are more than {} times the file", kExpansion));
+      fail(fmt::format("all tensors together are more than {} times as large as the file",
+                       kExpansion));
     }
     expanded += static_cast<uint64_t>(*count) * item;
   }

@@ -211,8 +211,8 @@ void WritePt(const std::filesystem::path& path, const PtOut& value, std::string_
   Pickler pickler;
   const std::string pickled = pickler.Pickle(value);
   if (pickled.size() > kMaxBytes) {
-    throw InputError(fmt::format("{}: {} bytes of pickle, at most {} are read back", path.string(),
-                                 pickled.size(), kMaxBytes));
+    throw InputError(fmt::format("{}: the pickle has {} bytes, but at most {} can be read back",
+                                 path.string(), pickled.size(), kMaxBytes));
   }
   ZipWriter writer(path, std::string(prefix));
   writer.Add("data.pkl", pickled);

@@ -40,10 +40,10 @@ class Parser {
   Parser(const std::filesystem::path& path, Bytes bytes) : path_(path), bytes_(bytes) {}
 
   [[noreturn]] void Fail(std::string_view why) const {
-    throw InputError(fmt::format(
-        "{}: not an archive as torch.save writes it: {}. Expected stored ZIP entries with matching "
-        "headers; save the file again with torch.save(object, path)",
-        path_.string(), why));
+    throw InputError(
+        fmt::format("{}: not an archive written by torch.save: {}. Expected stored ZIP entries "
+                    "with matching headers; save the file again with torch.save(object, path)",
+                    path_.string(), why));
   }
 
   std::vector<Entry> ReadDirectory() {
@@ -168,9 +168,9 @@ class Parser {
     const std::string_view record = name.substr(name.find('/') + 1);
     if (record != "constants.pkl" && !record.starts_with("code/")) return;
     throw InputError(
-        fmt::format("{}: a TorchScript archive (record '{}'): a program, which "
-                    "torch.load(weights_only=True) refuses. Expected data alone; where the file is "
-                    "trusted, open it with torch.jit.load and torch.save its tensors",
+        fmt::format("{}: a TorchScript archive (record '{}'), which holds a program that "
+                    "torch.load(weights_only=True) refuses. Expected only data; if you trust the "
+                    "file, open it with torch.jit.load and save its tensors with torch.save",
                     path_.string(), Escaped(name)));
   }
 
@@ -184,11 +184,11 @@ class Parser {
       Fail(fmt::format("record '{}' has flags {:#x} (encryption, patch data)", name, entry.flags));
     }
     if (stored != entry.size) {
-      Fail(fmt::format("record '{}' is stored, but its sizes are {} and {}", name, stored,
-                       entry.size));
+      Fail(fmt::format("record '{}' is stored uncompressed, but its sizes {} and {} differ", name,
+                       stored, entry.size));
     }
     if (entry.header_offset >= directory_.offset || entry.size > directory_.offset) {
-      Fail(fmt::format("record '{}' ({} bytes at {}) does not fit the file", name, entry.size,
+      Fail(fmt::format("record '{}' ({} bytes at {}) extends beyond the file", name, entry.size,
                        entry.header_offset));
     }
     bool bad = entry.name.empty() || FirstInvalidUtf8(entry.name);
@@ -254,10 +254,11 @@ class Parser {
     const uint64_t end = at + size;
     bool have_zip64 = false;
     while (at != end) {
-      if (end - at < 4) Fail(fmt::format("cut extra field of record '{}'", Escaped(name)));
+      if (end - at < 4) Fail(fmt::format("truncated extra field of record '{}'", Escaped(name)));
       const uint16_t id = Get<uint16_t>(at), length = Get<uint16_t>(at + 2);
       at += 4;
-      if (end - at < length) Fail(fmt::format("cut extra field of record '{}'", Escaped(name)));
+      if (end - at < length)
+        Fail(fmt::format("truncated extra field of record '{}'", Escaped(name)));
       if (id == zip::kExtraZip64 && !have_zip64 && length == 8 * fields.size()) {
         have_zip64 = true;
         for (size_t i = 0; i < fields.size(); ++i) *fields[i] = Get<uint64_t>(at + 8 * i);

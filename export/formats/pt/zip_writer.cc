@@ -44,10 +44,9 @@ void ZipWriter::Add(std::string_view name, std::span<const std::byte> data) {
   const uint64_t offset = file_.size();
   if (data.size() > kMaxArchive || offset + directory_.size() > kMaxArchive - data.size() ||
       count_ == kMaxEntries) {
-    throw InputError(
-        fmt::format("{}: the file would pass 4 GiB or 65,534 records; export fewer "
-                    "layers per file",
-                    path_.string()));
+    throw InputError(fmt::format(
+        "{}: the file would exceed 4 GiB or 65,534 records; export fewer layers per file",
+        path_.string()));
   }
   const std::string full = fmt::format("{}/{}", prefix_, name);
   const uint32_t crc = static_cast<uint32_t>(

@@ -47,17 +47,18 @@ std::string BehindTable(const std::vector<ArmLook>& arms) {
   }
   if (rows.empty()) return {};
   return Note(
-             "How much more KL an arm has than the one in bold, on the same pieces of text: paired "
-             "differences, whose 95 % intervals draw sequences and pieces in each. Above zero the "
-             "arm in bold is better; where an interval holds zero, the two are not told apart.") +
+             "How much more KL each configuration has than the one in bold, on the same pieces of "
+             "text: paired differences, with 95 % intervals from resampling sequences and pieces "
+             "in each. Above zero, the configuration in bold is better; if an interval contains "
+             "zero, the two cannot be told apart.") +
          Table(
              "Differences to the headline",
-             {"above the arm in bold", "attention-KL", "next-token KL", "next-token KL, own words"},
+             {"minus the one in bold", "attention-KL", "next-token KL", "next-token KL, own words"},
              rows);
 }
 
 std::string Legend(const std::vector<ArmLook>& arms) {
-  std::string html = "<details><summary>What the arms are</summary><dl>\n";
+  std::string html = "<details><summary>Description of the configurations</summary><dl>\n";
   for (const ArmLook& look : arms) {
     html += fmt::format("<dt>{}</dt><dd>{} <code>{}</code></dd>\n", Html(look.label),
                         Html(look.arm["description"].Text()), Html(look.arm["name"].Text()));
@@ -90,13 +91,13 @@ RowChart KlChart(const std::vector<ArmLook>& arms, const Measure& measure, const
 RowChart AttentionChart(const std::vector<ArmLook>& arms) {
   RowChart chart = KlChart(arms, MeasureNamed("kl"), &MeasureNamed("e2e_kl"));
   chart.id = "arms-kl";
-  chart.title = "Error of attention, by arm";
+  chart.title = "Error of attention, by configuration";
   chart.description =
-      "Mean attention-KL of every arm on a logarithmic axis; the numbers stand in "
-      "the table above.";
+      "Mean attention-KL of every configuration on a logarithmic axis; the table above has the "
+      "numbers.";
   chart.note = AnyArmHas(arms, "end_to_end")
                    ? "Filled: every layer at the unquantized model's inputs, with its 95 % "
-                     "interval. Ring: with the arm's own errors carried along."
+                     "interval. Ring: with the configuration's own errors carried along."
                    : "Every layer at the unquantized model's inputs, with its 95 % interval.";
   return chart;
 }
@@ -104,11 +105,11 @@ RowChart AttentionChart(const std::vector<ArmLook>& arms) {
 RowChart TokenChart(const std::vector<ArmLook>& arms) {
   RowChart chart = KlChart(arms, MeasureNamed("token_kl"), nullptr);
   chart.id = "arms-token";
-  chart.title = "Error of the prediction, by arm";
-  chart.note = "What is left of it in the next token's distribution, with its 95 % interval.";
+  chart.title = "Error of the prediction, by configuration";
+  chart.note = "The error that remains in the next token's distribution, with its 95 % interval.";
   chart.description =
-      "Mean KL of the next-token distribution of every arm on a logarithmic axis; "
-      "the numbers stand in the methods table.";
+      "Mean KL of the next-token distribution of every configuration on a logarithmic axis; the "
+      "methods table has the numbers.";
   return chart;
 }
 
@@ -123,8 +124,8 @@ std::string ArmsSection(const Record& report) {
   for (const ArmLook& look : arms) null_controls = null_controls || look.null_control;
   if (null_controls) {
     html += Note(
-        "Null controls are rotations that know nothing of this layer. One that does as "
-        "well as the arm in bold means that fitting bought nothing here.");
+        "Null controls are rotations without any knowledge of this layer. If one does as well as "
+        "the configuration in bold, fitting gained nothing here.");
   }
   html += BehindTable(arms) + DistributionTable(arms);
   return html + Legend(arms);

@@ -46,14 +46,14 @@ std::vector<BudgetRow> BudgetRowsOf(const Record& validation, const std::string&
 std::string BudgetChart(const std::vector<BudgetRow>& rows, const std::string& member) {
   ScatterChart chart;
   chart.id = "bits-token";
-  chart.title = "Bits against what they cost the next token";
+  chart.title = "Next-token KL against bits";
   chart.note =
-      "What was chosen at each budget, types of released servers, and the other methods, each in "
-      "its colour, with 95 % intervals. Filled and named: nothing else has both fewer bits and "
-      "less error.";
+      "The choice at each budget, cache types of released servers and the other methods, each "
+      "group in its own color, with 95 % intervals. Filled and named: nothing else has both fewer "
+      "bits and less error.";
   chart.description =
-      "Every cache as a point, bits per element across and next-token KL upwards, both on "
-      "logarithmic axes; the numbers stand in the table below.";
+      "Every cache as a point, with bits per element on the horizontal axis and next-token KL on "
+      "the vertical axis, both logarithmic; the table below has the numbers.";
   chart.x_label = "bits per element, stored";
   chart.y_label = "next-token KL, nats";
   chart.x_ticks = {2, 2.5, 3, 4, 5, 6, 8, 12, 16};
@@ -73,7 +73,7 @@ std::string BudgetChart(const std::vector<BudgetRow>& rows, const std::string& m
 
 std::string GateCell(const Record& capacity) {
   if (!capacity.Has("passes_gate")) return "";
-  return capacity["passes_gate"].True() ? "<span class=\"pass\">✓ holds</span>"
+  return capacity["passes_gate"].True() ? "<span class=\"pass\">✓ passes</span>"
                                         : "<span class=\"fail\">✗ fails</span>";
 }
 
@@ -97,7 +97,7 @@ std::string BudgetTable(const std::vector<BudgetRow>& rows, const std::string& m
     cells.cells.push_back(GateCell(capacity));
     table.push_back(std::move(cells));
   }
-  return Table("Bits and what they hold", header, table);
+  return Table("Size and error at each number of bits", header, table);
 }
 
 }  // namespace
@@ -109,15 +109,16 @@ std::string BudgetsSection(const Record& report) {
   const std::vector<BudgetRow> rows = BudgetRowsOf(validation, member);
   if (rows.empty()) return {};
   return BudgetChart(rows, member) + BudgetTable(rows, member) +
-         Note(fmt::format(
-             "Bits: every byte stored, windows in 16 bits included, in requests of {} tokens. "
-             "Requests: how many of that length fit on {} beside the model’s weights in bf16, {}, "
-             "if nothing else is there. Next-token KL on {}. What is chosen is exported by "
-             "<code>oscar-export ARTIFACT --to oscar-torch --bits B -o DIRECTORY</code>.",
-             Value(capacity["request_tokens"], Format::kCount),
-             Value(capacity["device_bytes"], Format::kGigabytes),
-             Value(capacity["weight_bytes"], Format::kGigabytes),
-             member == "text" ? "the held-out text" : "the model’s own words"));
+         Note(
+             fmt::format("Bits: every stored byte, including windows in 16 bits, in requests of {} "
+                         "tokens. Requests: how many of that length fit on {} in addition to the "
+                         "model’s weights in bf16, {}, if nothing else is stored there. Next-token "
+                         "KL is measured on {}. To export a choice, use <code>oscar-export "
+                         "ARTIFACT --to oscar-torch --bits B -o DIRECTORY</code>.",
+                         Value(capacity["request_tokens"], Format::kCount),
+                         Value(capacity["device_bytes"], Format::kGigabytes),
+                         Value(capacity["weight_bytes"], Format::kGigabytes),
+                         member == "text" ? "the held-out text" : "the model’s own words"));
 }
 
 }  // namespace oscar

@@ -24,7 +24,7 @@ std::string Curve(const Record& types) {
   chart.x_label = "stored bits per value";
   chart.y_label = "next-token KL, nats";
   chart.y_floor = 1e-8;
-  ChartSeries series{"shared out by the next token", "c1 strong", {}};
+  ChartSeries series{"by the next token", "c1 strong", {}};
   series.dots = true;
   double before = 0;
   for (const Record& point : types["curve"].Items()) {
@@ -56,13 +56,14 @@ std::string CacheTypesSection(const Record& report) {
                       {"", "text", "text"}});
   }
   return fmt::format(
-             "<p>For <code>{}</code>, within {} bits per value, scales included: types of keys and "
-             "values by layer, by what each costs the next token on {} held-out tokens where "
-             "everything else is exact.</p>\n",
+             "<p>For <code>{}</code>, within {} bits per value including scales: each layer’s "
+             "types of keys and values are chosen by what each costs the next token on {} held-out "
+             "tokens when everything else is exact.</p>\n",
              Html(types["for"].Text()), Value(types["bits"], Format::kBits),
              Value(types["tokens"], Format::kCount)) +
          FigureRow(Curve(types)) +
-         Table("Shared out by", {"by", "bits stored", "next-token KL", "worst hundredth"}, plans) +
+         Table("Rules for distributing the budget",
+               {"by", "bits stored", "next-token KL", "99th percentile"}, plans) +
          fmt::format("<details><summary>Types of all layers</summary>\n{}</details>\n",
                      Table("Types by layer", {"layer", "keys", "values"}, layers));
 }

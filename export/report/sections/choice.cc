@@ -34,15 +34,17 @@ Record ChosenOption(const Record& choice, const char* bits, const char* options)
 std::string Remarks(const Record& choice, const char* fallback, const char* cost) {
   std::string html;
   if (choice["guard"].IsText(fallback)) {
-    html += fmt::format("<span class=\"fail\">{} lost to Hadamard + clip, which is exported</span>",
-                        HtmlCut(choice["guard"][fallback].Text(), kNameCharacters));
+    html += fmt::format(
+        "<span class=\"fail\">{} lost to Hadamard + clip, which is exported instead</span>",
+        HtmlCut(choice["guard"][fallback].Text(), kNameCharacters));
   }
   if (choice.Has("stability")) {
     const Record stability = choice["stability"];
     if (stability["unstable"].True()) {
-      html += fmt::format("{}<span class=\"fail\">unstable: half of the tokens cost {}{}</span>",
-                          html.empty() ? "" : "; ", Value(stability[cost], Format::kPercent),
-                          stability["few_tokens"].True() ? ", and there are few" : "");
+      html += fmt::format(
+          "{}<span class=\"fail\">unstable: fitting to half of the tokens costs {}{}</span>",
+          html.empty() ? "" : "; ", Value(stability[cost], Format::kPercent),
+          stability["few_tokens"].True() ? ", and there are few tokens" : "");
     }
   }
   if (choice["refined"].True()) html += html.empty() ? "refined" : "; refined";
@@ -89,8 +91,10 @@ std::string WindowsTable(const Record& serving) {
           Value(window["rows_beyond"], Format::kCount)},
          ""});
   }
-  return Table("Windows",
-               {"sink / recent tokens", "bits per element", "attention-KL", "rows beyond"}, rows);
+  return Table(
+      "Windows",
+      {"sink / recent tokens", "bits per element", "attention-KL", "rows beyond the windows"},
+      rows);
 }
 
 // Which sides need more bits than others, where the next token was asked.
@@ -98,12 +102,12 @@ std::string SensitiveSides(const Record& serving) {
   if (!serving.Has("bits_by") || !serving["bits_by"].Has("sensitive")) return {};
   std::string items;
   for (const Record& side : serving["bits_by"]["sensitive"].Items()) {
-    items +=
-        fmt::format("<li>{} of layer {}: {} of what 2 bits cost the next token; {}</li>\n",
-                    side.IsText("side") && side["side"].Text() == "k" ? "keys" : "values",
-                    Value(side["layer_id"], Format::kCount), Value(side["share"], Format::kPercent),
-                    side.Has("bits") ? "not below " + Value(side["bits"], Format::kBits) + " bits"
-                                     : std::string("more bits than were tried"));
+    items += fmt::format(
+        "<li>{} of layer {}: {} of the total cost of 2 bits to the next token; {}</li>\n",
+        side.IsText("side") && side["side"].Text() == "k" ? "keys" : "values",
+        Value(side["layer_id"], Format::kCount), Value(side["share"], Format::kPercent),
+        side.Has("bits") ? "needs at least " + Value(side["bits"], Format::kBits) + " bits"
+                         : std::string("needs more bits than were tried"));
   }
   if (items.empty()) return "<p>No side of a layer needs more bits than the others.</p>\n";
   return "<ul>\n" + items + "</ul>\n";
@@ -117,29 +121,28 @@ std::string ChoiceSection(const Record& report) {
   const std::vector<Record> layers = report["layers"].Items();
   std::string html = fmt::format(
       "<p>Chosen for <code>{}</code>, layer by layer, among candidates fitted to the same moments: "
-      "{} bits of codes per element, {} with a scale and a zero for each quantization group. "
-      "Layers with a side that lost to Hadamard + clip on held-out rows, and export that: {}. "
-      "Unstable layers, where half of the tokens would fit worse: {}.</p>\n",
+      "{} bits of codes per element, or {} with a scale and a zero for each quantization group. "
+      "Layers with a side that lost to Hadamard + clip on held-out rows, so that Hadamard + clip "
+      "is exported: {}. Unstable layers, which would fit worse with half of the tokens: {}.</p>\n",
       Html(serving["for"].Text()), Value(serving["bits_spent"], Format::kBits),
       Value(serving["bits_stored"], Format::kBits),
       Value(serving["hadamard_layers"], Format::kCount),
       Value(serving["unstable_layers"], Format::kCount));
   html += SensitiveSides(serving);
   html += Note(
-      "Keys by attention-KL in nats, values by relative output error, in bf16 arithmetic on "
-      "held-out "
-      "rows that did not choose. Several bits or clip ratios: one for each KV head. The scores of "
-      "all candidates stand in report.json.");
+      "Keys are judged by attention-KL in nats, values by relative output error, in bf16 "
+      "arithmetic on held-out rows that were not used for choosing. Several bits or clip ratios: "
+      "one for each KV head. The scores of all candidates are in report.json.");
   constexpr size_t kShownAtOnce = 12;
   const std::string table = ChoiceTable(layers);
   html += layers.size() <= kShownAtOnce
               ? table
               : fmt::format("<details><summary>All {} layers</summary>\n{}</details>\n",
                             layers.size(), table);
-  html += Note(fmt::format(
-      "What windows in 16 bits cost at contexts of {} tokens, and what attention-KL they leave, a "
-      "mean over layers at the bits above; the first are in use.",
-      Value(serving["windows_priced_at_tokens"], Format::kCount)));
+  html += Note(
+      fmt::format("Cost of windows in 16 bits at contexts of {} tokens, and the remaining "
+                  "attention-KL, averaged over layers at the bits above; the first row is in use.",
+                  Value(serving["windows_priced_at_tokens"], Format::kCount)));
   return html + WindowsTable(serving);
 }
 

@@ -57,10 +57,10 @@ std::string ClipSection(const Record& report) {
       Curves(report, "k", "k_clip_ratio", "Keys") + Curves(report, "v", "v_clip_ratio", "Values");
   if (figures.empty()) return {};
   return Note(
-             "Quantization error of held-out tokens, weighted with the importance the rotation was "
-             "fitted to, against the share of each row that is not clipped. Dots: the ratio chosen "
-             "for each layer. Vertical line: the one recommended for all. Darker lines (lighter on "
-             "a dark page): deeper layers.") +
+             "Quantization error of held-out tokens, weighted with the importance that the "
+             "rotation was fitted to, against the share of each row that is not clipped. Dots: the "
+             "ratio chosen for each layer. Vertical line: the ratio recommended for all layers. "
+             "Darker lines (lighter on a dark page): deeper layers.") +
          FigureRow(figures);
 }
 

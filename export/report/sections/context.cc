@@ -75,7 +75,7 @@ std::string PositionChart(const Arms& arms, const char* metrics, const Range& ra
   chart.title = title;
   chart.note = note;
   chart.description =
-      "Attention-KL of each arm against the position of the query, logarithmic y "
+      "Attention-KL of each configuration against the position of the query, with a logarithmic y "
       "axis.";
   chart.x_label = "position of the query, tokens";
   chart.y_label = "attention-KL, nats";
@@ -94,10 +94,10 @@ std::string TokenLossChart(const Arms& arms) {
   LineChart chart;
   chart.id = "context-token";
   chart.title = "Prediction, by position";
-  chart.note = "Next-token KL: of the distributions over the vocabulary.";
+  chart.note = "Next-token KL compares the distributions over the vocabulary.";
   chart.description =
-      "KL of the next-token distribution of each arm against position, logarithmic "
-      "y axis.";
+      "KL of the next-token distribution of each configuration against position, with a "
+      "logarithmic y axis.";
   chart.x_label = "position, tokens";
   chart.y_label = "next-token KL, nats";
   chart.tokens = true;
@@ -114,11 +114,10 @@ std::string ContextLengthChart(const Arms& arms) {
   chart.id = "context-length";
   chart.title = "By length of the text";
   chart.note =
-      "Attention-KL over the second half of texts of each length, where a query sees a quantized "
+      "Attention-KL in the second half of texts of each length, where a query sees a quantized "
       "key.";
   chart.description =
-      "Attention-KL of each arm against the length of the text, both axes "
-      "logarithmic.";
+      "Attention-KL of each configuration against the length of the text, with logarithmic axes.";
   chart.x_label = "length of the text, tokens";
   chart.y_label = "attention-KL, nats";
   chart.tokens = true;
@@ -147,21 +146,22 @@ std::string ContextSection(const Record& report) {
   const auto words = [](bool with) { return with ? "with windows" : "without windows"; };
   const Arms first = Group(arms, windows), second = Group(arms, !windows);
   const Range range = SharedRange(arms, "local");
-  std::string figures = PositionChart(first, "local", range, "context-first",
-                                      fmt::format("Attention, arms {}", words(windows)), "");
-  figures +=
-      PositionChart(second, "local", range, "context-second",
-                    fmt::format("Attention, arms {}", words(!windows)), "On the same scale.");
+  std::string figures =
+      PositionChart(first, "local", range, "context-first",
+                    fmt::format("Attention, configurations {}", words(windows)), "");
+  figures += PositionChart(second, "local", range, "context-second",
+                           fmt::format("Attention, configurations {}", words(!windows)),
+                           "On the same scale.");
   figures += PositionChart(first, "end_to_end", SharedRange(first, "end_to_end"), "context-carried",
-                           fmt::format("Attention end to end, arms {}", words(windows)),
+                           fmt::format("Attention end to end, configurations {}", words(windows)),
                            "With the errors of earlier layers carried along.");
   figures += TokenLossChart(first);
   figures += ContextLengthChart(first);
   if (figures.empty()) return {};
   return Note(
-             "A query at position p sees p + 1 tokens. Dashed lines: not clipped. Grey: null "
-             "controls. The unquantized cache has no error and no line; where an arm's windows "
-             "hold the whole context, its error is zero and its line begins later.") +
+             "A query at position p sees p + 1 tokens. Dashed lines: not clipped. Gray: null "
+             "controls. The unquantized cache has no error and no line. Where a configuration's "
+             "windows hold the whole context, its error is zero, so its line begins later.") +
          FigureRow(figures);
 }
 

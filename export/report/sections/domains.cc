@@ -29,8 +29,8 @@ RowChart DomainChart(const std::vector<ArmLook>& arms, size_t domain, const char
   chart.x_label = fmt::format("{} KL, nats, log scale",
                               member == std::string_view("text") ? "next-token" : "attention");
   chart.description =
-      "The KL of every arm on this domain as a bar on a logarithmic axis, which all "
-      "domains share; the numbers stand in the table below.";
+      "The KL of every configuration on this domain as a bar on a logarithmic axis, which all "
+      "domains share; the table below has the numbers.";
   for (const ArmLook& look : arms) {
     const Record row = look.arm["by_domain"][domain];
     if (!row.Has(member)) continue;
@@ -62,11 +62,11 @@ std::string DomainTable(const std::vector<ArmLook>& arms, bool text) {
       rows.push_back(std::move(row));
     }
   }
-  std::vector<std::string> header = {"arm, domain", "rows", "attention-KL",
-                                     "above the arm in bold"};
-  if (text) header.insert(header.end(), {"tokens", "next-token KL", "above the arm in bold"});
-  return "<details><summary>All numbers</summary>\n" + Table("Arms by domain", header, rows) +
-         "</details>\n";
+  std::vector<std::string> header = {"configuration, domain", "rows", "attention-KL",
+                                     "minus the one in bold"};
+  if (text) header.insert(header.end(), {"tokens", "next-token KL", "minus the one in bold"});
+  return "<details><summary>All numbers</summary>\n" +
+         Table("Configurations by domain", header, rows) + "</details>\n";
 }
 
 }  // namespace

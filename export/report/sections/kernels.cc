@@ -81,13 +81,13 @@ std::string KernelsSection(const Record& report) {
                      passed ? "Kernels passed" : "Kernels failed") +
          Summary(kernels) +
          Note(fmt::format(
-             "Differences: codes, then scales and zeros, against the scalar codec, and what the "
-             "simulator of the arms above reads back, all on the rotated values that the kernel "
-             "itself stored in 16 bits. Errors are of the worst KV head: the kernel’s against "
-             "float64 attention over the same cache (at most {} is allowed), the total’s against "
-             "float64 attention over the exact keys and values. Times are of one layer, to see "
-             "that "
-             "it ran, and no benchmark; <code>oscar-bench</code> is.",
+             "Differences: codes, then scales and zeros, compared with the scalar codec, and the "
+             "values that the simulator of the configurations above reads back, all for the "
+             "rotated values that the kernel itself stored in 16 bits. Errors are those of the "
+             "worst KV head: the kernel error compares with float64 attention over the same cache "
+             "(at most {} is allowed), the total error with float64 attention over the exact keys "
+             "and values. Times are for one layer and only show that it ran; use "
+             "<code>oscar-bench</code> for benchmarks.",
              Value(kernels["kernel_error_limit"], Format::kError))) +
          Table("Kernels by layer",
                {"layer", "codes that differ", "scales, zeros that differ",

@@ -30,7 +30,8 @@ std::string ByLayer(const Record& report, const std::vector<CalibrationArm>& arm
   LineChart chart;
   chart.id = id;
   chart.title = title;
-  chart.description = "Attention-KL of each arm against the layer, logarithmic y axis.";
+  chart.description =
+      "Attention-KL of each configuration against the layer, with a logarithmic y axis.";
   chart.x_label = "layer";
   chart.y_label = "attention-KL, nats";
   for (const CalibrationArm& arm : arms) {
@@ -72,12 +73,12 @@ std::string LayerErrorSection(const Record& report) {
     rows.push_back(std::move(row));
   }
   return Note(
-             "Measured while fitting, on rows of the calibration text that the judged rotations "
-             "had not seen and that see a quantized key: the first and the most recent tokens are "
-             "kept in 16 bits except where it says without windows.") +
+             "Measured while fitting, on rows of the calibration text that were held out of the "
+             "fit and that see a quantized key. The first and the most recent tokens are kept in "
+             "16 bits, except under “without windows”.") +
          FigureRow(ByLayer(report, arms, "kl_mean_beyond", "layer-kl", "With windows") +
                    ByLayer(report, arms, "kl_mean_no_windows", "layer-kl-all", "Without windows")) +
-         Table("Arms of the calibration", header, rows);
+         Table("Configurations of the calibration", header, rows);
 }
 
 }  // namespace oscar

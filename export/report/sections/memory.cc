@@ -20,8 +20,9 @@ std::string MemorySection(const Record& report) {
   RowChart chart;
   chart.id = "memory";
   chart.title = "Bits per element of the cache";
-  chart.note = "Bar: bytes really stored. Mark: the paper’s formula. Numbers: formula · stored.";
-  chart.description = "Bits per cached element of each arm as bars from zero; BF16 takes 16.";
+  chart.note = "Bar: stored bytes. Mark: the paper’s formula. Numbers: formula · stored.";
+  chart.description =
+      "Bits per cached element of each configuration as bars from zero; BF16 takes 16.";
   chart.x_label = "bits per element";
   std::set<std::string> notes;
   std::vector<TableRow> rows;
@@ -39,13 +40,14 @@ std::string MemorySection(const Record& report) {
                     ArmRowCss(look)});
   }
   std::string html = Note(
-      "The paper counts b bits, a 16-bit scale and zero per quantization group, and the "
-      "16-bit windows spread over the context: 2 + 32/g + (16 − 2 − 32/g)·(sink + recent)/L. "
-      "Stored counts every byte, metadata in its real type and padding included.");
+      "The paper counts b bits, a 16-bit scale and zero per quantization group, and the 16-bit "
+      "windows spread over the context: 2 + 32/g + (16 − 2 − 32/g)·(sink + recent)/L. “Stored” "
+      "counts every byte, including metadata in its real type and padding.");
   for (const std::string& note : notes) html += Note(Html(note));
-  html += FigureRow(RenderRowChart(chart) + "<div>" +
-                    Table("Bits per element", {"arm", "formula", "stored", "at tokens"}, rows) +
-                    "</div>\n");
+  html += FigureRow(
+      RenderRowChart(chart) + "<div>" +
+      Table("Bits per element", {"configuration", "formula", "stored", "at tokens"}, rows) +
+      "</div>\n");
   return html;
 }
 

@@ -49,8 +49,9 @@ std::string RuntimeTable(const std::vector<ArmLook>& arms) {
   for (const Measure& column : columns) header.emplace_back(column.heading);
   return "<h3>What runtimes lose</h3>\n" +
          Note(
-             "Each runtime simulated as it computes and stores, less the method that it implements "
-             "in exact arithmetic: above zero is worse, except under “same token” and “needle”.") +
+             "Each runtime simulated as it computes and stores, minus the method that it "
+             "implements in exact arithmetic. Above zero is worse, except for “same token” and "
+             "“needle”.") +
          Table("Runtimes against the ideal", header, rows);
 }
 
@@ -62,13 +63,14 @@ std::string MethodsSection(const Record& report) {
   std::string html = ParetoCharts(arms, "pareto");
   html += ArmTable(arms, IsOnFront(arms));
   html += Note(
-      "Least error first. Lower is better, except “same token” (how often the most likely token "
-      "stays the same) and “needle”. Attention-KL: KL(S‖Ŝ) at the unquantized model’s own queries, "
-      "keys and values, over the rows of the second half of each sequence that see a quantized "
-      "key, mean over heads and layers, in nats; end to end: with the errors of earlier layers "
-      "carried along. Next-token KL: over the vocabulary, where the query sees a quantized key. "
-      "Output error: relative Frobenius norm. Bits: by the paper’s formula, and of every byte "
-      "stored. Small print: 95 % bootstrap intervals over pieces of sequences.");
+      "The smallest error comes first. Lower is better, except for “same token” (how often the "
+      "most likely token stays the same) and “needle”. Attention-KL: KL(S‖Ŝ) at the unquantized "
+      "model’s own queries, keys and values, over the rows of the second half of each sequence "
+      "that see a quantized key, mean over heads and layers, in nats; end to end: including the "
+      "errors of earlier layers. Next-token KL: over the vocabulary, where the query sees a "
+      "quantized key. Output error: relative Frobenius norm. Bits: by the paper’s formula, and "
+      "counting every stored byte. Small print: 95 % bootstrap intervals over pieces of "
+      "sequences.");
   return html + RuntimeTable(arms);
 }
 

@@ -100,7 +100,7 @@ LineChart AccuracyChart(const char* id, const char* title, const char* x_label) 
   LineChart chart;
   chart.id = id;
   chart.title = title;
-  chart.description = "Accuracy of each arm as a line.";
+  chart.description = "Accuracy of each configuration as a line.";
   chart.x_label = x_label;
   chart.y_label = "answers right";
   chart.y_scale = Scale::kLinear;
@@ -170,10 +170,10 @@ std::string LeftOut(const Record& validation) {
   }
   if (list.empty()) return {};
   return Note((validation["recall"]["measurable"].True()
-                   ? "Not counted, because the model finds fewer than nine answers of ten with its "
-                     "cache untouched: "
-                   : "Recall cannot be measured on this model: with its cache untouched it finds "
-                     "fewer than nine answers of ten in every task: ") +
+                   ? "Not counted, because the model gives fewer than nine of ten answers even "
+                     "with an exact cache: "
+                   : "Recall cannot be measured on this model, because even with an exact cache it "
+                     "gives fewer than nine of ten answers in every task: ") +
               list + ".");
 }
 
@@ -195,9 +195,8 @@ std::string NeedleSection(const Record& report) {
   std::string html = Note(fmt::format(
       "Facts hidden in long texts, after RULER’s recipe, scored by teacher forcing: an answer is "
       "right if every token of it is the most likely one. The task “passages” hides random tokens "
-      "in "
-      "the model’s own words: right is what is likelier than the tokens of the other passages. "
-      "Samples per task and length: {}.",
+      "in the model’s own words; an answer is right if it is likelier than the tokens of the other "
+      "passages. Samples per task and length: {}.",
       FormatNumber(samples, Format::kCount)));
   html += left_out;
   html += FigureRow(LengthChart(drawn) + DepthChart(drawn));
@@ -211,8 +210,8 @@ std::string NeedleSection(const Record& report) {
     html += grid.Render("Needle accuracy by depth and length", "depth");
   }
   if (const Grid grid = ArmsByTask(arms, longest); !grid.empty()) {
-    html += fmt::format("<h3>All arms at {} tokens</h3>\n", LengthHeading(longest));
-    html += grid.Render("Needle accuracy by arm and task", "arm");
+    html += fmt::format("<h3>All configurations at {} tokens</h3>\n", LengthHeading(longest));
+    html += grid.Render("Needle accuracy by configuration and task", "configuration");
   }
   return html;
 }

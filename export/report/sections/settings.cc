@@ -26,7 +26,7 @@ bool IsDigest(const Record& value) {
 
 void AddRows(const std::string& name, const Record& value, size_t& rows, std::string& html) {
   if (rows == kMaxRows) {
-    html += "<dt>…</dt><dd>the rest stands in report.json</dd>\n";
+    html += "<dt>…</dt><dd>report.json has the rest</dd>\n";
     ++rows;
   }
   if (rows > kMaxRows) return;

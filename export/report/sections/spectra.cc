@@ -23,7 +23,8 @@ std::string Spectra(const Record& report, const char* side, const char* title) {
   chart.id = fmt::format("spectrum-{}", side);
   chart.title = title;
   chart.description =
-      "Eigenvalues over trace against rank, one line per layer, logarithmic y axis.";
+      "Eigenvalues divided by the trace against rank, one line per layer, with a logarithmic y "
+      "axis.";
   chart.x_label = "rank of the eigenvalue";
   chart.y_label = "share of the trace";
   const std::vector<Record> layers = report["layers"].Items();
@@ -54,8 +55,8 @@ std::string Flatness(const Record& report, const char* side, const char* title, 
   chart.id = fmt::format("flatness-{}", side);
   chart.title = title;
   chart.description =
-      "Largest over mean importance of a coordinate by layer, before and after the "
-      "rotation, logarithmic y axis.";
+      "Largest over mean importance of a coordinate by layer, before and after the rotation, with "
+      "a logarithmic y axis.";
   chart.x_label = "layer";
   chart.y_label = "largest / mean importance";
   ChartSeries before{"along U", std::string(css) + " dashed", {}},
@@ -81,14 +82,14 @@ std::string SpectraSection(const Record& report) {
                               Spectra(report, "v", "Values: spectrum of the value target");
   if (spectra.empty()) return {};
   return Note(
-             "How much each direction matters to attention: eigenvalues over their sum, mean over "
-             "the layer’s KV heads, darker lines (lighter on a dark page) for deeper layers. "
-             "Values below a millionth of the largest are drawn at the lower edge.") +
+             "How much each direction matters to attention: eigenvalues divided by their sum, "
+             "averaged over the layer’s KV heads. Darker lines (lighter on a dark page): deeper "
+             "layers. Values below a millionth of the largest are drawn at the lower edge.") +
          FigureRow(spectra) + "<h3>Flatness</h3>\n" +
          Note(
-             "A quantizer wants every coordinate to matter alike: 1 is flat. Along the "
-             "eigenvectors U (drawn as dimension × first share of the trace) importance piles up "
-             "on a few coordinates; R spreads it.") +
+             "Quantization works best if every coordinate matters equally; 1 is flat. Along the "
+             "eigenvectors U (drawn as dimension × first share of the trace), importance is "
+             "concentrated on a few coordinates; R spreads it out.") +
          FigureRow(Flatness(report, "k", "Keys", "s0") + Flatness(report, "v", "Values", "s1"));
 }
 

@@ -25,11 +25,11 @@ std::string SplitTable(const std::vector<ArmLook>& arms) {
       row.cells.push_back(Value(look.arm["local"][key], Format::kError));
     rows.push_back(std::move(row));
   }
-  return Table(
-      "Errors of keys and values",
-      {"arm", "logits, relative", "logits, mean square", "keys, relative", "keys, mean square",
-       "values, relative", "values, mean square", "keys' term", "values' term"},
-      rows);
+  return Table("Errors of keys and values",
+               {"configuration", "logits, relative", "logits, mean square", "keys, relative",
+                "keys, mean square", "values, relative", "values, mean square", "keys' term",
+                "values' term"},
+               rows);
 }
 
 }  // namespace
@@ -40,10 +40,10 @@ std::string SplitSection(const Record& report) {
   RowChart chart;
   chart.id = "split";
   chart.title = "The two terms of the output error";
-  chart.note = "Solid, above: keys. Pale, below: values.";
+  chart.note = "Solid upper bar: keys. Pale lower bar: values.";
   chart.description =
-      "For each arm two bars: the output error that comes from the keys and the one that comes "
-      "from the values, relative to the output.";
+      "Two bars for each configuration: the output error caused by the keys and the one caused by "
+      "the values, relative to the output.";
   chart.x_label = "relative to the output’s norm";
   for (const ArmLook& look : arms) {
     const Record local = look.arm["local"];
@@ -55,8 +55,8 @@ std::string SplitSection(const Record& report) {
          {{ChartMark::kBar, local["k_term"]}, {ChartMark::kThinBar, local["v_term"]}}});
   }
   return Note(
-             "The output’s error splits exactly into P̂V̂ − PV = (P̂ − P)V + P̂(V̂ − V): what wrong "
-             "keys do to the attention weights, and what wrong values add.") +
+             "The output’s error splits exactly into P̂V̂ − PV = (P̂ − P)V + P̂(V̂ − V): the effect of "
+             "wrong keys on the attention weights, and the error that wrong values add.") +
          FigureRow(RenderRowChart(chart)) + SplitTable(arms);
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 // "task, length" of each column: those of the first arm that has some.
 std::vector<std::string> Header(const Record& tool_call) {
-  std::vector<std::string> header = {"arm"};
+  std::vector<std::string> header = {"configuration"};
   for (const Record& row : tool_call["by_task"].Items()) {
     header.push_back(HtmlCut(MethodLabel(row["task"].Text()), 24) + ", " +
                      FormatNumber(row["length"].Number(), Format::kCount));
@@ -47,13 +47,11 @@ std::string ToolCallSection(const Record& report) {
   for (const ArmLook& look : arms) any = any || look.arm.Has("tool_call");
   if (!any) return {};
   std::string html = Note(
-      "Conversations that end in a call whose arguments stand far back: copied from a result, "
-      "under "
-      "a name that was given long ago, a document or a line of code with one value changed. An "
-      "argument is exact if every token of it is the most likely one. A task counts for exact "
-      "match "
-      "where the model gets nine arguments of ten with its cache untouched; the KL on the "
-      "arguments’ tokens says what a cache does to any model.");
+      "Conversations that end in a call whose arguments appear far earlier in the context: values "
+      "copied from a result, values given under a name long before, or a document or line of code "
+      "with one value changed. An argument is exact if every token of it is the most likely one. A "
+      "task counts for exact match if the model gets nine of ten arguments right with an exact "
+      "cache; the KL on the arguments’ tokens is meaningful for every model.");
   html += TaskTable(arms, "KL on arguments", "token_kl", Format::kError);
   return html + TaskTable(arms, "Exact arguments", "accuracy", Format::kPercent);
 }

@@ -42,7 +42,7 @@ std::string GateTable(const Record& gate) {
         {{fmt::format("<code>{}</code>", Html(check["metric"].Text())),
           check.Has("value") ? Value(check["value"], Format::kError) : "not measured",
           Html(check["op"].Text()) + " " + Value(check["limit"], Format::kError),
-          passed ? "<span class=\"pass\">✓ holds</span>" : "<span class=\"fail\">✗ fails</span>"},
+          passed ? "<span class=\"pass\">✓ passes</span>" : "<span class=\"fail\">✗ fails</span>"},
          ""});
   }
   return Table("Checks of the gate", {"check", "measured", "demanded", ""}, rows);
@@ -63,15 +63,15 @@ std::string KernelBadge(const Record& validation) {
 std::string GateDetails(const Record& validation, const std::vector<ArmLook>& arms) {
   if (!validation.Has("gate")) {
     return Note(
-        "The numbers are a measurement. Whether they are good enough is for the reader, or "
-        "for <code>--gate</code>, to say.");
+        "The numbers are only a measurement. Use <code>--gate</code> to check whether they are "
+        "good enough.");
   }
   const Record gate = validation["gate"];
   const std::string remedy = WhatWouldPass(validation);
   const auto arm = std::find_if(arms.begin(), arms.end(), [&](const ArmLook& look) {
     return look.arm["name"].Text() == gate["arm"].Text();
   });
-  return fmt::format("<p class=\"demand\">Demanded of {}: <code>{}</code></p>\n", Html(arm->label),
+  return fmt::format("<p class=\"demand\">Required of {}: <code>{}</code></p>\n", Html(arm->label),
                      Html(gate["text"].Text())) +
          GateTable(gate) + (remedy.empty() ? "" : "<p>" + Html(remedy) + "</p>\n");
 }
@@ -135,8 +135,8 @@ std::string Validated(const Record& validation) {
                : Tile("Needle accuracy", "", "");
   tiles += Tile(
       "Bits per element", Value(bits["paper"], Format::kBits),
-      fmt::format("{} in bytes really stored, at {} tokens", Value(bits["actual"], Format::kBits),
-                  Value(bits["tokens"], Format::kCount)));
+      fmt::format("{} counting all stored bytes, at {} tokens",
+                  Value(bits["actual"], Format::kBits), Value(bits["tokens"], Format::kCount)));
   return GateBadge(validation) + KernelBadge(validation) + Sentences(validation, headline) +
          Tiles(tiles) + GateDetails(validation, arms);
 }
@@ -148,11 +148,10 @@ std::string CalibratedOnly(const Record& report) {
   std::string tiles;
   if (name.empty() || summary["arms"][name]["rows_beyond"].Number() == 0) {
     const char* why =
-        name.empty() ? "No tokens were held out" : "No row that was held out sees a quantized key";
+        name.empty() ? "No tokens were held out" : "No held-out row sees a quantized key";
     html += fmt::format(
-        "<p class=\"lead\">The rotations are orthogonal to the precision below. {}, so their "
-        "effect "
-        "on attention was not measured.</p>\n",
+        "<p class=\"lead\">The rotations are orthogonal to the precision given below. {}, so their "
+        "effect on attention was not measured.</p>\n",
         why);
     tiles += Tile("Attention-KL, nats", "", why);
   } else {

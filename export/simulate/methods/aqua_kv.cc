@@ -113,8 +113,8 @@ LayerCache FirstCache(const MethodContext& context, size_t layer_index, Rounding
   const LayerSpec& layer = context.layers()[layer_index];
   if (layer_index > 0) {
     throw InputError(
-        fmt::format("layer {}: the method reads a layer through the one before, which a cache that "
-                    "is made by itself has not",
+        fmt::format("layer {}: the method predicts each layer from the one before, so a single "
+                    "layer's cache cannot be made on its own",
                     layer.layer_id));
   }
   LayerCache cache = PredictingCache();
@@ -209,18 +209,19 @@ CacheMethod Predicted(std::string_view name, std::string_view description, Round
 }  // namespace
 
 std::vector<CacheMethod> AquaKvMethods() {
-  CacheMethod aqua = Predicted(
-      "aqua_kv_2", "AQUA-KV: 2 bits of what the layer before does not predict, layer 0 in 4",
-      AquaRounding, /*windows=*/false);
+  CacheMethod aqua =
+      Predicted("aqua_kv_2",
+                "AQUA-KV: 2 bits for what the previous layer does not predict, 4 bits in layer 0",
+                AquaRounding, /*windows=*/false);
   aqua.cost = [](const MethodContext& context, const ArmOptions&, int64_t tokens) {
     return AquaCost(context.layers(), tokens);
   };
   // A read is a product with both predictors for every token: 6 (KV heads x dim)^2 FLOP.
-  CacheMethod ours = Predicted(
-      "predicted",
-      "OSCAR with fitted byte scales and error feedback on what the layer before does not predict; "
-      "to read a token of a layer takes 6 (KV heads x dim)^2 FLOP more",
-      OurRounding, /*windows=*/true);
+  CacheMethod ours =
+      Predicted("predicted",
+                "OSCAR with fitted byte scales and error feedback on what the previous layer does "
+                "not predict; reading a token of a layer costs 6 (KV heads x dim)^2 extra FLOP",
+                OurRounding, /*windows=*/true);
   ours.as_published = {.windows = true};
   ours.cost = OurCost;
   ours.available = HasFit;

@@ -17,7 +17,7 @@ StoredChoice ChoiceNamed(const MethodContext& context, size_t layer_index,
 CacheMethod ChoiceMethod(const std::string& choice) {
   return {
       .name = "auto",
-      .description = "what oscar-calibrate chose, in bf16 arithmetic",
+      .description = "automatic choice of oscar-calibrate, in bf16 arithmetic",
       .takes_clip = false,
       .as_published = {.windows = true},
       .make =

@@ -33,8 +33,10 @@ struct BlockGtqRow {
 };
 
 constexpr BlockGtqRow kBlockGtqTable[] = {
-    {"block_gtq_k2v2", "Block-GTQ: 2 bits, those of keys by the energy of rotary pairs", 2, 2},
-    {"block_gtq_k3v2", "Block-GTQ: keys 3 bits by the energy of rotary pairs, values 2", 3, 2},
+    {"block_gtq_k2v2", "Block-GTQ: 2 bits, divided among rotary pairs of keys by their energy", 2,
+     2},
+    {"block_gtq_k3v2",
+     "Block-GTQ: keys 3 bits, divided among rotary pairs by their energy; values 2 bits", 3, 2},
 };
 
 // Dimensions of a key, by their bits.
@@ -161,7 +163,7 @@ CacheMethod BlockGtq(const BlockGtqRow& row) {
       [&row](const MethodContext& context, const ArmOptions& options, int64_t tokens) {
         return BlockGtqCost(row, context, options, tokens);
       });
-  method.why_no_latents = "it shares bits out between rotary pairs, and latents have none";
+  method.why_no_latents = "it divides bits among rotary pairs, and latents have none";
   method.available = HasFit;
   return method;
 }

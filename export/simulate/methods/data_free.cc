@@ -34,7 +34,7 @@ CacheMethod Method(std::string_view name, std::string_view description, bool had
 }  // namespace
 
 CacheMethod Bf16Method() {
-  CacheMethod method = Method("bf16", "the reference: nothing is quantized", false, 0);
+  CacheMethod method = Method("bf16", "the reference, without quantization", false, 0);
   method.quantizes = method.takes_clip = method.takes_windows = false;
   method.cost = UnquantizedCost;
   return method;

@@ -24,13 +24,15 @@ struct Float8Row {
 };
 
 constexpr Float8Row kTable[] = {
-    {"fp8_e4m3", "8-bit floats of 3 mantissa bits, scale 1", Float8Type::kE4M3, ScaleSource::kOne},
-    {"fp8_e4m3_calibrated", "8-bit floats of 3 mantissa bits, a calibrated scale per tensor",
+    {"fp8_e4m3", "8-bit floats with 3 mantissa bits, scale 1", Float8Type::kE4M3,
+     ScaleSource::kOne},
+    {"fp8_e4m3_calibrated", "8-bit floats with 3 mantissa bits, a calibrated scale per tensor",
      Float8Type::kE4M3, ScaleSource::kTensor},
-    {"fp8_e4m3_per_head", "8-bit floats of 3 mantissa bits, a calibrated scale per KV head",
+    {"fp8_e4m3_per_head", "8-bit floats with 3 mantissa bits, a calibrated scale per KV head",
      Float8Type::kE4M3, ScaleSource::kHead},
-    {"fp8_e5m2", "8-bit floats of 2 mantissa bits, scale 1", Float8Type::kE5M2, ScaleSource::kOne},
-    {"fp8_e5m2_per_head", "8-bit floats of 2 mantissa bits, a calibrated scale per KV head",
+    {"fp8_e5m2", "8-bit floats with 2 mantissa bits, scale 1", Float8Type::kE5M2,
+     ScaleSource::kOne},
+    {"fp8_e5m2_per_head", "8-bit floats with 2 mantissa bits, a calibrated scale per KV head",
      Float8Type::kE5M2, ScaleSource::kHead},
 };
 

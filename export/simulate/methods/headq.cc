@@ -42,8 +42,9 @@ at::Tensor LeadingQueryDirections(const LayerMoments& moments) {
 LayerCache HeadQCache(const MethodContext& context, size_t layer_index, const ArmOptions& options) {
   const LayerMoments moments = ArtifactMoments(context, layer_index);
   if (moments.head_dim < 2 * kShare) {
-    throw InputError(fmt::format("layer {}: HeadQ's side code takes heads of at least {}, found {}",
-                                 moments.layer_id, 2 * kShare, moments.head_dim));
+    throw InputError(
+        fmt::format("layer {}: HeadQ's side code needs a head dimension of at least {}, found {}",
+                    moments.layer_id, 2 * kShare, moments.head_dim));
   }
   LayerCache cache = HadamardInt2Method().make(context, layer_index, options);
   cache.store = [store = std::move(cache.store),
@@ -68,7 +69,7 @@ std::vector<CacheMethod> HeadQMethods() {
   method.description =
       "HeadQ: Hadamard, 2 bits, errors of keys in the queries' leading directions in 4 bits";
   method.takes_bf16 = false;
-  method.why_no_latents = "its side code is of keys alone";
+  method.why_no_latents = "its side code only covers keys";
   method.make = HeadQCache;
   method.available = HasFit;
   // Keys have a second scale and zero, for the side code.

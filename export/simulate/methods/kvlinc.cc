@@ -31,7 +31,8 @@ LayerCache KvLincCache() {
 std::vector<CacheMethod> KvLincMethods() {
   return {BlockMethod(
       "kvlinc2_uncorrected",
-      "KVLinC's quantizers without its trained correction: keys per channel, values turned, 2 bits",
+      "KVLinC's quantizers without its trained correction: keys per channel, values rotated, 2 "
+      "bits",
       [](const MethodContext&) { return KvLincCache(); },
       [](const std::vector<LayerSpec>& layers, int64_t tokens) {
         return KiviCost(kKvLincFormat, layers, tokens);

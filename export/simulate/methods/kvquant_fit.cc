@@ -25,7 +25,9 @@ at::Tensor Channels(const std::vector<at::Tensor>& sequences, int64_t first,
       parts.push_back(prepare(rows.to(at::kFloat)).slice(0, first).flatten(1));
   }
   if (parts.empty())
-    throw InputError("KVQuant: no calibration sequence is longer than its exact first tokens");
+    throw InputError(
+        "KVQuant: no calibration sequence is longer than the first tokens that it keeps exact; "
+        "give longer text");
   return at::cat(parts);
 }
 
@@ -58,7 +60,8 @@ NonuniformFormat FitLevels(const at::Tensor& u, const KvQuantOptions& options) {
   const at::Tensor inside = u.abs().le(1 + kEndRounding);
   const at::Tensor inliers = u.masked_select(inside);
   if (inliers.numel() == 0)
-    throw InputError("KVQuant: the calibration rows of a layer do not vary, so no level fits them");
+    throw InputError(
+        "KVQuant: the calibration rows of a layer do not vary, so no levels can be fitted");
   format.levels = Centroids(inliers, int64_t{1} << options.bits, options);
   format.values = format.levels;
   if (options.q_norm) {

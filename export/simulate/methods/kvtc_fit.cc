@@ -68,8 +68,8 @@ at::Tensor TokensToFit(const std::vector<at::Tensor>& sequences, int64_t sink,
     if (rows.size(0) > sink) parts.push_back(rows.slice(0, sink).to(at::kCPU, at::kDouble));
   if (parts.empty())
     throw InputError(
-        fmt::format("{}: no calibration sequence is longer than {} tokens, which KVTC "
-                    "keeps exact and does not fit to",
+        fmt::format("{}: no calibration sequence is longer than the {} tokens that KVTC keeps "
+                    "exact and does not use for fitting; give longer text",
                     what, sink));
   return at::cat(parts);
 }

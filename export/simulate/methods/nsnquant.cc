@@ -53,9 +53,9 @@ at::Tensor NsnSide(const at::Tensor& rows, const RopeSpec* rope, int bits) {
 
 void CheckWidth(const LayerSpec& layer, int64_t dim) {
   if (dim % kNsnWidth == 0) return;
-  throw InputError(fmt::format(
-      "layer {}: NSNQuant rounds {} values at a time, which a head of {} is no multiple of",
-      layer.layer_id, kNsnWidth, dim));
+  throw InputError(
+      fmt::format("layer {}: NSNQuant needs a head dimension that is a multiple of {}, found {}",
+                  layer.layer_id, kNsnWidth, dim));
 }
 
 LayerCache NsnCache(int bits, const LayerSpec& layer) {

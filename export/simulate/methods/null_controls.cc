@@ -130,7 +130,7 @@ CacheMethod ShuffledTokensControl() {
 
 CacheMethod QuantizerOffControl() {
   CacheMethod method = Control(
-      "quantizer_off", "null control: rotated and back, nothing quantized",
+      "quantizer_off", "null control: rotated and rotated back without quantization",
       [](const MethodContext& context, size_t layer_index, const ArmOptions& options) {
         const StoredLayer& layer = context.Stored(layer_index);
         return RotatedCache(

@@ -56,11 +56,11 @@ CacheMethod OscarPerHeadMethod() {
                 const StoredLayer& layer = context.Stored(layer_index);
                 const int64_t heads = context.layers()[layer_index].attention.num_kv_heads;
                 if (layer.k.num_rotations != heads || layer.v.num_rotations != heads) {
-                  throw InputError(fmt::format(
-                      "{}: layer {} has {} rotation(s) for keys, expected one for each of {} KV "
-                      "heads; compare oscar_shared instead",
-                      context.artifact().directory().string(), layer.layer_id,
-                      layer.k.num_rotations, heads));
+                  throw InputError(
+                      fmt::format("{}: layer {} has {} rotation(s) for keys, expected one for each "
+                                  "of {} KV heads; measure oscar_shared instead",
+                                  context.artifact().directory().string(), layer.layer_id,
+                                  layer.k.num_rotations, heads));
                 }
                 return Stored(context, layer.k, layer.v, options);
               },

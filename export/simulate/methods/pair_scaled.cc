@@ -24,7 +24,7 @@ const TransformedMethod kPairScaled[] = {
      .description = "pair-scaled keys and OSCAR per KV head, centred, 2 bits",
      .keys = kScaledKeys},
     {.name = "pair_scaled_pow2",
-     .description = "the same with scales that are powers of two",
+     .description = "pair-scaled keys with powers of two and OSCAR per KV head, centred, 2 bits",
      .keys = {.kind = KeyTransformKind::kPairScaled,
               .power_of_two = true,
               .per_head = true,

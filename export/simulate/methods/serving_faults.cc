@@ -171,11 +171,11 @@ struct Fault {
   LayerCache (*make)(LayerCache cache, const Right& right);
 };
 constexpr Fault kFaults[] = {
-    {"wrong_artifact", "another artifact of its format: random rotations", WrongArtifact},
+    {"wrong_artifact", "another artifact of the same format: random rotations", WrongArtifact},
     {"queries_not_rotated", "keys rotated, queries not", QueriesNotRotated},
     {"other_head", "queries rotated by another head's matrix", OtherHead},
     {"scales_ignored", "codes read with a step of 1, or pair scales left out", ScalesIgnored},
-    {"windows_ignored", "first and recent tokens quantized too", WindowsIgnored},
+    {"windows_ignored", "first and recent tokens are also quantized", WindowsIgnored},
 };
 
 bool IsOfArtifact(const CacheMethod& method) {
@@ -189,9 +189,10 @@ bool IsOfArtifact(const CacheMethod& method) {
 GuestMethods ServingFaults(const CacheMethod& right, const ArmOptions& options,
                            const MethodContext& context) {
   if (!IsOfArtifact(right)) {
-    throw UsageError(fmt::format(
-        "{}: no cache of an artifact, expected oscar_shared, oscar_per_head, auto, or a runtime's",
-        right.name));
+    throw UsageError(
+        fmt::format("{}: not a cache of an artifact, expected oscar_shared, oscar_per_head, auto, "
+                    "or the name of a runtime's cache",
+                    right.name));
   }
   GuestMethods methods;
   for (const Fault& fault : kFaults) {

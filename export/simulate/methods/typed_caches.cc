@@ -25,8 +25,8 @@ std::vector<LayerTypes> TypesOf(const MethodContext& context, std::optional<BitP
   const std::optional<CacheTypeRecord> record = CacheTypesOf(context.artifact());
   if (!record) {
     throw InputError(context.artifact().directory().string() +
-                     ": holds no types by layer; oscar-calibrate --for modelopt --bits B measures "
-                     "what they cost");
+                     ": contains no types by layer; measure their costs with oscar-calibrate --for "
+                     "modelopt --bits B");
   }
   if (!price) return record->types;
   const TypedRuntime* runtime = FindTypedRuntime(record->runtime);
@@ -60,7 +60,7 @@ CacheMethod Method(std::string_view name, std::string_view description,
         });
       });
   method.takes_windows = method.takes_bf16 = false;
-  method.why_no_latents = "its types are of keys and of values";
+  method.why_no_latents = "it has separate types for keys and values";
   method.available = [](const MethodContext& context) {
     return CacheTypesOf(context.artifact()).has_value();
   };
@@ -70,11 +70,15 @@ CacheMethod Method(std::string_view name, std::string_view description,
 }  // namespace
 
 std::vector<CacheMethod> CacheTypeMethods() {
-  return {Method("cache_types", "types by layer as decided for a runtime of 8 and 4 bits", {}),
-          Method("cache_types_next_token", "the same budget by the KL of the next token",
+  return {Method("cache_types",
+                 "types by layer, as chosen for a runtime with types of 8 and 4 bits", {}),
+          Method("cache_types_next_token",
+                 "types by layer within the same budget, by the KL of the next token",
                  BitPrice::kNextToken),
-          Method("cache_types_attention", "the same budget by attention-KL", BitPrice::kAttention),
-          Method("cache_types_uniform", "the same budget, all layers alike as far as it goes",
+          Method("cache_types_attention", "types by layer within the same budget, by attention-KL",
+                 BitPrice::kAttention),
+          Method("cache_types_uniform",
+                 "types within the same budget, as equal for all layers as possible",
                  BitPrice::kUniform)};
 }
 

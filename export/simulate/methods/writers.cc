@@ -142,7 +142,8 @@ CacheMethod Method(const Row& row) {
   method.name = row.name;
   method.description = row.description;
   const bool values = row.feedback == Feedback::kBoth;
-  if (values) method.why_no_latents = "it rounds values against o_proj, apart from keys";
+  if (values)
+    method.why_no_latents = "it rounds values with regard to o_proj, separately from keys";
   method.make = [row](const MethodContext& context, size_t layer_index, const ArmOptions& options) {
     return row.sides ? RotatedCache(context, options, SidesOf(row, context, layer_index, options))
                      : Chosen(row, context, layer_index, options);

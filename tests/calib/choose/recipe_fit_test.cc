@@ -367,8 +367,8 @@ TEST(AutoChoice, AMemberThatIsMissingOrMakesNoSenseIsNamed) {
       {[](Json& j) { j["k_bits"] = 7; }, "k_options has none with the 7 bits"},
       {[](Json& j) { j["v_options"] = Json::array(); }, "v_options has none with the 2 bits"},
       {[](Json& j) { j["k_options"][1]["bits"] = 2; }, "k_options should have ascending bits"},
-      {[](Json& j) { j["k_options"][0]["clip"] = Json::array(); }, "a clip ratio each"},
-      {[](Json& j) { j["k_options"][0]["clip"] = {"x"}; }, "clip is no list of numbers"},
+      {[](Json& j) { j["k_options"][0]["clip"] = Json::array(); }, "one clip ratio each"},
+      {[](Json& j) { j["k_options"][0]["clip"] = {"x"}; }, "clip is not a list of numbers"},
       {[](Json& j) {
          j["k_options"][0]["curve"] = {1, 2, 3};
        },

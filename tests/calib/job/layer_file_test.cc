@@ -176,7 +176,7 @@ TEST(LayerFile, ASideThatDoesNotFitTheLayerIsAnError) {
         +[](AutoChoice& c) { c.k.query_rotation.pop_back(); },
         +[](AutoChoice& c) { c.k.mean.pop_back(); }, +[](AutoChoice& c) { c.k.pair_scale = {1}; },
         +[](AutoChoice& c) { c.k.num_rotations = 3; }, +[](AutoChoice& c) { c.k.dim = 4; }}) {
-    EXPECT_NE(message(edit).find("choice.0.k does not fit 2 KV heads of dimension 8"),
+    EXPECT_NE(message(edit).find("choice.0.k does not match 2 KV heads of dimension 8"),
               std::string::npos);
   }
   EXPECT_NE(message([](AutoChoice& c) { c.v.rotation.clear(); }).find("choice.0.v"),

@@ -164,7 +164,8 @@ TEST(SelfGeneration, PlansAsManyAtOnceAsFit) {
 
   asked.options.tokens = 601;
   const std::string too_many = ErrorOf<UsageError>([&] { PlanSelfGeneration(asked, kPlenty); });
-  EXPECT_NE(too_many.find("6 prompts, whose continuations are 600 tokens"), std::string::npos);
+  EXPECT_NE(too_many.find("6 prompts, whose continuations have at most 600 tokens"),
+            std::string::npos);
 }
 
 TEST(SelfGeneration, APlanHasDocumentsAsLong) {

@@ -215,8 +215,8 @@ TEST_F(ShardRefusals, NameTheShardThatIsMissingTwiceThereOrForeign) {
   EXPECT_EQ(RefusalOf({b, copy, c}),
             "shard 2 of 3 is there twice: " + b.string() + " and " + copy.string());
   const fs::path whole = MakeShard(1, 0);
-  ExpectContains(RefusalOf({a, b, c, whole}), "they are of different runs");
-  ExpectContains(RefusalOf({a, b, scratch_ / "nothing"}), "nothing: no shard of a calibration");
+  ExpectContains(RefusalOf({a, b, c, whole}), "they belong to different runs");
+  ExpectContains(RefusalOf({a, b, scratch_ / "nothing"}), "nothing: not a shard of a calibration");
   JobDirectory unfinished(fs::path(c.string() + ".job"), {}, false);
   ExpectContains(RefusalOf({a, b, unfinished.path()}), ".job: not finished: run that shard again");
 
@@ -228,14 +228,15 @@ TEST_F(ShardRefusals, NameTheShardThatIsMissingTwiceThereOrForeign) {
   };
   const size_t layers = spec_.layers.size();
   EXPECT_EQ(check(RunJson(), layers), "");
-  ExpectContains(check(other, layers), a.string() + " is of another run than the one asked for");
+  ExpectContains(check(other, layers), a.string() + " belongs to a run with other options");
   ExpectContains(check(other, layers), "options.bits: was absent, now 3");
-  ExpectContains(check(RunJson(), layers + 1), "its documents or layers are not those of shard 1");
+  ExpectContains(check(RunJson(), layers + 1),
+                 "its documents or layers differ from those of shard 1");
   EXPECT_EQ(Refusal([&] { ShardSet::Open({a, b, c}).CheckWeights({{"weights", "digest"}}); }), "");
   ExpectContains(Refusal([&] {
                    ShardSet::Open({a, b, c}).CheckWeights({{"weights", "another"}});
                  }),
-                 a.string() + " has read another weights");
+                 a.string() + " read another weights");
 }
 
 TEST_F(ShardRefusals, NameTheFileThatIsDamaged) {

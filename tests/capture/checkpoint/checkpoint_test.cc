@@ -67,7 +67,7 @@ TEST(Checkpoint, ShardsMayBeLinksAsInTheCache) {
   fs::create_symlink("../blobs/etag", dir / kTwo);
   EXPECT_EQ(OpenRefusal(dir), "");
   fs::remove(dir.parent_path() / "blobs/etag");
-  EXPECT_NE(OpenRefusal(dir).find("is a link to a file that is not there"), std::string::npos);
+  EXPECT_NE(OpenRefusal(dir).find("is a link to a file that does not exist"), std::string::npos);
 }
 
 TEST(Checkpoint, IndexMayOnlyNameFilesBesideIt) {
@@ -86,11 +86,11 @@ TEST(Checkpoint, IndexMayOnlyNameFilesBesideIt) {
 }
 
 TEST(Checkpoint, IndexAndShardsMustAgree) {
-  EXPECT_NE(OpenRefusal(Sharded("\"" + std::string(kOne) + "\"")).find("does not hold it"),
+  EXPECT_NE(OpenRefusal(Sharded("\"" + std::string(kOne) + "\"")).find("does not contain it"),
             std::string::npos);
   fs::path dir = Sharded();
   WriteOneTensor(dir / kTwo, "a", 'x');  // both hold a, none b
-  EXPECT_NE(OpenRefusal(dir).find("holds tensor \"a\""), std::string::npos) << OpenRefusal(dir);
+  EXPECT_NE(OpenRefusal(dir).find("contains tensor \"a\""), std::string::npos) << OpenRefusal(dir);
   WriteOneTensor(dir / kTwo, "c", 'x');
   EXPECT_NE(OpenRefusal(dir).find("lists nowhere"), std::string::npos) << OpenRefusal(dir);
   fs::remove(dir / kTwo);
@@ -118,11 +118,12 @@ TEST(Checkpoint, SaysWhatIsThereInstead) {
   EXPECT_NE(OpenRefusal(dir).find("pickle"), std::string::npos);
   EXPECT_NE(OpenRefusal(dir / "none").find("not a directory"), std::string::npos);
   for (const auto& [file, way] :
-       {std::pair("other.safetensors", "if that holds all weights, name it model.safetensors"),
+       {std::pair("other.safetensors",
+                  "if that contains all weights, rename it to model.safetensors"),
         {"model.Q4_1.gguf", "give the file model.Q4_1.gguf itself"},
         {"consolidated.safetensors", "Mistral's own format"},
         {"model-00001-of-00002.safetensors", "1 shards without the model.safetensors.index.json"},
-        {"adapter_config.json", "LoRA adapter: merge it into its base model"}}) {
+        {"adapter_config.json", "LoRA adapter, so merge it into its base model"}}) {
     WriteText(dir / file, "x");
     EXPECT_NE(OpenRefusal(dir).find(way), std::string::npos) << OpenRefusal(dir);
     if (std::string(file).starts_with("other")) fs::remove(dir / file);
@@ -168,7 +169,7 @@ TEST(Checkpoint, AStrayFileBesideAnIndexIsNamed) {
   const fs::path dir = Sharded();
   EXPECT_EQ(WhyStray(dir, {"a"}), "");
   WriteOneTensor(dir / "model.safetensors", "single", 's');
-  EXPECT_NE(WhyStray(dir, {"single"}).find("lacks tensor \"a\", which these have"),
+  EXPECT_NE(WhyStray(dir, {"single"}).find("lacks tensor \"a\", which they have"),
             std::string::npos);
   EXPECT_EQ(WhyStray(dir, {"a", "b", "c"}), "");  // holds what they hold
   fs::remove(dir / kTwo);

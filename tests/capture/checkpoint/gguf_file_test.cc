@@ -94,13 +94,14 @@ TEST(GgufFile, GivesValuesOfTheTypeThatIsAskedFor) {
       EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
     }
   };
-  refused([&] { file.Count("small"); }, "\"small\": expected an integer from 0 on, found -5");
+  refused([&] { file.Count("small"); }, "\"small\": expected an integer of at least 0, found -5");
   refused([&] { file.Count("tokens"); },
-          "\"tokens\": expected an integer from 0 on, found an array");
+          "\"tokens\": expected an integer of at least 0, found an array");
   refused([&] { file.String("flag"); }, "\"flag\": expected a string, found a bool");
   refused([&] { file.Strings("real"); },
           "\"real\": expected an array, each a string, found a float");
-  refused([&] { file.Counts("below"); }, "\"below[0]\": expected an integer from 0 on, found -1");
+  refused([&] { file.Counts("below"); },
+          "\"below[0]\": expected an integer of at least 0, found -1");
   refused([&] { file.Strings("heads"); }, "\"heads[0]\": expected a string, found 4");
 }
 
@@ -165,7 +166,7 @@ TEST(GgufFile, SaysWhatIsWrong) {
   const auto header = [&](size_t at, const std::string& value) {
     return std::string(bytes).replace(at, value.size(), value);
   };
-  refused(header(0, "GGML"), "other magic");
+  refused(header(0, "GGML"), "wrong magic number");
   refused(header(4, RawNumber<uint32_t>(1)), "version 1");
   refused(header(4, RawNumber<uint32_t>(3U << 24)), "big-endian");
   refused(header(8, RawNumber(kHuge)), "tensors and 7 entries");
@@ -175,13 +176,13 @@ TEST(GgufFile, SaysWhatIsWrong) {
     changed([&](RawGguf& model) { model.entries.push_back(raw); }, words);
   };
   entry(RawEntry("flag", 0), "is there twice");
-  entry(RawEntry("x", 13, ""), "a value of type 13");
-  entry(RawEntry("x", 7, RawNumber<uint8_t>(2)), "a bool of value 2");
+  entry(RawEntry("x", 13, ""), "a value has type 13");
+  entry(RawEntry("x", 7, RawNumber<uint8_t>(2)), "a bool has the value 2");
   entry(RawEntry("x", 8, RawNumber(kHuge)), "a value of 18446744073709551615 bytes");
   entry(RawEntry("x", 9, RawNumber<uint32_t>(6) + RawNumber(kHuge / 4 + 2)), "the file ends");
   entry(RawEntry("x", 9, RawNumber<uint32_t>(8) + RawNumber(kHuge / 8 + 2)), "the file ends");
   entry(RawEntry("x", 9, RawNumber<uint32_t>(8) + RawNumber<uint64_t>(300)),
-        "an array of 300 strings, and the file ends");
+        "an array has 300 strings, but the file ends");
   entry(RawEntry("x", 9, RawNumber<uint32_t>(9) + RawNumber(kHuge)), "an array of type 9");
   for (const uint32_t alignment : {0U, 24U, 1U << 21, ~0U})
     entry(RawEntry("general.alignment", alignment), "general.alignment");
@@ -196,14 +197,14 @@ TEST(GgufFile, SaysWhatIsWrong) {
   last(RawInfo("d", {5, 0}, 1, 160), "a dimension of 0");
   last(RawInfo("d", {uint64_t{1} << 40, uint64_t{1} << 40}, 1, 160), "more bytes than 64 bits");
   last(RawInfo("d", {33}, 8, 160), "in blocks of 32");
-  last(RawInfo("d", {6}, 1, 160), "has 12 bytes, and the file 10");
+  last(RawInfo("d", {6}, 1, 160), "needs 12 bytes, but the file has only 10 left");
   changed([&](RawGguf& model) { model.infos[1] = RawInfo("b", {32, 2}, 8, 0); }, "expected 32");
   changed([&](RawGguf& model) { model.infos[1] = RawInfo("b", {32, 2}, 8, 64); }, "expected 32");
-  last(RawInfo("d", {5}, 1, 96), "no known size");          // within the one before it
-  last(RawInfo("d", {5}, 1, 128), "no known size");         // nothing is left for it
-  last(RawInfo("d", {5}, 1, 161), "the file ends behind");  // not aligned
+  last(RawInfo("d", {5}, 1, 96), "no known size");         // within the one before it
+  last(RawInfo("d", {5}, 1, 128), "no known size");        // nothing is left for it
+  last(RawInfo("d", {5}, 1, 161), "the file ends after");  // not aligned
   last(RawInfo("d", {5}, 1, kHuge - 31), "no known size");
-  changed([&](RawGguf& model) { model.data += std::string(30, 'x'); }, "belong to none");
+  changed([&](RawGguf& model) { model.data += std::string(30, 'x'); }, "belong to no tensor");
 }
 
 }  // namespace

@@ -161,7 +161,7 @@ TEST(GgufModel, SaysWhatIsNotSupported) {
   };
   refused(entry(0, RawEntry("general.architecture", "rwkv7")), "\"rwkv7\" is not implemented");
   refused(entry(0, RawEntry("general.name", "x")), "no general.architecture");
-  refused(entry(1, RawEntry("llama.block_count", 5000)), "must lie in 1 .. 4096");
+  refused(entry(1, RawEntry("llama.block_count", 5000)), "must be from 1 to 4096");
   refused(entry(2, RawEntry("x", 1)), "llama.context_length is missing");
   refused(entry(5, RawEntry("llama.attention.head_count", 5)), "must divide");
   refused(entry(5, RawEntry("llama.attention.head_count", 32)), "heads of an even size");
@@ -169,7 +169,7 @@ TEST(GgufModel, SaysWhatIsNotSupported) {
   refused(
       entry(6, RawEntry("llama.attention.head_count_kv", 9,
                         RawNumber<uint32_t>(4) + RawNumber<uint64_t>(2) + RawNumber<uint64_t>(9))),
-      "has 2 values, and the model 1");
+      "has 2 values, but the model has 1");
   refused(entry(9, RawEntry("llama.rope.scaling.type", "ntk")), "ntk is not implemented");
   refused(
       [](RawGguf& gguf) {

@@ -133,7 +133,7 @@ TEST(ResolveModel, IncompleteSnapshotsAreNamed) {
                ("etag-" + std::string(kMain, 4) + "model.safetensors"));
     const std::string refusal = cache.Refusal("Qwen/Qwen3-8B");
     EXPECT_NE(refusal.find("incomplete"), refusal.npos) << refusal;
-    EXPECT_NE(refusal.find("model.safetensors is a link to a file that is not there"),
+    EXPECT_NE(refusal.find("model.safetensors is a link to a file that does not exist"),
               refusal.npos);
     EXPECT_NE(refusal.find("hf download Qwen/Qwen3-8B"), refusal.npos);
   }

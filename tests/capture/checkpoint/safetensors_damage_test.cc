@@ -39,13 +39,13 @@ TEST(HostileSafetensors, RefusedForTheRightReason) {
   };
   const std::string a16 = Entry("\"F32\"", "[2,2]", "[0,16]");
   const std::vector<Case> cases = {
-      {"[]", 0, "must be object"},
+      {"[]", 0, "must be an object"},
       {"", 0, "not acceptable as JSON at byte"},
       {"{\"a\":" + a16 + ",\"a\":" + a16 + "}", 16, "given twice"},
       {"{\"a\":" + a16 + ",\"\\u0061\":" + a16 + "}", 16, "given twice"},
       {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2,2],\"shape\":[4],\"data_offsets\":[0,16]}}", 16,
        "given twice"},
-      {"{\"a\":3}", 0, "must be object"},
+      {"{\"a\":3}", 0, "must be an object"},
       {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2,2]}}", 16, "\"data_offsets\" is missing"},
       {"{\"a\":" + Entry("\"F32\"", "null", "[0,16]") + "}", 16, "\"shape\" must be array"},
       {"{\"a\":" + Entry("\"f32\"", "[2,2]", "[0,16]") + "}", 16, "not one of the safetensors"},
@@ -62,7 +62,7 @@ TEST(HostileSafetensors, RefusedForTheRightReason) {
       {"{\"a\":" + Entry("\"U8\"", "[18446744073709551616]", "[0,0]") + "}", 0,
        "expected unsigned integers"},
       {"{\"a\":" + Entry("\"U8\"", "[18446744073709551615]", "[0,0]") + "}", 0,
-       "beyond a signed 64-bit"},
+       "exceeds a signed 64-bit"},
       {"{\"a\":" + Entry("\"F32\"", "[4294967296,4294967296]", "[0,0]") + "}", 0, "overflows"},
       {"{\"a\":" + Entry("\"F32\"", "[4611686018427387904]", "[0,0]") + "}", 0, "overflows"},
       {"{\"a\":" + Entry("\"F32\"", "[4294967296,4294967296,0]", "[0,0]") + "}", 0, "overflows"},
@@ -79,7 +79,7 @@ TEST(HostileSafetensors, RefusedForTheRightReason) {
       {"{\"a\":" + a16 + ",\"b\":" + a16 + "}", 16, "an overlap"},
       {"{\"a\":" + a16 + ",\"z\":" + Entry("\"F32\"", "[0]", "[8,8]") + "}", 16, "an overlap"},
       {"{\"a\\u0000b\":" + a16 + "}", 16, "NUL"},
-      {"{\"__metadata__\":[]}", 0, "\"__metadata__\" must be object"},
+      {"{\"__metadata__\":[]}", 0, "\"__metadata__\" must be an object"},
       {"{\"__metadata__\":{\"a\":1}}", 0, "must be a string"},
       {"{\"__metadata__\":" + a16 + "}", 0, "must be a string"},
       {"{}" + std::string(3, '\0'), 0, "a NUL byte"},

@@ -254,7 +254,8 @@ TEST(WeightStorage, WithoutAConfigItIsRefused) {
   EXPECT_NE(StorageProblem(stored).find("m.weight is missing"), std::string::npos);
   stored = SoundWeights("nvfp4");
   stored.quantization["ignore"] = {"m"};
-  EXPECT_NE(StorageProblem(stored).find("gives its module no weight format"), std::string::npos);
+  EXPECT_NE(StorageProblem(stored).find("specifies no weight format for its module"),
+            std::string::npos);
 }
 
 TEST(WeightStorage, SlicesOfStackedExpertsReadTheirBytesAlone) {

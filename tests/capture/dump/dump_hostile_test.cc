@@ -81,12 +81,12 @@ TEST(HostileDump, TheSampleItselfIsGood) {
 
 TEST(HostileDump, AnotherFormatOrVersion) {
   ExpectRefused("not a dump of oscar-capture", [](hid_t file) { H5Adelete(file, "format"); });
-  ExpectRefused("format_version is 4, this program reads 3",
+  ExpectRefused("format_version is 4, but this program reads 3",
                 [](hid_t file) { SetInt(file, "/", "format_version", 4); });
-  ExpectRefused("format_version is 2: such dumps do not say how many layers they have",
+  ExpectRefused("format_version is 2; such dumps do not store their number of layers",
                 [](hid_t file) { SetInt(file, "/", "format_version", 2); });
   // Earlier programs wrote version 1, without rope and without layers that read others' keys.
-  ExpectRefused("format_version is 1: such dumps do not say how their keys were turned",
+  ExpectRefused("format_version is 1; such dumps store neither the rotary embedding of their keys",
                 [](hid_t file) { SetInt(file, "/", "format_version", 1); });
   for (const char* name : {"rope", "qk_norm", "not_foldable"}) {
     ExpectRefused("has no attribute", [=](hid_t file) {
@@ -107,12 +107,12 @@ TEST(HostileDump, ObjectsThatAreMissingOrUnknown) {
   }
   ExpectRefused("expected a group with one member per layer",
                 [](hid_t file) { H5Ldelete(file, "/layer", H5P_DEFAULT); });
-  ExpectRefused("holds no layer", [](hid_t file) {
+  ExpectRefused("contains no layers", [](hid_t file) {
     H5Ldelete(file, "/layer/3", H5P_DEFAULT);
     H5Ldelete(file, "/layer/10", H5P_DEFAULT);
   });
   for (const char* layer : {"/layer/3", "/layer/10"}) {
-    ExpectRefused("num_layers is 2, found 1",
+    ExpectRefused("num_layers is 2, but the dump has 1",
                   [=](hid_t file) { H5Ldelete(file, layer, H5P_DEFAULT); });
   }
   ExpectRefused("has no attribute \"num_layers\"",
@@ -128,12 +128,12 @@ TEST(HostileDump, ObjectsThatAreMissingOrUnknown) {
     for (const char* name : {"/layer/10/lse", "/layer/10/scores", "/layer/10/score_rows"})
       H5Ldelete(file, name, H5P_DEFAULT);
   });
-  ExpectRefused("holds \"extra\", which a dump of version 3 has not",
+  ExpectRefused("contains \"extra\", which does not belong in a dump of version 3",
                 [](hid_t file) { Replace(file, "/extra", H5T_STD_I32LE, {1}); });
   ExpectRefused("kind is \"gqa\", but there are latents", [](hid_t file) {
     Replace(file, "/layer/3/c_kv", H5T_IEEE_F32LE, {8, 2});
   });
-  ExpectRefused("kv_b: stands in a layer of kind", [](hid_t file) {
+  ExpectRefused("kv_b: does not belong in a layer of kind", [](hid_t file) {
     Replace(file, "/layer/3/kv_b", H5T_IEEE_F32LE, {4, 3, 2});
   });
   for (const char* name : {"/layer/03", "/layer/-1", "/layer/x", "/layer/99999999999"}) {
@@ -181,7 +181,7 @@ TEST(HostileDump, GeometryThatAttentionCannotHave) {
                 [](hid_t file) { SetInt(file, "/layer/3", "num_kv_heads", 3); });
   ExpectRefused("expected float32 [8, 4, 3]",
                 [](hid_t file) { SetInt(file, "/layer/3", "num_kv_heads", 4); });
-  ExpectRefused("a window of -1 tokens",
+  ExpectRefused("the window has -1 tokens",
                 [](hid_t file) { SetInt(file, "/layer/3", "window", -1); });
   ExpectRefused("scale is nan", [](hid_t file) {
     SetAttribute(file, "/layer/3", "scale", H5T_IEEE_F64LE, std::nan(""));
@@ -212,11 +212,11 @@ TEST(HostileDump, SequencesThatGoDown) {
     const std::vector<int32_t> ids = {1, 2, -7, 4, 5, 6, 7, 8};
     Replace(file, "/input_ids", H5T_STD_I32LE, {8}, ids.data());
   });
-  ExpectRefused("token 3 after 4, expected ascending indices below 8", [](hid_t file) {
+  ExpectRefused("token 3 comes after 4, expected ascending indices below 8", [](hid_t file) {
     const std::vector<int64_t> rows = {2, 4, 3, 6, 7};
     Replace(file, "/layer/3/score_rows", H5T_STD_I64LE, {5}, rows.data());
   });
-  ExpectRefused("token 8 after 6", [](hid_t file) {
+  ExpectRefused("token 8 comes after 6", [](hid_t file) {
     const std::vector<int64_t> rows = {2, 3, 4, 6, 8};
     Replace(file, "/layer/3/score_rows", H5T_STD_I64LE, {5}, rows.data());
   });
@@ -246,7 +246,7 @@ TEST(HostileDump, ReadersThatDoNotFit) {
     Replace(file, "/layer/3/read_by/12/q", H5T_IEEE_F32LE, {8, 3, 3});
     Replace(file, "/layer/3/read_by/12/attn_out", H5T_IEEE_F32LE, {8, 3, 2});
   });
-  expect("holds \"k\", which a dump of version 3 has not", [](hid_t file) {
+  expect("contains \"k\", which does not belong in a dump of version 3", [](hid_t file) {
     Replace(file, "/layer/3/read_by/12/k", H5T_IEEE_F32LE, {8, 2, 3});
   });
   expect("expected groups named by layer numbers", [](hid_t file) {

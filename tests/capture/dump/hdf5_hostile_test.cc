@@ -102,7 +102,7 @@ TEST(HostileHdf5, StorageElsewhere) {
     H5Pset_external(creation, secret.c_str(), 0, 80);
     Doubles(file, "a", 10, creation);
   });
-  ExpectHostileRefused("not a file beside this one", [](hid_t file) {
+  ExpectHostileRefused("not a file in the same directory", [](hid_t file) {
     Doubles(file, "a", 10);
     const hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
     const hsize_t count = 10;
@@ -169,8 +169,8 @@ TEST(HostileHdf5, ShapesTheFileCannotHold) {
   ExpectHostileRefused("the file has", huge(hsize_t{1} << 40, true, false));
   ExpectHostileRefused("the file has", huge(hsize_t{1} << 62, true, true));
   ExpectHostileRefused("the file has", huge(hsize_t{1} << 62, false, false));
-  ExpectHostileRefused("are stored: never written", huge(1024, true, false));
-  ExpectHostileRefused("are stored: never written", huge(1024, false, false));
+  ExpectHostileRefused("are stored; the data was never written", huge(1024, true, false));
+  ExpectHostileRefused("are stored; the data was never written", huge(1024, false, false));
   ExpectHostileRefused("overflows", [](hid_t file) {
     const hsize_t dims[] = {hsize_t{1} << 31, hsize_t{1} << 31, 8};
     const hsize_t chunk[] = {1, 1, 1};

@@ -75,7 +75,7 @@ TEST(Sandbox, ErrorsAndDeathsAreTold) {
   EXPECT_NE(Look([] {
               std::signal(SIGSEGV, SIG_DFL);
               std::raise(SIGSEGV);
-            }).find("thing: the process that looked at it first died of signal 11"),
+            }).find("thing: the process that checked this file was killed by signal 11"),
             std::string::npos);
 }
 

@@ -87,7 +87,7 @@ TEST(Refusal, ClassNamesMayDifferInCapitals) {
 TEST(Refusal, SaysWhyAKnownFamilyIsRefused) {
   Json config = Base();
   config["model_type"] = "nemotron_h";
-  ExpectMentions(Refusal(config), "state-space recurrence (Mamba)");
+  ExpectMentions(Refusal(config), "state-space layers (Mamba)");
 }
 
 TEST(Refusal, ListsWhatIsSupported) {
@@ -376,7 +376,7 @@ TEST(Refusal, LayerTypesThatNobodyReads) {
   config["sliding_window"] = 7;
   EXPECT_EQ(Refusal(config), "");
   config["layer_types"][0] = "full_attention";
-  ExpectMentions(Refusal(config), "layer_types has full_attention, but transformers never reads");
+  ExpectMentions(Refusal(config), "layer_types has full_attention, but transformers ignores");
   config["layer_types"] = std::vector<std::string>(layers, "full_attention");
   ExpectMentions(Refusal(config), "layer_types");
   config["sliding_window"] = nullptr;

@@ -49,7 +49,7 @@ TEST(RopeText, RefusesWhatItDoesNotWrite) {
   refuses(text, "\"rotary_dim\":8", "\"rotary_dim\":10", "10 rotary dimensions");
   refuses(text, "\"rotary_dim\":8", "\"rotary_dim\":-2", "rotary dimensions");
   refuses(text, "\"rotary_dim\":8", "\"rotary_dim\":7", "7 rotary dimensions");
-  refuses(text, "[1.0,2.0,3.0,4.0]", "[1.0,2.0]", "factors of pairs");
+  refuses(text, "[1.0,2.0,3.0,4.0]", "[1.0,2.0]", "pair factors");
   refuses(text, "[1.0,2.0,3.0,4.0]", "[1.0,\"2\",3.0,4.0]", "no numbers");
   refuses(text, "[1.0,2.0,3.0,4.0]", "[1.0,0.0,3.0,4.0]", "above 0");
   refuses(text, "[1.0,2.0,3.0,4.0]", "5", "array");

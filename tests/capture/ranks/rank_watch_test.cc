@@ -66,7 +66,8 @@ TEST_F(RankWatchDeathTest, ARankThatComputesSlowlyGetsOn) {
 
 // A machine that was itself held up shows such a count.
 TEST_F(RankWatchDeathTest, MillisecondsNowAndThenAreNoProgress) {
-  EXPECT_EXIT(RunOf(milliseconds(8), 4), testing::ExitedWithCode(4), "makes no progress for 2 s");
+  EXPECT_EXIT(RunOf(milliseconds(8), 4), testing::ExitedWithCode(4),
+              "has made no progress for 2 s");
 }
 
 }  // namespace

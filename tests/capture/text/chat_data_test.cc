@@ -185,7 +185,7 @@ TEST_F(ChatData, OtherTokenizersAreNamed) {
     LoadData(options, nullptr, 262);
     FAIL();
   } catch (const InputError& error) {
-    EXPECT_NE(std::string(error.what()).find("has tiktoken.model, which is not supported"),
+    EXPECT_NE(std::string(error.what()).find("only tiktoken.model, which is not supported"),
               std::string::npos)
         << error.what();
   }
@@ -199,9 +199,9 @@ TEST_F(ChatData, MistakesAreNamed) {
                           "message 0: content[0] is not text");
   ExpectError<InputError>(
       R"({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]})",
-      "messages[0]: content[0]: a part of type \"image_url\"");
+      "messages[0]: content[0]: this part has type \"image_url\"");
   ExpectError<InputError>(R"({"messages": [{"role": "user", "content": null}]})",
-                          "must be a string; give one with --chat-template");
+                          "must be a string; give a template with --chat-template");
   Write("chat_template.jinja",
         "{% if true %}\n{{ raise_exception('Roles must alternate') }}{% endif %}");
   ExpectError<InputError>(kRow, "rows.jsonl:1: ");

@@ -112,7 +112,7 @@ TEST(ChatTemplate, ConstructsAreEqual) {
     } else if (const Value* refused = rows[i].dict().Find("refused")) {
       EXPECT_TRUE(found.starts_with("error: t.jinja:")) << "line " << i + 1 << ": " << found;
       EXPECT_TRUE(found.ends_with(fmt::format(
-          "the {} is not one that chat templates use; it is not supported", refused->as_string())))
+          "the {} is not supported, because no known chat template uses it", refused->as_string())))
           << "line " << i + 1 << ": " << source << "\n"
           << found;
     } else {
@@ -131,15 +131,14 @@ TEST(ChatTemplate, ErrorsNameTheLine) {
   EXPECT_EQ(Render("a\n{% for x in y %}\nb", {}),
             "error: t.jinja: line 3: the template ends here, but a block is open that needs "
             "\"endfor\"");
-  EXPECT_EQ(
-      Render("{% include 'secrets.txt' %}", {}),
-      "error: t.jinja: line 1: the tag 'include' is not one that chat templates use; it is not "
-      "supported");
+  EXPECT_EQ(Render("{% include 'secrets.txt' %}", {}),
+            "error: t.jinja: line 1: the tag 'include' is not supported, because no known chat "
+            "template uses it");
   EXPECT_EQ(Render("a\n\n{{ [[1]\n|batch(2)] }}", {}),
-            "error: t.jinja:4: the filter 'batch' is not one that chat templates use; it is not "
-            "supported");
+            "error: t.jinja:4: the filter 'batch' is not supported, because no known chat template "
+            "uses it");
   EXPECT_EQ(Render("{{ x|frobnicate }}", {}), "error: t.jinja:1: No filter named 'frobnicate'.");
-  EXPECT_EQ(Render("{{ 'a", {}), "error: t.jinja: line 1: this string does not end");
+  EXPECT_EQ(Render("{{ 'a", {}), "error: t.jinja: line 1: this string is not closed");
 }
 
 TEST(ChatTemplate, TimeIsReported) {

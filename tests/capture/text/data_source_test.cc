@@ -74,7 +74,8 @@ TEST_F(DataSource, MalformedRowsNameFileAndLine) {
   ExpectError("a.jsonl", "{\"text\": \"x\"}\n\n{\"text\": }\n", "a.jsonl:3");
   ExpectError("b.jsonl", "{\"prompt\": \"x\"}", "found \"prompt\"");
   ExpectError("c.jsonl", "{\"text\": \"x\", \"input_ids\": [1]}", "exactly one of");
-  ExpectError("c2.jsonl", "{\"messages\": [], \"input_ids\": [1]}", "beside \"messages\"");
+  ExpectError("c2.jsonl", "{\"messages\": [], \"input_ids\": [1]}",
+              "has both \"input_ids\" and \"messages\"");
   ExpectError("d.jsonl", "{}", "an empty object");
   ExpectError("e.jsonl", "[1]", "e.jsonl[0]");
   ExpectError("f.jsonl", "{\"text\": \"x\"}\n3\n", "f.jsonl:2");
@@ -144,7 +145,7 @@ TEST_F(DataSource, OtherMasksAreRefused) {
   refused(R"("labels": [5, "x"])", "labels[1] must be an integer");
   refused(R"("labels": [-100, -100])", "no query counts");
   refused(R"("attention_mask": [0, 0])", "all empty or masked");
-  ExpectError("text.jsonl", R"({"text": "x", "attention_mask": [1]})", "belongs to \"input_ids\"");
+  ExpectError("text.jsonl", R"({"text": "x", "attention_mask": [1]})", "needs \"input_ids\"");
   EXPECT_EQ(Load(Write("class.jsonl", R"({"text": "x", "labels": 1})")).documents.size(), 1u);
 }
 
@@ -155,7 +156,7 @@ TEST_F(DataSource, NullRowsAreLeftOutAndCounted) {
   EXPECT_EQ(data.documents.size(), 1u);
   EXPECT_EQ(data.counts.rows_null, 2);
   EXPECT_EQ(data.counts.documents_sent, 1);
-  ExpectError("none.jsonl", "{\"text\": null}", "1 rows of null");
+  ExpectError("none.jsonl", "{\"text\": null}", "1 rows that are null");
   ExpectError("other.jsonl", "{\"other\": null}", "expected one of");
   ExpectError("prompt.jsonl", "{\"text\": null, \"prompt\": \"x\"}", "expected one of");
 }
@@ -171,8 +172,8 @@ TEST_F(DataSource, PackedFilesAreRead) {
 TEST_F(DataSource, OtherFormatsAreNamed) {
   ExpectError("a.parquet", std::string("PAR1\x15\x04\xFF") + "PAR1", "from_parquet('");
   ExpectError("a.arrow", "ARROW1\xFF", "from_file('");
-  ExpectError("a.jsonl.bz2", "BZh9\xFF", "packed with bzip2; unpack it");
-  ExpectError("a.zip", "PK\x03\x04\xFF", "packed with zip");
+  ExpectError("a.jsonl.bz2", "BZh9\xFF", "compressed with bzip2; decompress it");
+  ExpectError("a.zip", "PK\x03\x04\xFF", "compressed with zip");
   ExpectError("a.jsonl.gz", "\x1F\x8B\x08", "damaged gzip data");
   EXPECT_EQ(Load(Write("BZh", "BZh is three letters")).documents.size(), 1u);
 }
@@ -189,7 +190,7 @@ TEST_F(DataSource, InstructionsAreJoined) {
   EXPECT_EQ(text(R"({"instruction": "hi", "context": "c", "response": "yo"})"),
             "<|im_start|>user\nhi\nc<|im_end|>\n<|im_start|>assistant\nyo<|im_end|>\n");
   EXPECT_EQ(text(R"({"instruction": "hi", "output": "yo", "text": "as joined"})"), "as joined");
-  ExpectError("a.jsonl", R"({"instruction": "hi"})", "without an answer");
+  ExpectError("a.jsonl", R"({"instruction": "hi"})", "has no answer");
   ExpectError("b.jsonl", R"({"instruction": "hi", "input": 3, "output": "x"})",
               "\"input\" must be");
   nlohmann::json json = TinyTokenizerJson();
@@ -261,7 +262,7 @@ TEST_F(DataSource, ChatNeedsTheTokensOfChatMl) {
     LoadData({{file}, 10, 10}, &plain, 262);
     FAIL();
   } catch (const InputError& error) {
-    EXPECT_NE(std::string(error.what()).find("need a chat template, and the model has none"),
+    EXPECT_NE(std::string(error.what()).find("need a chat template, but the model has none"),
               std::string::npos);
   }
 }

@@ -161,13 +161,14 @@ TEST(SentencePiece, BrokenModelsAreRefusedWithTheByte) {
   const std::string whole = ReadText(TestData("sentencepiece") / "plain-bpe.model");
   ASSERT_EQ(Message(whole), "accepted");
   EXPECT_NE(Message("").find("byte 0: no pieces"), std::string::npos) << Message("");
-  EXPECT_NE(Message("\x0A\x05\x0A\x09xyz").find("byte 4: 9 bytes in the 3 left"),
-            std::string::npos);
+  EXPECT_NE(
+      Message("\x0A\x05\x0A\x09xyz").find("byte 4: a field of 9 bytes, but only 3 bytes are left"),
+      std::string::npos);
   EXPECT_NE(Message(std::string("\x0A\x03\x0A\x01\xFF", 5)).find("not UTF-8"), std::string::npos);
   EXPECT_NE(Message("\x0B").find("wire type 3"), std::string::npos);
   EXPECT_NE(Message(std::string(11, '\xFF')).find("more than 64 bits"), std::string::npos);
   const std::string word = "\x0A\x03\x0A\x01z\x12\x02\x18\x03";
-  EXPECT_NE(Message(word).find("model_type 3"), std::string::npos) << Message(word);
+  EXPECT_NE(Message(word).find("model_type is 3"), std::string::npos) << Message(word);
   EXPECT_NE(Message("{\"version\": 1}").find("tokenizer.model"), std::string::npos);
   for (size_t size = 0; size < whole.size(); size += 97) (void)Message(whole.substr(0, size));
 }

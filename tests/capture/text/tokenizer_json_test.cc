@@ -40,7 +40,7 @@ TEST(TokenizerJson, UnknownComponentsAreRefusedByName) {
       [](Json& j) {
         j["normalizer"] = {{"type", "Precompiled"}, {"precompiled_charsmap", "AA=="}};
       },
-      "precompiled_charsmap of 1 bytes has a trie of 0");
+      "precompiled_charsmap has 1 bytes and its trie 0");
   ExpectRefused(
       [](Json& j) {
         j["pre_tokenizer"] = {{"type", "UnicodeScripts"}};
@@ -57,14 +57,14 @@ TEST(TokenizerJson, UnknownComponentsAreRefusedByName) {
         j["pre_tokenizer"] = {{"type", "Sequence"},
                               {"pretokenizers", {j["pre_tokenizer"], digits}}};
       },
-      "a step behind ByteLevel is not supported");
+      "a step after ByteLevel is not supported");
   ExpectRefused(
       [](Json& j) {
         j["normalizer"] = {{"type", "Strip"}, {"strip_left", true}, {"strip_right", true}};
         j["pre_tokenizer"] = {
             {"type", "Metaspace"}, {"replacement", "_"}, {"prepend_scheme", "first"}};
       },
-      "prepend_scheme \"first\" behind a normalizer");
+      "prepend_scheme \"first\" after a normalizer");
   ExpectRefused(
       [](Json& j) {
         j["post_processor"] = {{"type", "PairProcessing"}};

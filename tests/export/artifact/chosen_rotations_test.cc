@@ -135,7 +135,7 @@ TEST(ChosenArtifact, BitsOfHeadsComeBack) {
   const std::vector<std::string> lost =
       DemandsOf(artifact, kHeadlineChoice).NotCarriedBy(RulesOf(Consumer::kSglangOct));
   EXPECT_TRUE(std::ranges::any_of(lost, [](const std::string& text) {
-    return text.find("other numbers of bits than 2") != text.npos;
+    return text.find("numbers of bits other than 2") != text.npos;
   }));
 }
 
@@ -172,7 +172,7 @@ TEST(ChosenArtifact, ABrokenChoiceIsRefusedWithItsName) {
       {[](Json& m) {
          m["auto"]["layers"][1]["v_bits"] = {2, 2.5};
        },
-       "v_bits holds 2.5"},
+       "v_bits contains 2.5"},
       {[](Json& m) {
          m["auto"]["layers"][1]["v_bits"] = {2, 0};
        },
@@ -336,7 +336,7 @@ TEST(ChosenRotations, Version3CarriesTheArtifactsTensors) {
   EXPECT_EQ(exported.serving.k_clip_ratio, 0.92);
   EXPECT_EQ(exported.serving.v_clip_ratio, 0.9);
   const std::string card = ModelCard(artifact.report());  // the ratios of OSCAR's own are others
-  EXPECT_NE(card.find("clip ratio K 0.92, V 0.90; of OSCAR's own rotations K"), card.npos) << card;
+  EXPECT_NE(card.find("clip ratio K 0.92, V 0.90; for OSCAR's own rotations K"), card.npos) << card;
   EXPECT_NE(artifact.report().at("serving").at("k_clip_ratio"), 0.92);
   EXPECT_EQ(exported.serving.quant_group_size, 8);
   EXPECT_EQ(exported.key_transform, "mixed");
@@ -382,7 +382,7 @@ TEST(ChosenRotations, WhatAFileCannotHoldIsRefused) {
     const char* said;
   } cases[] = {{heads, "a rotation per KV head (layer 1)"},
                {mean, "key means (layer 1)"},
-               {SampleRecipes()[5], "a matrix of its own for queries (layer 1)"}};
+               {SampleRecipes()[5], "a separate matrix for queries (layer 1)"}};
   int count = 0;
   for (const auto& refused : cases) {
     const fs::path path = scratch / std::to_string(count++);
@@ -402,7 +402,7 @@ TEST(ChosenRotations, ARuntimeWithoutAChoiceIsToldWhatThereIs) {
                       ChosenForRuntime(Artifact::Open(scratch / "none"), Consumer::kSglangOct,
                                        false);
                     }),
-                    "holds no automatic choice"));
+                    "contains no automatic choice"));
   WriteChosenArtifact(scratch / "plain", {SampleRecipes()[0]},
                       {.consumer = Consumer::kSglang, .fold = false});
   EXPECT_TRUE(Holds(Message([&] {

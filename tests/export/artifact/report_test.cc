@@ -116,7 +116,7 @@ TEST(Report, CardSpeaksOfTheValidationWhereThereIsOne) {
             std::string::npos)
       << card;
   for (const char* sentence : {"better than a Hadamard rotation by 0.0013 (0.0001 to 0.0024)",
-                               "Of 3 domains of the text it is worst on tables"})
+                               "Among 3 domains of the text, it is worst on tables"})
     EXPECT_NE(card.find(sentence), std::string::npos) << sentence << "\n" << card;
   std::string hostile = ModelCard(SampleReport({.hostile = true}));
   hostile.erase(0, hostile.find("\n---\n"));   // front matter: JSON strings

@@ -58,7 +58,7 @@ TEST(DecodePlan, RefusesByName) {
   EXPECT_NE(message({}, 8, 30, 1).find("30 query heads"), std::string::npos);
   EXPECT_NE(message({}, 1, 64, 1).find("up to 32"), std::string::npos);
   EXPECT_NE(message({}, 8, 32, 300).find("1 to 256"), std::string::npos);
-  EXPECT_NE(message({{128, 5, 128}, {128, 2, 128}}, 8, 32, 1).find("not valid"), std::string::npos);
+  EXPECT_NE(message({{128, 5, 128}, {128, 2, 128}}, 8, 32, 1).find("invalid"), std::string::npos);
 }
 
 }  // namespace

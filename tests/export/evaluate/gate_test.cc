@@ -112,19 +112,19 @@ TEST(Gate, WhatIsNotANumberIsAnError) {
 }
 
 TEST(Gate, ErrorsSayWhatWasMeant) {
-  ExpectUsageError("ppl_ration<=1", "found metric \"ppl_ration\"; the nearest of");
+  ExpectUsageError("ppl_ration<=1", "unknown metric \"ppl_ration\"; the nearest of");
   ExpectUsageError("kl_99<=1", ": kl_p99,");
-  ExpectUsageError("KL<=1", "found metric");
+  ExpectUsageError("KL<=1", "unknown metric");
   ExpectUsageError("kl==1", "operator \"==\"");
   ExpectUsageError("kl=<1", "operator \"=<\"");
-  ExpectUsageError("kl 0.05", "expected metric");
+  ExpectUsageError("kl 0.05", "expected a metric");
   ExpectUsageError("kl<=", "not a finite number");
   ExpectUsageError("kl<=nan", "not a finite number");
   ExpectUsageError("kl<=inf", "not a finite number");
   ExpectUsageError("kl<=0.05x", "not a finite number");
-  ExpectUsageError("kl<=0.05,", "expected metric");
-  ExpectUsageError(",", "expected metric");
-  ExpectUsageError("<=1", "found metric \"\"");
+  ExpectUsageError("kl<=0.05,", "expected a metric");
+  ExpectUsageError(",", "expected a metric");
+  ExpectUsageError("<=1", "unknown metric \"\"");
   ExpectUsageError("  ", "empty");
 }
 

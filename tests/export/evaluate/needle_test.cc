@@ -152,13 +152,13 @@ TEST(Needle, UsageErrors) {
   };
   NeedleOptions options = Options(1000);
   options.tasks = {"multi_key_1"};
-  EXPECT_NE(
-      message(options).find("found needle task \"multi_key_1\"; the nearest of 10: multikey_1,"),
-      std::string::npos)
+  EXPECT_NE(message(options).find(
+                "unknown needle task \"multi_key_1\"; the nearest of 10 tasks: multikey_1,"),
+            std::string::npos)
       << message(options);
   EXPECT_NE(message(Options(1000, 0)).find("0 samples"), std::string::npos);
   EXPECT_NE(message(Options(64)).find("takes at least"), std::string::npos) << message(Options(64));
-  EXPECT_NE(message(NeedleOptions()).find("no length"), std::string::npos);
+  EXPECT_NE(message(NeedleOptions()).find("no context length"), std::string::npos);
   options = Options(1000);
   options.depths = {50, 101};
   EXPECT_NE(message(options).find("depth 101"), std::string::npos) << message(options);

@@ -148,11 +148,11 @@ TEST(AbsorbedModel, OfManyFamiliesComputesWhatTheModelComputes) {
 
 TEST(AbsorbedModel, IsRefusedWhereSomethingStandsBetweenTheProjections) {
   const std::pair<const char*, const char*> refused[] = {
-      {"deepseek_v3", "come out of a latent"},
-      {"qwen3_next", "a gate multiplies what it puts out, channel by channel"},
-      {"qwen3_5_text", "a gate multiplies what it puts out, channel by channel"},
-      {"gemma4_text", "its values are normed"},
-      {"gemma4_text-ple", "its values are normed"},
+      {"deepseek_v3", "are computed from a latent"},
+      {"qwen3_next", "a gate multiplies its output channel by channel"},
+      {"qwen3_5_text", "a gate multiplies its output channel by channel"},
+      {"gemma4_text", "its values are normalized"},
+      {"gemma4_text-ple", "its values are normalized"},
   };
   for (const auto& [name, why] : refused) {
     OSCAR_PACK_OR_SKIP(pack, std::string("arch/") + name);

@@ -142,7 +142,7 @@ TEST(FoldPlan, MakesScalesOfUncentredMomentsWhereNoneWereChosen) {
   for (const bool qk_norm : {false, true}) {
     const ModelSpec spec = Model({3, 11}, qk_norm);
     const Checkpoint checkpoint =
-        Checkpoint::Open(WriteWeights(scratch / (qk_norm ? "normed" : "plain"), spec));
+        Checkpoint::Open(WriteWeights(scratch / (qk_norm ? "normalized" : "plain"), spec));
     for (const bool power_of_two : {false, true}) {
       const FoldPlan plan =
           PlanFold(artifact, checkpoint, spec,

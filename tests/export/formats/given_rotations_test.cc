@@ -136,7 +136,7 @@ TEST(GivenRotations, AnArrayIsMatricesOfLayersOrOfHeads) {
   EXPECT_FALSE(ReadGivenRotations(k + ":none").v.has_value());
   EXPECT_FALSE(ReadGivenRotations("none:" + v).k.has_value());
   EXPECT_TRUE(ReadGivenRotations(v).k.has_value());
-  EXPECT_TRUE(Has(WhyRefused("none:none"), "rotates nothing"));
+  EXPECT_TRUE(Has(WhyRefused("none:none"), "give rotations for keys, values or both"));
 }
 
 TEST(GivenRotations, WhatIsNotOrthogonalIsRefusedWithItsError) {
@@ -165,7 +165,7 @@ TEST(GivenRotations, TensorsMayBringQueriesMeansAndScales) {
   EXPECT_EQ(layer.k_mean->values, (std::vector<float>{1, 2}));
   EXPECT_EQ(layer.pair_scale->shape, (std::vector<int64_t>{3, 2}));
   EXPECT_EQ(given.v->layers.at(0).rotation->values[2], -1);
-  EXPECT_TRUE(Has(DescribeRotations(*given.k), "undone by their inverses to 0, keys centred"));
+  EXPECT_TRUE(Has(DescribeRotations(*given.k), "with inverses to 0, keys centred"));
   EXPECT_TRUE(Has(DescribeRotations(*given.v), "orthogonal to 0"));
 
   const auto refusal = [&](const std::string& name, const FloatTensor& tensor) {
@@ -173,7 +173,7 @@ TEST(GivenRotations, TensorsMayBringQueriesMeansAndScales) {
     changed[name] = tensor;
     return WhyRefused(Tensors(scratch / "x.safetensors", changed).string());
   };
-  EXPECT_TRUE(Has(refusal("layer.4.k.query_rotation", skew), "does not undo rotation"));
+  EXPECT_TRUE(Has(refusal("layer.4.k.query_rotation", skew), "does not undo the rotation"));
   EXPECT_TRUE(Has(refusal("layer.4.v.rotation", skew), "not orthogonal"));
   EXPECT_TRUE(Has(refusal("layer.4.k.pair_scale", {{2}, {1, 0}}), "not above 0"));
   EXPECT_TRUE(Has(refusal("layer.4.k.mean", {{3}, {1, 2, 3}}), "expected 2 values"));

@@ -95,8 +95,8 @@ TEST(Inspect, TextOfARotationFileShowsLayersAndMeasures) {
   const std::string text =
       InspectText(InspectFile(TestData("upstream/synthetic/v1-startup-calibrator")));
   for (const char* part :
-       {"K and V of one calibration", "kind v1, 3 layers", "layer 11", "objective: \"sst_r_h_pbr\"",
-        "max|R Rt - I|", "sha256 7bdfd6205a828ff9"}) {
+       {"K and V from the same calibration", "kind v1, 3 layers", "layer 11",
+        "objective: \"sst_r_h_pbr\"", "max|R Rt - I|", "sha256 7bdfd6205a828ff9"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   }
 }
@@ -132,8 +132,7 @@ TEST(Inspect, WhatIsLongIsCutInTextAndWholeInJson) {
           "x");
   const Json report = InspectFile(path);
   const std::string text = InspectText(report);
-  EXPECT_NE(text.find("nnn... (5008 characters; --json has them all)\n"), std::string::npos)
-      << text;
+  EXPECT_NE(text.find("nnn... (5008 characters; --json prints all)\n"), std::string::npos) << text;
   EXPECT_NE(report.dump().find(note), std::string::npos);
 }
 

@@ -181,7 +181,7 @@ TEST(Sglang, LaunchTextIsAScriptThatRunsFromAnywhere) {
   EXPECT_NE(text.find("--model-path 'a b' "), std::string::npos) << text;
   const auto out = TestScratch("sglang-perhead-launch") / "export";
   WriteSglang(out, Example(true));
-  EXPECT_NE(ReadText(out / "launch.txt").find("# perhead/ holds a rotation for each KV head"),
+  EXPECT_NE(ReadText(out / "launch.txt").find("# perhead/ has a rotation for each KV head"),
             std::string::npos);
 }
 

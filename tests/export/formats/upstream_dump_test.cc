@@ -176,9 +176,9 @@ TEST(UpstreamDump, WhatIsMissingIsNamed) {
   });
   ExpectRefused("layer_10/v: missing",
                 [](const fs::path& path) { fs::remove_all(path / "layer_10/v"); });
-  ExpectRefused("without it nobody knows where a sequence ends",
+  ExpectRefused("it says where each sequence ends",
                 [](const fs::path& path) { fs::remove_all(path / "layer_3/seq_lens"); });
-  ExpectRefused("layer_3/k: 1 chunks, but seq_lens has 2",
+  ExpectRefused("layer_3/k: has 1 chunks, but seq_lens has 2",
                 [](const fs::path& path) { fs::remove(path / "layer_3/k/1.pt"); });
   ExpectRefused("layer_3/seq_lens: chunk 1 is missing", [](const fs::path& path) {
     fs::rename(path / "layer_3/seq_lens/1.pt", path / "layer_3/seq_lens/2.pt");
@@ -188,14 +188,14 @@ TEST(UpstreamDump, WhatIsMissingIsNamed) {
   });
   ExpectRefused("is not a layer's directory",
                 [](const fs::path& path) { fs::rename(path / "layer_3", path / "layer_x"); });
-  ExpectRefused("no chunk but the warm-up", [](const fs::path& path) {
+  ExpectRefused("no chunk except the warm-up", [](const fs::path& path) {
     for (const char* side : {"q", "k", "v", "seq_lens"})
       fs::remove(path / "layer_3" / side / "1.pt");
   });
   const auto third_layer = [](const fs::path& path) {
     fs::copy(path / "layer_10", path / "layer_20", fs::copy_options::recursive);
   };
-  ExpectRefused("layers 10 and 20 follow each other, but layers 3 and 10 before", third_layer);
+  ExpectRefused("layers 10 and 20 are spaced differently from layers 3 and 10", third_layer);
   ExpectRefused("", third_layer, {.skip_warmup = true, .scale = {}, .allow_layer_gaps = true});
 }
 
@@ -212,10 +212,10 @@ TEST(UpstreamDump, GeometryThatDoesNotFitIsRefused) {
   ExpectRefused("expected [8, 2, 2] float32", [](const fs::path& path) {
     Put(path / "layer_3/v/1.pt", DType::kF32, {8, 4, 2}, Ramp(64));
   });
-  ExpectRefused("its sequences have 7 tokens, the chunk has 8", [](const fs::path& path) {
+  ExpectRefused("its sequences have 7 tokens, but the chunk has 8", [](const fs::path& path) {
     Put<int32_t>(path / "layer_3/seq_lens/1.pt", DType::kI32, {2}, {4, 3});
   });
-  ExpectRefused("every layer must hold the same tokens", [](const fs::path& path) {
+  ExpectRefused("every layer must have the same tokens", [](const fs::path& path) {
     Put<int32_t>(path / "layer_10/seq_lens/1.pt", DType::kI32, {2}, {5, 3});
   });
   ExpectRefused("a sequence of -4 tokens", [](const fs::path& path) {

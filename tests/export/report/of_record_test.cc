@@ -42,9 +42,9 @@ TEST(OfRecord, AnImportedPairHasOneRotationForAllHeads) {
 TEST(OfRecord, EverythingElseIsAComparison) {
   const std::pair<void (*)(ValidationFacts&), const char*> cases[] = {
       {[](ValidationFacts& f) { f.headline_arm = "kivi2"; }, "its headline is kivi2"},
-      {[](ValidationFacts& f) { f.source = "dump"; }, "from a dump"},
-      {[](ValidationFacts& f) { f.predictions = false; }, "attention alone"},
-      {[](ValidationFacts& f) { f.own_model = false; }, "another model"},
+      {[](ValidationFacts& f) { f.source = "dump"; }, "on a dump"},
+      {[](ValidationFacts& f) { f.predictions = false; }, "only attention"},
+      {[](ValidationFacts& f) { f.own_model = false; }, "a model other than"},
       {[](ValidationFacts& f) { f.sink_tokens = 4; }, "keeps 4 first and 128"},
       {[](ValidationFacts& f) { f.recent_tokens = 256; }, "keeps 16 first and 256"},
       {[](ValidationFacts& f) { f.quant_group_size = 0; }, "groups have 0"},

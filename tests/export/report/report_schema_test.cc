@@ -172,21 +172,21 @@ TEST(ReportSchema, RefusesWrongTypesAndNumbersThatAreNone) {
 
 TEST(ReportSchema, RefusesAChoiceOfBitsThatNothingWasMeasuredAt) {
   ExpectRefused(RefusalAfter([](Json& r) { r["layers"][0]["auto"]["v_bits"] = 4; }),
-                "/layers/0/auto/v_bits", "none of \"v_options\" has 4 bits");
+                "/layers/0/auto/v_bits", "no element of \"v_options\" has 4 bits");
 }
 
 TEST(ReportSchema, RefusesMembersThatContradictEachOther) {
   ExpectRefused(RefusalAfter([](Json& r) {
                   r["validation"]["arms"][1]["local"]["kl"]["interval"] = {0.2, 0.1};
                 }),
-                "/validation/arms/1/local/kl/interval", "0.2 lies above its upper end 0.1");
+                "/validation/arms/1/local/kl/interval", "0.2 exceeds its upper end 0.1");
   ExpectRefused(RefusalAfter([](Json& r) { r["validation"]["headline_arm"] = "best"; }),
-                "/validation/headline_arm", "no arm is named \"best\"");
+                "/validation/headline_arm", "no configuration is named \"best\"");
   ExpectRefused(RefusalAfter([](Json& r) { r["validation"]["gate"]["arm"] = "best"; }),
-                "/validation/gate/arm", "no arm is named");
+                "/validation/gate/arm", "no configuration is named");
   ExpectRefused(
       RefusalAfter([](Json& r) { r["validation"]["arms"][3] = r["validation"]["arms"][1]; }),
-      "/validation/arms/3/name", "a second arm");
+      "/validation/arms/3/name", "two configurations");
   ExpectRefused(RefusalAfter([](Json& r) {
                   r["validation"]["arms"][1]["local"]["heads"]["layer_ids"].push_back(9);
                 }),
@@ -210,13 +210,13 @@ TEST(ReportSchema, AGateSaysWhatItsChecksSayAndTheyWhatTheirNumbersSay) {
   };
   EXPECT_EQ(gate([](Json&) {}), "");
   ExpectRefused(gate([](Json& g) { g["passed"] = true; }), "/validation/gate/passed",
-                "says true, its checks say false");
+                "is true, but its checks give false");
   ExpectRefused(gate([](Json& g) { g["checks"][0]["passed"] = true; }),
-                "/validation/gate/checks/0/passed", "says true");
+                "/validation/gate/checks/0/passed", "is true");
   ExpectRefused(gate([](Json& g) { g["checks"][0]["op"] = "=="; }), "/validation/gate/checks/0/op",
                 "found \"==\"");
   ExpectRefused(gate([](Json& g) { g["checks"] = Json::array(); }), "/validation/gate/checks",
-                "without checks");
+                "has no checks");
   const auto unmeasured = [](Json& g) {
     g["checks"][0].erase("value");
     g["checks"][0]["reason"] = "not measured";
@@ -226,7 +226,7 @@ TEST(ReportSchema, AGateSaysWhatItsChecksSayAndTheyWhatTheirNumbersSay) {
                   unmeasured(g);
                   g["checks"][0]["passed"] = true;
                 }),
-                "/validation/gate/checks/0/passed", "says true");
+                "/validation/gate/checks/0/passed", "is true");
 }
 
 TEST(ReportSchema, ALossIsTheDifferenceOfTheArmsThatItNames) {
@@ -238,15 +238,16 @@ TEST(ReportSchema, ALossIsTheDifferenceOfTheArmsThatItNames) {
   };
   const std::string place = "/validation/arms/10/ideal";
   EXPECT_EQ(ideal([](Json&) {}), "");
-  ExpectRefused(ideal([](Json& i) { i["kl"] = 0.0; }), place, "the arms say");
-  ExpectRefused(ideal([](Json& i) { i.erase("perplexity"); }), place, "the arms say");
+  ExpectRefused(ideal([](Json& i) { i["kl"] = 0.0; }), place, "the configurations give");
+  ExpectRefused(ideal([](Json& i) { i.erase("perplexity"); }), place, "the configurations give");
   ExpectRefused(ideal([](Json& i) { i.erase("kl"); }), place, "kl");
-  ExpectRefused(ideal([](Json& i) { i["arm"] = "another"; }), place + "/arm", "no other arm");
+  ExpectRefused(ideal([](Json& i) { i["arm"] = "another"; }), place + "/arm",
+                "no other configuration");
   ExpectRefused(ideal([](Json& i) { i["arm"] = "runtime_sglang"; }), place + "/arm",
-                "no other arm");
+                "no other configuration");
   Json report = SampleReport();
   report["validation"]["arms"][4]["text"]["perplexity"] = 2.5;  // of the ideal
-  ExpectRefused(Refusal(report), place, "the arms say");
+  ExpectRefused(Refusal(report), place, "the configurations give");
 }
 
 // The same for kernels: their totals are those of their heads, and the verdict follows from them.
@@ -259,20 +260,20 @@ TEST(ReportSchema, KernelsSayWhatTheirHeadsSay) {
   EXPECT_EQ(kernels(true, [](Json&) {}), "");
   EXPECT_EQ(kernels(false, [](Json&) {}), "");
   ExpectRefused(kernels(false, [](Json& k) { k["passed"] = true; }), "/validation/kernels/passed",
-                "says true, but 70 values differ");
+                "is true, but 70 values differ");
   const auto says_none = [](Json& k) { k.update({{"passed", true}, {"differing_codes", 0}}); };
   ExpectRefused(kernels(false, says_none), "/validation/kernels/differing_codes",
-                "says 0, the heads add up to 35");
+                "is 0, but the heads add up to 35");
   const auto beyond_64_bits = [](Json& k) {
     Json head = k["layers"][0]["heads"][0];
     head.update({{"codes", 0}, {"differing_codes", int64_t{1} << 53}});
     for (int i = 0; i < 2048; ++i) k["layers"][0]["heads"].push_back(head);
   };
-  ExpectRefused(kernels(true, beyond_64_bits), "/validation/kernels/differing_codes", "says 0");
+  ExpectRefused(kernels(true, beyond_64_bits), "/validation/kernels/differing_codes", "is 0");
   ExpectRefused(kernels(true, [](Json& k) { k["layers"][2]["heads"][1]["kernel_error"] = 0.0101; }),
                 "/validation/kernels/passed", "largest kernel error is 0.0101");
   ExpectRefused(kernels(true, [](Json& k) { k["codes"] = 1; }), "/validation/kernels/codes",
-                "says 1");
+                "is 1");
   ExpectRefused(kernels(true, [](Json& k) { k["rotations"] = "none"; }),
                 "/validation/kernels/rotations", "\"shared\"");
 }

@@ -26,7 +26,7 @@ struct SampleArm {
 
 constexpr double kReferencePerplexity = 2.4610;
 constexpr SampleArm kArms[] = {
-    {"bf16", "the reference: nothing is quantized", false, false, false, 0, 2.4610, 0.989, 16},
+    {"bf16", "the reference, without quantization", false, false, false, 0, 2.4610, 0.989, 16},
     {"naive", "2 bits per token and head, no rotation", false, true, false, 0.1125, 2.5175, 0.62,
      2},
     {"hadamard", "Hadamard rotation of every head, 2 bits (QuaRot)", false, true, false, 0.0725,
@@ -45,7 +45,7 @@ constexpr SampleArm kArms[] = {
      true, 0.0401, 2.4729, 0.90, 2},
     {"wrong_layer", "null control: the rotations of another layer, 2 bits", true, true, true,
      0.0447, 2.4790, 0.88, 2},
-    {"runtime_sglang", "what OSCAR's SGLang does", false, false, false, 0.0419, 2.4767, 0.91, 2,
+    {"runtime_sglang", "OSCAR's SGLang", false, false, false, 0.0419, 2.4767, 0.91, 2,
      "oscar_shared+clip+windows"},
     // The large sample only:
     {"identity", "null control: no rotation, with the artifact's clip ratios, 2 bits", true, true,

@@ -151,7 +151,7 @@ TEST(KvScales, AreRefusedForAnotherModelAndWithoutMaxima) {
     return Artifact::Open(scratch / name);
   };
   EXPECT_NE(refusal(write("old", [](LayerMoments& m) { m.value_abs_max.clear(); }))
-                .find("layer 0, values: no largest magnitude is known"),
+                .find("layer 0, values: the largest magnitude is unknown"),
             std::string::npos);
   EXPECT_NE(
       refusal(write("dead", [](LayerMoments& m) { std::fill_n(m.key_abs_max.begin(), 64, 0.0); }))
@@ -226,7 +226,7 @@ TEST(Trtllm, SaysBitsByLayer) {
   EXPECT_NE(Refusal([&] {
               WriteForRuntime(ExporterNamed("trtllm"), Artifact::Open(scratch / "none"), {},
                               scratch / "out");
-            }).find("holds no automatic choice"),
+            }).find("contains no automatic choice"),
             std::string::npos);
 }
 

@@ -172,7 +172,7 @@ TEST(Imports, SayWhatARuntimeCannotCarry) {
   EXPECT_NE(refusal((files / "v3-oscar2-center").string(), "sglang").find("key means"),
             std::string::npos);
   const std::string keys = (files / "vllm-flat-dict" / "k_rotation.pt").string() + ":none";
-  EXPECT_NE(refusal(keys, "vllm").find("holds no rotations of values"), std::string::npos);
+  EXPECT_NE(refusal(keys, "vllm").find("contain no rotations for values"), std::string::npos);
   // How many KV heads there are is not in a file with one matrix for all.
   EXPECT_NE(refusal((files / "v1-startup-calibrator").string(), "onnx").find("KV heads"),
             std::string::npos);
@@ -185,7 +185,7 @@ TEST(Imports, SayWhatARuntimeCannotCarry) {
     return "";
   };
   EXPECT_NE(not_imported(files / "vllm-flat-dict" / "k_rotation.pt")
-                .find("does not say whether it turns keys or values"),
+                .find("does not say whether it rotates keys or values"),
             std::string::npos);
   WritePt(scratch / "layer_0.pt",
           std::make_shared<const FloatTensor>(FloatTensor{{2, 2}, {0, 1, -1, 0}}), "layer_0");

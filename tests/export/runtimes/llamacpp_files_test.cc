@@ -205,8 +205,8 @@ TEST(LlamacppFiles, AreRefusedForAnotherModel) {
     EXPECT_NE(said.find(words), std::string::npos) << words << "\n" << said;
   };
   expect(0, RawEntry("other", "qwen3"), "no general.architecture");
-  expect(0, RawEntry("general.architecture", "llama"), "no llama.block_count");
-  expect(1, RawEntry("qwen3.block_count", 3), "block_count is 3, and the artifact's model 2");
+  expect(0, RawEntry("general.architecture", "llama"), "llama.block_count is missing");
+  expect(1, RawEntry("qwen3.block_count", 3), "block_count is 3, but the artifact's model has 2");
   expect(3, RawEntry("qwen3.attention.head_count_kv", 4), "head_count_kv is 4");
   expect(5, RawEntry("qwen3.attention.key_length", 128), "key_length (layer 0) is 128");
   expect(6, RawEntry("qwen3.attention.value_length", 64), "value_length (layer 0) is 64");
@@ -227,8 +227,8 @@ TEST(LlamacppFiles, AreRefusedWhereItsCacheCannotHoldThem) {
     }
     EXPECT_FALSE(fs::exists(scratch / "out"));
   };
-  refused(Wide(scratch / "later", 1), "layer 1 stands where layer 0 should");
-  refused(Wide(scratch / "narrow", 0, 8), "heads of 8 values");
+  refused(Wide(scratch / "later", 1), "found layer 1 instead of layer 0");
+  refused(Wide(scratch / "narrow", 0, 8), "head dimension 8");
 }
 
 }  // namespace

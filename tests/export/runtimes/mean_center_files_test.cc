@@ -96,7 +96,7 @@ TEST(MeanCenterFiles, HoldTheMeansInBothBases) {
   }
   const std::string launch = ReadText(scratch / "out" / "launch.txt");
   for (const char* said : {"-ctk q4_0 ", "/out/kv-mean-center.gguf\n", "-m MODEL.gguf ",
-                           "LLAMA_ATTN_ROT_DISABLE=1 it is kv-mean-center-no-rotation.gguf",
+                           "LLAMA_ATTN_ROT_DISABLE=1, use kv-mean-center-no-rotation.gguf",
                            "no rotations, no clip ratios, no windows"})
     EXPECT_NE(launch.find(said), std::string::npos) << said << "\n" << launch;
 }

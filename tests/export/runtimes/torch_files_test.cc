@@ -62,7 +62,8 @@ TEST(TorchFiles, HoldWhatTheArtifactHolds) {
   const ProgramExit nowhere = RunProgram(OSCAR_PYTHON, {(scratch / "run.py").string()});
   EXPECT_EQ(nowhere.code, 1);
   EXPECT_EQ(nowhere.err,
-            "run.py: no directory Tiny is here; give the model's: python3 run.py MODEL\n");
+            "run.py: there is no directory Tiny here; give the model's directory: python3 run.py "
+            "MODEL\n");
 }
 
 TEST(TorchFiles, AreRefusedWhereTheChoiceFitsAFoldedCheckpointAlone) {

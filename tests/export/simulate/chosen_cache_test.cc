@@ -277,7 +277,8 @@ TEST(AutoChoice, ARuntimeWithoutAChoiceSaysSo) {
       LoadChoice(runtime, context.context(), 0);
       FAIL() << runtime.method;
     } catch (const InputError& error) {
-      EXPECT_NE(std::string(error.what()).find("holds no automatic choice for"), std::string::npos)
+      EXPECT_NE(std::string(error.what()).find("contains no automatic choice for"),
+                std::string::npos)
           << error.what();
     }
   }

@@ -140,7 +140,8 @@ TEST(QuantizedRows, AnotherFileIsRefused) {
   refuses(QuantizedFile{.ids = {5, 6, 7, 8, 9, 1, 2}}.Write("fewer.h5"),
           "/input_ids: expected int32 [8], found int32 [7]");
   refuses(QuantizedFile{.ids = {5, 6, 7, 8, 9, 1, 4, 3}}.Write("other.h5"),
-          "/input_ids: token 6 is 4, but 2 in " + Sample()->name() + ": quantize that dump");
+          "/input_ids: token 6 is 4, but 2 in " + Sample()->name() +
+              "; quantize the rows of that dump");
   refuses(QuantizedFile{.layers = {3}}.Write("layer.h5"), "/layer/10/k: is not in the file");
   refuses(QuantizedFile{.bits = 0}.Write("no_bits.h5"), "/: has no attribute \"bits_per_element\"");
   refuses(QuantizedFile{.bits = -1}.Write("bits.h5"),
@@ -189,9 +190,10 @@ TEST(QuantizedRows, ADumpWithoutTokensIsRefused) {
     QuantizedMethod("mine", path, WithoutIds());
     ADD_FAILURE() << "not refused";
   } catch (const InputError& error) {
-    EXPECT_EQ(error.what(), Sample()->name() + ": stores no token ids, so nothing shows whether " +
-                                path.string() +
-                                " is of the same text; capture with oscar-capture, as HDF5");
+    EXPECT_EQ(error.what(),
+              Sample()->name() + ": stores no token ids, so it cannot be checked whether " +
+                  path.string() +
+                  " belongs to the same text; capture the dump with oscar-capture as HDF5");
   }
 }
 

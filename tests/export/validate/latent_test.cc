@@ -283,7 +283,7 @@ TEST(LatentValidation, SaysWhichMethodsHaveNoFormForIt) {
                             OptionsForLatents({arm}), RandomLatentTexts(5, 2, 40));
       ADD_FAILURE() << arm;
     } catch (const UsageError& error) {
-      EXPECT_NE(std::string(error.what()).find("has no form for it"), std::string::npos);
+      EXPECT_NE(std::string(error.what()).find("does not support it"), std::string::npos);
     }
   }
 }

@@ -183,7 +183,7 @@ TEST(Command, ConfigFileThenFlagsThenPrintConfigRoundTrip) {
   std::ofstream(file) << "bean: x\ndry_run: true\n";
   EXPECT_EQ(RunBrew({"--config", file}, Nothing).err,
             "error: " + file +
-                ":2: dry_run: only allowed as the flag --dry-run; see oscar-brew --help\n");
+                ":2: dry_run: can only be given as the flag --dry-run; see oscar-brew --help\n");
 }
 
 TEST(Command, AFullStandardOutputIsAnError) {

@@ -55,7 +55,7 @@ TEST(ConfigFile, EmptyFilesHoldNothing) {
 
 TEST(ConfigFile, RefusesAKeyGivenTwice) {
   EXPECT_EQ(ErrorOf("a: 1\nb: 2\na: 3\n"),
-            "c.yaml:3: \"a\" is given twice; the first is in line 1");
+            "c.yaml:3: \"a\" is given twice; the first time was on line 1");
 }
 
 TEST(ConfigFile, RefusesAnchorsAliasesAndTags) {
@@ -97,7 +97,7 @@ TEST(ConfigFile, ManyKeysTakeNoSquareOfTheirNumber) {
   EXPECT_GT(ParseConfig(text, "c.yaml").size(), 90'000u);
   // It takes a second; a search through all keys for each took half a minute.
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(15));
-  EXPECT_NE(ErrorOf(text + "k5: 2\n").find("\"k5\" is given twice; the first is in line 6"),
+  EXPECT_NE(ErrorOf(text + "k5: 2\n").find("\"k5\" is given twice; the first time was on line 6"),
             std::string::npos);
 }
 

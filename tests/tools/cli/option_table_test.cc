@@ -126,9 +126,9 @@ TEST(OptionTable, FlagsOverrideTheFileWhichOverridesDefaults) {
 
 TEST(OptionTable, NamesTheNearestOfAMisspeltName) {
   EXPECT_EQ(ErrorOf("bean: x\ncpus: 3\n", {}),
-            "c.yaml:2: cpus: oscar-brew has no such key; nearest: cups, pours, jars");
+            "c.yaml:2: cpus: oscar-brew has no such key; the nearest is cups, pours, jars");
   EXPECT_EQ(ErrorOf("paper-filter: true\n", {}),
-            "c.yaml:1: paper-filter: oscar-brew has no such key; nearest: paper_filter, "
+            "c.yaml:1: paper-filter: oscar-brew has no such key; the nearest is paper_filter, "
             "grinder, port");
   EXPECT_EQ(ErrorOf("", {"x", "--cpus", "3"}),
             "oscar-brew has no flag --cpus; nearest: --cups, --pours, --jars");
@@ -145,7 +145,7 @@ TEST(OptionTable, RefusesTheWrongType) {
   EXPECT_EQ(ErrorOf("bean: x\n\ncups: many\n", {}),
             "c.yaml:3: cups: found \"many\", expected a whole number of cups");
   EXPECT_EQ(ErrorOf("cups: '3'\n", {}),
-            "c.yaml:1: cups: found the quoted text \"3\" (take the quotes away), expected a whole "
+            "c.yaml:1: cups: found the quoted text \"3\" (remove the quotes), expected a whole "
             "number of cups");
   EXPECT_EQ(ErrorOf("cups: 3.0\n", {}),
             "c.yaml:1: cups: found \"3.0\", expected a whole number of cups");
@@ -343,7 +343,8 @@ TEST(OptionTable, FirstHelpIsTheMainOptionsInTheirFirstWords) {
   EXPECT_NE(help.find("Where the cup goes\n"), std::string::npos) << help;
   EXPECT_EQ(help.find("not to the table"), std::string::npos) << help;
   EXPECT_EQ(help.find("--grinder"), std::string::npos) << help;
-  EXPECT_NE(help.find("--help-all explains these and 16 more options."), std::string::npos) << help;
+  EXPECT_NE(help.find("--help-all explains these options in full, and 16 more."), std::string::npos)
+      << help;
 }
 
 TEST(OptionTable, ResumeCommandRepeatsTheLineButNotARestart) {

@@ -31,8 +31,8 @@ TEST(OutputPath, MustBeNewInADirectoryThatIsThere) {
   fs::create_symlink(folder / "nowhere", folder / "dangling");
   EXPECT_NE(Problem(folder / "dangling").find("exists already"), std::string::npos);
   EXPECT_EQ(Problem(folder / "a" / "b"),
-            (folder / "a" / "b").string() + ": cannot be made, because " + (folder / "a").string() +
-                " is no directory; make that first");
+            (folder / "a" / "b").string() + ": cannot be created, because " +
+                (folder / "a").string() + " is not a directory; create that directory first");
   std::ofstream(folder / "file") << "x";
   EXPECT_NE(Problem(folder / "file" / "b").find("is no directory"), std::string::npos);
   CheckNewOutput(folder / "a" / "b", /*makes_folders=*/true);
@@ -44,7 +44,8 @@ TEST(OutputPath, TooLittleSpaceIsSaidInNumbers) {
   EXPECT_EQ(SpaceProblem(folder / "x", 1, "the dump"), "");
   EXPECT_EQ(SpaceProblem(folder / "not" / "yet" / "made", 1, "the dump"), "");
   const std::string problem = SpaceProblem(folder / "x", uint64_t{1} << 62, "the dump");
-  EXPECT_NE(problem.find("the dump takes 4611686018.43 GB of disk, and "), std::string::npos)
+  EXPECT_NE(problem.find("the dump needs 4611686018.43 GB of disk space, but only "),
+            std::string::npos)
       << problem;
   EXPECT_THROW(CheckSpace(folder / "x", uint64_t{1} << 62, "the dump"), ResourceError);
 }

@@ -208,7 +208,7 @@ TEST_F(PublishTest, AFailedGateIsRefusedAndNoGateNeedsToBeSaid) {
   EditValidation(artifact_, [](Json& v) { v["gate"]["text"] = "kl<=0.01"; });
   ExpectGateFails("expected <= 0.01");
   EditValidation(artifact_, [](Json& v) { v.erase("gate"); });
-  ExpectGateFails("or ungated");
+  ExpectGateFails("or --ungated");
   PublishOptions options;
   options.demands.ungated = true;
   EXPECT_TRUE(Do(options).problems.empty());
@@ -244,7 +244,7 @@ TEST_F(PublishTest, AComparisonIsRefusedGatedOrNot) {
   for (const char* arm :
        {"bf16", "int4_hadamard", "wrong_layer+clip+windows", "oscar_shared+clip+windows"}) {
     EditValidation(artifact_, headline(arm));
-    ExpectGateFails("no validation of record: its headline is");
+    ExpectGateFails("not a validation of record: its headline is");
   }
   EditValidation(artifact_, [](Json& v) { v.erase("gate"); });
   EXPECT_FALSE(Do(ungated).problems.empty());
@@ -256,7 +256,7 @@ TEST_F(PublishTest, AGateOnAnotherArmThanTheHeadlineProvesNothing) {
   EditValidation(artifact_, [&](Json& v) {
     v["gate"] = EvaluateGate(ParseGate("kl<=9"), ArmOf(v, "int4_hadamard"));
   });
-  ExpectGateFails("the gate is of arm");
+  ExpectGateFails("the gate judges configuration");
 }
 
 TEST_F(PublishTest, OtherSettingsThanTheArtifactsAreAComparison) {
@@ -298,7 +298,7 @@ TEST_F(PublishTest, NumbersThatContradictEachOtherAreRefused) {
       {[&](Json& v) { own(v)["text"]["ppl_ratio"] = 1.001; }, "text.ppl_ratio is 1.001"},
       {[&](Json& v) { own(v)["text"]["perplexity"] = 2.4615; }, "text.ppl_ratio"},
       {[&](Json& v) { own(v)["text"]["token_kl"]["p99"] = 1e-9; }, "text.token_kl.p99"},
-      {[&](Json& v) { own(v)["text"]["top1_agreement"] = 0.999999; }, "a count over"},
+      {[&](Json& v) { own(v)["text"]["top1_agreement"] = 0.999999; }, "a whole number divided by"},
       {[&](Json& v) { own(v)["text"]["scored_tokens"] = 20000; }, "text.scored_tokens"},
       {[&](Json& v) { own(v)["needle"]["accuracy"] = 0.99; }, "needle.accuracy is 0.99"},
       {[&](Json& v) { own(v)["windows"] = false; }, "windows is false"},
@@ -388,7 +388,7 @@ TEST_F(PublishTest, DamagedAndForgedArtifactsAreRefused) {
 TEST_F(PublishTest, Hdf5IsRefusedUnopened) {
   WriteText(artifact_ / kMomentsFile, "\x89HDF\r\n\x1a\n" + std::string(100, '\x7F'));
   Reseal(artifact_);
-  ExpectRefused("is it a safetensors file?");
+  ExpectRefused("check that this is a safetensors file");
   fs::rename(artifact_ / kMomentsFile, artifact_ / "moments.h5");
   EditJson(artifact_ / kManifestFile, [](Json& manifest) {
     manifest["$schema"]["version"] = 1;

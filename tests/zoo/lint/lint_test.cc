@@ -330,7 +330,7 @@ TEST(LintMeasure, GapsAreWhatIsNeitherContiguousNorEven) {
   EXPECT_EQ(LayerGap({5}), "");
   EXPECT_EQ(LayerGap({0, 1, 2}), "");
   EXPECT_EQ(LayerGap({3, 7, 11}), "");
-  EXPECT_EQ(LayerGap({0, 1, 3}), "layer 3 stands after 1");
+  EXPECT_EQ(LayerGap({0, 1, 3}), "layer 3 comes after 1");
 }
 
 }  // namespace

@@ -137,7 +137,7 @@ TEST_F(SignedModel, AStatementThatContradictsItselfIsRefused) {
   } cases[] = {
       {"type", "/_type", "https://in-toto.io/Statement/v0.1"},
       {"predicate", "/predicateType", "https://slsa.dev/provenance/v1"},
-      {"before Model Signing v1.0", "/predicateType", "https://model_signing/Digests/v0.1"},
+      {"older than Model Signing v1.0", "/predicateType", "https://model_signing/Digests/v0.1"},
       {"one subject", "/subject", Json::array()},
       {"root digest", "/subject/0/digest/sha256", Sha256Hex("x")},
       {"root digest", "/predicate/resources/0/digest", Sha256Hex("x")},

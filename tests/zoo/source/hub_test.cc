@@ -125,19 +125,19 @@ TEST_F(HubTest, ABrokenTransferGoesOnAndEveryByteIsChecked) {
   const Pulled pulled = PullWith("truncate-once");
   EXPECT_EQ(pulled.counts.bytes, entry_.bytes());
   ExpectRight();
-  ExpectRefused("truncate", "the same command goes on there");
+  ExpectRefused("truncate", "repeat the command to continue there");
   EXPECT_GT(PullWith("plain").counts.resumed, 0u);
   ExpectRight();
-  ExpectRefused("wrong-bytes", "somebody changed it on the way");
+  ExpectRefused("wrong-bytes", "the data was changed on the way");
   fs::remove_all(out_.string() + ".partial");  // which has what was right
   WriteText(hub_ / "me/Tiny-oscar/README.md", ReadText(scratch_ / "a/README.md") + "x");
-  ExpectRefused("plain", "README.md: the server says");
+  ExpectRefused("plain", "README.md: the server announces");
 }
 
 TEST_F(HubTest, AHubThatMeansHarmIsRefused) {
-  ExpectRefused("endless!", "bytes are read");
+  ExpectRefused("endless!", "the file exceeds the limit of");
   ExpectRefused("endless", "");
-  ExpectRefused("redirect-away!", "leads away from this machine");
+  ExpectRefused("redirect-away!", "leads to another machine");
   ExpectRefused("redirect-file", "is not https");
   ExpectRefused("503!", "503");
   ExpectRefused("plain", "HF_TOKEN", "me/None");
@@ -145,7 +145,7 @@ TEST_F(HubTest, AHubThatMeansHarmIsRefused) {
   for (const auto& [listing, words] :
        {std::pair<std::string, const char*>{"[]", "sha"},
         {"{\"sha\":\"../../x\"" + siblings, "expected a commit"},
-        {"{\"sha\":\"" + kHubCommit + "\",\"siblings\":7}", "is no array"},
+        {"{\"sha\":\"" + kHubCommit + "\",\"siblings\":7}", "must be an array"},
         {"{\"sha\":\"" + kHubCommit + "\",\"siblings\":[7]}", "rfilename"},
         {"{\"sha\":\"" + kHubCommit + "\",\"siblings\":[]}", "oscar-zoo push writes"},
         {"{\"sha\":\"" + kHubCommit + "\"" + siblings, "the source does not have it"},

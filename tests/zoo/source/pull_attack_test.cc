@@ -100,7 +100,7 @@ std::vector<Attack> Attacks() {
       FileName("device_nul", "NUL"),
       FileName("device_con", "con.json"),
       FileName("device_com", "COM1.txt"),
-      FileName("case_fold", "REPORT.json", "but for upper and lower case"),
+      FileName("case_fold", "REPORT.json", "differing only in case"),
       FileName("cyrillic", "r\u0435port.json"),
       FileName("full_width_slash", "a\uFF0Fb"),
       FileName("division_slash", "..\u2215outside"),
@@ -111,7 +111,7 @@ std::vector<Attack> Attacks() {
       FileName("long_s", "\u017Fecret"),
       FileName("percent", "%2e%2e%2foutside"),
       FileName("too_long", std::string(97, 'a')),
-      FileName("one_too_many_in_the_manifest", "extra.json", "is not named in manifest.json"),
+      FileName("one_too_many_in_the_manifest", "extra.json", "is not listed in manifest.json"),
       Digest("path", "../../../outside"),
       Digest("absolute", "/etc/passwd"),
       Digest("upper_case", std::string(64, 'A')),
@@ -122,37 +122,38 @@ std::vector<Attack> Attacks() {
       Digest("number", 7, "must be a string"),
       Digest("of_nothing_there", std::string(64, 'a'), "the source does not have it"),
       Size("negative", -1, "below 0"),
-      Size("beyond_all", int64_t{1} << 60, "beyond 1 PiB"),
+      Size("beyond_all", int64_t{1} << 60, "from 0 to 1 PiB"),
       Size("wraps", 18446744073709551615ULL, "a 64-bit integer"),
       Size("fraction", 1.5, "a 64-bit integer"),
       Size("text", "1", "a 64-bit integer"),
       Size("too_large", 1'000'000'000, "bytes, expected 1000000000"),
       Size("too_small", 1, "bytes, expected 1"),
-      Size("zero", 0, "of what came, expected"),
-      Member("name_of_another", "name", "example/Other", "says it is example/Other@0.1.0"),
+      Size("zero", 0, "received data with SHA-256"),
+      Member("name_of_another", "name", "example/Other", "the file describes example/Other@0.1.0"),
       Member("name_path", "name", "../outside", "is not ORG/MODEL"),
-      Member("version_of_another", "version", "0.2.0", "says it is example/Tiny@0.2.0"),
-      Member("version_path", "version", "../../outside", "is no version"),
-      Member("identity_of_another", "identity", std::string(64, 'a'), "is not the digest of"),
+      Member("version_of_another", "version", "0.2.0", "the file describes example/Tiny@0.2.0"),
+      Member("version_path", "version", "../../outside", "is not a version"),
+      Member("identity_of_another", "identity", std::string(64, 'a'), "differs from the digest of"),
       Member("later_format", "$schema", {{"name", "oscar-zoo-entry"}, {"version", 2}},
-             "a newer oscar may read it"),
+             "a newer version of oscar may be able to read it"),
       Member("unknown_member", "run", "rm -rf /", "unknown member"),
       Member("another_model", "model", {{"id", "example/Other"}},
-             "'model' is not that of its manifest"),
+             "'model' differs from its manifest"),
       Member("better_numbers", "validation",
              {{"headline_arm", "oscar_per_head+clip+windows"},
               {"source", "model"},
               {"metrics", {{"kl", 0.0}}}},
-             "'validation' is not that of its report"),
-      Latest("name", "name", "../outside", "latest.json: is of"),
-      Latest("other_name", "name", "example/Other", "latest.json: is of"),
-      Latest("version", "version", "../../outside", "latest.json: \"../../outside\" is no version"),
+             "'validation' differs from its report"),
+      Latest("name", "name", "../outside", "latest.json: belongs to"),
+      Latest("other_name", "name", "example/Other", "latest.json: belongs to"),
+      Latest("version", "version", "../../outside",
+             "latest.json: \"../../outside\" is not a version"),
       Latest("identity", "identity", "x", "expected a SHA-256"),
-      Blob("link_out", "is a link that leads out of the zoo",
+      Blob("link_out", "is a link that points outside the zoo",
            [](const fs::path& blob) {
              fs::create_symlink(Outside(blob.parent_path().parent_path().parent_path()), blob);
            }),
-      Blob("right_bytes_by_a_link_out", "is a link that leads out of the zoo",
+      Blob("right_bytes_by_a_link_out", "is a link that points outside the zoo",
            [](const fs::path& blob) {
              fs::create_symlink(
                  blob.parent_path().parent_path().parent_path().parent_path() / "right", blob);
@@ -165,7 +166,7 @@ std::vector<Attack> Attacks() {
            [](const fs::path& blob) { fs::create_directory(blob); }),
       Blob("pipe", "is not a regular file",
            [](const fs::path& blob) { mkfifo(blob.c_str(), 0666); }),
-      Blob("device", "is a link that leads out of the zoo",
+      Blob("device", "is a link that points outside the zoo",
            [](const fs::path& blob) { fs::create_symlink("/dev/zero", blob); }),
   };
   attacks.push_back({"too_many_files",
@@ -173,10 +174,10 @@ std::vector<Attack> Attacks() {
                        for (int i = 0; i < 64; ++i)
                          entry["files"]["f" + std::to_string(i)] = entry["files"][kReportFile];
                      },
-                     "files, at most"});
+                     "files, expected at most"});
   attacks.push_back({"no_manifest",
                      [](const fs::path&, Json& entry) { entry["files"].erase(kManifestFile); },
-                     "names no manifest.json"});
+                     "does not list manifest.json"});
   attacks.push_back({"a_file_is_left_out",
                      [](const fs::path&, Json& entry) { entry["files"].erase(kReportFile); },
                      "cannot open"});
@@ -262,7 +263,7 @@ INSTANTIATE_TEST_SUITE_P(
                [](const fs::path& zoo, Json& entry) {
                  Replace(zoo, entry.dump() + std::string(2 << 20, ' '));
                },
-               "bytes are read"},
+               "the file exceeds the limit of"},
         Attack{"too_many_values",
                [](const fs::path& zoo, Json& entry) {
                  for (int i = 0; i < 20'000; ++i) entry["model"]["x"].push_back(i);
@@ -277,20 +278,20 @@ INSTANTIATE_TEST_SUITE_P(
                  fs::remove(zoo / "entries/example/Tiny/0.1.0.json");
                  fs::create_symlink(Outside(zoo), zoo / "entries/example/Tiny/0.1.0.json");
                },
-               "is a link that leads out of the zoo"},
+               "is a link that points outside the zoo"},
         Attack{"folder_link_out",
                [](const fs::path& zoo, Json&) {
                  fs::rename(zoo / "entries/example", zoo.parent_path() / "example");
                  fs::create_directory_symlink(zoo.parent_path() / "example",
                                               zoo / "entries/example");
                },
-               "is a link that leads out of the zoo"},
+               "is a link that points outside the zoo"},
         Attack{"yank_of_another",
                [](const fs::path& zoo, Json&) {
                  fs::create_directories(zoo / "yanked/example/Tiny");
                  WriteText(zoo / "yanked/example/Tiny/0.1.0.json", "{\"reason\": \"x\"}");
                },
-               "is no yank of"}),
+               "does not yank"}),
     [](const auto& attack) { return attack.param.name; });
 
 }  // namespace

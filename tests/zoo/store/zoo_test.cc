@@ -125,7 +125,7 @@ TEST_F(ZooTest, AMissingShortLongOrChangedBlobIsFound) {
 
 TEST_F(ZooTest, AnEntryOfAnotherNameOrVersionIsFound) {
   fs::copy_file(Entry(first_), EntryFolder(zoo_.path(), kTinyName) / "0.3.0.json");
-  ExpectProblem("says it is example/Tiny@0.1.0");
+  ExpectProblem("the file describes example/Tiny@0.1.0");
 }
 
 TEST_F(ZooTest, MixAndMatchOfSoundBlobsIsFound) {
@@ -140,7 +140,7 @@ TEST_F(ZooTest, MixAndMatchOfSoundBlobsIsFound) {
 
 TEST_F(ZooTest, AnEntryThatLiesAboutItsMeasurementsIsFound) {
   EditJson(Entry(first_), [&](Json& json) { json["validation"]["metrics"]["kl"] = 0.0001; });
-  ExpectProblem("'validation' is not that of its report");
+  ExpectProblem("'validation' differs from its report");
 }
 
 TEST_F(ZooTest, AnEntryThatIsNotJsonIsFoundAndTheOthersAreChecked) {
@@ -172,9 +172,9 @@ TEST_F(ZooTest, AnIndexThatSaysOtherThingsThanTheEntriesIsFound) {
     EditJson(index, change);
   };
   edit([&](Json& json) { json["entries"][0]["identity"] = second_.identity; });
-  ExpectProblem("index.json: says other things of example/Tiny@0.1.0 than its entry");
+  ExpectProblem("index.json: describes example/Tiny@0.1.0 differently from its entry");
   edit([](Json& json) { json["entries"][1]["kl"] = 0.0; });
-  ExpectProblem("index.json: says other things of example/Tiny@0.2.0 than its entry");
+  ExpectProblem("index.json: describes example/Tiny@0.2.0 differently from its entry");
   edit([](Json& json) { json["entries"][1]["version"] = "0.3.0"; });
   ExpectProblem("index.json: lists example/Tiny@0.3.0, which is not here");
   edit([](Json& json) { json["entries"][1].erase("identity"); });

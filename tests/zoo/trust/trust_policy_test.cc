@@ -260,8 +260,7 @@ TEST(LookAlike, ANewNameThatMayBeTakenForAnotherIsWarnedAbout) {
   };
   EXPECT_EQ(
       warned("qwen/Other"),
-      "qwen/Other: its organisation looks like that of Qwen/Qwen3-8B; readers may take one for "
-      "the other");
+      "qwen/Other: its organisation looks like that of Qwen/Qwen3-8B; readers may confuse the two");
   for (const char* name : {"meta_llama/x", "meta-1lama/x", "meta-lama/x", "Qwem/x", "Qewn/x",
                            "Qwenn/x", "Qwen/qwen3-8b", "Qwen/Qwen3_8B", "Qwen/Qwem3-8B",
                            "Qwen/Qwen38B", "meta-llama/L1ama-3.1-8B"})

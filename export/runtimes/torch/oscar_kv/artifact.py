@@ -70,7 +70,7 @@ class Safetensors:
             raise ArtifactError(f"{path}: cannot be read: {error}") from error
         size = int.from_bytes(data[:8].tobytes(), "little")
         if data.size < 8 or size > data.size - 8:
-            raise ArtifactError(f"{path}: a header of {size} bytes in a file of {data.size}")
+            raise ArtifactError(f"{path}: the header needs {size} bytes, but the file has {data.size}")
         self.entries = parse_json(data[8 : 8 + size].tobytes(), path)
         self.data = data[8 + size :]
 
@@ -80,7 +80,7 @@ class Safetensors:
     def get(self, name: str, shape: tuple[int, ...] | None = None, dtype="F32") -> np.ndarray:
         entry = self.entries.get(name)
         if entry is None:
-            raise ArtifactError(f"{self.path}: there is no tensor {name}")
+            raise ArtifactError(f"{self.path}: contains no tensor {name}")
         if entry["dtype"] != dtype or (shape is not None and tuple(entry["shape"]) != shape):
             wanted = dtype if shape is None else f"{dtype} {list(shape)}"
             raise ArtifactError(f"{self.path}: tensor {name} is {entry['dtype']} {entry['shape']}, expected {wanted}")
@@ -90,7 +90,7 @@ class Safetensors:
             raise ArtifactError(f"{self.path}: tensor {name} lies outside the file or its shape")
         values = np.frombuffer(self.data[begin:end], kind).reshape(entry["shape"])
         if not np.isfinite(values).all():
-            raise ArtifactError(f"{self.path}: tensor {name} holds NaN or Inf")
+            raise ArtifactError(f"{self.path}: tensor {name} contains NaN or Inf")
         return values
 
 
@@ -98,7 +98,7 @@ def parse_json(text: bytes, path: Path) -> dict:
     try:
         value = json.loads(text)
     except ValueError as error:
-        raise ArtifactError(f"{path}: is no JSON: {error}") from error
+        raise ArtifactError(f"{path}: is not JSON: {error}") from error
     if not isinstance(value, dict):
         raise ArtifactError(f"{path}: expected a JSON object")
     return value
@@ -106,7 +106,7 @@ def parse_json(text: bytes, path: Path) -> dict:
 
 def member(value, key: str, path: Path, kind=None):
     if not isinstance(value, dict) or key not in value:
-        raise ArtifactError(f'{path}: there is no "{key}"')
+        raise ArtifactError(f'{path}: contains no "{key}"')
     if kind is not None and (not isinstance(value[key], kind) or isinstance(value[key], bool)):
         raise ArtifactError(f'{path}: "{key}" is {value[key]!r}')
     return value[key]
@@ -119,7 +119,7 @@ class Artifact:
         self.directory = Path(directory)
         path = self.directory / MANIFEST
         if not path.is_file():
-            raise ArtifactError(f"{self.directory}: no {MANIFEST}: not an artifact, or one whose writing was cut off")
+            raise ArtifactError(f"{self.directory}: contains no {MANIFEST}, so it is not an artifact, or it is incomplete")
         text = path.read_bytes()
         self.path, self.identity = path, hashlib.sha256(text).hexdigest()
         self.manifest = parse_json(text, path)
@@ -131,7 +131,7 @@ class Artifact:
             raise ArtifactError(f"{path}: schema {found[0]} {found[1]}, expected {expected}")
         self.exported = found[0] == EXPORT_SCHEMA
         if "imported" in self.manifest:
-            raise ArtifactError(f"{self.directory}: imported from published files, which say neither bits nor windows")
+            raise ArtifactError(f"{self.directory}: imported from published files, which do not specify bits or windows; calibrate the model")
         files = member(self.manifest, "files", path, dict)
         for name in (ROTATIONS,) if self.exported else ARTIFACT_FILES:
             self._check(name, member(files, name, path, dict))
@@ -150,11 +150,11 @@ class Artifact:
         if (path.stat().st_size, found) != (size, digest):
             is_of = f"{path}: {path.stat().st_size} bytes with SHA-256 {found}"
             says = f"but the manifest says {size} bytes with {digest}"
-            raise ArtifactError(f"{is_of}, {says}: the artifact is damaged or was changed")
+            raise ArtifactError(f"{is_of}, {says}; the artifact is damaged or was changed")
 
     def _choice(self) -> tuple[str, dict]:
         if "auto" not in self.manifest:
-            raise ArtifactError(f"{self.directory}: holds no automatic choice; make one with oscar-calibrate")
+            raise ArtifactError(f"{self.directory}: contains no automatic choice; make one with oscar-calibrate")
         rows = member(member(self.manifest, "serving", self.path, dict), "runtimes", self.path, list)
         for row in rows:
             if row.get("runtime") == "any" and not row.get("fold_checkpoint", False):
@@ -162,7 +162,7 @@ class Artifact:
                 if name == "auto":
                     return name, self.manifest["auto"]
                 return name, member(member(self.manifest, "choices", self.path), name, self.path)
-        raise ArtifactError(f"{self.directory}: what was chosen fits a folded checkpoint alone; calibrate with --for any")
+        raise ArtifactError(f"{self.directory}: the choice only fits a folded checkpoint; calibrate with --for any")
 
     def report(self) -> dict:
         path = self.directory / "report.json"
@@ -183,7 +183,7 @@ class Artifact:
     def layer(self, layer_id: int) -> Layer:
         shape = self._record(self.geometry, layer_id)
         if layer_id in self.manifest.get("calibration", {}).get("latent_layers", []):
-            raise ArtifactError(f"{self.directory}: layer {layer_id} has latent attention (MLA), which sglang-oct alone loads")
+            raise ArtifactError(f"{self.directory}: layer {layer_id} has latent attention (MLA), which only sglang-oct loads")
         heads = member(shape, "num_kv_heads", self.path, int)
         record = self._record(member(self.choice, "layers", self.path, list), layer_id)
         dims = [member(shape, k, self.path, int) for k in ("head_dim", "v_head_dim")]
@@ -193,7 +193,7 @@ class Artifact:
         for record in records:
             if record.get("layer_id") == layer_id:
                 return record
-        raise ArtifactError(f"{self.path}: there is no layer {layer_id}")
+        raise ArtifactError(f"{self.path}: contains no layer {layer_id}")
 
     def _side(self, layer_id: int, side: str, dim: int, heads: int, record: dict) -> Side:
         owner = record.get(f"{side}_of", self.choice_name)
@@ -226,13 +226,13 @@ class Artifact:
             stored.scales = "unbiased_rounded" if side == "k" else "unbiased"
         what = f"{self.rotations.path}: layer {layer_id}, side {side}"
         if tensor("pair_scale") is not None:
-            raise ArtifactError(f"{what}: has scales of a folded checkpoint")
+            raise ArtifactError(f"{what}: has scales for a folded checkpoint")
         if stored.metadata not in ("f32", "bf16", "byte") or group < 0 or dim % group:
             raise ArtifactError(f"{what}: groups of {group} values with {stored.metadata} scales")
         if any(bits not in BITS for bits in stored.bits):
             raise ArtifactError(f"{what}: codes of {stored.bits} bits, expected 2, 3 or 4")
         if stored.rotation is None:
-            raise ArtifactError(f"{what}: there is no rotation")
+            raise ArtifactError(f"{what}: has no rotation")
         for matrices in (stored.rotation, stored.undo):
             if matrices.shape[1:] != (dim, dim) or matrices.shape[0] not in (1, heads):
                 raise ArtifactError(f"{what}: matrices {list(matrices.shape)} for heads of {dim}")
@@ -241,7 +241,7 @@ class Artifact:
         if stored.feedback is not None:
             strict = stored.feedback.shape == (heads, dim, dim) and not np.tril(stored.feedback).any()
             if not (strict and np.isfinite(stored.feedback).all()):
-                raise ArtifactError(f"{what}: factors of error feedback {list(stored.feedback.shape)} that are not strictly upper")
+                raise ArtifactError(f"{what}: factors of error feedback {list(stored.feedback.shape)} must be strictly upper triangular")
         product = np.swapaxes(stored.undo.astype(np.float64), 1, 2) @ stored.rotation
         residual = np.abs(product - np.eye(dim)).max()
         limit = MAX_ORTHOGONALITY if stored.query_rotation is None else MAX_INVERSE

@@ -319,7 +319,7 @@ class Reader(Case):
             return change
 
         self.refused(lambda folder: (folder / "manifest.json").unlink(), "no manifest.json")
-        self.refused(lambda folder: (folder / "manifest.json").write_text("{"), "is no JSON")
+        self.refused(lambda folder: (folder / "manifest.json").write_text("{"), "is not JSON")
         self.refused(lambda folder: (folder / "rotations.safetensors").unlink(), "cannot be read")
         self.refused(edit(**{"$schema": {"name": "oscar-artifact", "version": 1}}), "schema oscar-artifact 1, expected")
         self.refused(edit(imported={}), "imported")
