@@ -32,14 +32,13 @@ AffineGroups FitRange(const at::Tensor& x, int max_code, MetadataType type) {
   const bool with_zero = type == MetadataType::kByte;
   const at::Tensor lo = with_zero ? x.amin(-1, true).clamp_max(0) : x.amin(-1, true);
   const at::Tensor hi = with_zero ? x.amax(-1, true).clamp_min(0) : x.amax(-1, true);
-  // The divisor is a tensor, because LibTorch turns a scalar one into a product with its
-  // reciprocal.
+  // The divisor is a tensor, because LibTorch multiplies by the reciprocal of a scalar divisor.
   const at::Tensor divisor = at::full({}, max_code, x.options());
   const at::Tensor scale = (hi - lo).clamp_min(kMinAffineRange).div(divisor);
   return {scale, lo.neg().div(scale)};
 }
 
-// The position of each value on the scale of codes.
+// Returns each value's position on the scale of codes.
 at::Tensor Places(const at::Tensor& x, const AffineGroups& affine) {
   return x.div(affine.scale).add_(affine.zero);
 }
@@ -80,11 +79,11 @@ AffineGroups Refitted(const at::Tensor& x, const AffineGroups& affine, int bits,
           at::where(fits, affine.zero.sub(at_zero).div(slope), affine.zero)};
 }
 
-// The powers of two above the values: dividing numbers by their fractions gives them exactly.
+// Returns the power of two above each value: x divided by its frexp fraction, which is exact.
 at::Tensor PowersAbove(const at::Tensor& x) { return x.div(std::get<0>(at::frexp(x))); }
 
-// The nearest scales that a byte holds (linalg/affine_metadata.h). A step is an eighth of the power
-// of two below.
+// Rounds scales to the nearest ones that a byte holds (linalg/affine_metadata.h). A step is an
+// eighth of the power of two below.
 at::Tensor ByteScales(const at::Tensor& scale) {
   const at::Tensor x = scale.to(at::kFloat).clamp(kMinByteScale, kMaxByteScale);
   const at::Tensor step = PowersAbove(x).mul_(1.0 / 16).clamp_min_(kMinByteScale);
@@ -109,7 +108,7 @@ AffineGroups AsStored(const AffineGroups& affine, MetadataType type, int bits) {
   return {stored(affine.scale), stored(affine.zero)};
 }
 
-// The scale and zero that make codes, and the stored form of them or of a fit to those codes.
+// The scale and zero that codes are made with (`rounds`), and those that are stored.
 struct FittedGroups {
   AffineGroups rounds, stored;
 };
@@ -215,7 +214,7 @@ at::Tensor SortedMagnitudes(const at::Tensor& rows) {
 
 namespace {
 
-// Applies `thresholds` to all rows with their common ratio, or to each head with its own ratio.
+// Applies `thresholds` with the common ratio to all rows, or with its own ratio to each head.
 at::Tensor OfHeads(const at::Tensor& rows, std::span<const double> clip, auto thresholds) {
   if (clip.size() == 1) return thresholds(rows, clip[0]);
   OSCAR_CHECK_EQ(std::ssize(clip), rows.size(-3));
@@ -240,7 +239,7 @@ at::Tensor ThresholdsOfRows(const at::Tensor& rows, std::span<const double> clip
   return OfHeads(rows.detach().abs(), clip, [](const at::Tensor& magnitudes, double ratio) {
     const std::optional<int64_t> index = ClipIndex(ratio, magnitudes.size(-1));
     if (!index) return at::Tensor();
-    // Takes only the largest ones, because a sort takes three times as long.
+    // Takes only the largest magnitudes, because a full sort takes three times as long.
     return std::get<0>(magnitudes.topk(magnitudes.size(-1) - *index, -1, /*largest=*/true,
                                        /*sorted=*/false))
         .amin(-1, /*keepdim=*/true);
@@ -256,7 +255,7 @@ at::Tensor QuantizedRows(const at::Tensor& rows, const AffineQuantizer& quantize
   const int64_t group = quantizer.quant_group_size == 0 ? dim : quantizer.quant_group_size;
   at::Tensor thresholds;
   if (std::ranges::any_of(quantizer.clip, [](double ratio) { return ratio > 0; })) {
-    if (quantizer.clip_groups && group < dim) {  // as separate rows
+    if (quantizer.clip_groups && group < dim) {  // each group is a row
       const at::Tensor groups = rows.unflatten(-1, {-1, group}).flatten(-3, -2);
       thresholds = ThresholdsOfRows(groups, quantizer.clip).expand_as(groups).reshape(rows.sizes());
     } else {

@@ -39,7 +39,7 @@ bool HasKernel(const at::Tensor& rows, const AffineFormat& format) {
          rows.numel() > 0;
 }
 
-// Launches the round trip of contiguous rows. Undefined outputs are not computed.
+// Launches the round trip of contiguous rows. Skips outputs that are undefined.
 void RoundTripOf(const at::Tensor& x, const at::Tensor& thresholds, const AffineFormat& format,
                  const at::Tensor& read, const at::Tensor& scales, const at::Tensor& zeros) {
   OSCAR_CHECK_EQ(x.size(-1) % format.quant_group_size, 0);

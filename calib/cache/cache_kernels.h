@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Single-kernel versions of operations on GPU tensors, if the CUDA toolkit was there to build them.
-// Otherwise they return nothing, and the caller uses many tensor operations instead.
+// Single-kernel versions of operations on GPU tensors, if the CUDA toolkit was available at build
+// time. Otherwise they return nothing, and the caller uses many tensor operations instead.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,12 +14,12 @@
 
 namespace oscar {
 
-// AffineRoundTrip of affine_tensor.h, bit for bit.
+// Equals AffineRoundTrip of affine_tensor.h bit for bit.
 std::optional<at::Tensor> AffineRoundTripInOneKernel(const at::Tensor& rows,
                                                      const at::Tensor& thresholds,
                                                      const AffineFormat& format);
 
-// AffineRoundTripWithFeedback of affine_tensor.h, bit for bit.
+// Equals AffineRoundTripWithFeedback of affine_tensor.h bit for bit.
 std::optional<at::Tensor> FeedbackRoundTripInTwoKernels(const at::Tensor& rows,
                                                         const at::Tensor& thresholds,
                                                         const AffineFormat& format,

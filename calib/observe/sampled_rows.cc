@@ -27,7 +27,7 @@ Shape PaddedShape(std::span<const SampledSequence> sequences) {
   return shape;
 }
 
-// [sequences, heads, tokens, dim] float32 of rows [tokens, heads, dim].
+// Pads rows [tokens, heads, dim] to [sequences, heads, tokens, dim] float32.
 at::Tensor PaddedHeads(std::span<const SampledSequence> sequences, const Shape& shape,
                        at::Tensor SampledSequence::*member) {
   const at::Tensor& first = sequences[0].*member;
@@ -56,7 +56,7 @@ at::Tensor PaddedQueries(std::span<const SampledSequence> sequences, const Shape
   return padded.flatten(2, 3);
 }
 
-// Unscaled logits of the part with position, one key for all heads.
+// Unscaled logits of the position part, whose key is shared by all heads.
 at::Tensor PositionProducts(std::span<const SampledSequence> sequences, const Shape& shape,
                             int64_t num_kv_heads) {
   const at::Tensor q = PaddedQueries(sequences, shape, num_kv_heads, &SampledSequence::q_pe);
@@ -130,7 +130,7 @@ SampledRows::SampledRows(const AttentionSpec& spec, std::span<const SampledSeque
   output_sums_ = ByTurns(output_energies_);
 }
 
-// [..., sequences, num_kv_heads, gqa_ratio, rows, tokens], scaled, of hidden tokens kHiddenLogit
+// Scaled logits [..., sequences, num_kv_heads, gqa_ratio, rows, tokens]; hidden: kHiddenLogit.
 at::Tensor SampledRows::Logits(const at::Tensor& queries, const at::Tensor& keys) const {
   at::Tensor logits =
       at::matmul(queries, keys.transpose(-1, -2)).mul_(scale_).unflatten(-2, {-1, hidden_.size(3)});
@@ -139,7 +139,7 @@ at::Tensor SampledRows::Logits(const at::Tensor& queries, const at::Tensor& keys
   return logits.masked_fill_(hidden_, kHiddenLogit);
 }
 
-// |o|^2 after the map, of outputs [caches, sequences, num_kv_heads, gqa_ratio * rows, dv].
+// |o|^2 after the output map, for outputs [caches, sequences, num_kv_heads, gqa_ratio * rows, dv].
 at::Tensor SampledRows::OutputEnergies(const at::Tensor& outputs) const {
   at::Tensor of_rows = outputs.unflatten(-2, {-1, hidden_.size(3)});
   if (output_map_.defined()) of_rows = at::matmul(of_rows, output_map_);
@@ -154,7 +154,7 @@ at::Tensor SampledRows::LogScores(const at::Tensor& logits) const {
   return WithSinks(logits, sinks_).log_softmax(-1);
 }
 
-// [caches, sequences, num_kv_heads, gqa_ratio, rows] -> [caches, num_kv_heads, 2 + texts]
+// Sums [caches, sequences, num_kv_heads, gqa_ratio, rows] to [caches, num_kv_heads, 2 + texts].
 at::Tensor SampledRows::ByTurns(const at::Tensor& of_rows) const {
   return of_rows.sum(3, /*keepdim=*/false, at::kDouble).transpose(1, 2).flatten(2).matmul(turns_);
 }

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The affine round trip of calib/cache/affine_tensor.h in one kernel, including fitted scales; as
-// tensor operations it takes 15 to 140. Same roundings in the same order, so the same bits.
+// The affine round trip of calib/cache/affine_tensor.h in one kernel, including fitted scales.
+// Tensor operations need 15 to 140 kernels. Both round in the same order and give the same bits.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -19,9 +19,9 @@ inline constexpr int64_t kMaxKernelGroup = 512;  // largest group that the kerne
 template <typename T>
 struct AffineRoundTripArguments {
   const T* rows;  // [num_rows, dim]
-  T* read;        // the same; null: not asked for
+  T* read;        // the same shape; null: not wanted
   int64_t num_rows, dim;
-  // The threshold of value i of row r is at [r * threshold_row + i * threshold_column]; null:
+  // The threshold for value i of row r is at [r * threshold_row + i * threshold_column]; null:
   // nothing is clipped.
   const T* thresholds = nullptr;
   int64_t threshold_row = 0, threshold_column = 0;

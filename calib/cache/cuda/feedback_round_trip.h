@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The coordinate-by-coordinate part of the affine round trip with error feedback
-// (linalg/feedback_codec.h) in one kernel; tensor operations need ten per coordinate. Same
-// roundings, so the same bits.
+// (linalg/feedback_codec.h) in one kernel. Tensor operations need ten kernels per coordinate. Both
+// round in the same order and give the same bits.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -20,7 +20,7 @@ struct FeedbackRoundTripArguments {
   const T* rows;    // [num_rows, dim]
   const T* scales;  // [num_rows, groups], as stored
   const T* zeros;   // the same
-  const T* factor;  // [heads, dim, dim]; row r is of head r / rows_of_head % heads
+  const T* factor;  // [heads, dim, dim]; row r has head r / rows_of_head % heads
   T* read;          // [num_rows, dim]
   int64_t num_rows, rows_of_head;
   int dim, groups, heads, bits;

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The comparison of calib/cache/logit_comparison.h in one kernel that reads every logit once or
-// twice. As tensor operations it takes a dozen kernels and reads them thirty times.
+// twice. Tensor operations need a dozen kernels and read every logit thirty times.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,17 +11,17 @@
 
 namespace oscar {
 
-// Device pointers of float32 or float64, rows contiguous. Row r is compared with row r %
-// reference_rows. A row has `tokens` logits and, if there are sinks, one more column.
+// Device pointers of float32 or float64, with contiguous rows. Row r is compared with row r %
+// reference_rows. A row has `tokens` logits, and one more column if there are sinks.
 template <typename T>
 struct LogitComparisonArguments {
   const T* log_p;             // [reference_rows, columns]
   const T* p;                 // [reference_rows, columns]
   const T* reference_logits;  // [reference_rows, tokens]; null: no logit errors
   const T* logits;            // [rows, tokens]
-  const T* sinks;  // [num_heads], or null; row r is of head r / rows_per_head % num_heads
+  const T* sinks;             // [num_heads] or null; row r has head r / rows_per_head % num_heads
   int64_t rows, reference_rows, tokens, num_heads, rows_per_head;
-  // Null: not wanted.
+  // Null pointers: the result is not wanted.
   T* kl;               // [rows]
   T* scores;           // [rows, columns]
   T* kl_terms;         // [rows, columns]
