@@ -50,7 +50,7 @@ class LayerTransport {
   // Returns the index of the layer with which all processes begin.
   virtual size_t FirstLayer(const JobDirectory& job) const = 0;
 
-  // What all processes do after a layer. The process with the job decides, once it knows whether
+  // The action of all processes after a layer. The process with the job decides, once it knows whether
   // others want to stop.
   struct Verdict {
     bool stop = false;
