@@ -50,8 +50,8 @@ class LayerTransport {
   // Returns the index of the layer with which all processes begin.
   virtual size_t FirstLayer(const JobDirectory& job) const = 0;
 
-  // The action of all processes after a layer. The process with the job decides, once it knows whether
-  // others want to stop.
+  // The action of all processes after a layer. The process with the job decides, once it knows
+  // whether others want to stop.
   struct Verdict {
     bool stop = false;
     Commit commit = Commit::kNever;
