@@ -12,7 +12,7 @@ namespace oscar {
 namespace {
 
 constexpr size_t kLongestPattern = 1000;  // bytes
-// The longest lists of real models have a few hundred entries, and each is tested on every module.
+// Real models have lists of a few hundred entries at most; each entry is tested on every module.
 constexpr size_t kMostPatterns = 2000, kMostPatternBytes = size_t{128} << 10;
 
 Regex Compile(const std::string& pattern, std::string_view what) {

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The reader that uses the kernel's ring. One thread submits and another takes results; liburing
-// allows exactly that without a lock. A ring may be refused at any time and for many reasons
-// (kernel.io_uring_disabled, seccomp, gVisor, locked memory), so failing to make one is not an
+// allows exactly that without a lock. A ring can be refused for many reasons
+// (kernel.io_uring_disabled, seccomp, gVisor, locked memory), so failing to create one is not an
 // error.
 #include "capture/files/async_reader.h"
 
@@ -27,7 +27,7 @@ class RingReader : public AsyncReader {
     return true;
   }
 
-  // A submission without a request ends the loop in `Reap`, after all earlier reads.
+  // A submission without a request ends the loop in `Reap` once all earlier reads are done.
   ~RingReader() override {
     if (!reaper_.joinable()) return;
     io_uring_sqe* const sqe = io_uring_get_sqe(&ring_);

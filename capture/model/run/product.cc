@@ -13,21 +13,21 @@
 #include <algorithm>
 #include <vector>
 
-// A function of MKL, which LibTorch contains on x86-64. Another BLAS may split a tile once more.
+// A function of MKL, which LibTorch contains on x86-64. Another BLAS might split a tile further.
 extern "C" int MKL_Set_Num_Threads_Local(int threads) __attribute__((weak));
 
 namespace oscar {
 namespace {
 
-// Rows and columns per tile of a product: large, so that packing them is cheap, but smaller if a
-// product has too few to distribute.
+// Rows and columns per tile of a product: many, so that packing is cheap, but fewer if there would
+// be too few tiles for all threads.
 struct TileSize {
   int64_t rows = 256, columns = 512;
 };
 constexpr TileSize kSmallestTile = {64, 128};
 constexpr int64_t kEnoughTiles = 8;
 
-// Limits BLAS calls of this thread to one thread.
+// Limits BLAS calls on this thread to one thread.
 class OneThread {
  public:
   OneThread() : before_(MKL_Set_Num_Threads_Local == nullptr ? 0 : MKL_Set_Num_Threads_Local(1)) {}

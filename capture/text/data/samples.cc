@@ -14,7 +14,7 @@
 namespace oscar {
 namespace {
 
-constexpr size_t kShownTokens = 40;  // at the beginning, and as many at the end
+constexpr size_t kShownTokens = 40;  // shown at the beginning and at the end
 
 bool IsControl(char32_t c) {
   return c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0x00AD || c == 0x061C ||
