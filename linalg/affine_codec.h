@@ -28,7 +28,7 @@ constexpr int64_t MetadataTypeBytes(MetadataType type) {
 enum class ScaleFit {
   kRange,     // from the range of the clipped values, as published (affine_group.h)
   kUnbiased,  // fitted to the codes, so that a row keeps its length along itself (scale_fit.h)
-  kUnbiasedRounded,  // the same, but rounded once more: smaller error, almost the same length
+  kUnbiasedRounded,  // like kUnbiased, rounded once more: smaller error, almost the same length
 };
 inline constexpr int kMaxFittedBits = 4;  // with more bits the bias is negligible: kRange
 

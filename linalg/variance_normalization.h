@@ -21,7 +21,7 @@ namespace oscar {
 
 inline constexpr double kVarianceStdFloor = 1e-3, kVarianceStdCeiling = 1e3;
 inline constexpr double kVarianceLogFloor = -0.3, kVarianceLogCeiling = 10;
-inline constexpr double kVarianceLeastDivisor = 1e-8;  // in the imbalance J
+inline constexpr double kVarianceLeastDivisor = 1e-8;  // lower bound for the divisor in J
 
 struct TileShape {
   int64_t rows = 0, columns = 0;  // each at least 2
