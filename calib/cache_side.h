@@ -18,7 +18,7 @@ namespace oscar {
 struct CacheSide {
   int64_t num_rotations = 0, dim = 0;  // num_rotations: num_kv_heads, or 1 for all
   std::vector<double> rotation;        // [num_rotations, dim, dim]
-  std::vector<double> query_rotation;  // the same; empty: `rotation`, which is orthogonal
+  std::vector<double> query_rotation;  // same shape; empty: `rotation`, which is orthogonal
   std::vector<double> pair_scale;      // [num_kv_heads, dim], for a folded checkpoint; empty: ones
   std::vector<double> mean;            // [num_kv_heads, dim]; empty: none
   // Factors for error feedback when rows are written (linalg/error_feedback.h), [num_kv_heads, dim,

@@ -27,7 +27,7 @@ enum class ClipScope {
 
 struct ConsumerRules {
   Consumer consumer;
-  std::string_view name;  // as in --for: "sglang-oct"
+  std::string_view name;  // name in --for: "sglang-oct"
   bool per_head;          // a rotation per KV head
   bool key_mean;          // the mean of keys may be subtracted
   bool query_matrix;      // queries may have their own matrix
@@ -37,7 +37,7 @@ struct ConsumerRules {
   // Scales are fitted to codes (linalg/scale_fit.h) and stored in bf16, for two groups in the space
   // of one float32 scale. This is up to the writer, but no server's writer does it yet.
   bool fitted_scales = false;
-  bool feedback = false;  // its writer feeds back rounding errors of keys (linalg/error_feedback.h)
+  bool feedback = false;  // its writer feeds back errors of keys (linalg/error_feedback.h)
   // The name in oscar-export --to; empty: oscar cannot write its files yet.
   std::string_view export_target = {};
 

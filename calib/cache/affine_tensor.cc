@@ -23,7 +23,7 @@
 namespace oscar {
 namespace {
 
-// Scales and zeros of values [..., groups, quant_group_size]: [..., groups, 1].
+// Scales and zeros for values [..., groups, quant_group_size]. [..., groups, 1] each
 struct AffineGroups {
   at::Tensor scale, zero;
 };

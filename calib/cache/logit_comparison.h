@@ -31,7 +31,7 @@ struct ReferenceLogits {
   at::Tensor logits = {};  // [..., tokens]; undefined if no logit errors are wanted
 };
 
-// Optional results besides the KL.
+// Optional results in addition to the KL.
 struct LogitParts {
   bool scores = false, kl_terms = false, logit_errors = false;
 };

@@ -58,7 +58,7 @@ struct TypedLayer {
 struct TypePlan {
   std::vector<LayerTypes> layers;
   double stored_bits = 0;  // mean over all values, at most the budget
-  double damage = 0;       // in the units of its price; 16 bits cost nothing
+  double damage = 0;       // in the plan's unit of price; 16-bit types cost nothing
 };
 
 // Returns the bits per value of the cheapest plan.

@@ -48,8 +48,8 @@ struct CandidateScore {
   int bits = 2;
   double clip = 0;
   int64_t quant_group_size = 0;
-  double score = 0;  // on the choosing rows
-  double check = 0;  // on the judging rows, which lie between them
+  double score = 0;  // score on the choosing rows
+  double check = 0;  // score on the judging rows, which alternate with those
   std::optional<MetadataType> fitted_scales = {};
 };
 
@@ -70,7 +70,7 @@ struct SideOption {
   std::vector<double> head_score = {}, head_check = {};  // [num_kv_heads], as score and check
   std::vector<double> ratios = {},
                       curve = {};        // clip ratios and their scores, if all layers share one
-  std::vector<double> check_curve = {};  // as `curve`, on the judging rows
+  std::vector<double> check_curve = {};  // like `curve`, but on the judging rows
   std::vector<double> in_windows = {};   // keys: score in each of AutoChoice::windows
   // `in_windows` for each of `ratios`; only for keys, and only if all layers share one ratio.
   std::vector<std::vector<double>> windows_curve = {};
@@ -93,7 +93,7 @@ struct WindowPrice {
 struct Stability {
   bool measured = false;
   double k_cost = 0, v_cost = 0;  // score of the worse half / score with all tokens - 1
-  int64_t tokens = 0;             // in the smaller half
+  int64_t tokens = 0;             // tokens in the smaller half
   bool few_tokens = false;        // fewer than kTokensPerDim per dimension
   bool unstable = false;          // few_tokens, or a cost above kStableCost
 };

@@ -18,7 +18,7 @@ namespace oscar {
 const std::vector<double>& SharedRatios();
 
 struct ChoicePoint {
-  double k_bits = 2, v_bits = 2;  // as SideOption::bits
+  double k_bits = 2, v_bits = 2;  // like SideOption::bits
   double k_clip = 0, v_clip = 0;  // for all heads; 0: each head's own ratio at those bits
 
   bool operator==(const ChoicePoint&) const = default;

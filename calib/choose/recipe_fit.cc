@@ -32,7 +32,7 @@ void Append(const Vector& v, std::vector<double>& to) {
   to.insert(to.end(), v.data(), v.data() + v.size());
 }
 
-// Compositions without eigenvectors need none.
+// Compositions without eigenvectors need no data.
 bool IsDataFree(Composition composition) {
   return composition == Composition::kPbr || composition == Composition::kHPbr;
 }

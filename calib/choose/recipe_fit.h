@@ -21,7 +21,7 @@ std::vector<CacheSide> FitValues(const LayerMoments& moments,
 // A recipe for the row that is both key and value in latent attention.
 struct LatentRecipe {
   KeyRecipe keys;
-  ValueTarget target = ValueTarget::kAttentionOutput;  // in addition to the queries' covariance
+  ValueTarget target = ValueTarget::kAttentionOutput;  // used together with the queries' covariance
 
   std::string Name() const { return keys.Name() + " to " + std::string(ValueTargetName(target)); }
   bool operator==(const LatentRecipe&) const = default;

@@ -15,7 +15,7 @@ namespace oscar {
 
 struct RecipeLimits {
   const ConsumerRules& rules;
-  Composition composition = Composition::kRHPbr;  // as requested
+  Composition composition = Composition::kRHPbr;  // the requested composition
   bool rope = false;      // whether rope is known, so that pairs can be scaled
   bool fold = false;      // whether pair scales may go into the checkpoint
   bool feedback = false;  // whether the writer can feed back errors of keys

@@ -39,7 +39,7 @@ std::string HiddenFileName(size_t layer_index);
 
 // Files of the finished layers, named "layers" and "hidden" in documents.
 struct JobFiles {
-  std::vector<FileDigest> layers;    // by index
+  std::vector<FileDigest> layers;    // in the order of layer indices
   std::optional<FileDigest> hidden;  // states entering the first unfinished layer
 
   // Throws InputError naming `what` and the faulty member.

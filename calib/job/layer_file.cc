@@ -5,10 +5,10 @@
 //
 // clang-format off
 //     metadata                  format = "oscar-layer", format_version, layer.<id> as in moments.safetensors, and facts:
-//                               JSON of layer_id, the numbers of sides, arms and points in rows, and choices, the
-//                               headline's first, each with the number of the first that has the same k, and v
+//                               JSON with layer_id, a row of numbers per side, arm and point, and all choices, starting
+//                               with the headline's; a choice has the indices of the first ones with the same k and v
 //     layer.<id>.<sum>          as in moments.safetensors
-//     clip_candidates           F64, as all that follow
+//     clip_candidates           F64, like all lists below
 //     side.<side>.<list>        a member of SideResult
 //     choice.<i>.<side>.<list>  a member of CacheSide
 // clang-format on
@@ -36,7 +36,7 @@ using Doubles = std::vector<double>;
 template <typename Owner, typename Member>
 using Named = std::pair<const char*, Member Owner::*>;
 
-// The plain numbers of a side and of an arm, in the order in which they are stored.
+// Plain numbers of a side and of an arm, in the order in which they are stored.
 constexpr std::array<double SideResult::*, 6> kSideNumbers = {
     &SideResult::clip_ratio,
     &SideResult::orthogonality,

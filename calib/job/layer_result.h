@@ -21,13 +21,13 @@ namespace oscar {
 struct ArmResult {
   std::string name;           // "naive", "hadamard", "oscar_shared", "oscar_per_head"
   int64_t rows = 0;           // query rows measured
-  int64_t rows_beyond = 0;    // those whose causal reach exceeds the sink and recent windows
+  int64_t rows_beyond = 0;    // rows whose causal reach exceeds the sink and recent windows
   double kl_mean = 0;         // nats, KL(S‖Ŝ), over rows and query heads
   double kl_mean_beyond = 0;  // over rows beyond the windows; 0 if there are none
   double kl_max = 0;
   double output_rel_error = 0;  // ‖ŜV̂ - SV‖_F / ‖SV‖_F
   double output_rel_error_beyond = 0;
-  double kl_mean_no_windows = 0;  // with every key and value quantized
+  double kl_mean_no_windows = 0;  // nats, if every key and value is quantized
   double output_rel_error_no_windows = 0;
 };
 

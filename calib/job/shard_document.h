@@ -43,7 +43,7 @@ struct ShardDocument {
   RankShare share;
   JobFiles files;
   Json run, weights;  // Fingerprint, and "weights" of DescribeModel
-  Json timings;       // in any format
+  Json timings;       // free-form
 
   // Throws InputError naming `what` and the member that is missing or wrong.
   static ShardDocument From(const Json& document, const std::string& what);

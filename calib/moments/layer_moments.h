@@ -27,7 +27,7 @@ struct FoldRules {
 };
 
 struct LayerMoments {
-  int layer_id = 0;  // as numbered in the checkpoint
+  int layer_id = 0;  // layer number in the checkpoint
   int64_t num_q_heads = 0;
   int64_t num_kv_heads = 0;
   int64_t head_dim = 0;    // d, for queries and keys

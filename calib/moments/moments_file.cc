@@ -140,7 +140,7 @@ LayerMoments ReadMoments(const SafetensorsFile& file, int layer_id, MomentsPart 
   if (m.latent && !same) {
     throw InputError(what + ": latents whose sums of keys and of values differ");
   }
-  if (!has("rope")) return m;  // from an older version or a rotation file
+  if (!has("rope")) return m;  // the file is of an older version, or holds rotations
   m.rope = RopeFromText(JsonString(facts, "rope", what), m.head_dim, what);
   m.fold = {.pairs = {.rotary_dim = number("fold_rotary_dim"),
                       .interleaved = number("fold_interleaved") != 0},

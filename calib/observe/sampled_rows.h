@@ -67,7 +67,7 @@ class SampledRows {
   at::Tensor RelativeErrorSums(const Keys& keys, const at::Tensor& read,
                                const at::Tensor& exact_read) const;
   const at::Tensor& output_sums() const { return output_sums_; }     // |P V|^2, summed over rows
-  const std::vector<double>& num_rows() const { return num_rows_; }  // in each of those sums
+  const std::vector<double>& num_rows() const { return num_rows_; }  // rows in each of those sums
 
  private:
   at::Tensor Logits(const at::Tensor& queries, const at::Tensor& keys) const;
@@ -82,7 +82,7 @@ class SampledRows {
   at::Tensor output_map_;       // [1, num_kv_heads, gqa_ratio, dv, outputs], or undefined
   at::Tensor position_logits_;  // [sequences, num_kv_heads, gqa_ratio, rows, tokens], or undefined
   at::Tensor hidden_;           // [sequences, 1, 1, rows, tokens] bool
-  std::vector<at::Tensor> exact_;  // the same for each of the windows; undefined: no exact token
+  std::vector<at::Tensor> exact_;  // the same per windows; undefined: no token is exact
   LogAndScores own_;  // [sequences, num_kv_heads, gqa_ratio, rows, tokens (+ 1 with sinks)]
   at::Tensor p_;      // p of own_ without the column of the sinks
   at::Tensor quantized_scores_;  // [sequences, num_kv_heads, gqa_ratio * rows, tokens]

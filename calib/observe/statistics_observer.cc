@@ -21,7 +21,7 @@ namespace {
 constexpr int64_t kChunkTokens =
     1024;  // bounds the float64 copies: 1024 * 32 heads * 128 * 8 bytes = 32 MiB
 constexpr int64_t kAttendedRows = 256;  // most queries per document that weigh its keys
-constexpr int64_t kRowsAtOnce = 32;     // at a time: their scores are [rows, num_q_heads, tokens]
+constexpr int64_t kRowsAtOnce = 32;  // rows per step: their scores are [rows, num_q_heads, tokens]
 constexpr int64_t kSweepTokens = 4096;  // tokens at a time in AddDiagonalTarget, across documents
 
 // [tokens, heads, dim] -> [num_kv_heads, tokens * gqa_ratio, dim] float64: the rows for each KV
@@ -30,7 +30,7 @@ at::Tensor RowsOfKvHeads(const at::Tensor& x, int64_t num_kv_heads) {
   const int64_t tokens = x.size(0), ratio = x.size(1) / num_kv_heads, dim = x.size(2);
   const at::Tensor rows =
       at::empty({num_kv_heads, tokens, ratio, dim}, x.options().dtype(at::kDouble));
-  rows.copy_(x.view({tokens, num_kv_heads, ratio, dim}).permute({1, 0, 2, 3}));  // in one kernel
+  rows.copy_(x.view({tokens, num_kv_heads, ratio, dim}).permute({1, 0, 2, 3}));
   return rows.view({num_kv_heads, tokens * ratio, dim});
 }
 

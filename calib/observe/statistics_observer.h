@@ -63,7 +63,7 @@ struct HalfPoint {
   int64_t document = -1;  // none: no fitted rows
   int64_t rows = 0;       // rows of `document` before the point
   int64_t tokens = 0;     // all tokens before the point
-  int64_t queries = 0;    // those tokens whose queries count
+  int64_t queries = 0;    // number of those tokens whose queries count
 };
 HalfPoint HalfPointOf(const HeldOutSplit& split);
 
@@ -77,7 +77,7 @@ struct LayerOnDevice {
   LayerSums sums;
   std::vector<LayerSums> readers;  // of_queries() of the layers that read this one's cache
   int64_t fit_tokens = 0, held_out_tokens = 0, half_tokens = 0;
-  int64_t fit_queries = 0, held_out_queries = 0, half_queries = 0;  // that count
+  int64_t fit_queries = 0, held_out_queries = 0, half_queries = 0;  // only queries that count
   ObservedLayer layer;                                              // everything except its moments
 
   void SetCounts(const HeldOutSplit& split, const HalfPoint& half);
@@ -129,7 +129,7 @@ class StatisticsObserver : public LayerObserver {
   CacheWindows windows_;
   HalfPoint half_;
   LayerOnDevice observed_;
-  std::map<size_t, LayerOnDevice> held_;  // by layer index
+  std::map<size_t, LayerOnDevice> held_;  // keyed by layer index
 };
 
 // Second sweep, which needs the final query covariance in `moments`: adds Σ w vᵀv and Σ w with w =

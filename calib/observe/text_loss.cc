@@ -20,9 +20,9 @@ namespace oscar {
 namespace {
 
 constexpr size_t kSequencesSampled = 4;     // sequences whose beginnings are used
-constexpr int64_t kTokensOfEach = 256;      // at most
+constexpr int64_t kTokensOfEach = 256;      // most tokens used of each
 constexpr int64_t kHeadBytes = 64LL << 20;  // for one block of rows of the head
-constexpr double kImplausibleShare = 0.75;  // of ln(vocab_size)
+constexpr double kImplausibleShare = 0.75;  // share of ln(vocab_size)
 
 class NoObserver : public LayerObserver {
  public:

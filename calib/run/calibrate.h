@@ -64,7 +64,7 @@ struct CalibrationInput {
   // The same if it runs in this process. A resumed run then needs its hidden states.
   ModelSource* running_model() const { return dynamic_cast<ModelSource*>(source.get()); }
   const std::vector<int64_t>& lengths() const;  // all sequences, including other processes'
-  int64_t num_tokens() const;                   // in all sequences
+  int64_t num_tokens() const;                   // total of lengths()
   HeldOutSplit Split() const;                   // for all sequences
   // Lengths of the sequences in this job: a shard has only its own.
   const std::vector<int64_t>& job_lengths() const;
@@ -81,11 +81,11 @@ struct LayerProgress {
   int64_t tokens = 0;
   double seconds = 0;         // since the previous layer
   uint64_t bytes_read = 0;    // read from disk: weights, or queries, keys and values
-  const LayerResult& result;  // of a shard, only its number
+  const LayerResult& result;  // for a shard, only the layer's number is set
 };
 
 struct CalibrationHooks {
-  std::function<void(const LayerProgress&)> on_layer;  // in order, on the thread of RunCalibration
+  std::function<void(const LayerProgress&)> on_layer;  // in order, on RunCalibration's thread
   // Reports how many tokens chose each expert of a layer, whether or not the layer has a cache.
   std::function<void(const LayerSpec&, const std::vector<int64_t>&)> on_experts;
   std::function<bool()> stop_requested;  // called at layer boundaries

@@ -12,10 +12,10 @@
 namespace oscar {
 
 struct DeviceRates {
-  double model = 0;       // multiply-adds per second in the layers' own products
-  double statistics = 0;  // in float64 sums of outer products, from rows in the compute dtype
-  double scores = 0;      // in float32 products
-  double elements = 0;    // float32 elements per second, read and written by unary functions
+  double model = 0;       // multiply-adds per second in the layers' products
+  double statistics = 0;  // multiply-adds per second in outer products, summed in float64
+  double scores = 0;      // multiply-adds per second in float32 products
+  double elements = 0;    // float32 elements per second, read and written by elementwise functions
 };
 
 DeviceRates MeasureRates(c10::Device device, c10::ScalarType dtype);

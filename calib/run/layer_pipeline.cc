@@ -47,8 +47,8 @@ struct LayerPipeline::Layer {
   LayerTransport::Observed observed;
   bool fits_here = false;
   bool commit = false;
-  at::Tensor hidden;                   // to be written at the commit; undefined: nothing
-  std::optional<c10::Event> launched;  // after the kernels of the fields above
+  at::Tensor hidden;                   // written at the commit; undefined: nothing is written
+  std::optional<c10::Event> launched;  // recorded after the kernels of `observed` and `hidden`
   FinishedLayer finished;
 };
 

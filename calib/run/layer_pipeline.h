@@ -54,7 +54,7 @@ class LayerPipeline {
   struct Pending {
     bool fits_here;
     std::shared_future<std::shared_ptr<Layer>> fitted;
-    std::shared_future<void> written;  // this layer and all before
+    std::shared_future<void> written;  // ready once this layer and all earlier ones are written
   };
   using Clock = std::chrono::steady_clock;
   void Fit(Layer& layer, std::optional<c10::Stream> stream);
@@ -84,9 +84,9 @@ class LayerPipeline {
   uint64_t read_since_commit_ = 0;  // weight bytes
   at::Tensor host_hidden_;          // pinned; hidden_written_ writes it
   std::shared_future<void> hidden_written_;
-  std::deque<Pending> fitting_;                     // in order
-  std::shared_future<void> written_;                // of the latest layer
-  std::deque<std::shared_future<void>> collected_;  // of collected layers, maybe not on disk yet
+  std::deque<Pending> fitting_;                     // in the order of layers
+  std::shared_future<void> written_;                // ready once the latest layer is written
+  std::deque<std::shared_future<void>> collected_;  // layers collected, but maybe not written
 };
 
 }  // namespace oscar

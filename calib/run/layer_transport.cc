@@ -85,7 +85,7 @@ class Shards : public OneProcess {
   const ShardSet& shards_;
 };
 
-constexpr int64_t kHiddenBytes = 256LL << 20;  // in transit at a time
+constexpr int64_t kHiddenBytes = 256LL << 20;  // most bytes in transit at a time
 
 // Returns a result as the bytes of its file, to be sent to rank 0.
 std::string FileOf(const LayerResult& result) {

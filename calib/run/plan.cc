@@ -114,7 +114,7 @@ AutoCost CostOfFit(const LayerSpec& layer, const std::vector<int64_t>& lengths,
 struct FitBytes {
   uint64_t kept = 0;         // keys and values of all tokens, from attention to the end of the fit
   uint64_t temporaries = 0;  // during the fit, after attention
-  uint64_t host = 0;         // on the host, on any device
+  uint64_t host = 0;         // host memory, also with a GPU
   uint64_t observing = 0;    // float64 copies of one chunk of queries, during attention
 };
 

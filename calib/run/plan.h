@@ -15,7 +15,7 @@
 namespace oscar {
 
 struct CalibrationPlan {
-  uint64_t bytes_read = 0;          // of weights or a dump
+  uint64_t bytes_read = 0;          // bytes of weights or of a dump
   uint64_t peak_device = 0;         // bytes of tensors; 0 on a CPU
   uint64_t peak_host = 0;           // bytes, including the process and its libraries
   uint64_t disk_while_running = 0;  // bytes of the job directory and the artifact at their peak

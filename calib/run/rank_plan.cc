@@ -47,7 +47,7 @@ double BytesToExchange(const CalibrationInput& whole, int ranks, double seconds)
   const auto tokens = static_cast<double>(whole.num_tokens());
   const auto element = static_cast<double>(c10::elementSize(whole.dtype));
   const double documents = static_cast<double>(whole.lengths().size()) / ranks;
-  const double nodes = ranks * (2 * std::log2(documents + 1) + 1);  // in the trees of sums
+  const double nodes = ranks * (2 * std::log2(documents + 1) + 1);  // nodes in the trees of sums
   double bytes = 0;
   for (const LayerSpec& layer : whole.source->layers()) {
     const AttentionSpec& a = layer.attention;

@@ -10,15 +10,15 @@
 
 namespace oscar {
 
-inline constexpr double kBytesPerSecondInside = 50e9;     // for one rank, inside a machine
-inline constexpr double kBytesPerSecondBetween = 12.5e9;  // for one machine, on the network
+inline constexpr double kBytesPerSecondInside = 50e9;     // per rank, inside a machine
+inline constexpr double kBytesPerSecondBetween = 12.5e9;  // per machine, on the network
 
 struct RankPlan {
   int ranks = 1, nodes = 1;
   int64_t most_tokens = 0;     // largest share of a rank
   uint64_t read_per_node = 0;  // weight bytes: the experts of its ranks, and all other weights
   uint64_t exchanged = 0;      // bytes between all ranks
-  uint64_t network = 0;        // those bytes that cross machines
+  uint64_t network = 0;        // part of `exchanged` that crosses machines
   uint64_t peak_device = 0, peak_host = 0;  // peak bytes of a rank
   double seconds = 0;
   double efficiency = 0;  // time with one rank / (ranks * time with all of them)

@@ -23,13 +23,13 @@
 namespace oscar {
 
 struct SelfGenerationOptions {
-  int64_t tokens = 0;      // to generate over all documents; 0: none
+  int64_t tokens = 0;      // number of tokens to generate in all documents; 0: none
   int64_t longest = 1024;  // most tokens in a continuation
   SamplingOptions sampling = {};
   bool stream = false;  // if the weights do not fit: read them again for every token
 };
 
-inline constexpr const char* kSelfGeneratedFile = "self_generated.json";  // in a job
+inline constexpr const char* kSelfGeneratedFile = "self_generated.json";  // file name in a job
 
 // A model and the prompts that it continues.
 struct SelfGeneration {
@@ -51,10 +51,10 @@ struct SelfGenerationPlan {
   bool resident = true;       // all weights are in memory
   int64_t batch = 0;          // continuations generated at once
   int64_t steps = 0;          // each adds one token to every sequence
-  uint64_t weight_bytes = 0;  // in the compute dtype, without the embedding
+  uint64_t weight_bytes = 0;  // in the compute dtype, without the embedding table
   uint64_t cache_bytes = 0;   // for a batch
   uint64_t memory_bytes = 0;  // in total
-  uint64_t bytes_read = 0;    // from disk
+  uint64_t bytes_read = 0;    // bytes read from disk
   double seconds = 0;         // for arithmetic, from a short measurement of the device
   LoopOptions loop = {};      // how weights are loaded
 };
@@ -63,7 +63,7 @@ struct SelfGenerationPlan {
 SelfGenerationPlan PlanSelfGeneration(const SelfGeneration& model, uint64_t limit);
 
 struct SelfGenerationProgress {
-  int64_t tokens = 0;     // so far
+  int64_t tokens = 0;     // tokens so far
   int64_t documents = 0;  // finished so far
 };
 struct SelfGenerationHooks {

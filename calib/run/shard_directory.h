@@ -78,7 +78,7 @@ class ShardSet {
     ShardDocument document;
   };
 
-  std::vector<Shard> shards_;  // in the order of their numbers
+  std::vector<Shard> shards_;  // ascending by number
   std::vector<RankShare> shares_;
 };
 

@@ -136,7 +136,7 @@ class ChoiceRows {
   const AutoChoice& choice_;
   const ChoiceOnDevice& sides_;
   at::Tensor k_, v_, k_sorted_, v_sorted_, v_exact_;
-  std::map<std::pair<double, double>, RowComparison::Prepared> values_;  // by bits and ratio
+  std::map<std::pair<double, double>, RowComparison::Prepared> values_;  // keyed by bits and ratio
 };
 
 // Returns what the arms in each set store for one sequence.
@@ -163,7 +163,7 @@ void AddErrors(const RowErrors& windowed, const RowErrors& all, const at::Tensor
                const at::Tensor& beyond, at::Tensor& sums) {
   const at::Tensor& kl = windowed.kl;
   const at::Tensor of_keys = at::stack(
-      {kl, kl.mul(beyond), reference_sq, reference_sq.mul(beyond), all.kl});  // in the order of Sum
+      {kl, kl.mul(beyond), reference_sq, reference_sq.mul(beyond), all.kl});  // same order as Sum
   const auto by_cache = [&](const at::Tensor& error) {  // [num_kv_heads, gqa_ratio, rows, caches]
     return error.dim() == kl.dim() ? error.unsqueeze(-1) : error;
   };

@@ -28,7 +28,7 @@ template <typename Recipe>
 struct Candidate {
   Recipe recipe;
   CacheSide side;
-  Curve curve;  // at 2 bits
+  Curve curve;  // scores at 2 bits
   const HeadScores& scores() const { return curve[Best(curve)].second; }
   double best() const { return ScoreOf(scores()); }
 };
@@ -146,7 +146,7 @@ class CandidateScores {
   PhaseTimes& times_;
   KnownScores& known_;
   std::vector<CandidateScore>& scores_;
-  AutoScorer::Quantizer keys_, values_;  // at 2 bits, to compare recipes
+  AutoScorer::Quantizer keys_, values_;  // 2-bit quantizers to compare recipes
 };
 
 }  // namespace oscar

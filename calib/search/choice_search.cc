@@ -188,7 +188,7 @@ class Search {
   template <typename Recipe>
   void CompareWritten(std::vector<Candidate<Recipe>>& all) {
     std::vector<Candidate<Recipe>*> few = BestFew(all, kWrittenRecipes);
-    std::ranges::sort(few);  // by ascending demands
+    std::ranges::sort(few);  // sorts by ascending demands
     std::vector<Candidate<Recipe>> kept;
     for (Candidate<Recipe>* c : few) {
       c->curve.clear();

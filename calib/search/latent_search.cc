@@ -54,7 +54,7 @@ const LatentPoint& BestLatent(const LatentCurve& points) {
 struct LatentCandidate {
   LatentRecipe recipe;
   CacheSide side;
-  LatentCurve points;  // at 2 bits
+  LatentCurve points;  // scores at 2 bits
   const LatentPoint& best() const { return BestLatent(points); }
 };
 

@@ -100,7 +100,7 @@ class AutoScorer {
   // Some trials on one batch: their stored rows, and the sides these came from.
   struct Stored {
     SampledRows::Keys keys;  // for values, only `stored`
-    SidesOnDevice sides;     // of the trials, or one for all
+    SidesOnDevice sides;     // sides of the trials, or one for all
   };
   // Sums over the rows of a batch, [trials, num_kv_heads, 2 + texts] each.
   using Sums = std::vector<at::Tensor>;
@@ -124,7 +124,7 @@ class AutoScorer {
   std::vector<CacheWindows> windows_;
   int64_t values_at_once_;
   std::vector<SampledRows> batches_;
-  std::vector<at::Tensor> positions_;  // of the rows in each sequence; on the host
+  std::vector<at::Tensor> positions_;  // positions of the rows in each sequence; on the host
   int64_t rows_ = 0;
   bool in_windows_ = false;
 };

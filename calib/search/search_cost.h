@@ -24,11 +24,11 @@ struct ChoiceArms {
 ChoiceArms ChoiceArmsOf(const AutoOptions& options);
 
 struct AutoCost {
-  uint64_t bytes = 0;        // at the peak of one layer's search, on the device of the rows
+  uint64_t bytes = 0;        // peak of one layer's search, on the device of the rows
   uint64_t host_bytes = 0;   // for the matrices of all recipes
-  double multiply_adds = 0;  // in float32
+  double multiply_adds = 0;  // float32 multiply-adds
   double elements = 0;       // read and written outside of products
-  double eigen_flops = 0;    // in float64, on the host
+  double eigen_flops = 0;    // float64 flops on the host
 };
 
 // Returns the cost for one layer; nothing if `options` make no choice.

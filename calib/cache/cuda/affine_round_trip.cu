@@ -65,7 +65,7 @@ __device__ int Integer(T x) {
   return x == x ? static_cast<int>(x) : 0;
 }
 
-// One step of linalg/scale_fit.h.
+// One fitting step of linalg/scale_fit.h.
 template <typename T, int kPerThread>
 __device__ AffineGroup<T> Refit(const T (&x)[kPerThread], int held, const AffineGroup<T>& affine,
                                 const Codec& codec, bool least_squares) {
@@ -101,7 +101,7 @@ __device__ float BFloat16(float x) {
   return x != x ? x : __uint_as_float((bits + 0x7FFFU + ((bits >> 16) & 1U)) & 0xFFFF0000U);
 }
 
-// linalg/affine_metadata.h
+// Rounds to the metadata type (linalg/affine_metadata.h).
 template <typename T>
 __device__ AffineGroup<T> Stored(const AffineGroup<T>& affine, const Codec& codec) {
   if (codec.metadata == MetadataType::kFloat32) return affine;

@@ -19,7 +19,7 @@ inline constexpr int64_t kMaxKernelGroup = 512;  // largest group that the kerne
 template <typename T>
 struct AffineRoundTripArguments {
   const T* rows;  // [num_rows, dim]
-  T* read;        // the same shape; null: not wanted
+  T* read;        // [num_rows, dim]; null: not wanted
   int64_t num_rows, dim;
   // The threshold for value i of row r is at [r * threshold_row + i * threshold_column]; null:
   // nothing is clipped.

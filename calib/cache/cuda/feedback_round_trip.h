@@ -19,7 +19,7 @@ template <typename T>
 struct FeedbackRoundTripArguments {
   const T* rows;    // [num_rows, dim]
   const T* scales;  // [num_rows, groups], as stored
-  const T* zeros;   // the same
+  const T* zeros;   // [num_rows, groups], as stored
   const T* factor;  // [heads, dim, dim]; row r has head r / rows_of_head % heads
   T* read;          // [num_rows, dim]
   int64_t num_rows, rows_of_head;
