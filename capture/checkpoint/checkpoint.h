@@ -45,7 +45,7 @@ class Checkpoint {
   void RequireOwnNames() const;
   const TensorInfo& info(
       std::string_view name) const;                // throws InputError naming the tensor if absent
-  TensorView tensor(std::string_view name) const;  // the same; for a GGUF only plain tensors
+  TensorView tensor(std::string_view name) const;  // like info; for a GGUF only plain tensors
   void Release(std::string_view name) const;       // drops the tensor's resident pages
   uint64_t total_bytes() const;                    // for all tensors
   const QuantizationConfig& quantization() const { return quantization_; }

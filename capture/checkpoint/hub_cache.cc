@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMaxIdBytes = 96;        // like huggingface_hub
+constexpr size_t kMaxIdBytes = 96;        // same limit as huggingface_hub
 constexpr size_t kMaxRefFileBytes = 256;  // a commit and white space
 
 bool IsWordCharacter(char c) {
@@ -31,7 +31,7 @@ bool IsIdPart(std::string_view part) {
          part.find("--") == part.npos && part.find("..") == part.npos;
 }
 
-// 40 lower-case hexadecimal digits.
+// Whether the text is a commit: 40 lower-case hexadecimal digits.
 bool IsCommit(std::string_view text) {
   return text.size() == 40 && std::ranges::all_of(text, [](char c) {
            return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');

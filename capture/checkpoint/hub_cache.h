@@ -29,7 +29,7 @@ struct HubId {
 // Returns nothing if `text` cannot be a Hugging Face id (it is then a path that does not exist).
 std::optional<HubId> ParseHubId(std::string_view text);
 
-// "hf download Qwen/Qwen3-8B --revision R"
+// Returns a command such as "hf download Qwen/Qwen3-8B --revision R".
 std::string DownloadCommand(const HubId& id);
 
 // Returns the first of these that is set: HF_HUB_CACHE, HUGGINGFACE_HUB_CACHE, HF_HOME/hub,

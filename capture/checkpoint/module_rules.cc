@@ -91,7 +91,7 @@ void ModuleRules::AddAll(size_t value, std::string_view what) {
 
 std::optional<size_t> ModuleRules::Match(std::string_view module) const {
   if (const auto found = names_.find(module); found != names_.end()) return found->second;
-  // "a.b." matches all modules below a.b.
+  // Rules for "a.b." match all modules below a.b.
   for (size_t dot = module.rfind('.'); dot != module.npos && dot > 0;
        dot = module.rfind('.', dot - 1)) {
     const auto found = names_.find(module.substr(0, dot + 1));

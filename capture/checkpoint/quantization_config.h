@@ -35,7 +35,7 @@ class QuantizationConfig {
   // Returns the scheme of "model.layers.0.mlp.up_proj"; nullptr: plain, or excluded.
   const WeightScheme* SchemeOf(std::string_view module) const;
   const std::vector<WeightScheme>& schemes() const { return schemes_; }
-  // Unknown fields: "quantization_config.foo".
+  // Names of unknown fields: "quantization_config.foo".
   const std::vector<std::string>& unknown_fields() const { return unknown_fields_; }
 
   // Used by the readers in formats/.
@@ -51,7 +51,7 @@ class QuantizationConfig {
   std::vector<std::string> unknown_fields_;
 };
 
-// "awq, compressed-tensors, ...": the supported methods.
+// Returns the supported methods: "awq, compressed-tensors, ...".
 std::string SupportedQuantization();
 
 }  // namespace oscar

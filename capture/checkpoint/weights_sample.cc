@@ -74,7 +74,7 @@ Json FileIdentities(const fs::path& directory, const std::vector<std::string>& f
 }
 
 std::string OpenedFiles(const fs::path& directory, const std::vector<std::string>& files) {
-  std::ifstream boot("/proc/sys/kernel/random/boot_id");  // of the machine, even in a container
+  std::ifstream boot("/proc/sys/kernel/random/boot_id");  // identifies the machine, not a container
   std::string all;
   std::getline(boot, all);
   for (const std::string& name : files) {

@@ -42,7 +42,7 @@ struct DumpModelFacts {
 };
 
 struct DumpLayer {
-  int layer_id = 0;  // as numbered in the checkpoint
+  int layer_id = 0;  // layer number in the checkpoint
   int64_t num_q_heads = 0, num_kv_heads = 0;
   int64_t head_dim = 0, v_head_dim = 0;
   double scale = 0;               // factor on q·k
@@ -52,7 +52,7 @@ struct DumpLayer {
   // For latent attention, whose q, k, v are expanded heads: sizes of the latent c_kv and of the
   // position key k_pe, which all heads share. 0: not latent.
   int64_t latent_rank = 0, rope_dim = 0;
-  DType dtype = DType::kF32;                 // of q, k, v, attn_out, c_kv, k_pe
+  DType dtype = DType::kF32;                 // type of q, k, v, attn_out, c_kv, k_pe
   std::optional<DumpModelFacts> facts = {};  // absent: not in this format
   std::vector<CacheReader> readers = {};     // ids ascending
 

@@ -19,7 +19,7 @@ namespace oscar {
 
 // A dump of consecutive sequences, stored next to the dump that is written.
 struct DumpPart {
-  std::string file;  // its name
+  std::string file;  // file name
   int64_t tokens = 0, score_rows = 0, longest_sequence = 0;
 };
 

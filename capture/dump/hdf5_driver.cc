@@ -107,7 +107,7 @@ Hdf5Handle UseHdf5Sink(hid_t access, Hdf5Sink* sink) {
   H5FD_class_t driver{};
 #if H5_VERSION_GE(1, 14, 0)
   driver.version = H5FD_CLASS_VERSION;
-  driver.value = static_cast<H5FD_class_value_t>(511);  // in the range for tests and private use
+  driver.value = static_cast<H5FD_class_value_t>(511);  // reserved for tests and private use
 #endif
   driver.name = "oscar_sink";
   driver.maxaddr = static_cast<haddr_t>(INT64_MAX);

@@ -59,7 +59,7 @@ hid_t Hdf5FileType(Hdf5Type type);
 // Returns our type that equals a stored one, or nothing.
 std::optional<Hdf5Type> FromHdf5FileType(hid_t stored);
 
-// "/a/b" for "a/b", "/a/b" or "/a/b/"; "/" for "" or "/".
+// Returns "/a/b" for "a/b", "/a/b" or "/a/b/"; "/" for "" or "/".
 std::string NormalizedHdf5Path(std::string_view path);
 
 }  // namespace oscar

@@ -21,7 +21,7 @@ namespace oscar {
 struct Hdf5Reader::State {
   std::filesystem::path path;
   Hdf5Handle hdf5;
-  std::map<std::string, Hdf5Object> objects;  // by normalized path
+  std::map<std::string, Hdf5Object> objects;  // keyed by normalized path
 
   ~State() {
     const Hdf5Lock lock;

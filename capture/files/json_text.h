@@ -45,7 +45,7 @@ class JsonText {
 // Use these for values whose type was checked. FindMember searches the members one by one.
 JsonElements ElementsOf(const JsonElement& array);
 JsonMembers MembersOf(const JsonElement& object);
-// {key, value}, both owned by the document.
+// Returns {key, value}, both owned by the document.
 std::optional<simdjson::dom::key_value_pair> FindMember(const JsonElement& object,
                                                         std::string_view key);
 

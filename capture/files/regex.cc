@@ -19,12 +19,12 @@ namespace {
 
 constexpr uint32_t kMatchLimit = 10'000'000;   // backtracking steps per match
 constexpr uint32_t kNameMatchLimit = 100'000;  // for a name of about a hundred bytes
-constexpr uint32_t kDepthLimit = 100'000;      // nested backtracking points, in the interpreter
-constexpr uint32_t kHeapLimitKib = 64 << 10;   // in the interpreter
+constexpr uint32_t kDepthLimit = 100'000;      // nested backtracking points (interpreter)
+constexpr uint32_t kHeapLimitKib = 64 << 10;   // for the interpreter
 constexpr size_t kJitStackStart = 32 << 10;    // bytes
 constexpr size_t kJitStackMost = 4 << 20;      // bytes
 constexpr uint32_t kParenthesesLimit = 100;    // nesting depth
-constexpr size_t kShownBytes = 300;            // of a pattern, in errors
+constexpr size_t kShownBytes = 300;            // most bytes of a pattern shown in errors
 
 template <auto kFree>
 struct Deleter {

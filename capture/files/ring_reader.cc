@@ -42,7 +42,7 @@ class RingReader : public AsyncReader {
 
   void Submit(const AsyncRead& read) override {
     io_uring_sqe* const sqe = io_uring_get_sqe(&ring_);
-    OSCAR_CHECK(sqe != nullptr);  // at most `depth` are in flight
+    OSCAR_CHECK(sqe != nullptr);  // there are never more than `depth` requests
     io_uring_prep_read(sqe, read.descriptor, read.into.data(),
                        static_cast<unsigned>(read.into.size()), read.offset);
     io_uring_sqe_set_data64(sqe, read.tag);

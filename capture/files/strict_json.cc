@@ -96,7 +96,7 @@ class Builder {
   }
 
   bool parse_error(size_t position, const std::string&, const Json::exception& error) {
-    // "[json.exception...] parse error at line L, column C: the part that helps"
+    // Keeps only the last part of "[json.exception...] parse error at line L, column C: reason".
     std::string_view message = error.what();
     if (const size_t colon = message.find(": "); colon != message.npos) {
       message.remove_prefix(colon + 2);

@@ -13,8 +13,8 @@
 namespace oscar {
 
 struct RankPlace {
-  int rank = 0, size = 1;              // in the job
-  int local_rank = 0, local_size = 1;  // on this machine
+  int rank = 0, size = 1;              // rank and number of ranks in the job
+  int local_rank = 0, local_size = 1;  // the same on this machine
   std::string address = "127.0.0.1";   // address of rank 0
   int port = 29500;
   bool has_store = false;  // true if the launcher (torchrun) has opened that port

@@ -27,7 +27,7 @@ constexpr std::chrono::milliseconds kBeat{250};
 // counts as having made another step. Waiting threads use a tenth of that share. If a virtual
 // machine is suspended, the lost time counts as computed by the running thread.
 constexpr double kComputed = 0.1, kShare = 0.02;  // seconds; share of one processor
-constexpr std::chrono::seconds kSuspected{3};     // of silence, after a peer has lost a rank
+constexpr std::chrono::seconds kSuspected{3};     // longest silence, once a peer has lost a rank
 constexpr std::chrono::seconds kAllHeard{10};     // then it was the network, not a rank
 constexpr std::chrono::seconds kLeaving{2};       // longest wait for all others to leave
 constexpr std::chrono::seconds kFinishing{5};     // the same if no rank has failed
@@ -155,7 +155,7 @@ RankWatch::~RankWatch() {
     try {
       impl_->words.set(kFinished, "");
       impl_->AwaitOthers(kFinishing);
-    } catch (const std::exception&) {  // it belongs to the launcher; nobody waits any more
+    } catch (const std::exception&) {  // the launcher owns the store; nobody waits any more
     }
   }
   tell(&Impl::over);

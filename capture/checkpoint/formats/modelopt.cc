@@ -62,7 +62,7 @@ void ReadLayers(QuantizationFields& fields, QuantizationConfig& config) {
     if (!schemes.contains(key))
       schemes[key] = config.AddScheme(SchemeOfAlgorithm(layer, algorithm, group_size));
     config.targets().AddGlob(module, schemes[key], layer.what());
-    // "m.mlp.experts." matches everything below it.
+    // A name such as "m.mlp.experts." matches everything below it.
     if (!module.ends_with('*')) config.targets().AddName(module + ".", schemes[key], layer.what());
     layer.Ignore({"kv_cache_quant_algo"});
     for (const std::string& field : layer.Unread())

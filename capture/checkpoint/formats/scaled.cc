@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Float8 or int8 codes of the dense shape and their scales; the config of quant_method fp8
+// Weights of float8 or int8 codes in the dense shape, and their scales; config of quant_method fp8
 // (DeepSeek and later) and fbgemm_fp8. Despite its name, weight_scale_inv multiplies. Blocks keep
 // their size at the edges of a matrix.
 #include <fmt/format.h>

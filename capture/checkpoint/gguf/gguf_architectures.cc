@@ -177,7 +177,7 @@ constexpr std::array<std::string_view, 6> kNoMatter = {"vocab_size",           "
                                                        "expert_count",         "tensor_data_layout",
                                                        "rope.dimension_count", "attention.causal"};
 
-// "blk.3.attn_q.weight": {3, "attn_q.weight"}.
+// Splits the name of a layer's tensor: "blk.3.attn_q.weight" into {3, "attn_q.weight"}.
 std::optional<std::pair<uint64_t, std::string_view>> LayerTensor(std::string_view name) {
   constexpr std::string_view kBlock = "blk.";
   constexpr size_t kMostDigits = 6;

@@ -89,7 +89,7 @@ enum class GgufStorage {
 
 struct GgufArchitecture {
   std::string_view name;        // general.architecture
-  std::string_view model_type;  // in transformers
+  std::string_view model_type;  // name in transformers
   std::string_view model_class;
   GgufStorage storage = GgufStorage::kAsTrained;
   std::span<const GgufRule> rules = {};                      // tried before the shared rules

@@ -38,8 +38,8 @@ struct GgufWeight {
 
   TensorInfo info;  // shape of the dense tensor; dtype of plain weights, otherwise U8
   std::vector<Part> parts;
-  int64_t matrices = 1;               // the dense tensor consists of matrices [rows, columns],
-  bool transposed = false;            // or [columns, rows] (gpt-oss's experts)
+  int64_t matrices = 1;               // number of matrices [rows, columns] in the dense tensor
+  bool transposed = false;            // the dense matrices are [columns, rows] (gpt-oss's experts)
   std::vector<int64_t> row_order;     // row r is row row_order[r] among all parts; empty: identity
   std::vector<int64_t> column_order;  // likewise for columns
   GgufChange change = GgufChange::kNone;

@@ -129,7 +129,7 @@ ModelSpec ReadDeepSeekV2(ConfigReader& config) {
   if (method != "greedy" && method != "group_limited_greedy")
     config.Fail("topk_method", "is not implemented. Supported: greedy, group_limited_greedy");
   config.Require("scoring_func", "softmax");
-  config.Override("topk_method", nullptr);  // both fields have another meaning in DeepSeek-V3
+  config.Override("topk_method", nullptr);  // both fields mean something else in DeepSeek-V3
   config.Override("scoring_func", nullptr);
   config.Default("norm_topk_prob", false);
   if (method == "greedy") {
@@ -170,7 +170,7 @@ ModelSpec ReadAxk1(ConfigReader& config) {
 // query. Up to that many tokens, every key is picked and attention is dense. Longer sequences are
 // refused, because dense attention would be wrong for them.
 ModelSpec ReadGlmMoeDsa(ConfigReader& config) {
-  constexpr std::string_view kIndexed = "indexed_attention";  // from transformers 5.24
+  constexpr std::string_view kIndexed = "indexed_attention";  // name since transformers 5.24
   (void)ReadLayerTypes(config, {kIndexed, "deepseek_sparse_attention"},
                        [=](int64_t) { return kIndexed; });
   const int64_t most = config.OptionalSize("index_topk").value_or(2048);

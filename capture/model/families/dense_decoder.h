@@ -44,7 +44,7 @@ struct DenseDecoderOptions {
   RopeOptions rope = {};
   std::optional<RopeOptions> sliding_rope = {};  // for sliding layers; nothing: the same
   Windows windows = {};                          // empty: no layer slides
-  std::optional<double> scale = {};              // on q·k; nothing: 1 / sqrt(head_dim)
+  std::optional<double> scale = {};              // factor on q·k; nothing: 1 / sqrt(head_dim)
   std::string eps_field = "rms_norm_eps", activation_field = "hidden_act";
   std::string default_activation = "silu";
   bool tied_by_default = false;                   // applies if the config does not say

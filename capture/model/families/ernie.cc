@@ -18,7 +18,7 @@ DenseDecoderOptions ErnieOptions(ConfigReader& config) {
   return options;
 }
 
-// ERNIE 4.5 dense: otherwise like Llama.
+// ERNIE 4.5 dense: like Llama in everything else.
 ModelSpec ReadErnie45(ConfigReader& config) {
   DenseDecoderOptions options = ErnieOptions(config);
   options.default_head_dim = 128;

@@ -16,7 +16,7 @@
 namespace oscar {
 
 struct Family {
-  std::string_view model_type;    // as in config.json
+  std::string_view model_type;    // value in config.json
   std::string_view architecture;  // class name in "architectures"
   ModelSpec (*read)(ConfigReader& config);
   std::string_view written_as = {};  // name that transformers 5 writes into "architectures" instead
@@ -32,7 +32,7 @@ Lineage ArceeFamilies, CohereFamilies, DbrxFamilies, DeepSeekFamilies, ErnieFami
 
 // A known family that is not implemented.
 struct Refusal {
-  std::string_view model_type;  // as in config.json
+  std::string_view model_type;  // value in config.json
   std::string_view reason;      // "its lightning attention is not implemented"
 };
 

@@ -301,7 +301,7 @@ ModelSpec ReadGemma4(ConfigReader& config) {
   std::vector<std::string> types = ReadLayerTypes(config, {kFullKind, kSlidingKind}, [](int64_t i) {
     return (i + 1) % 6 == 0 ? kFullKind : kSlidingKind;
   });
-  types.back() = kFullKind;  // like transformers, whatever the config says
+  types.back() = kFullKind;  // transformers does this whatever the config says
   options.windows = WindowsOf(config, types, ReadWindow(config, 512));
   // "vision": only image tokens attend in both directions.
   if (config.Find("use_bidirectional_attention") != nullptr &&

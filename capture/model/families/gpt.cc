@@ -142,7 +142,7 @@ ModelSpec ReadGptBigCode(ConfigReader& config) {
   for (LayerSpec& layer : spec.layers) layer.attention.rope = {RopeKind::kNone};
   NameEnds("transformer.wte", "transformer.ln_f", spec);
   spec.position_embedding = "transformer.wpe.weight";
-  for (const char* mask : {".attn.bias", ".attn.masked_bias"})  // from old releases
+  for (const char* mask : {".attn.bias", ".attn.masked_bias"})  // stored by old releases
     spec.skipped_suffixes.emplace_back(mask);
   return spec;
 }

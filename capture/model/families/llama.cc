@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Llama and the families that change little of it: biases, norms, the MLP's activation, which
+// Llama and families that only differ from it in biases, norms, the MLP's activation, and which
 // layers slide or have rope.
 #include <fmt/format.h>
 

@@ -232,7 +232,7 @@ ModelSpec ReadQwenHybrid(ConfigReader& config, bool fused, bool dense_mlp) {
   options.dense_mlp = dense_mlp;
   ModelSpec spec = ReadDenseDecoder(config, options);
   config.Require("attn_output_gate", true);
-  config.Require("output_gate_type", "swish");  // of the norm after the delta rule
+  config.Require("output_gate_type", "swish");  // for the norm after the delta rule
   // Fields without effect: data type of a kernel's state, layers that predict further tokens.
   config.Ignore({"mamba_ssm_dtype", "mtp_num_hidden_layers", "mtp_use_dedicated_embeddings"});
 

@@ -97,7 +97,7 @@ class DecodeLoop {
   std::vector<std::vector<int32_t>> sequences_;
   int64_t capacity_ = 0;
   std::optional<DecodePositions> positions_;
-  std::map<int, DecodeCache> caches_;  // by layer_id
+  std::map<int, DecodeCache> caches_;  // keyed by layer_id
   RecordedWork step_;                  // one token per sequence, through all layers
   at::Tensor step_hidden_;             // rows of the step
 };

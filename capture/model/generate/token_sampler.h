@@ -15,7 +15,7 @@
 namespace oscar {
 
 struct SamplingOptions {
-  double temperature = 0;  // of the softmax; 0: always takes the most likely token
+  double temperature = 0;  // softmax temperature; 0: takes the most likely token
   double top_p = 1;        // draws from the most likely tokens with this total probability
   uint64_t seed = 0;
 };

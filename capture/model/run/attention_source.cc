@@ -89,7 +89,7 @@ size_t ModelSource::first_shared_layer() const {
 
 // Includes the layers without a cache that run with this layer.
 uint64_t ModelSource::BytesRead(size_t layer_index) const {
-  const bool attention_alone = !loop_.options().need_final_hidden;  // in the last layer
+  const bool attention_alone = !loop_.options().need_final_hidden;  // only concerns the last layer
   const std::vector<const LayerSpec*> run =
       LayersToRun(loop_.spec(), {.first_layer = layer_index,
                                  .last_attention_only = attention_alone,

@@ -118,7 +118,7 @@ class DumpSource : public AttentionSource {
   at::Device device_;
   at::ScalarType dtype_;
   std::optional<at::ScalarType> cache_dtype_;
-  std::vector<int64_t> first_tokens_;  // of each sequence
+  std::vector<int64_t> first_tokens_;  // first token of each sequence
   std::vector<LayerSpec> layers_;
 };
 

@@ -33,7 +33,7 @@ std::string_view ComputeDTypeName(at::ScalarType dtype);  // "bf16", "f16", "f32
 // Converts BF16, F16 or F32 to a tensor type. Throws InputError naming `what` for other types.
 at::ScalarType ToScalarType(DType dtype, std::string_view what);
 
-// "cpu (2 threads, AVX512)" or "cuda:0 (NVIDIA H200, 140 GiB)".
+// Returns "cpu (2 threads, AVX512)" or "cuda:0 (NVIDIA H200, 140 GiB)".
 std::string DescribeDevice(at::Device device);
 
 struct DeviceMemory {

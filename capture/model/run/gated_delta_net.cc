@@ -127,7 +127,7 @@ at::Tensor GatedDeltaRule(const at::Tensor& q, const at::Tensor& k, const at::Te
   const at::Tensor solved = at::linalg_solve_triangular(
       system, at::cat({values.mul(betas), k_beta.mul(Exp(sums))}, -1), /*upper=*/false,
       /*left=*/true, /*unitriangular=*/true);
-  const at::Tensor own = solved.narrow(-1, 0, v_dim);                 // with S = 0
+  const at::Tensor own = solved.narrow(-1, 0, v_dim);                 // result if S were 0
   const at::Tensor from_state = solved.narrow(-1, v_dim, q.size(2));  // contribution of S
   const at::Tensor scores = BatchProduct(queries, keys_transposed).mul_(decay);
   const at::Tensor decayed_queries = queries.mul(Exp(sums));

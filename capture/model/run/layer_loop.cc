@@ -200,7 +200,7 @@ void LayerLoop::Run(std::span<at::Tensor> streams, const std::vector<int64_t>& s
     }
     WithErrorContext("running " + layer,
                      [&] { pass.RunLayer(*layers[i], index, std::move(weights), stream, spans); });
-    if (check_same) {  // before any result of this layer is stored
+    if (check_same) {  // must precede storing results of this layer
       wait("ranks awaited", [&] {
         check_same();
         return true;

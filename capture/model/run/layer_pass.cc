@@ -97,7 +97,7 @@ void LayerPass::RunExperts(const LayerSpec& layer, LayerWeights weights,
   const int64_t token_chunk = options.token_chunk;
   std::vector<std::vector<ExpertsPass::Stretch>> stretches;
   for (size_t s = 0; s < streams_.size(); ++s) {
-    std::map<int64_t, std::vector<RowRange>> rows;  // by stretch
+    std::map<int64_t, std::vector<RowRange>> rows;  // keyed by stretch
     if (options.ranks->size() > 1) {
       OSCAR_CHECK(options.tokens_of_all > 0);
       for (int64_t i = StretchOf(options.tokens_of_all - 1, token_chunk); i >= 0; --i) rows[i] = {};

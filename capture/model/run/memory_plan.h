@@ -19,7 +19,7 @@ inline constexpr uint64_t kCublasWorkspaceBytes = uint64_t{33} << 20;
 
 // Sizes in bytes. device_peak and host_peak say which of them are on the device and on the host.
 struct MemoryPlan {
-  uint64_t weights_read = 0;   // from disk: all layers, and the embedding rows of `tokens` tokens
+  uint64_t weights_read = 0;  // bytes from disk: all layers, and embedding rows for `tokens` tokens
   uint64_t layer_weights = 0;  // largest two consecutive parts (layers, runs of experts) in the
                                // compute dtype; one without prefetch
   uint64_t staging = 0;        // host memory through which a layer passes (pinned for a GPU)

@@ -62,7 +62,7 @@ RopePositions::RopePositions(const ModelSpec& spec, const std::vector<int64_t>& 
 RopePositions::Table RopePositions::MakeTable(const RopeSpec& rope,
                                               const std::vector<int64_t>& sequence_lengths,
                                               const WeightTarget& target) const {
-  std::map<int64_t, int64_t> longest;  // by length class
+  std::map<int64_t, int64_t> longest;  // keyed by length class
   for (const int64_t length : sequence_lengths) {
     int64_t& of_class = longest[LengthClass(rope, length)];
     of_class = std::max(of_class, length);

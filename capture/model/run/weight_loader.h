@@ -89,7 +89,7 @@ class WeightLoader {
   std::vector<at::Tensor>* loaded_ = nullptr;
   int rank_ = 0;
   std::vector<int> readers_;
-  std::vector<Asked> asked_;  // by all readers
+  std::vector<Asked> asked_;  // requests of all readers
   std::vector<RankGroup::SharedTensor> shared_;
   bool in_order_ = false;
   uint64_t bytes_read_ = 0;

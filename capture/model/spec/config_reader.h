@@ -60,7 +60,7 @@ class ConfigReader final : public ObjectFields {
   // Throws unless a key is missing or has this value.
   void Require(std::string_view key, const Json& value);
 
-  // Marks keys as read that have no effect in this family.
+  // Marks keys without effect in this family as read.
   void Ignore(std::initializer_list<std::string_view> keys) {
     read_.insert(keys.begin(), keys.end());
   }

@@ -34,9 +34,9 @@ struct RouterSpec {
   bool normalize = false;          // scales the chosen experts' weights to a sum of 1
   double smallest_weight_sum = 0;  // normalize divides by at least this
   double scale = 1;                // factor on the weights after that
-  int64_t num_expert_sets = 1;     // equal sets; only the best top_expert_sets may be chosen from,
-  int64_t top_expert_sets = 1;     // ranked by the sum of their set_terms highest scores
-  int64_t set_terms = 2;           // see above
+  int64_t num_expert_sets = 1;     // number of equal sets of experts
+  int64_t top_expert_sets = 1;     // experts are only chosen from this many of the best sets
+  int64_t set_terms = 2;           // a set is ranked by the sum of this many highest scores
   double mixer_distance = 0;       // kSparseMixer: a logit is near if it is lower by at most this
                                    // share of the larger magnitude
   bool weigh_input = false;        // the weight multiplies the expert's input (Llama 4)
@@ -68,7 +68,7 @@ struct ExpertsSpec {
   std::string gate_name = {}, up_name = {}, down_name = {};  // not fused: "gate_proj.weight" ...
 
   // The shared expert, which every token uses, is added at the end. None if shared_size is 0.
-  int64_t shared_size = 0;  // its intermediate size
+  int64_t shared_size = 0;  // intermediate size of the shared expert
   LinearSpec shared_gate_proj, shared_up_proj, shared_down_proj;
   double sum_scale = 1;    // factor on the whole sum, including the shared expert
   LinearSpec shared_gate;  // sigmoid(shared_gate(x)) multiplies it, if present
@@ -77,7 +77,7 @@ struct ExpertsSpec {
   int64_t values_per_expert() const { return 3 * hidden_size * intermediate_size; }
 };
 
-// "model.layers.3.mlp.experts.17.gate_proj.weight"; only if the experts are not fused.
+// Returns "model.layers.3.mlp.experts.17.gate_proj.weight". Only if experts are not fused.
 std::string ExpertTensor(const ExpertsSpec& experts, int64_t expert, const std::string& name);
 
 // Appends the tensors of the router and the shared expert.

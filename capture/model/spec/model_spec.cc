@@ -105,7 +105,7 @@ void MarkQuantizationRead(ConfigReader& config) {
 void CheckQuantization(const Json& json, ConfigReader& config, const SpecOptions& options) {
   MarkQuantizationRead(config);
   std::vector<std::string> unknown = QuantizationConfig::Read(json, config.what()).unknown_fields();
-  if (unknown.empty() && options.checkpoint != nullptr)  // from a file next to config.json
+  if (unknown.empty() && options.checkpoint != nullptr)  // from a separate file
     unknown = options.checkpoint->quantization().unknown_fields();
   for (const std::string& field : unknown) {
     const std::string why = WhyUnknownRefused(field, options.unknown_config);
@@ -216,7 +216,7 @@ ModelSpec ReadWrapped(const Wrapper& wrapper, const Json& json, ConfigReader& ou
   MarkQuantizationRead(config);
   const std::string model_type = config.String("model_type", wrapper.text_model_type);
   config.DefaultToReference(model_type);
-  (void)config.Find("architectures");  // of the text part alone; never used
+  (void)config.Find("architectures");  // stored in the text part alone; never used
   if (wrapper.first_position > 0) (void)config.Find("use_bidirectional_attention");
   ModelSpec spec = ReadText(FindFamily(config, model_type), config, options, IsOtherModalityField);
   spec.model_type = wrapper.model_type;

@@ -77,7 +77,7 @@ struct PerLayerInputSpec {
 // x += m * post_mlp_norm(mlp(mlp_norm(x)));  x *= scalar
 // A norm that does not exist returns its input.
 struct LayerSpec {
-  int layer_id = 0;  // as numbered in the checkpoint
+  int layer_id = 0;  // layer number in the checkpoint
   NormSpec attention_norm;
   AttentionSpec attention;
   NormSpec mlp_norm;

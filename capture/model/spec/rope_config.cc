@@ -106,7 +106,7 @@ class RopeReader {
   }
 
  private:
-  // "type" is the spelling before transformers 4.45.
+  // transformers used the spelling "type" before 4.45.
   std::string Type() {
     for (const auto& [key, value] : object_.items()) {
       if (value.is_object() && !value.empty()) {

@@ -34,8 +34,8 @@ struct RopeSpec {
   RopeKind kind = RopeKind::kDefault;
   double theta = 10000.0;         // base of the geometric series of frequencies
   double factor = 1.0;            // how much slower the (low) frequencies rotate
-  double low_freq_factor = 1.0;   // kLlama3: wavelengths above original / low are slowed by factor,
-  double high_freq_factor = 4.0;  // below original / high unchanged, in between blended
+  double low_freq_factor = 1.0;   // kLlama3: wavelengths above original / this slow by `factor`
+  double high_freq_factor = 4.0;  // kLlama3: wavelengths below original / this do not change
   int64_t original_max_positions = 0;  // context length before scaling, in tokens
   int64_t rotary_dim = 0;              // leading dimensions of a head that rotate; even
   RopeLayout layout = RopeLayout::kHalf;

@@ -24,7 +24,7 @@ constexpr std::string_view kBlank = " \t\r\n";
 
 enum class Layout { kLines, kArray, kPlainText };
 
-// `extension`: of the file, or of the file compressed in it.
+// `extension` is that of the file, or of the file compressed in it.
 Layout DetectLayout(const std::string& extension, std::string_view content) {
   if (extension == ".txt" || extension == ".md") return Layout::kPlainText;
   const size_t first = content.find_first_not_of(kBlank);

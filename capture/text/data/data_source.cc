@@ -285,7 +285,7 @@ class DataLoader {
   const DataOptions& options_;
   RowEncoder rows_;
   size_t source_ = 0;            // index of the current file
-  std::vector<size_t> sources_;  // of each document that waits for Finish()
+  std::vector<size_t> sources_;  // source of each document that waits for Finish()
   DataCounts mixed_out_;         // counts of documents that the mix did not choose
   int64_t padding_ = 0, rows_null_ = 0;
   DataSet set_{.name = {},

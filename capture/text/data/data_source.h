@@ -36,7 +36,7 @@ struct DataCounts {
   int64_t documents_sent = 0, documents_used = 0, documents_truncated = 0, documents_dropped = 0;
   int64_t tokens_sent = 0, tokens_used = 0;
   int64_t tokens_truncated = 0;     // cut off from used documents
-  int64_t tokens_dropped = 0;       // in documents that are not used
+  int64_t tokens_dropped = 0;       // tokens of unused documents
   int64_t padding = 0;              // tokens removed by attention_mask; not counted as sent
   int64_t rows_null = 0;            // rows without a value, not counted as documents
   int64_t beginnings_left_out = 0;  // documents that already began with the leading tokens

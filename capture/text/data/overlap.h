@@ -48,14 +48,14 @@ Fingerprints FingerprintsFromJson(const Json& json, std::string_view what);
 // Limits for the overlap. Unrelated texts of one kind share licence headers, menus and greetings.
 // Two sets of 100,000 tokens from one source shared 2 % of all windows, and half of the windows of
 // the worst document. A leaked document shares nearly all windows.
-inline constexpr double kMaxOverlap = 0.10;          // of all sampled windows
-inline constexpr double kMaxDocumentOverlap = 0.75;  // of the windows of one document ...
+inline constexpr double kMaxOverlap = 0.10;          // share of all sampled windows
+inline constexpr double kMaxDocumentOverlap = 0.75;  // share of the windows of one document ...
 inline constexpr int64_t kMinDocumentTokens = 256;   // ... of at least this many tokens
 inline constexpr int64_t kMinDocumentWindows = 4;    // ... and sampled windows
 
 struct OverlapResult {
   int64_t windows = 0;  // sampled windows of the evaluation data, each counted once per document
-  int64_t shared = 0;   // those windows that are also in the calibration data
+  int64_t shared = 0;   // number of those windows that the calibration data contains
   double fraction = 0;  // shared / windows; 0 if there are no windows
   // The document with the largest share among those of at least kMinDocumentTokens; an empty origin
   // means none.

@@ -121,7 +121,7 @@ namespace {
 struct Stream {
   std::string domain;
   std::vector<int32_t> ids = {};
-  std::vector<uint8_t> counted = {};  // as in Document, for all ids
+  std::vector<uint8_t> counted = {};  // like Document::counted, for all ids
   std::vector<Range> ranges = {};
   size_t taken = 0;  // tokens
 };

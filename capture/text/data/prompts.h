@@ -20,7 +20,7 @@ inline constexpr int64_t kPassageTokens = 96, kPassageStride = 512;
 
 struct PromptSet {
   std::vector<Document> prompts;  // origin "self:prompts.jsonl:12"; later passages "...#2"
-  std::string chat_format;        // as in DataSet
+  std::string chat_format;        // like DataSet::chat_format
   Json chat_template;
   int64_t too_long = 0;  // prompts omitted because they exceed `longest`
 };

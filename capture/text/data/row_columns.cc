@@ -84,7 +84,7 @@ Value WithReasoning(const Value& message) {
   return Value::FromDict(std::move(filled));
 }
 
-// Refuses images and audio, because text cannot stand in for their tokens.
+// Refuses images and audio, because their tokens cannot be made from text.
 void CheckPart(const Value& part, const std::string& where) {
   if (!part.is_dict()) return;
   const Value* type = Column(part, "type");

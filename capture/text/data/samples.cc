@@ -27,7 +27,7 @@ std::string Show(std::span<const int32_t> ids, const Tokenizer* tokenizer) {
   return MakeControlsVisible(tokenizer->Decode(ids, /*skip_special_tokens=*/false));
 }
 
-// "template 0123456789ab, date 2026-01-01"
+// Returns a description such as "template 0123456789ab, date 2026-01-01".
 std::string ChatFormatName(const DataSet& data) {
   if (data.chat_template.is_null()) return data.chat_format;
   std::string name =

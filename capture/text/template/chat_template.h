@@ -34,7 +34,7 @@ class ChatTemplate {
                    uint64_t max_steps = jinja::Session::kMaxSteps) const;
 
   const std::string& name() const { return name_; }
-  const std::string& sha256() const { return sha256_; }  // of the source text
+  const std::string& sha256() const { return sha256_; }  // hash of the source text
 
  private:
   struct Program;

@@ -21,10 +21,10 @@ namespace oscar::jinja {
 // One call of the function in a table row.
 struct Call {
   Session& session;
-  std::string_view name;   // from the row
+  std::string_view name;   // name in the table row
   const Value& self;       // the value filtered, tested, or whose method this is; None for a global
                            // function
-  const Arguments& given;  // as passed
+  const Arguments& given;  // arguments as passed
   std::vector<std::optional<Value>> bound;  // one per parameter
 
   bool Has(size_t i) const { return bound[i] && !bound[i]->is_none(); }
@@ -76,7 +76,7 @@ std::optional<Value> FindGlobal(std::string_view name);
 
 // Returns the characters that strip and trim remove, or null for white space. Charges the search.
 const std::string* StripSet(const Call& c, std::string_view text);
-// Charges looking up or storing a key in a dict.
+// Charges for looking up or storing a key in a dict.
 void ChargeKey(Session& session, const Value& key);
 
 // Implements str.splitlines: at \n, \r, \r\n, \v, \f, \x1c to \x1e, \x85, U+2028, U+2029.

@@ -96,7 +96,7 @@ class Lexer {
     Advance(sign == '-' || sign == '+' ? 3 : 2);
     line_starting_ = false;
     if (kind == '#') {
-      const bool at_end = Rest().empty();  // at the end, Jinja2 does not treat it as a comment
+      const bool at_end = Rest().empty();  // Jinja2 has no comment if {# is at the end
       while (!at_end && !End("#}")) {
         if (Rest().empty()) FailSyntax(tag_line, "this comment is not closed by #}");
         Advance(1);

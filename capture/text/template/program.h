@@ -88,7 +88,7 @@ struct For {
 struct Macro {
   struct Parameter {
     std::string name;
-    Expression fallback;  // or no fallback
+    Expression fallback;  // may be empty
   };
   std::string name;
   std::vector<Parameter> parameters;

@@ -52,20 +52,20 @@ class Session {
     steps_ += cost;
     if (steps_ > max_steps_) FailSteps();
   }
-  // Charges reading a text of this many bytes.
+  // Charges for reading a text of this many bytes.
   void ChargeText(size_t bytes) {
     if (bytes > kMaxTextBytes) FailText();
     Step(1 + bytes / kBytesPerStep);
   }
-  // Charges this much memory, as if none were freed before the end.
+  // Charges for this much memory, as if none were freed before the end.
   void ChargeMemory(size_t bytes) {
     made_ += bytes;
     if (made_ > kMaxMadeBytes) FailMemory();
     Step(1 + bytes / kBytesPerStep);
   }
-  // Charges the code points of a text of this many bytes twice: before a change and after it.
+  // Charges for the code points of a text of this many bytes twice: before a change and after it.
   void ChargeWide(size_t bytes) { ChargeMemory(2 * sizeof(char32_t) * bytes); }
-  // Charges searching for `sub` bytes in `text` bytes in the worst case, where every position
+  // Charges for searching `sub` bytes in `text` bytes in the worst case, where every position
   // nearly matches.
   void ChargeSearch(size_t text, size_t sub) {
     Step(1 + text / kBytesPerStep * (1 + sub / kBytesPerStep));

@@ -51,7 +51,7 @@ Session::~Session() {
   for (const auto& release : releases_) release();
 }
 void Session::AtEnd(std::function<void()> release) {
-  Step(64);  // it is kept until the session ends
+  Step(64);  // `release` is kept until the session ends
   releases_.push_back(std::move(release));
 }
 void Session::FailSteps() const {

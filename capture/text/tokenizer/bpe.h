@@ -61,7 +61,7 @@ class BpeModel : public TokenModel {
   Symbols symbols_;
   StringMap<int32_t> whole_pieces_;      // token as written in pieces -> id; for ignore_merges
   TokenMatcher user_defined_;            // SentencePiece's user-defined pieces; index: id
-  std::array<int32_t, 256> byte_ids_{};  // of single bytes or of <0x00> to <0xFF>; -1: none
+  std::array<int32_t, 256> byte_ids_{};  // ids of single bytes or of <0x00> to <0xFF>; -1: none
   MergeTable merges_{0};
   std::optional<int32_t> unknown_;  // used for text without a token
   bool byte_fallback_ = false;
