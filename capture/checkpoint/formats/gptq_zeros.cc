@@ -73,8 +73,8 @@ bool AllAre(uint32_t value, std::span<const uint32_t> words, int bits) {
   return true;
 }
 
-// Finds the subtracted value from the first zero points of a symmetric file, where every zero point
-// is the middle code.
+// Determines which value was subtracted by looking at the first zero points of a symmetric file,
+// where every zero point is the middle code.
 void FindSymmetricZeros(PartFinder& finder, const std::string& zeros) {
   WeightStorage& storage = finder.storage();
   const int bits = finder.scheme().bits;
@@ -100,7 +100,7 @@ void FindSymmetricZeros(PartFinder& finder, const std::string& zeros) {
   storage.zero_increment = 1;
 }
 
-// Finds the subtracted value from the version of the program that wrote the file.
+// Determines which value was subtracted by the version of the program that wrote the file.
 void FindAsymmetricZeros(PartFinder& finder, const std::string& zeros) {
   const WeightScheme& scheme = finder.scheme();
   WeightStorage& storage = finder.storage();

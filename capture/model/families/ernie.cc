@@ -93,7 +93,7 @@ ModelSpec ReadErnie45Moe(ConfigReader& config) {
   for (int64_t i = 0; i < num_layers; ++i)
     sparse.push_back((i + 1) % step == 0 && i >= start && i <= end);
   PutNamedExperts(config, {}, sparse, experts, spec);
-  spec.skipped_prefixes.push_back(config.prefix() + "mtp_");  // predicts further tokens
+  spec.skipped_prefixes.push_back(config.prefix() + "mtp_");  // layers that predict further tokens
   return spec;
 }
 

@@ -92,7 +92,7 @@ ModelSpec ReadExaoneMoe(ConfigReader& config) {
   if (!config.Stores(first + experts.router.choice_bias))
     experts.router.choice_bias = "mlp.e_score_correction_bias";
   PutDeepSeekExperts(config, 1, experts, spec);
-  spec.skipped_prefixes.push_back("mtp.");  // predicts further tokens
+  spec.skipped_prefixes.push_back("mtp.");  // layers that predict further tokens
   return spec;
 }
 

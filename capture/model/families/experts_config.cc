@@ -164,7 +164,7 @@ void PutNamedExperts(const ConfigReader& config, const ExpertNames& names,
 void SkipPredictionLayers(ConfigReader& config, ModelSpec& spec) {
   const auto num_layers = static_cast<int64_t>(spec.layers.size());
   constexpr const char* kCount = "num_nextn_predict_layers";
-  constexpr int64_t kMost = 64;  // bounds lists of names; releases have a few
+  constexpr int64_t kMost = 64;  // limits lists that get a name per layer; releases have a few
   int64_t count = config.OptionalCount(kCount).value_or(0);
   if (count > kMost) config.Fail(kCount, fmt::format("is {}; at most {} are known", count, kMost));
   // Some releases have such layers but omit them from the config. Only these layers have this

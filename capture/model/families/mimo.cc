@@ -94,7 +94,7 @@ ModelSpec ReadMiMoV2Flash(ConfigReader& config) {
   const std::vector<bool> by_type = ReadDeepSeekSparseLayers(config, 1);
   if (!sparse) sparse = by_type;
   PutNamedExperts(config, {}, *sparse, experts, spec);
-  spec.skipped_prefixes.push_back(config.prefix() + "mtp.");  // predicts further tokens
+  spec.skipped_prefixes.push_back(config.prefix() + "mtp.");  // layers that predict further tokens
   return spec;
 }
 

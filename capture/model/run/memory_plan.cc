@@ -32,7 +32,7 @@ int64_t Elements(const TensorNeed& need) {
 struct PartBytes {
   int64_t elements = 0, stored = 0, largest_stored = 0;  // values, bytes, bytes
   int64_t converted = 0;   // stored bytes that are converted to another type
-  bool quantized = false;  // some of it takes more than one rounding
+  bool quantized = false;  // some weights take more than one rounding
 };
 
 // For a release without weights, the size that its quantization config implies.
