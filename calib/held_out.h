@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which tokens are set aside to judge clipping and attention errors. Rotations that are judged are
-// fitted without them; the rotations that are published are then refitted on all tokens.
+// The tokens that are held out to judge clipping and attention errors. Judged rotations are fitted
+// without them; published rotations are then refitted on all tokens.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,11 @@
 
 namespace oscar {
 
-// Per sequence [tokens], 0 if the query of a token does not count (loss_mask and labels of a row).
-// It enters no statistic and no score, but its key and value do. Empty: all count.
+// Per sequence [tokens]: 0 if the query of a token does not count (loss_mask and labels of a row).
+// That query enters no statistic and no score; the token's key and value do. Empty: all count.
 using CountedQueries = std::vector<std::vector<uint8_t>>;
 
-// Return the rows in [begin, end) of a sequence whose queries count, and how many these are.
+// Return the rows in [begin, end) of a sequence whose queries count, and how many there are.
 std::vector<int64_t> CountedRows(const CountedQueries& counted, size_t sequence, int64_t begin,
                                  int64_t end);
 int64_t NumCounted(const CountedQueries& counted, size_t sequence, int64_t begin, int64_t end);
@@ -28,41 +28,41 @@ std::string_view HeldOutKindName(HeldOutKind kind);  // "none", "domains", "docu
 
 struct HeldOutSplit {
   HeldOutKind kind = HeldOutKind::kNone;
-  // Per sequence: rows [0, fit_rows[i]) are fitted to, the rest is held out.
+  // Per sequence: fits use rows [0, fit_rows[i]), the rest is held out.
   std::vector<int64_t> fit_rows;
   int64_t held_out_tokens = 0;
   CountedQueries counted = {};
 
-  // Null where all queries of a sequence count.
+  // Returns null if all queries of a sequence count.
   const std::vector<uint8_t>* CountedOf(size_t sequence) const;
   // Return how many queries count in the fitted rows and in the held-out rows.
   int64_t NumFitQueries() const;
   int64_t NumHeldOutQueries() const;
-  // Returns how many held-out query rows of a sequence of `tokens` tokens are kept. `error_rows`
+  // Returns how many held-out query rows of a sequence with `tokens` tokens are kept. `error_rows`
   // (CalibrationOptions::error_rows) is the limit.
   int64_t NumKeptRows(size_t sequence, int64_t tokens, int64_t error_rows) const;
 };
 
 // Holds out every third domain as a whole, in the order of their first sequences, so that fits are
-// judged on text of another kind. `domains`: a number for each sequence; with fewer than two
-// domains nothing is held out here (kNone).
+// judged on other kinds of text. `domains`: a number for each sequence. With fewer than two domains
+// this holds out nothing (kNone).
 HeldOutSplit SplitByDomain(const std::vector<int64_t>& sequence_lengths,
                            const std::vector<int32_t>& domains);
 
-// Holds out whole documents if there are enough of them: every round(1/share)-th, counted from the
-// front. If that leaves nothing to judge or less than two thirds to fit (few or very unequal
-// documents), it holds out the last `share` of every sequence's rows. Deterministic; share 0 holds
-// out nothing. Shares are of queries that count. Requires 0 <= share <= 0.5.
+// Holds out whole documents if there are enough of them: every round(1/share)-th, from the first
+// on. If that leaves nothing to judge or less than two thirds to fit (few or very unequal
+// documents), holds out the last `share` of every sequence's rows. Deterministic; share 0 holds out
+// nothing. Shares refer to queries that count. Requires 0 <= share <= 0.5.
 HeldOutSplit SplitHeldOut(const std::vector<int64_t>& sequence_lengths, double share,
                           CountedQueries counted = {});
 
-// Returns the share on which automatic choices are judged: at least `share`, and more if that makes
-// it whole documents, up to three. On the last rows of documents whose other rows were fitted to,
-// transforms of many degrees of freedom look better than they are.
+// Returns the share on which automatic choices are judged: `share`, or more if that holds out up to
+// three whole documents. Transforms with many degrees of freedom look too good on the last rows of
+// documents whose other rows they were fitted to.
 double ShareOfDocuments(size_t num_sequences, double share);
 
-// Returns the split of a calibration: by domain if there are several domains and the calibration
-// makes automatic choices (`chooses`), otherwise by documents. Empty `domains` are not known.
+// Returns the split for a calibration: by domain if there are several domains and the calibration
+// makes automatic choices (`chooses`), otherwise by documents. Empty `domains`: unknown.
 HeldOutSplit SplitOf(const std::vector<int64_t>& sequence_lengths,
                      const std::vector<int32_t>& domains, double share, bool chooses,
                      CountedQueries counted = {});

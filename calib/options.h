@@ -36,17 +36,17 @@ struct ClipOptions {
   ClipMode mode = ClipMode::kSearch;
   double fixed_k = 0.96;  // upstream's recipe
   double fixed_v = 0.92;
-  // Candidates of the search, ascending; 1 is the largest magnitude itself, so nothing is clipped.
+  // Candidates of the search, ascending. 1 is the largest magnitude itself, so it clips nothing.
   std::vector<double> candidates = {0.80, 0.82, 0.84, 0.86, 0.88, 0.90,
                                     0.92, 0.94, 0.96, 0.98, 1.00};
-  int64_t quant_group_size = 0;  // values per scale; 0: the whole head
+  int64_t quant_group_size = 0;  // values per scale; 0: the head dimension
 };
 
-// Options of the search for a layer's choices; consumers differ in `automatic` alone.
+// Options for the search of a layer's choices. Consumers differ only in `automatic`.
 struct SearchOptions {
   AutoOptions automatic = {};
   Composition composition = Composition::kRHPbr;
-  int64_t quant_group_size = 0;  // values per scale; 0: the whole head
+  int64_t quant_group_size = 0;  // values per scale; 0: the head dimension
   CacheWindows windows = {64, 256};
 };
 
@@ -55,11 +55,11 @@ struct CalibrationOptions {
   FitOptions fit = {};
   ClipOptions clip = {};
   AutoOptions automatic = {};
-  double held_out = 0.1;        // share of the tokens that clipping and errors are judged on
+  double held_out = 0.1;        // share of tokens on which clipping and errors are judged
   int64_t min_tokens = -1;      // per head; -1: 20 * head_dim
   int64_t sink_tokens = 64;     // kept in bf16 at the start of a sequence
-  int64_t recent_tokens = 256;  // kept in bf16 at its end
-  int64_t error_rows = 128;  // query rows per held-out sequence on which attention-KL is measured
+  int64_t recent_tokens = 256;  // kept in bf16 at the end of a sequence
+  int64_t error_rows = 128;  // query rows per held-out sequence on which attention KL is measured
 
   CacheWindows windows() const { return {sink_tokens, recent_tokens}; }
   SearchOptions search() const {

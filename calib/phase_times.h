@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the time of a run went: seconds by phase, summed over layers, for timings.json and the log.
-// Trap: phases of different threads overlap, so their sum is more than the run took; and on a GPU
-// a phase that only launches work is short, the one that waits for it pays.
+// How long each phase of a run took, in seconds summed over layers, for timings.json and the log.
+// Trap: phases on different threads overlap, so their sum exceeds the run's time. On a GPU, a phase
+// that only launches work is short, and the phase that waits for it is long.
 #pragma once
 
 #include <chrono>
@@ -31,7 +31,7 @@ class PhaseTimes {
     std::string_view phase_;
     Clock::time_point begin_ = Clock::now();
   };
-  // `phase` must outlive the scope; a literal does.
+  // `phase` must outlive the scope, as a literal does.
   Scope Measure(std::string_view phase) { return {*this, phase}; }
 
   void Add(std::string_view phase, double seconds) {

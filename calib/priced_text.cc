@@ -13,13 +13,13 @@ namespace {
 
 constexpr int64_t kMostOfText = 4096;
 
-// A passage of a sequence may end here.
+// A position where a passage of a sequence may end.
 struct End {
   size_t sequence = 0;
   int64_t at = 0;
 };
 
-// The same in an order whose every beginning is spread over all.
+// Reorders `ends` so that any first few are spread evenly over all.
 std::vector<End> Spread(const std::vector<End>& ends, int64_t wanted) {
   const size_t stride = std::max<size_t>(1, ends.size() / static_cast<size_t>(wanted));
   std::vector<End> spread;

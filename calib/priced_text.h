@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The text that passes of the model run on to choose by the next token: what choices cost alone is
-// measured on documents that transforms were fitted to, what they cost together on those that were
-// set aside, so that plans are not judged by the text of their prices.
+// The text for model passes that choose by the next token. The cost of each choice alone is
+// measured on documents that transforms were fitted to, the cost of a whole plan on held-out
+// documents. So plans are not judged on the text that set their prices.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@
 
 namespace oscar {
 
-using TokenTexts = std::vector<std::vector<int32_t>>;  // ids
+using TokenTexts = std::vector<std::vector<int32_t>>;  // token ids
 
-// `tokens` in all, of as many documents as passages of `least` tokens (at most 4096) make it, taken
-// evenly from all; each passage ends where what was fitted to ends. Shorter documents follow whole,
-// the longest first, then those that were set aside: only where that is too little are there fewer.
+// Collects up to `tokens` tokens from as many documents as passages of at least `least` tokens
+// allow (at most 4096 each), evenly spread; a passage ends at the last fitted row. If that is too
+// little, shorter documents follow, the longest first, and then documents that were held out.
 TokenTexts FittedText(const TokenTexts& sequences, const HeldOutSplit& split, int64_t tokens,
                       int64_t least);
 
-// `tokens` in all: of each sequence that was set aside whole the first 4096, of one whose last rows
-// were as many that end in those. Throws InputError where none of them has two tokens, one to
-// follow the other.
+// Collects at most `tokens` tokens. A sequence held out entirely contributes its first 4096 tokens,
+// one whose last rows are held out its last 4096. Throws InputError if no sequence contributes two
+// tokens.
 TokenTexts HeldOutText(const TokenTexts& sequences, const HeldOutSplit& split, int64_t tokens);
 
 int64_t NumTokens(const TokenTexts& texts);

@@ -29,8 +29,8 @@ void RequireFinite(std::span<const T> row, std::span<const T> group, const Affin
                   finite ? "all values finite" : "the row contains NaN or Inf"));
 }
 
-// Calls group_done(first value, coded values, scale and zero that make the codes, stored scale and
-// zero) for every quantization group of `row`. The values of `clipped` set the ranges.
+// Calls group_done(first index, values to code, scale and zero used for coding, stored scale and
+// zero) for every quantization group of `row`. Ranges come from the values of `clipped`.
 template <typename T, typename GroupDone>
 void ForEachGroup(std::span<const T> row, std::span<const T> clipped, const AffineFormat& format,
                   GroupDone group_done) {

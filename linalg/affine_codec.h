@@ -14,7 +14,7 @@
 
 namespace oscar {
 
-enum class MetadataType { kFloat32, kBFloat16, kByte };  // of scales and zeros as stored
+enum class MetadataType { kFloat32, kBFloat16, kByte };  // storage type of scales and zeros
 
 // "f32", "bf16", "byte". FromName throws UsageError.
 std::string_view MetadataTypeName(MetadataType type);
@@ -26,27 +26,27 @@ constexpr int64_t MetadataTypeBytes(MetadataType type) {
 
 // How a writer derives a group's scale and zero. Readers do not depend on it.
 enum class ScaleFit {
-  kRange,     // of the clipped values, as published (affine_group.h)
-  kUnbiased,  // from the rounded values, so that a row keeps its length along itself (scale_fit.h)
-  kUnbiasedRounded,  // the same, rounded once more: a smaller error, and almost the same length
+  kRange,     // from the range of the clipped values, as published (affine_group.h)
+  kUnbiased,  // fitted to the codes, so that a row keeps its length along itself (scale_fit.h)
+  kUnbiasedRounded,  // like kUnbiased, rounded once more: smaller error, almost the same length
 };
-inline constexpr int kMaxFittedBits = 4;  // above this the bias is negligible: kRange
+inline constexpr int kMaxFittedBits = 4;  // with more bits the bias is negligible: kRange
 
-// Whether scales are fitted to the unclipped values, which are then also the ones coded. Otherwise
-// a value is clipped before it is coded.
+// Whether scales are fitted to the unclipped values, in which case those are also the values that
+// are coded. Otherwise the clipped values are coded.
 constexpr bool FitsScale(ScaleFit fit, int bits) {
   return fit != ScaleFit::kRange && bits <= kMaxFittedBits;
 }
 
 struct AffineFormat {
   int bits = 2;                    // 1 to 8
-  int64_t quant_group_size = 128;  // divides the row
+  int64_t quant_group_size = 128;  // divides the row length
   MetadataType metadata = MetadataType::kFloat32;
   ScaleFit scales = ScaleFit::kRange;
 };
 
 struct RowClip {
-  double ratio = 0;  // <= 0: not clipped
+  double ratio = 0;  // <= 0: no clipping
   ClipMethod method = ClipMethod::kSort;
 };
 
@@ -65,10 +65,10 @@ float ClipAndEncodeAffineRow(std::span<const float> x, const AffineFormat& forma
 void DecodeAffineRow(std::span<const uint8_t> codes, std::span<const float> scales_zeros,
                      const AffineFormat& format, std::span<float> y);
 
-// Clips (unless ratio <= 0) and quantizes x [dim], and writes the values that a reader of the cache
-// gets to y [dim]; y may be x. Returns the threshold. In float32 this equals ClipAndEncodeAffineRow
-// + DecodeAffineRow. In float64, for comparing methods, it rounds only the scale and zero, and only
-// where the metadata type is narrower than float32 (affine_metadata.h).
+// Clips (unless ratio <= 0) and quantizes x [dim], and writes the dequantized values to y [dim]; y
+// may be x. Returns the threshold. In float32 this equals ClipAndEncodeAffineRow + DecodeAffineRow.
+// In float64, for comparing methods, it rounds only the scale and zero, and only where the metadata
+// type is narrower than float32 (affine_metadata.h).
 template <typename T>
 T QuantizeDequantizeAffineRow(std::span<const T> x, const AffineFormat& format, const RowClip& clip,
                               std::span<T> y);

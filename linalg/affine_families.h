@@ -11,9 +11,9 @@
 //   A3   (hi - lo) / m                z = HE(-lo / s)  clamp(HE(x / s) + z)        (q - z) s
 //   A4   (hi - lo) / m                -z s             clamp(HE(x / s + z))        q s + offset
 //
-// Codes are made with the unrounded scale and offset, values with the stored ones. The sources
-// divide by zero where a group has no range. Here its values become exactly lo, with code 0; groups
-// of zeros in A3 and A4 take lo = -1, hi = 1, as their sources do.
+// Codes are made with the unrounded scale and offset, and decoded with the stored ones. The sources
+// divide by zero if all values of a group are equal. Here such values become exactly lo, with code
+// 0; groups of zeros in A3 and A4 take lo = -1, hi = 1, as their sources do.
 #pragma once
 
 #include "linalg/stored_float.h"
@@ -32,13 +32,13 @@ enum class CodeRounding { kHalfEven, kHalfUp };
 struct AffineRule {
   AffineFamily family = AffineFamily::kRealZero;
   int bits = 2;               // 1 to 8
-  float clip_ratio = 1;       // multiplies lo and hi; no percentile
+  float clip_ratio = 1;       // factor for lo and hi, not a percentile
   bool include_zero = false;  // lo <= 0 <= hi (QuaRot, per token)
-  int divisor = 0;            // of hi - lo; 0: m (RotateKV divides by b^2 - 1: 8 at 3 bits)
-  float min_range = 0;        // floors of hi - lo and of the scale; A1 has its own
+  int divisor = 0;      // scale = (hi - lo) / divisor; 0: m (RotateKV uses b^2 - 1: 8 at 3 bits)
+  float min_range = 0;  // lower bounds for hi - lo and for the scale; A1 uses its own
   float min_scale = 0;
-  CodeRounding rounding = CodeRounding::kHalfEven;  // of A2; fixed in the others
-  StoredFloat metadata = StoredFloat::kFloat32;     // of scales and offsets
+  CodeRounding rounding = CodeRounding::kHalfEven;  // for A2; fixed in the others
+  StoredFloat metadata = StoredFloat::kFloat32;     // type of scales and offsets
 };
 
 }  // namespace oscar

@@ -34,8 +34,7 @@ AffineGroup<T> FitAffine(std::span<const T> group, int max_code) {
   return {scale, -*min / scale};
 }
 
-// Clamps before the conversion to an integer, because values far outside the range of codes may not
-// fit one.
+// Clamps before the conversion, because a value far outside the range of codes may not fit an int.
 template <typename T>
 uint8_t AffineCode(T x, const AffineGroup<T>& affine, int max_code) {
   const T t = std::trunc(x / affine.scale + affine.zero + T{0.5});

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The stored form of a group's scale and zero. As one byte each:
+// The stored form of a group's scale and zero. With one byte each:
 //
 //   scale: 5 bits of exponent and 3 of fraction, the middle byte of a float16 without its sign
 //   zero:  ScaleSteps(bits) of a code from the middle code, -127 to 127
@@ -30,8 +30,8 @@ constexpr int ScaleSteps(int bits) { return 1 << (7 - bits); }
 
 inline constexpr float kMinByteScale = 0x1p-17F, kMaxByteScale = 61440;
 
-// The nearest scale that a byte can hold, at most the largest. Adding and subtracting a number with
-// the result's last place makes the float32 adder do the rounding.
+// Rounds to the nearest scale that a byte can hold, and clamps to the largest. Adding and
+// subtracting a number with the result's last place makes the float32 adder do the rounding.
 inline float ByteScale(float x) {
   const float clamped = std::clamp(x, kMinByteScale, kMaxByteScale);
   const uint32_t exponent = std::max(std::bit_cast<uint32_t>(clamped) >> 23, 127U - 14U);
@@ -39,7 +39,7 @@ inline float ByteScale(float x) {
   return (clamped + anchor) - anchor;
 }
 
-// Rounds to the metadata type; float64 stands in for float32. A byte allows up to kMaxFittedBits.
+// Rounds to the metadata type (float64 stands in for float32). A byte allows up to kMaxFittedBits.
 template <typename T>
 AffineGroup<T> StoredAffine(const AffineGroup<T>& affine, MetadataType type, int bits) {
   if (type == MetadataType::kFloat32) return affine;
@@ -52,7 +52,7 @@ AffineGroup<T> StoredAffine(const AffineGroup<T>& affine, MetadataType type, int
   return {ByteScale(static_cast<float>(affine.scale)), middle + zero / steps};
 }
 
-// FitAffine of a group. The range is extended to 0 if the metadata type needs that.
+// FitAffine for one group. Extends the range to include 0 if the metadata type needs that.
 template <typename T>
 AffineGroup<T> RangeOf(std::span<const T> group, MetadataType type, int max_code) {
   if (type != MetadataType::kByte) return FitAffine(group, max_code);

@@ -21,8 +21,8 @@ namespace {
 // The workspace of about 2 n^2 values must fit LAPACK's 32-bit int.
 constexpr Eigen::Index kMaxSize = 16384;
 
-// Values aligned to 64 bytes. Some BLAS kernels treat unaligned heads separately, and the order of
-// a sum, hence its last bit, must not depend on malloc.
+// Values aligned to 64 bytes. Some BLAS kernels handle an unaligned start separately. The order of
+// a sum, and hence its last bit, must not depend on malloc.
 struct AlignedDelete {
   void operator()(double* p) const { std::free(p); }
 };
@@ -43,7 +43,7 @@ int SolveInPlace(Matrix& a, Vector& eigenvalues) {
   const AlignedArray work = AllocateAligned(1 + 6 * n + 2 * n * n);
   std::vector<int> index_work(static_cast<size_t>(3 + 5 * n));
   Eigen::Map<Matrix>(values.get(), n, n) = a;
-  // This sets the threads of our own copy of OpenBLAS only, and no other library changes them.
+  // Sets the threads of our own copy of OpenBLAS, which no other library changes.
   oscar_lapack_set_num_threads(1);
   const int info = oscar_lapack_dsyevd(static_cast<int>(n), values.get(), spectrum.get(),
                                        work.get(), index_work.data());

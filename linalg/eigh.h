@@ -17,18 +17,18 @@ namespace oscar {
 
 struct Eigenbasis {
   Vector eigenvalues;   // [n], ascending
-  Matrix eigenvectors;  // [n, n], column i belongs to eigenvalue i; its component of largest
+  Matrix eigenvectors;  // [n, n]; column i belongs to eigenvalue i, and its component of largest
                         // magnitude (the first on ties) is positive
   double residual = 0;  // ||A V - V diag(eigenvalues)||_F / ||A||_F
-  // Smallest distance of neighbouring eigenvalues / largest |eigenvalue|; 1 if n = 1.
+  // Smallest gap between neighbouring eigenvalues / largest |eigenvalue|; 1 if n = 1.
   double min_relative_gap = 0;
 };
 
 // Negates columns as needed to make their component of largest magnitude positive.
 void FixSigns(Matrix& eigenvectors);
 
-// Decomposes A = (a + a^T) / 2, a [n, n]. The same input gives the same bytes, whatever the number
-// of threads or the program around it. Safe to call from several threads at once.
+// Decomposes A = (a + a^T) / 2, a [n, n]. The same input gives the same bytes with any number of
+// threads and in any program. Safe to call from several threads at once.
 // Throws NumericalError, naming `what` (for example "layer 3, KV head 1, query covariance"), if a
 // is empty, not square, zero (a dead head) or not finite, if the solver does not converge, or if
 // the residual exceeds 1e-12 sqrt(n).

@@ -13,7 +13,7 @@
 namespace oscar {
 namespace {
 
-// The smallest power of two that, times kMaxFeedback, is at least `largest`.
+// Returns the smallest power of two whose product with kMaxFeedback is at least `largest`.
 double FeedbackUnit(double largest) {
   return std::exp2(std::ceil(std::log2(largest / kMaxFeedback)));
 }
@@ -21,7 +21,7 @@ double FeedbackUnit(double largest) {
 }  // namespace
 
 Matrix FeedbackFactor(MatrixRef metric, double damping, std::string_view what) {
-  // The Cholesky factor of the matrix with its coordinates in reverse order.
+  // Cholesky factor of the matrix with its coordinates in reverse order.
   const Eigen::LLT<Matrix> reversed(Shrunk(metric, damping).reverse());
   if (reversed.info() != Eigen::Success) {
     throw NumericalError(

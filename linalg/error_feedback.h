@@ -17,16 +17,16 @@
 
 namespace oscar {
 
-// Returns U - I of Shrunk(metric, damping), strictly upper triangular, as integers within
-// +-kMaxFeedback times the smallest power of two that fits. metric [dim, dim] is that of the
-// rotated rows' reader, e.g. E[q^T q] of the queries that meet rotated keys. Throws NumericalError,
-// naming `what`, if the metric is not positive definite (a larger damping helps).
+// Returns U - I, where U factors Shrunk(metric, damping): strictly upper triangular, integers
+// within +-kMaxFeedback times the smallest power of two that fits. metric [dim, dim] is the second
+// moment of what reads the rotated rows, e.g. E[q^T q] for keys. Throws NumericalError, naming
+// `what`, if the metric is not positive definite (a larger damping helps).
 Matrix FeedbackFactor(MatrixRef metric, double damping, std::string_view what);
 
-// A factor in the layout of the write kernels, column by column: U_ij is byte i of column j, in
-// units of a power of two. Entries of j's own block of kFeedbackBlock coordinates are 0 there and
-// follow after the column's dim bytes. Throws NumericalError if it is not such a factor, or the
-// unit is not within 2^-64 to 2^32.
+// A factor in the layout that the write kernels read, column by column: U_ij is byte i of column j,
+// in units of a power of two. Entries in j's own block of kFeedbackBlock coordinates are 0 there;
+// they follow the column's dim bytes. PackFeedbackFactor throws NumericalError if its argument is
+// not such a factor, or if the unit is outside 2^-64 to 2^32.
 struct PackedFeedback {
   std::vector<int8_t> columns;  // [dim, FeedbackStride(dim)]
   float unit = 1;

@@ -19,7 +19,7 @@ void EncodeAffineRowWithFeedback(std::span<const T> x, const AffineFormat& forma
   const size_t dim = x.size(), group = static_cast<size_t>(format.quant_group_size);
   const int max_code = MaxCode(format.bits);
   std::vector<T> clipped(x.begin(), x.end());
-  QuantizeDequantizeAffineRow<T>(x, format, clip, clipped);  // throws for unstorable rows
+  QuantizeDequantizeAffineRow<T>(x, format, clip, clipped);  // throws if the row cannot be stored
   std::copy(x.begin(), x.end(), clipped.begin());
   ClampRow<T>(clipped, ClipThreshold(x, clip.ratio, clip.method));
   T widest = 0;

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The affine codec with error feedback at the write: a row is rounded coordinate by coordinate, and
-// the error of each shifts the later ones (error_feedback.h derives the factors). Codes are the
-// nearest for the group's stored scale s and zero z. The fed back errors are integers, in quanta of
-// the range of the row's widest group / FeedbackQuanta(bits), and so are the eight-bit factors. So
-// the sum is exact in any order, and kernels that form it in blocks, with any instruction, write
-// the same codes:
+// each error shifts the later coordinates (error_feedback.h derives the factors). Codes are the
+// nearest ones for the group's stored scale s and zero z. The errors fed back are integers, in
+// units of (range of the row's widest group) / FeedbackQuanta(bits). The factors are eight-bit
+// integers. So the sum is exact in any order, and kernels that form it in blocks, with any
+// instruction, write the same codes:
 //
 //   y_j = x_j (D / s) + z D                     where x_j lies in the range of its group, 0 to 1
 //   c_j = rint(max clamp(y_j + (sum_{i<j} q_i U_ij) w, 0, 1))         w = (widest s / s) / quanta
@@ -24,30 +24,30 @@
 
 namespace oscar {
 
-inline constexpr int kMaxFeedback = 127;  // largest |q| and largest |integer| of a factor
-// One step of the code as a fraction of the range: 1 / max_code, in 20 bits.
+inline constexpr int kMaxFeedback = 127;  // largest |q|, and largest |integer| in a factor
+// One code step as a fraction of the range: 1 / max_code, in 20 bits.
 constexpr float CodeShare(int bits) {
   constexpr int kOne = 1 << 20;
   return static_cast<float>(kOne / MaxCode(bits)) / kOne;
 }
 constexpr float FeedbackQuanta(int bits) { return static_cast<float>(16 << bits); }
-// Upper bound of (widest s / s) in w, so that sums of packed factors (error_feedback.h) stay
-// finite.
+// Upper bound for the ratio (widest s / s) in w, so that sums with packed factors
+// (error_feedback.h) stay finite.
 inline constexpr float kMostWider = 0x1p64F;
-// Layout of a packed factor (error_feedback.h): coordinates of a block, and bytes of a column.
+// Layout of a packed factor (error_feedback.h): coordinates per block, and bytes per column.
 inline constexpr int kFeedbackBlock = 16;
 constexpr int FeedbackStride(int dim) { return dim + kFeedbackBlock; }
 
-// Computes the codes [dim] of a row x [dim]. Scales and zeros [2 dim / quant_group_size], as
-// stored, are the same as without feedback, and errors are relative to the unclipped row. factor
-// [dim, dim] row-major, strictly upper triangular. Scalar reference of every kernel: one rounding
-// per operation. Throws NumericalError where EncodeAffineRow would.
+// Computes the codes [dim] of a row x [dim]. The stored scales and zeros [2 dim / quant_group_size]
+// are the same as without feedback, and errors are relative to the unclipped row. factor [dim, dim]
+// is row-major, strictly upper triangular. Scalar reference for every kernel: one rounding per
+// operation. Throws NumericalError under the same conditions as EncodeAffineRow.
 template <typename T>
 void EncodeAffineRowWithFeedback(std::span<const T> x, const AffineFormat& format,
                                  const RowClip& clip, std::span<const T> factor,
                                  std::span<uint8_t> codes, std::span<T> scales_zeros);
 
-// Writes the row that a reader gets to y [dim].
+// Writes the dequantized row to y [dim].
 template <typename T>
 void QuantizeDequantizeWithFeedback(std::span<const T> x, const AffineFormat& format,
                                     const RowClip& clip, std::span<const T> factor, std::span<T> y);

@@ -19,10 +19,10 @@
 namespace oscar {
 
 inline constexpr float kE2M1Max = 6;
-inline constexpr int64_t kNvfp4Values = 16;  // per E4M3 scale
+inline constexpr int64_t kNvfp4Values = 16;  // values per E4M3 scale
 
-// The g that maps the largest magnitude of calibration rows onto the largest number; 1 if all
-// values are zero.
+// Returns the g that maps the largest magnitude in the calibration rows to the largest
+// representable number; 1 if all values are zero.
 inline float Nvfp4Scale(float absmax) { return Float8Scale(absmax / kE2M1Max, Float8Type::kE4M3); }
 
 }  // namespace oscar

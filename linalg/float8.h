@@ -12,8 +12,8 @@ enum class Float8Type { kE4M3, kE5M2 };
 
 constexpr float Float8Max(Float8Type type) { return type == Float8Type::kE4M3 ? 448.F : 57344.F; }
 
-// The scale that maps the largest magnitude of calibration rows onto the type's largest number; 1
-// if all values are zero.
+// Returns the scale that maps the largest magnitude in the calibration rows to the type's largest
+// number; 1 if all values are zero.
 inline float Float8Scale(float absmax, Float8Type type) {
   const float scale = absmax / Float8Max(type);
   return scale > 0 ? scale : 1.F;

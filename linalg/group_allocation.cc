@@ -20,7 +20,7 @@ std::vector<size_t> AllocateGroups(std::span<const GroupOption> options,
   if (unit == 0) return {};
   const auto components = static_cast<int64_t>(energies.size());
   const int64_t units = budget / unit;
-  // The least error of the first `end` components with `spent` units, and the last group's option.
+  // Least error of the first `end` components with `spent` units, and the last group's option.
   const auto count = static_cast<size_t>((components + 1) * (units + 1));
   std::vector<double> errors(count, std::numeric_limits<double>::infinity());
   std::vector<int8_t> last(count);
@@ -41,7 +41,7 @@ std::vector<size_t> AllocateGroups(std::span<const GroupOption> options,
       }
     }
   }
-  // Among equal allocations the shortest wins.
+  // Among equally good allocations, the shortest wins.
   double tail = std::accumulate(energies.begin(), energies.end(), 0.0),
          least = std::numeric_limits<double>::infinity();
   int64_t end = 0, spent = 0;

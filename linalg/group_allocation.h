@@ -15,12 +15,12 @@ namespace oscar {
 
 struct GroupOption {
   int64_t size = 1;  // components
-  int64_t bits = 0;  // of one token, metadata included
+  int64_t bits = 0;  // bits per token, metadata included
 };
 
-// Returns the groups of least total error that `budget` bits pay for, from the first component on,
-// as indices into `options`. Components after the last group get no bits. `energies`: per
-// component, its error without bits. `error(begin, option)`: the error of a group that starts at
+// Returns the groups with the least total error that fit into `budget` bits, from the first
+// component on, as indices into `options`. Components after the last group get no bits. `energies`:
+// each component's error without bits. `error(begin, option)`: error of a group that starts at
 // `begin`.
 std::vector<size_t> AllocateGroups(std::span<const GroupOption> options,
                                    std::span<const double> energies,

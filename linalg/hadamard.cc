@@ -32,7 +32,7 @@ Matrix BlockHadamard(int64_t dim) {
 std::vector<int64_t> BitReversal(int64_t n) {
   OSCAR_CHECK(n > 0 && std::has_single_bit(static_cast<uint64_t>(n)));
   std::vector<int64_t> reversed(static_cast<size_t>(n), 0);
-  // Reverses the bits of i above its lowest, then puts its lowest bit on top.
+  // Reverses the bits of i above its lowest bit, then puts the lowest bit on top.
   for (int64_t i = 1; i < n; ++i) {
     reversed[static_cast<size_t>(i)] =
         reversed[static_cast<size_t>(i / 2)] / 2 + (i % 2 == 1 ? n / 2 : 0);

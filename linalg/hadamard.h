@@ -20,12 +20,12 @@ int64_t HadamardBlockSize(int64_t dim);
 // [dim, dim], symmetric, its own inverse.
 Matrix BlockHadamard(int64_t dim);
 
-// br(i): the low log2(n) bits of i reversed. [n]; n is a power of two.
+// br(i): i with its low log2(n) bits reversed. [n]; n is a power of two.
 std::vector<int64_t> BitReversal(int64_t n);
 
-// perm with (M P_br)_{:,j} = M_{:,perm[j]}. Eigenvalues are ascending, so upstream's
-// perm[br(i)] = argsort_descending(eigenvalues)[i] is perm[j] = b - 1 - br(j) within each block of
-// b columns, whatever the data. [dim]
+// Returns perm with (M P_br)_{:,j} = M_{:,perm[j]}. Eigenvalues are ascending here, so upstream's
+// perm[br(i)] = argsort_descending(eigenvalues)[i] becomes perm[j] = b - 1 - br(j) within each
+// block of b columns, whatever the data. [dim]
 std::vector<int64_t> BitReversalPermutation(int64_t dim);
 
 // BitReversalPermutation as a matrix: P_{perm[j], j} = 1. [dim, dim]

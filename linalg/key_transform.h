@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Invertible transforms that balance quantization noise between a cached side and its reader. Rows
-// k X are quantized with evenly spread noise of energy proportional to tr(X^T S X). A reader with
-// covariance C sees tr(X^-1 C X^-T) of it, so the expected error is proportional to the product of
-// both traces. Trap: X is not orthogonal: keys take x, queries take inverse^T, and a cached row
-// comes back as y * inverse. Derivation: export/simulate/RESULTS.md.
+// k X are quantized with evenly spread noise whose energy is proportional to tr(X^T S X). A reader
+// with covariance C sees a share tr(X^-1 C X^-T) of it, so the expected error is proportional to
+// the product of both traces. Trap: X is not orthogonal: keys take x, queries take inverse^T, and a
+// cached row comes back as y * inverse. Derivation: export/simulate/RESULTS.md.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ namespace oscar {
 struct KeyTransform {
   Matrix x;        // [dim, dim] = diag(d) B, d positive
   Matrix inverse;  // [dim, dim] x^-1
-  // Largest / smallest singular value of B. The diagonal's does not matter: it scales channels, and
-  // floating point is relative.
+  // Largest / smallest singular value of B. The diagonal does not matter: it scales channels, and
+  // floating-point errors are relative.
   double condition = 1;
   double residual = 0;  // max|B B^-1 - I|
 };
@@ -32,46 +32,47 @@ Matrix Shrunk(MatrixRef m, double epsilon);
 // Second moment about the mean: M - mean^T mean. m [dim, dim], mean [dim]
 Matrix Centred(MatrixRef m, VectorRef mean);
 
-// The transform of least tr(X^T S X) tr(X^-1 C X^-T): X = A R, A the symmetric root of
-// S^-1/2 (S^1/2 C S^1/2)^1/2 S^-1/2, R composed from the eigenvectors E of A S A (kRH: X = A E H).
-// Both X^T S X and X^-1 C X^-T are then one matrix, and with H last it has a flat diagonal.
-// Both moments are shrunk by `epsilon`, after a diagonal scaling that balances their channels: so a
-// model whose key channels are rescaled (and query channels the other way) gets the same cache.
-// For keys: reader = C_Q, cached = the key second moment (centred where keys are). For values:
-// reader = the sum of W_O^T W_O over the head's query heads, cached = the value second moment.
-// Throws NumericalError, naming `what`, where a moment is not positive semidefinite or is zero, and
-// for an inverse worse than kMaxTransformResidual (a larger epsilon helps).
+// Returns X with least tr(X^T S X) tr(X^-1 C X^-T): X = A R, A the symmetric root of S^-1/2 (S^1/2
+// C S^1/2)^1/2 S^-1/2, R composed from the eigenvectors E of A S A (kRH: X = A E H). Then X^T S X
+// and X^-1 C X^-T are the same matrix; with H last, its diagonal is flat. Both moments are first
+// balanced by a diagonal scaling, then shrunk by `epsilon`. So a model whose key channels are
+// rescaled (and query channels inversely) gets the same cache. For keys: reader = C_Q, cached = the
+// key second moment (centred if keys are). For values: reader = the sum of W_O^T W_O over the
+// head's query heads, cached = the value second moment. Throws NumericalError, naming `what`, if a
+// moment is zero or not positive semidefinite, or if the inverse is worse than
+// kMaxTransformResidual (a larger epsilon helps).
 KeyTransform BalancedTransform(MatrixRef reader, MatrixRef cached, double epsilon,
                                Composition composition, std::string_view what);
 
 inline constexpr double kMaxTransformResidual = 1e-9;
 
-// The pairs of channels that rope rotates together. Both must be scaled alike to commute with it.
+// Channel pairs that rope rotates together. Both channels need the same scale to commute with rope.
 struct RopePairs {
-  int64_t rotary_dim = 0;    // leading channels that turn; even; the others are scaled one by one
-  bool interleaved = false;  // pairs (2i, 2i + 1); else (i, i + rotary_dim / 2)
+  int64_t rotary_dim = 0;    // leading channels that rope rotates; even; others get a scale each
+  bool interleaved = false;  // pairs are (2i, 2i + 1); otherwise (i, i + rotary_dim / 2)
   // The other channel of a pair, or the channel itself if rope does not rotate it.
   int64_t Partner(int64_t channel) const;
   bool operator==(const RopePairs&) const = default;
 };
 
-inline constexpr double kMaxPairScale = 1024;  // up or down from the geometric mean
+inline constexpr double kMaxPairScale = 1024;  // limit on either side of the geometric mean
 
 struct PairScaling {
   RopePairs pairs = {};
-  bool power_of_two = false;  // scales rounded (in log2) to powers of two: exact in any float type
+  bool power_of_two = false;  // round scales (in log2) to powers of two, exact in any float type
 };
 
 // Returns D [dim]: keys become k D and queries q D^-1. d_i^2 = sqrt(c_i / s_i), c and s summed over
-// the pair, is the diagonal of least tr(X^T S X) tr(X^-1 C X^-T) that commutes with rope. Arguments
-// are the diagonals of C_Q and of the key second moment, [dim], not negative. A channel that is
-// never read or never written gets the limit; if neither, it gets the geometric mean. Throws
-// NumericalError, naming `what`, if no channel is both, or a value is negative or not finite.
+// the pair, is the diagonal with least tr(X^T S X) tr(X^-1 C X^-T) that commutes with rope. The
+// arguments are the diagonals of C_Q and of the key second moment, [dim], not negative. A channel
+// that is never read or never written gets the limit; if neither, it gets the geometric mean.
+// Throws NumericalError, naming `what`, if no channel is in use, or a value is negative or not
+// finite.
 Vector PairScales(VectorRef query_energy, VectorRef key_energy, const PairScaling& scaling,
                   std::string_view what);
 
-// X = D R, where R is OSCAR's rotation for the scaled queries: composed from the eigenvectors of
-// D^-1 C_Q D^-1. `scales` from PairScales (all ones: OSCAR itself).
+// Returns X = D R, where R is OSCAR's rotation for the scaled queries: composed from the
+// eigenvectors of D^-1 C_Q D^-1. `scales` comes from PairScales (all ones: OSCAR itself).
 KeyTransform ScaledRotation(VectorRef scales, MatrixRef query_covariance, Composition composition,
                             std::string_view what);
 

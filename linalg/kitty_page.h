@@ -29,7 +29,7 @@ inline int64_t KittyBoostedChannels(double ratio, int64_t channels) {
   return static_cast<int64_t>(std::floor(ratio * static_cast<double>(channels) + 1e-6));
 }
 
-// Bytes of a page with `boosted` channels in 4 bits.
+// Bytes of a page in which `boosted` channels have 4 bits.
 constexpr int64_t KittyPageBytes(const KittyShape& shape, int64_t boosted) {
   const int64_t plane_row = shape.tokens / 4;
   return (shape.channels + boosted) * plane_row + shape.channels * (1 + 2 * 2);

@@ -13,7 +13,7 @@
 namespace oscar {
 namespace {
 
-// Sums over the first i values, i = 0 .. n.
+// Prefix sums over the first i values, i = 0 .. n.
 struct Prefix {
   std::vector<double> w, wx, wxx;
 };
@@ -54,7 +54,7 @@ std::vector<size_t> Cuts(std::span<const float> x, const std::vector<double>& ce
   return cuts;
 }
 
-// The value at which a cumulative sum over [begin, end) passes `target`.
+// Returns the value at which the cumulative sum over [begin, end) passes `target`.
 template <typename SumUpTo>
 size_t Pick(size_t begin, size_t end, double target, SumUpTo sum_up_to) {
   while (end - begin > 1) {

@@ -12,8 +12,8 @@ extern "C" {
 // n] are scratch. Returns info.
 int oscar_lapack_dsyevd(int n, double* a, double* eigenvalues, double* work, int* index_work);
 
-// BLAS's dgemm, column-major: c [rows, columns] = op(a) b, op(a) [rows, inner] and b [inner,
-// columns]; a transposed a is [inner, rows]. Columns are contiguous, without padding between them.
+// BLAS's dgemm, column-major: c [rows, columns] = op(a) b, with op(a) [rows, inner] and b [inner,
+// columns]; a transposed a is [inner, rows]. Columns have no padding between them.
 void oscar_lapack_dgemm(int transpose_a, int rows, int columns, int inner, const double* a,
                         const double* b, double* c);
 

@@ -9,8 +9,9 @@
 //   per 32 values: sigma = rms(r)     q = #{-0.6745, 0, 0.6745 <= r * (1 / sigma)}
 //   x^ = half(sigma) * {-0.9816, -0.4528, 0.4528, 0.9816}[q] + half(mean)
 //
-// It clips after subtracting the mean, so lloyd_max_codec.h after a percentile clip differs. Sums
-// are TreeSums, while the runtime adds in sequence: the same up to rounding.
+// It clips after subtracting the mean, so a percentile clip before lloyd_max_codec.h gives other
+// values. Sums here are TreeSums, while the runtime adds in sequence; they are equal up to
+// rounding.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,8 @@ namespace oscar {
 
 inline constexpr int64_t kLlamaQ2MeanValues = 128, kLlamaQ2SigmaValues = 32;
 
-// Number of values that share a mean in rows of `dim` values. `dim` is a multiple of 32 and, from
-// 128 on, of 128.
+// Number of values that share a mean in rows of `dim` values. `dim` is a multiple of 32, and a
+// multiple of 128 from 128 on.
 constexpr int64_t LlamaQ2GroupSize(int64_t dim) {
   return dim >= kLlamaQ2MeanValues ? kLlamaQ2MeanValues : kLlamaQ2SigmaValues;
 }

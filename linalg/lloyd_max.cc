@@ -14,7 +14,7 @@
 namespace oscar {
 namespace {
 
-// Probability and first moment of an interval.
+// Probability mass and first moment of an interval.
 struct Mass {
   double probability = 0, moment = 0;
 };
@@ -28,7 +28,7 @@ double SpherePower(double t, double dim, double exponent) {
   return std::pow(std::max(0.0, 1 - t * t / dim), exponent);
 }
 
-// The density up to a constant factor.
+// Probability density, up to a constant factor.
 double SphereDensity(double t, double dim) { return SpherePower(t, dim, (dim - 3) / 2); }
 
 // The moment has a closed form. The probability uses Simpson's rule and ignores everything beyond
@@ -94,7 +94,7 @@ Matrix Jacobian(const std::vector<double>& levels, const std::vector<double>& me
   for (int64_t i = 0; i < count; ++i) {
     const auto cell = static_cast<size_t>(i);
     const double probability = SphereMass(edges[cell], edges[cell + 1], dim).probability;
-    for (const int64_t side : {0, 1}) {  // the edge below, the edge above
+    for (const int64_t side : {0, 1}) {  // the lower edge, then the upper edge
       const int64_t neighbour = i + 2 * side - 1;
       if (neighbour < 0 || neighbour >= count) continue;
       const double edge = edges[cell + static_cast<size_t>(side)];
@@ -109,8 +109,8 @@ Matrix Jacobian(const std::vector<double>& levels, const std::vector<double>& me
 
 }  // namespace
 
-// Lloyd's iteration alone contracts by only 0.97 per step at 4 bits, so a few steps are followed by
-// Newton's iteration.
+// Lloyd's iteration alone shrinks the error only by 0.97 per step at 4 bits. So a few of its steps
+// are followed by Newton's iteration.
 LevelTable SphereLloydMax(int bits, int64_t dim) {
   OSCAR_CHECK(bits >= 1 && bits <= 8 && dim >= 4);
   constexpr int kLloydSteps = 20, kSteps = 50;

@@ -29,13 +29,13 @@ struct LloydMaxTable {
 const LloydMaxTable& LloydMaxTableOf(LloydMaxForm form);
 
 inline constexpr double kServingThreshold = 0.9810652732849121;
-inline constexpr double kServingScale = 2 * 1.5095585584640503 / 3 * 1.16;  // in sigma
-inline constexpr double kMinDeviation = 1e-10;                              // of the exact form
-inline constexpr double kServingVariance = 1e-8;                            // added
-inline constexpr int64_t kLlamaMeanValues = 128;  // share a mean if they divide the row
-inline constexpr int64_t kLlamaScaleValues = 32;  // share a scale
+inline constexpr double kServingScale = 2 * 1.5095585584640503 / 3 * 1.16;  // in units of sigma
+inline constexpr double kMinDeviation = 1e-10;    // lower bound in the exact form
+inline constexpr double kServingVariance = 1e-8;  // added to the variance
+inline constexpr int64_t kLlamaMeanValues = 128;  // values per mean, if this divides the row
+inline constexpr int64_t kLlamaScaleValues = 32;  // values that share a scale
 
-// Values that share a mean, and values that share a scale; both divide dim.
+// Number of values that share a mean, and number that share a scale; both divide dim.
 struct LloydMaxGroups {
   int64_t mean, scale;
 };

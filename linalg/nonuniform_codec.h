@@ -22,17 +22,17 @@ namespace oscar {
 
 struct NonuniformFormat {
   int bits = 2;
-  // [2^bits] each: the levels that u is compared with, and the values read back, which differ after
-  // Q-Norm. Both are empty for the uniform quantizer.
+  // [2^bits] each: levels that u is compared with, and values read back. They differ after Q-Norm.
+  // Both are empty for the uniform quantizer.
   std::vector<float> levels, values;
-  bool integer_offset = false;  // uniform: z is rounded (HE) and clamped to [-m, 0]
+  bool integer_offset = false;  // uniform only: z is rounded (HE) and clamped to [-m, 0]
 
   bool uniform() const { return levels.empty(); }
 };
 
 // Q-Norm: shifts and stretches the levels so that quantized values have the mean and standard
-// deviation of the original values: c -> c s1 / s2 + (m1 - m2 s1 / s2). `before` and `after`: mean
-// and (population) standard deviation. Does nothing if after.sigma is 0.
+// deviation of the original values: c -> c s1 / s2 + (m1 - m2 s1 / s2). `before` and `after` hold
+// the mean and the (population) standard deviation. Does nothing if after.sigma is 0.
 struct MeanAndSigma {
   double mean = 0, sigma = 0;
 };

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The clip threshold of one rotated head row: an order statistic of |y|. Trap: it is taken over the
-// whole head row even if quantization groups are shorter. The two methods converge to neighbouring
-// order statistics: kBisect to the one below kSort's, from above, with a resolution of max|y| /
+// whole head row even if quantization groups are shorter. The two methods give neighbouring order
+// statistics: kBisect converges from above to the one below kSort's, with a resolution of max|y| /
 // 2^steps.
 #pragma once
 
@@ -14,17 +14,17 @@
 namespace oscar {
 
 enum class ClipMethod {
-  kSort,    // sort: exact; upstream's prefill kernel
-  kBisect,  // bisect: ceil(log2 d) halvings; upstream's decode flush and fused kernels
+  kSort,    // "sort": exact; upstream's prefill kernel
+  kBisect,  // "bisect": ceil(log2 d) halvings; upstream's decode flush and fused kernels
 };
 
-// min(int(ratio * dim), dim - 1), or nothing (no clipping) if ratio <= 0. dim > 0. Throws
+// Returns min(int(ratio * dim), dim - 1), or nothing (no clipping) if ratio <= 0. dim > 0. Throws
 // UsageError if ratio is NaN.
 std::optional<int64_t> ClipIndex(double ratio, int64_t dim);
 
-// The threshold tau >= 0 of a row [dim], dim > 0; infinity if ratio <= 0. Rounds once per operation
-// in T, so that float thresholds equal the kernels' bit for bit. Throws NumericalError if the row
-// is clipped and holds NaN or Inf.
+// Returns the threshold tau >= 0 for a row [dim], dim > 0; infinity if ratio <= 0. Rounds once per
+// operation in T, so that float thresholds equal the kernels' bit for bit. Throws NumericalError if
+// the row is clipped and holds NaN or Inf.
 template <typename T>
 T ClipThresholdSort(std::span<const T> row, double ratio);
 template <typename T>

@@ -14,7 +14,7 @@
 
 namespace oscar {
 
-// Position of the quantile q in `count` sorted values: lower + fraction, 0 <= fraction < 1.
+// Position of the q-quantile in `count` sorted values: lower + fraction, 0 <= fraction < 1.
 struct QuantileRank {
   int64_t lower = 0;
   double fraction = 0;
@@ -27,8 +27,8 @@ inline QuantileRank RankOfQuantile(double q, int64_t count) {
   return {lower, rank - static_cast<double>(lower)};
 }
 
-// The quantiles outside which values are outliers if a fraction `kept` of the values is not, with
-// half of the outliers on either side (KVQuant): 1 - t and t, t = 1 - (1 - kept) / 2.
+// The two quantiles outside which values count as outliers, if a fraction `kept` of all values does
+// not. Each side has half of the outliers (KVQuant): 1 - t and t, with t = 1 - (1 - kept) / 2.
 struct KeptQuantiles {
   double low = 0, high = 1;
 };

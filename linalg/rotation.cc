@@ -22,7 +22,7 @@ namespace {
 struct CompositionRow {
   Composition composition;
   std::string_view name;
-  std::string_view factors;  // letters of U, H, P
+  std::string_view factors;  // the letters U, H, P
 };
 
 constexpr std::array<CompositionRow, 9> kCompositions = {{
@@ -119,7 +119,7 @@ Composition CompositionFromName(std::string_view name) {
 
 Rotation Compose(const Eigenbasis& basis, Composition composition) {
   const Matrix& u = basis.eigenvectors;
-  Matrix r;  // empty means the identity
+  Matrix r;  // empty: the identity
   for (const char factor : Row(composition).factors) {
     if (r.size() == 0) {
       // Adding 0.0 matches a product with the identity, whose sums never give a negative zero.
@@ -154,7 +154,7 @@ Matrix RecoverEigenvectors(MatrixRef r, Composition composition) {
                     r.rows(), r.cols()));
   }
   Matrix u = r;
-  for (size_t i = 0; i < position; ++i) {  // R = L U ...: strip the left factors from outside in
+  for (size_t i = 0; i < position; ++i) {  // R = L U ...: strips the left factors, outermost first
     u = TransposedProduct(FixedFactor(row.factors[i], r.rows()), u);
   }
   for (size_t i = row.factors.size() - 1; i > position; --i) {

@@ -15,12 +15,12 @@
 
 namespace oscar {
 
-// max|R^T R - I| of an [n, n] matrix (n > 0): in float64, and after rounding its elements to
+// max|R^T R - I| for an [n, n] matrix (n > 0): in float64, and after its elements are rounded to
 // float32.
 double OrthogonalityResidual(MatrixRef r);
 double Float32OrthogonalityResidual(MatrixRef r);
 
-inline constexpr double kMaxOrthogonality = 1e-12;        // of a Rotation
+inline constexpr double kMaxOrthogonality = 1e-12;        // for a Rotation
 inline constexpr double kMaxFloat32Orthogonality = 1e-6;  // for Float32OrthogonalityResidual
 
 // An orthogonal matrix whose orthogonality has been measured, not assumed.
@@ -30,10 +30,10 @@ class Rotation {
   // exceeds its limit above.
   Rotation(Matrix r, std::string_view what);
 
-  const Matrix& matrix() const& { return r_; }             // [head_dim, head_dim]
-  Matrix matrix() && { return std::move(r_); }             // of a temporary: no dangling reference
-  double orthogonality() const { return orthogonality_; }  // max|R^T R - I|
-  double float32_orthogonality() const { return float32_orthogonality_; }  // after the cast
+  const Matrix& matrix() const& { return r_; }  // [head_dim, head_dim]
+  Matrix matrix() && { return std::move(r_); }  // for a temporary: avoids a dangling reference
+  double orthogonality() const { return orthogonality_; }                  // max|R^T R - I|
+  double float32_orthogonality() const { return float32_orthogonality_; }  // after a cast
 
  private:
   Matrix r_;
@@ -42,12 +42,12 @@ class Rotation {
 };
 
 // Factors of a rotation in product order, named as in upstream's compute_kv_rotation.py. The names
-// are stored in artifacts and file names. U: eigenvectors, H and P: hadamard.h.
+// are stored in artifacts and file names. U holds the eigenvectors; H and P are in hadamard.h.
 enum class Composition {
   kPlain,   // plain: U
   kPbr,     // pbr: P
   kBr,      // br: U P
-  kBrH128,  // br_h128: U P H; H has the size of the head, also where that is not 128
+  kBrH128,  // br_h128: U P H; H has the head's size, even if that is not 128
   kRH,      // r_h: U H
   kHPbr,    // h_pbr: H P
   kHRPbr,   // h_r_pbr: H U P
@@ -59,22 +59,22 @@ std::span<const Composition> AllCompositions();
 std::string_view CompositionName(Composition composition);
 Composition CompositionFromName(std::string_view name);  // throws UsageError listing all names
 
-// Composes a rotation from the eigenvectors of a covariance, eigenvalues ascending. If head_dim is
-// not a power of two, H and P are block factors (HadamardBlockSize). With H last or followed by P
-// alone, diag(R^T C R) is constant within a block, and equals tr(C) / head_dim if there is one
-// block. Throws NumericalError if the eigenvectors are not orthogonal.
+// Composes a rotation from the eigenvectors of a covariance, in ascending order of the eigenvalues.
+// If head_dim is not a power of two, H and P are block factors (HadamardBlockSize). If H is last,
+// or followed only by P, diag(R^T C R) is constant within a block, and equals tr(C) / head_dim if
+// there is one block. Throws NumericalError if the eigenvectors are not orthogonal.
 Rotation Compose(const Eigenbasis& basis, Composition composition);
 
 Rotation HadamardRotation(int64_t dim);  // R = H, the data-free baseline
 Rotation IdentityRotation(int64_t dim);
 
-// Recovers U from a composed matrix [n, n], for example U = R P^T H of r_h_pbr. Throws InputError
+// Recovers U from a composed matrix [n, n]; for example, U = R P^T H for r_h_pbr. Throws InputError
 // for pbr and h_pbr, which do not contain U.
 Matrix RecoverEigenvectors(MatrixRef r, Composition composition);
 
 // diag(R^T C R) [n]: the attention's second moment along each rotated coordinate (App. A.4), and
-// its max / mean: 1 is perfectly flat, n is all on one coordinate. Throws NumericalError if the
-// mean is not positive.
+// its max / mean: 1 is perfectly flat, n means that one coordinate has everything. Throws
+// NumericalError if the mean is not positive.
 Vector Importance(MatrixRef r, MatrixRef c);
 double ImportanceMaxOverMean(MatrixRef r, MatrixRef c);
 

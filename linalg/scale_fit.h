@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Scales that undo the bias of rounding. With a range-based scale a row x is read back as an x^
-// that is shorter along x: <x, x^> < <x, x>. So every logit and output shrinks, and tokens
-// accumulate it. Here scale and zero are fitted to the rounded values, one group at a time (the
-// rescaling of DRIVE and EDEN, arXiv 2105.08339 section 3 and 2108.08842 section 3, with a mean):
+// that is shorter along x: <x, x^> < <x, x>. So every logit and output shrinks, and the bias
+// accumulates over tokens. Here scale and zero are fitted to the rounded values, one group at a
+// time (the rescaling of DRIVE and EDEN, arXiv 2105.08339 section 3 and 2108.08842 section 3, with
+// a mean):
 //
 //   codes c with the range's scale;  (s1, z1): least squares of x by (c - z1) s1
 //   codes c with (s1, z1);           (s2, z2): s2 = var(x) / cov(c, x), same mean as x
@@ -29,15 +30,15 @@
 
 namespace oscar {
 
-// The scale and zero used to make codes, and the stored ones.
+// The scale and zero that codes are made with (`rounds`), and those that are stored.
 template <typename T>
 struct FittedGroup {
   AffineGroup<T> rounds;
   AffineGroup<T> stored;
 };
 
-// Sums over a group of n values, c of codes and q of values in steps. The second moments are times
-// n and centred.
+// Sums over a group of n codes c and values q, where q is in steps. The second moments are centred
+// and multiplied by n.
 struct CodeMoments {
   int64_t c = 0, q = 0;  // sums
   int64_t c_var = 0, q_var = 0, cov = 0;
@@ -66,8 +67,8 @@ CodeMoments MomentsOfCodes(std::span<const T> group, const AffineGroup<T>& affin
   return m;
 }
 
-// Returns `affine` with a slope of numerator / denominator steps per code and the mean of the
-// values. Kernels that are compiled without contraction call it too.
+// Returns `affine` with a slope of numerator / denominator steps per code and with the values'
+// mean. Kernels compiled without contraction call it too.
 template <typename T>
 constexpr AffineGroup<T> Refitted(const AffineGroup<T>& affine, const CodeMoments& m,
                                   int64_t numerator, int64_t denominator, int bits, size_t n) {
@@ -78,8 +79,8 @@ constexpr AffineGroup<T> Refitted(const AffineGroup<T>& affine, const CodeMoment
   return {affine.scale * slope, (affine.zero - at_zero) / slope};
 }
 
-// `range`: FitAffine of the clipped group; `group`: the unclipped values. Keeps the previous fit
-// if codes and values are not positively correlated, and `range` above kMaxFittedBits.
+// `range`: FitAffine of the clipped group; `group`: the unclipped values. Keeps the previous fit if
+// codes and values are not positively correlated, and returns `range` above kMaxFittedBits.
 template <typename T>
 FittedGroup<T> FitScale(std::span<const T> group, const AffineGroup<T>& range, int bits,
                         ScaleFit fit) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// TurboQuant's codecs of randomly rotated vectors (arXiv 2504.19874): the norm n is stored
+// TurboQuant's codecs for randomly rotated vectors (arXiv 2504.19874): the norm n is stored
 // separately, and each coordinate of the direction u = y / n becomes the nearest level.
 //
 //   mse    u^ = levels[code]; with norm correction times 1 / sqrt(sum(levels^2) + 1e-16)
@@ -20,9 +20,9 @@
 namespace oscar {
 
 struct SphereRule {
-  LevelTable table;  // of b bits; of b - 1 bits for prod, a single level 0 for b = 1
+  LevelTable table;  // for b bits; for prod, b - 1 bits, and a single level 0 if b = 1
   bool norm_correction = false;
-  StoredFloat norm_type = StoredFloat::kFloat16;  // of n and gamma
+  StoredFloat norm_type = StoredFloat::kFloat16;  // type of n and gamma
 };
 
 // The table for 0 to 8 bits: SphereLloydMax, or a single level for 0 bits.

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The types in which caches keep scales, zeros and norms, as roundings of float32. Metadata stored
-// in 16 bits is rounded even where a method computes in float64. Float64 stands in for float32 to
-// compare methods, so only metadata stored in float32 stays unrounded. Trap: RoundTo maps values
-// beyond a type's range to its largest number, where a hardware cast gives infinity: one infinite
-// scale would turn a row into NaN.
+// The types in which caches store scales, zeros and norms, as roundings of float32. 16-bit metadata
+// is rounded even if a method computes in float64. Methods are compared in float64 in place of
+// float32, so float32 metadata stays unrounded. Trap: RoundTo maps values beyond a type's range to
+// its largest number, where a hardware cast gives infinity: one infinite scale would turn a row
+// into NaN.
 #pragma once
 
 #include <algorithm>

@@ -16,7 +16,7 @@
 
 namespace oscar {
 
-// Measured errors of a Gaussian row of 128 values: .0726 with 2^10 states, .069 with 2^12. The
+// Measured errors for a Gaussian row of 128 values: .0726 with 2^10 states, .069 with 2^12. The
 // bound for any 2-bit code is .0625.
 inline constexpr int kTrellisStateBits = 10;
 

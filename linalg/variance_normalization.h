@@ -9,8 +9,8 @@
 //   J  = max_j std_col / max(min_j std_col, 1e-8) + the same of rows
 //   a_j += ln clamp(std_col,j(M'), 1e-3, 1e3), clamped to [-0.3, 10];   then b_i of the new M'
 //
-// Sums are trees, and exp and ln are computed in float64 and rounded, so that all devices agree in
-// every bit.
+// Sums are added as trees, and exp and ln are computed in float64 and rounded, so that all devices
+// agree bit for bit.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,14 @@ namespace oscar {
 
 inline constexpr double kVarianceStdFloor = 1e-3, kVarianceStdCeiling = 1e3;
 inline constexpr double kVarianceLogFloor = -0.3, kVarianceLogCeiling = 10;
-inline constexpr double kVarianceLeastDivisor = 1e-8;  // of the imbalance
+inline constexpr double kVarianceLeastDivisor = 1e-8;  // lower bound for the divisor in J
 
 struct TileShape {
-  int64_t rows = 0, columns = 0;  // at least 2 each
+  int64_t rows = 0, columns = 0;  // each at least 2
 };
 
-// How a normalized row is quantized: family A2, ties to even, scale at least 1e-10, no rounded
-// metadata.
+// Quantization rule for a normalized row: family A2, ties to even, scale at least 1e-10, metadata
+// not rounded.
 inline AffineRule KvarnRowRule(int bits) {
   return {.family = AffineFamily::kMinOffset, .bits = bits, .min_scale = 1e-10F};
 }

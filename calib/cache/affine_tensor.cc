@@ -23,7 +23,7 @@
 namespace oscar {
 namespace {
 
-// Scales and zeros of values [..., groups, quant_group_size]: [..., groups, 1].
+// Scales and zeros for values [..., groups, quant_group_size]. [..., groups, 1] each
 struct AffineGroups {
   at::Tensor scale, zero;
 };
@@ -32,14 +32,13 @@ AffineGroups FitRange(const at::Tensor& x, int max_code, MetadataType type) {
   const bool with_zero = type == MetadataType::kByte;
   const at::Tensor lo = with_zero ? x.amin(-1, true).clamp_max(0) : x.amin(-1, true);
   const at::Tensor hi = with_zero ? x.amax(-1, true).clamp_min(0) : x.amax(-1, true);
-  // The divisor is a tensor, because LibTorch turns a scalar one into a product with its
-  // reciprocal.
+  // The divisor is a tensor, because LibTorch multiplies by the reciprocal of a scalar divisor.
   const at::Tensor divisor = at::full({}, max_code, x.options());
   const at::Tensor scale = (hi - lo).clamp_min(kMinAffineRange).div(divisor);
   return {scale, lo.neg().div(scale)};
 }
 
-// The position of each value on the scale of codes.
+// Returns each value's position on the scale of codes.
 at::Tensor Places(const at::Tensor& x, const AffineGroups& affine) {
   return x.div(affine.scale).add_(affine.zero);
 }
@@ -80,11 +79,11 @@ AffineGroups Refitted(const at::Tensor& x, const AffineGroups& affine, int bits,
           at::where(fits, affine.zero.sub(at_zero).div(slope), affine.zero)};
 }
 
-// The powers of two above the values: dividing numbers by their fractions gives them exactly.
+// Returns the power of two above each value: x divided by its frexp fraction, which is exact.
 at::Tensor PowersAbove(const at::Tensor& x) { return x.div(std::get<0>(at::frexp(x))); }
 
-// The nearest scales that a byte holds (linalg/affine_metadata.h). A step is an eighth of the power
-// of two below.
+// Rounds scales to the nearest ones that a byte holds (linalg/affine_metadata.h). A step is an
+// eighth of the power of two below.
 at::Tensor ByteScales(const at::Tensor& scale) {
   const at::Tensor x = scale.to(at::kFloat).clamp(kMinByteScale, kMaxByteScale);
   const at::Tensor step = PowersAbove(x).mul_(1.0 / 16).clamp_min_(kMinByteScale);
@@ -109,7 +108,7 @@ AffineGroups AsStored(const AffineGroups& affine, MetadataType type, int bits) {
   return {stored(affine.scale), stored(affine.zero)};
 }
 
-// The scale and zero that make codes, and the stored form of them or of a fit to those codes.
+// The scale and zero that codes are made with (`rounds`), and those that are stored.
 struct FittedGroups {
   AffineGroups rounds, stored;
 };
@@ -237,7 +236,7 @@ at::Tensor QuantizedRows(const at::Tensor& rows, const AffineQuantizer& quantize
   const int64_t group = quantizer.quant_group_size == 0 ? dim : quantizer.quant_group_size;
   at::Tensor thresholds;
   if (std::ranges::any_of(quantizer.clip, [](double ratio) { return ratio > 0; })) {
-    if (quantizer.clip_groups && group < dim) {  // as separate rows
+    if (quantizer.clip_groups && group < dim) {  // each group is a row
       const at::Tensor groups = rows.unflatten(-1, {-1, group}).flatten(-3, -2);
       thresholds = HeadThresholds(SortedMagnitudes(groups), quantizer.clip).expand_as(groups).reshape(rows.sizes());
     } else {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The affine round trip of linalg/affine_group.h (family A1) on tensors of any device. It does the
+// The affine round trip of linalg/affine_group.h (family A1) for tensors on any device. It does the
 // same operations in the same order, so its values equal the scalar codec's bit for bit.
 #pragma once
 
@@ -14,34 +14,34 @@
 
 namespace oscar {
 
-// Quantizes and dequantizes rows. `rows` [..., dim] float32 or float64, contiguous, already
-// rotated. `thresholds` [..., 1 or dim] of the same type clamp a row's values first; an undefined
-// tensor clips nothing. format.quant_group_size divides dim. Float64 rounds 16-bit metadata and
-// nothing else.
+// Quantizes and dequantizes rows. `rows` [..., dim]: float32 or float64, contiguous, already
+// rotated. Values are first clamped to `thresholds` [..., 1 or dim] of the same type; an undefined
+// tensor clips nothing. format.quant_group_size divides dim. In float64, only 16-bit metadata is
+// rounded.
 at::Tensor AffineRoundTrip(const at::Tensor& rows, const at::Tensor& thresholds,
                            const AffineFormat& format);
-// A differentiable round trip: a code's gradient is that of the value it rounds. Range scales,
-// float32.
+// A differentiable round trip: a code passes its gradient on to the value that it rounds. Supports
+// range scales in float32 only.
 at::Tensor AffineStraightThrough(const at::Tensor& rows, const at::Tensor& thresholds,
                                  const AffineFormat& format);
 
-// The round trip with error feedback (linalg/error_feedback.h). `factor` [num_kv_heads, dim, dim]
-// for rows [..., num_kv_heads, tokens, dim], or [1, dim, dim] for all of them; same type and device
-// as the rows.
+// The round trip with error feedback (linalg/error_feedback.h). `factor` is [num_kv_heads, dim,
+// dim] for rows [..., num_kv_heads, tokens, dim], or [1, dim, dim] for all heads, with the type and
+// device of the rows.
 at::Tensor AffineRoundTripWithFeedback(const at::Tensor& rows, const at::Tensor& thresholds,
                                        const AffineFormat& format, const at::Tensor& factor);
 
-// Percentile clip threshold of each row (exact sort variant): [..., 1]. `sorted` is |rows| sorted
-// ascending along the last dim. Undefined if the ratio clips nothing (<= 0).
+// Returns the percentile clip threshold of each row (exact sort variant): [..., 1]. `sorted` is
+// |rows| in ascending order along the last dim. Undefined if the ratio is <= 0 (no clipping).
 at::Tensor ClipThresholds(const at::Tensor& sorted, double ratio);
-at::Tensor SortedMagnitudes(const at::Tensor& rows);  // |rows|, sorted like that
-// ClipThresholds with one ratio per head: [..., num_kv_heads, tokens, 1].
+at::Tensor SortedMagnitudes(const at::Tensor& rows);  // |rows| in that order
+// ClipThresholds with one ratio per head. [..., num_kv_heads, tokens, 1]
 at::Tensor HeadThresholds(const at::Tensor& sorted, std::span<const double> clip);
 at::Tensor Clamped(const at::Tensor& rows, const at::Tensor& thresholds);           // to [-t, t]
 
 // Quantizes and dequantizes rotated `rows` [..., num_kv_heads, tokens, dim]. `sorted`: their sorted
-// magnitudes, if known. `feedback` [num_kv_heads or 1, dim, dim] on their device: factors of error
-// feedback, if rows are written with it.
+// magnitudes, if known. `feedback` [num_kv_heads or 1, dim, dim] on the same device: error feedback
+// factors, if rows are written with feedback.
 at::Tensor QuantizedRows(const at::Tensor& rows, const AffineQuantizer& quantizer,
                          const at::Tensor& sorted = {}, bool straight_through = false,
                          const at::Tensor& feedback = {});

@@ -15,12 +15,12 @@
 
 namespace oscar {
 
-// AffineRoundTrip of affine_tensor.h, bit for bit.
+// Equals AffineRoundTrip of affine_tensor.h bit for bit.
 std::optional<at::Tensor> AffineRoundTripInOneKernel(const at::Tensor& rows,
                                                      const at::Tensor& thresholds,
                                                      const AffineFormat& format);
 
-// AffineRoundTripWithFeedback of affine_tensor.h, bit for bit.
+// Equals AffineRoundTripWithFeedback of affine_tensor.h bit for bit.
 std::optional<at::Tensor> FeedbackRoundTripInTwoKernels(const at::Tensor& rows,
                                                         const at::Tensor& thresholds,
                                                         const AffineFormat& format,

@@ -14,15 +14,15 @@
 namespace oscar {
 namespace {
 
-// Each token's contribution to the KL, p log(p / p^) - p + p^, which is never below 0: the sum of
-// both members.
+// Each token's contribution to the KL, p log(p / p^) - p + p^ >= 0, is the sum of both members.
 struct KlTerms {
   at::Tensor near, far;
 };
 
 KlTerms TermsOfKl(const LogAndScores& own, const LogAndScores& other) {
-  // e^x overflows if a cache is far off. Up to x = kFar the sum is computed as written. Beyond it,
-  // the excess of p e^x over p e^kFar comes from p^, and p (x - kFar) < p^ e^-kFar is negligible.
+  // e^x overflows if a cache is far off. Up to x = kFar the sum is computed as written. Beyond
+  // that, p^ supplies the excess of p e^x over p e^kFar, and p (x - kFar) < p^ e^-kFar is
+  // negligible.
   constexpr double kFar = 40;
   at::Tensor x = other.log.sub(own.log).clamp_max_(kFar);
   const at::Tensor near = x.expm1().sub_(x).mul_(own.scores);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compares rows of logits with those of a reference: the KL of their softmaxes.
+// Compares rows of logits with reference rows by the KL between their softmaxes.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,8 +10,8 @@
 
 namespace oscar {
 
-// Appends `sinks` (broadcast) to `of_tokens` [..., tokens] as one more column. Returns the same
-// tensor if there are no sinks.
+// Appends `sinks` (broadcast) to `of_tokens` [..., tokens] as one more column. Returns `of_tokens`
+// itself if there are no sinks.
 at::Tensor WithSinks(const at::Tensor& of_tokens, const at::Tensor& sinks);
 
 struct LogAndScores {
@@ -33,25 +33,25 @@ struct CacheLogits {
 LogAndScores SoftmaxOf(const CacheLogits& cache, const at::Tensor& sinks);
 
 // KL(S || S^) per row [..., tokens], in nats, as the sum of p (e^x - 1 - x), x = log p^ - log p. It
-// is never negative, free of cancellation, exactly 0 where nothing differs, and finite wherever the
-// logits are; hidden tokens must have kHiddenLogit.
+// is never negative, free of cancellation, exactly 0 for equal rows, and finite if the logits are;
+// hidden tokens must have kHiddenLogit.
 at::Tensor KlOfRows(const LogAndScores& own, const LogAndScores& other);
 
 struct ReferenceLogits {
-  LogAndScores p;  // [..., num_kv_heads, gqa_ratio, rows, tokens], where there are sinks, one
-                   // column more
+  LogAndScores p;  // [..., num_kv_heads, gqa_ratio, rows, tokens], with one more column if there
+                   // are sinks
   at::Tensor logits = {};  // [..., tokens]; undefined if no logit errors are wanted
 };
 
-// Optional results besides the KL.
+// Optional results in addition to the KL.
 struct LogitParts {
   bool scores = false, kl_terms = false, logit_errors = false;
 };
 
 struct LogitComparison {
   at::Tensor kl;                    // [..., rows]
-  at::Tensor scores = {};           // [..., rows, columns] of `logits`
-  at::Tensor kl_terms = {};         // [..., rows, columns], never negative, of which kl is the sum
+  at::Tensor scores = {};           // [..., rows, columns] softmax of `logits`
+  at::Tensor kl_terms = {};         // [..., rows, columns], never negative; their sum is kl
   at::Tensor logit_errors_sq = {};  // [..., rows]: sum of (logit^ - logit)^2
 };
 

@@ -160,8 +160,8 @@ std::vector<RowErrors> RowComparison::Compare(const Prepared& stored, const at::
 DistanceErrors RowComparison::ByDistance(const at::Tensor& kl_of_tokens) const {
   const int64_t tokens = num_seen_;
   const at::Tensor positions = positions_.to(k_.device());
-  // Column d holds the key at distance d. Columns past a row's first key wrap to later keys, which
-  // add nothing.
+  // Column d holds the key at distance d. Columns past a row's first key wrap around to later keys,
+  // which add nothing.
   const at::Tensor keys =
       positions.unsqueeze(1).sub(at::arange(tokens, positions.options())).remainder_(tokens);
   std::vector<int64_t> shape = kl_of_tokens.sizes().vec();
@@ -193,7 +193,7 @@ RowErrors RowComparison::Errors(const CacheLogits& logits, const at::Tensor& exa
 
   const at::Tensor scores = OfTokens(compared.scores);
   const int64_t dim = v_.size(2), all = stored.exact_minus_stored.size(2);
-  const at::Tensor sums = Weighted(scores, Seen(stored.values));  // both in one product
+  const at::Tensor sums = Weighted(scores, Seen(stored.values));  // one product for both parts
   at::Tensor output = sums.narrow(-1, 0, all);
   if (exact_values.defined()) {
     const at::Tensor weights = scores.mul(exact_values.to(dtype_));

@@ -30,14 +30,14 @@ struct QueryRows {
 };
 
 // The cache that an arm's attention reads for one sequence, [tokens, num_kv_heads, dim] each. `k`
-// and `v` are its exact rows; undefined: the rows of the reference.
+// and `v` are its exact rows; undefined: those of the reference.
 struct StoredCache {
   at::Tensor k_stored = {}, v_stored = {};
   at::Tensor k = {}, v = {};
 };
 
-// Distances from a query to a key, by powers of two. Bucket b holds those from DistanceFrom(b) up
-// to DistanceFrom(b + 1): 0 to 63, 64 to 127, ..., 32768 and beyond.
+// Distances from a query to a key, by powers of two. Bucket b holds distances in [DistanceFrom(b),
+// DistanceFrom(b + 1)): 0 to 63, 64 to 127, ..., 32768 and beyond.
 inline constexpr int kDistanceBuckets = 11;
 constexpr int64_t DistanceFrom(int bucket) {
   if (bucket == kDistanceBuckets) return std::numeric_limits<int64_t>::max();
@@ -49,25 +49,25 @@ constexpr int64_t DistanceFrom(int bucket) {
 // sinks.
 struct DistanceErrors {
   at::Tensor mass;  // sum of the reference's scores
-  at::Tensor kl;    // sum of p log(p / p^) - p + p^; over all buckets the row's KL
+  at::Tensor kl;    // sum of p log(p / p^) - p + p^; all buckets add up to the row's KL
 };
 
-// Errors per query row and head, [num_kv_heads, gqa_ratio, rows] of the measuring type. If several
-// caches share their keys, errors that depend on values have one more dimension at the end.
+// Errors per query row and head, [num_kv_heads, gqa_ratio, rows] in the type of the measurement. If
+// several caches share their keys, errors that depend on values have one more dimension at the end.
 struct RowErrors {
   at::Tensor kl;               // nats
   at::Tensor output_error_sq;  // |P^ V^ - P V|^2
-  // Filled with RowDetail::kAll only:
+  // Filled only with RowDetail::kAll:
   at::Tensor k_term_sq;             // |(P^ - P) V|^2: the effect of wrong scores
   at::Tensor v_term_sq;             // |P^ (V^ - V)|^2: the effect of wrong values
   at::Tensor logit_error_sq;        // sum over visible keys of (scaled logit^ - logit)^2
   DistanceErrors by_distance = {};  // only if requested
 };
 
-// Properties of the reference's own attention, with which errors are compared.
+// Properties of the reference's own attention, to which errors are compared.
 struct ReferenceRows {
   at::Tensor output_sq;     // |P V|^2, as in RowErrors
-  at::Tensor logit_sq;      // sum over visible keys; RowDetail::kAll
+  at::Tensor logit_sq;      // sum over visible keys; only with RowDetail::kAll
   at::Tensor visible_keys;  // [rows] int64
 };
 
@@ -76,18 +76,18 @@ enum class RowDetail {
   kAll
 };
 
-// Rows that see no quantized key have no error: bool [rows].
+// Whether rows see a quantized key; without one they have no error. bool [rows]
 at::Tensor BeyondWindows(const at::Tensor& positions, const CacheWindows& windows,
                          const AttentionSpec& spec);
 
-// Number of query rows whose scores take about `bytes` in a type of `element_bytes`.
+// Returns how many query rows have scores of about `bytes` in a type of `element_bytes`.
 int64_t RowsPerSlice(const AttentionSpec& spec, int64_t tokens, int64_t element_bytes,
                      int64_t bytes);
 
 // Compares rows of one sequence of one layer.
 class RowComparison {
  public:
-  // keys [tokens, num_kv_heads, d], values [tokens, num_kv_heads, dv]; measures in `dtype`, kDouble
+  // keys [tokens, num_kv_heads, d], values [tokens, num_kv_heads, dv]; computes in `dtype`, kDouble
   // or kFloat.
   RowComparison(const AttentionSpec& spec, const at::Tensor& keys, const at::Tensor& values,
                 at::ScalarType dtype, RowDetail detail = RowDetail::kAll);
@@ -98,33 +98,33 @@ class RowComparison {
   // outputs, dv]. Call before SetRows.
   void SetOutputMap(const at::Tensor& map) { output_map_ = map.to(dtype_); }
 
-  // Sets the rows for later comparisons. Keys that none of them sees cost nothing, so slices of
+  // Sets the rows for the comparisons that follow. Keys that no row sees cost nothing, so slices of
   // ascending rows are cheaper than all rows at once.
   void SetRows(const QueryRows& rows);
   const ReferenceRows& reference() const { return reference_; }
 
-  // A stored cache, or one side of it, in the form that Compare() reads; made once per sequence.
+  // A stored cache, or one side of it, in the form that Compare() reads. Made once per sequence.
   struct Prepared {
     at::Tensor k_stored;  // [num_kv_heads, tokens, d]
-    at::Tensor k;         // [num_kv_heads, tokens, d]; undefined: the reference's
-    at::Tensor values;    // [num_kv_heads, tokens, 2 dv]: stored, and (kAll) the reference's
+    at::Tensor k;         // [num_kv_heads, tokens, d]; undefined: those of the reference
+    at::Tensor values;    // [num_kv_heads, tokens, 2 dv]: stored and, with kAll, the reference's
     at::Tensor exact_minus_stored;  // for values [num_kv_heads, tokens, dv]
   };
   Prepared Prepare(const StoredCache& stored) const;
-  // Several caches that share the keys of the first, compared together (kKlAndOutput), because keys
-  // take most of the time. Their RowErrors have one more dimension.
+  // Combines caches that share the keys of the first one, because keys take most of the time
+  // (kKlAndOutput). Their RowErrors have one more dimension.
   static Prepared WithValuesOf(std::span<const Prepared> caches);
 
-  // Which of the tokens that any row sees are exact for a row, bool [rows, seen]; undefined: none.
+  // Whether each seen token is exact for a row: bool [rows, seen]; undefined: none is.
   struct ExactMasks {
     at::Tensor k, v;
     at::Tensor k_or_hidden = {};  // undefined: those that are hidden
   };
   ExactMasks MasksOf(const ExactSides& exact) const;
 
-  // `own_queries` [rows, num_q_heads, d] are the arm's; undefined: the reference's. Returns one
-  // result for each way to keep tokens exact; logits are computed once for all of them. `apart`:
-  // index of the way whose KL is split by distance.
+  // `own_queries` [rows, num_q_heads, d] are the arm's queries; undefined: the reference's. Returns
+  // one result for each set of exact tokens; logits are computed once for all sets. `apart`: index
+  // of the set whose KL is split by distance.
   std::vector<RowErrors> Compare(const Prepared& stored, const at::Tensor& own_queries,
                                  std::span<const ExactMasks> exact,
                                  std::optional<size_t> apart = {}) const;
@@ -138,7 +138,7 @@ class RowComparison {
   at::Tensor Products(const at::Tensor& queries, const at::Tensor& keys) const;
   at::Tensor Logits(const at::Tensor& queries, const at::Tensor& keys) const;
   at::Tensor OfTokens(const at::Tensor& scores) const { return scores.narrow(-1, 0, num_seen_); }
-  // The tokens that some row sees, of [num_kv_heads, tokens, dim].
+  // Narrows [num_kv_heads, tokens, dim] to the tokens that some row sees.
   at::Tensor Seen(const at::Tensor& heads) const { return heads.narrow(1, 0, num_seen_); }
   at::Tensor OutputEnergy(const at::Tensor& outputs) const;
   RowErrors Errors(const CacheLogits& logits, const at::Tensor& exact_values,
@@ -151,7 +151,7 @@ class RowComparison {
   RowDetail detail_;
   at::Tensor k_, v_;            // [num_kv_heads, tokens, dim]
   at::Tensor positions_;        // [rows] int64, host
-  int64_t num_seen_ = 0;        // tokens up to the last row's
+  int64_t num_seen_ = 0;        // tokens up to the last row
   at::Tensor k_pe_;             // [tokens, rope_dim], or undefined
   at::Tensor output_map_;       // [num_q_heads, outputs, dv], or undefined
   at::Tensor position_logits_;  // [num_kv_heads, gqa_ratio, rows, seen], if there is k_pe

@@ -101,7 +101,7 @@ SidesOnDevice ToDevice(std::span<const CacheSide* const> sides, at::Device devic
 
 at::Tensor TurnedKeys(const SidesOnDevice& sides, const at::Tensor& keys) {
   at::Tensor k = RoundedToBf16(keys);
-  if (sides.pair_scale.defined())  // a folded checkpoint's projections and norms give this
+  if (sides.pair_scale.defined())  // matches the projections and norms of a folded checkpoint
     k = RoundedToBf16(k.mul(sides.pair_scale));
   if (sides.mean.defined()) k = k.sub(sides.mean);
   return TimesInBf16(k, sides.rotation);

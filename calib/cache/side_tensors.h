@@ -23,10 +23,10 @@ at::Tensor MatricesOf(const std::vector<double>& values, int64_t rows, int64_t c
 // The side's rotations as [num_rotations, dim, dim].
 at::Tensor RotationTensor(const CacheSide& side, at::Device device = at::kCPU);
 
-// The rows [tokens, heads, d] that the same text would give `offset` tokens further back.
+// Returns the rows [tokens, heads, d] of the same text shifted by `offset` positions.
 at::Tensor AtOffset(const at::Tensor& rows, const RopeSpec& rope, int64_t offset);
 
-// Several sides on a device, for rows of several sequences.
+// Several sides on a device, for rows from several sequences.
 struct SidesOnDevice {
   at::Tensor rotation, query_rotation;  // [sides, 1, num_kv_heads or 1, dim, dim] float32
   at::Tensor pair_scale, mean;  // [sides, 1, num_kv_heads, 1, dim]; undefined if no side has one
@@ -34,17 +34,17 @@ struct SidesOnDevice {
 };
 SidesOnDevice ToDevice(std::span<const CacheSide* const> sides, at::Device device);
 
-// Transforms [sequences, num_kv_heads, tokens, dim] to [sides, ...], float32 holding bf16 values.
-// Queries of a KV head's query heads follow each other in place of tokens.
+// Transforms [sequences, num_kv_heads, tokens, dim] to [sides, ...], float32 with bf16 values. The
+// query heads of a KV head follow each other along the token dimension.
 at::Tensor TurnedKeys(const SidesOnDevice& sides, const at::Tensor& keys);
 at::Tensor TurnedValues(const SidesOnDevice& sides, const at::Tensor& values);
 at::Tensor TurnedQueries(const SidesOnDevice& sides, const at::Tensor& queries);
-// Undoes TurnedValues by the transposed bf16 matrix of the queries, which is the inverse if queries
-// have their own. Values have scales and means only if they are latents, which are keys too.
+// Undoes TurnedValues with the transposed bf16 query matrix, which is the inverse if queries have
+// their own matrix. Values have scales and means only if they are latents, which are also keys.
 at::Tensor ValuesTurnedBack(const SidesOnDevice& sides, const at::Tensor& rotated);
 
-// The same for one side and sequence: [tokens, num_kv_heads, dim] to [num_kv_heads, tokens, dim],
-// and back in that order. Queries [rows, num_q_heads, dim] have the same result shape.
+// The same for one side and one sequence: [tokens, num_kv_heads, dim] to [num_kv_heads, tokens,
+// dim], and back. Queries [rows, num_q_heads, dim] give the same shape.
 SidesOnDevice OneSide(const CacheSide& side, at::Device device);
 at::Tensor FeedbackOf(const SidesOnDevice& side);  // [num_kv_heads, dim, dim], or undefined
 at::Tensor KeysOfOne(const SidesOnDevice& side, const at::Tensor& keys);

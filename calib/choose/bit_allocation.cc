@@ -9,10 +9,10 @@
 namespace oscar {
 namespace {
 
-constexpr double kBudgetRounding = 1e-9;  // bits per token; of budgets that are sums of fractions
+constexpr double kBudgetRounding = 1e-9;  // bits per token; absorbs rounding in sums of fractions
 
 struct Step {
-  double slope = 0;  // damage per bit that goes
+  double slope = 0;  // damage saved per bit
   size_t part = 0, to = 0;
   double price = 0;
 };

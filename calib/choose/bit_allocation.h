@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bits for the parts of a cache (a side of a layer, or of a head) under one budget, if damages add
-// up. Bits follow the steepest descent along the convex hulls of damage over bits. Trap: damages of
-// keys and of values must be in one unit; see ValueDamage.
+// Allocates bits to the parts of a cache (a side of a layer, or of a head) under one budget,
+// assuming that damages add up. It descends most steeply along the convex hulls of damage over
+// bits. Trap: damages of keys and values must be in the same unit; see ValueDamage.
 #pragma once
 
 #include <span>
@@ -12,25 +12,25 @@
 namespace oscar {
 
 struct BitPoint {
-  double bits = 2;    // whole, or a mean over what a part is made of
+  double bits = 2;    // whole, or a mean over the elements of a part
   double damage = 0;  // nats
 };
 
 struct BitPart {
   double elements = 0;           // per token
-  std::vector<BitPoint> points;  // ascending bits; the first is the least that a part gets
+  std::vector<BitPoint> points;  // ascending bits; a part gets at least the first
 };
 
 // Returns the bits of each part. Starting at the least, it always takes the step that lowers the
-// summed damage most per stored bit and fits into `budget` (bits per token of all parts). From a
+// summed damage most per stored bit and fits into `budget` (bits per token for all parts). From a
 // hull point, a part's steepest step leads to the next one; other steps only fill what is left. The
-// summed damage never rises with the budget. The budget is exceeded only if the least exceeds it.
+// summed damage never rises with the budget. Only the least can exceed the budget.
 std::vector<double> AllocateBits(std::span<const BitPart> parts, double budget);
 
-// Wrong values and wrong keys both move the output of attention, so values are priced at what keys
-// pay: `key_kl` nats for the relative output error `key_error` of 2-bit keys. The same energy costs
-// the next token about half as much when it comes from values, which err evenly over tokens and
-// dimensions: export/simulate/RESULTS.md has the measurement. 0 where keys have no error.
+// Converts an error of values to nats. Wrong values and wrong keys both change the output, so
+// values cost what keys cost: `key_kl` nats at the relative output error `key_error` of 2-bit keys.
+// Errors of values spread evenly over tokens and dimensions and cost the next token about half as
+// much (measured in export/simulate/RESULTS.md). Returns 0 if keys have no error.
 inline constexpr double kValueShare = 0.5;
 double ValueDamage(double value_error, double key_kl, double key_error);
 

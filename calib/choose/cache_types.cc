@@ -37,7 +37,7 @@ const TypeCost* CostOfType(const std::vector<TypeCost>& costs, CacheType type) {
   return found == costs.end() ? nullptr : &*found;
 }
 
-// Returns the keys' type with the largest error, from which values' errors get their price.
+// Returns the key type with the largest error. It sets the price of errors in values.
 const TypeCost& WorstKeys(const TypedLayer& layer) {
   return *std::ranges::max_element(layer.k, {}, &TypeCost::attention_kl);
 }
@@ -60,7 +60,7 @@ double Values(const TypedLayer& layer) {
   return static_cast<double>(layer.num_kv_heads * (layer.head_dim + layer.v_head_dim));
 }
 
-// The pairs that a layer may have, by ascending bits; each is better than those before it.
+// The type pairs for a layer, by ascending bits. Each has less damage than those before it.
 struct LayerPairs {
   std::vector<LayerTypes> types;
   BitPart part;
@@ -71,7 +71,7 @@ LayerPairs PairsOf(const TypedRuntime& runtime, const TypedLayer& layer, BitPric
   std::vector<std::pair<BitPoint, LayerTypes>> points;
   for (const LayerTypes& types : runtime.pairs) {
     if (types.k != types.v && layer.head_dim != layer.v_head_dim) continue;
-    // Uniform bits weigh all values equally.
+    // Under uniform pricing, all values have the same weight.
     const double weight = price == BitPrice::kUniform ? of_layer.part.elements : 1;
     points.push_back({{layer.Bits(types), weight * DamageOf(layer, types, price)}, types});
   }
@@ -126,7 +126,7 @@ std::vector<TypeCost> CostsFromJson(const Json& json, std::string_view what) {
     TypeCost& read = costs.emplace_back();
     try {
       read.type = CacheTypeFromName(JsonString(cost, "type", what));
-    } catch (const UsageError& unknown) {  // a name that nobody typed
+    } catch (const UsageError& unknown) {  // the name comes from a file, not from a user
       throw InputError(fmt::format("{}: {}", what, unknown.what()));
     }
     read.token = {JsonDouble(cost, "token_kl", what), JsonDouble(cost, "token_kl_p99", what)};

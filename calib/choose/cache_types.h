@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Types in which runtimes store whole caches, with unturned rows. A plan assigns them to layers
-// under a budget of stored bits, by what each costs the next token if it alone is not 16 bits.
-// Names are stored in artifacts.
+// Types in which runtimes store whole caches, without rotating rows. A plan assigns types to layers
+// under a budget of stored bits. The cost of a type is that of the next token when everything else
+// has 16 bits. Names are stored in artifacts.
 #pragma once
 
 #include <compare>
@@ -30,8 +30,8 @@ struct LayerTypes {
   auto operator<=>(const LayerTypes&) const = default;
 };
 
-// The pairs of types in which a runtime can store a layer: oscar-calibrate --for, oscar-export
-// --to. Two different types need heads of equal widths.
+// The type pairs in which a runtime can store a layer: oscar-calibrate --for, oscar-export --to.
+// Two different types need equal head dimensions.
 struct TypedRuntime {
   std::string_view name;
   std::vector<LayerTypes> pairs;
@@ -40,31 +40,31 @@ const std::vector<TypedRuntime>& TypedRuntimes();
 const TypedRuntime* FindTypedRuntime(std::string_view name);  // null: none
 std::vector<CacheType> QuantizedTypes(const TypedRuntime& runtime);
 
-// The cost of storing one side of one layer in a type while everything else is exact.
+// The cost of storing one side of one layer in a type while everything else stays exact.
 struct TypeCost {
   CacheType type = CacheType::kFp8;
   NextTokenCost token;
-  double attention_kl = 0;  // nats, over sampled rows; of values 0
-  double output_error = 0;  // relative, of the layer's attention
+  double attention_kl = 0;  // nats, over sampled rows; 0 for values
+  double output_error = 0;  // relative error of the layer's attention output
 };
 struct TypedLayer {
   int64_t layer_id = 0;
   int64_t num_kv_heads = 0, head_dim = 0, v_head_dim = 0;
   std::vector<TypeCost> k = {}, v = {};
 
-  double Bits(const LayerTypes& types) const;  // per value of both sides, stored
+  double Bits(const LayerTypes& types) const;  // stored bits per value, mean of both sides
 };
 
 struct TypePlan {
   std::vector<LayerTypes> layers;
   double stored_bits = 0;  // mean over all values, at most the budget
-  double damage = 0;       // at the price it was made by; 16 bits cost nothing
+  double damage = 0;       // in the plan's unit of price; 16-bit types cost nothing
 };
 
 // Returns the bits per value of the cheapest plan.
 double LeastBits(const TypedRuntime& runtime, std::span<const TypedLayer> layers);
-// Returns types that take at most `bits` per value, which must be at least LeastBits. Costs of all
-// types that the runtime stores must be known.
+// Returns types that take at most `bits` per value, which must be at least LeastBits. The costs of
+// all types that the runtime stores must be known.
 TypePlan PlanTypes(const TypedRuntime& runtime, std::span<const TypedLayer> layers, double bits,
                    BitPrice price);
 

@@ -14,7 +14,7 @@
 namespace oscar {
 namespace {
 
-constexpr int64_t kLeastQuartered = 32;  // values of a head
+constexpr int64_t kLeastQuartered = 32;  // values per head
 
 template <typename Options>
 auto& OptionOf(Options& options, double bits) {
@@ -35,12 +35,12 @@ void AutoChoice::SetWriter(const AutoOptions& options, int64_t quant_group, int6
   quant_group_size = quant_group;
   if (!RulesOf(options.consumer).fitted_scales) return;
   fitted_scales = MetadataType::kBFloat16;
-  // If bits are counted, the bits of scales are worth more as codes.
+  // Under a bit budget, bits spent on scales are worth more as codes.
   if (options.shares_bits()) {
     if (!options.wide_codes()) fitted_scales = MetadataType::kByte;
     return;
   }
-  // Otherwise four scales and zeros of 8 bits replace one of 32 bits.
+  // Otherwise four 8-bit scales and zeros replace one 32-bit pair.
   const bool quarters = quant_group_size == 0 && head_dim == v_head_dim && head_dim % 4 == 0 &&
                         head_dim >= kLeastQuartered;
   if (!quarters) return;
@@ -73,7 +73,7 @@ ValueRecipe ValueRecipe::FromName(std::string_view name) {
   try {
     recipe = {ValueTargetFromName(target), grouping == "per_head",
               CompositionFromName(composition)};
-  } catch (const UsageError&) {  // said below
+  } catch (const UsageError&) {  // reported below
   }
   if (recipe.Name() == name) return recipe;
   throw InputError(fmt::format("{} is not the name of a recipe for values", Quoted(name)));
@@ -89,7 +89,7 @@ void SideOption::SetRatio(double ratio) {
   OSCAR_CHECK(found != ratios.end());
   const auto at = static_cast<size_t>(found - ratios.begin());
   clip = {ratio};
-  head_score = head_check = {};  // curves are means
+  head_score = head_check = {};  // the curves have only means over heads
   score = curve.at(at);
   if (!check_curve.empty()) check = check_curve.at(at);
   if (!windows_curve.empty()) in_windows = windows_curve.at(at);

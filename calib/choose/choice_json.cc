@@ -97,7 +97,7 @@ struct Reader {
   void Named(const char* key, T& value, std::string_view(T), T from(std::string_view)) const {
     try {
       value = from(JsonString(json, key, what));
-    } catch (const UsageError& unknown) {  // a name that nobody typed
+    } catch (const UsageError& unknown) {  // the name comes from a file, not from a user
       throw InputError(fmt::format("{}: {}", what, unknown.what()));
     }
   }
@@ -129,7 +129,7 @@ struct Reader {
   }
 };
 
-// The functions below take a const record when they write it.
+// In the functions below, the record is const when it is written.
 void KeyFields(auto at, auto& recipe) {
   at.Named("transform", recipe.kind, KeyTransformName, KeyTransformFromName);
   at("power_of_two", recipe.power_of_two);
@@ -198,7 +198,7 @@ void StabilityFields(auto at, auto& s) {
   at("unstable", s.unstable);
 }
 
-// The members that all choices have; position_dim and stability are handled elsewhere.
+// The members of every choice; position_dim and stability are handled elsewhere.
 void ChoiceFields(auto at, auto& choice) {
   at.Record("keys", [&](auto of) { KeyFields(of, choice.keys); });
   at.Record("values", [&](auto of) { ValueFields(of, choice.values); });
@@ -221,7 +221,7 @@ void ChoiceFields(auto at, auto& choice) {
   at.List("scores", choice.scores, [](auto of, auto& score) { ScoreFields(of, score); });
 }
 
-// Checks what users of options rely on. `num_windows` is 0 for values, which have no such scores.
+// Checks what users of options rely on. `num_windows` is 0 for values, which have no window scores.
 void CheckOptions(const std::vector<SideOption>& options, double chosen_bits, size_t num_windows,
                   std::string_view key, std::string_view what) {
   const auto fail = [&](std::string_view why) {

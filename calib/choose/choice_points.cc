@@ -46,7 +46,7 @@ std::vector<ChoicePoint> PointsOf(const AutoOptions& options, const AutoChoice& 
       }
     }
   }
-  // Lists `here` once, followed by the other points of its keys.
+  // Lists `here` once, followed by the other points with the same keys.
   const auto again = std::find(points.begin() + 1, points.end(), here);
   if (again != points.end()) points.erase(again);
   std::stable_partition(points.begin() + 1, points.end(), [&](const ChoicePoint& point) {

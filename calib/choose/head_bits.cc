@@ -17,7 +17,7 @@ double MeanOf(const std::vector<double>& heads) {
   return std::accumulate(heads.begin(), heads.end(), 0.0) / static_cast<double>(heads.size());
 }
 
-// Mixes the options in `whole`: each head gets the option that has its bits.
+// Combines the options in `whole`: each head takes the option with its bits.
 SideOption Mixed(std::span<const SideOption> whole,
                  std::span<const std::vector<std::vector<double>>> in_windows,
                  const std::vector<double>& head_bits) {

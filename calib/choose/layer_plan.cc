@@ -12,7 +12,7 @@
 namespace oscar {
 namespace {
 
-constexpr double kKeptBits = 16;  // of tokens in windows
+constexpr double kKeptBits = 16;  // per element of tokens in windows
 constexpr double kRounding = 1e-9;
 
 const SideOption& At(const std::vector<SideOption>& options, double bits) {
@@ -22,7 +22,7 @@ const SideOption& At(const std::vector<SideOption>& options, double bits) {
 }
 
 struct Bits {
-  std::vector<double> k, v;  // of layers
+  std::vector<double> k, v;  // per layer
 };
 
 // Return the numbers of quantized elements and of all elements.
@@ -53,10 +53,10 @@ double Damage(BitPrice price, const SideOption& option, double elements, double 
   return NextTokenCost{option.next_token_kl.at(0), option.next_token_kl.at(1)}.damage();
 }
 
-// `budget`: bits of codes per token of all layers.
+// `budget`: bits for codes, per token of all layers.
 Bits Allocate(BitPrice price, const std::vector<LayerElements>& elements,
               const std::vector<AutoChoice>& choices, double budget, size_t window) {
-  std::vector<BitPart> parts;  // keys of all layers, then their values
+  std::vector<BitPart> parts;  // keys of all layers, then values of all layers
   const auto add = [&](int64_t count, const std::vector<SideOption>& options, auto attention) {
     BitPart part{.elements = static_cast<double>(count), .points = {}};
     for (const SideOption& option : options) {
@@ -70,7 +70,7 @@ Bits Allocate(BitPrice price, const std::vector<LayerElements>& elements,
     });
   }
   for (size_t i = 0; i < choices.size(); ++i) {
-    if (choices[i].latent()) continue;  // its keys
+    if (choices[i].latent()) continue;  // the values are the keys
     const double key_kl = choices[i].k_options.front().score, key_error = choices[i].k_output_error;
     add(elements[i].v, choices[i].v_options,
         [&](const SideOption& option) { return ValueDamage(option.score, key_kl, key_error); });
@@ -91,8 +91,7 @@ double MeanKl(const std::vector<AutoChoice>& choices, const std::vector<double>&
   return sum / static_cast<double>(choices.size());
 }
 
-// Sets the ratio with the least score summed over layers. All curves have the same ratios.
-// `options` are the options that are summed together.
+// Sets the ratio with the lowest score summed over `options`. All curves have the same ratios.
 void ShareClip(const std::vector<SideOption*>& options) {
   if (options.empty()) return;
   const std::vector<double>& ratios = options.front()->ratios;
@@ -109,13 +108,13 @@ void ShareClips(ClipScope scope, std::vector<AutoChoice>& choices) {
   if (scope != ClipScope::kSide && scope != ClipScope::kModel) return;
   std::vector<SideOption*> k, v;
   for (AutoChoice& choice : choices) {
-    k.push_back(&choice.k_options.front());  // these consumers have 2 bits
+    k.push_back(&choice.k_options.front());  // these consumers always use 2 bits
     v.push_back(&choice.v_options.front());
   }
   ShareClip(k);
   ShareClip(v);
   if (scope != ClipScope::kModel) return;
-  // Both sides take the keys' ratio, because the keys' KL is what the cache costs.
+  // Both sides take the keys' ratio, because the keys' KL decides what the cache costs.
   for (SideOption* option : v) option->SetRatio(k.front()->clip[0]);
 }
 
@@ -132,7 +131,7 @@ LayerElements ElementsOf(int64_t num_kv_heads, int64_t head_dim, int64_t v_head_
 
 LayerElements LatentElementsOf(int64_t rank, int64_t position_dim, const GroupFormat& groups) {
   LayerElements elements = ElementsOf(1, rank, 0, groups);
-  if (groups.quant_group_size == 0) {  // a group of no values
+  if (groups.quant_group_size == 0) {  // drops the group that has no values
     elements.metadata_bits /= 2;
     elements.oscar_bits /= 2;
   }
@@ -166,7 +165,7 @@ AutoPlan PlanLayers(const AutoOptions& options, const std::vector<LayerElements>
   const std::vector<WindowPrice>& windows = choices.front().windows;
   const double least = LeastStoredBits(elements), all = Elements(elements);
   const double stored = StoredBits(options, elements);
-  OSCAR_CHECK(stored >= least - kRounding);  // CheckCalibration has seen to it
+  OSCAR_CHECK(stored >= least - kRounding);  // CheckCalibration ensures this
   const auto codes = [&](double bits) { return bits * all - Metadata(elements); };
   const BitPrice price = options.price.value_or(BitPrice::kAttention);
   size_t window = 0;

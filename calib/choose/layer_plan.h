@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Decisions that concern all layers: bits by marginal KL under a budget of stored bits, one clip
-// ratio if a consumer takes no more, and windows. Windows change only on request; larger ones are
+// Decisions for all layers together: bits by marginal KL under a budget of stored bits, one clip
+// ratio if a consumer takes only one, and windows. Windows change only on request; larger ones are
 // priced in any case.
 #pragma once
 
@@ -15,42 +15,42 @@
 
 namespace oscar {
 
-// With a price on windows, bits per element are means over sequences of this many tokens.
+// When windows are priced, bits per element are means over sequences of this many tokens.
 inline constexpr int64_t kPriceTokens = 32768;
 
-// A layer's part of the cache: num_kv_heads * dim elements per token, and their scales and zeros.
+// One layer's elements in the cache: num_kv_heads * dim per token, and their scales and zeros.
 struct LayerElements {
   int64_t k = 0, v = 0;
   double metadata_bits = 0;  // per token
-  double oscar_bits = 0;     // what they take in OSCAR's cache: float32
+  double oscar_bits = 0;     // bits of the float32 scales and zeros in OSCAR's cache
   int64_t kept = 0;          // elements that stay in 16 bits
 };
 
 LayerElements ElementsOf(int64_t num_kv_heads, int64_t head_dim, int64_t v_head_dim,
                          const GroupFormat& groups);
 
-// Returns the elements of latent attention: one row of `rank` values, stored once, and beside it
-// the part with position, which is not quantized.
+// Returns the elements for latent attention: one row of `rank` values, stored once, and the
+// position part, which is not quantized.
 LayerElements LatentElementsOf(int64_t rank, int64_t position_dim, const GroupFormat& groups);
 
-// Returns the bits per element of 2-bit codes and metadata: the minimum of --bits, except for 2.
+// Returns the bits per element for 2-bit codes with metadata. --bits is at least this, or 2.
 double LeastStoredBits(const std::vector<LayerElements>& elements);
 
 // Returns the bits per element that options.bits allows.
 double StoredBits(const AutoOptions& options, const std::vector<LayerElements>& elements);
 
-// Returns the bits per quantized element that windows add to about two.
+// Returns the bits per quantized element that windows add to the two bits of a code.
 double WindowBits(const CacheWindows& windows);
 
 struct AutoPlan {
   CacheWindows windows;
-  double bits = 0;                    // mean of codes, per element
-  double stored_bits = 0;             // with metadata: within the budget
-  std::vector<double> window_scores;  // mean over layers, as AutoChoice::windows
+  double bits = 0;                    // mean bits of codes per element
+  double stored_bits = 0;             // with metadata; within the budget
+  std::vector<double> window_scores;  // means over layers, in the order of AutoChoice::windows
 };
 
-// Decides for all layers and writes the result into their choices: k_bits, v_bits, the options'
-// clip. Bits go where they lower the summed damage most (bit_allocation.h), at options.price.
+// Decides for all layers and writes k_bits, v_bits and the options' clip into their choices. Bits
+// go where they lower the summed damage most (bit_allocation.h), priced by options.price.
 AutoPlan PlanLayers(const AutoOptions& options, const std::vector<LayerElements>& elements,
                     std::vector<AutoChoice>& choices);
 

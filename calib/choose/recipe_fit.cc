@@ -32,7 +32,7 @@ void Append(const Vector& v, std::vector<double>& to) {
   to.insert(to.end(), v.data(), v.data() + v.size());
 }
 
-// Compositions without eigenvectors need none.
+// Compositions without eigenvectors need no data.
 bool IsDataFree(Composition composition) {
   return composition == Composition::kPbr || composition == Composition::kHPbr;
 }
@@ -62,13 +62,13 @@ std::vector<Vector> Scales(const LayerMoments& moments, const KeyRecipe& recipe)
 
 // A matrix of a recipe while it is fitted: for one head, or for all heads.
 struct Fit {
-  Matrix rotation, query_rotation;  // the second empty: the first is orthogonal
+  Matrix rotation, query_rotation;  // query_rotation is empty if rotation is orthogonal
 };
 
-// A recipe's parts that need no eigenvectors, and what the others are fitted to.
+// The parts of a recipe that need no eigenvectors, and the covariances that the rest is fitted to.
 struct KeyProblem {
   CacheSide side;
-  std::vector<Matrix> queries;  // [num_rotations], of scaled heads
+  std::vector<Matrix> queries;  // [num_rotations], of the scaled heads
 };
 
 KeyProblem KeyProblemOf(const LayerMoments& moments, const KeyRecipe& recipe) {
@@ -111,18 +111,18 @@ Fit FitKeyMatrix(const LayerMoments& moments, const KeyRecipe& recipe, const Key
   return {Rotated(problem.queries[static_cast<size_t>(index)], recipe.composition, what), {}};
 }
 
-// Fits all matrices of all recipes on all cores with `fit(recipe, matrix)`. A fit is done once
-// where `same(recipe, other recipe, matrix)` says that two are one (centring changes no rotation of
-// queries). A recipe with a matrix that cannot be fitted has num_rotations 0.
+// Fits all matrices of all recipes on all cores with `fit(recipe, matrix)`. Fits only once if
+// `same(recipe, other recipe, matrix)` says that two fits are equal (centring does not change the
+// rotation of queries). If a matrix cannot be fitted, its recipe has num_rotations 0.
 template <typename FitOne, typename SameFit>
 void FitMatrices(std::vector<CacheSide>& sides, FitOne fit, SameFit same) {
   struct Task {
     size_t recipe;
     int64_t matrix;
-    size_t by;  // which task fits it
+    size_t by;  // index of the task that fits it
   };
   std::vector<Task> tasks;
-  std::vector<size_t> own;  // tasks that no other fits
+  std::vector<size_t> own;  // tasks that are fitted, without duplicates
   for (size_t i = 0; i < sides.size(); ++i) {
     for (int64_t j = 0; j < sides[i].num_rotations; ++j) {
       const auto known = std::ranges::find_if(own, [&](size_t other) {
@@ -139,7 +139,7 @@ void FitMatrices(std::vector<CacheSide>& sides, FitOne fit, SameFit same) {
     const size_t i = own[static_cast<size_t>(index)];
     try {
       fits[i] = fit(tasks[i].recipe, tasks[i].matrix);
-    } catch (const NumericalError&) {  // said by its absence
+    } catch (const NumericalError&) {  // the missing fit reports it
     }
   });
   for (const Task& task : tasks) {
@@ -241,7 +241,7 @@ void FitChoices(const LayerMoments& all, std::span<AutoChoice> choices) {
       places.emplace_back(place(keys, choice.keys), place(values, choice.values));
     }
   }
-  const AutoChoice& any = choices.front();  // context and texts are those of all
+  const AutoChoice& any = choices.front();  // all choices have this context and text length
   std::vector<CacheSide> of_keys, of_values;
   if (any.latent()) {
     of_keys = of_values = FitLatents(all, latents);
@@ -278,7 +278,7 @@ LayerMoments OtherHalf(const LayerMoments& all, const LayerMoments& first) {
   subtract(second.attention_output, first.attention_output);
   subtract(second.diagonal, first.diagonal);
   subtract(second.diagonal_weight, first.diagonal_weight);
-  // A half without queries does not count as a half.
+  // A half without queries counts as empty.
   const int64_t queries = second.queries() - first.queries();
   second.SetTokens(queries == 0 ? 0 : second.tokens - first.tokens, queries);
   return second;

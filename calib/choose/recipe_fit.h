@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Recipes fitted to the moments of a layer.
+// Fits recipes to the moments of a layer.
 #pragma once
 
 #include <span>
@@ -12,8 +12,8 @@
 
 namespace oscar {
 
-// Fit recipes on all cores. A recipe that has no fit (a moment that is singular beyond what its
-// shrinkage mends) is returned with num_rotations 0.
+// Fit recipes on all cores. If a recipe cannot be fitted (a moment is singular even after
+// shrinkage), its result has num_rotations 0.
 std::vector<CacheSide> FitKeys(const LayerMoments& moments, const std::vector<KeyRecipe>& recipes);
 std::vector<CacheSide> FitValues(const LayerMoments& moments,
                                  const std::vector<ValueRecipe>& recipes);
@@ -21,7 +21,7 @@ std::vector<CacheSide> FitValues(const LayerMoments& moments,
 // A recipe for the row that is both key and value in latent attention.
 struct LatentRecipe {
   KeyRecipe keys;
-  ValueTarget target = ValueTarget::kAttentionOutput;  // beside the queries' covariance
+  ValueTarget target = ValueTarget::kAttentionOutput;  // used together with the queries' covariance
 
   std::string Name() const { return keys.Name() + " to " + std::string(ValueTargetName(target)); }
   bool operator==(const LatentRecipe&) const = default;
@@ -29,14 +29,14 @@ struct LatentRecipe {
 std::vector<CacheSide> FitLatents(const LayerMoments& moments,
                                   const std::vector<LatentRecipe>& recipes);
 
-// Fits the chosen recipes of one layer to `all` tokens, into each choice's k and v. Throws
-// NumericalError naming the layer and the recipes that have no fit.
+// Fits the chosen recipes of one layer to `all` tokens and stores them in each choice's k and v.
+// Throws NumericalError naming the layer and the recipes that cannot be fitted.
 void FitChoices(const LayerMoments& all, std::span<AutoChoice> choices);
 
-// Returns `all` without `first`, which is part of it; only the sums that both of them have.
+// Returns `all` without its part `first`, with only the sums that both have.
 LayerMoments OtherHalf(const LayerMoments& all, const LayerMoments& first);
 
-// Returns whether one of two halves of the tokens is small or empty, without costs.
+// Returns a Stability that says whether one half of the tokens is too small, without costs.
 Stability CompareHalves(const LayerMoments& first, const LayerMoments& second);
 
 }  // namespace oscar

@@ -5,10 +5,10 @@
 namespace oscar {
 namespace {
 
-// Shares of the keys' mean. Half is safe if the mean of a text is far from that of other texts.
+// Shares of the keys' mean to subtract. Half is safe if a text's mean is far from that of others.
 constexpr double kMeanShares[] = {0, 0.5, 1};
 
-// Adds groupings and centring that the consumer takes, the least demanding first.
+// Adds the groupings and centrings that the consumer takes, least demanding first.
 void AddGroupings(const RecipeLimits& limits, KeyRecipe recipe, std::vector<KeyRecipe>& recipes) {
   for (const bool per_head : {false, true}) {
     for (const double share : kMeanShares) {
@@ -46,7 +46,7 @@ std::vector<KeyRecipe> MoreKeyRecipes(const RecipeLimits& limits, const KeyRecip
                        .composition = Composition::kHPbr});
   }
   if (!limits.rules.query_matrix) return recipes;
-  // Keys and queries have matrices of their own here, so a head's pair scales need no weights.
+  // Keys and queries have their own matrices here, so a head's pair scales need no weights.
   KeyRecipe own{.per_head = true,
                 .centred = like.centred,
                 .mean_share = like.mean_share,
@@ -59,7 +59,7 @@ std::vector<KeyRecipe> MoreKeyRecipes(const RecipeLimits& limits, const KeyRecip
   }
   // The best balance depends on the share of the mean, so all shares are tried again.
   own.kind = KeyTransformKind::kBalanced;
-  own.epsilon = 0.3;  // 0.03 to 1 measured alike on text that was not fitted to
+  own.epsilon = 0.3;  // 0.03 to 1 were equally good on held-out text
   for (const double share : kMeanShares) {
     own.centred = share > 0;
     own.mean_share = own.centred ? share : 1;

@@ -9,7 +9,7 @@
 namespace oscar {
 namespace {
 
-constexpr double kDamping = 0.2;  // .1 to .3 measured equally well
+constexpr double kDamping = 0.2;  // .1 to .3 were equally good
 
 using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
@@ -18,7 +18,7 @@ using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::Ro
 std::vector<double> FeedbackFactors(const CacheSide& side, int64_t num_kv_heads,
                                     const std::function<Matrix(int64_t head)>& metric,
                                     std::string_view what) {
-  // Rotated rows meet readers in the query rotation, whose transpose undoes the rotation.
+  // Readers use the query rotation, whose transpose undoes the rotation of rows.
   const std::vector<double>& matrices =
       side.query_rotation.empty() ? side.rotation : side.query_rotation;
   std::vector<double> factors;

@@ -29,8 +29,8 @@ std::string HeadName(const LayerMoments& moments, int64_t head, const char* what
   return fmt::format("layer {}, KV head {}, {}", moments.layer_id, head, what);
 }
 
-// Returns the second moment of the quantized keys: S - s (2 - s) m^T m if they lose a share s of
-// their mean m.
+// Returns the second moment of the quantized keys: S - s (2 - s) m^T m if a share s of their mean m
+// is subtracted.
 Matrix CachedKeys(const LayerMoments& moments, int64_t head, const KeyRecipe& recipe) {
   const Matrix second = moments.CachedKeySecondMoment(head);
   if (!recipe.centred) return second;
@@ -89,7 +89,7 @@ KeyRecipe KeyRecipe::FromName(std::string_view name) {
       if (word == "feedback") recipe.feedback = true;
     }
     recipe.composition = CompositionFromName(word);  // the last word
-  } catch (const UsageError&) {                      // said below
+  } catch (const UsageError&) {                      // reported below
   }
   if (recipe.Name() == name) return recipe;
   throw InputError(fmt::format("{} is not the name of a recipe for keys", Quoted(name)));
@@ -97,7 +97,7 @@ KeyRecipe KeyRecipe::FromName(std::string_view name) {
 
 Vector HeadPairScales(const LayerMoments& moments, int64_t head, const KeyRecipe& recipe,
                       RopePairs pairs) {
-  // Rounding may make a centred energy of zero negative.
+  // Rounding may make a centred energy slightly negative instead of zero.
   const Vector keys = CachedKeys(moments, head, recipe).diagonal().cwiseMax(0);
   return PairScales(moments.QueryCovariance(head).diagonal(), keys, {pairs, recipe.power_of_two},
                     HeadName(moments, head, "pair scales"));
@@ -106,13 +106,13 @@ Vector HeadPairScales(const LayerMoments& moments, int64_t head, const KeyRecipe
 Vector SharedPairScales(const LayerMoments& moments, const KeyRecipe& recipe, RopePairs pairs) {
   const std::string what = fmt::format("layer {}, pair scales", moments.layer_id);
   const int64_t heads = moments.num_kv_heads, dim = moments.head_dim;
-  Matrix queries(dim, heads), keys(dim, heads);  // energies
+  Matrix queries(dim, heads), keys(dim, heads);  // energies per channel
   for (int64_t head = 0; head < heads; ++head) {
     queries.col(head) = moments.QueryCovariance(head).diagonal();
     keys.col(head) = CachedKeys(moments, head, recipe).diagonal().cwiseMax(0);
   }
-  // The optimum satisfies d^4 = sum_h S_h c_h / sum_h C_h s_h, S_h = tr(D^2 s_h) and C_h = tr(D^-2
-  // c_h).
+  // The optimum satisfies d^4 = sum_h S_h c_h / sum_h C_h s_h, where S_h = tr(D^2 s_h) and C_h =
+  // tr(D^-2 c_h).
   PairScaling scaling{pairs, false};
   Vector d = PairScales(queries.rowwise().sum(), keys.rowwise().sum(), scaling, what);
   for (int step = 0; step <= kSharedScaleSteps; ++step) {

@@ -58,7 +58,7 @@ const Json& ListIn(const Json& document, const char* key, const std::string& wha
   return list;
 }
 
-// Digests, and lists of them, are not readable for people.
+// Digests, and lists of digests, are not readable for people.
 bool IsReadable(const std::string& line) {
   constexpr size_t kLongest = 200, kDigest = 32;  // bytes, hexadecimal digits
   size_t digits = 0;
@@ -106,7 +106,7 @@ std::string ReadableDifferences(const Json& was, const Json& now) {
   std::string list;
   for (const std::string& line : JsonDifferences(was, now)) {
     std::string said = line;
-    if (!IsReadable(line)) {  // of digests
+    if (!IsReadable(line)) {  // the line shows digests
       const std::string field = line.substr(0, line.find(':'));
       said = field.starts_with("data.")    ? "the content of the data has changed"
              : field.starts_with("model.") ? "the files of the model have changed"
@@ -250,7 +250,7 @@ void JobDirectory::Commit(const Write& write_hidden) {
   files_.hidden = hidden;
   finished_ = files_.layers.size();
   WriteState();
-  std::error_code ignored;  // a hidden-states file that outlives its use costs space, nothing else
+  std::error_code ignored;  // a hidden-states file left behind only costs space
   fs::remove(used, ignored);
 }
 
@@ -261,12 +261,12 @@ Interrupted JobDirectory::Stopped(size_t num_layers) const {
 
 void JobDirectory::MoveTo(const fs::path& path) {
   PublishDirectory(this->path(), path);
-  std::error_code ignored;  // they say nothing any more
+  std::error_code ignored;  // these files are no longer needed
   for (const char* file : {kStateFile, kFingerprintFile, kLockFile})
     fs::remove(path / file, ignored);
 }
 
-// A killed removal leaves a directory that is not a job; the next job here clears it up.
+// If removal is killed, the directory left is not a job. The next job at this path cleans it up.
 void JobDirectory::Remove() {
   std::error_code error, ignored;
   const fs::path removed = RemovedFrom(path());

@@ -5,10 +5,10 @@
 //
 // clang-format off
 //     metadata                  format = "oscar-layer", format_version, layer.<id> as in moments.safetensors, and facts:
-//                               JSON of layer_id, the numbers of sides, arms and points in rows, and choices, the
-//                               headline's first, each with the number of the first that has the same k, and v
+//                               JSON with layer_id, a row of numbers per side, arm and point, and all choices, starting
+//                               with the headline's; a choice has the indices of the first ones with the same k and v
 //     layer.<id>.<sum>          as in moments.safetensors
-//     clip_candidates           F64, as all that follow
+//     clip_candidates           F64, like all lists below
 //     side.<side>.<list>        a member of SideResult
 //     choice.<i>.<side>.<list>  a member of CacheSide
 // clang-format on
@@ -36,7 +36,7 @@ using Doubles = std::vector<double>;
 template <typename Owner, typename Member>
 using Named = std::pair<const char*, Member Owner::*>;
 
-// The plain numbers of a side and of an arm in the order of their rows.
+// Plain numbers of a side and of an arm, in the order in which they are stored.
 constexpr std::array<double SideResult::*, 6> kSideNumbers = {
     &SideResult::clip_ratio,
     &SideResult::orthogonality,
@@ -73,7 +73,7 @@ constexpr std::array<Named<CacheSide, Doubles>, 5> kCacheLists = {
      {"mean", &CacheSide::mean},
      {"feedback", &CacheSide::feedback}}};
 
-// Shows every list of a result but those of its choices, for writing and for reading.
+// Visits every list of a result except those of its choices, for writing and for reading.
 template <typename Result, typename Visit>
 void ForEachList(Result& result, const Visit& visit) {
   visit("clip_candidates", result.clip_candidates);
@@ -82,7 +82,7 @@ void ForEachList(Result& result, const Visit& visit) {
       visit(fmt::format("side.{}.{}", name, list), result.*side.*values);
 }
 
-// The same of a side of a choice.
+// Visits every list on one side of a choice.
 template <typename Side, typename Visit>
 void ForEachList(size_t choice, const char* name, Side& side, const Visit& visit) {
   for (const auto& [list, values] : kCacheLists)
@@ -113,7 +113,7 @@ ArmResult ArmFromJson(const Json& row) {
   return arm;
 }
 
-// Whether the lists of a side are as long as a layer has them.
+// Whether the lists of a side have the lengths that the layer requires.
 bool Fits(const CacheSide& side, int64_t num_kv_heads, int64_t dim) {
   const int64_t n = side.num_rotations;
   const auto has = [&](const Doubles& values, int64_t rows) {

@@ -13,8 +13,8 @@
 namespace oscar {
 
 void WriteLayerFile(const std::filesystem::path& path,
-                    const LayerResult& result);  // whole or not at all
-// Throws InputError.
+                    const LayerResult& result);  // writes the file whole or not at all
+// Throws InputError if the file is damaged.
 LayerResult ReadLayerFile(const std::filesystem::path& path, MomentsPart part = MomentsPart::kAll);
 
 }  // namespace oscar

@@ -16,18 +16,18 @@
 
 namespace oscar {
 
-// Attention error of one way to store the cache, over sampled query rows of held-out tokens and all
-// query heads.
+// Attention error of one way to store the cache, over sampled held-out query rows and all query
+// heads.
 struct ArmResult {
-  std::string name;         // "naive", "hadamard", "oscar_shared", "oscar_per_head"
-  int64_t rows = 0;         // query rows measured
-  int64_t rows_beyond = 0;  // of them, those whose causal reach exceeds the sink and recent windows
-  double kl_mean = 0;       // nats, KL(S‖Ŝ), over rows and query heads
+  std::string name;           // "naive", "hadamard", "oscar_shared", "oscar_per_head"
+  int64_t rows = 0;           // query rows measured
+  int64_t rows_beyond = 0;    // rows whose causal reach exceeds the sink and recent windows
+  double kl_mean = 0;         // nats, KL(S‖Ŝ), over rows and query heads
   double kl_mean_beyond = 0;  // over rows beyond the windows; 0 if there are none
   double kl_max = 0;
   double output_rel_error = 0;  // ‖ŜV̂ - SV‖_F / ‖SV‖_F
   double output_rel_error_beyond = 0;
-  double kl_mean_no_windows = 0;  // every key and value quantized
+  double kl_mean_no_windows = 0;  // nats, if every key and value is quantized
   double output_rel_error_no_windows = 0;
 };
 
@@ -39,15 +39,14 @@ struct AutoArm {
 
 struct LayerResult {
   LayerMoments moments;
-  std::vector<double>
-      clip_candidates;  // ratios that the curves stand over; empty where not searched
-  SideResult k, v;      // per KV head
+  std::vector<double> clip_candidates;  // ratios of the error curves; empty if nothing was searched
+  SideResult k, v;                      // per KV head
   SideResult k_shared, v_shared;
-  std::vector<ArmResult> arms;  // empty where nothing was held out
-  AutoChoice automatic;         // the headline's; not `made` where nothing was to be chosen
+  std::vector<ArmResult> arms;  // empty if nothing was held out
+  AutoChoice automatic;         // the headline's; not `made` if no choice was requested
   // Choices of the other consumers, in the order of OtherChoices.
   std::vector<AutoChoice> other_choices = {};
-  // Other points where the choice may end; the arm "auto" belongs to the current point.
+  // Other points where the choice may end; the arm "auto" in `arms` is at the current point.
   std::vector<AutoArm> auto_arms = {};
 };
 

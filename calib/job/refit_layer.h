@@ -7,8 +7,8 @@
 
 namespace oscar {
 
-// Returns a whole result from moments alone. Rotations are refitted. There are no tokens, so clip
-// ratios are fixed, and there are no thresholds and no errors.
+// Returns a complete result from moments alone, with refitted rotations. There are no tokens, so
+// clip ratios are fixed, and there are no thresholds or errors.
 LayerResult RefitLayer(LayerMoments moments, const FitOptions& fit, const ClipOptions& clip);
 
 }  // namespace oscar

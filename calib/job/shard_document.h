@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // shard.json: the run that a shard's directory (calib/run/shard_directory.h) belongs to, its number
-// and the number of shards, its documents, and digests of its files and of the weights that it has
+// and the number of shards, its documents, and digests of its files and of the weights that it
 // read.
 #pragma once
 
@@ -20,10 +20,10 @@ inline constexpr const char* kShardFile = "shard.json";
 inline constexpr int kMostShards = 10000;
 
 struct ShardPlace {
-  int number = 1, count = 1;  // from 1 on
+  int number = 1, count = 1;  // `number` counts from 1
 
   bool operator==(const ShardPlace&) const = default;
-  bool Exists() const;       // from 1 of 1 to kMostShards
+  bool Exists() const;       // true for 1 of 1 up to kMostShards
   std::string Name() const;  // "shard 2 of 3"
 };
 
@@ -31,7 +31,7 @@ struct ShardPlace {
 struct RankShare {
   size_t first_sequence = 0, num_sequences = 0;
   int64_t first_token = 0, num_tokens = 0;
-  double work = 0;  // DocumentWork of all of them; not stored
+  double work = 0;  // DocumentWork of all documents; not stored
 
   bool Has(size_t sequence) const {
     return sequence >= first_sequence && sequence - first_sequence < num_sequences;
@@ -42,15 +42,15 @@ struct ShardDocument {
   ShardPlace place;
   RankShare share;
   JobFiles files;
-  Json run, weights;  // Fingerprint; weights of DescribeModel
-  Json timings;       // of whatever form
+  Json run, weights;  // Fingerprint, and "weights" of DescribeModel
+  Json timings;       // free-form
 
   // Throws InputError naming `what` and the member that is missing or wrong.
   static ShardDocument From(const Json& document, const std::string& what);
   static ShardDocument Read(const std::filesystem::path& shard);
   Json ToJson() const;
 
-  // The numbers of tokens and queries that the model processed at a time, from `run`.
+  // The numbers of tokens and queries that the model processed at a time, as recorded in `run`.
   int64_t token_chunk() const { return Chunk("token_chunk"); }
   int64_t query_chunk() const { return Chunk("query_chunk"); }
 

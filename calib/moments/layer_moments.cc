@@ -14,7 +14,7 @@
 namespace oscar {
 namespace {
 
-// The mean of one head's sum, symmetrized.
+// Returns the mean of one head's sum, symmetrized.
 Matrix Head(const LayerMoments& moments, const char* name, const std::vector<double>& sums,
             int64_t head, int64_t dim, double count) {
   if (sums.empty()) {
@@ -30,7 +30,7 @@ Matrix Head(const LayerMoments& moments, const char* name, const std::vector<dou
 }
 
 void AddTo(std::vector<double>& sums, const std::vector<double>& other) {
-  if (sums.size() != other.size()) {  // not known on one side: not known of the sum
+  if (sums.size() != other.size()) {  // unknown in one part: unknown in the sum
     sums.clear();
     return;
   }

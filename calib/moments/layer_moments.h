@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The statistics of one layer that everything is fitted from: float64 sums over tokens, so parts of
+// The statistics of one layer to which everything is fitted: float64 sums over tokens, so parts of
 // a run can be merged. Trap: sums, not means; the accessors divide. `diagonal` is weighted by the
 // query covariance of its own tokens and cannot be merged.
 #pragma once
@@ -18,8 +18,8 @@
 
 namespace oscar {
 
-// Rules for folding keys' scales into a layer's weights. Trap: scales that go into weights which
-// all heads share (QK-norm) are one vector per layer, whatever the rotations are.
+// Rules for folding keys' scales into a layer's weights. Trap: if all heads share the weights
+// (QK-norm), there is one scale vector per layer, whatever the rotations are.
 struct FoldRules {
   RopePairs pairs;             // rotary_dim 0: nothing can be folded
   bool shared_scales = false;  // one scale vector for all heads
@@ -27,28 +27,28 @@ struct FoldRules {
 };
 
 struct LayerMoments {
-  int layer_id = 0;  // the checkpoint's own number
+  int layer_id = 0;  // layer number in the checkpoint
   int64_t num_q_heads = 0;
   int64_t num_kv_heads = 0;
-  int64_t head_dim = 0;    // d, of queries and keys
+  int64_t head_dim = 0;    // d, for queries and keys
   int64_t v_head_dim = 0;  // dv
   int64_t tokens = 0;      // rows seen by every head
-  // Tokens whose queries count, the rows of `query` and `attention_output`; below 0: all.
+  // Tokens whose queries count, the rows of `query` and `attention_output`; negative: all.
   int64_t query_tokens = -1;
-  // Whether attention is latent. Keys and values are then one row, stored once, with one rotation
-  // and one clip ratio; `key` and `value` are the same sums.
+  // Whether attention is latent. Keys and values are then the same row, stored once, with one
+  // rotation and one clip ratio; `key` and `value` are the same sums.
   bool latent = false;
 
-  // Row-major, one symmetric matrix per KV head. A sum may be empty: it is not known (moments
-  // recovered from a rotation file hold the covariances it was fitted to and nothing else), or it
-  // does not survive a merge.
+  // Row-major, one symmetric matrix per KV head. An empty sum is unknown: it was lost in a merge,
+  // or the moments come from a rotation file, which only holds the covariances that it was fitted
+  // to.
   std::vector<double>
       query;  // [num_kv_heads, d, d]   Σ qᵀq over tokens and the head's gqa_ratio query heads
   std::vector<double> key;      // [num_kv_heads, d, d]   Σ kᵀk
   std::vector<double> key_sum;  // [num_kv_heads, d]      Σ k
   // Sums over the keys that sampled queries read from the quantized part of the cache, weighted by
-  // w = Σ p (1 - p) over their attention p: to second order KL(S || S^) is half of Σ w δ², for
-  // noise δ that is independent from key to key. Empty for latents.
+  // w = Σ p (1 - p) over their attention p: to second order, KL(S || S^) is half of Σ w δ² if the
+  // noise δ is independent from key to key. Empty for latents.
   std::vector<double> attended_key;         // [num_kv_heads, d, d]   Σ w kᵀk
   std::vector<double> attended_key_sum;     // [num_kv_heads, d]      Σ w k
   std::vector<double> attended_key_weight;  // [num_kv_heads]         Σ w
@@ -57,12 +57,12 @@ struct LayerMoments {
   std::vector<double>
       diagonal;  // [num_kv_heads, dv, dv] Σ w vᵀv, w = k C_Q kᵀ; empty after a merge
   std::vector<double> diagonal_weight;  // [num_kv_heads]         Σ w
-  // Maxima over all tokens, including those that nothing is fitted to, for static scales.
+  // Maxima over all tokens, including held-out tokens, for static scales.
   std::vector<double> key_abs_max;    // [num_kv_heads, d]   max |k|
   std::vector<double> value_abs_max;  // [num_kv_heads, dv]  max |v|
 
-  // The model's rope and rules, for fits without the model. They are not known for moments
-  // recovered from a rotation file, nor for files that older versions wrote.
+  // The model's rope and folding rules, for fits without the model. Unknown for moments from a
+  // rotation file or from a file of an older version.
   std::optional<RopeSpec> rope = {};
   FoldRules fold = {};
 
@@ -80,7 +80,7 @@ struct LayerMoments {
   Matrix ValueSecondMoment(int64_t head) const;
   Vector KeyMean(int64_t head) const;
   // Return the moments that key transforms are fitted to: those of attended keys, or of all keys if
-  // no query read a quantized key (or this is not known).
+  // no query read a quantized key (or if that is unknown).
   Matrix CachedKeySecondMoment(int64_t head) const;
   Vector CachedKeyMean(int64_t head) const;
 
@@ -91,11 +91,11 @@ struct LayerMoments {
   void Merge(const LayerMoments& other);
 
   // Throws NumericalError naming layer, head and matrix if a value is NaN or infinite, or if a head
-  // saw no energy at all.
+  // has zero energy.
   void CheckFinite() const;
 };
 
-// Mean over KV heads of the per-head means: the shared rotation's covariance (upstream v1).
+// Mean over KV heads of the per-head means: upstream v1 fits the shared rotation to it.
 Matrix MeanOverHeads(const std::vector<Matrix>& heads);
 
 }  // namespace oscar

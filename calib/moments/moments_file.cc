@@ -106,7 +106,7 @@ LayerMoments ReadMoments(const SafetensorsFile& file, int layer_id, MomentsPart 
   m.v_head_dim = number("v_head_dim");
   m.tokens = number("tokens");
   if (has("query_tokens")) m.query_tokens = number("query_tokens");
-  // Products of both are counted in 64 bits, and sums of shards are.
+  // These limits keep products of both, and sums over shards, within 64 bits.
   constexpr int64_t kMostHeads = int64_t{1} << 20, kMostTokens = int64_t{1} << 42;
   if (m.num_kv_heads <= 0 || m.num_q_heads <= 0 || m.num_q_heads % m.num_kv_heads != 0 ||
       m.head_dim <= 0 || m.v_head_dim <= 0 || m.tokens <= 0 || m.num_q_heads > kMostHeads ||
@@ -136,11 +136,11 @@ LayerMoments ReadMoments(const SafetensorsFile& file, int layer_id, MomentsPart 
   m.CheckFinite();
   const bool same = m.head_dim == m.v_head_dim && m.key == m.value;
   m.latent = has("latent") ? number("latent") != 0
-                           : same && !m.key.empty();  // an older version's: sums over the same rows
+                           : same && !m.key.empty();  // older versions: equal if over the same rows
   if (m.latent && !same) {
     throw InputError(what + ": the sums of keys and values differ, but must be equal for latents");
   }
-  if (!has("rope")) return m;  // an older version's, or a rotation file's
+  if (!has("rope")) return m;  // the file is of an older version, or holds rotations
   m.rope = RopeFromText(JsonString(facts, "rope", what), m.head_dim, what);
   m.fold = {.pairs = {.rotary_dim = number("fold_rotary_dim"),
                       .interleaved = number("fold_interleaved") != 0},

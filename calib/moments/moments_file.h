@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// moments.safetensors: the statistics of a run, mergeable and refittable without the model. Files
-// that others publish are read too, so it is not HDF5: that library crashes on files made for it.
+// moments.safetensors: the statistics of a run, which can be merged and refitted without the model.
+// Not HDF5, because files from others are read too, and malicious files crash that library.
 //
 // clang-format off
 //     metadata           format = "oscar-moments", format_version; layer.<id> = JSON of
@@ -32,8 +32,8 @@ namespace oscar {
 inline constexpr const char* kMomentsFormat = "oscar-moments";
 inline constexpr int64_t kMomentsVersion = 2, kMaskedMomentsVersion = 3;
 
-// Writes one layer at a time, in any order. The sums wait in a file without a name until Commit(),
-// because the header before them is known only then.
+// Writes one layer at a time, in any order. Sums are kept in an unnamed file until Commit(),
+// because the header before them is only known then.
 class MomentsWriter {
  public:
   explicit MomentsWriter(const std::filesystem::path& path);
@@ -53,11 +53,11 @@ class MomentsWriter {
 
 class MomentsReader {
  public:
-  // Throws InputError for anything but a moments file of this version.
+  // Throws InputError unless the file is a moments file of this version.
   explicit MomentsReader(const std::filesystem::path& path)
       : MomentsReader(MappedFile::Open(path)) {}
   explicit MomentsReader(MappedFile file);
-  // Throws InputError naming the file and layer if shapes or counts make no sense, and
+  // Throws InputError naming the file and layer if shapes or counts are impossible, and
   // NumericalError if values are not finite.
   LayerMoments Read(int layer_id) const;
 
@@ -65,13 +65,13 @@ class MomentsReader {
   SafetensorsFile file_;
 };
 
-// How much of a layer's moments ReadMoments returns.
+// The part of a layer's moments that ReadMoments returns.
 enum class MomentsPart {
   kAll,
   kMeans  // only geometry, key_sum and maxima
 };
 // These four store a layer in another safetensors file, such as a job's: the key and the text of
-// its metadata, its tensors with their names and shapes, and the way back (as MomentsReader::Read).
+// its metadata, its tensors with names and shapes, and the reverse (as MomentsReader::Read).
 std::string MomentsName(int layer_id);
 std::string MomentsFacts(const LayerMoments& moments);
 void ForEachSum(const LayerMoments& moments,

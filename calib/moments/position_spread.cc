@@ -15,7 +15,7 @@ namespace {
 
 using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-// Turns row vectors as rope does for `offset` tokens.
+// Rotates row vectors as rope does for `offset` positions.
 void Turn(Eigen::Ref<RowMajor> rows, const RopeSpec& rope, const std::vector<double>& frequencies,
           double offset) {
   for (int64_t i = 0; i < std::ssize(frequencies); ++i) {

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sums over documents in an order that is the same for every process. Two neighbours are added if
-// they form a node of the binary tree over document numbers; the rest is added at the end from the
-// right. A process that adds adjacent documents passes on a few nodes. All nodes together give the
-// same bits, however the documents were shared out.
+// Sums over documents in the same order for any number of processes. Two neighbours are added if
+// they form a node of the binary tree over document numbers; the remaining nodes are added at the
+// end, from the right. A process with adjacent documents passes on a few nodes. All nodes together
+// give the same bits, however the documents were divided.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,7 +16,7 @@ namespace oscar {
 
 class DocumentSums {
  public:
-  // The documents [index << level, (index + 1) << level). Undefined: none of them adds
+  // The sum over documents [index << level, (index + 1) << level). Undefined: none of them adds
   // anything.
   struct Node {
     int level = 0;
@@ -24,7 +24,7 @@ class DocumentSums {
     at::Tensor sum = {};
   };
 
-  // Adds nodes in order: each begins where the one before ended. Added sums are never changed.
+  // Adds nodes in order: each begins where the previous one ended. Added sums are never changed.
   void Add(Node node);
   void Add(int64_t document, const at::Tensor& sum) { Add(Node{0, document, sum}); }
 

@@ -28,7 +28,7 @@ Shape PaddedShape(std::span<const SampledSequence> sequences) {
   return shape;
 }
 
-// [sequences, heads, tokens, dim] float32 of rows [tokens, heads, dim].
+// Pads rows [tokens, heads, dim] to [sequences, heads, tokens, dim] float32.
 at::Tensor PaddedHeads(std::span<const SampledSequence> sequences, const Shape& shape,
                        at::Tensor SampledSequence::*member) {
   const at::Tensor& first = sequences[0].*member;
@@ -57,7 +57,7 @@ at::Tensor PaddedQueries(std::span<const SampledSequence> sequences, const Shape
   return padded.flatten(2, 3);
 }
 
-// Unscaled logits of the part with position, one key for all heads.
+// Unscaled logits of the position part, whose key is shared by all heads.
 at::Tensor PositionProducts(std::span<const SampledSequence> sequences, const Shape& shape,
                             int64_t num_kv_heads) {
   const at::Tensor q = PaddedQueries(sequences, shape, num_kv_heads, &SampledSequence::q_pe);
@@ -151,7 +151,7 @@ CacheLogits SampledRows::LogitsIn(size_t windows, const at::Tensor& products,
   return {products, kept_[windows], exact_[windows].defined() ? keys.exact_logits : at::Tensor()};
 }
 
-// |o|^2 after the map, of outputs [caches, sequences, num_kv_heads, gqa_ratio * rows, dv].
+// |o|^2 after the output map, for outputs [caches, sequences, num_kv_heads, gqa_ratio * rows, dv].
 at::Tensor SampledRows::OutputEnergies(const at::Tensor& outputs) const {
   at::Tensor of_rows = outputs.unflatten(-2, {-1, hidden_.size(3)});
   if (output_map_.defined()) of_rows = at::matmul(of_rows, output_map_);
@@ -168,7 +168,7 @@ at::Tensor SampledRows::Scores(const Keys& keys) const {
       .scores.narrow(-1, 0, p_.size(-1));
 }
 
-// [caches, sequences, num_kv_heads, gqa_ratio, rows] -> [caches, num_kv_heads, 2 + texts]
+// Sums [caches, sequences, num_kv_heads, gqa_ratio, rows] to [caches, num_kv_heads, 2 + texts].
 at::Tensor SampledRows::ByTurns(const at::Tensor& of_rows) const {
   return of_rows.sum(3, /*keepdim=*/false, at::kDouble).transpose(1, 2).flatten(2).matmul(turns_);
 }

@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sampled query rows of several sequences and what they read, padded to one shape. One product then
-// serves all sequences and several caches; on a GPU the launches of small products take most of the
-// time. Traps: padded rows see one token and count for nothing, padded tokens are hidden, and
-// quantizers meet both; sums are over even rows, which choose, and odd rows, which judge.
+// Sampled query rows of several sequences, with the keys and values that they read, padded to one
+// shape. One product then serves all sequences and several caches; on a GPU, launching many small
+// products would dominate. Traps: padded rows see one token but have no weight, padded tokens are
+// hidden, and quantizers process both. Even rows choose and odd rows judge, and each has its own
+// sums.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -22,20 +23,20 @@ namespace oscar {
 struct SampledSequence {
   at::Tensor positions;     // [rows] int64, host
   at::Tensor queries;       // [rows, num_q_heads, d]
-  at::Tensor keys, values;  // [tokens, num_kv_heads, dim], as far as the last position
-  // Latent attention only, otherwise undefined: the part of every logit that is never quantized.
+  at::Tensor keys, values;  // [tokens, num_kv_heads, dim], up to the last position
+  // Latent attention only, otherwise undefined: the part of each logit that is never quantized.
   at::Tensor q_pe = {};  // [rows, num_q_heads, rope_dim]
   at::Tensor k_pe = {};  // [tokens, rope_dim]
 };
 
-// Texts of some rows' sequences: from number `first` on, among `total` that are measured together.
+// Texts of the sequences of some rows: starting at number `first`, of `total` measured together.
 struct TextsOfRows {
   int64_t first = 0, total = 0;
 };
 
 class SampledRows {
  public:
-  // Measures outputs after `output_map` [num_q_heads, outputs, dv], if that is defined.
+  // Measures outputs after `output_map` [num_q_heads, outputs, dv], if it is defined.
   SampledRows(const AttentionSpec& spec, std::span<const SampledSequence> sequences,
               std::span<const CacheWindows> windows, const at::Tensor& output_map = {},
               TextsOfRows texts = {});
@@ -45,10 +46,10 @@ class SampledRows {
   const at::Tensor& values() const { return values_; }
   // [sequences, num_kv_heads, gqa_ratio * rows, d] float32
   const at::Tensor& queries() const { return queries_; }
-  int64_t num_scores() const { return p_.numel(); }  // of one cache
+  int64_t num_scores() const { return p_.numel(); }  // for one cache
 
-  // Keys of several caches in spaces where their logits need no inverse:
-  // [caches, sequences, num_kv_heads, ...].
+  // Keys of several caches, transformed so that logits need no inverse: [caches, sequences,
+  // num_kv_heads, ...].
   struct Keys {
     at::Tensor stored;   // [..., tokens, d]: of quantized tokens
     at::Tensor queries;  // [..., gqa_ratio * rows, d]
@@ -63,15 +64,15 @@ class SampledRows {
   std::vector<at::Tensor> KlSums(const Keys& keys, std::span<const size_t> which) const;
   // |(P^ - P) V|^2, in windows[0].
   at::Tensor KeyErrorSums(const Keys& keys) const;
-  // |P (V^ - V)|^2 over what windows[0] quantize; `read` [caches, sequences, num_kv_heads, tokens,
-  // dv].
+  // |P (V^ - V)|^2 over tokens that windows[0] quantizes; `read` [caches, sequences, num_kv_heads,
+  // tokens, dv].
   at::Tensor ValueErrorSums(const at::Tensor& read) const;
-  // |P^ V^ - P V| / |P V| of both, in windows[0]; of values, those of quantized tokens and of the
-  // others. Rows without an output count as exact.
+  // |P^ V^ - P V| / |P V| with errors in keys and values, in windows[0]. `read` holds the values of
+  // quantized tokens, `exact_read` those of the others. Rows without an output count as exact.
   at::Tensor RelativeErrorSums(const Keys& keys, const at::Tensor& read,
                                const at::Tensor& exact_read) const;
-  const at::Tensor& output_sums() const { return output_sums_; }     // |P V|^2, as sums over rows
-  const std::vector<double>& num_rows() const { return num_rows_; }  // of each of those sums
+  const at::Tensor& output_sums() const { return output_sums_; }     // |P V|^2, summed over rows
+  const std::vector<double>& num_rows() const { return num_rows_; }  // rows in each of those sums
 
  private:
   at::Tensor Products(const at::Tensor& queries, const at::Tensor& keys) const;
@@ -82,7 +83,7 @@ class SampledRows {
   at::Tensor ByTurns(const at::Tensor& of_rows) const;
 
   double scale_, softcap_;
-  at::Tensor sinks_;  // [num_kv_heads, gqa_ratio, 1, 1], where the layer has them
+  at::Tensor sinks_;  // [num_kv_heads, gqa_ratio, 1, 1], if the layer has sinks
   at::Tensor keys_, values_, queries_;
   at::Tensor output_map_;       // [1, num_kv_heads, gqa_ratio, dv, outputs], or undefined
   at::Tensor position_logits_;  // [sequences, num_kv_heads, gqa_ratio, rows, tokens], or undefined

@@ -20,21 +20,21 @@ namespace {
 
 constexpr int64_t kChunkTokens =
     1024;  // bounds the float64 copies: 1024 * 32 heads * 128 * 8 bytes = 32 MiB
-constexpr int64_t kAttendedRows = 256;  // queries of a document that weigh its keys, at most
-constexpr int64_t kRowsAtOnce = 32;     // of them: their scores are [rows, num_q_heads, tokens]
-constexpr int64_t kSweepTokens = 4096;  // of keys and values alone, across documents
+constexpr int64_t kAttendedRows = 256;  // most queries per document that weigh its keys
+constexpr int64_t kRowsAtOnce = 32;  // rows per step: their scores are [rows, num_q_heads, tokens]
+constexpr int64_t kSweepTokens = 4096;  // tokens at a time in AddDiagonalTarget, across documents
 
-// [tokens, heads, dim] -> [num_kv_heads, tokens * gqa_ratio, dim] float64: the rows every KV head
-// sees.
+// [tokens, heads, dim] -> [num_kv_heads, tokens * gqa_ratio, dim] float64: the rows for each KV
+// head.
 at::Tensor RowsOfKvHeads(const at::Tensor& x, int64_t num_kv_heads) {
   const int64_t tokens = x.size(0), ratio = x.size(1) / num_kv_heads, dim = x.size(2);
   const at::Tensor rows =
       at::empty({num_kv_heads, tokens, ratio, dim}, x.options().dtype(at::kDouble));
-  rows.copy_(x.view({tokens, num_kv_heads, ratio, dim}).permute({1, 0, 2, 3}));  // in one kernel
+  rows.copy_(x.view({tokens, num_kv_heads, ratio, dim}).permute({1, 0, 2, 3}));
   return rows.view({num_kv_heads, tokens * ratio, dim});
 }
 
-// Evenly spaced rows of a document that read quantized keys: from `first` on, `step` apart.
+// Evenly spaced rows of a document that read quantized keys: starting at `first`, `step` apart.
 struct AttendedRows {
   AttendedRows(int64_t tokens, int64_t begin, int64_t end, const CacheWindows& windows) {
     const int64_t beyond = windows.sink + windows.recent;
@@ -46,8 +46,8 @@ struct AttendedRows {
   int64_t first, step, count;
 };
 
-// Weights of attended keys (LayerMoments): [num_kv_heads, last row + 1] float64. `uncounted`: bool
-// [tokens] of queries that do not count, or undefined.
+// Returns the weights of attended keys (LayerMoments): [num_kv_heads, last row + 1] float64.
+// `uncounted`: bool [tokens], true for queries that do not count, or undefined.
 at::Tensor AttendedWeights(const AttentionView& view, const AttendedRows& of,
                            const CacheWindows& windows, const at::Tensor& uncounted) {
   const AttentionSpec& spec = view.layer.attention;
@@ -109,7 +109,7 @@ at::Tensor KeptRows(const HeldOutSplit& split, size_t sequence, int64_t tokens, 
                     at::Device device) {
   const int64_t fit_rows = split.fit_rows.at(sequence),
                 kept = split.NumKeptRows(sequence, tokens, error_rows);
-  // Row j of the kept rows is the last row of the j-th of `kept` equal stretches.
+  // Kept row j is the last row of the j-th of `kept` equal stretches.
   const auto spread = [&](int64_t rows, at::Device where) {
     return at::arange(1, kept + 1, at::dtype(at::kLong).device(where))
         .mul_(rows)
@@ -134,7 +134,7 @@ StatisticsObserver::StatisticsObserver(HeldOutSplit split, int64_t error_rows, i
 
 void StatisticsObserver::OnLayerBegin(const LayerSpec&) { observed_ = {}; }
 
-// Adds the rows of one document. A layer that reads another's cache adds only queries and outputs.
+// Adds the rows of one document; only queries and outputs if the layer reads another's cache.
 void StatisticsObserver::AddRows(LayerSums& sums, const AttentionView& view, bool of_reader) const {
   const SumsLayout layout{view.k.size(1), view.k.size(2), view.v.size(2)};
   const int64_t heads = layout.num_kv_heads, d = layout.d, dv = layout.dv;
@@ -237,7 +237,7 @@ void StatisticsObserver::Hold(size_t layer_index) {
 }
 
 void StatisticsObserver::OnSharedAttention(const AttentionView& view) {
-  Hold(view.layer_index);  // the layer that was observed last, if it is not held yet
+  Hold(view.layer_index);  // holds the layer observed last, if it is not held yet
   std::vector<LayerSums>& readers = held_.at(view.layer_index).readers;
   if (view.sequence == 0) readers.emplace_back();
   AddRows(readers.back(), view, /*of_reader=*/true);
@@ -250,9 +250,9 @@ LayerOnDevice StatisticsObserver::TakeOnDevice(size_t layer_index) {
 
 uint64_t ObservingMemory(const LayerSpec& layer, int64_t longest) {
   const AttentionSpec& a = layer.attention;
-  // Logits, scores and weights of the query rows that weigh keys.
+  // Logits, scores and weights of the queries that weigh keys.
   const int64_t weighing = a.latent ? 0 : 6 * 4 * kRowsAtOnce * a.num_q_heads * longest;
-  // A chunk of queries or outputs converted, and the same in the order of KV heads.
+  // One converted chunk of queries or outputs, and its copy in the order of KV heads.
   const int64_t chunk = 2 * 8 * kChunkTokens * a.num_q_heads * std::max(a.head_dim, a.v_head_dim);
   return static_cast<uint64_t>(std::max(weighing, chunk));
 }
@@ -301,13 +301,13 @@ ObservedLayer ReadBack(LayerOnDevice observed, const LayerSpec& spec) {
     moments.v_head_dim = dv;
     moments.SetTokens(tokens, queries);
     moments.latent = spec.attention.latent.has_value();
-    if (!spec.attention.latent) {  // whose rows have no positions
+    if (!spec.attention.latent) {  // latent rows have no positions
       moments.rope = spec.attention.rope;
       moments.fold = FoldRulesOf(spec.attention);
     }
     at::Tensor total = (observed.sums.*part).Total();
     if (!total.defined()) return;
-    if (!observed.readers.empty()) {  // means over all layers that read
+    if (!observed.readers.empty()) {  // take means over all layers that read this one
       total = total.clone();
       const at::Tensor of_queries = total.narrow(0, 0, layout.of_queries());
       for (const LayerSums& reader : observed.readers) of_queries.add_((reader.*part).Total());

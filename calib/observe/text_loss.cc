@@ -19,10 +19,10 @@
 namespace oscar {
 namespace {
 
-constexpr size_t kSequencesSampled = 4;     // of which beginnings are taken
-constexpr int64_t kTokensOfEach = 256;      // at most
-constexpr int64_t kHeadBytes = 64LL << 20;  // of one block of the head's rows
-constexpr double kImplausibleShare = 0.75;  // of ln(vocab_size)
+constexpr size_t kSequencesSampled = 4;     // sequences whose beginnings are used
+constexpr int64_t kTokensOfEach = 256;      // most tokens used of each
+constexpr int64_t kHeadBytes = 64LL << 20;  // for one block of rows of the head
+constexpr double kImplausibleShare = 0.75;  // share of ln(vocab_size)
 
 class NoObserver : public LayerObserver {
  public:
@@ -35,7 +35,7 @@ bool ReadsEarlierLayers(const ModelSpec& spec) {
   });
 }
 
-// -log softmax of the token that follows, over blocks of the vocabulary.
+// -log softmax of the next token, computed in blocks of the vocabulary.
 // [n, hidden_size], [n] -> [n] float32
 at::Tensor Losses(const LayerLoop& loop, const at::Tensor& hidden, const at::Tensor& ids) {
   const ModelSpec& spec = loop.spec();
@@ -46,7 +46,7 @@ at::Tensor Losses(const LayerLoop& loop, const at::Tensor& hidden, const at::Ten
   loader.Finish();
   const at::Tensor normed = Norm(spec.final_norm, norm, spec.rms_norm_eps, hidden);
   const auto floats = hidden.options().dtype(at::kFloat);
-  at::Tensor sum = at::full({hidden.size(0)}, -INFINITY, floats);  // log of exponentials
+  at::Tensor sum = at::full({hidden.size(0)}, -INFINITY, floats);  // log-sum-exp
   at::Tensor own = at::zeros({hidden.size(0)}, floats);
   const int64_t step = std::max<int64_t>(
       1, kHeadBytes / (spec.hidden_size * static_cast<int64_t>(hidden.element_size())));
@@ -134,7 +134,7 @@ std::optional<TextLoss> MeasureTextLoss(const ModelSource& model, std::vector<Te
   options.ranks = &OneRank();
   std::vector<std::vector<int32_t>> sequences;
   std::vector<at::Tensor> hidden;
-  std::vector<int64_t> predicting, ids;  // rows of all of them, and the tokens that follow
+  std::vector<int64_t> predicting, ids;  // rows in all sequences, and the tokens that follow them
   int64_t first_row = 0;
   for (const TextRows& rows : sample) {
     sequences.push_back(rows.ids);

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Mean next-token loss of a sample of the calibration text under its model, from what a calibration
-// leaves: hidden states before the last layer with a cache. Text that is noise to the model
-// (another model's tokenizer, a missing template) shows here and nowhere else. The cost is the part
-// of the model that a calibration does not read: the rest of that layer, the layers after it, and
-// the head, by blocks of rows.
+// Mean next-token loss of the model on a sample of the calibration text, computed from the hidden
+// states that a calibration ends with: those before the last layer with a cache. Only this reveals
+// text that is noise to the model (another model's tokenizer, a missing template). It costs the
+// part of the model that a calibration does not run: the rest of that layer, the layers after it,
+// and the head, in blocks of rows.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ namespace oscar {
 
 struct TextLoss {
   double mean = 0;     // nats
-  int64_t tokens = 0;  // that were predicted
+  int64_t tokens = 0;  // predicted tokens
   int64_t vocab_size = 0;
 
-  // A loss near ln(vocab_size) is a guess among all tokens. A model that only knew their
-  // frequencies would stay near 0.6 of it, one that reads the text far below; 0.75 is neither.
+  // A loss near ln(vocab_size) means guessing among all tokens. A model that only knows token
+  // frequencies stays near 0.6 of it, and one that reads the text far below. 0.75 is neither.
   bool implausible() const;
-  // Below this share a model knows more than the frequencies: the forward pass reads the text.
+  // Below this share a model knows more than frequencies, so the forward pass reads the text.
   static constexpr double kProofShare = 0.6;
   double largest_proof() const;  // nats
   bool proves_forward_pass() const { return mean < largest_proof(); }
@@ -38,16 +38,16 @@ struct TextBeginning {
   int64_t tokens = 0;
 };
 std::vector<TextBeginning> TextSampleOf(const std::vector<int64_t>& lengths);
-// Its tokens, and their hidden states in `model`, of which it is sequence number `own`.
+// The tokens of a beginning, and their hidden states in `model`, where it is sequence `own`.
 struct TextRows {
   std::vector<int32_t> ids;
   at::Tensor hidden;  // [tokens, hidden_size]; undefined: a forward pass computes it
 };
 TextRows RowsOf(const ModelSource& model, size_t own, int64_t tokens);
 
-// Returns whether a finished run has the hidden states that the loss starts with. It has none if
-// all its layers were resumed, or if layers after the last one read keys and values of a layer
-// before it.
+// Returns whether a finished run has the hidden states that the loss starts from. It has none if
+// all its layers were resumed, or if layers after the last one with a cache read keys and values of
+// an earlier layer.
 bool HasTextLoss(const ModelSource& model);
 // Returns the rows of all sequences of `model`; none if it has no text loss.
 std::vector<TextRows> TextRowsOf(const ModelSource& model);

@@ -142,7 +142,7 @@ HeldOutSplit CheckCalibration(const CalibrationInput& input) {
   CheckOptions(input.options);
   CheckQuantization(input.source->layers(), input.options.clip);
   HeldOutSplit split = input.Split();
-  const int64_t tokens = split.NumFitQueries() + split.NumHeldOutQueries();  // whose queries count
+  const int64_t tokens = split.NumFitQueries() + split.NumHeldOutQueries();  // counted tokens
   for (const LayerSpec& layer : input.source->layers()) {
     const int64_t dim = std::max(layer.attention.head_dim, layer.attention.v_head_dim);
     const int64_t needed = input.options.min_tokens >= 0 ? input.options.min_tokens : 20 * dim;
@@ -163,7 +163,7 @@ HeldOutSplit CheckCalibration(const CalibrationInput& input) {
                      Remedy::kHoldOutMore);
   }
   const std::vector<int64_t>& lengths = input.lengths();
-  int64_t rows = 0;  // of the document that has most
+  int64_t rows = 0;  // most kept rows of any document
   for (size_t i = 0; i < lengths.size(); ++i)
     rows = std::max(rows, split.NumKeptRows(i, lengths[i], input.options.error_rows));
   if (input.options.automatic.enabled && rows < 2) {
@@ -177,7 +177,7 @@ HeldOutSplit CheckCalibration(const CalibrationInput& input) {
 
 namespace {
 
-// Passes on what is reported and is not a statistic.
+// Passes on reports that are not statistics.
 class ReportingObserver : public StatisticsObserver {
  public:
   ReportingObserver(const CalibrationInput& input, const HeldOutSplit& split,
@@ -211,7 +211,7 @@ class ReportingObserver : public StatisticsObserver {
   PhaseTimes& times_;
 };
 
-// Resumes a run. A model that goes on needs the hidden states that the job has kept.
+// Resumes a run. A model that continues needs the hidden states that the job has kept.
 void Resume(const CalibrationInput& input, const JobDirectory& job,
             const LayerTransport& transport) {
   ModelSource* const model = input.running_model();

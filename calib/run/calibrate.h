@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs a calibration: the statistics observer over a model that runs or a dump, one committed layer
-// after another, resuming where a job stands.
+// Runs a calibration: observes statistics of a running model or a dump, commits one layer after
+// another, and resumes an unfinished job.
 #pragma once
 
 #include <cstdint>
@@ -23,28 +23,28 @@
 
 namespace oscar {
 
-// How a calibration runs on a GPU. Nothing here changes a result; on a CPU a layer is fitted and
+// How a calibration runs on a GPU. No option here changes a result. On a CPU, a layer is fitted and
 // committed before the next one begins.
 struct RunOptions {
-  // Number of layers that are fitted while the loop is in the next ones. Each keeps its keys and
-  // values, and takes the memory of a fit. Their eigenvectors are found on the host's cores, in
-  // between the requests to the GPU. 0: the loop waits for the fit.
+  // Number of layers that are fitted while the loop works on later ones. Each one keeps its keys
+  // and values, and needs the memory of a fit. Their eigenvectors are computed on the host's cores,
+  // between requests to the GPU. 0: the loop waits for the fit.
   int fits_beside = 6;
-  // Longest time between two commits, except for layers that are still being fitted and for half of
-  // this time before the end. If hidden states are small beside weights, commits come sooner: a
-  // killed run loses little.
+  // Longest time between two commits. It does not limit layers that are still being fitted, nor the
+  // last half of this time. If hidden states are small compared to weights, commits come sooner, so
+  // that a killed run loses little.
   double commit_seconds = 10;
 };
 
 // This process as one of several that run one calibration, each with its own documents. Ranks
 // (RankGroup) take turns to fit a layer from what all of them observed; rank 0 has the job. A shard
-// knows nothing of the others, fits nothing, and keeps what it observed (shard_directory.h).
+// does not know the others, fits nothing, and stores what it observed (shard_directory.h).
 struct JobRanks {
-  RankGroup* group = &OneRank();      // of ranks that run; of a plan one
-  bool apart = false;                 // this process is a shard
-  std::vector<int64_t> lengths = {};  // of all sequences, in tokens; empty: those of the source
+  RankGroup* group = &OneRank();      // the ranks that run; one rank for a plan
+  bool apart = false;                 // whether this process is a shard
+  std::vector<int64_t> lengths = {};  // tokens of all sequences; empty: as in the source
   std::vector<RankShare> shares = {{}};
-  size_t number = 0;  // of this process in `shares`
+  size_t number = 0;  // index of this process in `shares`
 
   const RankShare& own() const { return shares.at(number); }
 };
@@ -56,22 +56,22 @@ struct CalibrationInput {
   CalibrationOptions options = {};
   RunOptions run = {};
   JobRanks ranks = {};
-  CountedQueries counted = {};        // of all sequences, whoever runs them
-  std::vector<int32_t> domains = {};  // of each of lengths() (DataSet::domains)
+  CountedQueries counted = {};        // for all sequences, including other processes'
+  std::vector<int32_t> domains = {};  // for each of lengths() (DataSet::domains)
 
-  // The model that is calibrated; null if there is only a dump.
+  // The calibrated model; null if there is only a dump.
   ModelSource* model() const { return source->model(); }
-  // The same if it runs here, in which case a resumed run needs its hidden states.
+  // The same if it runs in this process. A resumed run then needs its hidden states.
   ModelSource* running_model() const { return dynamic_cast<ModelSource*>(source.get()); }
-  const std::vector<int64_t>& lengths() const;  // of all sequences, whoever runs them
-  int64_t num_tokens() const;                   // of these
-  HeldOutSplit Split() const;                   // of all sequences
-  // Lengths of the sequences that a job here holds: a shard has only its own.
+  const std::vector<int64_t>& lengths() const;  // all sequences, including other processes'
+  int64_t num_tokens() const;                   // total of lengths()
+  HeldOutSplit Split() const;                   // for all sequences
+  // Lengths of the sequences in this job: a shard has only its own.
   const std::vector<int64_t>& job_lengths() const;
   int64_t job_tokens() const;
 };
 
-// Returns loop options with which a model computes everything up to the last queries of a cache.
+// Returns loop options with which a model stops after the last queries that read a cache.
 LoopOptions CalibrationLoopOptions();
 
 // One finished layer, for progress.
@@ -79,31 +79,31 @@ struct LayerProgress {
   size_t layer_index = 0;
   size_t num_layers = 0;
   int64_t tokens = 0;
-  double seconds = 0;         // since the layer before
-  uint64_t bytes_read = 0;    // of this layer on disk: weights, or queries, keys and values
-  const LayerResult& result;  // of a shard nothing but its number
+  double seconds = 0;         // since the previous layer
+  uint64_t bytes_read = 0;    // read from disk: weights, or queries, keys and values
+  const LayerResult& result;  // for a shard, only the layer's number is set
 };
 
 struct CalibrationHooks {
-  std::function<void(const LayerProgress&)> on_layer;  // in order, on the thread that runs
-  // How many tokens chose each expert of a layer that has experts, with a cache or without.
+  std::function<void(const LayerProgress&)> on_layer;  // in order, on RunCalibration's thread
+  // Reports how many tokens chose each expert of a layer, whether or not the layer has a cache.
   std::function<void(const LayerSpec&, const std::vector<int64_t>&)> on_experts;
-  std::function<bool()> stop_requested;  // asked at layer boundaries
-  // Called after a model has run to its end, with the weight bytes that this process has read.
+  std::function<bool()> stop_requested;  // called at layer boundaries
+  // Called after the model's last layer with the number of weight bytes that this process read.
   std::function<void(uint64_t)> on_weights_read;
-  PhaseTimes* times = nullptr;  // adds to it; null: measures nothing
+  PhaseTimes* times = nullptr;  // phases are added here; null: not measured
 };
 
-// Throws UsageError for options that contradict each other, whatever the model.
+// Throws UsageError for options that contradict each other with any model.
 void CheckOptions(const CalibrationOptions& options);
 
-// Throws InputError, before any weight or value is read, if a head would see fewer tokens than
-// options.min_tokens, or if a clip search has nothing held out to search on.
+// Checks before any weight or value is read. Throws InputError if heads would see fewer tokens than
+// options.min_tokens, or if a clip search has no held-out rows.
 HeldOutSplit CheckCalibration(const CalibrationInput& input);
 
-// Finishes every layer of `job`; for a shard, the file of every layer. Throws Interrupted, with the
-// job on disk, if the hook asked to stop. A rank other than rank 0 has NoJob; its stop_requested
-// asks all ranks to stop.
+// Finishes every layer of `job`; a shard finishes the file of every layer. Throws Interrupted, with
+// the job on disk, if the hook asked to stop. Ranks other than 0 have NoJob; their stop_requested
+// stops all ranks.
 void RunCalibration(const CalibrationInput& input, JobDirectory& job,
                     const CalibrationHooks& hooks);
 

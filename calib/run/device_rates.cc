@@ -10,7 +10,7 @@
 namespace oscar {
 namespace {
 
-// Seconds of one pass.
+// Seconds for one pass.
 template <typename Function>
 double SecondsOf(at::Device device, const Function& pass) {
   constexpr double kEnough = 0.03;  // seconds
@@ -40,7 +40,7 @@ double ProductRate(at::Device device, at::ScalarType dtype, int64_t rows, int64_
   return static_cast<double>(rows * dim * dim) / SecondsOf(device, [&] { (void)x.matmul(w); });
 }
 
-// As StatisticsObserver adds a chunk.
+// Adds a chunk in the same way as StatisticsObserver.
 double StatisticsRate(at::Device device, at::ScalarType dtype) {
   const int64_t tokens = device.is_cpu() ? 256 : 1024, kv = 8, ratio = 4, dim = 128;
   const at::Tensor x =
@@ -72,7 +72,7 @@ DeviceRates MeasureRates(c10::Device device, c10::ScalarType dtype) {
 }
 
 double MeasureHostRate() {
-  // Small matrices, mostly in BLAS of the second level.
+  // The eigensolver uses small matrices, mostly in level-2 BLAS.
   constexpr double kOfProducts = 0.15;
   return kOfProducts * ProductRate(at::kCPU, at::kDouble, 1024, 1024);
 }

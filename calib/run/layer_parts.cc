@@ -24,7 +24,7 @@ struct Documents {
         end(first + static_cast<int64_t>(share.num_sequences)) {}
 };
 
-// Returns undefined sums of these documents; `rows` tells how many rows each document adds.
+// Returns undefined sums for these documents; `rows` tells how many rows each document adds.
 template <typename Rows>
 DocumentSums EmptySums(int64_t first, int64_t end, const Rows& rows, int64_t values,
                        const at::TensorOptions& options) {
@@ -49,15 +49,15 @@ void Append(DocumentSums& all, const DocumentSums& more) {
   for (const DocumentSums::Node& node : more.nodes()) all.Add(node);
 }
 
-// Appends the sums of a part to those of the parts before it. `half`: the half point lies before
-// (-1), in (0) or after (1) the part's documents.
+// Appends the sums of a part to those of earlier parts. `half`: the half point is before (-1), in
+// (0) or after (1) the part's documents.
 void Append(LayerSums& all, const LayerSums& more, int half) {
   Append(all.fit, more.fit);
   Append(all.held_out, more.held_out);
   if (half >= 0) Append(all.first_half, half == 0 ? more.first_half : more.fit);
 }
 
-// Returns the number of layers that read this layer's keys and values.
+// Returns the number of other layers that read this layer's keys and values.
 int64_t ReadersOf(const CalibrationInput& input, const LayerSpec& layer) {
   const ModelSource* const model = input.model();
   OSCAR_CHECK(model != nullptr && model->loop().options().shared_queries);
@@ -149,7 +149,7 @@ uint64_t PartBytes(const CalibrationInput& input, const HeldOutSplit& split, siz
   const Documents documents(share);
   const SumsLayout layout{a.num_kv_heads, a.head_dim, a.v_head_dim};
   DocumentSums places;
-  int64_t rows = 0;  // of queries
+  int64_t rows = 0;  // query rows
   for (int64_t i = documents.first; i < documents.end; ++i) {
     places.Add(i, {});
     const int64_t tokens = input.lengths()[static_cast<size_t>(i)];
@@ -161,7 +161,7 @@ uint64_t PartBytes(const CalibrationInput& input, const HeldOutSplit& split, siz
       share.num_tokens * (a.num_kv_heads * (a.head_dim + a.v_head_dim) + position) +
       rows * a.num_q_heads * (a.head_dim + position);
   const int64_t sums = layout.of_all() + ReadersOf(input, spec) * layout.of_queries();
-  // The factor 2 counts the sums that are fitted to and those that are held out.
+  // The factor 2 counts fitted and held-out sums.
   return static_cast<uint64_t>(values * static_cast<int64_t>(at::elementSize(input.dtype)) +
                                2 * 8 * std::ssize(places.nodes()) * sums);
 }

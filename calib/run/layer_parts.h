@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Parts of a layer: what some adjacent documents contribute, as tensors in one order. Ranks send
-// them (layer_transport.h) and shards keep them (shard_directory.h). All parts together equal, bit
-// for bit, what one process would have observed.
+// Parts of a layer: the contributions of some adjacent documents, as tensors in a fixed order.
+// Ranks send them (layer_transport.h) and shards keep them (shard_directory.h). All parts together
+// equal, bit for bit, what one process would have observed.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ namespace oscar {
 // Returns all tensors that differ between parts, in a fixed order.
 std::vector<NamedTensor> TensorsOf(const LayerOnDevice& part);
 
-// Returns an empty part, as large as that of `share`'s documents, on the device of `input`.
+// Returns an empty part, as large as that of the documents in `share`, on the device of `input`.
 LayerOnDevice EmptyPart(const CalibrationInput& input, const HeldOutSplit& split,
                         size_t layer_index, const RankShare& share);
 
@@ -27,7 +27,7 @@ LayerOnDevice EmptyPart(const CalibrationInput& input, const HeldOutSplit& split
 uint64_t PartBytes(const CalibrationInput& input, const HeldOutSplit& split, size_t layer_index,
                    const RankShare& share);
 
-// Joins the parts of all documents, in their order.
+// Joins the parts of all documents, in the order of the documents.
 LayerOnDevice Together(std::vector<LayerOnDevice> parts, const std::vector<RankShare>& shares,
                        const HeldOutSplit& split);
 

@@ -29,10 +29,10 @@ double SecondsSince(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-// Bytes of weights per byte of hidden states before a commit, because both compete for the disk.
+// Weight bytes read per byte of hidden states before a commit, because both compete for the disk.
 constexpr uint64_t kWeightsPerHidden = 20;
 
-// Most results that wait for the disk while it takes hidden states.
+// Maximum number of results that wait while hidden states are written to disk.
 constexpr size_t kUnwritten = 8;
 
 template <typename T>
@@ -47,8 +47,8 @@ struct LayerPipeline::Layer {
   LayerTransport::Observed observed;
   bool fits_here = false;
   bool commit = false;
-  at::Tensor hidden;                   // to be written at the commit; undefined: none is
-  std::optional<c10::Event> launched;  // everything above
+  at::Tensor hidden;                   // written at the commit; undefined: nothing is written
+  std::optional<c10::Event> launched;  // recorded after the kernels of `observed` and `hidden`
   FinishedLayer finished;
 };
 
@@ -74,14 +74,14 @@ Commit LayerPipeline::CommitAfter(size_t index) const {
   if (input_.device.is_cpu()) return Commit::kWithRound;
   if (hidden_written_.valid() && !IsReady(hidden_written_)) return Commit::kNever;
   const ModelSource* const model = input_.running_model();
-  // Bytes of the hidden states of all ranks.
+  // Bytes of hidden states on all ranks.
   const uint64_t hidden = model == nullptr ? 0
                                            : model->hidden().nbytes() /
                                                  static_cast<uint64_t>(model->num_tokens()) *
                                                  static_cast<uint64_t>(input_.job_tokens());
   if (read_since_commit_ + input_.source->BytesRead(index) >= kWeightsPerHidden * hidden)
     return Commit::kNow;
-  // No commit shortly before the end, which would wait for the disk.
+  // Shortly before the end there is no commit, because the end would wait for the disk.
   const double of_each = SecondsSince(begin_) / static_cast<double>(put_ + 1);
   const double end = of_each * static_cast<double>(input_.source->layers().size() - index - 1);
   return SecondsSince(last_commit_) >= input_.run.commit_seconds &&
@@ -128,7 +128,7 @@ void LayerPipeline::Put(size_t index, LayerOnDevice observed, Commit commit) {
     return layer;
   };
   std::shared_future<std::shared_ptr<Layer>> fitted = std::async(std::launch::async, fit).share();
-  // Drops the futures it waited for: a future keeps its function, and so would the whole chain.
+  // Drops the futures it waited for. A future keeps its function alive, and so the whole chain.
   const auto write = [this, fitted, before = written_]() mutable {
     const std::shared_ptr<Layer> own = std::exchange(fitted, {}).get();
     if (before.valid()) std::exchange(before, {}).get();
@@ -139,7 +139,7 @@ void LayerPipeline::Put(size_t index, LayerOnDevice observed, Commit commit) {
   fitting_.push_back({layer->fits_here, fitted, written_});
 }
 
-// Fits the layers of this process before it waits for those of other processes.
+// Fits the layers of this process before it waits for the layers of other processes.
 void LayerPipeline::FinishRound() {
   const std::vector<std::shared_ptr<Layer>> round = std::exchange(round_, {});
   for (const bool here : {true, false}) {
@@ -152,13 +152,13 @@ void LayerPipeline::FinishRound() {
   }
 }
 
-// Returns hidden states that can be kept while the next layer changes them in place: a copy. At
-// rank 0 these are the hidden states of all ranks.
+// Returns a copy of the hidden states that stays valid while the next layer changes them in place.
+// Rank 0 gets the hidden states of all ranks.
 at::Tensor LayerPipeline::KeepHidden(const at::Tensor& hidden) {
   if (streams_.empty() && transport_.size() == 1) return hidden;
   transport_.GatherHidden(hidden, [&] {
-    // A pending write also waits for the fits of other ranks. A layer at which the run is to stop
-    // must not wait for those, so it gets a new buffer.
+    // A pending write also waits for the fits of other ranks. If the run stops at this layer, it
+    // must not wait for them, so it gets a new buffer.
     if (!host_hidden_.defined() || (hidden_written_.valid() && !IsReady(hidden_written_))) {
       host_hidden_ = at::empty(
           {input_.job_tokens(), hidden.size(1)},
@@ -179,7 +179,7 @@ void LayerPipeline::Fit(Layer& layer, std::optional<c10::Stream> stream) {
       layer.launched->block(*stream);
       layer.launched->synchronize();
     } else {
-      malloc_trim(0);  // what attention freed, so that its peak and that of the fit do not add up
+      malloc_trim(0);  // frees attention's memory, so that both peaks do not add up
     }
     return std::exchange(layer.observed, {})();
   };
@@ -190,7 +190,7 @@ void LayerPipeline::Fit(Layer& layer, std::optional<c10::Stream> stream) {
       rows = ReadBack(std::move(on_device), spec);
     }
     LayerResult result = ProcessLayer(std::move(rows), spec, split_, input_.options, times_);
-    if (!stream) malloc_trim(0);  // and the other way round
+    if (!stream) malloc_trim(0);  // frees the fit's memory
     return result;
   };
   WithErrorContext(NameOf(layer, "fitting"),
@@ -211,7 +211,7 @@ void LayerPipeline::WriteHere(const Layer& layer) {
   last_write_ = Clock::now();
   if (!layer.commit) return;
   const auto time = times_.Measure("commit");
-  if (layer.launched) layer.launched->synchronize();  // hidden states are there
+  if (layer.launched) layer.launched->synchronize();  // hidden states have been copied
   std::function<void(const std::filesystem::path&)> write_hidden;
   if (layer.hidden.defined())
     write_hidden = [&](const std::filesystem::path& path) {

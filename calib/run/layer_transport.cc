@@ -50,7 +50,7 @@ class OneProcess : public LayerTransport {
   PhaseTimes& times_;
 };
 
-// One of several shards. It fits nothing; its job keeps what another process will fit.
+// One of several shards. It fits nothing; its job stores data that another process will fit.
 class OneShard : public OneProcess {
  public:
   using OneProcess::OneProcess;
@@ -65,7 +65,7 @@ class OneShard : public OneProcess {
   at::Tensor LastHidden() const override { return TextHiddenOf(input_); }
 };
 
-// All shards. Their files replace a model that runs.
+// All shards. Their files take the place of a running model.
 class Shards : public OneProcess {
  public:
   Shards(const CalibrationInput& input, const ShardSet& shards, const HeldOutSplit& split,
@@ -85,7 +85,7 @@ class Shards : public OneProcess {
   const ShardSet& shards_;
 };
 
-constexpr int64_t kHiddenBytes = 256LL << 20;  // on their way at a time
+constexpr int64_t kHiddenBytes = 256LL << 20;  // most bytes in transit at a time
 
 // Returns a result as the bytes of its file, to be sent to rank 0.
 std::string FileOf(const LayerResult& result) {
@@ -237,11 +237,11 @@ class Ranks : public OneProcess {
   }
 
  private:
-  // A layer as another rank observed it, on its way here.
+  // A layer observed by another rank, on its way to this one.
   struct Part {
     LayerOnDevice layer;
     at::Tensor bytes;
-    std::function<void()> wait;  // empty: it is there
+    std::function<void()> wait;  // empty: already received
 
     LayerOnDevice Take() {
       if (!wait) return std::move(layer);
@@ -261,8 +261,8 @@ class Ranks : public OneProcess {
 
   size_t rank() const { return static_cast<size_t>(group_.rank()); }
   bool is_first() const { return group_.rank() == 0; }
-  // Rows like those of `hidden` of all ranks, some at a time: part(rank, its first row, the first
-  // row of all, rows).
+  // Visits all ranks' rows of `hidden` in pieces: part(rank, its first row, first row among all,
+  // rows).
   void ForEachPart(const at::Tensor& hidden,
                    const std::function<void(size_t, int64_t, int64_t, int64_t)>& part) const {
     const int64_t row_bytes = hidden.size(1) * static_cast<int64_t>(hidden.element_size());

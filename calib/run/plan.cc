@@ -22,22 +22,21 @@
 namespace oscar {
 namespace {
 
-// Multiply-adds of everything that is done to the tokens of one layer: by the model's arithmetic,
-// and by the statistics in float64.
+// Multiply-adds for the tokens of one layer: in the model's arithmetic, and in float64 statistics.
 struct Work {
   double model = 0, statistics = 0;
 };
 
-// Returns the multiply-adds of the layer itself per token, without attention's scores.
+// Returns the multiply-adds per token of the layer itself, without attention scores.
 double TokenWork(const LayerSpec& layer, double hidden_size) {
-  double values = 3.0 * static_cast<double>(layer.mlp.intermediate_size);  // of weights, per hidden
+  double values = 3.0 * static_cast<double>(layer.mlp.intermediate_size);  // weights / hidden_size
   if (const auto& experts = layer.experts) {
     values += static_cast<double>(experts->num_experts) +
               3.0 * static_cast<double>(experts->router.top_k * experts->intermediate_size +
                                         experts->shared_size);
   }
   if (const auto& net = layer.delta_net) {
-    constexpr double kPairs = 64;  // tokens of a chunk of the delta rule
+    constexpr double kPairs = 64;  // tokens per chunk of the delta rule
     values += static_cast<double>(net->conv_width() + 2 * net->value_width());
     return hidden_size * values +
            static_cast<double>(net->num_v_heads * (net->k_head_dim + net->v_head_dim)) *
@@ -56,7 +55,7 @@ double TokenWork(const LayerSpec& layer, double hidden_size) {
   return hidden_size * (values + q * d + kv * (d + dv) + q * dv);
 }
 
-// `hidden_size` 0: no model runs, because its attention was recorded.
+// `hidden_size` 0: the attention was recorded, so no model runs.
 Work LayerWork(const LayerSpec& layer, int64_t hidden_size, const std::vector<int64_t>& lengths) {
   const AttentionSpec& a = layer.attention;
   const auto q = static_cast<double>(a.num_q_heads), kv = static_cast<double>(a.num_kv_heads);
@@ -65,7 +64,7 @@ Work LayerWork(const LayerSpec& layer, int64_t hidden_size, const std::vector<in
   for (int64_t length : lengths) {
     const auto t = static_cast<double>(length);
     const double seen = a.window ? std::min(t, static_cast<double>(*a.window))
-                                 : t;  // the whole square is computed, masked
+                                 : t;  // the whole square is computed and masked
     if (hidden_size > 0) {
       work.model += t * TokenWork(layer, static_cast<double>(hidden_size));
       work.model += t * seen * q * (d + dv);
@@ -76,8 +75,8 @@ Work LayerWork(const LayerSpec& layer, int64_t hidden_size, const std::vector<in
   return work;
 }
 
-// Returns what a layer's fit takes beside its automatic choice: clip ratios are searched on
-// held-out rows, errors of every arm are measured, thresholds are found over all tokens.
+// Returns the cost of a layer's fit without its automatic choice: searching clip ratios on held-out
+// rows, measuring the errors of every arm, and finding thresholds over all tokens.
 AutoCost CostOfFit(const LayerSpec& layer, const std::vector<int64_t>& lengths,
                    const HeldOutSplit& split, const CalibrationOptions& options) {
   constexpr double kSides = 2, kRowPasses = 14, kScorePasses = 6, kSortPasses = 30;
@@ -111,13 +110,12 @@ AutoCost CostOfFit(const LayerSpec& layer, const std::vector<int64_t>& lengths,
   return cost;
 }
 
-// Bytes that a layer's calibration adds to the loop.
+// Memory in bytes that calibrating a layer adds to the loop.
 struct FitBytes {
-  uint64_t kept =
-      0;  // keys and values of all tokens, from the layer's attention to the end of its fit
-  uint64_t temporaries = 0;  // of the fit, after the layer's attention
-  uint64_t host = 0;         // of the fit, always there
-  uint64_t observing = 0;  // float64 copies of one chunk of queries, while the loop is in attention
+  uint64_t kept = 0;         // keys and values of all tokens, from attention to the end of the fit
+  uint64_t temporaries = 0;  // during the fit, after attention
+  uint64_t host = 0;         // host memory, also with a GPU
+  uint64_t observing = 0;    // float64 copies of one chunk of queries, during attention
 };
 
 FitBytes FitMemory(const CalibrationInput& input) {
@@ -139,9 +137,9 @@ FitBytes FitMemory(const CalibrationInput& input) {
     const uint64_t kept = tokens * kv * static_cast<uint64_t>(a.head_dim + a.v_head_dim) * element;
     peak.kept = std::max(peak.kept, kept);
     peak.observing = std::max(peak.observing, ObservingMemory(layer, longest));
-    if (input.ranks.apart) continue;  // it fits nothing
-    // Static thresholds: |x R| of all tokens in float32, and the copy kthvalue works on with its
-    // index buffer; on a GPU up to half of them with indices, and the longest document on its way.
+    if (input.ranks.apart) continue;  // a shard fits nothing
+    // Static thresholds: |x R| of all tokens in float32, and kthvalue's copy with its index buffer;
+    // on a GPU, up to half of them with indices, and the longest document while it is converted.
     const uint64_t thresholds = tokens * kv * dim * (device == at::kCPU ? 4 + 4 + 8 : 4 + 6 + 8);
     // Clip search: rotated rows, sorted magnitudes and indices of the held-out rows; float32 and
     // float64 temporaries of a few candidates.
@@ -194,14 +192,14 @@ MemoryPlan SourceMemory(const CalibrationInput& input) {
   }
   if (const auto* dump = dynamic_cast<const DumpSource*>(input.source.get()))
     return DumpMemory(*dump, input.dtype, input.device.type());
-  MemoryPlan plan;  // of shards, which have held what a model takes
+  MemoryPlan plan;  // for shards, which have already run the model
   for (size_t i = 0; i < input.source->layers().size(); ++i)
     plan.weights_read += input.source->BytesRead(i);
   plan.host_peak = plan.program = ResidentBytes();
   return plan;
 }
 
-// Returns the bytes of layers that wait for the queries of other layers.
+// Returns the bytes of layers that are kept for the queries of other layers.
 uint64_t HeldBytes(const CalibrationInput& input, const FitBytes& fit) {
   return fit.kept * (input.source->layers().size() - input.source->first_shared_layer());
 }
@@ -216,7 +214,7 @@ bool HasExperts(const CalibrationInput& input) {
 }  // namespace
 
 double DocumentWork(const ModelSpec& spec, int64_t tokens) {
-  constexpr double kFloat64 = 4;  // of the model's, on any device
+  constexpr double kFloat64 = 4;  // cost of float64 relative to the model's arithmetic
   double sum = 0;
   for (const LayerSpec* layer : AllLayers(spec)) {
     const Work work = LayerWork(*layer, spec.hidden_size, {tokens});
@@ -242,7 +240,7 @@ CalibrationInput FitIntoMemory(
   }
   run.fits_beside = 0;
   if (HasExperts(input)) {
-    for (int smaller = 0; smaller < 5; ++smaller) {  // to an expert at a time, or nearly
+    for (int smaller = 0; smaller < 5; ++smaller) {  // down to about one expert at a time
       loop.expert_bytes /= 4;
       input = make(loop, run);
       if (fits(input)) return input;
@@ -281,7 +279,7 @@ uint64_t PlanDeviceMemory(const CalibrationInput& input) {
   const std::vector<LayerSpec>& layers = input.source->layers();
   const MemoryPlan memory = SourceMemory(input);
   const FitBytes fit = FitMemory(input);
-  // Among ranks a layer is also in the buffers by which it is sent.
+  // With several ranks, a layer is also held in the buffers that send it.
   const uint64_t travelling = input.ranks.apart || input.ranks.shares.size() == 1 ? 0 : fit.kept;
   const uint64_t observed =
       memory.device_peak + fit.kept + travelling + HeldBytes(input, fit) +
@@ -306,8 +304,8 @@ CalibrationPlan PlanCalibration(const CalibrationInput& input) {
   CalibrationPlan plan;
   plan.bytes_read = memory.weights_read;
   if (input.device.is_cpu()) {
-    // A layer is fitted after its attention, so the temporaries of the fit and of the loop are not
-    // held together.
+    // A layer is fitted after its attention, so the temporaries of the fit and the loop are not
+    // held at the same time.
     const uint64_t fit_phase =
         memory.layer_weights + memory.hidden + fit.kept + fit.temporaries + fit.host;
     const uint64_t loop_phase = memory.host_peak - memory.program + fit.kept;
@@ -321,7 +319,7 @@ CalibrationPlan PlanCalibration(const CalibrationInput& input) {
   Work work;
   AutoCost choice, fits;
   const HeldOutSplit split = input.Split();
-  // If shards are merged, they have done the observing.
+  // When shards are merged, they have already observed.
   const bool observes = model == input.model();
   const int64_t hidden_size = model == nullptr ? 0 : model->loop().spec().hidden_size;
   for (size_t i = 0; i < layers.size(); ++i) {
@@ -349,7 +347,7 @@ CalibrationPlan PlanCalibration(const CalibrationInput& input) {
     const AutoCost of_fit = CostOfFit(layer, lengths, split, input.options);
     fits.multiply_adds += of_fit.multiply_adds;
     fits.elements += of_fit.elements;
-    // Keys and values, and the queries' matrix.
+    // Keys and values, and the matrix of the queries.
     if (of_layer.bytes > 0) rotations += kv * (2 * dd + vv);
   }
   if (model != nullptr) {
@@ -359,7 +357,7 @@ CalibrationPlan PlanCalibration(const CalibrationInput& input) {
   plan.disk_artifact = layer_files + 4 * rotations;
   const uint64_t hidden =
       memory.hidden / static_cast<uint64_t>(std::max<int64_t>(1, model ? model->num_tokens() : 1));
-  // A shard's files are those of its job.
+  // A shard has the same files as its job.
   plan.disk_while_running = (fits_layers ? layer_files + 8 * rotations : 0) + plan.disk_artifact +
                             2 * hidden * static_cast<uint64_t>(input.job_tokens());
   const DeviceRates rates = MeasureRates(input.device, input.dtype);
@@ -371,8 +369,8 @@ CalibrationPlan PlanCalibration(const CalibrationInput& input) {
   plan.fit_seconds = seconds_of(fits);
   const double eigen = choice.eigen_flops > 0 ? choice.eigen_flops / MeasureHostRate() : 0;
   const double beside = plan.model_seconds + plan.statistics_seconds + plan.fit_seconds;
-  // The host finds eigenvectors while a GPU works, and searches of several layers fill each other's
-  // gaps: measured on an H100, three at a time.
+  // The host computes eigenvectors while a GPU works, and searches for several layers fill each
+  // other's gaps: measured on an H100, three at a time.
   constexpr double kSeveralAtATime = 0.85;
   plan.auto_seconds = input.device.is_cpu()
                           ? seconds_of(choice) + eigen

@@ -23,7 +23,7 @@
 namespace oscar {
 namespace {
 
-// Held-out rows of all sequences, [tokens, num_kv_heads, dim].
+// Held-out rows of all sequences. [tokens, num_kv_heads, dim]
 at::Tensor HeldOutRows(const std::vector<at::Tensor>& sequences,
                        const std::vector<int64_t>& fit_rows) {
   std::vector<at::Tensor> rows;
@@ -102,11 +102,11 @@ std::vector<ArmResult> MeasureArms(const ObservedLayer& observed, const LayerSpe
                                observed.keys.at(0).is_cpu() ? at::kFloat : at::kDouble);
 }
 
-// Returns the texts that refinement learns from: the rows that are fitted to, or everything.
+// Returns the texts that refinement uses: the fitted rows, or all rows.
 RefinedTexts TextsOf(const ObservedLayer& observed, const HeldOutSplit& split, bool fitted_to) {
   RefinedTexts texts;
   for (size_t i = 0; i < observed.keys.size(); ++i) {
-    // The last queries of a text whose tail is held out are held out themselves.
+    // If the tail of a text is held out, so are its last queries.
     const int64_t tokens = observed.keys[i].size(0), last = observed.last_queries[i].size(0);
     if (fitted_to && split.fit_rows[i] < tokens) continue;
     at::Tensor counted;
@@ -123,13 +123,13 @@ RefinedTexts TextsOf(const ObservedLayer& observed, const HeldOutSplit& split, b
   return texts;
 }
 
-// Adds arms of a choice at every point where it may end, the current point first.
+// Adds arms for a choice at every point where it may end, the current point first.
 void AddPoints(const AutoOptions& options, const AutoChoice& choice, std::vector<CacheArm>& arms) {
   for (const ChoicePoint& point : PointsOf(options, choice))
     arms.push_back({.name = "auto", .choice = &choice, .point = point});
 }
 
-// Decides by held-out rows whether the layer keeps its refinement, and records it in the choice.
+// Decides on held-out rows whether the layer keeps its refinement, and records that in the choice.
 void DecideRefinement(const ArmResult& before, const ArmResult& after, AutoChoice& choice) {
   choice.unrefined_kl = before.kl_mean;
   choice.refined_kl = after.kl_mean;
@@ -137,7 +137,7 @@ void DecideRefinement(const ArmResult& before, const ArmResult& after, AutoChoic
       after.kl_mean < before.kl_mean && after.output_rel_error <= before.output_rel_error;
 }
 
-// Adds the arm "auto" for the choice that is kept, and "auto_unrefined" beside a refinement.
+// Adds the arm "auto" for the final choice, and "auto_unrefined" if it is refined.
 void AddChoiceArms(const AutoOptions& options, const AutoChoice& refined,
                    std::vector<ArmResult> measured, LayerResult& result) {
   AutoChoice& choice = result.automatic;
@@ -177,7 +177,7 @@ LayerResult ProcessLayer(ObservedLayer observed, const LayerSpec& spec, const He
   const bool judges = split.kind != HeldOutKind::kNone;
   const bool chooses = judges && options.automatic.enabled;
   const bool diagonal = chooses || options.fit.value_target == ValueTarget::kDiagonal;
-  std::future<LayerFit> judging;  // fitted without the held-out rows
+  std::future<LayerFit> judging;  // fits without the held-out rows
   if (judges && !diagonal) judging = fit(observed.fit);
   {
     const auto time = times.Measure("diagonal target");
@@ -202,7 +202,7 @@ LayerResult ProcessLayer(ObservedLayer observed, const LayerSpec& spec, const He
         SearchChoices(observed, spec, options.search(),
                       OtherChoices(options.automatic, spec.attention.latent.has_value()), times);
     result.automatic = choices.front();
-    // Gives freed memory back, so that the peaks of the search and of the arms do not add up.
+    // Returns freed memory, so that the peaks of the search and of the arms do not add up.
     if (observed.keys.at(0).is_cpu()) malloc_trim(0);
     choosing = std::async(std::launch::async, [&all, choices = std::move(choices)]() mutable {
       FitChoices(all, choices);

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One observed layer to its result: rotations, clip ratios, thresholds, attention errors.
+// Turns one observed layer into its result: rotations, clip ratios, thresholds, attention errors.
 //
-// Honest and complete at once: what is *judged* on held-out rows (clip ratios, errors) uses
-// rotations fitted without those rows; what is *published* is then refitted on all tokens.
+// Clip ratios and errors are judged on held-out rows, with rotations fitted without those rows. The
+// published rotations are then refitted on all tokens.
 #pragma once
 
 #include "calib/held_out.h"
@@ -15,9 +15,9 @@
 
 namespace oscar {
 
-inline constexpr int64_t kNumArms = 5;  // ways to store the cache that are compared, but choices
+inline constexpr int64_t kNumArms = 5;  // compared ways to store the cache, without choices
 
-// Consumes `observed`. Throws NumericalError naming layer and head.
+// Consumes `observed`. Throws NumericalError naming the layer and head.
 LayerResult ProcessLayer(ObservedLayer observed, const LayerSpec& spec, const HeldOutSplit& split,
                          const CalibrationOptions& options, PhaseTimes& times);
 

@@ -25,21 +25,21 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-// Files digested at once. Each is read at about 2 GB/s; the calibration needs the other cores.
+// Files digested at once, each at about 2 GB/s. The calibration needs the other cores.
 constexpr int kDigestThreads = 4;
 
-// Bytes of a weight file that stay cached after their digest, for ranks that are not as far.
+// Bytes of a weight file that stay cached after they are digested, for ranks that are behind.
 constexpr uint64_t kCachedBehind = uint64_t{256} << 20;
 
 Json FileJson(const fs::path& path) { return DigestToJson(DigestFile(path)); }
 
 struct DumpFile {
-  std::string name;  // within the dump
+  std::string name;  // relative to the dump
   fs::path path;
 };
 
-// Returns the files of a dump: itself, or the files of its layers, sorted. Other files in its
-// directory (rotations that upstream's script writes by default) are not part of the dump.
+// Returns the files of a dump: the dump itself, or the sorted files of its layer directories. Other
+// files in a dump's directory (upstream's script writes rotations there) are not part of it.
 std::vector<DumpFile> FilesOf(const fs::path& dump) {
   if (!fs::is_directory(dump)) return {{"dump", dump}};
   std::vector<DumpFile> files;
@@ -54,8 +54,8 @@ std::vector<DumpFile> FilesOf(const fs::path& dump) {
   return files;
 }
 
-// Returns how far digests may run ahead. Files that the page cache cannot hold are digested after
-// they are loaded, in an order that is about the order of the layers.
+// Returns how far digests may run ahead of loading. If the page cache cannot hold the files, they
+// are digested after they are loaded, roughly in the order of the layers.
 double LeadOf(const Checkpoint& checkpoint) {
   return checkpoint.total_bytes() <= AvailableHostBytes() / 2 ? 1 : 0;
 }
@@ -78,14 +78,14 @@ Json DescribeModel(const ModelLocation& location, const ModelSpec& spec,
     if (const fs::path file = location.directory / name; fs::exists(file))
       model[key] = FileJson(file);
   }
-  for (const LayerSpec& reader : spec.uncached) {  // whose queries are in the source's statistics
+  for (const LayerSpec& reader : spec.uncached) {  // the source's statistics include its queries
     if (const auto& source = reader.attention.shared_kv)
       model["cache_read_by"][std::to_string(*source)].push_back(reader.layer_id);
   }
   if (!spec.fields.unknown.empty()) model["unknown_config"] = spec.fields.unknown;
   checkpoint.turns()->SetLead(LeadOf(checkpoint));
   model["weights_sample"] = SampleWeights(checkpoint);
-  // Pages that would be gone before they are wanted again make room at once.
+  // Pages that would be evicted before they are needed again are freed at once.
   const uint64_t cached = checkpoint.total_bytes() <= AvailableHostBytes()
                               ? std::numeric_limits<uint64_t>::max()
                               : kCachedBehind;
@@ -135,7 +135,7 @@ Json DescribeDump(const fs::path& path, const AttentionDump& dump) {
     files[file.name] = DigestToJson(digest);
     size += digest.size;
   }
-  // A file has its own digest; a directory has the digest of the list of its files' digests.
+  // A file has its own digest; a directory has the digest of its list of file digests.
   const std::string digest = fs::is_directory(path)
                                  ? Sha256Hex(CanonicalJson(files))
                                  : files.begin().value().at("sha256").get<std::string>();
@@ -209,7 +209,7 @@ Json DescribeData(const DataSet& data) {
                  {"dropped", c.tokens_dropped}}}};
   if (data.lost > 0) json["lost_without_token"] = data.lost;
   if (c.rows_null > 0) json["rows_null"] = c.rows_null;
-  if (data.masked()) json["counted_queries"] = data.counted_queries();  // of the tokens used
+  if (data.masked()) json["counted_queries"] = data.counted_queries();  // among the tokens used
   if (!data.chat_format.empty()) json["chat_format"] = data.chat_format;
   if (!data.chat_template.is_null()) json["chat_template"] = data.chat_template;
   if (!data.self_generated.is_null()) json["self_generated"] = data.self_generated;
@@ -248,7 +248,7 @@ Json DescribeOptions(const CalibrationOptions& options, const HeldOutSplit& spli
        "arXiv 2605.17757; keys: mean of q^T q over the query heads of each KV head; "
        "covariances are means, symmetrized, float64"},
       {"hadamard_block_of_dim", hadamard},
-      // Caches of these layers hold one latent for keys and values, so both have one rotation.
+      // These layers' caches hold one latent for keys and values, so both have the same rotation.
       {"latent_layers", latent},
       {"clip",
        {{"mode", ClipModeName(options.clip.mode)},

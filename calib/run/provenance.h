@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a calibration or a dump comes from, as JSON: members of the manifest, and the fingerprint
-// that a resumed run must match. Trap: only facts that equal runs share; dates, host names and
-// paths never enter.
+// The origin of a calibration or dump, as JSON: members of the manifest, and the fingerprint that a
+// resumed run must match. Trap: include only facts that equal runs share; never dates, host names
+// or paths.
 #pragma once
 
 #include <filesystem>
@@ -19,48 +19,48 @@
 
 namespace oscar {
 
-// Describes a model: id, revision, type, the rope really applied, unknown fields of config.json,
-// layers that read another's cache, digests of config.json, tokenizer files and every weight file.
-// Reads every weight file once; meant to run beside the calibration, whose reads go first
-// (Checkpoint::turns). Throws Interrupted if those are closed meanwhile. Trap: if the page cache
-// cannot hold the files, it reads no further than what was loaded. Before waiting for the result, a
-// caller must say that nothing more will be loaded (ReadTurns::Reach(1)).
+// Describes a model: id, revision, type, the rope that is applied, unknown fields of config.json,
+// layers that read another's cache, digests of config.json, tokenizer files and weight files. Reads
+// every weight file once. It is meant to run alongside the calibration, whose reads go first
+// (Checkpoint::turns). Throws Interrupted if the turns are closed meanwhile. Trap: if the page
+// cache cannot hold the files, it reads no further than the calibration has loaded. Before waiting
+// for the result, a caller must say that nothing more will be loaded (ReadTurns::Reach(1)).
 Json DescribeModel(const ModelLocation& location, const ModelSpec& spec,
                    const Checkpoint& checkpoint);
 
-// Returns SHA-256 over the digests of config.json and every weight file, from DescribeModel's JSON:
-// a dump's model_digest. Equal files have equal digests, wherever they are.
+// Returns SHA-256 over the digests of config.json and every weight file in DescribeModel's JSON: a
+// dump's model_digest. Files with equal content have equal digests, wherever they are.
 std::string ModelDigest(const Json& model);
 
-// Throws InputError naming the first file whose digest in `read`, which `who` has read, is not that
-// in `own`; both are DescribeModel's "weights". `than`: " than" and the reader of `own`, or "".
+// Throws InputError naming the first file whose digest in `read`, reported by `who`, differs from
+// `own`; both are "weights" from DescribeModel. `than`: " than" and the reader of `own`, or "".
 void CheckSameWeights(std::string_view who, const Json& read, std::string_view than,
                       const Json& own);
 
-// Returns the same members as far as a dump knows them, and "dump": its format, digest and size,
-// and what it says about model, tokenizer and data. Reads every file of the dump once.
+// Returns the same members as far as a dump has them, and "dump": its format, digest and size, and
+// what it says about the model, tokenizer and data. Reads every file of the dump once.
 Json DescribeDump(const std::filesystem::path& path, const AttentionDump& dump);
-// Returns the token ids of a dump as documents; without ids if its format does not hold them.
+// Returns a dump's token ids as documents, which have no ids if the format does not store them.
 DataSet DumpData(const AttentionDump& dump);
 Json DescribeDumpData(const AttentionDump& dump);
 
-Json SampleWeights(const Checkpoint& checkpoint);  // SampleWeightFiles of all of its files
+Json SampleWeights(const Checkpoint& checkpoint);  // SampleWeightFiles for all files
 
 Json DescribeData(const DataSet& data);
 Json DescribeOptions(const CalibrationOptions& options, const HeldOutSplit& split,
                      const std::vector<LayerSpec>& layers);
-int CpuThreads();  // that operators may use; they change no result
+int CpuThreads();  // set by operators; results do not depend on it
 // Describes LibTorch and the device, on which the last bits of a result depend.
 Json DescribeMachine(at::Device device, at::ScalarType dtype);
-// Adds how many tokens and queries the model took at a time, which memory may have decided.
+// Adds how many tokens and queries the model processed at a time, which may depend on memory.
 Json DescribeMachine(const CalibrationInput& input);
 
-// Returns what identifies a run, for JobDirectory. `origin`: FingerprintModel or FingerprintDump;
-// `data`: DescribeData or DescribeDumpData.
+// Returns a run's identity for JobDirectory. `origin`: FingerprintModel or FingerprintDump; `data`:
+// DescribeData or DescribeDumpData.
 Json Fingerprint(const Json& origin, const Json& data, const CalibrationInput& input,
                  const HeldOutSplit& split, const std::string& program_version);
 Json FingerprintModel(const ModelLocation& location, const Checkpoint& checkpoint);
-// Returns the FileIdentities (capture/checkpoint/weights_sample.h) of a dump, for a job here.
+// Returns the FileIdentities (capture/checkpoint/weights_sample.h) of a dump, for a local job.
 Json DumpIdentities(const std::filesystem::path& path);
 Json FingerprintDump(const std::filesystem::path& path, const AttentionDump& dump);
 

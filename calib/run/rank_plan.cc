@@ -14,7 +14,7 @@
 namespace oscar {
 namespace {
 
-// Returns the bytes of weights from disk, with or without experts.
+// Returns the bytes of weights read from disk, with or without experts.
 uint64_t WeightBytes(const CalibrationInput& whole, bool with_experts) {
   const ModelSource& model = *whole.model();
   ModelSpec spec = model.loop().spec();
@@ -29,7 +29,7 @@ uint64_t WeightBytes(const CalibrationInput& whole, bool with_experts) {
       .weights_read;
 }
 
-// Returns the share of the experts' work that is divided among ranks: all but shared experts.
+// Returns the share of the experts' work that ranks divide: routed experts, not shared ones.
 double RoutedPart(const ModelSpec& spec) {
   double routed = 0, shared = 0;
   for (const LayerSpec* layer : AllLayers(spec)) {
@@ -40,14 +40,14 @@ double RoutedPart(const ModelSpec& spec) {
   return routed > 0 ? routed / (routed + shared) : 0;
 }
 
-// Returns the bytes of all layers that one rank would hand to itself: keys and values, sums, inputs
-// and outputs of experts, hidden states of the commits.
+// Returns the bytes that one rank would send in total if it also sent to itself: keys and values,
+// sums, inputs and outputs of experts, and hidden states at commits.
 double BytesToExchange(const CalibrationInput& whole, int ranks, double seconds) {
   const ModelSpec& spec = whole.model()->loop().spec();
   const auto tokens = static_cast<double>(whole.num_tokens());
   const auto element = static_cast<double>(c10::elementSize(whole.dtype));
   const double documents = static_cast<double>(whole.lengths().size()) / ranks;
-  const double nodes = ranks * (2 * std::log2(documents + 1) + 1);  // of the trees of sums
+  const double nodes = ranks * (2 * std::log2(documents + 1) + 1);  // nodes in the trees of sums
   double bytes = 0;
   for (const LayerSpec& layer : whole.source->layers()) {
     const AttentionSpec& a = layer.attention;

@@ -15,13 +15,13 @@
 namespace oscar {
 namespace {
 
-// Returns how many adjacent spans each of `ranks` takes, at least one, with work of at most `most`;
-// nothing if that is impossible.
+// Returns how many adjacent spans each rank takes (at least one) if none gets more work than
+// `most`; nothing if that is impossible.
 std::vector<size_t> Fill(const std::vector<double>& work, double most, size_t ranks) {
   std::vector<size_t> counts;
   size_t next = 0;
   while (counts.size() < ranks) {
-    const size_t others = ranks - counts.size() - 1;  // that need one each
+    const size_t others = ranks - counts.size() - 1;  // each needs at least one
     const size_t begin = next;
     double sum = 0;
     while (next + others < work.size() && sum + work[next] <= most) sum += work[next++];
@@ -63,7 +63,7 @@ std::vector<RankShare> ShareOut(const ModelSpec& spec, const std::vector<int64_t
         ranks, spans.size(), spans.size() == 1 ? "piece" : "pieces",
         apart && experts ? kChunksOfStretch * token_chunk : token_chunk));
   }
-  std::vector<double> work;  // of each span
+  std::vector<double> work;  // for each span
   for (const Span& span : spans) {
     double sum = 0;
     for (size_t i = 0; i < span.num_sequences; ++i)

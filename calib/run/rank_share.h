@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shares of documents for ranks or shards. A share is adjacent documents, so that sums and hidden
-// states of all ranks follow the order of the documents. It is whole spans, because the way
-// documents share the loop's steps decides the last bits of a product. Arithmetic, attention
-// included, is shared as evenly as that allows.
+// Shares of documents for ranks or shards. A share consists of adjacent documents, so that the sums
+// and hidden states of all ranks are in document order. It consists of whole spans, because the
+// grouping of documents into the loop's steps decides the last bits of a product. Otherwise,
+// arithmetic (including attention) is shared as evenly as possible.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@
 namespace oscar {
 
 // Returns the shares of `ranks` ranks. Throws UsageError if there are fewer spans than ranks.
-// `apart`: they are shards, which run no tokens for each other; with experts a share is then whole
-// stretches.
+// `apart`: the shares are for shards, which compute no experts for each other, so shares of a model
+// with experts are whole stretches.
 std::vector<RankShare> ShareOut(const ModelSpec& spec, const std::vector<int64_t>& lengths,
                                 int64_t token_chunk, int ranks, bool apart = false);
 

@@ -28,7 +28,7 @@ int64_t RoomFor(const SelfGeneration& model, const Document& prompt) {
   return std::min(model.options.longest, model.max_sequence - PromptTokens(prompt));
 }
 
-// The documents that have been written, in memory and in the job's file.
+// The documents written so far, in memory and in the job's file.
 class Written {
  public:
   Written(fs::path job, const Json& key)
@@ -73,7 +73,7 @@ class Written {
   SelfGenerated result;
 
  private:
-  // Refuses a run with half of its layers done but without text: hours of writing would end there.
+  // Refuses a job whose run has no self-generated text, before hours of generation are lost.
   void CheckNoOtherRun() const {
     const fs::path fingerprint = job_ / kFingerprintFile;
     if (!fs::exists(fingerprint)) return;
@@ -87,7 +87,7 @@ class Written {
   const Json& key_;
 };
 
-// Returns the next prompts, as many as needed, and how long each continuation may become.
+// Returns the next prompts that are needed, and how long each continuation may become.
 std::vector<PromptToContinue> NextBatch(const SelfGeneration& model, const SelfGenerated& written,
                                         int64_t batch) {
   const int64_t left = model.options.tokens - written.tokens;
@@ -97,7 +97,7 @@ std::vector<PromptToContinue> NextBatch(const SelfGeneration& model, const SelfG
   for (int64_t i = 0; i < count; ++i) {
     const int64_t number = written.prompts + i;
     const Document& prompt = model.prompts[static_cast<size_t>(number)];
-    // Room is shared equally; the first continuations are longer by one token.
+    // Room is shared equally; the first continuations may be one token longer.
     const int64_t share = left / wanted + (i < left % wanted ? 1 : 0);
     prompts.push_back(
         {prompt.ids, std::min(share, RoomFor(model, prompt)), static_cast<uint64_t>(number)});

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// PlanSelfGeneration of self_generation.h: how many continuations fit beside the weights, or what
-// it costs if the weights do not fit. A step reads every weight once, however many sequences take
-// part in it, so few long batches are cheap and many short ones are not.
+// PlanSelfGeneration of self_generation.h: how many continuations fit next to the weights, or the
+// cost if the weights do not fit. A step reads every weight once for any number of sequences, so a
+// few large batches are cheaper than many small ones.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
@@ -21,14 +21,14 @@
 namespace oscar {
 namespace {
 
-constexpr int64_t kMostResident = 64, kMostStreamed = 256;  // continuations at once
-constexpr double kUsable = 0.9;  // of free memory: what the allocator wastes comes on top
+constexpr int64_t kMostResident = 64, kMostStreamed = 256;  // most sequences at once
+constexpr double kUsable = 0.9;  // share of free memory; the rest is allocator overhead
 
 int64_t Ceil(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 double Gigabytes(uint64_t bytes) { return static_cast<double>(bytes) / 1e9; }
 
-// Multiply-adds per second of a product of `rows` rows, as the steps are made of.
+// Multiply-adds per second in a product of `rows` rows, like those in a step.
 double StepRate(at::Device device, at::ScalarType dtype, int64_t rows) {
   constexpr int64_t kSize = 2048;
   const auto options = at::TensorOptions().device(device).dtype(dtype);
@@ -57,7 +57,7 @@ class Planner {
     continuations_ = std::min(Ceil(tokens, continuation_), std::ssize(model.prompts));
   }
 
-  // Plans for this many at once; returns nothing if that takes more than `limit`.
+  // Plans for a batch size; returns nothing if that needs more than `limit`.
   std::optional<SelfGenerationPlan> Try(bool resident, int64_t batch, const LoopOptions& loop,
                                         uint64_t limit) {
     const int64_t capacity = std::min(longest_prompt_ + continuation_, model_.max_sequence),
@@ -74,7 +74,7 @@ class Planner {
         static_cast<uint64_t>(batch) * DecodeLoop::CacheBytes(model_.spec, capacity, model_.dtype);
     const uint64_t element = c10::elementSize(model_.dtype);
     const uint64_t head = static_cast<uint64_t>(model_.spec.vocab_size * model_.spec.hidden_size);
-    // Logits in the compute dtype and, where tokens are drawn, sorted and summed in float64.
+    // Logits in the compute dtype and, if tokens are sampled, sorted and summed in float64.
     const uint64_t logits = static_cast<uint64_t>(batch * model_.spec.vocab_size) *
                             (2 * element + (model_.options.sampling.temperature > 0 ? 48 : 0));
     plan.memory_bytes = (resident ? plan.weight_bytes : run.layer_weights + head * element) +
@@ -89,10 +89,10 @@ class Planner {
   }
 
   int64_t continuations() const { return continuations_; }
-  uint64_t needed() const { return needed_; }  // by the last one tried
+  uint64_t needed() const { return needed_; }  // for the last batch size tried
 
  private:
-  // Sequences that continue are copied out of a layer's cache.
+  // Caches of a layer are copied for the sequences that continue.
   uint64_t LargestCacheOfLayer(int64_t batch, int64_t capacity) const {
     int64_t largest = 0;
     for (const LayerSpec* layer : AllLayers(model_.spec)) {
@@ -103,7 +103,7 @@ class Planner {
     return static_cast<uint64_t>(batch * largest);
   }
 
-  // Queries, keys, values and outputs of all prompts in one layer.
+  // Queries, keys, values and outputs for all prompts in one layer.
   uint64_t QkvBytes(int64_t rows) const {
     int64_t widest = 0;
     for (const LayerSpec* layer : AllLayers(model_.spec)) {
@@ -130,7 +130,7 @@ void CheckPrompts(const SelfGeneration& model) {
                   model.options.tokens, model.prompts.size(), possible));
 }
 
-// Returns other ways in which the model may fit, for the end of a sentence.
+// Lists other ways in which the model may fit, to end a sentence.
 std::string OtherWays(const SelfGeneration& model) {
   std::string ways;
   if (model.dtype == at::kFloat) ways += ", or use bf16, in which weights take half as much";

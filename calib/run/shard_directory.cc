@@ -142,8 +142,8 @@ Json ShardSet::timings() const {
 
 namespace {
 
-// Returns the run without everything that only decides choices after all is observed: a merge may
-// have another list of --bits than its shards had.
+// Removes everything that only affects choices after observation. A merge may use other --bits than
+// its shards.
 Json WhatIsObserved(Json run) {
   if (!run.contains("/options/auto"_json_pointer)) return run;
   for (const char* option : {"for", "fold", "feedback", "bits", "budgets", "bits_of", "bits_by",

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A shard: the results of one of several processes that have no network between them. It has run
-// its own documents of a calibration; another process joins all shards (layer_parts.h):
+// A shard: the results of one of several processes without a network between them. It ran its own
+// documents of a calibration; another process joins all shards (layer_parts.h):
 //
 // clang-format off
 //     <shard>/layer_00000.safetensors ...   TensorsOf every layer by index; w_uv of latent attention
@@ -10,7 +10,7 @@
 //     <shard>/shard.json                    all that is known of those (shard_document.h)
 // clang-format on
 //
-// While it runs it is a job (JobDirectory) with the same files.
+// While it is being made, it is a job (JobDirectory) with the same files.
 #pragma once
 
 #include <cstddef>
@@ -31,45 +31,45 @@
 
 namespace oscar {
 
-// Returns the tensors of a layer's file; with empty memory in `part`, names, types and shapes.
+// Returns the tensors in a layer's file. For an empty `part`, they give names, types and shapes.
 std::vector<NamedTensor> TensorsOfShard(const LayerOnDevice& part);
 
-// Returns this shard's hidden states that enter the last layer, for the documents on which the
-// text's loss is measured, in order; undefined: none. // [tokens, hidden_size]
+// Returns this shard's hidden states that enter the last layer, in order, for the documents on
+// which the text's loss is measured; undefined: none. // [tokens, hidden_size]
 at::Tensor TextHiddenOf(const CalibrationInput& input);
 
-// Publishes a finished job as a shard at `path`. `run`: Fingerprint; `weights`: of DescribeModel.
+// Publishes a finished job as a shard at `path`. `run`: Fingerprint; `weights`: from DescribeModel.
 void PublishShard(JobDirectory& job, const ShardPlace& place, const RankShare& share,
                   const Json& run, const Json& weights, const Json& timings,
                   const std::filesystem::path& path);
 
-// Returns whether a directory is a shard, and is `place` of the calibration `run`. Throws
-// InputError if it is something else.
+// Returns whether a directory is the shard `place` of the calibration `run`. Throws InputError if
+// it is something else.
 bool IsShardOf(const std::filesystem::path& path, const ShardPlace& place, const Json& run);
 
 // All shards of a calibration.
 class ShardSet {
  public:
   static bool LooksLikeOne(const std::filesystem::path& path);
-  // Opens shards in any order. Throws InputError naming a shard that is missing or duplicate, has
-  // another number of shards, or lacks a file. Compares nothing with the run they are for.
+  // Opens shards in any order. Throws InputError naming a shard that is missing, duplicate, has
+  // another number of shards, or lacks a file. Does not compare them with a run.
   static ShardSet Open(const std::vector<std::filesystem::path>& directories);
 
   const std::vector<RankShare>& shares() const { return shares_; }
   int64_t token_chunk() const { return shards_.front().document.token_chunk(); }
   int64_t query_chunk() const { return shards_.front().document.query_chunk(); }
-  Json timings() const;  // of each
+  Json timings() const;  // one entry per shard
 
-  // Throws InputError if a shard's model, data, options, machine or program differ, naming them.
+  // Throws InputError naming a shard if its model, data, options, machine or program differ.
   void CheckRun(const Json& run, size_t num_layers, const std::vector<int64_t>& lengths) const;
-  // Throws InputError naming a shard that has read other weights; `weights`: of DescribeModel.
+  // Throws InputError naming a shard that has read other weights; `weights`: from DescribeModel.
   void CheckWeights(const Json& weights) const;
 
   // Reads a layer of all shards to the device of `input`. Throws InputError naming a damaged file.
   LayerOnDevice ReadLayer(const CalibrationInput& input, const HeldOutSplit& split,
                           size_t layer_index) const;
   uint64_t LayerBytes(size_t layer_index) const;
-  // Returns the rows of TextSampleOf; nothing if the shards have none.
+  // Returns the rows of TextSampleOf; nothing if the shards have no such rows.
   std::vector<TextRows> ReadTextRows(const CalibrationInput& input) const;
 
  private:
@@ -78,11 +78,11 @@ class ShardSet {
     ShardDocument document;
   };
 
-  std::vector<Shard> shards_;  // by number
+  std::vector<Shard> shards_;  // ascending by number
   std::vector<RankShare> shares_;
 };
 
-// A model that shards have run. Run shows nothing of it; LayerTransport gathers what the shards
+// A model that shards have already run. Run shows nothing; LayerTransport gathers what the shards
 // observed.
 class ShardSource : public AttentionSource {
  public:

@@ -68,7 +68,7 @@ void ReadTensors(const std::filesystem::path& path, const std::vector<NamedTenso
     }
     if (view.data.empty()) continue;
     OSCAR_CHECK(tensor.is_contiguous());
-    // As bytes, which need no alignment.
+    // Copies bytes, which need no alignment.
     BytesOf(tensor).copy_(at::from_blob(const_cast<std::byte*>(view.data.data()),
                                         {static_cast<int64_t>(view.data.size())}, at::kByte));
     file.Release(name);

@@ -20,7 +20,7 @@ struct NamedTensor {
   at::Tensor tensor;
 };
 
-// The tensor's bytes, a view where it is contiguous.  // [nbytes] uint8
+// Returns the tensor's bytes, as a view if it is contiguous.  // [nbytes] uint8
 at::Tensor BytesOf(const at::Tensor& tensor);
 
 void WriteTensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors);

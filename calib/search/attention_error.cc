@@ -22,12 +22,12 @@ namespace {
 
 // Bytes of one slice of scores, which fits a CPU's cache or fills a GPU.
 int64_t ScoreBytes(at::DeviceType device) { return (device == at::kCPU ? 16 : 48) << 20; }
-// Tensors of that size alive at once: reference logits and scores, those of an arm, temporaries; on
-// a CPU also what the C library keeps between them.
+// Number of such tensors alive at once: reference logits and scores, an arm's logits and scores,
+// temporaries; on a CPU also what the C library caches.
 int64_t ScoreTensors(at::DeviceType device) { return device == at::kCPU ? 14 : 12; }
 
-// Running sums of caches that share their keys, device float64 [kNumNumbers, caches]: of keys, of
-// values; kKlMax is a maximum.
+// Rows of the running sums for caches that share their keys, device float64 [kNumNumbers, caches]:
+// first sums over keys, then over values. kKlMax is a maximum.
 enum Sum {
   kKl,
   kKlBeyond,
@@ -67,8 +67,8 @@ struct ChoiceOnDevice {
 // Adjacent arms that share their keys.
 struct KeySet {
   std::span<const CacheArm> arms;
-  bool begins_choice = false;  // the set before is of none, or of another
-  ChoiceOnDevice sides = {};   // of arms with a choice; its sets share them
+  bool begins_choice = false;  // the set before has no choice, or another one
+  ChoiceOnDevice sides = {};   // for arms with a choice; its sets share them
   at::Tensor sums = {};        // [kNumNumbers, arms]
 
   const AutoChoice* choice() const { return arms[0].choice; }
@@ -92,10 +92,10 @@ std::vector<KeySet> KeySetsOf(const std::vector<CacheArm>& arms, at::TensorOptio
   return sets;
 }
 
-// One sequence's sides of a choice, turned and sorted once for all points where it may end.
+// One sequence's sides of a choice, rotated and sorted once for all points where it may end.
 class ChoiceRows {
  public:
-  // Keeps references to all of its arguments except the rows.
+  // Keeps references to all arguments except the rows.
   ChoiceRows(const RowComparison& comparison, const AutoChoice& choice, const ChoiceOnDevice& sides,
              const at::Tensor& keys, const at::Tensor& values)
       : comparison_(comparison),
@@ -107,7 +107,7 @@ class ChoiceRows {
         v_sorted_(SortedMagnitudes(v_)),
         v_exact_(TokensFirst(ValuesBackOfOne(sides.v, v_))) {}
 
-  // Returns the stored rows of arms of this choice that share their keys.
+  // Returns the stored rows for those arms of this choice that share their keys.
   RowComparison::Prepared Store(std::span<const CacheArm> arms) {
     std::vector<RowComparison::Prepared> caches;
     for (const CacheArm& arm : arms) caches.push_back(Values(arm.point));
@@ -136,10 +136,10 @@ class ChoiceRows {
   const AutoChoice& choice_;
   const ChoiceOnDevice& sides_;
   at::Tensor k_, v_, k_sorted_, v_sorted_, v_exact_;
-  std::map<std::pair<double, double>, RowComparison::Prepared> values_;  // by bits and ratio
+  std::map<std::pair<double, double>, RowComparison::Prepared> values_;  // keyed by bits and ratio
 };
 
-// Returns what the arms of each set store for one sequence.
+// Returns what the arms in each set store for one sequence.
 std::vector<RowComparison::Prepared> StoreSets(const RowComparison& comparison,
                                                std::span<const KeySet> sets, const at::Tensor& keys,
                                                const at::Tensor& values, int64_t quant_group_size,
@@ -164,7 +164,7 @@ void AddErrors(const RowErrors& windowed, const RowErrors& all, const at::Tensor
                const at::Tensor& beyond, at::Tensor& sums) {
   const at::Tensor& kl = windowed.kl;
   const at::Tensor of_keys = at::stack(
-      {kl, kl.mul(beyond), reference_sq, reference_sq.mul(beyond), all.kl});  // in the order of Sum
+      {kl, kl.mul(beyond), reference_sq, reference_sq.mul(beyond), all.kl});  // same order as Sum
   const auto by_cache = [&](const at::Tensor& error) {  // [num_kv_heads, gqa_ratio, rows, caches]
     return error.dim() == kl.dim() ? error.unsqueeze(-1) : error;
   };
@@ -185,7 +185,7 @@ uint64_t AttentionErrorMemory(const LayerSpec& spec, int64_t tokens, int64_t row
   const AttentionSpec& a = spec.attention;
   const int64_t slice =
       8 * a.num_q_heads * std::min(rows, RowsPerSlice(a, tokens, 8, ScoreBytes(device))) * tokens;
-  // Each arm holds keys, values, and exact minus stored values; one arm also what storing makes.
+  // Each arm holds keys, values, and exact minus stored values; one arm also holds temporaries.
   const int64_t of_token = num_arms * (a.head_dim + 2 * a.v_head_dim) +
                            4 * (a.head_dim + a.v_head_dim) +
                            2 * (choice.keys * a.head_dim + choice.points * a.v_head_dim);
@@ -228,7 +228,7 @@ std::vector<ArmResult> MeasureAttentionError(const ObservedLayer& layer, const L
           BeyondWindows(positions, windows, spec.attention).to(type);
       beyond.add_(slice_beyond.sum());
       const RowComparison::ExactMasks exact[] = {comparison.MasksOf({in_windows, in_windows}), {}};
-      at::Tensor own;  // of the choice whose sets these are
+      at::Tensor own;  // queries of the choice whose sets these are
       for (size_t i = 0; i < sets.size(); ++i) {
         if (sets[i].choice() == nullptr) own = at::Tensor();
         if (sets[i].begins_choice)

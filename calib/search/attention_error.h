@@ -26,7 +26,7 @@ struct CacheArm {
   const SideResult* v = nullptr;
   double k_clip = 0;
   double v_clip = 0;
-  // Replaces all of these by an automatic choice, in bf16 arithmetic, at one of its points.
+  // Replaces everything above with an automatic choice, in bf16 arithmetic, at one of its points.
   // Adjacent arms of one choice with equal keys take little more time than one arm.
   const AutoChoice* choice = nullptr;
   ChoicePoint point = {};
@@ -40,8 +40,8 @@ std::vector<ArmResult> MeasureAttentionError(const ObservedLayer& layer, const L
                                              int64_t quant_group_size = 0,
                                              at::ScalarType type = at::kDouble);
 
-// Returns the device bytes of a held-out sequence of `tokens` tokens with `rows` query rows, for
-// `num_arms` ways to store the cache and those of a choice, which share their keys.
+// Returns the device bytes for a held-out sequence of `tokens` tokens with `rows` query rows,
+// `num_arms` ways to store the cache, and the arms of a choice, which share keys.
 uint64_t AttentionErrorMemory(const LayerSpec& spec, int64_t tokens, int64_t rows, int64_t num_arms,
                               const ChoiceArms& choice, at::DeviceType device);
 

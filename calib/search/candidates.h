@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Recipes during the searches of one layer: they are fitted and scored at clip ratios, and every
-// score is recorded. A search looks up what the search of another consumer has fitted and scored.
-// Candidates that are scored together are recorded in the order given, one after the other with all
-// ratios.
+// Candidate recipes in the searches of one layer. They are fitted and scored at clip ratios, and
+// every score is recorded. A search reuses the fits and scores of other consumers' searches.
+// Candidates that are scored together are recorded in the given order, each with all its ratios.
 #pragma once
 
 #include <cstddef>
@@ -24,26 +23,26 @@
 
 namespace oscar {
 
-// A recipe (KeyRecipe or ValueRecipe) with its fit and its measurements.
+// A recipe (KeyRecipe or ValueRecipe), its fit and its measurements.
 template <typename Recipe>
 struct Candidate {
   Recipe recipe;
   CacheSide side;
-  Curve curve;  // 2 bits
+  Curve curve;  // scores at 2 bits
   const HeadScores& scores() const { return curve[Best(curve)].second; }
   double best() const { return ScoreOf(scores()); }
 };
 
-// Scores that the searches of a layer share, by names of recipes.
+// Scores that the searches of a layer share, keyed by recipe name.
 struct KnownScores {
-  // Whether these are keys; then recipe, bits, ratio, group, scales and their type.
+  // Whether this is a key recipe; then name, bits, ratio, group size, scale fit and metadata type.
   using Key = std::tuple<bool, std::string, int, double, int64_t, ScaleFit, MetadataType>;
   std::map<Key, HeadScores> scores;
 };
 
 class CandidateScores {
  public:
-  // Keeps references to everything except the last two; records into `scores`.
+  // Keeps references to all but the last two arguments; records into `scores`.
   CandidateScores(const AutoScorer& scorer, PhaseTimes& times, KnownScores& known,
                   std::vector<CandidateScore>& scores, const AutoScorer::Quantizer& keys,
                   const AutoScorer::Quantizer& values)
@@ -60,7 +59,7 @@ class CandidateScores {
     return kKeys<Recipe> ? scorer_.RotateKeys(side) : scorer_.RotateValues(side);
   }
 
-  // Scores candidates in 2 bits, at those of the ratios at which they have no score yet.
+  // Scores candidates at 2 bits, at those `ratios` for which they have no score yet.
   template <typename Recipe>
   void AddRatios(std::span<Candidate<Recipe>* const> candidates, std::span<const double> ratios) {
     std::vector<Candidate<Recipe>*> scored;
@@ -95,7 +94,7 @@ class CandidateScores {
     AddRatios<Recipe>(one, ratios);
   }
 
-  // Returns the curve of one candidate; `rotated` must hold nothing else.
+  // Returns the curve of one candidate; `rotated` must contain only that candidate.
   template <typename Recipe>
   Curve ScoreCurve(const Candidate<Recipe>& c, const AutoScorer::Rotated& rotated,
                    std::span<const double> ratios, AutoScorer::Quantizer quantizer) {
@@ -147,7 +146,7 @@ class CandidateScores {
   PhaseTimes& times_;
   KnownScores& known_;
   std::vector<CandidateScore>& scores_;
-  AutoScorer::Quantizer keys_, values_;  // of 2 bits, that recipes are compared by
+  AutoScorer::Quantizer keys_, values_;  // 2-bit quantizers to compare recipes
 };
 
 }  // namespace oscar

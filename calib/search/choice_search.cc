@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Longer than 400 lines because the searches of all consumers share one state, and each step reads
-// the one before it.
+// Longer than 400 lines because all consumers' searches share one state, and each step reads the
+// previous one's results.
 #include "calib/search/choice_search.h"
 
 #include <fmt/format.h>
@@ -32,13 +32,13 @@
 namespace oscar {
 namespace {
 
-constexpr size_t kClippedRecipes = 3;  // recipes of keys whose clip ratios are searched
-constexpr size_t kWrittenRecipes = 6;  // recipes compared as written, where that is not the range's
+constexpr size_t kClippedRecipes = 3;  // key recipes whose clip ratios are searched
+constexpr size_t kWrittenRecipes = 6;  // recipes compared with the consumer's own scales
 constexpr std::array<double, 3> kCoarse = {0.88, 0.92, 0.96};
-// The clip ratio while recipes are compared.
+// The clip ratio at which recipes are compared.
 const std::span<const double> kFirst(&GridOf(2).first, 1);
 
-// Windows that are priced beside the windows in use: the sizes that upstream's recipes use.
+// Windows that are priced in addition to those in use: the sizes in upstream's recipes.
 constexpr std::array<CacheWindows, 4> kWindows = {{{0, 0}, {64, 256}, {64, 512}, {128, 1024}}};
 
 int64_t LongestText(const ObservedLayer& observed) {
@@ -47,7 +47,7 @@ int64_t LongestText(const ObservedLayer& observed) {
   return longest;
 }
 
-// Returns the means over heads, for each of the windows.
+// Returns the means over heads for each window.
 std::vector<double> MeansOf(const AutoScorer::WindowScores& scores) {
   std::vector<double> means;
   for (const std::vector<double>& heads : scores) means.push_back(Mean(heads));
@@ -71,7 +71,7 @@ struct LayerSearch {
         scorer(layer, spec, windows, context / 2,
                AutoScorer::ValuesAtOnce(layer.keys.at(0).device().type())) {}
 
-  // Fit recipes as FitKeys and FitValues do, but only those that were not fitted before.
+  // Fit recipes like FitKeys and FitValues, but only those that have not been fitted yet.
   std::vector<CacheSide> Fit(const std::vector<KeyRecipe>& recipes) {
     return Known(key_fits, recipes, [&](const auto& missing) { return FitKeys(moments, missing); });
   }
@@ -88,7 +88,7 @@ struct LayerSearch {
   std::vector<CacheWindows> windows;
   AutoScorer scorer;
   KnownScores scores;
-  std::map<std::string, CacheSide> key_fits, value_fits;  // by names of recipes
+  std::map<std::string, CacheSide> key_fits, value_fits;  // keyed by recipe name
 
  private:
   template <typename Recipe>
@@ -108,7 +108,7 @@ struct LayerSearch {
   }
 };
 
-// The search for one consumer: in depth, or only for the choice with the windows in use.
+// The search for one consumer: in depth, or for a single choice with the windows in use.
 class Search {
  public:
   Search(LayerSearch& layer, const AutoOptions& options, bool in_depth)
@@ -136,12 +136,12 @@ class Search {
   }
 
   AutoChoice Run() {
-    // Values are fitted on host threads while keys are chosen.
+    // Values are fitted on host threads while the choice of keys is made.
     const std::vector<ValueRecipe> recipes = FirstValueRecipes(limits_, !moments_.diagonal.empty());
     std::future<std::vector<CacheSide>> values =
         std::async(std::launch::async, [&] { return layer_.Fit(recipes); });
     ChooseKeys();
-    // Halves are fitted while values are chosen.
+    // Halves are fitted while the choice of values is made.
     std::optional<HalfFits> halves;
     if (in_depth_) halves.emplace(layer_.observed, choice_);
     ChooseValues(recipes, values.get());
@@ -168,7 +168,7 @@ class Search {
 
   AffineFormat OfRange(int bits) const { return {bits, group()}; }
 
-  // Returns the first candidate, Hadamard, and the best few by their scores.
+  // Returns Hadamard, the first candidate, and then the best few by score.
   template <typename Recipe>
   static std::vector<Candidate<Recipe>*> BestFew(std::vector<Candidate<Recipe>>& all,
                                                  size_t count) {
@@ -181,14 +181,14 @@ class Search {
     order.insert(order.begin(), &all.front());
     return order;
   }
-  // Recipes are compared by scores with scales of the range, which the searches of all consumers
-  // share. If the consumer writes rows in another way, the best few are compared again as written,
-  // and so are the orders of the best one's factors.
+  // Recipes are compared by scores with range scales, which all consumers' searches share. If the
+  // consumer writes other scales, the best few are compared again with those, and so are the orders
+  // of the best one's factors.
   bool writes_otherwise() const { return choice_.fitted_scales.has_value(); }
   template <typename Recipe>
   void CompareWritten(std::vector<Candidate<Recipe>>& all) {
     std::vector<Candidate<Recipe>*> few = BestFew(all, kWrittenRecipes);
-    std::ranges::sort(few);  // in the order of their demands
+    std::ranges::sort(few);  // sorts by ascending demands
     std::vector<Candidate<Recipe>> kept;
     for (Candidate<Recipe>* c : few) {
       c->curve.clear();
@@ -199,7 +199,7 @@ class Search {
     for (Candidate<Recipe>& c : all) few.push_back(&c);
     written_.AddRatios<Recipe>(few, kFirst);
   }
-  // Returns the index of the candidate that is worth its demands; `all` is in order of demands.
+  // Returns the index of the candidate that is worth its demands; `all` is sorted by demands.
   template <typename Recipe>
   static size_t Worthwhile(const std::vector<Candidate<Recipe>>& all) {
     size_t best = 0;
@@ -209,15 +209,15 @@ class Search {
     }
     return best;
   }
-  // Whether `later` only reorders the factors of `earlier`, which is a fit (not the data-free one).
+  // Whether `later` only reorders the factors of `earlier`, which is fitted (not data-free).
   template <typename Recipe>
   static bool IsReordered(Recipe later, const Recipe& earlier) {
     later.composition = earlier.composition;
     return later == earlier && earlier.composition != Composition::kHPbr;
   }
 
-  // Adds the best ratio for each number of bits above 2; if no bits are shared out, adds what they
-  // would give at one ratio.
+  // Adds the best ratio for each number of bits above 2; if no bits are shared out, only scores
+  // them at one ratio.
   template <typename Recipe>
   void AddBits(const Candidate<Recipe>& c, const AutoScorer::Rotated& rotated,
                std::vector<SideOption>& options) {
@@ -233,7 +233,7 @@ class Search {
     }
   }
 
-  // Fits and scores the recipes at one clip ratio, in order.
+  // Fits the recipes and scores them at one clip ratio, in order.
   void TryKeys(std::vector<KeyRecipe> recipes, CandidateScores& by) {
     std::erase_if(recipes, [&](const KeyRecipe& recipe) {
       return std::ranges::any_of(keys_, [&](const auto& c) { return c.recipe == recipe; });
@@ -255,7 +255,7 @@ class Search {
 
   void ChooseKeys() {
     TryKeys(FirstKeyRecipes(limits_), compared_);
-    OSCAR_CHECK(!keys_.empty());  // a Hadamard needs no moments
+    OSCAR_CHECK(!keys_.empty());  // Hadamard needs no moments
     TryKeys(MoreKeyRecipes(limits_, BestKeys()), compared_);
     if (writes_otherwise()) CompareWritten(keys_);
     std::vector<KeyRecipe> orders;
@@ -269,7 +269,7 @@ class Search {
       fed.feedback = true;
       TryKeys({fed}, written_);
     }
-    // Clipping goes with the transform: the best few are clipped coarsely, the best of them finely.
+    // The best ratio depends on the transform: the best few are clipped coarsely, one finely.
     written_.AddRatios<KeyRecipe>(BestFew(keys_, writes_otherwise() ? 1 : kClippedRecipes),
                                   coarse());
     size_t chosen = Worthwhile(keys_);
@@ -291,7 +291,7 @@ class Search {
     if (!in_depth_) return InUseAlone(c);
     const AutoScorer::Rotated rotated = written_.Rotate(c);
     AddBits(c, rotated, choice_.k_options);
-    // Scores quantization groups of half the size, at a price of 32 / group bits a value.
+    // Scores quantization groups of half the size, which cost 32 / group bits per value.
     const double clip = c.curve[Best(c.curve)].first;
     AutoScorer::Quantizer half = Format<KeyRecipe>(2);
     const int64_t whole = half.quant_group_size == 0 ? moments_.head_dim : half.quant_group_size;
@@ -320,7 +320,7 @@ class Search {
     if (bits_of_head()) AddHeadBits(of_heads, choice_.k_options);
   }
 
-  // Uses scores for the windows in use: over all rows, the mean of choosing and judging rows.
+  // Fills in scores for the windows in use only: the mean of choosing and judging rows.
   void InUseAlone(const KeyCandidate& c) {
     SideOption option = OptionOf(2, c.curve, clip_of_head());
     option.in_windows = {(option.score + option.check) / 2};
@@ -372,14 +372,14 @@ class Search {
     choice_.v = c.side;
     AddBits(c, in_depth_ ? written_.Rotate(c) : AutoScorer::Rotated(), choice_.v_options);
     if (bits_of_head()) AddHeadBits({}, choice_.v_options);
-    // If one ratio serves everything, it is the keys', because their KL is what the cache costs.
+    // If one ratio serves everything, it is that of keys, whose KL decides the cost of a cache.
     if (rules_.clip == ClipScope::kModel) {
       choice_.v_option().SetRatio(choice_.k_option().clip[0]);
       choice_.v_check = choice_.v_option().check;
     }
   }
 
-  // Returns the judging score at the ratio with the best choosing score, as the guard compares it.
+  // Returns the judging score at the ratio with the best choosing score, for the guard.
   static double CheckOf(const Curve& curve) { return Mean(curve[Best(curve)].second.check); }
 
   int64_t group() const { return layer_.quant_group_size; }
@@ -388,7 +388,7 @@ class Search {
   bool shares_ratio() const {
     return rules_.clip == ClipScope::kSide || rules_.clip == ClipScope::kModel;
   }
-  // Return the clip ratios of 2 bits, and those at which the best few recipes are compared.
+  // Return the clip ratios for 2 bits, and those at which the best few recipes are compared.
   std::span<const double> ratios() const {
     return shares_ratio() ? SharedRatios() : GridOf(2).ratios;
   }
@@ -408,8 +408,8 @@ class Search {
   std::vector<KeyCandidate> keys_;  // the first is Hadamard
 };
 
-// Shares the better choice if a search that may fold has folded nothing. Its choice and the one of
-// the same consumer without folding are then for one checkpoint.
+// Uses the better of two choices if a search that may fold has folded nothing. Then its choice and
+// that of the same consumer without folding are for the same checkpoint.
 void TakeTheBetterUnfolded(const std::vector<AutoOptions>& options, std::span<AutoChoice> choices) {
   for (size_t plain = 0; plain < options.size(); ++plain) {
     for (size_t fold = 0; fold < options.size(); ++fold) {

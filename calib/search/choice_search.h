@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The automatic choices for one layer, one for every consumer's rules: greedy searches in a fixed
-// order, every candidate fitted without the held-out rows and scored on them by AutoScorer. A
-// choice is a recipe; what is published is fitted again, to all tokens (FitChoices).
+// The automatic choices for one layer, one for each consumer's rules: greedy searches in a fixed
+// order. Every candidate is fitted without the held-out rows, and AutoScorer scores it on them. A
+// choice is a recipe; its published matrices are fitted again, to all tokens (FitChoices).
 #pragma once
 
 #include <functional>
@@ -17,20 +17,20 @@
 
 namespace oscar {
 
-// Returns the windows in use, and the windows that are priced beside them.
+// Returns the windows in use, followed by other windows that are priced.
 std::vector<CacheWindows> PricedWindows(const CacheWindows& in_use);
-// Returns the bits other than the two that a search itself uses.
+// Returns the bits other than 2, which a search uses itself.
 std::vector<int> MoreBits(const AutoOptions& options);
 
-// Calls `search` with `options` and each of `others`, once for those that share it (ShareSearch).
+// Calls `search` for `options` and each of `others`, once for those that share it (ShareSearch).
 std::vector<AutoChoice> SearchEach(
     const AutoOptions& headline, const std::vector<AutoOptions>& others,
     const std::function<AutoChoice(const AutoOptions& options, bool is_headline)>& search);
 
 // Returns the choice under `options`, searched in depth, and those under `others` (OtherChoices).
-// Those with 2 bits have no stability and no prices of windows. Candidates are scored once. Needs
-// held-out queries. `observed.fit` has the sums of the fitted rows; the choices' matrices are
-// fitted to them. Phases go into `times` as "choice: ...".
+// Other choices with 2 bits have no stability and no window prices. Candidates are scored once.
+// Needs held-out queries. `observed.fit` has the sums of the fitted rows, to which the choices'
+// matrices are fitted. Phases go into `times` as "choice: ...".
 std::vector<AutoChoice> SearchChoices(const ObservedLayer& observed, const LayerSpec& spec,
                                       const SearchOptions& options,
                                       const std::vector<AutoOptions>& others, PhaseTimes& times);

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Clip ratios of a transformed side: those to try, and the scores of those tried. A head's own
-// ratio replaces the layer's only if it is better by kWorthwhile on the rows that choose and no
-// worse on those that judge: the best of six noisy numbers is always another one.
+// Clip ratios for a transformed side: those to try, and the scores of those tried. A head's own
+// ratio replaces the layer's only if it is better by kWorthwhile on the choosing rows and no worse
+// on the judging rows, because the best of six noisy numbers varies at random.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace oscar {
 
-// Clip ratios to try for a number of bits, and the first one, used while recipes are compared.
+// Clip ratios to try for a number of bits, and the one that is used while recipes are compared.
 // Finer codes clip less.
 struct ClipGrid {
   int bits;
@@ -24,19 +24,19 @@ struct ClipGrid {
 };
 const ClipGrid& GridOf(int bits);  // 2, 3, 4 or 8
 
-// Scores of one transformed side over clip ratios, in ascending order of the ratio.
+// Scores of one transformed side over clip ratios, in ascending order of the ratios.
 using Curve = std::vector<std::pair<double, HeadScores>>;
 
-double ScoreOf(const HeadScores& scores);  // mean over heads, on the rows that choose
-// Whether `later`, which asks more of its reader or of its fit, is worth it: better by `share`, and
-// by more than the standard error of the mean log ratio over texts (the one-standard-error
+double ScoreOf(const HeadScores& scores);  // mean over heads, on the choosing rows
+// Whether `later`, which demands more of its reader or of its fit, is worth it: better by `share`,
+// and by more than the standard error of the mean log ratio over texts (the one-standard-error
 // rule: Hastie, Tibshirani and Friedman, The Elements of Statistical Learning, 7.10).
 bool WorthMore(const HeadScores& later, const HeadScores& earlier, double share = kWorthwhile);
 size_t Best(const Curve& curve);
 void Insert(Curve& curve, double ratio, HeadScores scores);
 bool Has(const Curve& curve, double ratio);
 
-// Returns one ratio for all heads, or for each head its own if it has earned one.
+// Returns one ratio for all heads, or each head's own ratio if it is clearly better.
 SideOption OptionOf(int bits, const Curve& curve, bool clip_of_head);
 
 }  // namespace oscar

@@ -15,7 +15,7 @@ namespace oscar {
 
 namespace {
 
-// [num_rotations, dim, dim] float64 on `like`'s device.
+// Returns [num_rotations, dim, dim] float64 on the device of `like`.
 at::Tensor Rotations(const SideResult& side, const at::Tensor& like) {
   const at::Tensor host = at::empty({side.num_rotations, side.dim, side.dim}, at::kDouble);
   OSCAR_CHECK_EQ(host.numel(), static_cast<int64_t>(side.rotation.size()));
@@ -23,7 +23,7 @@ at::Tensor Rotations(const SideResult& side, const at::Tensor& like) {
   return host.to(like.device());
 }
 
-// Rᵀ C R per KV head: [num_kv_heads, dim, dim] float64 on `like`'s device.
+// Returns Rᵀ C R per KV head: [num_kv_heads, dim, dim] float64 on the device of `like`.
 at::Tensor RotatedImportance(const std::vector<Matrix>& importance, const SideResult& side,
                              const at::Tensor& like) {
   const int64_t num_kv_heads = static_cast<int64_t>(importance.size()), dim = side.dim;
@@ -35,16 +35,16 @@ at::Tensor RotatedImportance(const std::vector<Matrix>& importance, const SideRe
   return r.transpose(1, 2).bmm(host.to(like.device())).bmm(r);
 }
 
-// Element `index` (from 0) of each row in ascending order; x [rows, n].  -> [rows]
+// Returns element `index` (from 0) of each row of x [rows, n] in ascending order.  -> [rows]
 at::Tensor OrderStatistic(const at::Tensor& x, int64_t index) {
   if (x.is_cpu()) return std::get<0>(x.kthvalue(index + 1, 1));
-  // A GPU's kthvalue gives a row to one thread block, its topk to as many as there are.
+  // On a GPU, kthvalue processes a row with one thread block, topk with as many as are free.
   const int64_t n = x.size(1);
   if (index < n / 2) return std::get<0>(x.topk(index + 1, 1, /*largest=*/false, false)).amax(1);
   return std::get<0>(x.topk(n - index, 1, /*largest=*/true, false)).amin(1);
 }
 
-// Sums of x [n, m], cut into pieces that no number of threads changes.  -> [n]
+// Sums x [n, m] in pieces whose size does not depend on the number of threads.  -> [n]
 at::Tensor SumInFixedOrder(at::Tensor x) {
   constexpr int64_t kPiece = 1024;
   while (x.size(1) > kPiece) {
@@ -63,7 +63,7 @@ at::Tensor RotateRows(const at::Tensor& rows, const at::Tensor& rotation) {
 }
 
 int64_t CandidatesAtOnce(int64_t values, at::DeviceType device) {
-  constexpr int64_t kValues = int64_t{16} << 20;  // fill a GPU; a CPU's cache is better left alone
+  constexpr int64_t kValues = int64_t{16} << 20;  // fills a GPU; fewer values suit a CPU's cache
   return device == at::kCPU ? 1 : std::max<int64_t>(1, kValues / std::max<int64_t>(1, values));
 }
 

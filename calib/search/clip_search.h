@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Percentile clipping chosen by the error it leaves: for each candidate ratio, the quantization
-// error of held-out rows weighted with the calibration importance, tr(C EᵀE) / tr(C XᵀX) summed
-// over KV heads, E = X̂ - X. For keys with C = C_Q that is the expected squared logit error over the
-// logits' own energy.
+// Chooses percentile clipping by its error: for each candidate ratio, the quantization error of
+// held-out rows weighted by the calibration importance, tr(C EᵀE) / tr(C XᵀX) summed over KV heads,
+// E = X̂ - X. For keys with C = C_Q, this is the expected squared logit error divided by the
+// logits' energy.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,16 +17,16 @@
 
 namespace oscar {
 
-// [tokens, num_kv_heads, dim] in any dtype -> rotated [num_kv_heads, tokens, dim] float32
-// contiguous.
+// Rotates [tokens, num_kv_heads, dim] in any dtype to contiguous float32 [num_kv_heads, tokens,
+// dim].
 at::Tensor RotateRows(const at::Tensor& rows, const at::Tensor& rotation);
 
-// Candidates that a search works on at a time, each `values` float32 values.
+// Returns how many candidates a search processes at once, with `values` float32 values each.
 int64_t CandidatesAtOnce(int64_t values, at::DeviceType device);
 
-// `rows` [tokens, num_kv_heads, dim]: held out; `importance` per KV head [dim, dim]: from the
-// fitted tokens. Fills side.clip_error (over `candidates`) and side.clip_ratio: the least error,
-// the larger ratio on ties.
+// `rows` [tokens, num_kv_heads, dim] are held out; `importance` per KV head [dim, dim] comes from
+// the fitted tokens. Fills side.clip_error (for `candidates`) and side.clip_ratio: the least error,
+// on ties the larger ratio.
 void SearchClip(const at::Tensor& rows, const std::vector<Matrix>& importance,
                 const std::vector<double>& candidates, int64_t quant_group_size, SideResult& side);
 

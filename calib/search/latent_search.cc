@@ -27,17 +27,17 @@ namespace {
 
 constexpr std::array<double, 3> kCoarseLatents = {0.88, 0.92, 0.96};
 constexpr std::array<double, 1> kUnclippedLatents = {1.0};
-constexpr size_t kClippedLatents = 3;  // whose clip ratios are searched
+constexpr size_t kClippedLatents = 3;  // recipes whose clip ratios are searched
 
 struct LatentPoint {
   double ratio = 0;
   AutoScorer::LatentScores scores;
-  double damage = 0, damage_check = 0;  // DamageOf, of choosing and of judging rows
+  double damage = 0, damage_check = 0;  // DamageOf on choosing and on judging rows
 };
 using LatentCurve = std::vector<LatentPoint>;  // ascending ratios
 
-// Returns the damage to the row as key and as value, each in units of a Hadamard's damage. The KL
-// enters as its root, because it grows with the square of an error.
+// Returns the damage to the row as key plus that as value, each relative to Hadamard's damage. The
+// square root of the KL is used, because a KL grows with the square of an error.
 double DamageOf(const AutoScorer::LatentScores& scores, const AutoScorer::LatentScores& unit,
                 std::vector<double> HeadScores::*rows) {
   const auto ratio = [&](HeadScores AutoScorer::LatentScores::*of) {
@@ -54,7 +54,7 @@ const LatentPoint& BestLatent(const LatentCurve& points) {
 struct LatentCandidate {
   LatentRecipe recipe;
   CacheSide side;
-  LatentCurve points;  // 2 bits
+  LatentCurve points;  // scores at 2 bits
   const LatentPoint& best() const { return BestLatent(points); }
 };
 
@@ -77,7 +77,7 @@ SideOption LatentOption(int bits, const LatentCurve& points,
 
 class LatentSearch {
  public:
-  // Keeps references to all.
+  // Keeps references to all arguments.
   LatentSearch(const ObservedLayer& observed, const LayerSpec& spec, const AutoOptions& automatic,
                const SearchOptions& options, const AutoScorer& scorer, PhaseTimes& times)
       : observed_(observed),
@@ -94,14 +94,14 @@ class LatentSearch {
                       spec.attention.latent->rank);
     for (const at::Tensor& keys : observed.keys)
       choice_.text_length = std::max(choice_.text_length, keys.size(0));
-    choice_.context = choice_.text_length;  // at any position alike
+    choice_.context = choice_.text_length;  // holds at any position
     choice_.rows = scorer_.rows();
     choice_.rows_in_windows = scorer_.rows_in_windows();
   }
 
   AutoChoice Run() {
     Try(Orthogonal());
-    OSCAR_CHECK(!candidates_.empty());  // a Hadamard needs no moments
+    OSCAR_CHECK(!candidates_.empty());  // Hadamard needs no moments
     const LatentRecipe like = candidates_[Chosen()].recipe;
     if (rules_.query_matrix) Try(WithOwnMatrices(like));
     std::vector<size_t> order(candidates_.size());
@@ -168,7 +168,7 @@ class LatentSearch {
       sides = FitLatents(observed_.fit, recipes);
     }
     for (size_t i = 0; i < recipes.size(); ++i) {
-      if (sides[i].num_rotations == 0) continue;  // no fit to these moments
+      if (sides[i].num_rotations == 0) continue;  // cannot be fitted
       candidates_.push_back({recipes[i], std::move(sides[i]), {}});
       AddRatios(candidates_.back(), first());
     }
@@ -183,7 +183,7 @@ class LatentSearch {
     std::vector<AutoScorer::LatentScores> scores =
         scorer_.ScoreLatents(scorer_.RotateKeys(side), trials, quantizer);
     LatentCurve points;
-    if (!hadamard_) hadamard_ = scores.at(0);  // the first that is tried, at its first ratio
+    if (!hadamard_) hadamard_ = scores.at(0);  // the first candidate, at its first ratio
     for (size_t i = 0; i < ratios.size(); ++i) {
       points.push_back({.ratio = ratios[i],
                         .scores = scores[i],
@@ -205,7 +205,7 @@ class LatentSearch {
     return points;
   }
 
-  // The one row of latents is written as keys are.
+  // Latents are stored once and written like keys.
   AutoScorer::Quantizer Format(int bits) const { return choice_.Format(bits, /*of_keys=*/true); }
 
   void AddRatios(LatentCandidate& c, std::span<const double> ratios) {
@@ -219,7 +219,7 @@ class LatentSearch {
     std::ranges::sort(c.points, {}, &LatentPoint::ratio);
   }
 
-  // Returns the index of the chosen candidate; the first is Hadamard.
+  // Returns the index of the chosen candidate; index 0 is Hadamard.
   size_t Chosen() const {
     size_t chosen = 0;
     for (size_t i = 1; i < candidates_.size(); ++i) {
@@ -268,7 +268,7 @@ class LatentSearch {
     choice_.v_options.push_back(LatentOption(bits, points, &AutoScorer::LatentScores::output));
   }
 
-  // Fits the recipe to each half of the tokens, as stability.h does; halves know one target.
+  // Fits the recipe to each half of the tokens, as in stability.h; halves only have one target.
   Stability Halves() {
     const LayerMoments& first = observed_.first_half;
     if (first.tokens == 0) return {};
@@ -303,7 +303,7 @@ class LatentSearch {
     return stability;
   }
 
-  // The October tree's pool of latents (SGLANG_OSCAR_MLA_*) has no clip ratio.
+  // SGLang's latent pool in the October tree (SGLANG_OSCAR_MLA_*) has no clip ratio.
   bool clips() const { return rules_.clip == ClipScope::kHead || rules_.clip == ClipScope::kLayer; }
   std::span<const double> ratios() const {
     return clips() ? std::span<const double>(GridOf(2).ratios) : kUnclippedLatents;

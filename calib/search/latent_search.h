@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The automatic choice for a layer of latent attention (choice_search.h). Its cache holds one row
-// that is key and value, so there is one transform, one clip ratio and one number of bits. They are
-// chosen and judged by the row's damage as key (attention-KL) and as value (output error), both in
-// units of Hadamard's. The latent has no position, so everything that needs rope (pair scales in
-// weights, moments spread over positions) is left out. Scales of channels go into the matrices
-// instead, which queries and outputs are multiplied by anyway.
+// The automatic choice for a layer with latent attention (choice_search.h). One cached row serves
+// as key and value, so there is one transform, one clip ratio and one number of bits. They are
+// chosen and judged by the row's damage as key (attention KL) and as value (output error), both
+// relative to Hadamard's. The latent has no position, so nothing here depends on rope (pair scales
+// in weights, moments spread over positions). Channel scales go into the matrices by which queries
+// and outputs are multiplied anyway.
 #pragma once
 
 #include <vector>
@@ -18,7 +18,7 @@
 
 namespace oscar {
 
-// Does the same as SearchChoices for a layer in latent space.
+// Does what SearchChoices does, for a layer with latent attention.
 std::vector<AutoChoice> SearchLatentChoices(const ObservedLayer& observed, const LayerSpec& spec,
                                             const SearchOptions& options,
                                             const std::vector<AutoOptions>& others,

@@ -29,7 +29,7 @@ HeadTransforms Transforms(const CacheSide& side, at::Device device) {
   return transforms;
 }
 
-// Consumers that take one rotation for a layer keep their rotation.
+// Layers with one rotation for all KV heads are not refined.
 bool CanRefine(const CacheSide& side, int64_t num_kv_heads) {
   return side.num_rotations == num_kv_heads;
 }
@@ -40,7 +40,7 @@ void Take(const HeadTransforms& refined, CacheSide& side) {
   if (refined.inverse.defined()) side.query_rotation = ToDoubles(refined.inverse.transpose(1, 2));
 }
 
-// One text as attention sees it after pair scaling, `offset` tokens further back.
+// One text as attention sees it after pair scaling, shifted by `offset` positions.
 RefinementSequence Sequence(const RefinedTexts& texts, size_t index, const CacheSide& keys,
                             const RopeSpec& rope, int64_t offset) {
   at::Tensor k = AtOffset(texts.keys[index], rope, offset).to(at::kFloat);
@@ -71,7 +71,7 @@ void RefineChoice(const RefinedTexts& texts, const AttentionSpec& attention,
   if (steps == 0 || (!keys && !values)) return;
   std::vector<RefinementSequence> sequences;
   for (size_t i = 0; i < texts.keys.size(); ++i) {
-    // Tokens inside the windows teach nothing.
+    // Texts that fit into the windows teach nothing.
     if (texts.keys[i].size(0) <= windows.sink + windows.recent) continue;
     const bool shifted = attention.rope.rotary_dim > 0 && i % 2 == 1;
     sequences.push_back(

@@ -18,13 +18,13 @@ at::Tensor OfTokens(const RefinementSample& sample, const at::Tensor& scores) {
   return scores.narrow(-1, 0, sample.values.size(1));
 }
 
-constexpr double kHidden = -1e30;  // a logit that is not there; finite, so that 0 * log p is 0
+constexpr double kHidden = -1e30;  // logit of a hidden token; finite, so that 0 * log p is 0
 
 at::Tensor PerHead(const at::Tensor& rows) {  // [tokens, heads, dim] -> [heads, tokens, dim]
   return rows.to(at::kFloat).permute({1, 0, 2}).contiguous();
 }
 
-// Returns the rows as the cache gives them back.
+// Returns the rows as read back from the cache.
 at::Tensor Stored(const at::Tensor& rows, const HeadTransforms& transforms,
                   const AffineQuantizer& quantizer) {
   const at::Tensor back =
@@ -90,7 +90,7 @@ RefinementSample RefinementLoss::PrepareValues(const RefinementSequence& rows,
   RefinementSample sample = PrepareKeys(rows);
   sample.probabilities =
       OfTokens(sample, StoredLogProbabilities(sample, keys).exp()).masked_fill(sample.exact, 0);
-  if (sample.weights.defined())  // outputs, whose squares the loss is, are linear in them
+  if (sample.weights.defined())  // outputs are linear in the weights, and the loss squares outputs
     sample.probabilities = sample.probabilities.mul(sample.weights.sqrt());
   sample.logits = sample.log_p = sample.p = at::Tensor();
   if (most_tokens == 0 || most_tokens >= sample.values.size(1)) return sample;
@@ -142,7 +142,7 @@ at::Tensor RefinementLoss::StoredLogProbabilities(const RefinementSample& sample
   return LogScores(logits);
 }
 
-// Returns the mean square of outputs after W_O, x W_O^T W_O x^T / hidden.  // [num_kv_heads]
+// Returns the mean square of outputs x after W_O: x W_O^T W_O x^T / hidden.  // [num_kv_heads]
 at::Tensor RefinementLoss::OutputSquare(const at::Tensor& x) const {
   if (!metric_.defined()) return x.square().mean({1, 2, 3});
   return at::matmul(x, metric_).mul(x).sum(-1).mean({1, 2});

@@ -19,7 +19,7 @@ using Samples = std::vector<RefinementSample>;
 // Returns the loss of each KV head.  // [num_kv_heads]
 using Loss = std::function<at::Tensor(const RefinementSample&, const HeadTransforms&)>;
 
-// Returns B F and its inverse; `factor` is F = expm(A - A^T).
+// Returns B F and its inverse, where `factor` is F = expm(A - A^T).
 HeadTransforms Turned(const HeadTransforms& start, const at::Tensor& factor) {
   HeadTransforms turned = {at::matmul(start.transform, factor), {}};
   if (start.inverse.defined()) turned.inverse = at::matmul(factor.transpose(1, 2), start.inverse);
@@ -54,7 +54,7 @@ class Adam {
         mean_(at::zeros_like(parameter)),
         square_(at::zeros_like(parameter)) {}
 
-  void Step(double share) {  // of the learning rate
+  void Step(double share) {  // share of the learning rate
     const at::NoGradGuard no_grad;
     const at::Tensor gradient = parameter_.grad();
     ++step_;
@@ -73,8 +73,8 @@ class Adam {
   int step_ = 0;
 };
 
-// Adds gradients of the mean loss of `count` samples, from `first` on and cyclic, to A. One
-// sequence is processed at a time, so that only one graph is in memory.
+// Adds gradients of the mean loss over `count` samples, starting at `first` and cyclic, to A.
+// Sequences are processed one at a time, so that only one graph is in memory.
 void Backward(const Loss& loss, const Samples& samples, size_t first, size_t count,
               const HeadTransforms& start, const at::Tensor& a) {
   const at::Tensor factor = Factor(a);
@@ -91,7 +91,7 @@ RefinedSide Refine(const Loss& loss, const Samples& fit, const Samples& held_out
                    const RefinementOptions& options) {
   const auto float64 = fit.at(0).keys.options().dtype(at::kDouble);
   const auto float32 = float64.dtype(at::kFloat);
-  // The result is made in float64 and rounded once. The rounded result is measured and returned.
+  // The result is computed in float64 and rounded once. It is measured after rounding.
   const HeadTransforms exact = To(given, float64, heads);
   const HeadTransforms start = To(given, float32, heads);
   const int64_t dim = start.transform.size(-1);

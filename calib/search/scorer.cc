@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Longer than 400 lines because all scores share rows, batches and what is summed over them.
+// Longer than 400 lines because all scores share their rows, batches and sums.
 #include "calib/search/scorer.h"
 
 #include <ATen/ATen.h>
@@ -19,7 +19,7 @@
 
 namespace oscar {
 namespace {
-// Returns at most `count` of the indices, evenly spread.
+// Returns at most `count` of the indices, spread evenly.
 std::vector<int64_t> Spread(const std::vector<int64_t>& from, int64_t count) {
   if (std::ssize(from) <= count) return from;
   std::vector<int64_t> picked;
@@ -28,13 +28,13 @@ std::vector<int64_t> Spread(const std::vector<int64_t>& from, int64_t count) {
   return picked;
 }
 
-// Returns the first position in use: 0, or the last kTokens if all rows come after kTokens.
+// Returns the first position in use: 0, or the start of the last kTokens if all rows are later.
 int64_t BeginOf(const at::Tensor& positions /* host, ascending */) {
   if (positions.numel() == 0 || positions[0].item<int64_t>() < AutoScorer::kTokens) return 0;
   return positions[-1].item<int64_t>() + 1 - AutoScorer::kTokens;
 }
 
-// Returns the rows of a sequence that a score may use, as indices into queries.rows.
+// Returns the rows of a sequence that can be scored, as indices into queries.rows.
 std::vector<int64_t> UsableRows(const at::Tensor& positions /* host */, const CacheWindows& windows,
                                 const AttentionSpec& spec) {
   const at::Tensor usable = BeyondWindows(positions, windows, spec)
@@ -44,7 +44,7 @@ std::vector<int64_t> UsableRows(const at::Tensor& positions /* host */, const Ca
   return {usable.const_data_ptr<int64_t>(), usable.const_data_ptr<int64_t>() + usable.numel()};
 }
 
-// Returns the trials' sides from [sides, ...]: [trials, ...], or [1, ...] if all are the same.
+// Selects the trials' sides from [sides, ...]: [trials, ...], or [1, ...] if all are the same.
 at::Tensor OfSides(const at::Tensor& sides, AutoScorer::Trials trials) {
   if (!sides.defined()) return sides;
   const auto side = [&](const AutoScorer::Trial& trial) {
@@ -87,7 +87,7 @@ at::Tensor Quantized(const at::Tensor& rows, const at::Tensor& sorted, const at:
   return at::stack(read);
 }
 
-// Adds the sums of another batch's rows.
+// Adds the sums over another batch's rows.
 void Add(std::vector<at::Tensor>& sums, const std::vector<at::Tensor>& more) {
   if (sums.empty()) sums.resize(more.size());
   for (size_t i = 0; i < more.size(); ++i)
@@ -132,7 +132,7 @@ AutoScorer::AutoScorer(const ObservedLayer& layer, const LayerSpec& spec,
                        std::vector<CacheWindows> windows, int64_t offset, int64_t values_at_once)
     : spec_(spec), windows_(std::move(windows)), values_at_once_(values_at_once) {
   const AttentionSpec& attention = spec.attention;
-  std::vector<at::Tensor> positions;  // from where the sequence is taken to begin
+  std::vector<at::Tensor> positions;  // relative to where the sequence is taken to begin
   std::vector<int64_t> begins;
   std::vector<std::vector<int64_t>> usable;
   for (const HeldOutQueries& queries : layer.queries) {
@@ -161,8 +161,8 @@ AutoScorer::AutoScorer(const ObservedLayer& layer, const LayerSpec& spec,
                                  spec.layer_id, kTokens),
                      Remedy::kHoldOutMore);
   }
-  // Every other sequence is moved back by `offset`. In a single sequence, every other pair of rows
-  // is moved, so that both places have rows that choose and rows that judge.
+  // Every other sequence is shifted by `offset`. In a single sequence, every other pair of rows is
+  // shifted, so that both places have choosing and judging rows.
   const std::vector<int64_t> picked = Spread(with_rows, kSequences);
   std::vector<SampledSequence> sequences;
   const bool shifts = offset > 0 && attention.rope.rotary_dim > 0;
@@ -195,7 +195,7 @@ void AutoScorer::AddSequence(const ObservedLayer& layer, const HeldOutQueries& q
       AtOffset(queries.queries.index_select(0, index.to(queries.queries.device())), rope, offset);
   const int64_t tokens = sequence.positions.max().item<int64_t>() + 1;
   const auto of_sequence = static_cast<size_t>(queries.sequence);
-  // The first tokens, which draw much of the attention, stay if the sequence begins later.
+  // The first tokens, which attract much attention, are kept if the sequence begins later.
   const int64_t sinks = spec_.attention.window ? 0 : std::min(windows_[0].sink, tokens);
   const auto read = [&](const at::Tensor& of_tokens) {
     if (begin == 0) return of_tokens.slice(0, 0, tokens);
@@ -204,7 +204,7 @@ void AutoScorer::AddSequence(const ObservedLayer& layer, const HeldOutQueries& q
   };
   sequence.keys = AtOffset(read(layer.keys[of_sequence]), rope, offset);
   sequence.values = read(layer.values[of_sequence]);
-  if (queries.q_pe.defined()) {  // its logits are the same at any offset
+  if (queries.q_pe.defined()) {  // its logits do not depend on the offset
     sequence.q_pe = queries.q_pe.index_select(0, index.to(queries.q_pe.device()));
     sequence.k_pe = read(layer.k_pe[of_sequence]);
   }
@@ -213,7 +213,7 @@ void AutoScorer::AddSequence(const ObservedLayer& layer, const HeldOutQueries& q
   sequences.push_back(std::move(sequence));
 }
 
-// Batches adjacent sequences, as long as their scores and rows, padded, are few enough.
+// Batches adjacent sequences as long as their padded scores and rows are few enough.
 void AutoScorer::MakeBatches(std::span<const SampledSequence> sequences,
                              const at::Tensor& output_map) {
   size_t begin = 0;
@@ -300,7 +300,7 @@ std::vector<HeadScores> AutoScorer::ScoreKeys(const Rotated& keys, Trials trials
   return MeanOverRows(sums[0]);
 }
 
-// Returns the means of sums over rows, [trials, num_kv_heads, 2 + texts].
+// Divides sums over rows by the number of rows. [trials, num_kv_heads, 2 + texts]
 std::vector<HeadScores> AutoScorer::MeanOverRows(const at::Tensor& sums) const {
   std::vector<double> rows(batches_[0].num_rows().size(), 0);
   for (const SampledRows& batch : batches_) {
@@ -390,7 +390,7 @@ std::vector<HeadScores> AutoScorer::BySides(
   auto next = some.begin();
   size_t end = 0;
   for (size_t begin = 0; begin < sides.size() && next != some.end(); begin = end) {
-    // Sides that are scored together are all written with error feedback, or none is.
+    // Sides that are scored together must all have error feedback, or none.
     const auto alike = [&](const CacheSide* side) {
       return side->feedback.empty() == sides[begin]->feedback.empty();
     };

@@ -4,7 +4,7 @@
 // Scores ways to store the cache of one layer on sampled held-out rows, in the arithmetic of a bf16
 // runtime: rows rotated by a bf16 GEMM, windows kept rotated, queries rounded after their own
 // rotation. Trap: keys and queries stay in the transformed space, where no inverse is needed, so
-// exact and quantized keys must both have been transformed.
+// exact keys must be transformed as well as quantized ones.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -22,28 +22,28 @@
 
 namespace oscar {
 
-// Scores of sampled rows, which alternate between two sets: rows that choose and rows that judge.
+// Scores on sampled rows, which alternate between two sets: choosing rows and judging rows.
 struct HeadScores {
   std::vector<double> score, check;   // [num_kv_heads]
-  std::vector<double> of_texts = {};  // [texts] the mean over heads, on the rows that choose
+  std::vector<double> of_texts = {};  // [texts] mean over heads, on the choosing rows
 };
 double Mean(const std::vector<double>& heads);
 
 class AutoScorer {
  public:
-  // Limits: query rows of each of kSequences sequences, fewer if many heads average out their
+  // Limits: query rows from each of kSequences sequences, fewer if many heads average out the
   // noise, and keys at positions below kTokens.
   static int64_t RowsOf(const AttentionSpec& spec) { return spec.num_q_heads < 16 ? 64 : 32; }
   static constexpr int64_t kSequences = 8, kTokens = 4096;
-  // Sequences, sides and clip ratios are processed together while a tensor has at most about this
-  // many values. That fills a GPU; a CPU takes one after the other.
+  // Maximum number of values in a tensor when sequences, sides and clip ratios are batched. It
+  // fills a GPU; on a CPU they are processed one after another.
   static int64_t ValuesAtOnce(at::DeviceType device);
 
-  // Keeps a reference to `spec`. Half of the rows are placed `offset` tokens further back, as in a
-  // longer context (position_spread.h). Scores hold for `windows[0]`; if no row reaches beyond it,
-  // everything is quantized instead. If all rows of a sequence come after kTokens tokens, they read
-  // only its sink tokens and its most recent tokens, kTokens in all. Throws InputError if no
-  // sequence has both a row that chooses and one that judges.
+  // Keeps a reference to `spec`. Half of the rows are shifted by `offset` positions, as in a longer
+  // context (position_spread.h). Scores hold for `windows[0]`; if no row reaches beyond it,
+  // everything is quantized. If all rows of a sequence come after kTokens tokens, they only read
+  // its sink tokens and its most recent tokens, kTokens in total. Throws InputError if no sequence
+  // has both a choosing and a judging row.
   AutoScorer(const ObservedLayer& layer, const LayerSpec& spec, std::vector<CacheWindows> windows,
              int64_t offset, int64_t values_at_once);
 
@@ -51,7 +51,7 @@ class AutoScorer {
   bool rows_in_windows() const { return in_windows_; }
   int64_t RowsBeyond(const CacheWindows& windows) const;
 
-  // Sides after their transform, for each batch of sequences.
+  // Transformed sides, for each batch of sequences.
   struct Rotated {
     struct Rows {
       at::Tensor rows;     // [sides, sequences, num_kv_heads, tokens, dim] float32, values of bf16
@@ -66,39 +66,39 @@ class AutoScorer {
   Rotated RotateKeys(Sides sides) const { return Rotate(sides, true); }
   Rotated RotateValues(Sides sides) const { return Rotate(sides, false); }
 
-  // The index of a side and its clip ratio: one for all KV heads, or one for each.
+  // The index of a side, and one clip ratio for all KV heads or one for each.
   struct Trial {
     size_t side = 0;
     std::vector<double> clip;
   };
   using Trials = std::span<const Trial>;
-  using Quantizer = AffineFormat;  // quant_group_size 0: the head
+  using Quantizer = AffineFormat;  // quant_group_size 0: the head dimension
   // Return KL(S || S^) in nats per KV head.
   std::vector<HeadScores> ScoreKeys(const Rotated& keys, Trials trials, Quantizer quantizer) const;
-  // Returns mean KL over all sampled rows, per KV head: [trials][windows][num_kv_heads].
+  // Returns the mean KL over all sampled rows: [trials][windows][num_kv_heads].
   using WindowScores = std::vector<std::vector<double>>;
   std::vector<WindowScores> ScoreWindows(const Rotated& keys, Trials trials,
                                          Quantizer quantizer) const;
   // Returns |(P^ - P) V| / |P V| per KV head, over all sampled rows, with exact values.
   std::vector<double> KeyOutputErrors(const Rotated& keys, const Trial& trial,
                                       Quantizer quantizer) const;
-  // Scores latents, rows that are both key and value: KL as for keys, and the mean over rows of |P^
-  // V^ - P V| / |P V|, outputs after W_UV, with both errors at once. (A ratio of sums over rows
-  // would be that of the few rows with the largest outputs.)
+  // Scores latent rows, which are both key and value: the KL as for keys, and the mean over rows of
+  // |P^ V^ - P V| / |P V| for outputs after W_UV, with both errors together. (The few rows with the
+  // largest outputs would dominate a ratio of sums.)
   struct LatentScores {
     HeadScores kl, output;
   };
   std::vector<LatentScores> ScoreLatents(const Rotated& latents, Trials trials,
                                          Quantizer quantizer) const;
-  // Returns |P (V^ - V)| / |P V| per KV head, with exact scores, over what is quantized.
+  // Returns |P (V^ - V)| / |P V| per KV head, with exact scores, over quantized tokens.
   std::vector<HeadScores> ScoreValues(const Rotated& values, Trials trials,
                                       Quantizer quantizer) const;
-  // Score as many sides at once as ValuesAtOnce() allows. `trials` are in the order of their sides.
+  // Score as many sides at once as ValuesAtOnce() allows. `trials` are sorted by side.
   std::vector<HeadScores> ScoreKeys(Sides sides, Trials trials, Quantizer quantizer) const;
   std::vector<HeadScores> ScoreValues(Sides sides, Trials trials, Quantizer quantizer) const;
 
  private:
-  // Some trials on one batch: what is stored for them, and the sides it came from.
+  // Some trials on one batch: their stored rows, and the sides these came from.
   struct Stored {
     SampledRows::Keys keys;  // of values only `stored`
     at::Tensor exact;        // rows before they were quantized
@@ -116,7 +116,7 @@ class AutoScorer {
   std::vector<HeadScores> BySides(
       Sides sides, Trials trials, bool keys,
       const std::function<std::vector<HeadScores>(const Rotated&, Trials)>& score) const;
-  // `positions` of all rows are counted from `begin`.
+  // `positions` of all rows are relative to `begin`.
   void AddSequence(const ObservedLayer& layer, const HeldOutQueries& queries, int64_t begin,
                    const at::Tensor& positions, const std::vector<int64_t>& rows, int64_t offset,
                    std::vector<SampledSequence>& sequences);
@@ -126,7 +126,7 @@ class AutoScorer {
   std::vector<CacheWindows> windows_;
   int64_t values_at_once_;
   std::vector<SampledRows> batches_;
-  std::vector<at::Tensor> positions_;  // of each sequence's rows, host
+  std::vector<at::Tensor> positions_;  // positions of the rows in each sequence; on the host
   int64_t rows_ = 0;
   bool in_windows_ = false;
 };

@@ -11,29 +11,29 @@
 namespace oscar {
 namespace {
 
-// Counts of choice_search.cc, for all consumers together: recipes that are fitted and rotated, and
-// scores of their caches. Most of them are those of the consumer that takes everything.
+// Counts from choice_search.cc for all consumers together: recipes that are fitted and rotated, and
+// scores. Most belong to the consumer that takes everything.
 constexpr int64_t kKeyRecipes = 32, kKeyScores = 90, kValueRecipes = 11, kValueScores = 44;
 constexpr int64_t kBitScores = 2,
                   kHalves = 3;  // per side: 3 and 4 bits; all tokens, and two halves
 
-// Float32 arrays of the scores' size that a sequence keeps, and that a comparison makes.
+// Float32 arrays the size of the scores: kept for a sequence, and made by a comparison.
 constexpr int64_t kKeptScores = 4, kComparedScores = 9;
-// Arrays of a side's size: keys and values of a sequence; one candidate's rows with their sorted
-// magnitudes; and what rotating, sorting, quantizing and comparing make.
+// Arrays the size of a side: a sequence's keys and values; a candidate's rows and sorted
+// magnitudes; temporaries of rotating, sorting, quantizing and comparing.
 constexpr int64_t kKeptRows = 3, kRotatedRows = 2, kQuantizedRows = 8;
-constexpr int64_t kLatentQueries = 6;  // arrays of their size
-// Passes over an array that one score takes; a sort counts as several.
+constexpr int64_t kLatentQueries = 6;  // arrays the size of the queries
+// Passes over an array for one score; a sort counts as several.
 constexpr int64_t kScorePasses = 14, kRowPasses = 14, kSortPasses = 30;
-// Float32 arrays of a refined text's scores that its graph holds.
+// Float32 arrays the size of a refined text's scores that its graph holds.
 constexpr int64_t kGraphScores = 16;
-constexpr double kEigenFlops = 12;  // dim^3 of these for one eigenbasis
+constexpr double kEigenFlops = 12;  // flops per dim^3 for one eigenbasis
 
 struct Sampled {
   int64_t rows = 0, tokens = 0;
 };
 
-// Picks sequences as AutoScorer does: at most this many with held-out rows, the first of equals.
+// Picks sequences like AutoScorer: limited in number, with held-out rows, the first among equals.
 std::vector<Sampled> Sequences(const AttentionSpec& a, const std::vector<int64_t>& lengths,
                                const HeldOutSplit& split, int64_t error_rows) {
   std::vector<Sampled> sampled;
@@ -45,7 +45,7 @@ std::vector<Sampled> Sequences(const AttentionSpec& a, const std::vector<int64_t
   std::ranges::stable_sort(sampled, std::ranges::greater(), &Sampled::tokens);
   if (std::ssize(sampled) > AutoScorer::kSequences)
     sampled.resize(static_cast<size_t>(AutoScorer::kSequences));
-  // A single sequence is used at two places.
+  // A single sequence is used at two offsets.
   if (sampled.size() == 1) {
     sampled[0].rows = (sampled[0].rows + 1) / 2;
     sampled.push_back(sampled[0]);
@@ -104,15 +104,15 @@ AutoCost CostOfChoice(const LayerSpec& layer, const std::vector<int64_t>& sequen
                                          kSortPasses * (kValueRecipes * values));
   }
   if (sampled.empty()) return cost;
-  // Every sequence is padded to the longest one. As many of them, and of sides and clip ratios, are
-  // counted as the scorer takes together.
+  // Every sequence is padded to the longest. Counts as many sequences, sides and clip ratios at a
+  // time as the scorer processes.
   const int64_t count = std::ssize(sampled), at_once = AutoScorer::ValuesAtOnce(device);
   const int64_t scores = q * longest.rows * longest.tokens, side = kv * longest.tokens * dim;
   const auto together = [&](int64_t values, int64_t most) {
     return std::clamp<int64_t>(at_once / values, 1, most);
   };
   const int64_t sides = count * together(count * side, kKeyRecipes);
-  // Latents add the logits of the part with position, and queries that are longer than a head.
+  // Latents add logits of the position part, and queries that are longer than a head.
   const int64_t latents = a.latent ? scores + kLatentQueries * q * longest.rows * d : 0;
   const int64_t kept =
       count * (kKeptScores * scores + kKeptRows * side + latents) + kRotatedRows * sides * side;
@@ -122,8 +122,8 @@ AutoCost CostOfChoice(const LayerSpec& layer, const std::vector<int64_t>& sequen
   cost.bytes = static_cast<uint64_t>(4 * (kept + std::max(compared, rotated)));
   if (options.refine > 0) cost.bytes = std::max(cost.bytes, RefinementBytes(a, sequence_lengths));
   const int64_t recipes = kKeyRecipes + kValueRecipes;
-  // Two matrices of each: the moments of all tokens, spread, and of either half. Latents have those
-  // of both sides together, for either value target and a half.
+  // Two matrices per recipe, and the moments: of all tokens, spread ones, and of either half.
+  // Latents have joint moments, for both value targets and a half.
   const int64_t moments = a.latent ? 7 : 4;
   cost.host_bytes = static_cast<uint64_t>(8 * kv * dim * dim * (2 * recipes + moments * 5));
   cost.eigen_flops = kEigenFlops * static_cast<double>((recipes + 2 * kHalves) * kv) *

@@ -14,15 +14,15 @@
 namespace oscar {
 namespace {
 
-// Returns the mean score over all sampled rows, at two bits.
+// Returns the mean score over all sampled rows, at 2 bits.
 double OfAllRows(const HeadScores& scores) { return (Mean(scores.score) + Mean(scores.check)) / 2; }
 
-// Returns the same for a side that the search has scored already.
+// Returns the same for a side that the search has already scored.
 double Known(const SideOption& option) { return (option.score + option.check) / 2; }
 
 using ScoreSides = std::function<std::vector<HeadScores>(AutoScorer::Sides, AutoScorer::Trials)>;
 
-// Returns the scores of sides at one clip; the largest number for a side without a fit.
+// Returns the scores of sides at one clip ratio; the largest number for a side that was not fitted.
 std::vector<double> Scores(const std::vector<CacheSide>& sides, const std::vector<double>& clip,
                            const ScoreSides& score) {
   std::vector<const CacheSide*> fitted;
@@ -42,7 +42,7 @@ std::vector<double> Scores(const std::vector<CacheSide>& sides, const std::vecto
   return scores;
 }
 
-// Returns by how much the worse half is worse than all tokens.
+// Returns how much worse the worse half is than all tokens.
 double Cost(std::span<const double> halves, double all) {
   return std::clamp(std::ranges::max(halves) / all - 1, 0.0, kNoFitCost);
 }

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether there were enough tokens for a layer's choice: its recipes are fitted to half of them.
+// Checks whether a layer's choice had enough tokens by fitting its recipes to half of them.
 // README.md explains why scores are compared and not angles. From construction on, fits run on
-// threads of their own and read the constructor's arguments.
+// their own threads and read the constructor's arguments.
 #pragma once
 
 #include <future>
@@ -24,14 +24,14 @@ class HalfFits {
   HalfFits(const HalfFits&) = delete;
   HalfFits& operator=(const HalfFits&) = delete;
 
-  // Measures a choice that has its recipes and options. Nothing is measured if no half was kept.
-  // Values are judged by the target that halves are known for, the noisier one. Call this once.
+  // Measures a choice that has its recipes and options. Does nothing if no half was kept. Values
+  // are judged by the target for which halves have moments, the noisier one. Call this once.
   Stability Measure(const AutoChoice& choice, const AutoScorer& scorer);
 
  private:
   const ObservedLayer& observed_;
-  LayerMoments second_;                       // the first half is observed.first_half
-  std::vector<std::future<CacheSide>> keys_;  // of either half
+  LayerMoments second_;                       // moments without observed.first_half
+  std::vector<std::future<CacheSide>> keys_;  // for each half
 };
 
 }  // namespace oscar

@@ -48,7 +48,7 @@ Checkpoint Checkpoint::Open(const std::filesystem::path& directory) {
   return checkpoint;
 }
 
-// Indexes tensors by name; the argument holds the stored names.
+// Indexes tensors by their usual names. The argument holds the stored names.
 void Checkpoint::TakeNames() {
   const std::vector<std::string> stored = names(),
                                  read = NamesToReadBy(stored, directory_.string());

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The weights of a model directory: model.safetensors, or the shards named by
-// model.safetensors.index.json. Or the weights of a GGUF by their names in transformers
+// The weights of a model directory (model.safetensors, or the shards in
+// model.safetensors.index.json) or of a GGUF. A GGUF's weights have their names in transformers
 // (gguf/gguf_model.h); its stored tensors can also be read by their own names. Opening reads no
 // weights. Throws InputError for a shard outside the directory, a missing shard, or a tensor on
 // which index and shards disagree. The storage format of quantized weights is read too
@@ -26,39 +26,38 @@ namespace oscar {
 
 class Checkpoint {
  public:
-  // `model`: the directory, or the GGUF file.
+  // `model` is the directory or the GGUF file.
   static Checkpoint Open(const std::filesystem::path& model);
-  // Opens a directory that needs only a config.json: no tensors, but their described format.
+  // Opens a directory that only needs a config.json: no tensors, but the format they would have.
   static Checkpoint WithoutWeights(const std::filesystem::path& directory);
 
   const std::filesystem::path& directory() const { return directory_; }
   bool has_weights() const { return !shards_.empty(); }
   bool is_gguf() const { return !gguf_.empty(); }
-  // For a GGUF: how a dense tensor is assembled; nullptr for an unknown name.
+  // For a GGUF, returns how a dense tensor is assembled; nullptr for an unknown name.
   const GgufWeight* gguf_weight(std::string_view name) const;
   bool Contains(std::string_view name) const {
     return index_.contains(name) || gguf_weight(name) != nullptr;
   }
   std::vector<std::string> names() const;  // sorted
-  // Throws InputError if tensors are read by other names than the files have (tensor_names.h),
+  // Throws InputError if tensors are read by other names than the files store (tensor_names.h),
   // because a copy of these files then cannot be edited by name.
   void RequireOwnNames() const;
   const TensorInfo& info(
       std::string_view name) const;                // throws InputError naming the tensor if absent
-  TensorView tensor(std::string_view name) const;  // same; for a GGUF only plain tensors
-  void Release(std::string_view name) const;       // drops its resident pages
-  uint64_t total_bytes() const;                    // of all tensors
+  TensorView tensor(std::string_view name) const;  // like info; for a GGUF only plain tensors
+  void Release(std::string_view name) const;       // drops the tensor's resident pages
+  uint64_t total_bytes() const;                    // for all tensors
   const QuantizationConfig& quantization() const { return quantization_; }
 
-  // Weight files in name order, relative to the directory; and the index of the one that holds a
-  // tensor.
+  // Weight files in name order, relative to the directory, and the index of the file with a tensor.
   std::vector<std::string> files() const;
   size_t file_index(std::string_view name) const;
-  // Position of byte `offset` of a file in all of them, one after another: 0 to 1. It compares the
-  // progress of loading, which is roughly in this order, with the progress of digesting (turns).
+  // Position of a file's byte `offset` within all files together, from 0 to 1. With it, the
+  // progress of loading, roughly in this order, is compared to the progress of digesting (turns).
   double Place(size_t file, uint64_t offset) const;
 
-  // The turns of all readers that bypass the page cache for these files.
+  // Turns shared by all readers that bypass the page cache for these files.
   const std::shared_ptr<ReadTurns>& turns() const { return turns_; }
 
  private:
@@ -70,7 +69,7 @@ class Checkpoint {
   QuantizationConfig quantization_;
   std::vector<TensorFile> shards_;
   std::map<std::string, GgufWeight, std::less<>> gguf_;
-  std::map<std::string, size_t, std::less<>> index_;  // tensor name to shard
+  std::map<std::string, size_t, std::less<>> index_;  // tensor name to index of its shard
   bool renamed_ = false;
   std::shared_ptr<ReadTurns> turns_ = std::make_shared<ReadTurns>();
 };

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Element types of safetensors files, by their names there. The list covers the whole format, so
-// that any file can be listed. Trap: elements of F4 and F6_* are packed, so they have a size in
-// bits but not in bytes.
+// Element types of safetensors files, with their names in that format. The list covers the whole
+// format, so that any file can be listed. Trap: elements of F4 and F6_* are packed, so they have a
+// size in bits but not in bytes.
 #pragma once
 
 #include <cstdint>
@@ -40,6 +40,6 @@ enum class DType {
 std::string_view DTypeName(DType dtype);                    // "BF16"
 std::optional<DType> DTypeFromName(std::string_view name);  // exact, case-sensitive
 int64_t DTypeBits(DType dtype);                             // bits per element
-int64_t DTypeBytes(DType dtype);  // bytes per element; OSCAR_CHECKs that it is whole
+int64_t DTypeBytes(DType dtype);  // bytes per element; OSCAR_CHECKs that they are whole
 
 }  // namespace oscar

@@ -17,14 +17,14 @@
 namespace oscar {
 namespace {
 
-static_assert(std::endian::native == std::endian::little);  // like the file
+static_assert(std::endian::native == std::endian::little);  // same byte order as the file
 
-// Limits of ggml: GGML_MAX_DIMS, GGML_MAX_NAME with its zero. Our limits keep a header's memory
-// small: the largest models have 2000 tensors, the longest headers 100 entries.
+// Limits of ggml: GGML_MAX_DIMS, and GGML_MAX_NAME with its zero. Our own limits bound a header's
+// memory: the largest models have 2000 tensors, the longest headers 100 entries.
 constexpr uint64_t kMaxGgufDims = 4, kMaxName = 63, kMaxKey = 65535;
 constexpr uint64_t kMaxTensors = 1 << 18, kMaxEntries = 1 << 14, kMaxAlignment = 1 << 20;
 
-// From type_traits in ggml.c. The next tensor's offset gives the size of a tensor of other types.
+// From type_traits in ggml.c. For other types, the next tensor's offset gives the size.
 constexpr std::array kGgmlTypes = {
     GgmlType{0, "F32", 1, 4},         GgmlType{1, "F16", 1, 2},
     GgmlType{2, "Q4_0", 32, 18},      GgmlType{3, "Q4_1", 32, 20},
@@ -90,7 +90,7 @@ class GgufReader {
   uint64_t at_ = 0;
 };
 
-// Bytes of a value of that type; 0 for a string, an array or an invalid type.
+// Bytes of a value of a type; 0 for a string, an array or an invalid type.
 uint64_t FixedSize(uint32_t type) {
   switch (type) {
     case kUint8:
@@ -234,7 +234,7 @@ void PlaceTensors(const GgufReader& in, GgufFile& out) {
     in.Fail("the file ends before its tensors");
   }
   const uint64_t data_size = file_size - out.data_begin;
-  uint64_t expected = 0;  // offset
+  uint64_t expected = 0;  // expected offset
   for (size_t i = 0; i < out.tensors.size(); ++i) {
     GgufTensorInfo& tensor = out.tensors[i];
     if (tensor.offset != expected) {

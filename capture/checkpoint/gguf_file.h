@@ -67,7 +67,7 @@ enum GgmlTypeId : uint32_t {
   kGgmlMXFP4 = 39,
 };
 
-// A tensor type of ggml: `values` numbers take `bytes`, and a row consists of whole such runs.
+// A tensor type of ggml: `values` numbers take `bytes`, and a row consists of whole groups of them.
 struct GgmlType {
   uint32_t id;
   std::string_view name;  // "Q4_K"
@@ -80,7 +80,7 @@ constexpr uint64_t GgufPadded(uint64_t bytes, uint64_t alignment) {
   return (bytes + alignment - 1) & ~(alignment - 1);
 }
 
-// A checked array of a file: `count` values of `type` (not arrays), in the mapped file.
+// A checked array in a file: `count` values of `type` (not arrays), in the mapped file.
 struct GgufArray {
   uint32_t type = 0;
   uint64_t count = 0;
@@ -89,7 +89,7 @@ struct GgufArray {
   bool operator==(const GgufArray&) const = default;
 };
 
-// A value of a file. Strings and arrays refer to the mapped file; float32 and float64 become
+// A value in a file. Strings and arrays refer to the mapped file; float32 and float64 become
 // double.
 using GgufValue = std::variant<GgufArray, bool, int64_t, uint64_t, double, std::string_view>;
 
@@ -98,18 +98,18 @@ struct GgufTensorInfo {
   std::vector<uint64_t> dims;  // innermost first
   uint32_t type = 0;           // a ggml type; 0: float32
   uint64_t offset = 0;         // bytes from data_begin
-  uint64_t size = 0;           // bytes; up to the next tensor where ggml's type is unknown here
+  uint64_t size = 0;           // bytes; for a type unknown here, up to the next tensor
 };
 
 struct GgufFile {
-  // Throws InputError naming the file, the place and the problem. It refuses everything that
-  // llama.cpp refuses: tensors that overlap or leave gaps, duplicate names, other byte orders.
+  // Throws InputError naming the file, the place and the problem. Refuses everything that llama.cpp
+  // refuses: tensors that overlap or leave gaps, duplicate names, other byte orders.
   static GgufFile Open(const std::filesystem::path& path) { return Open(MappedFile::Open(path)); }
   static GgufFile Open(MappedFile file);
 
-  // The value of `key`, or nullopt without the key. Throws InputError naming the file, the key and
-  // the type found if it is the wrong one. Count and Counts refuse negative numbers; Number and
-  // Numbers also accept integers. Views are valid while the file is open.
+  // Return the value of `key`, or nullopt if there is no such key. Throw InputError naming the
+  // file, the key and the type found if the type is wrong. Count and Counts refuse negative
+  // numbers; Number and Numbers also accept integers. Views are valid while the file is open.
   std::optional<std::string_view> String(std::string_view key) const;
   std::optional<bool> Bool(std::string_view key) const;
   std::optional<uint64_t> Count(std::string_view key) const;
@@ -129,7 +129,7 @@ struct GgufFile {
   std::vector<GgufTensorInfo> tensors;
   // Bytes from the start of the file. Entries begin at byte 24, tensor infos at entries_end.
   uint64_t entries_end = 0, infos_end = 0;
-  uint64_t data_begin = 0;  // extends to the end of the file, which may lack the last padding
+  uint64_t data_begin = 0;  // extends to the end of the file, which may lack the final padding
 };
 
 }  // namespace oscar

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMaxIdBytes = 96;        // like huggingface_hub
+constexpr size_t kMaxIdBytes = 96;        // same limit as huggingface_hub
 constexpr size_t kMaxRefFileBytes = 256;  // a commit and white space
 
 bool IsWordCharacter(char c) {
@@ -31,7 +31,7 @@ bool IsIdPart(std::string_view part) {
          part.find("--") == part.npos && part.find("..") == part.npos;
 }
 
-// 40 lower-case hexadecimal digits.
+// Whether the text is a commit: 40 lower-case hexadecimal digits.
 bool IsCommit(std::string_view text) {
   return text.size() == 40 && std::ranges::all_of(text, [](char c) {
            return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
@@ -52,7 +52,7 @@ bool IsRevision(std::string_view revision) {
   }
 }
 
-// A name of one directory: a commit, or another name that a mirror or a script wrote.
+// Whether this is a directory name: a commit, or another name that a mirror or script chose.
 bool IsSnapshotName(std::string_view text) {
   return IsRevision(text) && text.find('/') == text.npos &&
          std::ranges::all_of(text, [](char c) { return c > ' ' && c < '\x7F'; });
@@ -94,7 +94,7 @@ fs::path Expand(const std::string& text, const Environment& environment) {
   return ExpandVariables(expanded, environment);
 }
 
-// The folder of the Hub's client; "" if no variable defines it.
+// Returns the folder of the Hub's client; "" if no variable defines it.
 fs::path HubHome(const Environment& environment) {
   if (const auto home = NonEmpty(environment, "HF_HOME")) return Expand(*home, environment);
   if (const auto xdg = NonEmpty(environment, "XDG_CACHE_HOME"))
@@ -104,7 +104,7 @@ fs::path HubHome(const Environment& environment) {
   return {};
 }
 
-// Lists up to a few matching file names of a directory, for "found" in errors.
+// Lists a few matching file names of a directory, for "found" in errors.
 std::string Listing(const fs::path& directory) {
   std::vector<std::string> names;
   std::error_code error;
@@ -118,7 +118,7 @@ std::string Listing(const fs::path& directory) {
   return names.empty() ? "none" : fmt::format("{}{}", fmt::join(names, ", "), cut ? ", ..." : "");
 }
 
-// The commit that refs/<revision> names.
+// Returns the commit that refs/<revision> names.
 std::string ReadRef(const fs::path& repository, const HubId& id) {
   const fs::path ref = repository / "refs" / id.revision;
   std::error_code ignored;

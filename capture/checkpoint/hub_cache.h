@@ -19,8 +19,7 @@
 
 namespace oscar {
 
-// A model id and the requested revision: "Qwen/Qwen3-8B@refs/pr/1", optionally with "hf://" in
-// front.
+// A model id and the requested revision: "Qwen/Qwen3-8B@refs/pr/1", optionally after "hf://".
 struct HubId {
   std::string repository;  // "Qwen/Qwen3-8B"
   std::string revision;    // branch, tag, refs/pr/N or commit; "main" if none was given
@@ -30,11 +29,11 @@ struct HubId {
 // Returns nothing if `text` cannot be a Hugging Face id (it is then a path that does not exist).
 std::optional<HubId> ParseHubId(std::string_view text);
 
-// "hf download Qwen/Qwen3-8B --revision R"
+// Returns a command such as "hf download Qwen/Qwen3-8B --revision R".
 std::string DownloadCommand(const HubId& id);
 
-// The first that is set of HF_HUB_CACHE, HUGGINGFACE_HUB_CACHE, HF_HOME/hub,
-// XDG_CACHE_HOME/huggingface/hub, ~/.cache/huggingface/hub; ~ and $VARIABLES are expanded; an empty
+// Returns the first of these that is set: HF_HUB_CACHE, HUGGINGFACE_HUB_CACHE, HF_HOME/hub,
+// XDG_CACHE_HOME/huggingface/hub, ~/.cache/huggingface/hub. ~ and $VARIABLES are expanded; an empty
 // variable counts as unset. Throws InputError if none can be determined.
 std::filesystem::path HubCacheRoot(const Environment& environment);
 
@@ -42,12 +41,12 @@ std::filesystem::path HubCacheRoot(const Environment& environment);
 // XDG_CACHE_HOME/huggingface/token, ~/.cache/huggingface/token; "" if none can be determined.
 std::filesystem::path HubTokenFile(const Environment& environment);
 
-// The snapshot directory of `id`; its last component is the commit. Throws InputError if it is not
-// cached.
+// Returns the snapshot directory of `id`, whose last component is the commit. Throws InputError if
+// it is not cached.
 std::filesystem::path FindSnapshot(const std::filesystem::path& root, const HubId& id);
 
-// The id and commit of a snapshot directory inside some cache ("models--A--B/snapshots/<commit>"),
-// or nothing.
+// Returns the id and commit of a snapshot directory inside a cache
+// ("models--A--B/snapshots/<commit>"), or nothing.
 std::optional<std::pair<std::string, std::string>> SnapshotIdentity(
     const std::filesystem::path& directory);
 

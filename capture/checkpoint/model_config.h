@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The configuration of a model: config.json of a directory, or the metadata of a GGUF in the same
-// terms. `model` is the directory or the GGUF file.
+// The configuration of a model: config.json in a directory, or the metadata of a GGUF converted to
+// the same fields. `model` is the directory or the GGUF file.
 #pragma once
 
 #include <filesystem>
@@ -15,9 +15,9 @@ namespace oscar {
 
 bool HasModelConfig(const std::filesystem::path& model);
 Json ReadModelConfig(const std::filesystem::path& model);
-// The name for errors: the path of config.json, or of the GGUF.
+// Returns the name for errors: the path of config.json or of the GGUF.
 std::string ModelConfigName(const std::filesystem::path& model);
-// Digests config.json, or for a GGUF everything before the tensors of its first file.
+// Digests config.json or, for a GGUF, everything before the tensors of its first file.
 FileDigest DigestModelConfig(const std::filesystem::path& model);
 
 }  // namespace oscar

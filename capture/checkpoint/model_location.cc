@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Checks that everything a calibration opens exists. Weights are looked up, not read.
+// Checks that everything that a calibration opens exists. Weights are found but not read.
 void RequireComplete(const fs::path& directory, bool needs_weights) {
   for (const auto& entry : fs::directory_iterator(directory)) {
     std::error_code ignored;

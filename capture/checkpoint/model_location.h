@@ -15,10 +15,10 @@
 namespace oscar {
 
 struct ModelLocation {
-  // The directory of config.json and the weights, or the GGUF file itself (model_config.h,
+  // The directory with config.json and the weights, or the GGUF file itself (model_config.h,
   // checkpoint.h).
   std::filesystem::path directory;
-  std::string id;        // "Qwen/Qwen3-8B", or the directory's or file's own name
+  std::string id;        // "Qwen/Qwen3-8B", or the name of the directory or file
   std::string revision;  // 40-digit commit, or "" for a plain directory
 };
 

@@ -12,7 +12,7 @@ namespace oscar {
 namespace {
 
 constexpr size_t kLongestPattern = 1000;  // bytes
-// The longest lists of real models have a few hundred entries, and each is tested on every module.
+// Real models have lists of a few hundred entries at most; each entry is tested on every module.
 constexpr size_t kMostPatterns = 2000, kMostPatternBytes = size_t{128} << 10;
 
 Regex Compile(const std::string& pattern, std::string_view what) {
@@ -92,7 +92,7 @@ void ModuleRules::AddAll(size_t value, std::string_view what) {
 
 std::optional<size_t> ModuleRules::Match(std::string_view module) const {
   if (const auto found = names_.find(module); found != names_.end()) return found->second;
-  // "a.b." matches all modules below a.b.
+  // Rules for "a.b." match all modules below a.b.
   for (size_t dot = module.rfind('.'); dot != module.npos && dot > 0;
        dot = module.rfind('.', dot - 1)) {
     const auto found = names_.find(module.substr(0, dot + 1));

@@ -3,8 +3,8 @@
 //
 // Selects the modules that a quantization_config refers to, by names, regular expressions ("re:..."
 // as in Python's re.match: anchored at the start only) and globs, each with a number. Patterns are
-// hostile. They run in time proportional to pattern times name (libstdc++'s breadth-first matcher),
-// and syntax that Python and ECMAScript read differently is refused.
+// untrusted. They run in time proportional to pattern times name (libstdc++'s breadth-first
+// matcher), and syntax that Python and ECMAScript read differently is refused.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@ namespace oscar {
 
 class ModuleRules {
  public:
-  // Throws InputError naming `what` if a rule with the same text has another value, or a pattern is
-  // not understood. A name that ends in "." matches all modules below it.
+  // Throws InputError naming `what` if a rule with the same text has another value, or if a pattern
+  // is not understood. A name that ends in "." matches all modules below it.
   void AddName(const std::string& name, size_t value, std::string_view what);
   void AddRegex(const std::string& pattern, size_t value, std::string_view what);
   void AddGlob(const std::string& pattern, size_t value, std::string_view what);  // fnmatch: * ?

@@ -17,7 +17,7 @@
 namespace oscar {
 namespace {
 
-// The files of AutoGPTQ and AutoAWQ from before config.json had a place for this.
+// Files of AutoGPTQ and AutoAWQ, from before config.json had quantization_config.
 constexpr std::pair<const char*, const char*> kFilesBesideConfig[] = {
     {"quantize_config.json", "gptq"}, {"quant_config.json", "awq"}};
 
@@ -32,7 +32,7 @@ struct ConfigPlace {
   std::string what;
 };
 
-// Finds the only quantization_config of a config, in any of the places that releases use.
+// Finds the only quantization_config of a config, in any place that releases use.
 ConfigPlace FindConfig(const Json& config, const std::string& what) {
   ConfigPlace found;
   const auto consider = [&](const Json& object, const char* key, const std::string& path) {

@@ -22,9 +22,9 @@ namespace oscar {
 
 class QuantizationConfig {
  public:
-  // `config`: the whole config.json; without quantization_config the result is plain. `modelopt`:
-  // hf_quant_config.json, or null. Throws InputError naming `what`, the field, and what is
-  // supported.
+  // `config`: the whole config.json; the result is plain if it has no quantization_config.
+  // `modelopt`: hf_quant_config.json, or null. Throws InputError naming `what`, the field, and
+  // supported values.
   static QuantizationConfig Read(const Json& config, std::string_view what = "config.json",
                                  const Json* modelopt = nullptr);
   // Reads a model directory; plain if it has no config.json.
@@ -32,16 +32,16 @@ class QuantizationConfig {
 
   bool plain() const { return method_.empty(); }
   const std::string& method() const { return method_; }  // "gptq"; "" if plain
-  // The scheme of "model.layers.0.mlp.up_proj"; nullptr: plain, or excluded.
+  // Returns the scheme of "model.layers.0.mlp.up_proj"; nullptr: plain, or excluded.
   const WeightScheme* SchemeOf(std::string_view module) const;
   const std::vector<WeightScheme>& schemes() const { return schemes_; }
-  // Unknown fields: "quantization_config.foo".
+  // Names of unknown fields: "quantization_config.foo".
   const std::vector<std::string>& unknown_fields() const { return unknown_fields_; }
 
   // Used by the readers in formats/.
-  size_t AddScheme(WeightScheme scheme);         // returns its number
-  ModuleRules& targets() { return targets_; }    // number of a scheme
-  ModuleRules& excluded() { return excluded_; }  // numbers have no meaning
+  size_t AddScheme(WeightScheme scheme);         // returns the scheme's number
+  ModuleRules& targets() { return targets_; }    // values are numbers of schemes
+  ModuleRules& excluded() { return excluded_; }  // values are unused
   void AddUnknownField(std::string field) { unknown_fields_.push_back(std::move(field)); }
 
  private:
@@ -51,7 +51,7 @@ class QuantizationConfig {
   std::vector<std::string> unknown_fields_;
 };
 
-// "awq, compressed-tensors, ...": the supported methods.
+// Returns the supported methods: "awq, compressed-tensors, ...".
 std::string SupportedQuantization();
 
 }  // namespace oscar

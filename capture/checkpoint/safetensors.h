@@ -32,7 +32,7 @@ struct TensorInfo {
   uint64_t size = 0;           // bytes
 };
 
-// Bytes of one tensor in a mapped file, valid while the file is open. Data may be unaligned for its
+// One tensor's bytes in a mapped file, valid while the file is open. Data may be unaligned for its
 // dtype.
 struct TensorView {
   DType dtype{};
@@ -51,7 +51,7 @@ class TensorFile {
   const std::filesystem::path& path() const { return file_.path(); }
   uint64_t size() const { return file_.bytes().size(); }
   TensorView tensor(std::string_view name) const;  // throws InputError if absent
-  void Release(std::string_view name) const;       // drops its resident pages
+  void Release(std::string_view name) const;       // drops the tensor's resident pages
   // Makes a tensor available by another name; the file does not change.
   void Rename(const std::string& from, const std::string& to);
 
@@ -62,7 +62,7 @@ class TensorFile {
 
 class SafetensorsFile : public TensorFile {
  public:
-  // Throws InputError naming the file, the tensor if there is one, expected and found.
+  // Throws InputError naming the file, the tensor if there is one, and what was expected and found.
   static SafetensorsFile Open(const std::filesystem::path& path);
   static SafetensorsFile Open(MappedFile file);
 
@@ -72,9 +72,9 @@ class SafetensorsFile : public TensorFile {
   std::map<std::string, std::string> metadata_;
 };
 
-// Writes a file whose tensors are declared first and written in that order, so it never holds them
-// all in memory. The bytes depend only on the declarations and data. Data starts at a multiple of 8
-// bytes (header padded with spaces).
+// Writes a file whose tensors are declared first and written in that order, so it never holds all
+// of them in memory. The bytes depend only on the declarations and data. Data starts at a multiple
+// of 8 bytes (the header is padded with spaces).
 class SafetensorsWriter {
  public:
   struct Declaration {

@@ -17,7 +17,7 @@
 namespace oscar {
 namespace {
 
-constexpr size_t kDataAlignment = 8;  // bytes, for readers that map the file
+constexpr size_t kDataAlignment = 8;  // bytes; helps readers that map the file
 
 // The current place, for errors.
 struct Place {
@@ -35,7 +35,7 @@ uint64_t LittleEndian64(std::span<const std::byte, kSafetensorsLengthBytes> byte
   return value;
 }
 
-// The header text, after its length was checked against the file and the limit.
+// Returns the header text after checking its length against the file and the limit.
 std::string_view HeaderText(std::span<const std::byte> file, std::string_view what) {
   if (file.size() < kSafetensorsLengthBytes) {
     throw InputError(fmt::format("{}: has {} bytes, but a safetensors file has at least {}", what,
@@ -56,7 +56,7 @@ std::string_view HeaderText(std::span<const std::byte> file, std::string_view wh
   return {reinterpret_cast<const char*>(file.data()) + kSafetensorsLengthBytes, length};
 }
 
-// Accepts only numbers written as unsigned integers: not 2.0, not -0, not beyond 64 bits.
+// Accepts only numbers written as unsigned integers of at most 64 bits: not 2.0, not -0.
 uint64_t Unsigned(const Json& value, const char* field, const Place& place) {
   if (!value.is_number_unsigned()) {
     const std::string shown = value.is_structured() ? value.type_name() : value.dump();
@@ -100,7 +100,7 @@ std::vector<int64_t> ParseShape(const Json& entry, const Place& place) {
   return shape;
 }
 
-// Parses one entry and checks its consistency; `data_begin` and `data_size` in bytes of the file.
+// Parses one entry and checks its consistency; `data_begin` and `data_size` are bytes in the file.
 TensorInfo ParseTensor(const Json& entry, uint64_t data_begin, uint64_t data_size,
                        const Place& place) {
   if (!entry.is_object())
@@ -182,7 +182,7 @@ void CheckCoverage(const SafetensorsHeader& header, uint64_t data_begin, uint64_
 
 std::optional<uint64_t> TensorBytes(DType dtype, std::span<const int64_t> shape) {
   const int64_t bits = DTypeBits(dtype);
-  int64_t product = bits % 8 == 0 ? bits / 8 : bits;  // in bytes if they are whole, else in bits
+  int64_t product = bits % 8 == 0 ? bits / 8 : bits;  // in bytes if these are whole, otherwise bits
   bool empty = false;
   for (const int64_t dim : shape) {
     if (dim < 0) return std::nullopt;

@@ -7,7 +7,7 @@
 //     n bytes   JSON {"__metadata__": {string: string}, name: {"dtype", "shape", "data_offsets"}}
 //     rest      the data; data_offsets are bytes from here, [begin, end)
 //
-// Trap: every number in a header is hostile until it was checked against the file.
+// Trap: do not trust any number in a header before it is checked against the file.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +29,8 @@ inline constexpr size_t kSafetensorsMaxTensors = 200'000;
 inline constexpr size_t kSafetensorsMaxRank = 64;
 inline constexpr std::string_view kSafetensorsMetadataKey = "__metadata__";
 
-// Bytes of a tensor, or nothing if the product of its non-zero dimensions and the element size
-// exceeds int64 (even if a zero makes the tensor empty, because strides would overflow), or if
+// Returns the bytes of a tensor; nothing if the product of its non-zero dimensions and the element
+// size exceeds int64 (even if a zero makes the tensor empty, because strides would overflow), or if
 // packed elements do not fill their last byte.
 std::optional<uint64_t> TensorBytes(DType dtype, std::span<const int64_t> shape);
 
@@ -39,7 +39,7 @@ struct SafetensorsHeader {
   std::map<std::string, std::string> metadata;
 };
 
-// Parses and checks the header of a whole file; `what` names it in errors. Throws InputError.
+// Parses and checks the header of a whole file. Throws InputError naming `what`.
 SafetensorsHeader ParseSafetensorsHeader(std::span<const std::byte> file, std::string_view what);
 
 // Length and JSON, padded to align the data. Keys are in the order of the data, metadata first.

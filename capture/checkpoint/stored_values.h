@@ -11,10 +11,10 @@
 
 namespace oscar {
 
-// IEEE 754 binary16, NaN and infinity included.
+// Converts IEEE 754 binary16, including NaN and infinity.
 float HalfToFloat(uint16_t half);
 
-// Decodes a value of F32, F16 or BF16.
+// Decodes one F32, F16 or BF16 value.
 float LoadFloat(DType dtype, const std::byte* at);
 
 }  // namespace oscar

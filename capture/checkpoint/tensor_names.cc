@@ -18,7 +18,7 @@ namespace {
 constexpr std::string_view kWrappers[] = {"_orig_mod.", "_fsdp_wrapped_module.",
                                           "_checkpoint_wrapped_module."};
 
-// "module.model._orig_mod.norm.weight" -> "model.norm.weight"
+// Removes prefixes: "module.model._orig_mod.norm.weight" becomes "model.norm.weight".
 std::string WithoutWrappers(std::string name) {
   for (const std::string_view wrapper : kWrappers) {
     for (size_t at = name.find(wrapper); at != name.npos; at = name.find(wrapper, at)) {

@@ -11,8 +11,8 @@
 
 namespace oscar {
 
-// The names by which tensors are read, in the order of `stored`. Throws InputError naming `what` if
-// two become equal.
+// Returns the names by which tensors are read, in the order of `stored`. Throws InputError naming
+// `what` if two names become equal.
 std::vector<std::string> NamesToReadBy(const std::vector<std::string>& stored,
                                        const std::string& what);
 

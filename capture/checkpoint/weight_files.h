@@ -25,25 +25,24 @@ struct WeightFiles {
 };
 
 // Throws InputError if there are no safetensors weights, if the index is malformed or names
-// anything but files of this directory, or if a file is missing (a dangling link counts as
-// missing).
+// anything but files of this directory, or if a file is missing (or a dangling link).
 WeightFiles FindWeightFiles(const std::filesystem::path& directory);
 
 // Parses an index given as text, without checking that the files exist. `what` names it.
 WeightFiles ParseWeightIndex(std::string_view text, std::string_view what);
 
-// Describes the other contents of a directory without weights or configuration, and how to get a
+// For a directory without weights or configuration, describes its other contents and how to get a
 // model from them; "" if unknown.
 std::string WhatElseIsIn(const std::filesystem::path& directory);
 
-// For a directory whose weights `tensors` came from model.safetensors: advice if an index lists
-// other tensors and all its files exist; else "".
+// For a directory whose weights `tensors` came from model.safetensors, returns advice if an index
+// lists other tensors and all its files exist; otherwise "".
 std::string WhyStray(const std::filesystem::path& directory, const std::set<std::string>& tensors);
 
-// Whether one of the two files exists, or the path is a GGUF.
+// Whether one of these two files exists, or the path is a GGUF.
 bool HasWeightFiles(const std::filesystem::path& directory);
 
-// True for a name that stays in its directory: not empty, no separator, no NUL, not "." or "..".
+// Whether a name stays in its directory: not empty, no separator, no NUL, not "." or "..".
 bool IsBareFileName(const std::string& name);
 
 // Throws InputError naming `path` unless it refers to a regular file.

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How the weights of one kind of module are stored according to quantization_config. This is the
-// rule, before any tensor was read (weight_storage.h has the tensors). group_size counts values of
-// one output row; 0 means the whole row (-1 in files).
+// rule before any tensor is read; weight_storage.h has the tensors. group_size counts values of one
+// output row; 0 means the whole row (-1 in files).
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace oscar {
 
-// Dense W is [N = out_features, K = in_features]; a scale belongs to (n, G(k)).
+// The dense W is [N = out_features, K = in_features]; weight (n, k) has the scale of (n, G(k)).
 enum class WeightFormat {
   kPlain,   // BF16, F16 or F32 values
   kScaled,  // (code - zero) * scale: float8 or int8 codes, one scale per tensor, row, group or
@@ -23,7 +23,7 @@ enum class WeightFormat {
   kGptq,    // scale * (code - zero): codes in int32 words along K, stored [K, N]
   kAwq,     // (code - zero) * scale: 4-bit codes in int32 words along N, stored [K, N]
   kMxfp4,   // E2M1 * 2^(s - 127), 32 values per scale (OCP microscaling)
-  kNvfp4,   // E2M1 * scale of 16 values * or / scale of the tensor
+  kNvfp4,   // E2M1 * scale of 16 values, * or / scale of the tensor
   kGguf,    // see gguf/gguf_weight.h
 };
 
@@ -34,16 +34,16 @@ struct WeightScheme {
   WeightFormat format = WeightFormat::kPlain;
   std::string name = {};  // for messages: "gptq 4-bit"
   int bits = 16;
-  DType code = DType::kF8E4M3;  // kScaled
+  DType code = DType::kF8E4M3;  // for kScaled
   ScaleKind scales = ScaleKind::kTensor;
   int64_t group_size = 0;      // kGroup: values per scale; kBlock: columns of a block
-  int64_t block_rows = 0;      // kBlock
-  bool symmetric = true;       // zero points are known, not stored (GPTQ stores them all the same)
-  bool ordered = false;        // a g_idx must be there
+  int64_t block_rows = 0;      // for kBlock
+  bool symmetric = true;       // zero points follow from the bits (though GPTQ stores them)
+  bool ordered = false;        // requires a g_idx
   bool zero_plus_one = false;  // GPTQ v1: stored zero points are one less
-  int file_bits = 16;          // GPTQ: of the configuration, which a module's own may override
+  int file_bits = 16;          // GPTQ: bits of the whole file, which a module can override
   std::optional<std::string> gptqmodel = {};  // GPTQ: version of the GPTQModel that wrote it
-  bool global_scale_divides = false;          // kNvfp4
+  bool global_scale_divides = false;          // for kNvfp4
 };
 
 }  // namespace oscar

@@ -15,8 +15,8 @@
 namespace oscar {
 namespace {
 
-// The module that a dense tensor is a parameter of: m for "m.weight". A stacked
-// "m.experts.down_proj" is its own module, as releases that quantize experts one by one name it.
+// Returns the module of a dense tensor: m for "m.weight". A stacked "m.experts.down_proj" is its
+// own module, because releases that quantize single experts use that name.
 std::string_view ModuleOf(std::string_view name) {
   constexpr std::string_view kWeight = ".weight";
   return name.ends_with(kWeight) ? name.substr(0, name.size() - kWeight.size()) : name;

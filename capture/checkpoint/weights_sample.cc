@@ -35,7 +35,7 @@ Json SampleFile(const fs::path& path) {
   constexpr uint64_t kPage = 4096, kPages = 256, kHead = uint64_t{1} << 20;
   uint64_t size = 0;
   const int file = OpenRegular(path, &size);
-  // Only a few pages are needed, so read-ahead would waste disk time.
+  // Only a few pages are needed, so read-ahead would waste time.
   (void)posix_fadvise(file, 0, 0, POSIX_FADV_RANDOM);
   Sha256 digest;
   std::vector<std::byte> buffer(std::min(size, kHead));
@@ -74,7 +74,7 @@ Json FileIdentities(const fs::path& directory, const std::vector<std::string>& f
 }
 
 std::string OpenedFiles(const fs::path& directory, const std::vector<std::string>& files) {
-  std::ifstream boot("/proc/sys/kernel/random/boot_id");  // the machine's, in any container
+  std::ifstream boot("/proc/sys/kernel/random/boot_id");  // identifies the machine, not a container
   std::string all;
   std::getline(boot, all);
   for (const std::string& name : files) {

@@ -16,15 +16,15 @@ namespace oscar {
 
 Json SampleFile(const std::filesystem::path& path);  // {"size", "sample_sha256"}
 
-// Samples each of a model's weight files, by name.
+// Samples the named weight files of a model.
 Json SampleWeightFiles(const std::filesystem::path& directory,
                        const std::vector<std::string>& files);
 
-// Identifies each of these files by name: its inode, and when its bytes or its inode last changed.
-// A file that replaced another differs, even if size, modification time and samples are equal.
+// Identifies each of these files by its inode, and by the times at which its bytes or its inode
+// last changed. A replacement differs even if size, modification time and samples are equal.
 Json FileIdentities(const std::filesystem::path& directory, const std::vector<std::string>& files);
 
-// Equal in two processes that have opened exactly the same files on one running machine.
+// Equal in two processes if they have opened exactly the same files on one running machine.
 std::string OpenedFiles(const std::filesystem::path& directory,
                         const std::vector<std::string>& files);
 

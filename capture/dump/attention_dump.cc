@@ -14,7 +14,7 @@
 namespace oscar {
 namespace {
 
-// Far above any model. Keeps every product of two of them within 64 bits.
+// Far above any model, and small enough for any product of two of them to fit 64 bits.
 constexpr int64_t kMaxHeads = 1 << 16, kMaxDim = 1 << 16, kMaxLayerId = 1 << 20;
 
 // A value whose exponent bits are all ones is NaN or infinite.

@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The content of an attention dump in any format, and its two directions: AttentionDump is read,
-// DumpSink is written. Values are bytes in the dump's own type (BF16, F16 or F32, little-endian);
-// nothing here converts.
+// The content of an attention dump in any format. AttentionDump reads, DumpSink writes. Values are
+// bytes in the dump's own type (BF16, F16 or F32, little-endian); nothing here converts them.
 #pragma once
 
 #include <array>
@@ -19,46 +18,46 @@
 
 namespace oscar {
 
-// Values per token and head, as they enter (or leave) attention.
+// Tensors with values per token and head, as they enter or leave attention.
 enum class DumpTensor { kQ, kK, kV, kAttnOut, kCKv, kKPe };
 // The tensors that every layer has. The others belong to latent attention and have no heads.
 inline constexpr std::array kDumpTensors = {DumpTensor::kQ, DumpTensor::kK, DumpTensor::kV,
                                             DumpTensor::kAttnOut};
 std::string_view DumpTensorName(DumpTensor tensor);  // "q", "k", "v", "attn_out", "c_kv", "k_pe"
 
-// A layer that reads the keys and values of another. Its queries and outputs are dumped beside
-// those of the source layer.
+// A layer that reads another layer's keys and values. Its queries and outputs are dumped with the
+// source layer.
 struct CacheReader {
   int layer_id = 0;
   int64_t num_q_heads = 0;
   bool operator==(const CacheReader&) const = default;
 };
 
-// Model facts that a fit needs besides the geometry of attention.
+// Facts about the model that a fit needs in addition to the geometry of attention.
 struct DumpModelFacts {
   std::string rope;          // capture/model/spec/rope_json.h
-  bool qk_norm = false;      // queries and keys are normed
-  std::string not_foldable;  // why nothing can be folded into this layer's weights; "" if it can
+  bool qk_norm = false;      // whether queries and keys are normed
+  std::string not_foldable;  // why nothing can be folded into this layer's weights; "" if possible
   bool operator==(const DumpModelFacts&) const = default;
 };
 
 struct DumpLayer {
-  int layer_id = 0;  // the checkpoint's own number
+  int layer_id = 0;  // layer number in the checkpoint
   int64_t num_q_heads = 0, num_kv_heads = 0;
   int64_t head_dim = 0, v_head_dim = 0;
   double scale = 0;               // factor on q·k
   std::optional<int64_t> window;  // query i sees keys i-W+1 .. i; absent: 0 .. i
-  double softcap = 0;             // logits become softcap * tanh(logits / softcap); 0: they do not
+  double softcap = 0;             // logits become softcap * tanh(logits / softcap); 0: no softcap
   std::vector<float> sinks = {};  // [num_q_heads]: an additional logit per row; empty: none
-  // For latent attention, whose q, k, v are expanded heads: sizes of the latent c_kv and of the key
-  // with position k_pe that all heads share. 0: not latent.
+  // For latent attention, whose q, k, v are expanded heads: sizes of the latent c_kv and of the
+  // position key k_pe, which all heads share. 0: not latent.
   int64_t latent_rank = 0, rope_dim = 0;
-  DType dtype = DType::kF32;                 // of q, k, v, attn_out, c_kv, k_pe
-  std::optional<DumpModelFacts> facts = {};  // absent: the format does not have them
+  DType dtype = DType::kF32;                 // type of q, k, v, attn_out, c_kv, k_pe
+  std::optional<DumpModelFacts> facts = {};  // absent: not in this format
   std::vector<CacheReader> readers = {};     // ids ascending
 
   bool latent() const { return latent_rank > 0; }
-  std::vector<DumpTensor> tensors() const;  // those that such a layer has
+  std::vector<DumpTensor> tensors() const;  // the tensors of such a layer
   int64_t heads(DumpTensor tensor) const;   // num_q_heads, num_kv_heads or 1
   int64_t dim(DumpTensor tensor) const;     // head_dim, v_head_dim, latent_rank or rope_dim
   // [num_tokens, heads, dim], except [num_tokens, dim] for c_kv and k_pe.
@@ -74,9 +73,8 @@ struct DumpLayer {
 // The tensors that are dumped for a reader.
 inline constexpr std::array kReaderTensors = {DumpTensor::kQ, DumpTensor::kAttnOut};
 
-// Throws InputError naming `what` unless attention can have this geometry: positive counts
-// within sensible bounds, query heads a multiple of KV heads, a scale above 0, 16 or 32
-// bits.
+// Throws InputError naming `what` unless attention can have this geometry: positive counts within
+// sensible bounds, query heads a multiple of KV heads, a scale above 0, and 16 or 32 bits.
 void CheckDumpLayer(const DumpLayer& layer, const std::string& what);
 
 // The origin of a dump; members are "" if its format does not store them.
@@ -93,10 +91,10 @@ class AttentionDump {
  public:
   virtual ~AttentionDump() = default;
   virtual const DumpOrigin& origin() const = 0;
-  virtual const std::string& name() const = 0;                       // path, for messages
+  virtual const std::string& name() const = 0;                       // path, for error messages
   virtual const std::vector<DumpLayer>& layers() const = 0;          // ids ascending
   virtual const std::vector<int64_t>& sequence_lengths() const = 0;  // tokens
-  virtual bool has(DumpTensor tensor) const = 0;  // for every layer; q, k and v always exist
+  virtual bool has(DumpTensor tensor) const = 0;  // in every layer; q, k and v always exist
   // [T] ids of all sequences, concatenated; empty if the format does not store them.
   virtual std::span<const int32_t> token_ids() const { return {}; }
   // [T] 0 if the query of a token does not count (loss_mask, labels); empty: all count.
@@ -104,37 +102,37 @@ class AttentionDump {
   // One number per sequence, as in DataSet::domains.
   virtual std::span<const int32_t> domains() const { return {}; }
 
-  // Reads whole tokens, beginning at `first_token` of the concatenation of all sequences. `out`
-  // [tokens, heads, dim]. Throws InputError naming file, layer and token if a value is NaN or
-  // infinite or the file is damaged.
+  // Reads whole tokens, starting at `first_token` of all sequences concatenated. `out` [tokens,
+  // heads, dim]. Throws InputError naming file, layer and token if a value is NaN or infinite or
+  // the file is damaged.
   virtual void ReadRows(size_t layer_index, DumpTensor tensor, int64_t first_token,
                         std::span<std::byte> out) const = 0;
   // ReadRows for one of the layer's readers, for kReaderTensors.
   virtual void ReadReaderRows(size_t layer_index, size_t reader, DumpTensor tensor,
                               int64_t first_token, std::span<std::byte> out) const;
-  // For a layer with latent attention: `out` has kv_b_bytes() bytes. Throws as ReadRows.
+  // For a layer with latent attention; `out` has kv_b_bytes() bytes. Throws like ReadRows.
   virtual void ReadKvB(size_t layer_index, std::span<std::byte> out) const;
 };
 
-// A dump being written: layers one after another, and within a layer whole sequences in any
-// order.
+// A dump that is being written: one layer after another, and whole sequences in any order within a
+// layer.
 class DumpSink {
  public:
   virtual ~DumpSink() = default;
-  virtual bool wants(DumpTensor tensor) const = 0;  // the others need not be written
+  virtual bool wants(DumpTensor tensor) const = 0;  // other tensors need not be written
   virtual void BeginLayer(const DumpLayer& layer) = 0;
   // Writes one whole sequence. `values` [tokens, heads, dim] in the layer's dtype.
   virtual void WriteSequence(DumpTensor tensor, int64_t sequence,
                              std::span<const std::byte> values) = 0;
-  // Writes the weights that expand the latent, kv_b_bytes() bytes; called once for each layer with
+  // Writes the weights that expand the latent, kv_b_bytes() bytes. Called once per layer with
   // latent attention.
   virtual void WriteKvB(std::span<const std::byte> /*values*/) {}
   virtual void EndLayer() = 0;
-  // Begins a reader instead of a layer, after its source layer; sequences of kReaderTensors follow.
+  // Begins a reader instead of a layer, after its source layer. Sequences of kReaderTensors follow.
   virtual void BeginReader(const DumpLayer& source, const CacheReader& reader) = 0;
 };
 
-// The position of the first NaN or infinity among values of BF16, F16 or F32, or nothing.
+// Returns the position of the first NaN or infinity among BF16, F16 or F32 values, or nothing.
 std::optional<size_t> FirstNotFinite(DType dtype, std::span<const std::byte> values);
 
 }  // namespace oscar

@@ -36,8 +36,8 @@
 //                     that q and k have been through), qk_norm (0 or 1), not_foldable (why scales
 //                     cannot go into the weights of this layer; "": they can)
 //
-// In a dump by several ranks all datasets except ids, offsets, score_rows and sinks are virtual:
-// rows of the same datasets in files beside it, each a dump of some of the sequences.
+// In a dump by several ranks, all datasets except ids, offsets, score_rows and sinks are virtual.
+// Their rows come from the same datasets in files next to it, each a dump of some sequences.
 //
 // q, k, v, attn_out, c_kv, k_pe, kv_b have one type per layer: float32, float16, or bfloat16 as
 // uint16 with the attribute dtype = "bf16" on each dataset. lse, score_rows and scores come
@@ -45,8 +45,8 @@
 // new version is not read by older programs, which refuse unknown objects.
 //
 // Version 2 is refused, because it had no num_layers and a missing layer would go unnoticed.
-// Version 1 is refused, because it had no read_by, rope, qk_norm and not_foldable and does not show
-// whether its queries are all that read a cache.
+// Version 1 is refused, because it had no read_by, rope, qk_norm and not_foldable, and may lack
+// queries that read a cache.
 #pragma once
 
 #include <cstdint>
@@ -98,7 +98,7 @@ inline constexpr std::string_view kNotFoldable = "not_foldable";
 // Group in a layer that others read.
 inline constexpr std::string_view kReadBy = "read_by";
 
-// Datasets of a layer besides those of DumpTensorName.
+// Datasets of a layer in addition to those of DumpTensorName.
 inline constexpr std::string_view kLse = "lse";
 inline constexpr std::string_view kScoreRows = "score_rows";
 inline constexpr std::string_view kScores = "scores";
@@ -113,12 +113,12 @@ std::string LayerPath(int layer_id);                            // "/layer/3"
 std::string LayerPath(int layer_id, std::string_view dataset);  // "/layer/3/q"
 std::string ReaderPath(int layer_id, int reader_id);            // "/layer/3/read_by/5"
 
-// Bytes of values, without compression and without HDF5's overhead (a few KB per dataset).
+// Bytes of values, without compression or HDF5's overhead (a few KB per dataset).
 constexpr int64_t ScoreBytes(int64_t rows, int64_t num_q_heads, int64_t longest_sequence) {
   return rows * num_q_heads * longest_sequence * 4;
 }
 constexpr int64_t LseBytes(int64_t tokens, int64_t num_q_heads) { return tokens * num_q_heads * 4; }
-// Bytes of all tensors of a layer and its readers.
+// Bytes of all tensors of a layer and of its readers.
 int64_t TensorBytes(const DumpLayer& layer, int64_t tokens);
 
 }  // namespace oscar::dump_format

@@ -26,7 +26,7 @@ std::span<T> As(std::span<std::byte> bytes) {
   return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
 }
 
-// Parses "17" without sign, leading zeros or anything else.
+// Parses "17". Refuses signs, leading zeros and anything else.
 std::optional<int> ParseLayerId(const std::string& text) {
   int id = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);

@@ -39,9 +39,9 @@ class DumpReader : public AttentionDump {
   std::span<const int32_t> domains() const override { return domains_; }
   int64_t longest_sequence() const { return longest_; }  // tokens
 
-  // All layers have score rows or none has; empty if there are none.
+  // Either all layers have score rows or none has; empty if none has.
   const std::vector<int64_t>& score_rows() const { return score_rows_; }  // [R], ascending
-  int64_t logits_width() const { return logits_width_; }                  // 0: there are none
+  int64_t logits_width() const { return logits_width_; }                  // 0: no logits
 
  private:
   [[noreturn]] void Refuse(std::string_view object, const std::string& why) const;
@@ -55,7 +55,7 @@ class DumpReader : public AttentionDump {
   std::vector<CacheReader> ReadReaders(const DumpLayer& layer) const;
   void CheckStoredType(const DumpLayer& layer, const std::string& dataset,
                        const Hdf5Shape& shape) const;
-  // Reads rows of a tensor of the layer, or of a layer that reads it.
+  // Reads rows of a tensor of the layer or of one of its readers.
   void ReadHeads(const DumpLayer& layer, DumpTensor tensor, const std::string& dataset,
                  int64_t first_token, std::span<std::byte> out) const;
   void ReadStored(const DumpLayer& layer, const std::string& dataset, const Hdf5Shape& shape,

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes the HDF5 dump (dump_format.h), layer by layer. It appears under its name completely or not
-// at all. Trap: everything announced must be written: scores if score rows were given, logits if
-// their width was.
+// Writes the HDF5 dump (dump_format.h), layer by layer. The file appears under its name only when
+// it is complete. Trap: everything announced must be written: scores if score rows were given,
+// logits if their width was.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@
 
 namespace oscar {
 
-// A dump of consecutive sequences, stored beside the dump that is written.
+// A dump of consecutive sequences, stored next to the dump that is written.
 struct DumpPart {
-  std::string file;  // its name
+  std::string file;  // file name
   int64_t tokens = 0, score_rows = 0, longest_sequence = 0;
 };
 
@@ -30,12 +30,12 @@ struct DumpWriterOptions {
   // Per sequence, as in DataSet::counted; empty: all queries count.
   std::vector<std::vector<uint8_t>> counted = {};
   std::vector<int32_t> domains = {};  // per sequence, as in DataSet::domains
-  // If not empty, only the parameters of BeginLayer and BeginReader are written, and all values are
+  // If not empty, only the arguments of BeginLayer and BeginReader are written, and all values are
   // read from these parts (HDF5's virtual datasets).
   std::vector<DumpPart> parts = {};
 };
 
-// Failed writes are ResourceErrors; wrong use is an OSCAR_CHECK.
+// Throws ResourceError for failed writes; wrong use is an OSCAR_CHECK.
 class DumpWriter : public DumpSink {
  public:
   DumpWriter(const std::filesystem::path& path, const std::vector<std::vector<int32_t>>& sequences,
@@ -49,24 +49,24 @@ class DumpWriter : public DumpSink {
   void EndLayer() override;
   void BeginReader(const DumpLayer& source, const CacheReader& reader) override;
 
-  // For the current layer, if there are score rows. `lse` [tokens, num_q_heads] of whole tokens;
-  // `scores` [rows, num_q_heads, longest_sequence()] of rows [first_row, first_row + rows) of
-  // options.score_rows.
+  // Write to the current layer, if there are score rows. `lse` [tokens, num_q_heads] has whole
+  // tokens; `scores` [rows, num_q_heads, longest_sequence()] has rows [first_row, first_row + rows)
+  // of options.score_rows.
   void WriteLse(int64_t first_token, std::span<const float> lse);
   void WriteScores(int64_t first_row, std::span<const float> scores);
 
-  // Writes [tokens, logits_width] of whole tokens.
+  // Writes whole tokens [tokens, logits_width].
   void WriteLogits(int64_t first_token, std::span<const float> logits);
 
   const DumpWriterOptions& options() const { return options_; }
   int64_t longest_sequence() const { return longest_; }  // tokens
 
-  // Call once, after the last layer.
+  // Must be called once, after the last layer.
   void Commit(const DumpOrigin& origin);
 
  private:
   void Declare(const DumpLayer& layer, DumpTensor tensor);
-  // The rows of a dataset: tokens, score rows, or identical in every part.
+  // The meaning of a dataset's rows: tokens, score rows, or the same in every part.
   enum class Rows { kTokens, kScoreRows, kWhole };
   void Declare(std::string_view dataset, Hdf5Type type, const Hdf5Shape& shape, Rows rows);
   void WriteRows(std::string_view dataset, int64_t first_row, std::span<const std::byte> values);
@@ -76,7 +76,7 @@ class DumpWriter : public DumpSink {
   DumpWriterOptions options_;
   std::vector<int64_t> offsets_;
   int64_t longest_ = 0, num_layers_ = 0;
-  DumpLayer layer_;    // the current one, or one that reads it
+  DumpLayer layer_;    // the current layer or reader
   std::string group_;  // the group of its datasets
 };
 

@@ -14,12 +14,12 @@
 namespace oscar {
 namespace {
 
-// The content of the property list, which HDF5 copies as bytes.
+// The content of the property list. HDF5 copies its bytes.
 struct DriverInfo {
   Hdf5Sink* sink;
 };
 
-// An open file. HDF5 requires its own part first and passes back pointers to it.
+// An open file. HDF5 requires that its own part comes first and passes back pointers to it.
 struct OpenFile {
   H5FD_t base{};
   Hdf5Sink* sink = nullptr;
@@ -77,7 +77,7 @@ herr_t Read(H5FD_t* base, H5FD_mem_t, hid_t, haddr_t address, size_t size, void*
     address += static_cast<haddr_t>(count);
     size -= static_cast<size_t>(count);
   }
-  std::memset(out, 0, size);  // past the end of the file, as HDF5's own drivers do
+  std::memset(out, 0, size);  // past the end of the file, like HDF5's own drivers
   return 0;
 }
 
@@ -107,7 +107,7 @@ Hdf5Handle UseHdf5Sink(hid_t access, Hdf5Sink* sink) {
   H5FD_class_t driver{};
 #if H5_VERSION_GE(1, 14, 0)
   driver.version = H5FD_CLASS_VERSION;
-  driver.value = static_cast<H5FD_class_value_t>(511);  // in the range for testing and private use
+  driver.value = static_cast<H5FD_class_value_t>(511);  // reserved for tests and private use
 #endif
   driver.name = "oscar_sink";
   driver.maxaddr = static_cast<haddr_t>(INT64_MAX);

@@ -3,9 +3,9 @@
 //
 // Our own HDF5 files: per-layer state, moments, dumps. Datasets are chunked with a fletcher32
 // checksum per chunk. No times are stored, so the same calls with the same values give the same
-// bytes. The reader accepts only files as the writer makes them (or h5py with the same content).
-// Object paths look like "/layer/3/k"; the root is "/". Traps: the HDF5 library serves one thread
-// at a time, so calls from several threads wait for each other; arrays have at least one dimension
+// bytes. The reader only accepts files that the writer made (or h5py with the same content). Object
+// paths look like "/layer/3/k"; the root is "/". Traps: the HDF5 library serves one thread at a
+// time, so calls from several threads wait for each other; arrays have at least one dimension
 // (scalars are attributes).
 #pragma once
 
@@ -23,7 +23,7 @@ namespace oscar {
 // Little-endian element types; float16 is IEEE 754's.
 enum class Hdf5Type { kFloat64, kFloat32, kFloat16, kInt64, kInt32, kUInt16, kUInt8 };
 
-// A float16 by its bits; nothing here computes with it.
+// The bits of a float16; nothing here computes with it.
 struct Float16 {
   uint16_t bits = 0;
   bool operator==(const Float16&) const = default;
@@ -59,19 +59,19 @@ struct Hdf5DatasetOptions {
   int deflate_level = 0;  // 0 stores uncompressed; 1 to 9 compress, with byte shuffle
 };
 
-// Failed writes (disk full, I/O) are ResourceErrors naming file and object; afterwards the writer
-// may only be destroyed. Wrong use (a dataset twice, rows outside the shape) is an OSCAR_CHECK.
+// Throws ResourceError naming file and object if a write fails (disk full, I/O); the writer may
+// then only be destroyed. Wrong use (a dataset twice, rows outside the shape) is an OSCAR_CHECK.
 class Hdf5Writer {
  public:
-  // Writes a temporary sibling, which Commit() renames over `path`.
+  // Writes a temporary sibling, which Commit() renames to `path`.
   explicit Hdf5Writer(const std::filesystem::path& path);
-  ~Hdf5Writer();  // unfinished: removes the file
+  ~Hdf5Writer();  // removes an unfinished file
 
-  // Creates missing parents; an existing group is kept.
+  // Creates missing parents. An existing group is kept.
   void CreateGroup(std::string_view group);
 
-  // Sets an attribute of the root, a group or an existing dataset, once per name. Strings are UTF-8
-  // without NUL.
+  // Sets an attribute of the root, a group or an existing dataset, once per name. Strings must be
+  // UTF-8 without NUL.
   void SetAttribute(std::string_view object, std::string_view name, std::string_view value);
   void SetAttribute(std::string_view object, std::string_view name, const char* value) {
     SetAttribute(object, name, std::string_view(value));
@@ -83,9 +83,9 @@ class Hdf5Writer {
   void Declare(std::string_view dataset, Hdf5Type type, const Hdf5Shape& shape,
                const Hdf5DatasetOptions& options = {});
 
-  // A dataset whose rows are those of the same dataset in other files, one after another. File
-  // names are relative to this file. Shapes may be smaller after the first dimension, and zeros are
-  // then read.
+  // Declares a dataset whose rows come from the same dataset in other files, one file after
+  // another. File names are relative to this file. Sources may be smaller in other dimensions; the
+  // missing values read as zeros.
   struct Source {
     std::string file;
     Hdf5Shape shape;
@@ -94,13 +94,13 @@ class Hdf5Writer {
                       const std::vector<Source>& sources);
 
   // `values` are whole rows of the first dimension, [first_row, first_row + rows). Every row must
-  // be written exactly once; after its last row a dataset is released from memory.
+  // be written exactly once. A dataset's memory is released after its last row.
   template <typename T>
   void WriteRows(std::string_view dataset, int64_t first_row, std::span<const T> values) {
     WriteRaw(dataset, Hdf5TypeOf<T>(), first_row, values.data(), values.size());
   }
 
-  // Declares and writes the whole dataset.
+  // Declares and writes a whole dataset.
   template <typename T>
   void Write(std::string_view dataset, const Hdf5Shape& shape, std::span<const T> values,
              const Hdf5DatasetOptions& options = {}) {
@@ -122,12 +122,12 @@ struct Hdf5DatasetInfo {
   Hdf5Shape shape;
 };
 
-// Reads files written by Hdf5Writer. Opening refuses every other kind of object, link, filter, type
-// or storage, and sizes that the file's own size cannot contain. All errors are InputErrors naming
-// file and object.
+// Reads files written by Hdf5Writer. Opening refuses other kinds of objects, links, filters, types
+// and storage, and sizes that the file cannot contain. All errors are InputErrors naming file and
+// object.
 class Hdf5Reader {
  public:
-  // If it reads other files (DeclareVirtual), those are checked in the same way.
+  // If the file reads other files (DeclareVirtual), those are checked in the same way.
   explicit Hdf5Reader(const std::filesystem::path& path);
   ~Hdf5Reader();
   Hdf5Reader(Hdf5Reader&&) noexcept;
@@ -136,8 +136,8 @@ class Hdf5Reader {
   const std::filesystem::path& path() const;
   bool Exists(std::string_view object) const;  // a group or a dataset
   bool IsGroup(std::string_view object) const;
-  std::vector<std::string> Children(std::string_view group) const;  // names, sorted
-  const Hdf5DatasetInfo& dataset(std::string_view dataset) const;   // throws if it is not one
+  std::vector<std::string> Children(std::string_view group) const;  // sorted names
+  const Hdf5DatasetInfo& dataset(std::string_view dataset) const;   // throws if it is not a dataset
 
   // The dataset must have T's type and the expected shape, where -1 matches any size.
   template <typename T>
@@ -147,7 +147,7 @@ class Hdf5Reader {
     return values;
   }
 
-  // Fills `out` with whole rows of the first dimension, beginning at `first_row`.
+  // Fills `out` with whole rows of the first dimension, starting at `first_row`.
   template <typename T>
   void ReadRows(std::string_view dataset, const Hdf5Shape& expected_shape, int64_t first_row,
                 std::span<T> out) const {

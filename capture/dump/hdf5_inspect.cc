@@ -15,10 +15,10 @@ namespace oscar {
 namespace {
 
 constexpr size_t kMaxObjects = 100'000;
-constexpr size_t kMaxDepth = 16;         // groups in groups; a cycle of hard links ends here
+constexpr size_t kMaxDepth = 16;         // nested groups; stops cycles of hard links
 constexpr size_t kMaxAttributes = 1000;  // per object
 constexpr int kMaxFilters = 8;
-// Deflate cannot shrink zeros further than about 1032 to 1.
+// Deflate cannot shrink zeros by more than a factor of about 1032.
 constexpr uint64_t kMaxDeflateRatio = 1040;
 
 class Inspector {
@@ -121,8 +121,8 @@ class Inspector {
     return info;
   }
 
-  // Whether a dataset is virtual as Hdf5Writer::DeclareVirtual makes it. Other virtual datasets are
-  // refused.
+  // Whether a dataset is virtual in the way that Hdf5Writer::DeclareVirtual makes it. Other virtual
+  // datasets are refused.
   bool CheckSources(hid_t dataset, const std::string& path, const Hdf5DatasetInfo& info,
                     Sources& sources) const {
     constexpr size_t kMaxSources = 4096;
@@ -164,7 +164,7 @@ class Inspector {
         of_source.shape.push_back(static_cast<int64_t>(last[d] - first[d] + 1));
         values *= of_source.shape.back();
       }
-      // The whole source must be selected; its own file determines its shape.
+      // The whole source must be selected; its shape is read from its own file.
       if (!fits || H5Sget_select_npoints(to.get()) != values ||
           H5Sget_select_type(from.get()) != H5S_SEL_ALL)
         Refuse(path, "is virtual, but its sources are not consecutive rows");
@@ -203,8 +203,7 @@ class Inspector {
     }
   }
 
-  // Bounds the chunk index and the buffer of one chunk before HDF5 walks and allocates
-  // them.
+  // Bounds the chunk index and the buffer for one chunk before HDF5 reads and allocates them.
   void CheckChunks(hid_t creation, const std::string& path,
                    const std::vector<hsize_t>& shape) const {
     std::array<hsize_t, kHdf5MaxRank> chunk{};

@@ -11,7 +11,7 @@
 namespace oscar {
 namespace {
 
-// The library's state is global to the process, so its lock is too.
+// The library's state is global to the process, and so is its lock.
 std::recursive_mutex& LibraryMutex() {
   static std::recursive_mutex mutex;
   return mutex;

@@ -34,7 +34,7 @@ class Hdf5Handle {
   }
   hid_t get() const { return id_; }
   bool valid() const { return id_ >= 0; }
-  // Returns true if it was closed without an error, or was not open.
+  // Returns true if the identifier was closed without an error, or was not open.
   bool Reset();
 
  private:
@@ -51,15 +51,15 @@ class Hdf5Lock {
   std::lock_guard<std::recursive_mutex> guard_;
 };
 
-// The deepest message of the library's error stack, "" if there is none.
+// Returns the deepest message on the library's error stack; "" if there is none.
 std::string Hdf5Reason();
 
-// The type in files and in memory (little-endian machines only); owned by the library.
+// Returns the little-endian type in files and in memory; the library owns it.
 hid_t Hdf5FileType(Hdf5Type type);
-// Our type equal to a stored one, if there is one.
+// Returns our type that equals a stored one, or nothing.
 std::optional<Hdf5Type> FromHdf5FileType(hid_t stored);
 
-// "/a/b" for "a/b", "/a/b" or "/a/b/"; "/" for "" or "/".
+// Returns "/a/b" for "a/b", "/a/b" or "/a/b/"; "/" for "" or "/".
 std::string NormalizedHdf5Path(std::string_view path);
 
 }  // namespace oscar

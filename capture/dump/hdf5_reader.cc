@@ -21,7 +21,7 @@ namespace oscar {
 struct Hdf5Reader::State {
   std::filesystem::path path;
   Hdf5Handle hdf5;
-  std::map<std::string, Hdf5Object> objects;  // by normalized path
+  std::map<std::string, Hdf5Object> objects;  // keyed by normalized path
 
   ~State() {
     const Hdf5Lock lock;
@@ -79,7 +79,7 @@ struct Hdf5Reader::State {
     }
     const size_t width = H5Tget_size(type.get());
     const auto count = static_cast<size_t>(H5Sget_simple_extent_npoints(space.get()));
-    std::string padded(width * count, '\0');  // its size was bounded by the file size on opening
+    std::string padded(width * count, '\0');  // opening bounded its size by the file size
     Require(padded.empty() || H5Aread(attribute.get(), type.get(), padded.data()) >= 0, object,
             fmt::format("read attribute {}", Quoted(name)));
     std::vector<std::string> values;
@@ -99,7 +99,7 @@ Hdf5Reader::Hdf5Reader(const std::filesystem::path& path, bool reads_others)
     : state_(std::make_unique<State>()) {
   constexpr std::string_view kSignature("\x89HDF\r\n\x1a\n", 8);
   uint64_t size = 0;
-  const int descriptor = OpenRegular(path, &size);  // refuses a pipe, which HDF5 would wait for
+  const int descriptor = OpenRegular(path, &size);  // refuses a pipe, on which HDF5 would wait
   std::array<char, kSignature.size()> head{};
   const ssize_t count = pread(descriptor, head.data(), head.size(), 0);
   close(descriptor);
@@ -110,10 +110,10 @@ Hdf5Reader::Hdf5Reader(const std::filesystem::path& path, bool reads_others)
 
   const Hdf5Lock lock;
   state_->path = path;
-  H5PLset_loading_state(0);  // a filter that is not built in is an error, and no library is loaded
-                             // for it
+  H5PLset_loading_state(0);  // makes a filter that is not built in an error, instead of loading a
+                             // library for it
   const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS));
-  // Finished files never change, and not every file system supports locks.
+  // Finished files never change, and some file systems do not support locks.
   state_->Require(H5Pset_file_locking(access.get(), false, true) >= 0, "/", "prepare reading");
   state_->hdf5 = Hdf5Handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()));
   state_->Require(state_->hdf5.valid(), "/", "open the file");
@@ -188,7 +188,7 @@ size_t Hdf5Reader::CheckedCount(std::string_view name, Hdf5Type type,
   size_t count = 1;
   for (size_t i = 0; equal && i < expected.size(); ++i) {
     equal = expected[i] == -1 || expected[i] == info.shape[i];
-    count *= static_cast<size_t>(info.shape[i]);  // cannot overflow unless a zero follows
+    count *= static_cast<size_t>(info.shape[i]);  // can only overflow if a zero follows
   }
   if (!equal) {
     state_->Refuse(name, fmt::format("expected {} [{}], found {} [{}]", Hdf5TypeName(type),

@@ -19,9 +19,9 @@
 namespace oscar {
 namespace {
 
-constexpr hsize_t kChunkBytes = 512 << 10;  // target size; half of HDF5's default chunk cache
+constexpr hsize_t kChunkBytes = 512 << 10;  // target; half of HDF5's default chunk cache
 
-// Chunks are whole rows if they fit, else parts of rows; leading dimensions are reduced first.
+// Chunks are whole rows if these fit, otherwise parts of rows. Leading dimensions shrink first.
 std::vector<hsize_t> ChunkShape(const std::vector<hsize_t>& shape, hsize_t element_bytes) {
   std::vector<hsize_t> chunk = shape;
   for (size_t i = 0; i < chunk.size(); ++i) {
@@ -65,7 +65,7 @@ struct Hdf5Writer::State {
     return driver.Reset() && good;
   }
 
-  // Throws unless the library and the disk succeeded.
+  // Throws unless both the library and the disk succeeded.
   void Require(bool good, std::string_view action, std::string_view object) const {
     const std::string doing = fmt::format("{} {} in", action, object);
     if (sink.error != 0) {
@@ -252,7 +252,7 @@ void Hdf5Writer::WriteRaw(std::string_view dataset, Hdf5Type type, int64_t first
   OSCAR_CHECK_LE(0, first_row);
   OSCAR_CHECK_LE(static_cast<hsize_t>(first_row) + rows, target.shape[0]);
   if (rows == 0) return;
-  OSCAR_CHECK(target.handle.valid());  // otherwise all its rows have been written
+  OSCAR_CHECK(target.handle.valid());  // all its rows must already be written
 
   std::vector<hsize_t> start(target.shape.size(), 0), extent = target.shape;
   start[0] = static_cast<hsize_t>(first_row);

@@ -3,7 +3,8 @@
 //
 // Reads files with many reads in flight, by the kernel's ring (io_uring) or by a pool of threads
 // that call pread. Both put results into one queue. Trap: the memory of a read belongs to the
-// reader until its result has been taken. The destructor waits for the reads, not for the queue.
+// reader until its result has been taken. The destructor waits for reads, but not for results to be
+// taken.
 #pragma once
 
 #include <sys/types.h>
@@ -27,13 +28,13 @@ struct AsyncRead {
 
 struct AsyncReadResult {
   size_t tag = 0;
-  ssize_t bytes = 0;  // bytes read: may be fewer than requested, 0 at the end; or minus errno
+  ssize_t bytes = 0;  // bytes read (may be fewer than requested; 0 at the end), or -errno
 };
 
 class ReadResults {
  public:
   void Push(const AsyncReadResult& result);
-  AsyncReadResult Pop();  // waits for one
+  AsyncReadResult Pop();  // waits for a result
 
  private:
   std::mutex mutex_;
@@ -50,8 +51,8 @@ class AsyncReader {
 // `results` must outlive the reader.
 std::unique_ptr<AsyncReader> MakePoolReader(size_t threads, ReadResults& results);
 
-// Has up to `depth` reads in flight. Returns null if the kernel or a sandbox refuses a ring, or if
-// this program was built without liburing.
+// Keeps up to `depth` reads in flight. Returns null if the kernel or a sandbox refuses a ring, or
+// if this program was built without liburing.
 std::unique_ptr<AsyncReader> MakeRingReader(size_t depth, ReadResults& results);
 
 }  // namespace oscar

@@ -21,7 +21,7 @@
 namespace oscar {
 namespace {
 
-// With a trailing slash the temporary name would be inside the directory instead of beside it.
+// With a trailing slash, the temporary name would be inside the directory instead of next to it.
 std::filesystem::path WithoutTrailingSlash(const std::filesystem::path& path) {
   return path.has_filename() ? path : path.parent_path();
 }
@@ -34,12 +34,12 @@ void SyncTree(const std::filesystem::path& directory) {
   SyncPath(directory);
 }
 
-// Renames without replacing: fails with EEXIST. Returns 0 or errno.
+// Renames without replacing anything: fails with EEXIST. Returns 0 or errno.
 int RenameNoReplace(const std::filesystem::path& from, const std::filesystem::path& to) {
   if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
   if (errno != EINVAL && errno != ENOSYS && errno != ENOTSUP) return errno;
-  // For file systems without the flag (some network ones): rename(2) of a directory never replaces
-  // a file or a directory that is not empty.
+  // Some (network) file systems lack the flag. There, rename(2) of a directory never replaces a
+  // file or a directory that is not empty.
   struct stat status {};
   if (lstat(to.c_str(), &status) == 0) return EEXIST;
   return std::rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
@@ -62,7 +62,7 @@ void AtomicFile::Write(std::span<const std::byte> bytes) {
   OSCAR_CHECK(fd_ >= 0);
   const int error = WriteFullyAt(fd_, bytes, size_);
   if (error != 0) {
-    close(std::exchange(fd_, -1));  // a file with a hole in it can no longer be committed
+    close(std::exchange(fd_, -1));  // a file with a gap can no longer be committed
     ThrowResource(fmt::format("write {} bytes at offset {} of", bytes.size(), size_), path_, error);
   }
   size_ += bytes.size();
@@ -100,7 +100,7 @@ AtomicDirectory::AtomicDirectory(std::filesystem::path path, Target target)
 }
 
 AtomicDirectory::~AtomicDirectory() {
-  std::error_code ignored;  // it could not be handled here
+  std::error_code ignored;  // errors cannot be handled here
   if (!committed_) std::filesystem::remove_all(staging_, ignored);
 }
 
@@ -140,7 +140,7 @@ void SyncPath(const std::filesystem::path& path) {
   struct stat status {};
   const bool is_directory = fstat(descriptor, &status) == 0 && S_ISDIR(status.st_mode);
   close(descriptor);
-  // Some file systems cannot fsync a directory and say EINVAL; they order renames themselves.
+  // Some file systems cannot fsync a directory and return EINVAL; they order renames themselves.
   if (error != 0 && !(is_directory && error == EINVAL)) ThrowResource("flush to disk", path, error);
 }
 

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files and directories that appear completely or not at all: temporary sibling, fsync, rename,
-// fsync of the parent. Every failure (disk full, quota, I/O error) is a ResourceError that names
-// the path and the system's reason, and leaves the old file unchanged. A failed fsync is final; it
-// is not retried.
+// Files and directories that appear completely or not at all: a temporary sibling is written,
+// fsynced and renamed, and its parent is fsynced. Every failure (disk full, quota, I/O error) is a
+// ResourceError that names the path and the system's reason, and leaves the old file unchanged. A
+// failed fsync is final; it is not retried.
 #pragma once
 
 #include <cstddef>
@@ -42,7 +42,7 @@ class AtomicDirectory {
  public:
   enum class Target {
     kNew,     // `path` must not exist, and is never overwritten
-    kReplace  // `path` is a directory, which is exchanged for the new one and then removed
+    kReplace  // `path` is a directory, which is removed after it is exchanged with the new one
   };
   // Throws InputError if `path` does not match `target`; creates an empty
   // "<path>.tmp-<pid>-<counter>".
@@ -52,7 +52,7 @@ class AtomicDirectory {
   AtomicDirectory& operator=(const AtomicDirectory&) = delete;
 
   const std::filesystem::path& staging() const { return staging_; }
-  enum class Flush { kAll, kNothing };  // kNothing: for data that can be made again
+  enum class Flush { kAll, kNothing };  // kNothing: for data that can be recreated
   // fsyncs every file and directory inside, renames, fsyncs the parent.
   void Commit(Flush flush = Flush::kAll);
 
@@ -62,11 +62,11 @@ class AtomicDirectory {
   bool committed_ = false;
 };
 
-// Renames a directory, whose files are flushed, to `path` on the same file system. Throws
-// InputError if `path` exists.
+// Renames a directory whose files are flushed to `path` on the same file system. Throws InputError
+// if `path` exists.
 void PublishDirectory(const std::filesystem::path& from, const std::filesystem::path& path);
 
-// fsync of a file or directory by path.
+// Calls fsync on a file or directory by path.
 void SyncPath(const std::filesystem::path& path);
 
 }  // namespace oscar

@@ -21,7 +21,7 @@
 namespace oscar {
 namespace {
 
-constexpr size_t kPoolThreads = 8;          // enough to copy from the page cache at its speed
+constexpr size_t kPoolThreads = 8;          // enough to copy from the page cache at full speed
 constexpr uint64_t kProbeStride = 1 << 20;  // bytes between the probed pages
 
 constexpr uint64_t AlignDown(uint64_t x) { return x / kDirectAlignment * kDirectAlignment; }
@@ -64,8 +64,8 @@ BlockReader::File& BlockReader::Opened(size_t index) {
   if (file.opened) return file;
   uint64_t size = 0;
   file.cached = OpenRegular(file.path, &size);
-  // Reads exactly the requested blocks: disables the kernel's read-ahead, also for a probe's single
-  // byte.
+  // Disables the kernel's read-ahead, also for the single byte of a probe, so that only the
+  // requested blocks are read.
   (void)posix_fadvise(file.cached, 0, 0, POSIX_FADV_RANDOM);
   if (mode_ != ReadMode::kCached)
     file.direct = open(file.path.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC | O_NOCTTY);
@@ -141,7 +141,7 @@ bool BlockReader::Finish(Request& request, ssize_t result) {
 void BlockReader::Read(std::span<const FileRange> ranges, PieceSink& sink) {
   std::vector<Request> by_block(memory_.size() / block_bytes_);
   size_t under_way = 0, range = 0;
-  uint64_t position = 0;  // requested bytes of ranges[range]
+  uint64_t position = 0;  // bytes of ranges[range] requested so far
   std::exception_ptr failure;
   while (true) {
     while (range < ranges.size() && position >= ranges[range].size) {
@@ -180,7 +180,7 @@ void BlockReader::Read(std::span<const FileRange> ranges, PieceSink& sink) {
              block.subspan(request.begin - AlignDown(request.begin), request.end - request.begin),
              request.block});
       }
-    } catch (...) {  // the other blocks are still being written
+    } catch (...) {  // other reads still write to the other blocks
       if (!failure) failure = std::current_exception();
     }
     if (!finished) continue;

@@ -24,16 +24,16 @@ namespace oscar {
 
 enum class ReadMode { kAuto, kDirect, kCached };
 
-// O_DIRECT requires offsets, sizes and addresses to be multiples of this many bytes: the largest
-// sector in use.
+// O_DIRECT requires offsets, sizes and addresses to be multiples of this many bytes, the largest
+// sector size in use.
 inline constexpr size_t kDirectAlignment = 4096;
 
 struct FileRange {
-  size_t file = 0;                // in the reader's list
+  size_t file = 0;                // index in the reader's list
   uint64_t offset = 0, size = 0;  // bytes
 };
 
-// Part of a range, in one of the reader's memory blocks.
+// A part of a range, in one of the reader's memory blocks.
 struct FilePiece {
   size_t range = 0;
   uint64_t begin = 0;  // bytes from the start of the range
@@ -51,8 +51,8 @@ class PieceSink {
 
 class BlockReader {
  public:
-  // Files are opened when first read. `memory` holds blocks of `block_bytes`. That and its address
-  // are multiples of kDirectAlignment, and it must outlive the reader.
+  // Files are opened when first read. `memory` consists of blocks of `block_bytes` and must outlive
+  // the reader. Its address and `block_bytes` are multiples of kDirectAlignment.
   BlockReader(std::vector<std::filesystem::path> files, std::span<std::byte> memory,
               size_t block_bytes, ReadMode mode);
   ~BlockReader();
@@ -60,10 +60,10 @@ class BlockReader {
   BlockReader& operator=(const BlockReader&) = delete;
 
   // Passes every byte of every range to `sink`, on this thread. Throws InputError naming the file
-  // and the byte if one cannot be read or ends early; the pieces of this call are then invalid.
+  // and the byte if a file cannot be read or ends early; the pieces of this call are then invalid.
   void Read(std::span<const FileRange> ranges, PieceSink& sink);
 
-  // Bytes so far, by the path that they took.
+  // Bytes read so far, by the path that they took.
   uint64_t direct_bytes() const { return direct_bytes_; }
   uint64_t cached_bytes() const { return cached_bytes_; }
   bool has_ring() const { return ring_ != nullptr; }
@@ -71,23 +71,23 @@ class BlockReader {
  private:
   struct File {
     std::filesystem::path path;
-    int cached = -1, direct = -1;  // descriptors
+    int cached = -1, direct = -1;  // file descriptors
     bool opened = false, takes_direct = false, can_ask_cache = true;
   };
   struct Request;
   File& Opened(size_t index);
   bool InCache(File& file, uint64_t offset, uint64_t size) const;
   void Start(Request& request);
-  bool Finish(Request& request, ssize_t result);  // false: restarted for the rest
+  bool Finish(Request& request, ssize_t result);  // false: restarted to read the rest
 
   std::vector<File> files_;
   std::span<std::byte> memory_;
   size_t block_bytes_;
   ReadMode mode_;
-  std::vector<size_t> free_;  // blocks; the first has been free for longest
+  std::vector<size_t> free_;  // free blocks, in the order in which they became free
   uint64_t direct_bytes_ = 0, cached_bytes_ = 0;
   ReadResults results_;
-  std::unique_ptr<AsyncReader> pool_, ring_;  // they must end before the queue
+  std::unique_ptr<AsyncReader> pool_, ring_;  // must be destroyed before the queue
 };
 
 }  // namespace oscar

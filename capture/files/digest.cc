@@ -20,7 +20,7 @@
 namespace oscar {
 namespace {
 
-// The page cache stores written data in pieces of MiB and drops only whole pieces.
+// The page cache stores written data in pieces of several MiB and only drops whole pieces.
 constexpr uint64_t kForgottenAtOnce = uint64_t{16} << 20;
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// SHA-256 (OpenSSL) of bytes and files, lower-case hexadecimal: the identity of everything that we
+// SHA-256 (OpenSSL) of bytes and files in lower-case hexadecimal. It identifies everything that we
 // read and write.
 #pragma once
 
@@ -17,8 +17,8 @@
 
 namespace oscar {
 
-// Fuzzing changes bytes, which breaks every digest. So a fuzzing build (OSCAR_FUZZ), and no other,
-// accepts every CRC and digest.
+// Fuzzing changes bytes, which breaks every digest. So only a fuzzing build (OSCAR_FUZZ) accepts
+// any CRC and digest.
 #ifdef OSCAR_FUZZ
 inline constexpr bool kComparesDigests = false;
 #else
@@ -33,7 +33,7 @@ class Sha256 {
   Sha256& operator=(Sha256&&) noexcept;
   void Add(std::span<const std::byte> bytes);
   void Add(std::string_view text) { Add(std::as_bytes(std::span(text))); }
-  std::string FinishHex();  // 64 characters; the object may not be used after
+  std::string FinishHex();  // 64 characters; the object may not be used afterwards
 
  private:
   struct Context;
@@ -49,10 +49,10 @@ struct FileDigest {
   bool operator==(const FileDigest&) const = default;
 };
 
-// Reads the file once, in pieces of a MiB, and calls `before_read` (with the piece's offset in
-// bytes) before each; it may wait (ReadTurns) or throw. The last `cached` bytes read stay in the
-// page cache; the rest is dropped to make room for unread data. Throws InputError if the file
-// cannot be read.
+// Reads the file once, in pieces of 1 MiB, and calls `before_read` with the piece's byte offset
+// before each; it may wait (ReadTurns) or throw. The last `cached` bytes read stay in the page
+// cache; the rest is dropped to make room for unread data. Throws InputError if the file cannot be
+// read.
 FileDigest DigestFile(const std::filesystem::path& path,
                       const std::function<void(uint64_t)>& before_read = nullptr,
                       uint64_t cached = std::numeric_limits<uint64_t>::max());

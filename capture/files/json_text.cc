@@ -14,8 +14,8 @@
 namespace oscar {
 namespace {
 
-// Whether a value is within the limits and every object's keys are sorted, as in canonical JSON;
-// sorted keys are unique.
+// Whether a value is within the limits and the keys of every object are sorted, as in canonical
+// JSON. Sorted keys are unique.
 bool IsPlain(const JsonElement& value, const JsonLimits& limits, size_t depth, size_t& values) {
   if (++values > limits.max_values) return false;
   if (value.is_array()) {
@@ -34,7 +34,7 @@ bool IsPlain(const JsonElement& value, const JsonLimits& limits, size_t depth, s
   return true;
 }
 
-// The JSON pointer of the first number that is not finite; built only if there is one.
+// Returns the JSON pointer of the first number that is not finite; built only if there is one.
 std::optional<std::string> PlaceOfNonFinite(const Json& value) {
   if (value.is_number_float() && !std::isfinite(value.get<double>())) return "";
   if (!value.is_structured()) return std::nullopt;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// JSON read in place from simdjson's result. A document that is read once needs no tree of its own,
-// which takes three times as long to build and free as the text takes to parse.
+// JSON read in place from simdjson's result. For a document that is read once, building and freeing
+// a tree would take three times as long as parsing the text.
 #pragma once
 
 #include <simdjson.h>
@@ -20,8 +20,8 @@ using JsonElements = simdjson::dom::array;
 using JsonMembers = simdjson::dom::object;
 using JsonType = simdjson::dom::element_type;
 
-// False for text that simdjson refuses or would not read exactly; ParseStrictJson then says why.
-// The root is valid until the parser is destroyed or reads again.
+// Returns false for text that simdjson refuses or would not read exactly; ParseStrictJson then
+// gives the reason. The root is valid until the parser is destroyed or reads again.
 bool ReadBySimdjson(std::string_view text, simdjson::dom::parser& parser, JsonElement& root);
 
 class JsonText {
@@ -42,10 +42,10 @@ class JsonText {
   JsonElement root_;
 };
 
-// For values whose type was checked. FindMember searches the members one by one.
+// Use these for values whose type was checked. FindMember searches the members one by one.
 JsonElements ElementsOf(const JsonElement& array);
 JsonMembers MembersOf(const JsonElement& object);
-// {key, value}, both owned by the document.
+// Returns {key, value}, both owned by the document.
 std::optional<simdjson::dom::key_value_pair> FindMember(const JsonElement& object,
                                                         std::string_view key);
 

@@ -19,7 +19,7 @@ MappedFile MappedFile::Open(const std::filesystem::path& path) {
   const int descriptor = OpenRegular(path, &size);
   MappedFile file;
   file.path_ = path;
-  if (size > 0) {  // mmap refuses a length of 0
+  if (size > 0) {  // mmap refuses size 0
     void* const data = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
     const int error = errno;
     close(descriptor);
@@ -68,8 +68,7 @@ void MappedFile::Release(size_t offset, size_t size) const {
   size_t end = (offset + size) / page * page;
   if (offset + size == size_) end = (size_ + page - 1) / page * page;  // past the end of file
   if (data_ == nullptr || copy_ || begin >= end) return;
-  // This is only advice: pages are read again from the file when touched, so a refusal changes
-  // nothing.
+  // This is only advice: a touched page is read from the file again, so a refusal changes nothing.
   (void)madvise(const_cast<std::byte*>(data_) + begin, end - begin, MADV_DONTNEED);
 }
 

@@ -16,8 +16,8 @@ bool SameLetter(char a, char b) {
 }  // namespace
 
 size_t EditDistance(std::string_view a, std::string_view b) {
-  // Three rows of the table: the one before last, the last, the current. Column j: the first j
-  // bytes of `b`.
+  // Three rows of the table: the second to last, the last and the current one. Column j is for the
+  // first j bytes of `b`.
   std::vector<size_t> before_last(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
   for (size_t i = 1; i <= a.size(); ++i) {
@@ -35,7 +35,7 @@ size_t EditDistance(std::string_view a, std::string_view b) {
 }
 
 std::string Nearest(std::string_view name, const std::vector<std::string>& known) {
-  constexpr size_t kMost = 3, kLeastPart = 3;    // names, letters
+  constexpr size_t kMost = 3, kLeastPart = 3;    // most names suggested, least letters
   std::vector<std::pair<size_t, size_t>> order;  // distance, index
   for (size_t i = 0; i < known.size(); ++i) {
     const auto part =

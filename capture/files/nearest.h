@@ -11,13 +11,13 @@
 
 namespace oscar {
 
-// Number of insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b`;
-// bytes, case ignored (optimal string alignment).
+// Returns how many insertions, deletions, substitutions and swaps of neighbours turn `a` into `b`,
+// by bytes and ignoring case (optimal string alignment).
 size_t EditDistance(std::string_view a, std::string_view b);
 
-// The three members of `known` with the smallest distances, nearest first and in their order on
-// ties, "a, b, c"; fewer if there are fewer. A name that contains `name`, of three letters or more,
-// is nearer than any other.
+// Returns up to three members of `known` with the smallest distances, nearest first and in their
+// order on ties, as "a, b, c". If `name` has three or more letters, a name that contains it is
+// nearer than any other.
 std::string Nearest(std::string_view name, const std::vector<std::string>& known);
 
 }  // namespace oscar

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Typed access to the members of a JSON object. It remembers which were read, so that unknown
-// members are noticed. In the files read with it, null and empty members mean "absent".
+// Typed access to the members of a JSON object. It remembers which members were read, so that
+// unknown ones are noticed. In these files, null and empty members mean "absent".
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@
 
 namespace oscar {
 
-// An InputError that stores the field that it blames, for callers that continue with the other
-// fields. `where` is text, "config.json: text_config", and the field may be a missing one.
+// An InputError that stores the field at fault, for callers that continue with the other fields.
+// `where` is text such as "config.json: text_config"; the field may be missing.
 class FieldError : public InputError {
  public:
   FieldError(std::string where, std::string key, const std::string& message)
@@ -29,16 +29,16 @@ class FieldError : public InputError {
   std::string where_, key_;
 };
 
-// Null, "", [] or {}: a member without content. False and 0 have content.
+// Whether a member has no content: null, "", [] or {}. False and 0 are content.
 bool IsEmptyMember(const Json& value);
 
 class ObjectFields {
  public:
-  // Keeps a reference to `object`. `what`: "config.json: quantization_config". Throws InputError if
-  // it is not an object.
+  // Keeps a reference to `object`. `what` is a name such as "config.json: quantization_config".
+  // Throws InputError if `object` is not an object.
   ObjectFields(const Json& object, std::string what);
 
-  // The member, or nullptr if it is missing or empty. All accessors mark the key as read.
+  // Returns the member, or nullptr if it is missing or empty. All accessors mark the key as read.
   virtual const Json* Find(std::string_view key);
   bool Bool(std::string_view key, bool fallback);
   std::string String(std::string_view key);

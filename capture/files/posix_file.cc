@@ -47,7 +47,7 @@ void ThrowResource(std::string_view action, const std::filesystem::path& path, i
 }
 
 int OpenRegular(const std::filesystem::path& path, uint64_t* size) {
-  // O_NONBLOCK: opening a pipe must not wait for its writer; it has no effect on regular files.
+  // O_NONBLOCK: opening a pipe must not wait for a writer. It has no effect on regular files.
   const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (descriptor < 0) {
     if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) ThrowResource("open", path, errno);
@@ -83,7 +83,7 @@ int WriteFullyAt(int descriptor, std::span<const std::byte> bytes, uint64_t offs
       if (errno == EINTR) continue;
       return errno;
     }
-    if (written == 0) return EIO;  // without progress or a reason, do not loop
+    if (written == 0) return EIO;  // avoids an endless loop without progress
     bytes = bytes.subspan(static_cast<size_t>(written));
     offset += static_cast<uint64_t>(written);
   }
@@ -107,7 +107,7 @@ void ReadFullyAt(int descriptor, std::span<std::byte> into, uint64_t offset,
 
 void PublishTemporary(const TemporaryFile& temporary, const std::filesystem::path& target) {
   const int sync_error = fsync(temporary.descriptor) == 0 ? 0 : errno;
-  // Linux closes the descriptor even when close() reports EINTR, so it is never called again.
+  // Linux closes the descriptor even if close() reports EINTR, so close() is not called again.
   const int close_error = close(temporary.descriptor) == 0 || errno == EINTR ? 0 : errno;
   if (sync_error != 0) ThrowResource("flush to disk", target, sync_error);
   if (close_error != 0) ThrowResource("close", target, close_error);

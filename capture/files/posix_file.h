@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The few system calls behind every file that we read or write, with typed errors. Used by this
-// folder and by the HDF5 writer; everything else uses AtomicFile and MappedFile. Trap: descriptors
-// are plain ints owned by the caller.
+// The few system calls for all files that we read or write, with typed errors. Used by this folder
+// and by the HDF5 writer; everything else uses AtomicFile and MappedFile. Trap: descriptors are
+// plain ints owned by the caller.
 #pragma once
 
 #include <cstddef>
@@ -14,21 +14,21 @@
 
 namespace oscar {
 
-// Throws ResourceError: "cannot <action> <path>: <reason of error_number>" and what to try.
+// Throws ResourceError "cannot <action> <path>: <reason of error_number>", with what to try.
 [[noreturn]] void ThrowResource(std::string_view action, const std::filesystem::path& path,
                                 int error_number);
 
-// Opens a regular file for reading (a pipe or device is refused without waiting) and returns its
-// descriptor; `size` is in bytes. Throws InputError (ResourceError if the process is out of
+// Opens a regular file for reading and returns its descriptor; `size` is in bytes. Refuses a pipe
+// or device without waiting. Throws InputError (ResourceError if the process is out of
 // descriptors).
 int OpenRegular(const std::filesystem::path& path, uint64_t* size);
 
 struct TemporaryFile {
   std::filesystem::path path;  // "<target>.tmp-<pid>-<counter>"
-  int descriptor = -1;         // read and write
+  int descriptor = -1;         // open for reading and writing
 };
 
-// Creates an exclusive file beside `target`. Throws ResourceError.
+// Creates a new file next to `target`. Throws ResourceError.
 TemporaryFile CreateTemporarySibling(const std::filesystem::path& target);
 
 // Writes all of `bytes` at `offset` (bytes); returns 0 or the errno of the first failure.
@@ -39,11 +39,11 @@ int WriteFullyAt(int descriptor, std::span<const std::byte> bytes, uint64_t offs
 void ReadFullyAt(int descriptor, std::span<std::byte> into, uint64_t offset,
                  const std::filesystem::path& path);
 
-// Does fsync, close, rename over `target`, and fsync of the parent. It always closes the
+// Calls fsync and close, renames over `target`, and calls fsync on the parent. Always closes the
 // descriptor; on failure the caller must remove the temporary file. Throws ResourceError.
 void PublishTemporary(const TemporaryFile& temporary, const std::filesystem::path& target);
 
-// The directory that holds `path`: "." for a bare name.
+// Returns the directory that holds `path`: "." for a bare name.
 std::filesystem::path ParentOf(const std::filesystem::path& path);
 
 }  // namespace oscar

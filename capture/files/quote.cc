@@ -7,7 +7,7 @@
 namespace oscar {
 namespace {
 
-// Length in bytes of the UTF-8 sequence that starts at text[i] (Unicode 15, table 3-7), 0 if none.
+// Returns the bytes of the UTF-8 sequence at text[i] (Unicode 15, table 3-7); 0 if invalid.
 size_t Utf8Length(std::string_view text, size_t i) {
   const auto byte = [&](size_t k) { return static_cast<unsigned char>(text[k]); };
   const auto continues = [&](size_t count) {

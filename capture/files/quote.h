@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Quotes text from hostile files for our messages: escapes control and non-UTF-8 bytes, and
-// shortens long text (and says so).
+// Quotes text from untrusted files in messages: escapes control and non-UTF-8 bytes, and marks
+// where it shortens long text.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +11,8 @@
 
 namespace oscar {
 
-// `text` in double quotes, at most `max_bytes` of it; `Quoted("a
-// b")` is `"a
-// b"` with the newline written as backslash and n.
+// Returns `text` in double quotes, at most `max_bytes` of it. Control characters become escapes
+// (\n).
 std::string Quoted(std::string_view text, size_t max_bytes = 120);
 
 // Quoted without the quotes, for text that is already a sentence.

@@ -1,12 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Turns at a disk. Reads that a computation waits for go first, and a reader in the background
-// (digests of the same files) uses the time between them, so that the two together do not slow the
-// computation to half of the disk's rate. Bandwidth is not shared: while the computation reads
-// without a pause, the background waits for it to end. If both read through a page cache that
-// cannot hold everything, the background stays close to the computation, so that the disk delivers
-// every byte once.
+// Takes turns at a disk. Reads that a computation waits for go first, and a background reader
+// (digests of the same files) uses the gaps, so that it does not halve the computation's share of
+// the disk. Bandwidth is not divided: while the computation reads without a pause, the background
+// waits. If both read through a page cache that cannot hold everything, the background stays close
+// to the computation, so that the disk reads every byte only once.
 #pragma once
 
 #include <chrono>
@@ -17,7 +16,7 @@ namespace oscar {
 
 class ReadTurns {
  public:
-  // While one of these exists, reads that the computation waits for are in progress.
+  // While one of these objects exists, the computation is waiting for reads.
   class Urgent {
    public:
     explicit Urgent(ReadTurns& turns);
@@ -29,8 +28,8 @@ class ReadTurns {
     ReadTurns& turns_;
   };
 
-  // Closes the turns at the end of a scope. Declared after the future of the background reader, it
-  // keeps an exception from waiting for that future.
+  // Closes the turns at the end of a scope. If it is declared after the background reader's future,
+  // an exception does not wait for that future.
   class Closing {
    public:
     explicit Closing(ReadTurns& turns) : turns_(turns) {}
@@ -45,15 +44,15 @@ class ReadTurns {
   // Limits how far ahead of the computation the background may read, as a share of all bytes. The
   // initial 1 means no limit.
   void SetLead(double share);
-  // The computation no longer needs anything before that share of all bytes; 1: it needs nothing at
-  // all.
+  // Says that the computation no longer needs anything before this share of all bytes; 1: it needs
+  // nothing more.
   void Reach(double share);
 
-  // Called by the background before each read of about a MiB, at that share of all bytes. Returns
-  // once no urgent read has been in progress for a moment and the computation is near. Throws
-  // Interrupted after Close().
+  // Called by the background before each read of about 1 MiB, with its position as a share of all
+  // bytes. Returns once no urgent read has been in progress for a moment and the computation is
+  // near. Throws Interrupted after Close().
   void WaitForTurn(double share = 0);
-  // Ends the background reads, because nobody needs them any more.
+  // Ends the background reads, because they are no longer needed.
   void Close();
 
  private:

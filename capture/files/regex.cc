@@ -17,14 +17,14 @@
 namespace oscar {
 namespace {
 
-constexpr uint32_t kMatchLimit = 10'000'000;   // backtracking steps of one match
+constexpr uint32_t kMatchLimit = 10'000'000;   // backtracking steps per match
 constexpr uint32_t kNameMatchLimit = 100'000;  // for a name of about a hundred bytes
-constexpr uint32_t kDepthLimit = 100'000;      // nested backtracking points, interpreter
-constexpr uint32_t kHeapLimitKib = 64 << 10;   // interpreter
+constexpr uint32_t kDepthLimit = 100'000;      // nested backtracking points (interpreter)
+constexpr uint32_t kHeapLimitKib = 64 << 10;   // for the interpreter
 constexpr size_t kJitStackStart = 32 << 10;    // bytes
 constexpr size_t kJitStackMost = 4 << 20;      // bytes
-constexpr uint32_t kParenthesesLimit = 100;    // nesting
-constexpr size_t kShownBytes = 300;            // of a pattern, shown in errors
+constexpr uint32_t kParenthesesLimit = 100;    // nesting depth
+constexpr size_t kShownBytes = 300;            // most bytes of a pattern shown in errors
 
 template <auto kFree>
 struct Deleter {
@@ -53,7 +53,7 @@ MatchContext MakeContext(uint32_t match_limit) {
   return context;
 }
 
-// Whether PCRE2 would refuse a pattern of Python's re (3.11) or read it differently.
+// Whether PCRE2 would refuse a pattern for Python's re (3.11), or interpret it differently.
 bool IsForeignToPython(std::string_view pattern) {
   constexpr std::string_view kEscapedLetters = "dDwWsSbB";
   bool in_class = false;
@@ -67,20 +67,20 @@ bool IsForeignToPython(std::string_view pattern) {
       ++i;
     } else if (in_class) {
       if (pattern[i] == '[' && !rest.empty() && std::string_view(":.=").find(rest[0]) != rest.npos)
-        return true;  // a POSIX class
+        return true;  // POSIX class
       in_class = pattern[i] != ']';
     } else if (pattern[i] == '[') {
-      in_class = true;  // where a ] at the beginning is literal
+      in_class = true;  // a ] at the beginning is literal
       if (rest.starts_with('^')) ++i;
       if (pattern.substr(i + 1).starts_with(']')) ++i;
     } else if (pattern[i] == '(') {
-      if (rest.starts_with('*')) return true;  // a verb
+      if (rest.starts_with('*')) return true;  // backtracking verb
       if (!rest.starts_with('?')) continue;
       if (std::ranges::none_of(std::array{"?:", "?=", "?!", "?<=", "?<!"},
                                [&](const char* known) { return rest.starts_with(known); }))
         return true;
     } else if (pattern[i] == '{') {
-      if (rest.empty() || rest[0] < '0' || rest[0] > '9') return true;  // {,n} in Python
+      if (rest.empty() || rest[0] < '0' || rest[0] > '9') return true;  // Python allows {,n}
     }
   }
   return false;
@@ -96,7 +96,7 @@ std::string ErrorText(int code) {
 
 class Regex::Code {
  public:
-  // Whether there is a match at `at` or after it; `data` then holds it.
+  // Whether there is a match at or after `at`; `data` then holds it.
   bool Match(std::string_view subject, size_t at, pcre2_match_data* data,
              pcre2_match_context* context) const {
     const auto match = [&](uint32_t options) {
@@ -132,7 +132,7 @@ Regex::Regex(std::string_view pattern, Syntax syntax, std::string where) {
         fmt::format("{}: the pattern uses a construct that Python reads differently: {}", where,
                     pattern.substr(0, kShownBytes)));
   }
-  // PCRE2_LITERAL excludes the options that only concern metacharacters.
+  // PCRE2_LITERAL excludes the options that only affect metacharacters.
   uint32_t options = PCRE2_UTF;
   if (syntax == Syntax::kLiteral) {
     options |= PCRE2_LITERAL;
@@ -151,7 +151,7 @@ Regex::Regex(std::string_view pattern, Syntax syntax, std::string where) {
     throw InputError(fmt::format("{}: the pattern does not compile: {} at byte {} of {}", where,
                                  ErrorText(error), offset, pattern.substr(0, kShownBytes)));
   }
-  // Without JIT (an unusual machine, or memory that may not be executed) pcre2_match interprets.
+  // Without JIT (an unusual machine, or memory that may not be executed), pcre2_match interprets.
   pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);
   auto compiled = std::make_shared<Code>();
   compiled->code = std::move(code);

@@ -14,15 +14,15 @@ namespace oscar {
 
 class Regex {
  public:
-  // kPython: accepts only patterns that Python's re.match and PCRE2 read alike, with ^ and $ at the
-  // ends of the text.
+  // kPython only accepts patterns that mean the same in Python's re.match and PCRE2, with ^ and $
+  // at the ends of the text.
   enum class Syntax { kPcre2, kPython, kLiteral };
 
   // Throws InputError naming `where` if the pattern is refused or does not compile.
   Regex(std::string_view pattern, Syntax syntax, std::string where);
 
-  // For kPython: whether it matches at the beginning of a name, valid UTF-8. Throws InputError if
-  // the match limit, which is lower than for texts, is exceeded.
+  // For kPython: whether the pattern matches at the beginning of a name in valid UTF-8. Throws
+  // InputError if the match limit is exceeded, which is lower than for texts.
   bool MatchesName(std::string_view subject) const;
 
   class Code;
@@ -43,8 +43,8 @@ class RegexMatcher {
   // Restarts at the beginning of `subject`, which must be valid UTF-8 and outlive the matching.
   void Reset(std::string_view subject);
 
-  // The next match [begin, end), in bytes. Like Rust's onig crate, it never returns an empty match
-  // directly after another match. Throws InputError if the match limit is exceeded.
+  // Finds the next match [begin, end), in bytes. Like Rust's onig crate, it never returns an empty
+  // match directly after another match. Throws InputError if the match limit is exceeded.
   bool Next(size_t& begin, size_t& end);
 
  private:

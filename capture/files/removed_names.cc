@@ -9,8 +9,8 @@
 namespace oscar {
 namespace {
 
-// Flags, option values and methods share this table, which is read only after a failed lookup: a
-// name may still exist elsewhere ("optr" is a method, but no longer a format).
+// Flags, option values and methods share this table. It is only read after a failed lookup, because
+// a name may still exist elsewhere ("optr" is a method, but no longer a format).
 struct RemovedNames {
   std::string_view names;  // separated by single spaces
   std::string_view instead;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names of earlier releases, so that an error says that one was removed and what to use instead.
+// Names from earlier releases, for errors that say that a name was removed and what to use instead.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace oscar {
 
-// The hint after an unknown name: "was removed; use kivi2_g32 instead", or "" if no release had
-// it.
+// Returns the hint after an unknown name: "was removed; use kivi2_g32 instead", or "" if no release
+// had it.
 std::string RemovedHint(std::string_view name);
 
 }  // namespace oscar

@@ -9,7 +9,7 @@
 
 namespace oscar {
 
-// Replaces every `from`, which is not empty, from left to right; never looks into a replacement.
+// Replaces every non-empty `from`, from left to right. Replacements are not searched again.
 inline std::string ReplaceAll(std::string text, std::string_view from, std::string_view to) {
   for (size_t at = text.find(from); at != text.npos; at = text.find(from, at + to.size()))
     text.replace(at, from.size(), to);

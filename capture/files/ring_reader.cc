@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The reader that uses the kernel's ring. One thread submits and another takes results; liburing
-// allows exactly that without a lock. A ring may be refused at any time and for many reasons
-// (kernel.io_uring_disabled, seccomp, gVisor, locked memory), so failing to make one is not an
+// allows exactly that without a lock. A ring can be refused for many reasons
+// (kernel.io_uring_disabled, seccomp, gVisor, locked memory), so failing to create one is not an
 // error.
 #include "capture/files/async_reader.h"
 
@@ -27,7 +27,7 @@ class RingReader : public AsyncReader {
     return true;
   }
 
-  // A submission without a request ends the loop in `Reap`, after all earlier reads.
+  // A submission without a request ends the loop in `Reap` once all earlier reads are done.
   ~RingReader() override {
     if (!reaper_.joinable()) return;
     io_uring_sqe* const sqe = io_uring_get_sqe(&ring_);
@@ -42,7 +42,7 @@ class RingReader : public AsyncReader {
 
   void Submit(const AsyncRead& read) override {
     io_uring_sqe* const sqe = io_uring_get_sqe(&ring_);
-    OSCAR_CHECK(sqe != nullptr);  // at most `depth` are in flight
+    OSCAR_CHECK(sqe != nullptr);  // there are never more than `depth` requests
     io_uring_prep_read(sqe, read.descriptor, read.into.data(),
                        static_cast<unsigned>(read.into.size()), read.offset);
     io_uring_sqe_set_data64(sqe, read.tag);

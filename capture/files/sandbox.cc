@@ -75,7 +75,7 @@ constexpr int kRefused[] = {
 
 using Filter = std::unique_ptr<void, decltype(&seccomp_release)>;
 
-// Null if a rule could not be made. A call that this machine's architecture lacks needs none.
+// Returns null if a rule could not be made. Calls that this architecture lacks need no rule.
 Filter MakeFilter() {
   Filter filter(seccomp_init(SCMP_ACT_ALLOW), seccomp_release);
   if (!filter) return filter;
@@ -103,7 +103,7 @@ void Limit(__rlimit_resource resource, rlim_t value) {
   (void)setrlimit(resource, &limit);  // fails if a lower limit is already set
 }
 
-// Runs `look`. The exit code is that of the Error, and its message goes through the pipe.
+// Runs `look`. The exit code is that of its Error, whose message goes through the pipe.
 [[noreturn]] void Child(const std::function<void()>& look, int pipe) {
   Limit(RLIMIT_CORE, 0);
   Limit(RLIMIT_CPU, 60);
@@ -128,7 +128,7 @@ void Limit(__rlimit_resource resource, rlim_t value) {
 
 bool EnterReadOnlySandbox() {
 #if defined(__SANITIZE_ADDRESS__)
-  return false;  // the leak checker uses its own process
+  return false;  // the leak checker needs a process of its own
 #endif
   const Filter filter = MakeFilter();
   return filter && seccomp_load(filter.get()) == 0;

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Permissions that a program gives up before it inspects foreign files: the network, changing or
-// creating files, running programs (Linux seccomp; SECURITY.md). Trap: on a kernel without such
-// filters (some containers) this does nothing, and safety depends on the parsers alone.
+// Gives up permissions before a program inspects untrusted files: the network, changing or creating
+// files, running programs (Linux seccomp; SECURITY.md). Trap: if the kernel has no such filters
+// (some containers), this does nothing, and safety depends only on the parsers.
 #pragma once
 
 #include <functional>
@@ -15,8 +15,8 @@ namespace oscar {
 bool EnterReadOnlySandbox();
 
 // Calls `look` in a sandboxed child process and waits for it. Rethrows its Error. Throws InputError
-// naming `what` if the child dies of a signal, as libraries do on malicious files, or takes more
-// than a minute of processor time.
+// naming `what` if a signal kills the child (malicious files can crash libraries) or if it takes
+// more than a minute of processor time.
 void LookInSandbox(const std::function<void()>& look, std::string_view what);
 
 }  // namespace oscar

@@ -3,8 +3,8 @@
 //
 // simdjson reads valid text several times faster than nlohmann/json. Text that it refuses is read
 // by nlohmann's parser, which reports the reason and the byte. Both check syntax, UTF-8 and the
-// range of numbers. Everything else that they accept (a byte order mark, NUL as the end, duplicate
-// keys, any depth) is refused here. Longer than 400 lines because both parsers build the same tree.
+// range of numbers. Whatever else they accept (a byte order mark, NUL as the end, duplicate keys,
+// any depth) is refused here. Longer than 400 lines because both parsers build the same tree.
 #include "capture/files/strict_json.h"
 
 #include <fmt/format.h>
@@ -30,7 +30,7 @@ constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   throw InputError(fmt::format("{}: not acceptable as JSON at byte {}: {}", what, offset, why));
 }
 
-// Reads the text and tells the handler how far the lexer is.
+// Reads the text and tells the handler the lexer's position.
 struct CountingIterator {
   using iterator_category = std::input_iterator_tag;
   using value_type = char;
@@ -74,8 +74,8 @@ class Builder {
   bool boolean(bool value) { return Put(Json(value)); }
   bool number_integer(Json::number_integer_t value) { return Put(Json(value)); }
   bool number_unsigned(Json::number_unsigned_t value) { return Put(Json(value)); }
-  // Integers beyond 64 bits also come here (tokenizer_config.json has a model_max_length of 1e30).
-  // They are kept as double, so that JsonInt refuses them.
+  // Integers beyond 64 bits also arrive here (tokenizer_config.json has a model_max_length of
+  // 1e30). They are kept as double, so that JsonInt refuses them.
   bool number_float(Json::number_float_t value, const std::string&) { return Put(Json(value)); }
   bool string(std::string& value) { return Put(Json(std::move(value))); }
   bool binary(Json::binary_t&) { OSCAR_CHECK(false); }
@@ -86,7 +86,7 @@ class Builder {
   bool end_array() { return Close(); }
 
   bool key(std::string& name) {
-    // Canonical JSON has sorted keys, so that comparing with the last one is enough.
+    // Canonical JSON has sorted keys, so a comparison with the last key is enough.
     const auto& members = open_.back()->get_ref<const Json::object_t&>();
     if (!members.empty() && !(members.rbegin()->first < name) && members.contains(name)) {
       Refuse(what_, *consumed_, fmt::format("key {} is given twice in one object", Quoted(name)));
@@ -96,7 +96,7 @@ class Builder {
   }
 
   bool parse_error(size_t position, const std::string&, const Json::exception& error) {
-    // "[json.exception...] parse error at line L, column C: the part that helps"
+    // Keeps only the last part of "[json.exception...] parse error at line L, column C: reason".
     std::string_view message = error.what();
     if (const size_t colon = message.find(": "); colon != message.npos) {
       message.remove_prefix(colon + 2);
@@ -153,11 +153,11 @@ class Builder {
   const JsonRows* rows_;
   Json* of_rows_ = nullptr;  // the open array whose elements are passed to the callback
   const size_t* consumed_;   // bytes read by the lexer
-  size_t* rows_given_;       // so far by both parsers
-  size_t rows_known_;        // reported by the previous parser, still to skip
+  size_t* rows_given_;       // objects passed on so far by both parsers
+  size_t rows_known_;        // reported by the previous parser; these are skipped
   Json root_;
-  std::vector<Json*> open_;  // the containers around the current value; stable while they are open
-  std::string key_;          // of the next member
+  std::vector<Json*> open_;  // containers around the current value; stable while open
+  std::string key_;          // key of the next member
   size_t values_ = 0;
 };
 
@@ -176,7 +176,7 @@ class Tree {
   Tree(const JsonLimits& limits, const JsonRows* rows, size_t* rows_given)
       : limits_(limits), rows_(rows), rows_given_(rows_given) {}
 
-  // Returns false if a limit or a duplicate key forbids it; the other parser then reports which.
+  // Returns false because of a limit or a duplicate key; the other parser then reports which.
   bool Build(const JsonElement& from, Json& to, size_t depth = 0) {
     if (++values_ > limits_.max_values) return false;
     switch (from.type()) {
@@ -259,7 +259,7 @@ class Tree {
       fmt::format("{}: \"{}\" must be {}, found {}", what, key, expected, Escaped(shown, 80)));
 }
 
-// The member, or null if it is missing or null.
+// Returns the member, or null if it is missing or null.
 const Json* Find(const Json& object, const char* key, std::string_view what) {
   if (!object.is_object()) {
     throw InputError(
@@ -334,7 +334,7 @@ Json ReadConfigJson(const std::string& path) {
   const MappedFile file = MappedFile::Open(path);
   const auto bytes = file.bytes();
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  std::string quoted;  // with quotes around such numbers
+  std::string quoted;  // such numbers become strings
   bool in_string = false;
   for (size_t i = 0; i < text.size();) {
     size_t length = 1;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A folder in the system's temporary folder. Its destructor removes it with its content.
+// A folder in the system's temporary folder, which the destructor removes with its content.
 #pragma once
 
 #include <filesystem>

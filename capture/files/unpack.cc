@@ -62,7 +62,7 @@ void UnpackGzip(std::span<const std::byte> bytes, Output& output) {
     }
     if (member_ended) {
       if (stream.avail_in == 0) return;
-      inflateReset(&stream);  // another member
+      inflateReset(&stream);  // next gzip member
     }
     stream.next_out = reinterpret_cast<Bytef*>(output.piece());
     stream.avail_out = kPiece;

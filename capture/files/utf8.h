@@ -12,20 +12,20 @@
 
 namespace oscar {
 
-// Offset in bytes of the first byte that does not belong to a well-formed UTF-8 sequence (Unicode
-// 15, table 3-7: no overlong forms, no surrogates, nothing above U+10FFFF); nothing if all do.
+// Returns the offset of the first byte outside a well-formed UTF-8 sequence (Unicode 15, table 3-7:
+// no overlong forms, no surrogates, nothing above U+10FFFF); nothing if there is none.
 std::optional<size_t> FirstInvalidUtf8(std::string_view text);
 
-// Each maximal ill-formed subsequence becomes one U+FFFD (Unicode 15, section 3.9, "U+FFFD
-// Substitution of Maximal Subparts"), as Rust's from_utf8_lossy and browsers do.
+// Replaces each maximal ill-formed subsequence by one U+FFFD (Unicode 15, section 3.9, "U+FFFD
+// Substitution of Maximal Subparts"), like Rust's from_utf8_lossy and browsers.
 std::string ReplaceInvalidUtf8(std::string_view bytes);
 
-// The code point that starts at byte `position` of valid text; `position` moves past it.
+// Returns the code point at byte `position` of valid text and moves `position` past it.
 char32_t NextCodePoint(std::string_view text, size_t& position);
 
 void AppendUtf8(char32_t code_point, std::string& out);
 
-// Unicode property White_Space. Stable since Unicode 6.3; PCRE2's \s differs in U+180E.
+// Unicode property White_Space, stable since Unicode 6.3. PCRE2's \s differs for U+180E.
 bool IsWhiteSpace(char32_t code_point);
 
 }  // namespace oscar

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// LibTorch's CUDA library and our code that uses its symbols, as a shared object that is loaded if
-// there is a GPU, so that programs without one start without it.
+// LibTorch's CUDA library and our code that uses its symbols, in a shared object. It is only loaded
+// if there is a GPU, so programs also run without the library.
 #pragma once
 
-#include <ATen/core/Tensor.h>  // before c10d's headers
+#include <ATen/core/Tensor.h>  // must come before c10d's headers
 #include <c10/core/Device.h>
 
 #include <functional>
@@ -18,11 +18,11 @@ class Store;
 
 namespace oscar {
 
-// Kernels recorded once and launched together (CUDA graphs).
+// Kernels that are recorded once and then launched together (CUDA graphs).
 class GpuGraph {
  public:
   virtual ~GpuGraph() = default;
-  // Returns false if `work` cannot be recorded; nothing has run then.
+  // Returns false if `work` cannot be recorded; then nothing has run.
   virtual bool Record(c10::Device device, const std::function<void()>& work) = 0;
   virtual void Replay() = 0;
 };
@@ -30,15 +30,15 @@ class GpuGraph {
 struct GpuModule {
   // Members are null if their headers were missing at build time.
   std::unique_ptr<GpuGraph> (*make_graph)() = nullptr;
-  // Makes LibTorch's NCCL, with its general interface.
+  // Creates LibTorch's NCCL backend, as the general interface.
   c10::intrusive_ptr<c10d::Backend> (*make_nccl)(const c10::intrusive_ptr<c10d::Store>& store,
                                                  int rank, int size) = nullptr;
 };
 
-// Loads it on the first call. Null if this build's LibTorch has no CUDA, or this machine has no
-// driver for it. Throws ResourceError if the shared object is not found beside the program or does
-// not load. Trap: LibTorch caches its first answer on whether CUDA is available, so call this
-// first.
+// Loads the module on the first call. Returns null if this build's LibTorch has no CUDA, or this
+// machine has no driver for it. Throws ResourceError if the shared object is not next to the
+// program or cannot be loaded. Trap: LibTorch caches its first answer to whether CUDA is available,
+// so call this first.
 const GpuModule* LoadGpuModule();
 
 }  // namespace oscar

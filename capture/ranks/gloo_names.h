@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The names of Gloo that LibTorch's ProcessGroupGloo.hpp mentions; rank_group.cc explains them.
+// Declares the Gloo names in LibTorch's ProcessGroupGloo.hpp; rank_group.cc explains them.
 #pragma once
 
 #include <chrono>

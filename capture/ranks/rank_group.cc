@@ -5,10 +5,10 @@
 #include "capture/ranks/rank_group.h"
 
 #ifdef OSCAR_C10D
-// ProcessGroupGloo.hpp mentions types of Gloo, whose headers the torch wheel lacks: gloo_names.h
-// declares them instead. It holds them by pointer alone, so that objects made here have the layout
-// that LibTorch was built with; CMakeLists.txt stops where another LibTorch does otherwise. Nothing
-// here makes, copies or calls one of these types.
+// ProcessGroupGloo.hpp uses Gloo's types, whose headers the torch wheel lacks, so gloo_names.h
+// declares them. That header only holds pointers to them, so objects made here have the layout with
+// which LibTorch was built; CMakeLists.txt refuses other LibTorch versions. Nothing here creates,
+// copies or calls one of these types.
 #define USE_C10D_GLOO
 #include <ATen/ATen.h>
 
@@ -48,9 +48,9 @@ namespace oscar {
 
 namespace {
 
-// RankWatch detects ranks that hang, so nothing that waits for others gives up on its own.
+// RankWatch detects ranks that hang, so no wait for other ranks has a timeout of its own.
 constexpr std::chrono::hours kPatience{24 * 30};
-constexpr std::chrono::seconds kReading{3};  // the longest wait for another rank to read a word
+constexpr std::chrono::seconds kReading{3};  // longest wait for another rank to read a word
 constexpr const char* kNobodyThere = "the ranks cannot reach each other";
 
 std::string HostName() {
@@ -62,13 +62,13 @@ std::string HostName() {
 std::vector<uint8_t> BytesOf(std::string_view text) { return {text.begin(), text.end()}; }
 std::string TextOf(const std::vector<uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
 
-// The first line of a message, because LibTorch's errors end with a call stack.
+// Returns the first line of a message, because LibTorch's errors end with a call stack.
 std::string FirstLine(const std::exception& error) {
   const std::string text = error.what();
   return text.substr(0, text.find('\n'));
 }
 
-// The threads of this process.
+// Returns the threads of this process.
 std::set<pid_t> Threads() {
   std::set<pid_t> threads;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task"))
@@ -76,13 +76,13 @@ std::set<pid_t> Threads() {
   return threads;
 }
 
-// Silences c10d, which would print a call stack for each retry; we report the outcome ourselves.
+// Silences c10d, which would print a call stack for each retry. We report the outcome ourselves.
 void KeepC10dQuiet() {
   setenv("TORCH_CPP_LOG_LEVEL", "FATAL", 0);
   c10::initLogging();
 }
 
-// Opens rank 0's store, which the others wait for.
+// Opens rank 0's store, for which the others wait.
 c10::intrusive_ptr<c10d::Store> OpenStore(const RankPlace& place,
                                           std::chrono::milliseconds timeout) {
   KeepC10dQuiet();
@@ -120,7 +120,7 @@ static_assert(
     "this version of LibTorch passes devices to Gloo in another way; use the version in "
     "tools/requirements-libtorch.txt");
 
-// The device has a thread that polls for messages a hundred times a second.
+// The device owns a thread that polls for messages a hundred times a second.
 GlooDevice OpenGlooDevice(const RankPlace& place) {
   if (const char* const interface = std::getenv("GLOO_SOCKET_IFNAME"))
     return c10d::ProcessGroupGloo::createDeviceForInterface(interface, false);
@@ -138,7 +138,7 @@ c10::intrusive_ptr<c10d::Backend> MakeGloo(const c10::intrusive_ptr<c10d::Store>
       c10::make_intrusive<c10d::PrefixStore>(name, store), place.rank, place.size, options);
 }
 
-// Equal on all ranks of a running machine, in any container, and different elsewhere.
+// Returns an id that is equal for all ranks on a running machine, in containers too.
 std::string MachineId() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
   std::string id;
@@ -155,8 +155,8 @@ bool AwaitKey(c10d::Store& store, const std::string& key,
   return true;
 }
 
-// Called in a handler of c10d's exceptions: either a peer or the store is gone, or it is another
-// failure.
+// Called in handlers of c10d's exceptions. Throws LostRank if a peer or the store is gone; rethrows
+// other failures.
 [[noreturn]] void Lost(const std::string& what, const std::exception& error) {
   const std::string text = FirstLine(error);
   std::string lower = text;
@@ -198,16 +198,16 @@ struct RankGroup::Impl {
   std::vector<pid_t> servers;  // threads of store and channel that answer other ranks
   c10::intrusive_ptr<c10d::Backend> tensors, bytes;
   bool on_cpu = true;
-  std::map<int, int> sent, received;  // tags by rank: number of tensors
+  std::map<int, int> sent, received;  // number of tensors sent and received, by rank; used as tags
   std::mutex issuing;                 // guards the sending of bytes
-  std::shared_future<void> ready;     // the channel of tensors; null: it is
+  std::shared_future<void> ready;     // when the channel of tensors is ready; null: it is
 
   c10d::Backend& Tensors() const {
     if (ready.valid()) ready.get();
     return *tensors;
   }
   // Starts everything that function(channel, works) sends and receives at once. On a GPU it uses
-  // the common communicator, because each pair of ranks would otherwise create another.
+  // the common communicator, because each pair of ranks would otherwise create its own.
   template <typename Function>
   Works Pairwise(const Function& function) const {
     c10d::Backend& channel = Tensors();
@@ -246,7 +246,7 @@ RankGroup::RankGroup(const RankPlace& place, std::chrono::milliseconds timeout)
     : place_(place), impl_(std::make_unique<Impl>()) {
   const std::set<pid_t> before = Threads();
   impl_->store = OpenStore(place, timeout);
-  if (place.has_store) {  // several runs may use it in turn
+  if (place.has_store) {  // several runs may use the store in turn
     const char* const run = std::getenv("TORCHELASTIC_RESTART_COUNT");
     impl_->store = c10::make_intrusive<c10d::PrefixStore>(
         fmt::format("oscar/{}", run == nullptr ? "0" : run), impl_->store);
@@ -266,7 +266,7 @@ RankGroup::RankGroup() : impl_(std::make_unique<Impl>()) {
 
 RankGroup::~RankGroup() {
   watch_.reset();
-  // A channel that is still being made may wait for ranks that have left; its thread keeps it.
+  // A channel that is still being created may wait for ranks that have left; its thread keeps it.
   if (impl_->ready.valid()) impl_->ready.wait_for(std::chrono::seconds(1));
 }
 
@@ -288,7 +288,7 @@ void RankGroup::Join(std::chrono::milliseconds timeout) {
       const std::string says = TextOf(impl_->store->get(key(r)));
       if (says == own) continue;
       impl_->store->set("all", BytesOf(own));
-      // The store is here, so ranks with another view must read it first.
+      // This process holds the store, so a rank with another size must read the words first.
       AwaitKey(*impl_->store, fmt::format("read/{}", r),
                std::chrono::steady_clock::now() + kReading);
       throw UsageError(
@@ -418,7 +418,7 @@ at::Tensor RankGroup::AllGather(const at::Tensor& own) {
   std::vector<int64_t> shape = own.sizes().vec();
   shape.insert(shape.begin(), size());
   at::Tensor all = at::empty(shape, own.options());
-  at::Tensor input = own.contiguous().unsqueeze(0);  // Gloo's required shape
+  at::Tensor input = own.contiguous().unsqueeze(0);  // the shape that Gloo requires
   Talk(watch_.get(), "a rank is lost",
        [&] { impl_->Tensors()._allgather_base(all, input)->wait(); });
   return all;
@@ -473,7 +473,7 @@ std::string RankGroup::ReceiveBytes(int from, int tag) {
 #else
 
 struct RankGroup::Impl {
-  std::map<std::string, std::string> words;  // of a process that is alone
+  std::map<std::string, std::string> words;  // for a process that is alone
 };
 
 std::string RankGroup::Missing(at::DeviceType) { return "LibTorch's c10d with Gloo"; }

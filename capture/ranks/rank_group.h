@@ -1,13 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The processes (ranks) of one job and their communication by LibTorch's c10d: words
-// through a store at rank 0 (TCPStore), tensors by NCCL between GPUs and Gloo between
-// CPUs. Trap: tensors use one channel, so both sides must make the same calls in the same
-// order, from one thread. Bytes have their own channel with tags. Trap: that thread must
-// only wait for the same thread of other ranks. On a GPU a sent tensor occupies the GPU
-// until it is received, and loading a kernel for the first time, in any thread, waits for
-// it.
+// The processes (ranks) of one job and their communication by LibTorch's c10d: words go through a
+// store at rank 0 (TCPStore), tensors through NCCL between GPUs and Gloo between CPUs. Trap:
+// tensors use one channel, so both sides must make the same calls in the same order, from one
+// thread. Bytes have their own channel with tags. Trap: that thread must only wait for the same
+// thread of other ranks. On a GPU, a sent tensor occupies the GPU until it is received, and loading
+// a new kernel in any thread waits for that.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -26,57 +25,57 @@
 
 namespace oscar {
 
-// Another rank can no longer be reached. RankWatch finds out which and why.
+// Another rank can no longer be reached. RankWatch finds out which one and why.
 struct LostRank : ResourceError {
   using ResourceError::ResourceError;
 };
 
 class RankGroup {
  public:
-  // Waits for all ranks to arrive, at most `timeout`. Throws ResourceError if one does not, if rank
-  // 0 cannot be reached or its port is taken, or if this build does not support ranks.
+  // Waits until all ranks have arrived, at most `timeout`. Throws ResourceError if one does not, if
+  // rank 0 cannot be reached or its port is taken, or if this build does not support ranks.
   RankGroup(const RankPlace& place, std::chrono::milliseconds timeout);
-  // A process that is alone: it sends nothing, and its words are its own.
+  // For a process that is alone: it sends nothing and keeps its own words.
   RankGroup();
   ~RankGroup();
   RankGroup(const RankGroup&) = delete;
   RankGroup& operator=(const RankGroup&) = delete;
 
-  // The features that this build lacks for ranks on such devices; "" if none.
+  // Returns the features that this build lacks for ranks on such devices; "" if none.
   static std::string Missing(at::DeviceType device);
 
   const RankPlace& place() const { return place_; }
   int rank() const { return place_.rank; }
   int size() const { return place_.size; }
 
-  // From now on a rank that cannot continue ends the job (RankWatch).
+  // From now on, a rank that cannot continue ends the job (RankWatch).
   void StartWatch(std::chrono::milliseconds timeout,
                   std::function<void(const RankWatch::End&)> report);
   RankWatch& watch() const { return *watch_; }
 
-  // Words that all ranks can read and write. Get waits until the key is set.
+  // Set and Get share words between all ranks. Get waits until the key is set.
   void Set(const std::string& key, std::string_view value) const;
   std::string Get(const std::string& key) const;
   bool Has(const std::string& key) const;
 
-  // Call before the first tensor, on all ranks. On a GPU it is made in parallel to the caller's
-  // next work.
+  // All ranks must call this before the first tensor. On a GPU, the channel is created in parallel
+  // to the caller's next work.
   void OpenChannel(at::Device device);
-  // The caller may drop the tensor afterwards. On a CPU it has then been sent.
+  // The caller may drop the tensor after the call. On a CPU it has then been sent.
   void Send(const at::Tensor& tensor, int to);
-  // Receives into `tensor`, contiguous. The data has arrived when the returned function has been
-  // called; on a GPU this holds for the caller's current stream.
+  // Receives into the contiguous `tensor`. The data has arrived after a call of the returned
+  // function; on a GPU this holds for the caller's current stream.
   std::function<void()> Receive(const at::Tensor& tensor, int from);
   at::Tensor AllGather(const at::Tensor& own);  // [size, ...]
-  // Exchanges rows of a matrix: the first sent[0] go to rank 0, and so on; received[r] come from
-  // rank r.
+  // Exchanges rows of a matrix: the first sent[0] rows go to rank 0, and so on; received[r] rows
+  // come from rank r.
   at::Tensor AllToAll(const at::Tensor& rows, std::vector<int64_t> sent,
                       std::vector<int64_t> received);
 
-  // Ranks of this machine that have opened exactly the same `files`, in order, including this one.
-  // They can share what one of them reads. All ranks must call.
+  // Returns the ranks on this machine that have opened exactly the same `files`, in order,
+  // including this rank. They can share what one of them reads. All ranks must call this.
   std::vector<int> ReadersOf(const std::string& files) const;
-  // Sends a tensor from its owner to all others of `readers`, who call this with the same list. It
+  // Sends a tensor from its owner to all other `readers`, which call this with the same list. It
   // has arrived as described for Receive.
   struct SharedTensor {
     at::Tensor tensor;  // contiguous
@@ -84,7 +83,7 @@ class RankGroup {
   };
   void Share(const std::vector<SharedTensor>& tensors, const std::vector<int>& readers);
 
-  // Callable from any thread.
+  // These can be called from any thread.
   void SendBytes(std::string_view bytes, int to, int tag);
   std::string ReceiveBytes(int from, int tag);
 
@@ -97,7 +96,7 @@ class RankGroup {
   std::unique_ptr<RankWatch> watch_;
 };
 
-// The group of a process that is alone.
+// Returns the group of a process that is alone.
 RankGroup& OneRank();
 
 }  // namespace oscar

@@ -23,14 +23,14 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kBeat{250};
-// A rank that has computed this long since its last step, and for this share of the time since,
+// A rank that has computed for this long since its last step, and for this share of the time since,
 // counts as having made another step. Waiting threads use a tenth of that share. If a virtual
 // machine is suspended, the lost time counts as computed by the running thread.
 constexpr double kComputed = 0.1, kShare = 0.02;  // seconds; share of one processor
-constexpr std::chrono::seconds kSuspected{3};     // of silence, after a peer lost a rank
-constexpr std::chrono::seconds kAllHeard{10};     // after which it was the network, not a rank
-constexpr std::chrono::seconds kLeaving{2};       // at most, until all others have left
-constexpr std::chrono::seconds kFinishing{5};     // the same where none has failed
+constexpr std::chrono::seconds kSuspected{3};     // longest silence, once a peer has lost a rank
+constexpr std::chrono::seconds kAllHeard{10};     // then it was the network, not a rank
+constexpr std::chrono::seconds kLeaving{2};       // longest wait for all others to leave
+constexpr std::chrono::seconds kFinishing{5};     // the same if no rank has failed
 constexpr std::chrono::milliseconds kLook{20};    // between two reads of a word
 
 constexpr const char* kEnd = "end";
@@ -51,8 +51,8 @@ double ProcessorSeconds(clockid_t clock) {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// The clock of a thread by its kernel id (like clock_getcpuclockid of a process, with another
-// kind).
+// Returns the clock of a thread by its kernel id (like clock_getcpuclockid for a process, with
+// another kind).
 clockid_t ClockOf(pid_t thread) {
   constexpr int kOfAThread = 4, kScheduled = 2;
   return static_cast<clockid_t>((~static_cast<unsigned>(thread) << 3) | kOfAThread | kScheduled);
@@ -102,9 +102,9 @@ struct RankWatch::Impl {
   std::condition_variable changed;
   Beat own;
   int waits = 0;
-  bool done = false;  // this rank has finished and is not judged
+  bool done = false;  // this rank has finished and is no longer judged
   bool over = false, joined = false;
-  Clock::time_point answered = Clock::now();  // last answer of the store
+  Clock::time_point answered = Clock::now();  // the store's last answer
   std::atomic<int64_t> ticks = 0;
 
   std::vector<Seen> seen;
@@ -136,8 +136,7 @@ RankWatch::RankWatch(const RankPlace& place, std::chrono::milliseconds timeout, 
   if (place.rank != 0) impl_->guard = std::thread([this] { impl_->Guard(); });
 }
 
-// Rank 0 holds everybody's words and leaves last. Until it has finished, the others monitor
-// it.
+// Rank 0 holds everybody's words and leaves last. The others monitor it until it has finished.
 RankWatch::~RankWatch() {
   const auto tell = [&](bool Impl::*what) {
     const std::lock_guard lock(impl_->mutex);
@@ -149,14 +148,14 @@ RankWatch::~RankWatch() {
     try {
       while (!impl_->words.find(kFinished)) std::this_thread::sleep_for(kLook);
       impl_->words.set(LeftKey(impl_->place.rank), "");
-    } catch (const std::exception&) {  // the thread sees it too, and leaves
+    } catch (const std::exception&) {  // the watch thread fails too, and leaves
       std::this_thread::sleep_for(kSuspected);
     }
   } else if (!impl_->over) {
     try {
       impl_->words.set(kFinished, "");
       impl_->AwaitOthers(kFinishing);
-    } catch (const std::exception&) {  // the launcher's; nobody waits any more
+    } catch (const std::exception&) {  // the launcher owns the store; nobody waits any more
     }
   }
   tell(&Impl::over);
@@ -233,7 +232,7 @@ void RankWatch::Impl::Run() {
       const std::lock_guard lock(mutex);
       if (over) return;
     }
-    // Our own launcher sees what happened to rank 0. With other launchers one of the ranks reports
+    // Our own launcher sees what happened to rank 0. With other launchers, one of the ranks reports
     // it.
     if (place.launcher != "oscar" && place.rank == 1) {
       report({ExitCode::kResources,
@@ -244,7 +243,7 @@ void RankWatch::Impl::Run() {
   }
 }
 
-// c10d waits for an answer without limit, so a stopped rank 0 would stop this rank's watch.
+// c10d waits for an answer without a limit, so a stopped rank 0 would stop this rank's watch.
 void RankWatch::Impl::Guard() {
   std::unique_lock lock(mutex);
   while (!changed.wait_for(lock, kBeat, [&] { return joined; })) {
@@ -303,7 +302,7 @@ void RankWatch::Impl::CheckRank(int rank, bool suspected) {
     return;
   }
   Say(end);
-  if (place.rank == 0 || hears) return;  // rank 0 reads it next, and reports
+  if (place.rank == 0 || hears) return;  // rank 0 reads and reports it next
   report(end);
   Leave(end.exit_code);
 }
@@ -327,7 +326,7 @@ void RankWatch::Fail(ExitCode exit_code, const std::string& cause) {
   {
     const std::lock_guard lock(impl.mutex);
     who = impl.NameOf(impl.place.rank, impl.own);
-    if (impl.place.rank == 0) impl.over = true;  // rank 0 will read its own verdict
+    if (impl.place.rank == 0) impl.over = true;  // rank 0 reads its own verdict
   }
   try {
     impl.Say({exit_code, fmt::format("{}: {}", who.substr(0, who.size() - 1), cause)});
@@ -336,7 +335,7 @@ void RankWatch::Fail(ExitCode exit_code, const std::string& cause) {
       return;
     }
     impl.words.set(LeftKey(impl.place.rank), "");
-  } catch (const std::exception&) {  // nobody receives it
+  } catch (const std::exception&) {  // nobody would receive it
     if (impl.place.rank == 0) return;
     impl.report({exit_code, cause});
   }
@@ -350,7 +349,7 @@ void RankWatch::AwaitEnd(const std::string& symptom) {
     std::this_thread::sleep_for(std::min<std::chrono::milliseconds>(impl_->timeout, kAllHeard) +
                                 std::chrono::seconds(5));
   } catch (const std::exception&) {
-    std::this_thread::sleep_for(kSuspected);  // the thread reports it
+    std::this_thread::sleep_for(kSuspected);  // the watch thread reports it
   }
   impl_->report({ExitCode::kResources, symptom});
   impl_->Leave(ExitCode::kResources);

@@ -12,7 +12,7 @@
 
 namespace oscar {
 
-// Process exit codes, shared by all commands. zoo/signing/trust_error.h has more.
+// Process exit codes, shared by all commands. zoo/signing/trust_error.h defines more.
 enum class ExitCode {
   kDone = 0,
   kGateFailed = 1,
@@ -75,7 +75,7 @@ struct ResourceError : Error {
       : Error(ExitCode::kResources, message, remedy) {}
 };
 
-// The user asked to stop. The work so far is on disk.
+// The user asked the program to stop. The work so far is on disk.
 struct Interrupted : Error {
   explicit Interrupted(const std::string& message) : Error(ExitCode::kInterrupted, message) {}
 };

@@ -17,8 +17,7 @@
 
 namespace oscar {
 
-// Whether a message of LibTorch, CUDA or the system reports exhausted memory or a failed
-// device.
+// Whether a message from LibTorch, CUDA or the system reports exhausted memory or a failed device.
 inline bool IsResourceFailure(std::string_view message) {
   constexpr std::array<std::string_view, 8> kSigns = {
       "out of memory", "can't allocate memory", "cannot allocate memory",
@@ -30,7 +29,7 @@ inline bool IsResourceFailure(std::string_view message) {
       kSigns, [&](std::string_view sign) { return lower.find(sign) != std::string::npos; });
 }
 
-// LibTorch's message without its stack trace and its list of other processes on the GPU.
+// Returns LibTorch's message without its stack trace and its list of other GPU processes.
 inline std::string FirstWords(const std::exception& error) {
   std::string text = error.what();
   text.erase(std::min(text.find('\n'), text.size()));
@@ -56,8 +55,8 @@ inline std::string FirstWords(const std::exception& error) {
   }
 }
 
-// Runs `work`. If it fails for want of memory or of a device, the error begins with `step`:
-// "running layer 3: CUDA error: unspecified launch failure".
+// Runs `work`. If it fails because of memory or a device, the error begins with `step`: "running
+// layer 3: CUDA error: unspecified launch failure".
 template <typename Work>
 decltype(auto) WithErrorContext(std::string_view step, Work&& work) {
   try {

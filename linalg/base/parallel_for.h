@@ -10,9 +10,9 @@
 
 namespace oscar {
 
-// Calls body(0) .. body(count - 1), each once, on up to `num_threads` threads including this one; 0
-// means as many as this process may run on. Returns when all have finished. If bodies throw, the
-// exception of the lowest index is rethrown, which does not depend on the number of threads.
+// Calls body(i) exactly once for each i in [0, count), on up to `num_threads` threads including
+// this one (0: as many as this process may run on). Returns when all calls have finished. If bodies
+// throw, rethrows the exception with the lowest index, whatever the number of threads.
 void ParallelFor(int64_t count, const std::function<void(int64_t)>& body, int num_threads = 0);
 
 }  // namespace oscar

@@ -17,9 +17,9 @@ namespace {
 
 constexpr int kThreads = 128;
 
-// The parts of an AffineFormat that a kernel needs.
+// The fields of an AffineFormat that a kernel needs.
 struct Codec {
-  int group, width;  // values, and threads that share them
+  int group, width;  // values per group, and threads that share them
   int bits, max_code, steps;
   bool fits;  // FitsScale
   ScaleFit scales;
@@ -58,14 +58,14 @@ __device__ T CodeAt(T place, int max_code) {
   return trunc(Clamp(place + T(0.5F), T(0), T(max_code)));
 }
 
-// NaN becomes 0, as in a cast of a float; a cast of a double would give the least integer (PTX ISA,
+// Converts NaN to 0, as a float cast does; a double cast would give the least integer (PTX ISA,
 // cvt). Otherwise a group whose scale is not finite would lose its NaN.
 template <typename T>
 __device__ int Integer(T x) {
   return x == x ? static_cast<int>(x) : 0;
 }
 
-// One step of linalg/scale_fit.h.
+// One fitting step of linalg/scale_fit.h.
 template <typename T, int kPerThread>
 __device__ AffineGroup<T> Refit(const T (&x)[kPerThread], int held, const AffineGroup<T>& affine,
                                 const Codec& codec, bool least_squares) {
@@ -101,7 +101,7 @@ __device__ float BFloat16(float x) {
   return x != x ? x : __uint_as_float((bits + 0x7FFFU + ((bits >> 16) & 1U)) & 0xFFFF0000U);
 }
 
-// linalg/affine_metadata.h
+// Rounds to the metadata type (linalg/affine_metadata.h).
 template <typename T>
 __device__ AffineGroup<T> Stored(const AffineGroup<T>& affine, const Codec& codec) {
   if (codec.metadata == MetadataType::kFloat32) return affine;
@@ -121,7 +121,7 @@ __global__ void __launch_bounds__(kThreads)
     RoundTrip(const AffineRoundTripArguments<T> a, const Codec codec, int64_t num_groups) {
   const int64_t thread = int64_t{blockIdx.x} * kThreads + threadIdx.x;
   const int64_t own = thread / codec.width;
-  const int64_t group = min(own, num_groups - 1);  // all threads of a warp take part in its sums
+  const int64_t group = min(own, num_groups - 1);  // every thread of a warp takes part in its sums
   const int first = static_cast<int>(thread % codec.width);
   const int held = (codec.group - first + codec.width - 1) / codec.width;
   const int64_t begin = group * codec.group, row = begin / a.dim, column = begin % a.dim;

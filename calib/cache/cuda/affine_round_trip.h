@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The affine round trip of calib/cache/affine_tensor.h in one kernel, including fitted scales; as
-// tensor operations it takes 15 to 140. Same roundings in the same order, so the same bits.
+// The affine round trip of calib/cache/affine_tensor.h in one kernel, including fitted scales.
+// Tensor operations need 15 to 140 kernels. Both round in the same order and give the same bits.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -18,7 +18,7 @@ __global__ void __launch_bounds__(kThreads)
                       const T quanta) {
   const int lane = static_cast<int>(threadIdx.x % 32);
   const int64_t row = (int64_t{blockIdx.x} * kThreads + threadIdx.x) / 32;
-  if (row >= a.num_rows) return;  // the whole warp returns
+  if (row >= a.num_rows) return;  // exits with the whole warp
   const T *x = a.rows + row * a.dim, *scales = a.scales + row * a.groups,
           *zeros = a.zeros + row * a.groups;
   const T* factor = a.factor + row / a.rows_of_head % a.heads * a.dim * a.dim;

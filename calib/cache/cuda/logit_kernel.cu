@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One block processes a row: one pass over its logits for their maximum and the sum of their
-// exponentials, and one for the requested results. Threads sum in T, blocks in float64.
+// One block processes a row: one pass over its logits finds their maximum and the sum of their
+// exponentials, a second one the requested results. Threads sum in T, blocks in float64.
 #include <cmath>
 
 #include "calib/cache/cuda/logit_kernel.h"
@@ -12,7 +12,7 @@ namespace {
 
 template <typename T>
 struct Exponentials {
-  T max, sum;  // of e^(x - max)
+  T max, sum;  // sum of e^(x - max)
 };
 
 template <typename T>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The comparison of calib/cache/logit_comparison.h in one kernel that reads every logit once or
-// twice. As tensor operations it takes a dozen kernels and reads them thirty times.
+// twice. Tensor operations need a dozen kernels and read every logit thirty times.
 #pragma once
 
 #include <cuda_runtime.h>

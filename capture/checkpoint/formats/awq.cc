@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // AWQ's GEMM layout: codes [K, N] and zero points [G, N], eight per int32 word along N in the
-// column order 0 2 4 6 1 3 5 7. The GEMV and kernel layouts have other shapes that may look
-// plausible, so `version` decides.
+// column order 0 2 4 6 1 3 5 7. The GEMV and kernel layouts have other shapes that can look valid
+// too, so `version` decides.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -52,7 +52,7 @@ void ReadScales(QuantizationFields& weights, WeightScheme& scheme) {
   scheme.group_size = (*block)[1].get<int64_t>();
 }
 
-// Activation ordering by groups comes with a weight_g_idx. Ordering by "weight" (static) affects
+// Activation ordering by groups needs a weight_g_idx. Ordering by "weight" (static) only affects
 // how scales were fitted, which the stored weight does not show.
 bool ReadOrdered(QuantizationFields& weights) {
   const Json* order = weights.Find("actorder");
@@ -160,7 +160,7 @@ void ReadCompressedTensorsConfig(QuantizationFields& fields, QuantizationConfig&
   }
   fields.Refuse("transform_config", "rotated weights");
   fields.Refuse("moe_sparsity_config", "sparse experts");
-  // The stored types give the same information as quantization_status.
+  // The stored types already say what quantization_status says.
   fields.Ignore({"quantization_status", "global_compression_ratio", "kv_cache_scheme", "version"});
   for (const std::string& module : fields.Strings("ignore")) {
     if (module.starts_with("re:")) {
@@ -170,7 +170,7 @@ void ReadCompressedTensorsConfig(QuantizationFields& fields, QuantizationConfig&
     }
   }
   const Json* groups = fields.Find("config_groups");
-  if (groups == nullptr) return;  // only the cache is quantized
+  if (groups == nullptr) return;  // only the KV cache is quantized
   if (!groups->is_object()) fields.Fail("config_groups", "must be an object of groups");
   for (const auto& [name, group] : groups->items())
     ReadGroup(group, fmt::format("{}.config_groups.{}", fields.what(), name), format, config);

@@ -31,7 +31,7 @@ class PartFinder {
  public:
   PartFinder(const Checkpoint& checkpoint, std::string weight, const WeightScheme& scheme);
 
-  const std::string& weight() const { return weight_; }  // the dense tensor's name
+  const std::string& weight() const { return weight_; }  // name of the dense tensor
   std::string InModule(std::string_view name) const;     // "m." + name
   const WeightScheme& scheme() const { return storage_.scheme; }
   const Checkpoint& checkpoint() const { return checkpoint_; }

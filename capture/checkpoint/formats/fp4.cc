@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kMxfp4Group = 32;
 
-// Codes [N, K / 2] and scales [N, K / group_size].
+// Finds codes [N, K / 2] and scales [N, K / group_size].
 void FindMatrix(PartFinder& finder, const std::string& codes, const std::string& scales,
                 DType scale_type, int64_t group_size) {
   WeightStorage& storage = finder.storage();
@@ -32,7 +32,7 @@ void FindMatrix(PartFinder& finder, const std::string& codes, const std::string&
   finder.Expect(scales, {storage.shape[0], storage.shape[1] / group_size});
 }
 
-// Blocks [E, N, K / 32, 16] and scales [E, N, K / 32]; the dense tensor is [E, K, N].
+// Finds blocks [E, N, K / 32, 16] and scales [E, N, K / 32]; the dense tensor is [E, K, N].
 void FindStacked(PartFinder& finder, const std::string& blocks, const std::string& scales) {
   WeightStorage& storage = finder.storage();
   const TensorInfo& bytes = finder.Add(PartRole::kCodes, blocks, {DType::kU8});

@@ -38,7 +38,7 @@ void ReadModuleFields(QuantizationFields& fields, WeightScheme& scheme) {
 }
 
 // GPTQModel's per-module settings: "-:regex" leaves modules plain, "+:regex" or "regex" changes
-// them.
+// their settings.
 void ReadDynamic(QuantizationFields& fields, const WeightScheme& scheme,
                  QuantizationConfig& config) {
   const Json* dynamic = fields.Find("dynamic");
@@ -61,7 +61,7 @@ void ReadDynamic(QuantizationFields& fields, const WeightScheme& scheme,
   }
 }
 
-// The version of GPTQModel in meta.quantizer or meta.packer: "gptqmodel:7.0.0", or a list with it.
+// Reads GPTQModel's version from meta.quantizer or meta.packer: "gptqmodel:7.0.0", or a list.
 std::optional<std::string> ReadGptqModelVersion(QuantizationFields& fields) {
   constexpr std::string_view kName = "gptqmodel:";
   const Json* meta = fields.Find("meta");

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the zero points of a GPTQ file were stored. In "gptq" (v1) files they are one less. GPTQModel
-// and AutoRound subtract the ones from whole words, with borrows, so they are added back to words
-// modulo 2^32. The value that GPTQModel subtracted depends on its version
+// Finds how the zero points of a GPTQ file were stored. In "gptq" (v1) files they are one less than
+// their value. GPTQModel and AutoRound subtract the ones from whole words, with borrows, so they
+// are added back to words modulo 2^32. The value that GPTQModel subtracted depends on its version
 // (gptqmodel/utils/model.py, convert_gptq_v2_to_v1_format_module), and the tensors of an asymmetric
 // file do not show it:
 //   3 bits, where codes straddle words: below 7.0.0 its constants for the first and last of three
@@ -29,7 +29,7 @@ namespace {
 // A version of GPTQModel: "7.0.0", "6.1.0-dev", "4.3-dev0".
 struct Release {
   int major = 0, minor = 0, patch = 0;
-  bool final = true;  // not a development version or a candidate
+  bool final = true;  // false for a development version or a release candidate
   auto operator<=>(const Release&) const = default;
 };
 constexpr Release kLosesZeros{1, 8, 0, false}, kKeepsZeros{2, 0, 0};
@@ -54,7 +54,7 @@ std::optional<Release> ParseRelease(std::string_view text) {
   return release;
 }
 
-// Ones at the lowest bit of each code of words 0, 1, 2, 0, ...; for 3 bits these are GPTQModel's
+// Words 0, 1, 2, 0, ... with a one in the lowest bit of each code; for 3 bits these are GPTQModel's
 // constants.
 std::vector<uint32_t> WordOnes(int bits) {
   if (bits == 3) return {0x24924924U, 0x92492492U, 0x49249249U};
@@ -63,7 +63,7 @@ std::vector<uint32_t> WordOnes(int bits) {
   return {word};
 }
 
-// Whether all codes of `words` are `value`.
+// Whether all codes in `words` equal `value`.
 bool AllAre(uint32_t value, std::span<const uint32_t> words, int bits) {
   const auto width = static_cast<size_t>(bits);
   for (size_t bit = 0; bit + width <= 32 * words.size(); bit += width) {
@@ -73,8 +73,8 @@ bool AllAre(uint32_t value, std::span<const uint32_t> words, int bits) {
   return true;
 }
 
-// Finds the subtracted value from the first zero points of a symmetric file, which are all in the
-// middle.
+// Determines which value was subtracted by looking at the first zero points of a symmetric file,
+// where every zero point is the middle code.
 void FindSymmetricZeros(PartFinder& finder, const std::string& zeros) {
   WeightStorage& storage = finder.storage();
   const int bits = finder.scheme().bits;
@@ -100,7 +100,7 @@ void FindSymmetricZeros(PartFinder& finder, const std::string& zeros) {
   storage.zero_increment = 1;
 }
 
-// Finds the subtracted value from the program that wrote the file.
+// Determines which value was subtracted by the version of the program that wrote the file.
 void FindAsymmetricZeros(PartFinder& finder, const std::string& zeros) {
   const WeightScheme& scheme = finder.scheme();
   WeightStorage& storage = finder.storage();
@@ -132,7 +132,7 @@ void FindAsymmetricZeros(PartFinder& finder, const std::string& zeros) {
     refuse("6.0.3 (ones off words)", "7.0.0 (one off each code)");
   if (*release < kThreeBitsChange) {
     storage.zero_word_increments = WordOnes(3);
-  } else if (mixed) {  // 3-bit arithmetic on words of other codes
+  } else if (mixed) {  // subtracts 3-bit constants from words of other codes
     refuse("6.0.3 (ones off words)", "7.3.2 (the module's bits)");
   } else {
     storage.zero_increment = 1;
@@ -155,7 +155,7 @@ void FindGptqZeros(PartFinder& finder, const std::string& zeros) {
   const WeightScheme& scheme = finder.scheme();
   CheckZerosAreThere(finder, zeros, finder.storage().shape[0]);
   if (!scheme.zero_plus_one) return;
-  // Otherwise the conventions agree on symmetric files, and reading each tensor would make a page
+  // In other symmetric files all conventions agree, and reading each tensor would make a page
   // resident.
   const bool shows = scheme.symmetric && (scheme.bits == 3 || scheme.bits != scheme.file_bits);
   shows ? FindSymmetricZeros(finder, zeros) : FindAsymmetricZeros(finder, zeros);

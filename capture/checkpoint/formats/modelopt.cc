@@ -62,7 +62,7 @@ void ReadLayers(QuantizationFields& fields, QuantizationConfig& config) {
     if (!schemes.contains(key))
       schemes[key] = config.AddScheme(SchemeOfAlgorithm(layer, algorithm, group_size));
     config.targets().AddGlob(module, schemes[key], layer.what());
-    // "m.mlp.experts." matches everything below it.
+    // A name such as "m.mlp.experts." matches everything below it.
     if (!module.ends_with('*')) config.targets().AddName(module + ".", schemes[key], layer.what());
     layer.Ignore({"kv_cache_quant_algo"});
     for (const std::string& field : layer.Unread())
@@ -79,13 +79,13 @@ void ReadModelOptConfig(QuantizationFields& fields, QuantizationConfig& config) 
     for (const std::string& module : fields.Strings(key))
       config.excluded().AddGlob(module, 0, what);
   }
-  // Groups repeat quant_algo and quantized_layers without the algorithm's name.
+  // Groups repeat quant_algo and quantized_layers without naming the algorithm.
   fields.Ignore({"config_groups", "weights", "input_activations", "kv_cache_scheme",
                  "kv_cache_quant_algo", "kv_cache_quantized_layers", "kv_cache_schema_version",
                  "producer"});
   fields.Refuse("pre_quant_scale", "factors on activations");
   fields.Refuse("has_zero_point", "zero points");
-  if (algorithm.empty() && fields.Find("config_groups") == nullptr) return;  // cache only
+  if (algorithm.empty() && fields.Find("config_groups") == nullptr) return;  // KV cache only
   if (algorithm == "MIXED_PRECISION") return ReadLayers(fields, config);
   fields.Ignore({"quantized_layers"});
   config.targets().AddAll(

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // compressed-tensors' pack-quantized: unsigned codes u = q + 2^(b-1) in int32 words along K, and
-// zero points packed along N in the same way. Old releases began a new word if a code did not
-// fit into the rest of one; new ones let it straddle. Only widths that no old release wrote are
-// read.
+// zero points packed along N in the same way. Old releases began a new word if a code did not fit
+// into the current one; new releases let it straddle two words. Only widths that no old release
+// wrote are read.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -14,11 +14,11 @@
 namespace oscar {
 namespace {
 
-constexpr int64_t kMostColumns = int64_t{1} << 24;  // columns
+constexpr int64_t kMostColumns = int64_t{1} << 24;
 
-// K of [N, K]: derived from the groups, else from weight_shape, because the last word may be half
-// empty. A model with many experts has as many of these tensors, and reading each would make a page
-// resident.
+// Returns the K of [N, K]. It is derived from the groups if possible, otherwise from weight_shape,
+// because the last word may be half empty. A model with many experts has many of these tensors, and
+// reading each would make a page resident.
 int64_t ReadColumns(PartFinder& finder, const std::string& name, const std::string& scales) {
   if (!finder.Has(name)) finder.Fail(name, "is missing");
   const TensorInfo& info = finder.checkpoint().info(name);

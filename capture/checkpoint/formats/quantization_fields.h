@@ -18,13 +18,13 @@ class QuantizationFields final : public ObjectFields {
  public:
   using ObjectFields::ObjectFields;
 
-  int64_t Int(std::string_view key, int64_t fallback);     // in ±2^31
+  int64_t Int(std::string_view key, int64_t fallback);     // within ±2^31
   std::vector<std::string> Strings(std::string_view key);  // empty if missing
 
-  // Marks fields that cannot change a weight as read.
+  // Marks fields as read that cannot change a weight.
   void Ignore(std::initializer_list<std::string_view> keys);
-  // Refuses a field unless it is missing, null, empty ({}, [], "") or false. The error says that it
-  // `effect`.
+  // Refuses a field unless it is missing, null, empty ({}, [], "") or false. The error says that
+  // the field `effect`.
   void Refuse(std::string_view key, std::string_view effect);
 
   std::vector<std::string> Unread() const;

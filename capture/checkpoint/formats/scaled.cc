@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Float8 or int8 codes of the dense shape and their scales; the config of quant_method fp8
-// (DeepSeek and later) and fbgemm_fp8. weight_scale_inv multiplies in spite of its name, and a
-// block keeps its size at the edges of a matrix.
+// Weights of float8 or int8 codes in the dense shape, and their scales; config of quant_method fp8
+// (DeepSeek and later) and fbgemm_fp8. Despite its name, weight_scale_inv multiplies. Blocks keep
+// their size at the edges of a matrix.
 #include <fmt/format.h>
 
 #include "capture/checkpoint/formats/formats.h"
@@ -11,7 +11,7 @@
 namespace oscar {
 namespace {
 
-// Ignores fields that concern activations or list plain modules, which the stored types show.
+// Ignores fields that concern activations, and lists of plain modules, which the stored types show.
 void IgnoreActivations(QuantizationFields& fields) {
   fields.Ignore({"activation_scheme", "activation_scale_ub", "modules_to_not_convert",
                  "ignored_layers", "ignored_modules", "dequantize", "kv_cache_scheme",
@@ -98,7 +98,7 @@ void FindScaled(PartFinder& finder) {
     finder.Add(PartRole::kZeros, zeros, {scheme.code});
     finder.Expect(zeros, grid, /*squeezed=*/true);
   }
-  // Gives readers one form, because releases omit different dimensions of 1.
+  // Removes dimensions of 1, because releases omit different ones.
   for (WeightPart& part : storage.parts) {
     if (part.role != PartRole::kCodes)
       part.shape = experts > 1 || storage.shape.size() == 3

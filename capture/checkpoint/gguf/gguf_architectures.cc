@@ -76,7 +76,7 @@ constexpr GgufRule kQwenHybrid[] = {
     {"ffn_gate_inp_shexp.weight", "mlp.shared_expert_gate.weight", kRow},
 };
 
-// Rules of all Gemmas from the second on.
+// Rules shared by all Gemmas since Gemma 2.
 constexpr GgufRule kGemma[] = {
     {"post_attention_norm.weight", "post_attention_layernorm.weight", kNorm},
     {"ffn_norm.weight", "pre_feedforward_layernorm.weight", kNorm},
@@ -172,12 +172,12 @@ constexpr std::array kArchitectures = {
                      kSharedExperts, GgufDeepSeekConfig, GgufDeepSeekWeights},
 };
 
-// Metadata that no configuration of transformers has and no weight depends on.
+// Metadata without a counterpart in transformers' configurations, which no weight depends on.
 constexpr std::array<std::string_view, 6> kNoMatter = {"vocab_size",           "expert_used_count",
                                                        "expert_count",         "tensor_data_layout",
                                                        "rope.dimension_count", "attention.causal"};
 
-// "blk.3.attn_q.weight": {3, "attn_q.weight"}.
+// Splits the name of a layer's tensor: "blk.3.attn_q.weight" into {3, "attn_q.weight"}.
 std::optional<std::pair<uint64_t, std::string_view>> LayerTensor(std::string_view name) {
   constexpr std::string_view kBlock = "blk.";
   constexpr size_t kMostDigits = 6;
@@ -271,7 +271,7 @@ std::map<std::string, GgufWeight, std::less<>> GgufModel::Weights() const {
   for (const auto& [name, place] : tensors_) {
     if (maker.used(name)) continue;
     const auto layer = LayerTensor(name);
-    if (layer && layer->first >= num_layers) continue;  // not a layer of the text
+    if (layer && layer->first >= num_layers) continue;  // not a text layer
     const GgufRule* const rule = FindRule(architecture.rules, layer ? layer->second : name);
     if (rule == nullptr) continue;
     maker.Apply(*rule, std::string(name),

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of GGUF architectures: the family in transformers, and how metadata become a
-// config.json and tensor names those of the family. llama.cpp defines its side in
-// convert_hf_to_gguf.py, and in src/models for values that it does not write. An architecture is a
-// row in gguf_architectures.cc and, if needed, a function in gguf_families.cc.
+// The table of GGUF architectures: the family in transformers, how to turn metadata into a
+// config.json, and how to map tensor names. llama.cpp defines its side in convert_hf_to_gguf.py,
+// and in src/models for values that are not in the file. An architecture is a row in
+// gguf_architectures.cc and, if needed, a function in gguf_families.cc.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 namespace oscar {
 
 // Typed access to the metadata of one architecture by names without its prefix ("block_count" for
-// "llama.block_count"). It remembers which ones were read.
+// "llama.block_count"). It remembers which names were read.
 class GgufFields {
  public:
   explicit GgufFields(const GgufModel& model)
@@ -29,26 +29,25 @@ class GgufFields {
   const GgufModel& model() const { return model_; }
   bool Has(std::string_view key) const { return model_.header().entries.contains(Full(key)); }
   std::optional<uint64_t> Count(std::string_view key);
-  uint64_t NeedCount(std::string_view key);  // InputError if it is missing
+  uint64_t NeedCount(std::string_view key);  // throws InputError if it is missing
   std::optional<double> Number(std::string_view key);
   std::optional<std::string> String(std::string_view key);
-  Json Scalar(std::string_view key);  // a bool or a number, for all layers
-  // Returns a list with one value per layer, also if the file has one for all; nothing without the
-  // key.
+  Json Scalar(std::string_view key);  // a bool or a number for all layers
+  // Returns one value per layer, even if the file has one for all; nothing if the key is missing.
   std::optional<std::vector<uint64_t>> EachLayer(std::string_view key);
-  // Returns the value that all layers must have in common.
+  // Returns the value of all layers. Throws if they differ.
   std::optional<uint64_t> OfAllLayers(std::string_view key);
   std::optional<std::vector<bool>> Bools(std::string_view key);
   void Ignore(std::string_view key) { read_.insert(Full(key)); }
 
   uint64_t num_blocks();  // at most 4096
-  uint64_t num_layers();  // without those that predict further tokens
+  uint64_t num_layers();  // without layers that predict further tokens
   uint64_t num_heads() { return OfAllLayers("attention.head_count").value_or(0); }
-  uint64_t num_kv_heads();  // requires that all layers have the same
+  uint64_t num_kv_heads();  // requires the same number in all layers
   uint64_t head_dim();
   bool Stores(std::string_view tensor) const { return model_.Find(tensor) != nullptr; }
 
-  // Copies fields that nobody has read, by their full names, so that they are judged like unknown
+  // Copies fields that were not read, with their full names, so that they are treated like unknown
   // fields of a config.json.
   void PassUnread(Json& config) const;
 
@@ -64,16 +63,16 @@ class GgufFields {
 // How a dense tensor is made from a stored one.
 enum class GgufRuleKind {
   kSame,
-  kNorm,       // the architecture may have added 1
-  kQueryRows,  // rows of heads, which the architecture may have interleaved
+  kNorm,       // norm weights, to which the architecture may have added 1
+  kQueryRows,  // rows of query heads, which the architecture may have interleaved
   kKeyRows,
-  kExperts,     // stacked; one tensor for each, "{e}" in the name is its number
-  kRow,         // [n] for [1, n]
-  kLogOfMinus,  // -exp(x) for x
-  kSkip,        // not a weight: used for the configuration, or unused
+  kExperts,     // stacked; split into one tensor per expert, whose number replaces "{e}"
+  kRow,         // stored [n], dense [1, n]
+  kLogOfMinus,  // stored -exp(x), dense x
+  kSkip,        // not a weight: used for the configuration, or not at all
 };
 
-// Names of a layer's tensors without "blk.N." and "model.layers.N."; others are whole.
+// Tensor names without "blk.N." and "model.layers.N." for a layer's tensors; full names for others.
 struct GgufRule {
   std::string_view stored, dense;
   GgufRuleKind kind = GgufRuleKind::kSame;
@@ -90,15 +89,14 @@ enum class GgufStorage {
 
 struct GgufArchitecture {
   std::string_view name;        // general.architecture
-  std::string_view model_type;  // in transformers
+  std::string_view model_type;  // name in transformers
   std::string_view model_class;
   GgufStorage storage = GgufStorage::kAsTrained;
-  std::span<const GgufRule> rules = {};                      // before those that all share
+  std::span<const GgufRule> rules = {};                      // tried before the shared rules
   void (*config)(GgufFields&, Json&) = nullptr;              // adds to the common fields
-  void (*weights)(GgufFields&, GgufWeightMaker&) = nullptr;  // handles everything that rules cannot
-                                                             // express
+  void (*weights)(GgufFields&, GgufWeightMaker&) = nullptr;  // handles what rules cannot express
 };
-// Throws InputError naming the architecture and the supported ones if it is not supported.
+// Throws InputError naming the architecture and the supported ones if there is no such entry.
 const GgufArchitecture& FindGgufArchitecture(const GgufModel& model);
 
 // Assembles the weights of a model. Each stored tensor is used by one or more dense tensors.
@@ -109,14 +107,14 @@ class GgufWeightMaker {
   GgufWeightMaker(const GgufModel& model, const GgufArchitecture& architecture)
       : model_(model), architecture_(architecture) {}
 
-  // Takes a whole stored tensor as one part, with the rows and columns of each of its matrices. A
-  // tensor of three dimensions has several matrices, any other has one. Marks it as used.
+  // Takes a whole stored tensor as one part, with the rows and columns of each matrix, and marks it
+  // as used. A three-dimensional tensor has several matrices, any other has one.
   GgufWeight::Part Take(std::string_view stored);
   bool Has(std::string_view stored) const { return model_.Find(stored) != nullptr; }
-  // Adds one whole tensor under another name, with its rows and columns in these orders.
+  // Adds one whole tensor under another name, with its rows and columns in the given orders.
   GgufWeight& AddReordered(const std::string& stored, const std::string& dense,
                            std::vector<int64_t> row_order, std::vector<int64_t> column_order = {});
-  // Adds a weight of that shape made from these parts.
+  // Adds a weight with the given shape and parts.
   GgufWeight& Add(const std::string& dense, std::vector<int64_t> shape,
                   std::vector<GgufWeight::Part> parts);
   void Apply(const GgufRule& rule, const std::string& stored, const std::string& dense,
@@ -138,12 +136,11 @@ class GgufWeightMaker {
 // row 2 i, row dim / 2 + i its row 2 i + 1 (LlamaModel.permute in convert_hf_to_gguf.py).
 std::vector<int64_t> HalvesOfPairs(int64_t rows, int64_t num_heads);
 
-// "blk.3.attn_q.weight" for layer 3 and "attn_q.weight"; and the corresponding name with the prefix
-// of transformers.
+// GgufName(3, "attn_q.weight") is "blk.3.attn_q.weight"; DenseName uses the prefix of transformers.
 std::string GgufName(uint64_t layer, std::string_view name);
 std::string DenseName(uint64_t layer, std::string_view name);
 
-// Functions of gguf_families.cc: first those shared by all architectures, then those in the table.
+// Functions in gguf_families.cc: first those that all architectures share, then those in the table.
 void GgufCommonConfig(GgufFields& fields, Json& config);
 void GgufDecoderConfig(GgufFields& fields, Json& config);
 void GgufBiasedConfig(GgufFields& fields, Json& config);
@@ -159,7 +156,7 @@ void GgufPhi3Config(GgufFields& fields, Json& config);
 void GgufGlmConfig(GgufFields& fields, Json& config);
 void GgufGptOssConfig(GgufFields& fields, Json& config);
 void GgufDeepSeekConfig(GgufFields& fields, Json& config);
-// Functions of gguf_reordered.cc.
+// Functions in gguf_reordered.cc.
 void GgufFusedExperts(GgufFields& fields, GgufWeightMaker& maker);
 void GgufQwen3NextWeights(GgufFields& fields, GgufWeightMaker& maker);
 void GgufQwen35Weights(GgufFields& fields, GgufWeightMaker& maker);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The configuration of each architecture in the terms of config.json. Values missing from the
-// metadata come from llama.cpp's code (src/models), or else from the releases of the family.
+// Converts each architecture's metadata to fields of config.json. Missing values come from
+// llama.cpp's code (src/models) or, failing that, from the family's releases.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace oscar {
 namespace {
 
 // Metadata keys that are copied to fields of config.json if present. A field that the family does
-// not read is judged like any unknown field.
+// not read is treated like any unknown field.
 constexpr std::pair<const char*, const char*> kCopied[] = {
     {"attention.kv_lora_rank", "kv_lora_rank"},
     {"attention.layer_norm_rms_epsilon", "rms_norm_eps"},
@@ -47,10 +47,10 @@ constexpr std::pair<const char*, const char*> kCopied[] = {
     {"ssm.time_step_rank", "linear_num_value_heads"},
 };
 
-// The product as the decimal that was intended: 0.0707 times 10 is 0.707.
+// Returns the product as the intended decimal: 0.0707 times 10 is 0.707.
 double Decimal(double value) { return std::stod(fmt::format("{}", static_cast<float>(value))); }
 
-// A factor that gives exactly `part` when `whole` is multiplied by it and truncated to an integer.
+// Returns a factor f such that f * whole, truncated to an integer, is exactly `part`.
 double PartOf(uint64_t part, uint64_t whole) {
   const auto size = static_cast<double>(whole);
   const double factor = static_cast<double>(part) / size;
@@ -71,7 +71,7 @@ Json YarnScaling(GgufFields& fields, double factor) {
   return yarn;
 }
 
-// Factors of each pair: those of Llama 3.1's frequencies, or of longrope for short and long
+// Returns a factor for each pair: from Llama 3.1's frequencies, or from longrope for short and long
 // sequences.
 Json PairFactors(GgufFields& fields) {
   const GgufModel& model = fields.model();
@@ -110,7 +110,7 @@ void AddRopeScaling(GgufFields& fields, Json& config) {
     config["rope_scaling"] = factors;
 }
 
-// Sets yarn's mscale and mscale_all_dim, which are equal in the releases.
+// Sets yarn's mscale and mscale_all_dim, which are equal in all releases.
 void SetMScale(Json& config, double value) {
   if (!config.contains("rope_scaling")) return;
   for (const char* field : {"mscale", "mscale_all_dim"})
@@ -128,7 +128,7 @@ void SetClass(Json& config, const char* model_type, const char* model_class) {
   config["architectures"] = Json::array({model_class});
 }
 
-// Lists Qwen's layers without experts.
+// Lists the layers of a Qwen that have no experts.
 void ListDenseLayers(GgufFields& fields, Json& config) {
   config["mlp_only_layers"] = Json::array();
   for (uint64_t i = 0; i < fields.num_layers(); ++i) {
@@ -136,7 +136,7 @@ void ListDenseLayers(GgufFields& fields, Json& config) {
   }
 }
 
-constexpr uint64_t kSigmoidGate = 2;  // expert_gating_func; 1: softmax
+constexpr uint64_t kSigmoidGate = 2;  // value of expert_gating_func; 1: softmax
 
 }  // namespace
 
@@ -150,7 +150,7 @@ void GgufCommonConfig(GgufFields& fields, Json& config) {
   }
 }
 
-// Adds heads of one size, and rope.
+// Adds rope, and heads that all have one size.
 void GgufDecoderConfig(GgufFields& fields, Json& config) {
   const uint64_t dim = fields.head_dim();
   config["num_key_value_heads"] = fields.num_kv_heads();
@@ -169,7 +169,7 @@ void GgufBiasedConfig(GgufFields& fields, Json& config) {
   config["attention_bias"] = fields.Stores("blk.0.attn_q.bias");
 }
 
-// A Mistral is stored as a llama without any field of its own; Mixtral has experts.
+// A Mistral is stored as a llama without fields of its own; Mixtral has experts.
 void GgufLlamaConfig(GgufFields& fields, Json& config) {
   GgufDecoderConfig(fields, config);
   if (config.contains("num_experts")) return SetClass(config, "mixtral", "MixtralForCausalLM");
@@ -177,7 +177,7 @@ void GgufLlamaConfig(GgufFields& fields, Json& config) {
   config["mlp_bias"] = fields.Stores("blk.0.ffn_down.bias");
 }
 
-// Without the scale of late positions it is a Mistral, whose text model has no window.
+// Without a scale for late positions it is a Mistral, whose text model has no window.
 void GgufMistral3Config(GgufFields& fields, Json& config) {
   GgufDecoderConfig(fields, config);
   if (const auto all_dim = fields.Number("rope.scaling.yarn_log_multiplier"))
@@ -199,13 +199,13 @@ void GgufGraniteConfig(GgufFields& fields, Json& config) {
     fields.model().Fail("granite.attention.scale is missing: a number is needed");
 }
 
-// llama.cpp applies no rope to every fourth layer, like the only release.
+// llama.cpp omits rope in every fourth layer, as the only release does.
 void GgufSmolLm3Config(GgufFields& fields, Json& config) {
   GgufBiasedConfig(fields, config);
   config["no_rope_layer_interval"] = 4;
 }
 
-// From Qwen3 on, the weights of the chosen experts are normalized (src/models/qwen2moe.cpp and
+// Since Qwen3, the weights of the chosen experts are normalized (src/models/qwen2moe.cpp and
 // qwen3moe.cpp).
 void GgufQwenMoeConfig(GgufFields& fields, Json& config) {
   GgufDecoderConfig(fields, config);
@@ -239,8 +239,8 @@ void GgufGemmaConfig(GgufFields& fields, Json& config) {
   if (!config.contains("rope_theta")) config["rope_theta"] = 1e6;
 }
 
-// Sliding layers have another head size. rope_freqs.weight shows which pairs of full layers rotate:
-// those whose factor is 1.
+// Sliding layers have another head size. In full layers, the pairs whose factor in
+// rope_freqs.weight is 1 rotate.
 void GgufGemma4Config(GgufFields& fields, Json& config) {
   const GgufModel& model = fields.model();
   const uint64_t layers = fields.num_layers();
@@ -300,7 +300,7 @@ void GgufPhi3Config(GgufFields& fields, Json& config) {
   GgufDecoderConfig(fields, config);
   if (config.value("sliding_window", 0) == 0) config["sliding_window"] = nullptr;
   for (const char* key : {"rope.scaling.attn_factor", "rope.scaling.original_context_length"})
-    fields.Ignore(key);  // in the releases without factors
+    fields.Ignore(key);  // unused by releases without factors
 }
 
 void GgufGlmConfig(GgufFields& fields, Json& config) {
@@ -317,7 +317,7 @@ void GgufGlmConfig(GgufFields& fields, Json& config) {
     fields.model().Fail("glm4moe.expert_gating_func other than 2, sigmoid, is not implemented");
 }
 
-// No release rounds the ramp of its yarn to whole pairs.
+// No release rounds the ramp of yarn to whole pairs.
 void GgufGptOssConfig(GgufFields& fields, Json& config) {
   GgufBiasedConfig(fields, config);
   if (config.contains("rope_scaling")) config["rope_scaling"]["truncate"] = false;

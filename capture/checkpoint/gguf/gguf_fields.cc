@@ -18,7 +18,7 @@ uint64_t GgufFields::NeedCount(std::string_view key) {
   return *count;
 }
 
-// The shortest decimal of a float32 is the value that the converter was given.
+// The shortest decimal of a float32 is the value that the converter received.
 std::optional<double> GgufFields::Number(std::string_view key) {
   const std::optional<double> value = model_.header().Number(Read(key));
   if (!value || static_cast<double>(static_cast<float>(*value)) != *value) return value;

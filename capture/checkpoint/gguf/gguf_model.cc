@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t kMostFiles = 999;  // in a split set; releases have a few dozen
+constexpr uint64_t kMostFiles = 999;  // largest split set; releases have at most a few dozen
 
 // "model-00002-of-00003.gguf": {"model-", 2, 3}. Source: llama_split_prefix in llama.cpp.
 struct SplitName {

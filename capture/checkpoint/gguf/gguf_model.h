@@ -21,9 +21,9 @@ namespace oscar {
 class GgufModel {
  public:
   // `path`: the file, or the first of a split set. Throws InputError naming the file unless it is a
-  // whole model of a supported architecture.
+  // complete model of a supported architecture.
   static GgufModel Open(const std::filesystem::path& path);
-  // Makes a model of open files: all of the model's files, starting with the one that has the
+  // Makes a model from open files: all files of the model, starting with the one that has the
   // metadata.
   static GgufModel Of(std::vector<GgufFile> files);
 
@@ -31,19 +31,19 @@ class GgufModel {
   const std::vector<GgufFile>& files() const { return files_; }
   std::string architecture() const;
 
-  // The stored tensor, or nullptr.
+  // Returns the stored tensor, or nullptr.
   const GgufTensorInfo* Find(std::string_view name) const;
-  // Values of a small tensor of type F32. Throws InputError for another type.
+  // Returns the values of a small F32 tensor. Throws InputError for another type.
   std::vector<float> Floats(const GgufTensorInfo& tensor) const;
   [[noreturn]] void Fail(const std::string& problem) const;
 
-  // The content of this model's config.json.
+  // Returns the content of a config.json for this model.
   Json Config() const;
-  // Weights by their names in transformers. A stored tensor without a rule keeps its name.
+  // Returns weights by their names in transformers. A stored tensor without a rule keeps its name.
   std::map<std::string, GgufWeight, std::less<>> Weights() const;
 
-  // Moves the files out, with their tensors by stored name: plain ones with their types, others as
-  // bytes.
+  // Moves the files out, with their tensors by stored name: plain tensors with their types, others
+  // as bytes.
   std::vector<TensorFile> TakeFiles() &&;
 
  private:
@@ -53,8 +53,8 @@ class GgufModel {
 
 // Whether the path is a GGUF file, by its name and file type.
 bool IsGgufPath(const std::filesystem::path& path);
-// The only model among a directory's GGUF files: its file, or the first of its split set. Empty if
-// there is none. Throws InputError naming the files if they are several models.
+// Returns the only model among a directory's GGUF files: its file, or the first of its split set;
+// empty if there is none. Throws InputError naming the files if there are several models.
 std::filesystem::path FindGgufIn(const std::filesystem::path& directory);
 
 }  // namespace oscar

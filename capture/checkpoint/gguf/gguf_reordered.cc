@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Weights that the converter split, joined or reordered in ways that no rule expresses
-// (modify_tensors of the models in convert_hf_to_gguf.py). Each order here gives the source of
-// every row of the dense tensor.
+// (modify_tensors in convert_hf_to_gguf.py). Each order here gives the source of every row of the
+// dense tensor.
 #include <fmt/format.h>
 
 #include <numeric>
@@ -27,13 +27,13 @@ void Append(std::vector<int64_t>& order, int64_t first, int64_t count) {
   order.insert(order.end(), range.begin(), range.end());
 }
 
-// Heads of linear attention. transformers groups the value heads by key head. The converter of
-// Qwen3.5 takes one value head of each key head in turn.
+// Heads of linear attention. transformers groups the value heads by key head. Qwen3.5's converter
+// takes one value head from each key head in turn.
 struct LinearHeads {
   int64_t k, v, k_dim, v_dim;
 
   int64_t per_key() const { return v / k; }
-  // The order of rows, `dim` for each value head, after `before` other rows that keep their places.
+  // Row order with `dim` rows per value head, after `before` rows that keep their places.
   std::vector<int64_t> FromTiled(int64_t dim, int64_t before = 0) const {
     std::vector<int64_t> order = Range(0, before);
     for (int64_t head = 0; head < v; ++head)
@@ -43,7 +43,7 @@ struct LinearHeads {
 };
 
 LinearHeads ReadLinearHeads(GgufFields& fields) {
-  constexpr uint64_t kMost = 1 << 20;  // releases have some ten thousand values over all heads
+  constexpr uint64_t kMost = 1 << 20;  // releases have some ten thousand values in total
   const uint64_t k = fields.NeedCount("ssm.group_count"),
                  v = fields.NeedCount("ssm.time_step_rank"),
                  k_dim = fields.NeedCount("ssm.state_size"),
@@ -55,7 +55,7 @@ LinearHeads ReadLinearHeads(GgufFields& fields) {
   return {Signed(k), Signed(v), Signed(k_dim), Signed(inner / v)};
 }
 
-// Adds a convolution whose dimension of 1 was dropped.
+// Adds a convolution without the dimension of 1 that the converter dropped.
 void AddConvolution(GgufWeightMaker& maker, uint64_t layer, std::vector<int64_t> order) {
   const std::string stored = GgufName(layer, "ssm_conv1d.weight");
   if (!maker.Has(stored)) return;
@@ -66,7 +66,7 @@ void AddConvolution(GgufWeightMaker& maker, uint64_t layer, std::vector<int64_t>
 
 }  // namespace
 
-// Handles converters that were told to keep gate and up in one tensor, like some releases.
+// Handles files in which gate and up share one tensor, an option of the converter.
 void GgufFusedExperts(GgufFields& fields, GgufWeightMaker& maker) {
   for (uint64_t i = 0; i < fields.num_layers(); ++i) {
     const std::string both = GgufName(i, "ffn_gate_up_exps.weight");
@@ -77,8 +77,8 @@ void GgufFusedExperts(GgufFields& fields, GgufWeightMaker& maker) {
   }
 }
 
-// in_proj_qkvz has q, k, values and gates for each key head in turn. The file stores all q, all k,
-// all values, and all gates in another tensor.
+// in_proj_qkvz holds q, k, values and gates for each key head in turn. The file stores all q, then
+// all k, then all values, and all gates in another tensor.
 void GgufQwen3NextWeights(GgufFields& fields, GgufWeightMaker& maker) {
   GgufFusedExperts(fields, maker);
   const LinearHeads heads = ReadLinearHeads(fields);
@@ -173,8 +173,8 @@ void GgufGptOssWeights(GgufFields& fields, GgufWeightMaker& maker) {
   }
 }
 
-// kv_b_proj has the rows of the keys and then those of the values for each head. The file stores
-// the keys' transposed, and the values' separately.
+// For each head, kv_b_proj has the rows of keys and then those of values. The file stores the rows
+// of keys transposed, and those of values in a separate tensor.
 void GgufDeepSeekWeights(GgufFields& fields, GgufWeightMaker& maker) {
   for (uint64_t i = 0; i < fields.num_layers(); ++i) {
     const std::string k = GgufName(i, "attn_k_b.weight"), v = GgufName(i, "attn_v_b.weight");

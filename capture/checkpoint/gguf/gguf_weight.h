@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A weight of a model as stored in a GGUF: the rows of stored tensors that make up the dense tensor
-// of the Hugging Face model, and which changes of the converter are undone (llama.cpp,
-// convert_hf_to_gguf.py). Values are those that PyPI's gguf dequantizes to, in float32.
+// of the Hugging Face model, and the converter's changes that must be undone (llama.cpp,
+// convert_hf_to_gguf.py). Float32 values equal those of PyPI's gguf.
 #pragma once
 
 #include <cstdint>
@@ -15,32 +15,32 @@
 
 namespace oscar {
 
-// The change of each value.
+// How the converter changed each value.
 enum class GgufChange {
   kNone,
-  kMinusOne,    // norms that transformers adds 1 to, stored with it added
+  kMinusOne,    // norms to which transformers adds 1, which the stored value includes
   kLogOfMinus,  // A_log, stored as -exp(A_log)
 };
 
 struct GgufWeight {
-  // A run of bytes of one stored tensor: rows of `columns` values, the same number for each matrix.
+  // A byte range of one stored tensor: rows of `columns` values, with as many rows for each matrix.
   struct Part {
     std::string tensor;  // "blk.0.attn_q.weight"
     const GgmlType* type = nullptr;
-    uint64_t begin = 0, size = 0;  // bytes within the stored tensor
+    uint64_t begin = 0, size = 0;  // bytes inside the stored tensor
     int64_t rows = 0;              // per matrix, as stored
     int64_t columns = 0;
-    int64_t heads = 0;  // if not 0, each matrix is [heads, rows / heads, columns], and the dense
-                        // rows are [heads, columns] of rows / heads values (W_UK of DeepSeek)
+    int64_t heads = 0;  // if not 0, heads are transposed: stored [heads, rows / heads, columns],
+                        // dense [heads, columns, rows / heads] (DeepSeek's W_UK)
     int64_t dense_rows() const { return heads == 0 ? rows : heads * columns; }
     int64_t dense_columns() const { return heads == 0 ? columns : rows / heads; }
   };
 
-  TensorInfo info;  // dtype of plain weights, else U8; shape of the dense tensor
+  TensorInfo info;  // shape of the dense tensor; dtype of plain weights, otherwise U8
   std::vector<Part> parts;
-  int64_t matrices = 1;            // the dense tensor is that many matrices [rows, columns],
-  bool transposed = false;         // or [columns, rows] (gpt-oss's experts)
-  std::vector<int64_t> row_order;  // row r is row row_order[r] of all parts' rows; empty: identity
+  int64_t matrices = 1;               // number of matrices [rows, columns] in the dense tensor
+  bool transposed = false;            // the dense matrices are [columns, rows] (gpt-oss's experts)
+  std::vector<int64_t> row_order;     // row r is row row_order[r] among all parts; empty: identity
   std::vector<int64_t> column_order;  // likewise for columns
   GgufChange change = GgufChange::kNone;
 

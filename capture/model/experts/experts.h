@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Runs a mixture of experts (experts_spec.h). Every token of a layer is routed first. Then the
-// experts are processed in runs, each read once, with the tokens that chose them. Trap: the layer's
-// hidden states must not change before the last run is done, so the experts' sum is in its own
-// tensor. Order of operations and casts: transformers 5, *TopkRouter and *Experts.
+// experts are processed in runs with the tokens that chose them; each run is read once. Trap: the
+// layer's hidden states must not change before the last run is done, so the experts' sum has its
+// own tensor. Order of operations and casts: transformers 5, *TopkRouter and *Experts.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,7 +19,7 @@
 
 namespace oscar {
 
-// Router and shared expert of a layer; undefined members are not part of it.
+// Router and shared expert of a layer. Members that the layer lacks are undefined.
 struct RouterWeights {
   LinearWeights logits;         // [num_experts, hidden_size]
   at::Tensor choice_bias;       // [num_experts] float32
@@ -28,11 +28,11 @@ struct RouterWeights {
   LinearWeights shared_gate_proj, shared_up_proj, shared_down_proj, shared_gate;
 };
 
-// Some experts of a layer.
+// Weights of some experts in a layer.
 struct ExpertWeights {
   ExpertRun run;
-  // One per expert of the run. If gate and up are stored as one tensor (rows as `interleaved`
-  // says), gate holds both and `up` is undefined.
+  // One entry per expert of the run. If gate and up are stored as one tensor (with rows as
+  // `interleaved` says), `gate` holds both and `up` is undefined.
   std::vector<LinearWeights> gate, up, down;
 };
 
@@ -40,20 +40,20 @@ struct ExpertWeights {
 RouterWeights LoadRouter(WeightLoader& loader, const ExpertsSpec& experts);
 ExpertWeights LoadExperts(WeightLoader& loader, const ExpertsSpec& experts, const ExpertRun& run);
 
-// The experts that some tokens chose.
+// The experts that each token chose.
 struct Choices {
-  at::Tensor experts;  // [n, top_k] int64, in no order
+  at::Tensor experts;  // [n, top_k] int64, unordered
   at::Tensor weights;  // [n, top_k] float32
 };
 
-// `x` [n, hidden_size]: the input of the experts, or the layer's input if the router normalizes it
-// itself (normed_input).
+// Chooses experts for x [n, hidden_size]: the experts' input, or the layer's input if the router
+// normalizes it itself (normed_input).
 Choices ChooseExperts(const ExpertsSpec& experts, const RouterWeights& weights, double eps,
                       const at::Tensor& x);
 
 // The choices of all tokens of a layer, sorted by expert.
 struct TokensByExpert {
-  at::Tensor tokens;            // [T top_k] int64; of each expert ascending
+  at::Tensor tokens;            // [T top_k] int64; ascending within each expert
   at::Tensor weights;           // [T top_k] float32, in the same order
   std::vector<int64_t> begins;  // [num_experts + 1]: expert e has tokens begins[e] .. begins[e + 1]
 
@@ -65,14 +65,14 @@ struct TokensByExpert {
 // Waits for the device once.
 TokensByExpert SortByExpert(const Choices& choices, int64_t num_experts);
 
-// sum[t] += weight * expert(input(t)) for every token t of every expert of the run; experts
-// ascending. `input` returns the rows [n, hidden_size] that experts see for tokens [n] int64, at
-// most token_chunk of them.
+// Adds weight * expert(input(t)) to sum[t] for every token t of every expert in the run, in
+// ascending order of experts. `input` returns the rows [n, hidden_size] that experts get for tokens
+// [n] int64, at most token_chunk of them.
 void AddExperts(const ExpertsSpec& experts, const ExpertWeights& weights,
                 const TokensByExpert& order, int64_t token_chunk,
                 const std::function<at::Tensor(const at::Tensor& tokens)>& input, at::Tensor& sum);
 
-// The shared expert's result for rows x [n, hidden_size].
+// Returns the shared expert's result for rows x [n, hidden_size].
 at::Tensor SharedExpert(const ExpertsSpec& experts, const RouterWeights& weights,
                         const at::Tensor& x);
 

@@ -105,8 +105,8 @@ void ExpertsPass::AddOfAllRanks(const ExpertRun& run, const ExpertWeights& exper
     const auto begin = of_rank.begin() + run.first;
     return std::any_of(begin, begin + run.count, [](int64_t of_expert) { return of_expert > 0; });
   });
-  if (!any) return;  // all ranks see it, because a stretch may be inside a long document
-  // In the order of experts, hence of the ranks that have them.
+  if (!any) return;  // all ranks return, even for a stretch inside a long document
+  // Rows are in the order of experts, and so of the ranks that have the experts.
   std::vector<int64_t> sent, received;
   for (int r = 0; r < ranks_.size(); ++r) {
     const ExpertRun slice = SliceOfRun(run, r, ranks_.size());
@@ -117,8 +117,8 @@ void ExpertsPass::AddOfAllRanks(const ExpertRun& run, const ExpertWeights& exper
   const at::Tensor rows = ranks_.AllToAll(streams_[0].index_select(0, tokens), sent, received);
   const at::Tensor weights = ranks_.AllToAll(order.weights.narrow(0, first, count), sent, received);
 
-  // They arrive by rank, then expert. Each rank's must be ordered by expert, then rank: tokens
-  // ascending.
+  // Rows arrive sorted by rank, then by expert. They must be sorted by expert, then by rank, which
+  // makes tokens ascend.
   TokensByExpert all;
   all.begins.assign(order.begins.size(), 0);
   std::vector<int64_t> places, next(received.size());
@@ -182,7 +182,7 @@ std::vector<int64_t> ExpertsPass::TokensPerExpert() const {
 }
 
 int64_t ExpertsPass::HeldBytes(const ExpertsSpec& experts, int64_t tokens, int64_t element) {
-  // The sum; choices, their sorting and the sorted ones, int64 or float32 each.
+  // The sum; the choices, their sort indices and the sorted choices, int64 or float32 each.
   return tokens * (experts.hidden_size * element + experts.router.top_k * (5 * 8 + 3 * 4));
 }
 

@@ -1,13 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The experts of one layer over all tokens of a run. It routes every token, takes the experts run
-// after run, and finally adds their sum to the hidden states. So each expert is read once, and only
-// one run of them is in memory. While it exists, it holds another tensor of the size of the hidden
-// states for each stream. Among ranks, experts stay where they were read and tokens travel: a rank
-// runs its experts on the tokens of all ranks, in the same steps as a single rank would, and a
-// token adds up the results in the order of the experts. Only tokens of one stretch
-// (token_layout.h) share steps.
+// The experts of one layer over all tokens of a run. It routes every token, processes the experts
+// run after run, and finally adds their sum to the hidden states. So each expert is read once, and
+// only one run is in memory. For each stream it holds another tensor as large as the hidden states.
+// With several ranks, experts stay where they were read and tokens are sent: a rank runs its
+// experts on the tokens of all ranks, in the same steps as a single rank would. Results for a token
+// are added in the order of the experts. Only tokens of one stretch (token_layout.h) share steps.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -26,33 +25,33 @@ namespace oscar {
 
 class ExpertsPass {
  public:
-  // Consecutive rows of a stream that go together through everything except experts.
+  // Consecutive rows of a stream that are processed together except for the experts.
   using Stretch = std::vector<RowRange>;
 
-  // Keeps references to all. `streams`: hidden states [T_stream, hidden_size] after the layer's
-  // attention; they do not change until Finish. `stretches`: those of each stream. Waits for the
-  // device once per stretch. With `ranks` there is one stream, of this rank's tokens, with all
-  // stretches of the run, and all ranks make the same calls.
+  // Keeps references to all arguments. `streams`: hidden states [T_stream, hidden_size] after the
+  // layer's attention, which must not change until Finish. `stretches`: the stretches of each
+  // stream. Waits for the device once per stretch. With `ranks`, the only stream has this rank's
+  // tokens, with all stretches of the run, and all ranks make the same calls.
   ExpertsPass(const LayerSpec& layer, const LayerWeights& weights, double eps, int64_t token_chunk,
               std::span<at::Tensor> streams, std::vector<std::vector<Stretch>> stretches,
               RankGroup& ranks = OneRank());
 
-  // Adds a run; `experts` are this rank's slice of it.
+  // Adds a run of experts; `experts` is this rank's slice of it.
   void Add(const ExpertRun& run, const ExpertWeights& experts);
 
   // Applies the steps after the experts, then adds the result to x. `per_layer_input` returns rows
-  // [n, dim] of a stream, undefined if the layer has none.
+  // [n, dim] of a stream; undefined if the layer has no such input.
   void Finish(const std::function<at::Tensor(size_t stream, int64_t first_row, int64_t num_rows)>&
                   per_layer_input);
 
-  // Number of tokens of the first stream, on all ranks, that chose each expert.  // [num_experts]
+  // For each expert, how many tokens of the first stream chose it, on all ranks.  // [num_experts]
   std::vector<int64_t> TokensPerExpert() const;
 
-  // Bytes that a pass holds for `tokens` tokens of one stream.
+  // Bytes that a pass needs for `tokens` tokens of one stream.
   static int64_t HeldBytes(const ExpertsSpec& experts, int64_t tokens, int64_t element);
 
  private:
-  at::Tensor Input(const at::Tensor& hidden) const;  // the experts' input for rows of hidden states
+  at::Tensor Input(const at::Tensor& hidden) const;  // experts' input for hidden states
   TokensByExpert Route(const at::Tensor& stream, const Stretch& stretch) const;
   void AddOfAllRanks(const ExpertRun& run, const ExpertWeights& experts, size_t stretch);
 
@@ -61,10 +60,10 @@ class ExpertsPass {
   double eps_;
   int64_t token_chunk_;
   std::span<at::Tensor> streams_;
-  bool beside_mlp_;  // the layer has both
+  bool beside_mlp_;  // the layer has an MLP and experts
   std::vector<std::vector<Stretch>> stretches_;
   RankGroup& ranks_;
-  std::vector<std::vector<TokensByExpert>> orders_;  // per stream and stretch
+  std::vector<std::vector<TokensByExpert>> orders_;  // for each stream and stretch
   // Token counts of the first stream: [stretches][ranks, num_experts].
   std::vector<std::vector<std::vector<int64_t>>> counts_;
   std::vector<at::Tensor> sums_;  // [T_stream, hidden_size]

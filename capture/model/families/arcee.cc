@@ -9,8 +9,8 @@
 namespace oscar {
 namespace {
 
-// AFM-4.5B: Llama with an MLP of two projections around a squared ReLU. There is no gate_proj,
-// although the sizes are named as in Llama.
+// AFM-4.5B: Llama with a two-projection MLP and a squared ReLU. There is no gate_proj, although the
+// size fields have Llama's names.
 ModelSpec ReadArcee(ConfigReader& config) {
   DenseDecoderOptions options = LlamaOptions(config, 10000.0);
   options.mlp_bias = config.Bool("mlp_bias", false);
@@ -19,9 +19,9 @@ ModelSpec ReadArcee(ConfigReader& config) {
   return ReadDenseDecoder(config, options);
 }
 
-// Trinity: norms before and after attention and MLP, norms of queries and keys, a gate on the
-// attention output with its own projection, experts with sigmoid scores. Full layers have no rope,
-// and embeddings are multiplied by sqrt(hidden_size) only if mup_enabled is set.
+// Trinity: norms before and after attention and MLP, QK norms, a separate projection for the gate
+// on the attention output, experts with sigmoid scores. Full layers have no rope, and embeddings
+// are multiplied by sqrt(hidden_size) only if mup_enabled is set.
 ModelSpec ReadAfmoe(ConfigReader& config) {
   DenseDecoderOptions options = LlamaOptions(config, 10000.0);
   options.qk_norm = true;

@@ -26,11 +26,11 @@ ModelSpec ReadCohereLayers(ConfigReader& config, const DenseDecoderOptions& opti
   return spec;
 }
 
-// Command R and R+, Aya. use_qk_norm gives each head a norm with its own weights.
+// Command R, R+ and Aya. With use_qk_norm, each head has a norm with its own weights.
 ModelSpec ReadCohere(ConfigReader& config) {
   DenseDecoderOptions options = CohereOptions(config, 500000.0);
   options.qk_norm = config.Bool("use_qk_norm", false);
-  // Releases state the longest context twice; this one belongs to the tokenizer.
+  // Releases give the maximum context twice; this field belongs to the tokenizer.
   config.Ignore({"model_max_length"});
   ModelSpec spec = ReadCohereLayers(config, options);
   for (LayerSpec& layer : spec.layers) {
@@ -44,7 +44,7 @@ ModelSpec ReadCohere(ConfigReader& config) {
 // embedding.
 ModelSpec ReadCohere2(ConfigReader& config) {
   DenseDecoderOptions options = CohereOptions(config, 10000.0);
-  // These fields of releases describe the only arrangement that was ever built.
+  // Releases use only these values, for the only variant that exists.
   config.Require("use_parallel_block", true);
   config.Require("use_gated_activation", true);
   config.Require("position_embedding_type", "rope_gptj");

@@ -3,7 +3,7 @@
 //
 // DBRX: norms with mean and without bias, clipped queries, keys and values in one tensor, all
 // experts of a layer concatenated in three tensors (transformers 5, modeling_dbrx.py). Trap:
-// releases have rope_theta in attn_config, but transformers only reads that of rope_parameters.
+// releases have rope_theta in attn_config, but transformers only reads the one in rope_parameters.
 #include "capture/model/families/experts_config.h"
 
 namespace oscar {
@@ -55,7 +55,7 @@ ModelSpec ReadDbrx(ConfigReader& config) {
   ExpertsSpec experts =
       ReadExperts(config, spec.hidden_size, ffn.OptionalSize("ffn_hidden_size").value_or(3584),
                   "ffn.router.layer");
-  // The exponent of the norm that divides the weights; null: no division.
+  // Order of the norm by which the weights are divided; null: no division.
   ffn.Require("moe_normalize_expert_weights", 1.0);
   experts.router.normalize =
       !ffn.Has("moe_normalize_expert_weights") || ffn.Find("moe_normalize_expert_weights");
@@ -64,7 +64,7 @@ ModelSpec ReadDbrx(ConfigReader& config) {
   experts.up = "ffn.experts.mlp.v1";
   experts.down = "ffn.experts.mlp.w2";
   PutExperts(config, experts, {}, spec);
-  // Only used in training.
+  // These fields are only used in training.
   attention.Ignore({"attn_pdrop", "seq_length"});
   ffn.Ignore({"moe_jitter_eps", "moe_loss_weight"});
   for (ConfigReader* nested : {&attention, &ffn}) {

@@ -3,7 +3,7 @@
 //
 // DeepSeek-V2 and V3 and other families with multi-head latent attention, most of them with
 // DeepSeek's experts. Traps: a scaled rope applies mscale_all_dim twice to the softmax scale, and
-// head_dim in these configs is that of the part with position, or missing.
+// head_dim in these configs is missing or the size of the position part only.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -57,7 +57,7 @@ LatentSpec NamedLatent(const LatentGeometry& g, const std::string& prefix, int64
   return latent;
 }
 
-// yarn_apply_mscale of transformers 5.
+// Applies yarn_apply_mscale of transformers 5.
 double LatentScale(const LatentGeometry& g, const RopeConfig& rope) {
   const double scale = 1 / std::sqrt(static_cast<double>(g.nope + g.rope));
   if (rope.mscale_all_dim == 0 || rope.rope.factor <= 1) return scale;
@@ -67,7 +67,7 @@ double LatentScale(const LatentGeometry& g, const RopeConfig& rope) {
 
 struct LatentOptions {
   bool position_scaling = false;  // queries scaled by position (llama_4_scaling_beta)
-  bool part_of_head = false;      // rope_parameters has the turning part of a head, too
+  bool part_of_head = false;      // rope_parameters also gives the rotated share of a head
   bool tied_by_default = false;
 };
 
@@ -93,7 +93,7 @@ ModelSpec ReadLatentLayers(ConfigReader& config, const LatentOptions& latent) {
   }
   options.scale = LatentScale(g, rope);
   config.Ignore({"auto_map"});  // transformers now has these classes
-  // Fields without effect, for training.
+  // Training fields without effect here.
   config.Ignore({"aux_loss_alpha", "seq_aux", "ep_size"});
 
   ModelSpec spec = ReadDenseDecoder(config, options);
@@ -109,8 +109,8 @@ ModelSpec ReadLatentLayers(ConfigReader& config, const LatentOptions& latent) {
   return spec;
 }
 
-// Adds experts with DeepSeek-V3's router. `default_factor`: that on their weights if the config
-// does not say.
+// Adds experts with DeepSeek-V3's router. `default_factor`: the factor on their weights if the
+// config has none.
 ModelSpec ReadLatentDecoder(ConfigReader& config, int64_t default_dense, double default_factor) {
   config.Default("routed_scaling_factor", default_factor);
   ModelSpec spec = ReadLatentLayers(config, {});
@@ -118,8 +118,8 @@ ModelSpec ReadLatentDecoder(ConfigReader& config, int64_t default_dense, double 
   return spec;
 }
 
-// DeepSeek-V2, V2-Lite, Coder-V2: experts with softmax scores whose weights need not sum to 1.
-// Groups of experts are judged by their best expert, not by two as in DeepSeek-V3.
+// DeepSeek-V2, V2-Lite, Coder-V2: experts with softmax scores whose weights need not sum to 1. A
+// set of experts is ranked by its best expert, not by its best two as in DeepSeek-V3.
 ModelSpec ReadDeepSeekV2(ConfigReader& config) {
   ModelSpec spec = ReadLatentLayers(config, {});
   for (LayerSpec& layer : spec.layers) layer.attention.latent->keeps_pairs = true;
@@ -129,7 +129,7 @@ ModelSpec ReadDeepSeekV2(ConfigReader& config) {
   if (method != "greedy" && method != "group_limited_greedy")
     config.Fail("topk_method", "is not implemented. Supported: greedy, group_limited_greedy");
   config.Require("scoring_func", "softmax");
-  config.Override("topk_method", nullptr);  // both fields have another meaning in DeepSeek-V3
+  config.Override("topk_method", nullptr);  // both fields mean something else in DeepSeek-V3
   config.Override("scoring_func", nullptr);
   config.Default("norm_topk_prob", false);
   if (method == "greedy") {
@@ -145,15 +145,15 @@ ModelSpec ReadDeepSeekV2(ConfigReader& config) {
   return spec;
 }
 
-// DeepSeek-V3, R1 and V3.1, and Kimi-K2, which differs only in sizes. Rope rotates pairs of
-// neighbours, and the softmax scale includes yarn's mscale, squared.
+// DeepSeek-V3, R1 and V3.1, and Kimi-K2, which only differs in sizes. Rope rotates pairs of
+// neighbours, and the softmax scale includes the square of yarn's mscale.
 ModelSpec ReadDeepSeekV3(ConfigReader& config) { return ReadLatentDecoder(config, 3, 2.5); }
 
-// GLM-4.7-Flash: DeepSeek-V3's attention and experts, not GLM-4.7's in spite of its name. By
-// default only the first layer is dense.
+// GLM-4.7-Flash: DeepSeek-V3's attention and experts, not GLM-4.7's despite its name. By default
+// only the first layer is dense.
 ModelSpec ReadGlm4MoeLite(ConfigReader& config) { return ReadLatentDecoder(config, 1, 1.8); }
 
-// A.X K1: DeepSeek-V3 with an additional norm after the experts. Dense layers do not have it.
+// A.X K1: DeepSeek-V3 with a norm after the experts. Dense layers lack that norm.
 ModelSpec ReadAxk1(ConfigReader& config) {
   ModelSpec spec = ReadLatentDecoder(config, 1, 2.5);
   for (LayerSpec& layer : spec.layers) {
@@ -167,14 +167,14 @@ ModelSpec ReadAxk1(ConfigReader& config) {
 }
 
 // GLM-5 and DeepSeek-V3.2: latent attention in which an indexer picks index_topk keys for each
-// query. Up to that many tokens every key is picked and attention is dense. Longer sequences would
-// not be dense and are refused instead of being computed wrongly.
+// query. Up to that many tokens, every key is picked and attention is dense. Longer sequences are
+// refused, because dense attention would be wrong for them.
 ModelSpec ReadGlmMoeDsa(ConfigReader& config) {
-  constexpr std::string_view kIndexed = "indexed_attention";  // from transformers 5.24
+  constexpr std::string_view kIndexed = "indexed_attention";  // name since transformers 5.24
   (void)ReadLayerTypes(config, {kIndexed, "deepseek_sparse_attention"},
                        [=](int64_t) { return kIndexed; });
   const int64_t most = config.OptionalSize("index_topk").value_or(2048);
-  // The parts of the indexer, which has no role in dense attention.
+  // Parts of the indexer, which dense attention does not need.
   config.Ignore({"index_head_dim", "index_n_heads", "indexer_types", "index_topk_freq",
                  "index_topk_pattern", "index_skip_topk_offset", "indexer_rope_interleave",
                  "index_share_for_mtp_iteration"});
@@ -191,8 +191,8 @@ ModelSpec ReadGlmMoeDsa(ConfigReader& config) {
   return spec;
 }
 
-// MiniCPM3: latent attention in a dense model, factors on embeddings, on the output of each layer
-// and on logits. Pairs that rotate are halves apart, unlike in DeepSeek; v_head_dim may be missing.
+// MiniCPM3: latent attention in a dense model, with factors on embeddings, layer outputs and
+// logits. Unlike in DeepSeek, rotated dimensions are half a head apart; v_head_dim may be missing.
 ModelSpec ReadMiniCpm3(ConfigReader& config) {
   const int64_t hidden = config.Size("hidden_size");
   config.Default("rope_interleave", false);
@@ -211,8 +211,8 @@ ModelSpec ReadMiniCpm3(ConfigReader& config) {
 }
 
 // Mistral Small 4 and Large 3: experts with softmax scores, queries scaled by position
-// (transformers 5, modeling_mistral4.py). The part of a head with position is given twice, by its
-// size and as partial_rotary_factor of the whole.
+// (transformers 5, modeling_mistral4.py). The size of the position part of a head is given twice,
+// directly and as partial_rotary_factor.
 ModelSpec ReadMistral4(ConfigReader& config) {
   RequireRopeSettings(config);
   ModelSpec spec = ReadLatentLayers(config, {.position_scaling = true, .part_of_head = true});

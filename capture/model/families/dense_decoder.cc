@@ -206,7 +206,7 @@ ModelSpec ReadDenseDecoder(ConfigReader& config, const DenseDecoderOptions& opti
   spec.head = {spec.tied_head ? spec.embedding : config.HeadName(), "", spec.hidden_size,
                spec.vocab_size};
   spec.skipped_suffixes = {
-      "rotary_emb.inv_freq"};  // a buffer of old releases; rope_spec.h computes it
+      "rotary_emb.inv_freq"};  // buffer in old releases; rope_spec.h computes it
   if (spec.tied_head)
     spec.skipped_suffixes.push_back("lm_head.weight");  // a second copy of the embedding
   return spec;

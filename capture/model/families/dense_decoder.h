@@ -26,80 +26,80 @@ struct LayerNormNames {
   std::string attention = "input_layernorm", post_attention = "";
   std::string mlp = "post_attention_layernorm", post_mlp = "";
 };
-// The two norms of Olmo and EXAONE 4, on the outputs of attention and MLP.
+// Names of the two norms in Olmo and EXAONE 4, on the outputs of attention and MLP.
 LayerNormNames PostNorms();
 
-using Windows = std::vector<std::optional<int64_t>>;  // per layer; nothing: it does not slide
+using Windows = std::vector<std::optional<int64_t>>;  // per layer; nothing: no sliding
 
 struct DenseDecoderOptions {
   bool qkv_bias = false, o_bias = false, mlp_bias = false;
   bool qk_norm = false;
-  bool qk_norm_of_all_heads = false;  // one norm over all heads together
+  bool qk_norm_of_all_heads = false;  // one norm across all heads
   std::string q_norm_name = "q_norm", k_norm_name = "k_norm";
-  NormKind norm = NormKind::kPlain;  // of all norms
+  NormKind norm = NormKind::kPlain;  // for all norms
   bool norm_bias = false, norm_weight = true;
   LayerNormNames norms = {};
   std::optional<int64_t> default_head_dim =
       {};  // if the config has none; nothing: hidden_size / num_attention_heads
   RopeOptions rope = {};
-  std::optional<RopeOptions> sliding_rope = {};  // of layers that slide; nothing: the same
+  std::optional<RopeOptions> sliding_rope = {};  // for sliding layers; nothing: the same
   Windows windows = {};                          // empty: no layer slides
-  std::optional<double> scale = {};              // on q·k; nothing: 1 / sqrt(head_dim)
+  std::optional<double> scale = {};              // factor on q·k; nothing: 1 / sqrt(head_dim)
   std::string eps_field = "rms_norm_eps", activation_field = "hidden_act";
   std::string default_activation = "silu";
-  bool tied_by_default = false;                   // if the config does not say
-  bool gated_mlp = true;                          // false: only up and down
-  bool dense_mlp = true;                          // false: the family describes a replacement
-  bool fused_qkv = false, fused_gate_up = false;  // stored as qkv_proj, as gate_up_proj
+  bool tied_by_default = false;                   // applies if the config does not say
+  bool gated_mlp = true;                          // false: only up and down projections
+  bool dense_mlp = true;                          // false: the family adds its own replacement
+  bool fused_qkv = false, fused_gate_up = false;  // stored as qkv_proj and as gate_up_proj
 };
 
-// Options of most descendants of Llama: biases on q, k, v and o according to attention_bias, and
-// the rope base of a config that has none.
+// Options for most descendants of Llama: biases on q, k, v and o as attention_bias says, and a
+// default for the rope base.
 DenseDecoderOptions LlamaOptions(ConfigReader& config, std::optional<double> default_theta = {});
 
 ModelSpec ReadDenseDecoder(ConfigReader& config, const DenseDecoderOptions& options);
 
-// Refuses a config without rope settings, in a family whose rope is never the plain one.
+// Refuses a config without rope settings, for a family that never uses plain rope.
 void RequireRopeSettings(ConfigReader& config);
 
-// A projection with the weight name + ".weight" and, if `bias`, name + ".bias".
+// Returns a projection with weight name + ".weight" and, if `bias`, name + ".bias".
 LinearSpec Linear(const std::string& name, int64_t in_features, int64_t out_features,
                   bool bias = false);
-// A projection of `part` rows from `first` on, of a stored tensor with `all` rows.
+// Returns a projection by `part` rows, starting at `first`, of a stored tensor with `all` rows.
 LinearSpec Rows(const std::string& name, int64_t in_features, int64_t first, int64_t part,
                 int64_t all, bool bias = false);
-// Reads the activation "silu", "gelu_pytorch_tanh", ... of a field; never kXielu.
+// Reads the activation in a field ("silu", "gelu_pytorch_tanh", ...); never kXielu.
 Activation ReadActivation(ConfigReader& config, std::string_view field,
                           std::string_view default_name);
-// The usual gate, up and down under that prefix ("model.layers.3.mlp.").
+// Returns the usual gate, up and down under a prefix ("model.layers.3.mlp.").
 MlpSpec DenseMlp(const std::string& prefix, int64_t hidden_size, int64_t intermediate_size,
                  const DenseDecoderOptions& options, Activation activation);
-// Sets other names, without ".weight", of the embedding, the final norm and a separate head.
+// Sets other names (without ".weight") for the embedding, the final norm and a separate head.
 void NameEnds(const std::string& embedding, const std::string& final_norm, ModelSpec& spec,
               const std::string& head = "lm_head");
 int64_t ReadNumLayers(ConfigReader& config);
 
-// The kinds of all layers: layer_types if the config has it, else the result of `otherwise` for
-// each layer.
+// Returns the kinds of all layers: layer_types if the config has it, otherwise the result of
+// `otherwise` for each layer.
 std::vector<std::string> ReadLayerTypes(
     ConfigReader& config, std::initializer_list<std::string_view> supported,
     const std::function<std::string_view(int64_t layer)>& otherwise);
-// The windows of layers of those kinds. Throws InputError if a layer slides and there is no window.
+// Returns the windows for these layer kinds. Throws InputError if a layer slides without a window.
 Windows WindowsOf(const ConfigReader& config, const std::vector<std::string>& types,
                   std::optional<int64_t> window);
 bool AnySlides(const Windows& windows);
 
-// sliding_window, or `missing` if the config has no such field; null: no layer slides.
+// Reads sliding_window, or `missing` if the config has no such field; null: no layer slides.
 std::optional<int64_t> ReadWindow(ConfigReader& config, std::optional<int64_t> missing = {});
-// All layers slide or none, as in families whose layer_types transformers stores but never reads. A
-// contradicting layer_types is an error.
+// Either all layers slide or none, in families whose layer_types transformers stores but never
+// reads. A contradicting layer_types is an error.
 Windows ReadUniformWindows(ConfigReader& config, std::optional<int64_t> window);
-// Layer i slides if layer_types says so; without it, if slides(i).
+// Layer i slides if layer_types says so or, without layer_types, if slides(i).
 Windows ReadWindows(ConfigReader& config, std::optional<int64_t> window,
                     const std::function<bool(int64_t layer)>& slides);
-// Without layer_types the layers from first_sliding on slide, if there is a window.
+// Without layer_types, layers from first_sliding on slide, if there is a window.
 Windows ReadWindows(ConfigReader& config, std::optional<int64_t> window, int64_t first_sliding);
-// Without layer_types every pattern-th layer is full and the others slide, if there is a window.
+// Without layer_types, all but every pattern-th layer slide, if there is a window.
 Windows ReadPatternWindows(ConfigReader& config, std::optional<int64_t> window, int64_t pattern);
 
 }  // namespace oscar

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// ERNIE 4.5. Pairs of neighbours rotate over the whole head although there is no
-// partial_rotary_factor, which accompanies such pairs elsewhere (transformers 5,
-// modeling_ernie4_5.py). One field covers all biases.
+// ERNIE 4.5. Pairs of neighbours rotate over the whole head, without the partial_rotary_factor that
+// accompanies such pairs in other families (transformers 5, modeling_ernie4_5.py). One field covers
+// all biases.
 #include "capture/model/families/experts_config.h"
 
 namespace oscar {
@@ -18,7 +18,7 @@ DenseDecoderOptions ErnieOptions(ConfigReader& config) {
   return options;
 }
 
-// ERNIE 4.5 dense: Llama apart from that.
+// ERNIE 4.5 dense: like Llama in everything else.
 ModelSpec ReadErnie45(ConfigReader& config) {
   DenseDecoderOptions options = ErnieOptions(config);
   options.default_head_dim = 128;
@@ -34,11 +34,11 @@ ModelSpec ReadErnieMoeLayers(ConfigReader& config, bool mrope) {
   return ReadDenseDecoder(config, options);
 }
 
-// Reads ERNIE's experts, whose every field has its own name. The choice has a bias but its scores
-// are a softmax.
+// Reads ERNIE's experts, whose fields all have their own names. The choice has a bias, although its
+// scores come from a softmax.
 ExpertsSpec ReadErnieExperts(ConfigReader& config, int64_t hidden_size, int64_t size) {
   config.Require("moe_gate", "topk");
-  config.Ignore({"moe_capacity"});  // for training: no expert refuses tokens
+  config.Ignore({"moe_capacity"});  // used in training: experts never refuse tokens here
   config.Default("num_experts", config.Size("moe_num_experts"));
   config.Default("num_experts_per_tok", config.Size("moe_k"));
   ExpertsSpec experts = ReadExperts(config, hidden_size, size, "mlp.gate");
@@ -62,7 +62,7 @@ int64_t ReadTextExpertSize(ConfigReader& config) {
   return ConfigReader(text, config.what()).Size(kField);
 }
 
-// ERNIE 4.5 VL. The tokens of images have their own experts, which follow those of text.
+// ERNIE 4.5 VL. Image tokens have their own experts, which follow those for text.
 ModelSpec ReadErnie45VlMoe(ConfigReader& config) {
   ModelSpec spec = ReadErnieMoeLayers(config, /*mrope=*/true);
   ExpertsSpec experts = ReadErnieExperts(config, spec.hidden_size, ReadTextExpertSize(config));
@@ -93,7 +93,7 @@ ModelSpec ReadErnie45Moe(ConfigReader& config) {
   for (int64_t i = 0; i < num_layers; ++i)
     sparse.push_back((i + 1) % step == 0 && i >= start && i <= end);
   PutNamedExperts(config, {}, sparse, experts, spec);
-  spec.skipped_prefixes.push_back(config.prefix() + "mtp_");  // predicts further tokens
+  spec.skipped_prefixes.push_back(config.prefix() + "mtp_");  // layers that predict further tokens
   return spec;
 }
 

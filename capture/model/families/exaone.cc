@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// LG's EXAONE. From EXAONE 4 on it has norms of each query and key head and three sliding layers
-// per full one (transformers 5, modeling_exaone4.py).
+// LG's EXAONE. Since EXAONE 4 it has QK norms per head and three sliding layers per full one
+// (transformers 5, modeling_exaone4.py).
 #include <fmt/format.h>
 
 #include "capture/model/families/experts_config.h"
@@ -10,13 +10,13 @@
 namespace oscar {
 namespace {
 
-// EXAONE 3: Llama with other names of fields and tensors (transformers 5 runs it as Llama).
+// EXAONE 3: Llama with other field and tensor names (transformers 5 runs it as Llama).
 ModelSpec ReadExaone(ConfigReader& config) {
   config.SecondName("num_hidden_layers", "num_layers");
   config.SecondName("rms_norm_eps", "layer_norm_epsilon");
   config.SecondName("hidden_act", "activation_function");
   config.Default("rms_norm_eps", 1e-5);
-  config.Ignore({"embed_dropout"});  // in training only
+  config.Ignore({"embed_dropout"});  // used only in training
   DenseDecoderOptions options = LlamaOptions(config, 500000.0);
   options.mlp_bias = config.Bool("mlp_bias", false);
   if (config.StoresPrefix(config.prefix() + "embed_tokens."))
@@ -42,7 +42,7 @@ ModelSpec ReadExaone(ConfigReader& config) {
 }
 
 // sliding_window_pattern is a number (every n-th layer is full) or letters ("LLLG"). Returns
-// letters.
+// letters in both cases.
 std::string ReadExaonePattern(ConfigReader& config) {
   const Json* value = config.Find("sliding_window_pattern");
   if (value != nullptr && value->is_string()) {
@@ -57,7 +57,7 @@ std::string ReadExaonePattern(ConfigReader& config) {
   return std::string(static_cast<size_t>(every - 1), 'L') + "G";
 }
 
-// With a window full layers have no rope, even if no layer slides; without one all have rope.
+// With a window, full layers have no rope, even if no layer slides. Otherwise all have rope.
 ModelSpec ReadExaone4Layers(ConfigReader& config, const LayerNormNames& norms) {
   DenseDecoderOptions options;
   options.qk_norm = true;
@@ -92,7 +92,7 @@ ModelSpec ReadExaoneMoe(ConfigReader& config) {
   if (!config.Stores(first + experts.router.choice_bias))
     experts.router.choice_bias = "mlp.e_score_correction_bias";
   PutDeepSeekExperts(config, 1, experts, spec);
-  spec.skipped_prefixes.push_back("mtp.");  // predicts further tokens
+  spec.skipped_prefixes.push_back("mtp.");  // layers that predict further tokens
   return spec;
 }
 

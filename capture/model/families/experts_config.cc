@@ -42,7 +42,7 @@ void NameExperts(const ConfigReader& config, int64_t sparse_layer, const ExpertN
                  ExpertsSpec& experts) {
   const std::string layer = config.LayerPrefix(sparse_layer);
   const bool separate = config.StoresPrefix(layer + names.separate + "0.");
-  // The name of a quantized tensor continues: gate_up_proj_blocks, gate_up_proj.weight_packed.
+  // A quantized tensor's name is longer: gate_up_proj_blocks, gate_up_proj.weight_packed.
   const bool fused = config.StoresPrefix(layer + names.fused_gate_up);
   experts.fused = fused || (names.usually_fused && !separate);
   if (experts.fused) {
@@ -117,7 +117,7 @@ std::vector<bool> ReadDeepSeekSparseLayers(ConfigReader& config, int64_t default
   const auto first = config.OptionalCount("first_k_dense_replace");
   std::vector<bool> sparse;
   for (int64_t i = 0; i < num_layers; ++i) sparse.push_back(i >= first.value_or(default_dense));
-  const Json* types = config.Find("mlp_layer_types");  // has priority over first_k_dense_replace
+  const Json* types = config.Find("mlp_layer_types");  // takes priority over first_k_dense_replace
   if (types == nullptr) return sparse;
   if (!types->is_array() || types->size() != sparse.size()) {
     config.Fail("mlp_layer_types",
@@ -165,7 +165,7 @@ void PutNamedExperts(const ConfigReader& config, const ExpertNames& names,
 void SkipPredictionLayers(ConfigReader& config, ModelSpec& spec) {
   const auto num_layers = static_cast<int64_t>(spec.layers.size());
   constexpr const char* kCount = "num_nextn_predict_layers";
-  constexpr int64_t kMost = 64;  // each is a list of names; releases have a few
+  constexpr int64_t kMost = 64;  // limits lists that get a name per layer; releases have a few
   int64_t count = config.OptionalCount(kCount).value_or(0);
   if (count > kMost) config.Fail(kCount, fmt::format("is {}, expected at most {}", count, kMost));
   // Some releases have such layers but do not mention them in the config. Only these layers have

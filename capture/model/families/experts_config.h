@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Common code of families with a mixture of experts: counts under their several names, which layers
-// have experts, how those are stored. A family describes the experts once, with names relative to a
-// layer ("mlp.gate.weight"), and PutExperts instantiates them for every sparse layer. Most releases
-// of a family store experts separately and some fused; the checkpoint's names decide.
+// Common code of families with a mixture of experts: counts under their various names, which layers
+// have experts, and how experts are stored. A family describes the experts once, with names
+// relative to a layer ("mlp.gate.weight"), and PutExperts instantiates them for every sparse layer.
+// Most releases of a family store experts separately and some fused; the checkpoint's names decide.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,11 @@
 
 namespace oscar {
 
-// num_experts, num_local_experts or n_routed_experts, whichever the config has; they must agree.
+// Reads num_experts, num_local_experts or n_routed_experts; if there are several, they must agree.
 int64_t ReadNumExperts(ConfigReader& config);
 
-// Reads experts with the count above, their top_k (num_experts_per_tok) and activation. The
-// router's logits are the projection `router` without bias.
+// Reads experts with ReadNumExperts, their top_k (num_experts_per_tok) and activation. `router`
+// names the projection for the router's logits, which has no bias.
 ExpertsSpec ReadExperts(ConfigReader& config, int64_t hidden_size, int64_t intermediate_size,
                         const std::string& router);
 
@@ -32,41 +32,41 @@ struct ExpertNames {
   std::string separate = "mlp.experts.";
   std::string gate = "gate_proj.weight", up = "up_proj.weight", down = "down_proj.weight";
   std::string fused_gate_up = "mlp.experts.gate_up_proj", fused_down = "mlp.experts.down_proj";
-  bool usually_fused = false;  // applies if there is no checkpoint
+  bool usually_fused = false;  // used without a checkpoint
 };
-// Uses the fused names if layer `sparse_layer` is stored like that.
+// Uses the fused names if layer `sparse_layer` is stored that way.
 void NameExperts(const ConfigReader& config, int64_t sparse_layer, const ExpertNames& names,
                  ExpertsSpec& experts);
 
-// Mixtral's experts, which MiniMax has too: size intermediate_size, names under
+// Reads Mixtral's experts, also used by MiniMax: size intermediate_size, names under
 // "block_sparse_moe.", normalized weights.
 ExpertsSpec ReadBlockSparseExperts(ConfigReader& config, int64_t hidden_size);
 
-// Adds a shared expert of that intermediate size: prefix + "gate_proj.weight" ...; 0: none.
+// Adds a shared expert with this intermediate size (0: none): prefix + "gate_proj.weight" ...
 void NameSharedExpert(const std::string& prefix, int64_t intermediate_size, ExpertsSpec& experts);
 
-// DeepSeek's router, which GLM and Kimi use too: sigmoid, a bias for the choice, n_group,
+// Reads DeepSeek's router, also used by GLM and Kimi: sigmoid, a bias for the choice, n_group,
 // topk_group, norm_topk_prob, routed_scaling_factor, n_shared_experts; names under "mlp.".
 ExpertsSpec ReadSigmoidExperts(ConfigReader& config, int64_t hidden_size);
 
-// Which layers have experts in DeepSeek: mlp_layer_types if the config has it, else all from
-// first_k_dense_replace on.
+// Returns which layers have experts in DeepSeek: mlp_layer_types if the config has it, otherwise
+// all from first_k_dense_replace on.
 std::vector<bool> ReadDeepSeekSparseLayers(ConfigReader& config, int64_t default_dense);
-int64_t FirstSparse(const std::vector<bool>& sparse);  // 0 if none is
+int64_t FirstSparse(const std::vector<bool>& sparse);  // 0 if no layer is sparse
 
 // Replaces the MLP of the sparse layers by experts; an empty `sparse` means all layers.
 void PutExperts(const ConfigReader& config, const ExpertsSpec& experts,
                 const std::vector<bool>& sparse, ModelSpec& spec);
 
-// Combines NameExperts for the first sparse layer and PutExperts for all sparse layers.
+// Calls NameExperts for the first sparse layer and PutExperts for all sparse layers.
 void PutNamedExperts(const ConfigReader& config, const ExpertNames& names,
                      const std::vector<bool>& sparse, ExpertsSpec experts, ModelSpec& spec);
 
-// Skips layers that predict further tokens, which are stored as layers num_hidden_layers, ....
+// Skips layers that predict further tokens. They are stored as layers num_hidden_layers and up.
 void SkipPredictionLayers(ConfigReader& config, ModelSpec& spec);
 
-// Gives DeepSeek's sparse layers these experts, whose names are still missing, and skips layers
-// that predict. `default_dense`: the number of dense layers if the config does not say.
+// Names these experts and gives them to DeepSeek's sparse layers. Skips layers that predict further
+// tokens. `default_dense`: number of dense layers if the config does not say.
 void PutDeepSeekExperts(ConfigReader& config, int64_t default_dense, const ExpertsSpec& experts,
                         ModelSpec& spec);
 

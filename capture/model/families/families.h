@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tables of model families and of multimodal wrappers around them. A family is a function that
-// maps config fields and tensor names to ModelSpec, and a row, both in the file of its lineage.
-// Fields that a family does not read are judged by config_fields.h.
+// The tables of model families and of multimodal wrappers around them. A family consists of a
+// function that maps config fields and tensor names to ModelSpec, and a table row, both in the file
+// of its lineage. config_fields.h decides about fields that a family does not read.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,10 @@
 namespace oscar {
 
 struct Family {
-  std::string_view model_type;    // as in config.json
+  std::string_view model_type;    // value in config.json
   std::string_view architecture;  // class name in "architectures"
   ModelSpec (*read)(ConfigReader& config);
-  std::string_view written_as = {};  // the name that transformers 5 writes into "architectures"
-                                     // instead
+  std::string_view written_as = {};  // name that transformers 5 writes into "architectures" instead
 };
 
 std::span<const Family> Families();  // all lineages, sorted by model_type
@@ -33,28 +32,28 @@ Lineage ArceeFamilies, CohereFamilies, DbrxFamilies, DeepSeekFamilies, ErnieFami
 
 // A known family that is not implemented.
 struct Refusal {
-  std::string_view model_type;  // as in config.json
+  std::string_view model_type;  // value in config.json
   std::string_view reason;      // "its lightning attention is not implemented"
 };
 
 std::span<const Refusal> Refusals();  // sorted by model_type
 
-// A model of several modalities whose text part is a family under "text_config".
+// A multimodal model whose text part is a family under "text_config".
 struct Wrapper {
   std::string_view model_type, architecture;
-  std::string_view text_model_type;  // if text_config does not name it
-  std::string_view member = {};      // the parent of all this ("thinker_config")
-  // The first position of text. 1: PaliGemma, where images and a prompt see each other, but text
-  // alone is causal.
+  std::string_view text_model_type;  // used if text_config does not name a family
+  std::string_view member = {};      // parent of all this ("thinker_config")
+  // The first position of text. 1 for PaliGemma, where an image and prompt attend in both
+  // directions, but text alone is causal.
   int64_t first_position = 0;
-  std::string_view written_as = {};  // in "architectures" of a release instead
+  std::string_view written_as = {};  // alternative name in "architectures"
 };
 
 std::span<const Wrapper> Wrappers();  // sorted by model_type
 
 // Prefixes of a wrapper's tensors that text does not use.
 std::span<const std::string_view> OtherModalityTensors();
-// Whether a field of a wrapper describes how another modality becomes tokens.
+// Whether a field of a wrapper describes how another modality is converted to tokens.
 bool IsOtherModalityField(std::string_view name);
 
 }  // namespace oscar

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gemma 1 to 4. Embeddings are multiplied by sqrt(hidden_size), rounded to the compute dtype, which
-// in bf16 is 0.3 % for some sizes. The activation is hidden_activation; hidden_act of old releases
-// is ignored.
+// Gemma 1 to 4. Embeddings are multiplied by sqrt(hidden_size), rounded to the compute dtype, a
+// change of up to 0.3 % in bf16. The activation is hidden_activation; hidden_act of old releases is
+// ignored.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -38,8 +38,8 @@ void ReadSoftcap(ConfigReader& config, ModelSpec& spec) {
   spec.logit_softcap = config.OptionalPositive("final_logit_softcapping").value_or(0.0);
 }
 
-// Gemma 1 and CodeGemma: norms (1 + w). Releases name the activation twice. hidden_activation is
-// the one they were trained with, and hidden_act only counts without it.
+// Gemma 1 and CodeGemma: norms (1 + w). Releases name the activation twice. They were trained with
+// hidden_activation; hidden_act only counts if that is missing.
 ModelSpec ReadGemma(ConfigReader& config) {
   DenseDecoderOptions options = GemmaOptions(config);
   options.norm = NormKind::kOnePlus;
@@ -50,7 +50,7 @@ ModelSpec ReadGemma(ConfigReader& config) {
 }
 
 // Gemma 2 and VaultGemma: soft caps on attention logits and on the model's logits, q·k scaled by
-// query_pre_attn_scalar, norms (1 + w); every other layer slides, beginning with the first.
+// query_pre_attn_scalar, norms (1 + w). Every other layer slides, starting with the first.
 ModelSpec ReadSoftcappedGemma(ConfigReader& config, DenseDecoderOptions options) {
   options.norm = NormKind::kOnePlus;
   config.Default("head_dim", 256);
@@ -83,13 +83,13 @@ ModelSpec ReadVaultGemma(ConfigReader& config) {
   return ReadSoftcappedGemma(config, options);
 }
 
-// Gemma 3 (text part): Gemma 2 without soft caps, with norms (1 + w) of queries and keys; five
-// sliding layers per full one, each kind with its own rotary base. Traps: the old rope_scaling
-// applies only to the full layers; attn_logit_softcapping is left from Gemma 2's code and stored
-// but never applied (modeling_gemma3.py).
+// Gemma 3 (text part): Gemma 2 without soft caps, but with QK norms (1 + w) and five sliding layers
+// per full one, each kind with its own rotary base. Traps: the old rope_scaling only applies to
+// full layers; attn_logit_softcapping is left over from Gemma 2 and never applied
+// (modeling_gemma3.py).
 ModelSpec ReadGemma3(ConfigReader& config) {
   DenseDecoderOptions options = GemmaOptions(config);
-  // Released text_config objects only contain differences from these (transformers,
+  // Released text_config objects only list differences from these defaults (transformers,
   // Gemma3TextConfig).
   const std::pair<const char*, Json> defaults[] = {
       {"vocab_size", 262208},     {"num_attention_heads", 8},
@@ -118,13 +118,13 @@ ModelSpec ReadGemma3(ConfigReader& config) {
 
 constexpr const char *kFullKind = "full_attention", *kSlidingKind = "sliding_attention";
 
-// The geometry of full layers: per_layer_config of transformers 5, keyed by layer, or the fields of
-// the releases.
+// The geometry of full layers: from per_layer_config of transformers 5, keyed by layer, or from the
+// fields of releases.
 struct FullGeometry {
   int64_t head_dim = 0, num_kv_heads = 0;
 };
 
-// transformers writes "05" if there are ten or more layers.
+// With ten or more layers, transformers writes the keys with leading zeros ("05").
 std::map<size_t, const Json*> ByLayer(const ConfigReader& config, const Json& layers,
                                       size_t num_layers) {
   if (!layers.is_object()) config.Fail("per_layer_config", "must be an object");
@@ -228,7 +228,7 @@ void ReadPerLayerInputs(ConfigReader& config, ModelSpec& spec) {
   }
 }
 
-// Late layers read the cache of the last earlier layer of their kind.
+// Late layers read the cache of the last earlier layer of the same kind.
 void ShareKv(ConfigReader& config, const std::vector<std::string>& types, ModelSpec& spec) {
   const auto num_layers = static_cast<int64_t>(spec.layers.size());
   const int64_t num_shared = config.OptionalCount("num_kv_shared_layers").value_or(0);
@@ -287,11 +287,11 @@ void ReadExpertsBeside(ConfigReader& config, ModelSpec& spec) {
   }
 }
 
-// Gemma 4 (text part): sliding and full layers have different head sizes and their own ropes.
-// Values are normalized without a weight, and with attention_k_eq_v full layers take them from the
-// projection of keys. Experts run in parallel to the MLP. Small models have an embedding per layer
-// and late layers that read the keys and values of earlier ones (transformers 5,
-// modeling_gemma4.py). Norms are plain here, not 1 + w as in Gemma 2 and 3.
+// Gemma 4 (text part): sliding and full layers have different head sizes and ropes. Values are
+// normalized without a weight, and with attention_k_eq_v full layers take values from the key
+// projection. Experts run in parallel to the MLP. Small models have per-layer embeddings, and late
+// layers that read the keys and values of earlier ones (transformers 5, modeling_gemma4.py). Norms
+// are plain, not 1 + w as in Gemma 2 and 3.
 ModelSpec ReadGemma4(ConfigReader& config) {
   RequireRopeSettings(config);
   DenseDecoderOptions options = GemmaOptions(config);
@@ -304,9 +304,9 @@ ModelSpec ReadGemma4(ConfigReader& config) {
   std::vector<std::string> types = ReadLayerTypes(config, {kFullKind, kSlidingKind}, [](int64_t i) {
     return (i + 1) % 6 == 0 ? kFullKind : kSlidingKind;
   });
-  types.back() = kFullKind;  // like the reference, whatever the config says
+  types.back() = kFullKind;  // transformers does this whatever the config says
   options.windows = WindowsOf(config, types, ReadWindow(config, 512));
-  // "vision": image tokens see each other in both directions, text tokens do not.
+  // "vision": only image tokens attend in both directions.
   if (config.Find("use_bidirectional_attention") != nullptr &&
       config.String("use_bidirectional_attention") == "all")
     config.Fail("use_bidirectional_attention", "is not implemented. Supported: null, \"vision\"");

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Zhipu's GLM with plain keys and values. GLM-4 rotates pairs of neighbours on a part of the head
-// and stores gate and up as one tensor. From GLM-4.5 on, pairs are half the rotated part apart, the
-// first layers are dense, and experts are as in DeepSeek-V3. GLM-4.7-Flash and GLM-5 have latent
-// attention (deepseek.cc).
+// Zhipu's GLM with plain keys and values. GLM-4 rotates pairs of neighbours in a part of the head
+// and stores gate and up as one tensor. Since GLM-4.5, the dimensions of a pair are half the
+// rotated part apart, the first layers are dense, and experts are as in DeepSeek-V3. GLM-4.7-Flash
+// and GLM-5 have latent attention (deepseek.cc).
 #include "capture/model/families/experts_config.h"
 
 namespace oscar {
@@ -27,8 +27,8 @@ ModelSpec ReadGlm(ConfigReader& config) {
   return ReadDenseDecoder(config, options);
 }
 
-// GLM-4 0414 has two more norms in each layer. The norm called post_attention_layernorm is before
-// the MLP; the one after attention is post_self_attn_layernorm.
+// GLM-4 0414 has two more norms per layer. Despite its name, post_attention_layernorm is before the
+// MLP; the norm after attention is post_self_attn_layernorm.
 DenseDecoderOptions Glm4Options(ConfigReader& config) {
   DenseDecoderOptions options = GlmOptions(config);
   options.norms = {"input_layernorm", "post_self_attn_layernorm", "post_attention_layernorm",
@@ -57,7 +57,7 @@ ModelSpec ReadGlmExperts(ConfigReader& config, const DenseDecoderOptions& option
   return spec;
 }
 
-// GLM-4.5 to 4.7. The size decides whether q and k have a norm.
+// GLM-4.5 to 4.7. Some sizes have QK norms.
 ModelSpec ReadGlm4Moe(ConfigReader& config) {
   DenseDecoderOptions options;
   options.qkv_bias = config.Bool("attention_bias", false);
@@ -66,7 +66,7 @@ ModelSpec ReadGlm4Moe(ConfigReader& config) {
   return ReadGlmExperts(config, options);
 }
 
-// The text part of GLM-4.5V and 4.6V: GLM-4.5 without norms of queries and keys.
+// The text part of GLM-4.5V and 4.6V: GLM-4.5 without QK norms.
 ModelSpec ReadGlm4vMoe(ConfigReader& config) {
   DenseDecoderOptions options;
   options.qkv_bias = config.Bool("attention_bias", true);

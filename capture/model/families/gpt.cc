@@ -22,8 +22,8 @@ DenseDecoderOptions GptOptions(const char* eps_field, const char* activation_fie
   return options;
 }
 
-// Names of a layer's four projections. Trap: the first holds, for each KV head, its queries, the
-// keys and the values; with a single KV head this is the usual order (transformers 5,
+// Names of a layer's four projections. Trap: the first one holds the queries, keys and values of
+// one KV head after another; with a single KV head this is the usual order (transformers 5,
 // modeling_{gpt_neox,falcon,gpt_bigcode}.py).
 struct GptNames {
   const char *qkv, *o, *up, *down;
@@ -92,7 +92,7 @@ ModelSpec ReadFalcon(ConfigReader& config) {
   config.Override("num_key_value_heads", grouped || !one_head ? kv_heads : 1);
   config.Override("intermediate_size",
                   config.OptionalSize("ffn_hidden_size").value_or(4 * config.Size("hidden_size")));
-  // Other fields of releases that are never read.
+  // Other fields that releases have but no model reads.
   config.Ignore({"apply_residual_connection_post_layernorm", "ff_factor"});
   const bool parallel = config.Bool("parallel_attn", true);
   const int64_t norms = config.OptionalSize("num_ln_in_parallel_attn").value_or(grouped ? 2 : 1);
@@ -113,7 +113,7 @@ ModelSpec ReadFalcon(ConfigReader& config) {
   return spec;
 }
 
-// GPT-BigCode (SantaCoder, StarCoder), which has learned positions instead of rope.
+// GPT-BigCode (SantaCoder, StarCoder), with learned positions instead of rope.
 ModelSpec ReadGptBigCode(ConfigReader& config) {
   DenseDecoderOptions options = GptOptions("layer_norm_epsilon", "activation_function");
   options.default_activation = "gelu_pytorch_tanh";
@@ -132,7 +132,7 @@ ModelSpec ReadGptBigCode(ConfigReader& config) {
   config.Override("num_key_value_heads",
                   config.Bool("multi_query", true) ? 1 : config.Size("num_attention_heads"));
   if (!config.Bool("scale_attn_weights", true)) options.scale = 1.0;
-  // Fields for generation and classification, in StarCoder's releases.
+  // Fields for generation and classification in StarCoder's releases.
   config.Ignore({"attn_pdrop", "inference_runner", "max_batch_size", "max_sequence_length",
                  "pad_key_length", "pre_allocate_kv_cache", "summary_activation",
                  "summary_first_dropout", "summary_proj_to_labels", "summary_type",
@@ -142,7 +142,7 @@ ModelSpec ReadGptBigCode(ConfigReader& config) {
   for (LayerSpec& layer : spec.layers) layer.attention.rope = {RopeKind::kNone};
   NameEnds("transformer.wte", "transformer.ln_f", spec);
   spec.position_embedding = "transformer.wpe.weight";
-  for (const char* mask : {".attn.bias", ".attn.masked_bias"})  // from old releases
+  for (const char* mask : {".attn.bias", ".attn.masked_bias"})  // stored by old releases
     spec.skipped_suffixes.emplace_back(mask);
   return spec;
 }
@@ -159,7 +159,7 @@ ModelSpec ReadStarcoder2(ConfigReader& config) {
   config.Require("norm_type", "layer_norm");
   config.Require("mlp_type", "default");
   config.Require("scale_attn_weights", true);
-  config.Ignore({"layer_norm_epsilon"});  // from GPT-2's code; norm_epsilon decides
+  config.Ignore({"layer_norm_epsilon"});  // left over from GPT-2; norm_epsilon is used
   options.windows = ReadUniformWindows(config, ReadWindow(config));
   ModelSpec spec = ReadDenseDecoder(config, options);
   for (LayerSpec& layer : spec.layers) {
@@ -171,9 +171,9 @@ ModelSpec ReadStarcoder2(ConfigReader& config) {
   return spec;
 }
 
-// Nemotron-4 and Minitron: norms that subtract the mean and multiply by 1 + w, an MLP without a
-// gate around a squared ReLU, rope on half of each head (transformers 5, modeling_nemotron.py).
-// Norms always have biases, whatever attention_bias and mlp_bias say.
+// Nemotron-4 and Minitron: norms that subtract the mean and multiply by 1 + w, a squared-ReLU MLP
+// without a gate, rope on half of each head (transformers 5, modeling_nemotron.py). Norms always
+// have biases, whatever attention_bias and mlp_bias say.
 ModelSpec ReadNemotron(ConfigReader& config) {
   DenseDecoderOptions options = GptOptions("norm_eps", "hidden_act");
   options.qkv_bias = options.o_bias = config.Bool("attention_bias", false);
@@ -185,8 +185,8 @@ ModelSpec ReadNemotron(ConfigReader& config) {
   return ReadDenseDecoder(config, options);
 }
 
-// Jais 2: an MLP without a gate around a squared ReLU (transformers 5, modeling_jais2.py). A
-// missing attention_bias or mlp_bias means true.
+// Jais 2: a squared-ReLU MLP without a gate (transformers 5, modeling_jais2.py). A missing
+// attention_bias or mlp_bias means true.
 ModelSpec ReadJais2(ConfigReader& config) {
   DenseDecoderOptions options = GptOptions("layer_norm_eps", "hidden_act");
   options.qkv_bias = options.o_bias = config.Bool("attention_bias", true);
@@ -226,9 +226,9 @@ ModelSpec ReadStableLm(ConfigReader& config) {
   return spec;
 }
 
-// gpt-oss 20B and 120B: biases everywhere, an extra softmax logit per head (sink), every other
-// layer slides, experts stored transposed with gate and up alternating. hidden_act says silu, but
-// the experts compute a clamped gate with a sigmoid of swiglu_alpha times it.
+// gpt-oss 20B and 120B: biases everywhere, an extra softmax logit per head (sink), sliding in every
+// other layer, experts stored transposed with alternating gate and up. hidden_act says silu, but
+// experts compute a clamped gate times sigmoid(swiglu_alpha * gate).
 ModelSpec ReadGptOss(ConfigReader& config) {
   RequireRopeSettings(config);
   DenseDecoderOptions options;
@@ -256,7 +256,7 @@ ModelSpec ReadGptOss(ConfigReader& config) {
   experts.down = "mlp.experts.down_proj";
   experts.down_bias = "mlp.experts.down_proj_bias";
   PutExperts(config, experts, {}, spec);
-  config.Require("experts_per_token", experts.router.top_k);  // a second name of it
+  config.Require("experts_per_token", experts.router.top_k);  // second name of the same field
   config.Ignore({"initial_context_length"});  // repeats the original context of rope_scaling
   return spec;
 }

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// IBM's Granite 3 and 4: Llama with four multipliers, experts, sliding layers. Each family defines
-// what else a layer adds to the experts' sum.
+// IBM's Granite 3 and 4: Llama with four multipliers, experts, sliding layers. Each family adds
+// other terms to the experts' sum.
 #include <fmt/format.h>
 
 #include "capture/model/families/experts_config.h"
@@ -10,8 +10,8 @@
 namespace oscar {
 namespace {
 
-// Multipliers are on embeddings, on q·k, on the output of each half of a layer, and a divisor of
-// logits. attention_multiplier replaces 1 / sqrt(head_dim), and is 1 if it is missing.
+// Multipliers apply to embeddings, to q·k and to the output of each half of a layer; a divisor
+// applies to logits. attention_multiplier replaces 1 / sqrt(head_dim); if missing it is 1.
 ModelSpec ReadGraniteLayers(ConfigReader& config, DenseDecoderOptions options) {
   options.qkv_bias = options.o_bias = config.Bool("attention_bias", false);
   options.rope.default_theta = 10000.0;
@@ -32,13 +32,13 @@ ModelSpec ReadGranite(ConfigReader& config) {
   return ReadGraniteLayers(config, options);
 }
 
-// Granite 3 with experts in every layer instead of an MLP. The softmax is over the chosen experts
-// only, and the experts are fused with their own names.
+// Granite 3 with experts in every layer instead of an MLP. The softmax covers only the chosen
+// experts. The experts are fused, with their own names.
 ModelSpec ReadGraniteMoe(ConfigReader& config) {
   DenseDecoderOptions options;
   options.dense_mlp = false;
   ModelSpec spec = ReadGraniteLayers(config, options);
-  // As transformers 5 writes some of its descendants, or as in all releases.
+  // transformers 5 writes some descendants with other names than those of all releases.
   const std::string block = "block_sparse_moe.";
   const bool written = config.StoresPrefix(config.LayerPrefix(0) + block + "experts.");
   ExpertsSpec experts = ReadExperts(config, spec.hidden_size, config.Size("intermediate_size"),
@@ -51,7 +51,7 @@ ModelSpec ReadGraniteMoe(ConfigReader& config) {
   return spec;
 }
 
-// An MLP whose gate and up are one tensor: prefix + "input_linear", "output_linear".
+// An MLP that stores gate and up as one tensor: prefix + "input_linear", "output_linear".
 MlpSpec FusedMlp(const std::string& prefix, int64_t hidden_size, int64_t size,
                  Activation activation) {
   const std::string both = prefix + "input_linear";
@@ -69,8 +69,8 @@ void NameFusedSharedExpert(const std::string& prefix, int64_t size, ExpertsSpec&
   experts.shared_down_proj = mlp.down;
 }
 
-// Granite 3 with experts and a shared expert. The shared expert stores gate and up as one tensor,
-// and is part of the sum that the residual multiplier scales.
+// Granite 3 with experts and a shared expert. The shared expert stores gate and up as one tensor;
+// the residual multiplier also scales its output.
 ModelSpec ReadGraniteMoeShared(ConfigReader& config) {
   ModelSpec spec = ReadGraniteMoe(config);
   const int64_t size = config.OptionalCount("shared_intermediate_size").value_or(0);
@@ -97,19 +97,19 @@ void CheckGraniteLayerTypes(ConfigReader& config) {
                                      "implemented. Supported: attention",
                                      i));
   }
-  // Fields of layers that do not exist.
+  // Fields of Mamba layers, which do not exist here.
   config.Ignore({"mamba_n_heads", "mamba_n_groups", "mamba_d_state", "mamba_d_head", "mamba_d_conv",
                  "mamba_expand", "mamba_chunk_size", "mamba_conv_bias", "mamba_proj_bias",
                  "time_step_limit", "time_step_min", "time_step_max", "time_step_floor"});
 }
 
-// Granite 4 without Mamba layers (micro and the 1B and 350M): gate and up stored as one tensor
-// under shared_mlp, and in some sizes experts in parallel to it. Most sizes have Mamba layers and
-// are refused. position_embedding_type "nope" means no rope.
+// Granite 4 without Mamba layers (micro, 1B and 350M): gate and up stored as one tensor under
+// shared_mlp, in some sizes with experts in parallel. Most sizes have Mamba layers and are refused.
+// position_embedding_type "nope" means no rope.
 ModelSpec ReadGraniteHybrid(ConfigReader& config) {
   CheckGraniteLayerTypes(config);
   DenseDecoderOptions dense;
-  dense.dense_mlp = false;  // it has another name, below
+  dense.dense_mlp = false;  // stored under another name, see below
   const bool experts = config.OptionalCount("num_local_experts").value_or(8) > 0;
   const int64_t size = config.OptionalSize("shared_intermediate_size").value_or(1024);
   ModelSpec spec = experts ? ReadGraniteMoe(config) : ReadGraniteLayers(config, dense);
@@ -131,8 +131,8 @@ ModelSpec ReadGraniteHybrid(ConfigReader& config) {
 }
 
 // Granite SWA: three sliding layers per full one and a sink for each head (transformers 5,
-// modeling_granite_swa.py). The first layer is a full one, and layer_rope_theta gives each layer
-// its own base, 0 for no rope at all.
+// modeling_granite_swa.py). The first layer is full. layer_rope_theta gives each layer its own
+// base; 0 means no rope.
 void PutSlidingLayers(ConfigReader& config, ModelSpec& spec) {
   const Windows windows =
       ReadWindows(config, ReadWindow(config, 128), [](int64_t layer) { return layer % 4 != 0; });

@@ -12,8 +12,8 @@
 namespace oscar {
 namespace {
 
-// Hunyuan dense 0.5B to 7B and A13B with experts: norms of queries and keys after rope; a "dynamic"
-// rope whose alpha increases theta once for all lengths.
+// Hunyuan dense 0.5B to 7B, and A13B with experts: QK norms after rope; a "dynamic" rope whose
+// alpha increases theta once for all lengths.
 DenseDecoderOptions HunYuanOptions(ConfigReader& config) {
   DenseDecoderOptions options = LlamaOptions(config, 10000.0);
   options.qk_norm = true;
@@ -26,7 +26,7 @@ DenseDecoderOptions HunYuanOptions(ConfigReader& config) {
   config.Require("norm_type", "rms");
   if (const auto head_dim = config.OptionalSize("head_dim"))
     config.Require("attention_head_dim", *head_dim);
-  // Fields without effect: how many layers would share, a classifier's parts, ids of tokens.
+  // Fields without effect: the number of layers that would share, parts of a classifier, token ids.
   config.Ignore({"cla_share_factor", "add_classification_head", "class_num", "pool_type",
                  "dense_list", "eod_token_id", "eod_id", "im_end_id", "im_newline_id",
                  "im_start_id", "image_token_id", "mask_init_id", "org_vocab_size", "pad_id",
@@ -44,7 +44,7 @@ ModelSpec ReadHunYuanDense(ConfigReader& config) {
   return ReadHunYuanLayers(config, HunYuanOptions(config));
 }
 
-// A number, or a list with the same number for every layer.
+// Reads a number, or a list with the same number for every layer.
 int64_t SameInAllLayers(ConfigReader& config, std::string_view key, int64_t otherwise) {
   const Json* value = config.Find(key);
   if (value == nullptr) return otherwise;
@@ -56,7 +56,7 @@ int64_t SameInAllLayers(ConfigReader& config, std::string_view key, int64_t othe
   return value->front().get<int64_t>();
 }
 
-// Every layer has experts and a shared expert; their size is intermediate_size.
+// Every layer has experts and a shared expert of size intermediate_size.
 ModelSpec ReadHunYuanMoe(ConfigReader& config) {
   DenseDecoderOptions options = HunYuanOptions(config);
   options.dense_mlp = false;
@@ -85,8 +85,7 @@ ModelSpec ReadHunYuanMoe(ConfigReader& config) {
 }
 
 // Hunyuan 3 (HY 2.0): experts with sigmoid scores and a bias for the choice, and a shared expert.
-// The factor on the weights is named router_scaling_factor, and the bias is stored beside the
-// router, not in it.
+// The factor on weights is router_scaling_factor. The bias is stored next to the router, not in it.
 ModelSpec ReadHyV3(ConfigReader& config) {
   DenseDecoderOptions options = LlamaOptions(config, 11158840.0);
   options.mlp_bias = config.Bool("mlp_bias", false);

@@ -3,7 +3,7 @@
 //
 // Laguna: a softplus gate on the attention output, per head or per channel; sliding and full layers
 // with different numbers of query heads and different ropes; experts with sigmoid scores. The
-// scaling factor only applies to the routed experts, and gating true means per head.
+// scaling factor only applies to routed experts. `gating`: true means per head.
 #include <fmt/format.h>
 
 #include "capture/model/families/experts_config.h"

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Llama and the families that change little of it: biases, norms, the MLP's activation, which
+// Llama and families that only differ from it in biases, norms, the MLP's activation, and which
 // layers slide or have rope.
 #include <fmt/format.h>
 
@@ -12,9 +12,8 @@
 namespace oscar {
 namespace {
 
-// Llama 1 to 3.x and models of the same name. Biases are on all four attention projections or none,
-// and on all three of the MLP or none. Releases before Llama 3 have no rope_theta in their config;
-// it was 10000.
+// Llama 1 to 3.x and models of the same type. All four attention projections have biases or none,
+// and so have all three of the MLP. Releases before Llama 3 have no rope_theta; it was 10000.
 ModelSpec ReadLlama(ConfigReader& config) {
   DenseDecoderOptions options = LlamaOptions(config, 10000.0);
   options.mlp_bias = config.Bool("mlp_bias", false);
@@ -22,7 +21,7 @@ ModelSpec ReadLlama(ConfigReader& config) {
   return ReadDenseDecoder(config, options);
 }
 
-// InternLM 3: Llama with other names of its biases.
+// InternLM 3: Llama with other names for its biases.
 ModelSpec ReadInternLm3(ConfigReader& config) {
   config.SecondName("attention_bias", "qkv_bias");
   config.SecondName("mlp_bias", "bias");
@@ -59,9 +58,9 @@ ModelSpec ReadHelium(ConfigReader& config) {
   return ReadDenseDecoder(config, options);
 }
 
-// BitNet b1.58 in plain weights: an additional norm inside attention, over all heads before the
-// output projection, and one inside the MLP before its last projection. Releases whose weights are
-// ternary, or become so at run time (quantization_config), are refused as a weight format.
+// BitNet b1.58 with plain weights: an additional norm across all heads before the output
+// projection, and one in the MLP before its last projection. Weights that are ternary, or become
+// ternary at run time (quantization_config), are refused as a weight format.
 ModelSpec ReadBitNet(ConfigReader& config) {
   DenseDecoderOptions options = LlamaOptions(config, 500000.0);
   options.default_activation = "relu2";
@@ -76,7 +75,7 @@ ModelSpec ReadBitNet(ConfigReader& config) {
   return spec;
 }
 
-// In the next two families a configuration without any rope setting means llama3 scaling.
+// In the next two families, a config without rope settings means llama3 scaling.
 void DefaultToLlama3Rope(ConfigReader& config, double factor) {
   if (config.Has("rope_scaling")) return;
   config.Default("rope_parameters", {{"rope_type", "llama3"},
@@ -86,8 +85,8 @@ void DefaultToLlama3Rope(ConfigReader& config, double factor) {
                                      {"high_freq_factor", 4.0}});
 }
 
-// Apertus: an MLP without a gate whose activation, xIELU, has trained parameters in each layer;
-// norms of queries and keys (transformers 5, ApertusConfig).
+// Apertus: an MLP without a gate whose activation, xIELU, has trained parameters in each layer; QK
+// norms (transformers 5, ApertusConfig).
 ModelSpec ReadApertus(ConfigReader& config) {
   DenseDecoderOptions options = LlamaOptions(config, 12e6);
   options.qk_norm = true;
@@ -111,7 +110,7 @@ ModelSpec ReadApertus(ConfigReader& config) {
   return spec;
 }
 
-// Code World Model: Llama with three sliding layers per full one, of which the first is a full one
+// Code World Model: Llama with three sliding layers per full one, starting with a full one
 // (transformers 5, CwmConfig).
 ModelSpec ReadCwm(ConfigReader& config) {
   DenseDecoderOptions options;
@@ -124,8 +123,8 @@ ModelSpec ReadCwm(ConfigReader& config) {
   return ReadDenseDecoder(config, options);
 }
 
-// Which layers have rope, by default all but every fourth: no_rope_layers[i] is 1 if layer i HAS
-// it.
+// Returns which layers have rope: by default all but every fourth. no_rope_layers[i] is 1 if layer
+// i HAS rope.
 std::vector<bool> ReadTurningLayers(ConfigReader& config) {
   const int64_t num_layers = ReadNumLayers(config);
   const int64_t interval = config.OptionalSize("no_rope_layer_interval").value_or(4);
@@ -143,14 +142,14 @@ std::vector<bool> ReadTurningLayers(ConfigReader& config) {
   return turns;
 }
 
-// SmolLM3: Llama with layers without position embedding.
+// SmolLM3: Llama with some layers without position embedding.
 ModelSpec ReadSmolLm3(ConfigReader& config) {
   DenseDecoderOptions options = LlamaOptions(config, 2000000.0);
   options.mlp_bias = config.Bool("mlp_bias", false);
   options.tied_by_default = true;
   const std::vector<bool> turns = ReadTurningLayers(config);
-  config.Ignore({"max_window_layers"});  // left over from Qwen's code; layer_types decides
-  // Layers without rope slide if any layer does.
+  config.Ignore({"max_window_layers"});  // left over from Qwen; layer_types decides
+  // If any layer slides, it is the layers without rope.
   std::optional<int64_t> window = ReadWindow(config);
   if (!config.Bool("use_sliding_window", false)) window = std::nullopt;
   options.windows = ReadWindows(
@@ -197,7 +196,7 @@ std::vector<bool> ReadLlama4SparseLayers(ConfigReader& config) {
   return sparse;
 }
 
-// Up to the length of a chunk, chunked layers see everything.
+// Up to the length of one chunk, chunked layers see everything.
 void LimitToOneChunk(ConfigReader& config, const std::vector<bool>& turns, ModelSpec& spec) {
   const std::vector<std::string> types =
       ReadLayerTypes(config, {"full_attention", "chunked_attention"}, [&](int64_t layer) {
@@ -213,10 +212,10 @@ void LimitToOneChunk(ConfigReader& config, const std::vector<bool>& turns, Model
       "implemented";
 }
 
-// Llama 4 Scout and Maverick, text: experts that get the token times its weight, three layers with
-// rope in pairs of neighbours per layer without, unweighted norms of queries and keys after rope.
-// Layers with rope see only their own chunk of attention_chunk_size tokens, so longer sequences are
-// refused. In the other layers queries are scaled by position.
+// Llama 4 Scout and Maverick, text: experts that get the token times its weight; three layers with
+// rope in pairs of neighbours per layer without rope; unweighted QK norms after rope. Layers with
+// rope only see their own chunk of attention_chunk_size tokens, so longer sequences are refused. In
+// the other layers queries are scaled by position.
 ModelSpec ReadLlama4(ConfigReader& config) {
   DenseDecoderOptions options = LlamaOptions(config, 500000.0);
   options.default_head_dim = 128;
@@ -226,7 +225,7 @@ ModelSpec ReadLlama4(ConfigReader& config) {
   ModelSpec spec = ReadDenseDecoder(config, options);
   const std::vector<bool> turns = ReadTurningLayers(config),
                           sparse = ReadLlama4SparseLayers(config);
-  config.Require("nope_layer_interval",  // a second name of it
+  config.Require("nope_layer_interval",  // second name of the same field
                  config.OptionalSize("no_rope_layer_interval").value_or(4));
   LimitToOneChunk(config, turns, spec);
   const bool scaled = config.Bool("attn_temperature_tuning", true);

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // MiMo-V2-Flash: five sliding layers per full one, with a sink each and twice the KV heads; values
-// with another dimension than keys and a factor, a part of each head rotates, two rope bases,
-// experts with sigmoid scores. The first layer is full too, and releases spell nearly every field
-// differently than transformers 5.
+// with another dimension than keys, and a factor on values; rope on a part of each head, with two
+// bases; experts with sigmoid scores. The first layer is full too. Releases name nearly every field
+// differently from transformers 5.
 #include <fmt/format.h>
 
 #include "capture/model/families/experts_config.h"
@@ -94,7 +94,7 @@ ModelSpec ReadMiMoV2Flash(ConfigReader& config) {
   const std::vector<bool> by_type = ReadDeepSeekSparseLayers(config, 1);
   if (!sparse) sparse = by_type;
   PutNamedExperts(config, {}, *sparse, experts, spec);
-  spec.skipped_prefixes.push_back(config.prefix() + "mtp.");  // predicts further tokens
+  spec.skipped_prefixes.push_back(config.prefix() + "mtp.");  // layers that predict further tokens
   return spec;
 }
 

@@ -11,7 +11,7 @@
 namespace oscar {
 namespace {
 
-// Fields of releases that describe variants; only M2's is implemented.
+// Fields in which releases describe variants. Only M2's variant is implemented.
 void RequireM2(ConfigReader& config) {
   config.Require("qk_norm_type", "per_layer");
   config.Require("use_qk_norm", true);
@@ -29,14 +29,14 @@ void RequireM2(ConfigReader& config) {
       }))) {
     config.Fail("attn_type_list", "is not implemented: linear attention. Supported: all 1");
   }
-  // Fields without effect: classes that transformers now has, sizes of parts that do not exist,
-  // layers that predict further tokens, a server's limits.
+  // Fields without effect: classes that transformers now has, sizes of absent parts, layers that
+  // predict further tokens, limits of a server.
   config.Ignore({"auto_map", "mlp_intermediate_size", "shared_moe_mode", "use_mtp",
                  "num_mtp_modules", "mtp_transformer_layers", "max_model_len"});
 }
 
-// MiniMax-M2 to M2.7: experts in every layer, a part of each head rotates. Queries and keys are
-// normalized over all heads together.
+// MiniMax-M2 to M2.7: experts in every layer, rope on a part of each head, norms of queries and
+// keys across all heads.
 ModelSpec ReadMiniMaxM2(ConfigReader& config) {
   RequireM2(config);
   DenseDecoderOptions options;
@@ -58,14 +58,14 @@ ModelSpec ReadMiniMaxM2(ConfigReader& config) {
   return spec;
 }
 
-// Number of tokens up to which sparse layers are dense; nothing if there is no sparse layer.
+// Returns up to how many tokens sparse layers are dense; nothing if there is no sparse layer.
 std::optional<int64_t> ReadDenseLimit(ConfigReader& config) {
   int64_t block = config.OptionalSize("index_block_size").value_or(128);
   int64_t blocks = config.OptionalSize("index_topk_blocks").value_or(16);
   const auto types = ReadLayerTypes(config, {"full_attention", "minimax_m3_sparse"},
                                     [](int64_t) { return std::string_view("full_attention"); });
   bool sparse = std::ranges::find(types, "minimax_m3_sparse") != types.end();
-  // The spelling of releases.
+  // Releases use these names.
   if (const Json* old = config.Find("sparse_attention_config"); old != nullptr) {
     if (!old->is_object()) config.Fail("sparse_attention_config", "must be an object");
     ConfigReader settings(*old, config.what() + ": sparse_attention_config");
@@ -77,7 +77,7 @@ std::optional<int64_t> ReadDenseLimit(ConfigReader& config) {
     if (layers != nullptr)
       sparse = std::ranges::any_of(*layers, [](const Json& flag) { return flag != 0; });
   }
-  // The parts of the indexer, which has no role in dense attention.
+  // Parts of the indexer, which dense attention does not need.
   config.Ignore({"index_n_heads", "index_head_dim", "index_local_blocks"});
   return sparse ? std::optional(block * blocks) : std::nullopt;
 }
@@ -90,14 +90,14 @@ std::vector<bool> ReadMiniMaxSparseLayers(ConfigReader& config) {
   if (static_cast<int64_t>(sparse.size()) != ReadNumLayers(config))
     config.Fail("moe_layer_freq", "must have a number for each layer");
   config.Override("moe_layer_freq", nullptr);
-  config.Ignore({"first_k_dense_replace"});  // the list repeats it
+  config.Ignore({"first_k_dense_replace"});  // repeats the list
   return sparse;
 }
 
 // MiniMax-M3, text: norms (1 + w), clamped gates as in gpt-oss in every MLP, experts with sigmoid
-// scores, layers whose queries see only index_topk_blocks blocks of keys. Up to that many tokens
-// every block is picked and attention is dense. Longer sequences would not be dense and are refused
-// instead of being computed wrongly.
+// scores, layers whose queries only see index_topk_blocks blocks of keys. Up to that many tokens,
+// every block is picked and attention is dense. Longer sequences are refused, because dense
+// attention would be wrong for them.
 ModelSpec ReadMiniMaxM3(ConfigReader& config) {
   DenseDecoderOptions options;
   options.norm = NormKind::kOnePlus;
@@ -117,7 +117,7 @@ ModelSpec ReadMiniMaxM3(ConfigReader& config) {
   if (activation != "silu" && activation != "swigluoai")
     config.Fail("hidden_act", "is not implemented. Supported: silu, swigluoai");
   config.Override("hidden_act", "silu");  // the clamped gate replaces it
-  // transformers only uses partial_rotary_factor, vLLM uses rotary_dim.
+  // transformers only reads partial_rotary_factor, vLLM only rotary_dim.
   const int64_t head_dim = config.OptionalSize("head_dim").value_or(128);
   const int64_t rotary_dim = config.OptionalSize("rotary_dim").value_or(head_dim);
   config.Override("rotary_dim", nullptr);
@@ -150,11 +150,11 @@ ModelSpec ReadMiniMaxM3(ConfigReader& config) {
     layer.mlp.clamped_gate = gate;
   }
   const std::string first = config.LayerPrefix(FirstSparse(sparse));
-  const bool written = config.StoresPrefix(first + "mlp.gate.");  // by transformers 5
+  const bool written = config.StoresPrefix(first + "mlp.gate.");  // written by transformers 5
   const std::string block = written ? "mlp." : "block_sparse_moe.";
   ExpertsSpec experts =
       ReadExperts(config, spec.hidden_size, config.Size("intermediate_size"), block + "gate");
-  config.Require("moe_intermediate_size", experts.intermediate_size);  // a second name of it
+  config.Require("moe_intermediate_size", experts.intermediate_size);  // second name of that field
   experts.clamped_gate = gate;
   experts.router.score = RouterScore::kSigmoid;
   experts.router.choice_bias =

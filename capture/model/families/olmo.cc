@@ -21,8 +21,8 @@ void PutOlmoExperts(ConfigReader& config, ModelSpec& spec) {
   PutNamedExperts(config, {}, {}, experts, spec);
 }
 
-// OLMo 1: norms without weights, which subtract the mean. Their epsilon is 1e-5 and not in the
-// configuration (transformers 5, OlmoLayerNorm).
+// OLMo 1: norms without weights that subtract the mean. Their epsilon of 1e-5 is not in the config
+// (transformers 5, OlmoLayerNorm).
 ModelSpec ReadOlmo(ConfigReader& config) {
   DenseDecoderOptions options = LlamaOptions(config, 10000.0);
   options.norm = NormKind::kLayerNorm;
@@ -31,8 +31,8 @@ ModelSpec ReadOlmo(ConfigReader& config) {
   return ReadClampedLayers(config, options);
 }
 
-// OLMo 2: norms on the outputs of attention and MLP, none on their inputs, and one norm over all
-// heads of the queries, one over all of the keys. A norm over 64 heads at once is not 64 norms.
+// OLMo 2: norms on the outputs of attention and MLP, none on their inputs, and one norm across all
+// query heads and one across all key heads. A norm across 64 heads is not 64 norms.
 DenseDecoderOptions Olmo2Options(ConfigReader& config, double default_theta) {
   DenseDecoderOptions options = LlamaOptions(config, default_theta);
   options.qk_norm = options.qk_norm_of_all_heads = true;
@@ -47,7 +47,7 @@ ModelSpec ReadOlmo2(ConfigReader& config) {
 }
 
 // OLMo 3: OLMo 2 with three sliding layers per full one (transformers 5, modeling_olmo3.py). The
-// old rope_scaling applies only to the full layers.
+// old rope_scaling only applies to full layers.
 ModelSpec ReadOlmo3(ConfigReader& config) {
   DenseDecoderOptions options = Olmo2Options(config, 500000.0);
   options.rope.layer_type = "full_attention";
@@ -57,9 +57,8 @@ ModelSpec ReadOlmo3(ConfigReader& config) {
   return ReadDenseDecoder(config, options);
 }
 
-// OLMoE: experts in every layer, queries and keys normalized over all heads together.
-// intermediate_size is that of an expert, and the weights of the chosen experts only sum to 1 if
-// norm_topk_prob is set.
+// OLMoE: experts in every layer, QK norms across all heads. intermediate_size is the size of one
+// expert. The weights of the chosen experts sum to 1 only if norm_topk_prob is set.
 ModelSpec ReadOlmoe(ConfigReader& config) {
   DenseDecoderOptions options = LlamaOptions(config, 10000.0);
   options.qk_norm = options.qk_norm_of_all_heads = true;
@@ -69,8 +68,8 @@ ModelSpec ReadOlmoe(ConfigReader& config) {
   return spec;
 }
 
-// FlexOlmo: OLMo 2 with experts in every layer (transformers 5, modeling_flex_olmo.py). The norms
-// are after attention and experts; there are none before them.
+// FlexOlmo: OLMo 2 with experts in every layer (transformers 5, modeling_flex_olmo.py). Norms come
+// after attention and experts, not before.
 ModelSpec ReadFlexOlmo(ConfigReader& config) {
   DenseDecoderOptions options = Olmo2Options(config, 500000.0);
   options.dense_mlp = false;

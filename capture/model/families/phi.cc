@@ -44,9 +44,9 @@ ModelSpec ReadPhi(ConfigReader& config) {
 }
 
 // Phi-3, Phi-3.5, Phi-4 and Phi-4-mini: q, k, v stored as one tensor, gate and up as another; rope
-// on a part of the head, longrope with one list of factors for short sequences and one for long.
+// on a part of the head; longrope with one list of factors for short sequences and one for long.
 // The length of each sequence decides which list applies (transformers 5,
-// longrope_frequency_update), so a short and a long document see different frequencies.
+// longrope_frequency_update), so short and long documents have different frequencies.
 ModelSpec ReadPhi3(ConfigReader& config) {
   DenseDecoderOptions options;
   // Options of Phi-4-mini's own code that no release uses.
@@ -60,7 +60,7 @@ ModelSpec ReadPhi3(ConfigReader& config) {
   return ReadDenseDecoder(config, options);
 }
 
-// Phi-4-multimodal, as transformers stores it, contains the same model among its other modalities.
+// Phi-4-multimodal, as stored by transformers, contains the same model next to other modalities.
 ModelSpec ReadPhi4Multimodal(ConfigReader& config) {
   config.Ignore({"audio_config", "vision_config"});
   ModelSpec spec = ReadPhi3(config);
@@ -68,9 +68,9 @@ ModelSpec ReadPhi4Multimodal(ConfigReader& config) {
   return spec;
 }
 
-// Phi-3.5-MoE and Phi-mini-MoE: norms with mean and bias, two experts for each token, each weighted
-// by a softmax over the experts near it (SparseMixer, arXiv 2409.12136). The factors on cosines are
-// named short_mscale and long_mscale. Unlike Microsoft's code, transformers uses the short factors
+// Phi-3.5-MoE and Phi-mini-MoE: norms with mean and bias, two experts per token, each weighted by a
+// softmax over experts with similar logits (SparseMixer, arXiv 2409.12136). The factors on cosines
+// are short_mscale and long_mscale. Unlike Microsoft's code, transformers uses the short factors
 // for long sequences too, so longer sequences are refused.
 ModelSpec ReadPhiMoe(ConfigReader& config) {
   DenseDecoderOptions options = LlamaOptions(config, 1e6);
@@ -88,7 +88,7 @@ ModelSpec ReadPhiMoe(ConfigReader& config) {
         "original_max_position_embeddings; for longer sequences, implementations of this family "
         "disagree";
   }
-  config.Ignore({"input_jitter_noise"});  // for training
+  config.Ignore({"input_jitter_noise"});  // used in training
   const bool released = config.StoresPrefix(config.LayerPrefix(0) + "block_sparse_moe.");
   const std::string block = released || !config.knows_names() ? "block_sparse_moe." : "mlp.";
   ExpertsSpec experts = ReadExperts(

@@ -9,20 +9,20 @@
 namespace oscar {
 namespace {
 
-// The window if any layer slides: none does unless use_sliding_window is set, whatever the other
-// fields say. If missing, it is 4096 (transformers, Qwen2Config and others).
+// Returns the window if any layer slides. No layer slides unless use_sliding_window is set,
+// whatever other fields say. If missing, the window is 4096 (transformers, Qwen2Config and others).
 std::optional<int64_t> ReadQwenWindow(ConfigReader& config, int64_t missing = 4096) {
   const std::optional<int64_t> window = ReadWindow(config, missing);
   return config.Bool("use_sliding_window", false) ? window : std::nullopt;
 }
 
-// Layers slide by layer_types or from max_window_layers on. `first_sliding`: the default of that.
+// Layers slide as layer_types says, otherwise from max_window_layers (default `first_sliding`) on.
 Windows ReadQwenWindows(ConfigReader& config, int64_t first_sliding = 28, int64_t missing = 4096) {
   return ReadWindows(config, ReadQwenWindow(config, missing),
                      config.OptionalCount("max_window_layers").value_or(first_sliding));
 }
 
-// Experts are in every decoder_sparse_step-th layer, except mlp_only_layers.
+// Every decoder_sparse_step-th layer has experts, except mlp_only_layers.
 std::vector<bool> ReadQwenSparseLayers(ConfigReader& config) {
   const int64_t num_layers = ReadNumLayers(config);
   const int64_t step = config.OptionalSize("decoder_sparse_step").value_or(1);
@@ -39,7 +39,7 @@ std::vector<bool> ReadQwenSparseLayers(ConfigReader& config) {
   return sparse;
 }
 
-// `normalize`: the meaning of a missing norm_topk_prob.
+// `normalize`: value of a missing norm_topk_prob.
 ExpertsSpec ReadQwenExperts(ConfigReader& config, int64_t hidden_size, bool normalize) {
   ExpertsSpec experts =
       ReadExperts(config, hidden_size, config.Size("moe_intermediate_size"), "mlp.gate");
@@ -47,7 +47,7 @@ ExpertsSpec ReadQwenExperts(ConfigReader& config, int64_t hidden_size, bool norm
   return experts;
 }
 
-// Adds a shared expert whose output has a gate.
+// Adds a shared expert with a gate on its output.
 ExpertsSpec ReadSharedQwenExperts(ConfigReader& config, int64_t hidden_size, bool normalize) {
   ExpertsSpec experts = ReadQwenExperts(config, hidden_size, normalize);
   NameSharedExpert("mlp.shared_expert.", config.Size("shared_expert_intermediate_size"), experts);
@@ -64,8 +64,8 @@ ModelSpec ReadQwen2(ConfigReader& config) {
   return ReadDenseDecoder(config, options);
 }
 
-// Qwen1.5-MoE and Qwen2-57B-A14B: biases on q, k, v, and a gated shared expert. If layers slide,
-// they are every second one below max_window_layers, unlike in the other Qwen families.
+// Qwen1.5-MoE and Qwen2-57B-A14B: biases on q, k, v, and a gated shared expert. Unlike in other
+// Qwen families, sliding layers are every second layer below max_window_layers.
 ModelSpec ReadQwen2Moe(ConfigReader& config) {
   DenseDecoderOptions options;
   options.qkv_bias = config.Bool("qkv_bias", true);
@@ -73,7 +73,7 @@ ModelSpec ReadQwen2Moe(ConfigReader& config) {
     const int64_t below = config.OptionalCount("max_window_layers").value_or(28);
     options.windows = ReadWindows(config, ReadWindow(config),
                                   [=](int64_t layer) { return layer % 2 == 0 && layer < below; });
-  } else {  // transformers then writes a window of 0
+  } else {  // transformers then sets the window to 0
     config.Ignore({"sliding_window", "max_window_layers", "layer_types"});
   }
   ModelSpec spec = ReadDenseDecoder(config, options);
@@ -89,7 +89,7 @@ DenseDecoderOptions Qwen3Options(ConfigReader& config, std::optional<double> def
   return options;
 }
 
-// Qwen3 dense. Heads times head_dim is not hidden_size, and a missing head_dim means 128
+// Qwen3 dense. num_heads * head_dim need not be hidden_size, and a missing head_dim means 128
 // (transformers' Qwen3Config).
 ModelSpec ReadQwen3(ConfigReader& config) {
   DenseDecoderOptions options = Qwen3Options(config);
@@ -100,8 +100,7 @@ ModelSpec ReadQwen3(ConfigReader& config) {
 
 // Qwen3 with experts (30B-A3B, 235B-A22B). Traps: a missing norm_topk_prob means false
 // (transformers' Qwen3MoeConfig), although every release sets it. If use_sliding_window is set,
-// every layer slides, unlike in the other Qwen families: max_window_layers, which releases have, is
-// ignored.
+// every layer slides: unlike in other Qwen families, max_window_layers is ignored.
 ModelSpec ReadQwen3Moe(ConfigReader& config) {
   DenseDecoderOptions options = Qwen3Options(config);
   options.windows = ReadUniformWindows(config, ReadQwenWindow(config));
@@ -112,8 +111,8 @@ ModelSpec ReadQwen3Moe(ConfigReader& config) {
   return spec;
 }
 
-// The text parts of Qwen2-VL and Qwen2.5-VL and the thinker of Qwen2.5-Omni: Qwen 2, whose
-// multimodal rope is plain rope on text.
+// The text parts of Qwen2-VL and Qwen2.5-VL and the thinker of Qwen2.5-Omni: Qwen 2. Multimodal
+// rope is plain rope on text.
 DenseDecoderOptions Qwen2VlOptions() {
   DenseDecoderOptions options;
   options.qkv_bias = true;
@@ -129,7 +128,7 @@ ModelSpec ReadQwen25Omni(ConfigReader& config) {
   return ReadDenseDecoder(config, options);
 }
 
-// Releases have the fields of the text part beside vision_config instead of in a text_config.
+// Releases have the fields of the text part next to vision_config, not in a text_config.
 ModelSpec ReadQwen2Vl(ConfigReader& config) {
   DenseDecoderOptions options = Qwen2VlOptions();
   options.windows = ReadQwenWindows(config, /*first_sliding=*/80);
@@ -170,7 +169,7 @@ ModelSpec ReadQwen3VlMoe(ConfigReader& config) {
   return spec;
 }
 
-// The thinker of Qwen3-Omni. Its window, null in releases, is never read
+// The thinker of Qwen3-Omni. Its window is null in releases and never read
 // (modeling_qwen3_omni_moe.py).
 ModelSpec ReadQwen3OmniMoe(ConfigReader& config) {
   DenseDecoderOptions options = Qwen3Options(config, 1e6);
@@ -220,10 +219,10 @@ GatedDeltaNetSpec NamedDeltaNet(GatedDeltaNetSpec net, const std::string& prefix
   return net;
 }
 
-// Qwen3-Next and Qwen3.5: three layers of linear attention per layer of softmax attention, whose
-// output has a gate. Trap: all norms are (1 + w) except the one inside linear attention, and q_proj
-// gives [query | gate] for each head. `fused`: linear attention is stored as in Qwen3-Next.
-// `dense_mlp`: every layer has an MLP.
+// Qwen3-Next and Qwen3.5: three layers of linear attention per layer of softmax attention with
+// gated output. Trap: all norms are (1 + w) except the one in linear attention, and q_proj gives
+// [query | gate] for each head. `fused`: linear attention is stored as in Qwen3-Next. `dense_mlp`:
+// every layer has an MLP.
 ModelSpec ReadQwenHybrid(ConfigReader& config, bool fused, bool dense_mlp) {
   DenseDecoderOptions options = Qwen3Options(config);
   options.norm = NormKind::kOnePlus;
@@ -234,7 +233,7 @@ ModelSpec ReadQwenHybrid(ConfigReader& config, bool fused, bool dense_mlp) {
   ModelSpec spec = ReadDenseDecoder(config, options);
   config.Require("attn_output_gate", true);
   config.Require("output_gate_type", "swish");  // for the norm after the delta rule
-  // Fields without effect: the type of a kernel's state, layers that predict further tokens.
+  // Fields without effect: data type of a kernel's state, layers that predict further tokens.
   config.Ignore({"mamba_ssm_dtype", "mtp_num_hidden_layers", "mtp_use_dedicated_embeddings"});
 
   constexpr std::string_view kFullLayer = "full_attention", kLinearLayer = "linear_attention";
@@ -257,7 +256,7 @@ ModelSpec ReadQwenHybrid(ConfigReader& config, bool fused, bool dense_mlp) {
   return spec;
 }
 
-// Qwen3-Next 80B-A3B. The projections of linear attention are fused in an order by key head.
+// Qwen3-Next 80B-A3B. The projections of linear attention are fused, ordered by key head.
 ModelSpec ReadQwen3Next(ConfigReader& config) {
   ModelSpec spec = ReadQwenHybrid(config, /*fused=*/true, /*dense_mlp=*/true);
   const ExpertsSpec experts = ReadSharedQwenExperts(config, spec.hidden_size, true);
@@ -266,7 +265,7 @@ ModelSpec ReadQwen3Next(ConfigReader& config) {
 }
 
 // The text models of Qwen3.5 and 3.6, dense and with experts. Releases store all experts of a layer
-// as one tensor, without ".weight"; transformers itself writes them separately.
+// as one tensor without ".weight"; transformers writes them separately.
 ModelSpec ReadQwen35(ConfigReader& config) {
   return ReadQwenHybrid(config, /*fused=*/false, /*dense_mlp=*/true);
 }
@@ -281,7 +280,7 @@ ModelSpec ReadQwen35Moe(ConfigReader& config) {
 }
 
 // Mellum 2: Qwen 3 with experts, and some sliding layers with their own rope. Without layer_types
-// no layer slides, whatever sliding_window says.
+// no layer slides, even if there is a sliding_window.
 ModelSpec ReadMellum(ConfigReader& config) {
   DenseDecoderOptions options = Qwen3Options(config, 500000.0);
   options.default_head_dim = 128;
@@ -298,13 +297,13 @@ ModelSpec ReadMellum(ConfigReader& config) {
 }
 
 // dots.llm1: Qwen 3's attention, DeepSeek's experts. Layers from max_window_layers on slide if
-// there is a window, and a missing sliding_window means 4096.
+// there is a window; a missing sliding_window means 4096.
 ModelSpec ReadDots1(ConfigReader& config) {
   DenseDecoderOptions options = Qwen3Options(config, 10000.0);
   options.windows = ReadWindows(config, ReadWindow(config, 4096),
                                 config.OptionalCount("max_window_layers").value_or(62));
   const Json* scores = config.Find("scoring_func");
-  if (scores != nullptr && *scores == "noaux_tc")  // as the releases spell it
+  if (scores != nullptr && *scores == "noaux_tc")  // spelling of releases
     config.Override("scoring_func", "sigmoid");
   ModelSpec spec = ReadDenseDecoder(config, options);
   config.Default("norm_topk_prob", false);

@@ -16,8 +16,8 @@
 namespace oscar {
 namespace {
 
-// Like ExplicitAttention, with a leading dimension of sequences.  // all [sequences, num_kv_heads,
-// ..]
+// Like ExplicitAttention, but every shape starts with the number of sequences.  // [sequences,
+// num_kv_heads, ..]
 at::Tensor ExplicitlyAttend(const AttentionSpec& spec, const at::Tensor& queries,
                             const at::Tensor& keys, const at::Tensor& values,
                             const at::Tensor& visible, const at::Tensor& sinks) {
@@ -43,7 +43,7 @@ DecodeCache DecodeCache::Make(const AttentionSpec& spec, int64_t sequences, int6
         at::zeros({sequences, capacity, 1, spec.latent->rank + spec.latent->rope_dim}, options);
     return cache;
   }
-  // Zeros, because masked values must be finite too.
+  // Starts with zeros, because masked values must be finite too.
   cache.k = at::zeros({sequences, capacity, spec.num_kv_heads, spec.head_dim}, options);
   cache.v = at::zeros({sequences, capacity, spec.num_kv_heads, spec.v_head_dim}, options);
   return cache;

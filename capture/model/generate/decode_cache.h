@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attention of one new token of each of several sequences over the cache. Trap: sequences of
-// different lengths share a tensor. Beyond a sequence's length the tensor has old values, which
-// must not be seen.
+// Attention of one new token per sequence over the cache, for several sequences. Trap: sequences of
+// different lengths share a tensor. Beyond a sequence's length it has old values, which must be
+// masked.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,30 +15,30 @@
 
 namespace oscar {
 
-// One layer's cache of all sequences. Members are undefined if the layer does not use them.
+// One layer's cache for all sequences. Members are undefined if the layer does not use them.
 struct DecodeCache {
-  // [sequences, capacity, num_kv_heads, head_dim] and v_head_dim; latent attention has only k,
-  // [sequences, capacity, 1, rank + rope_dim].
+  // [sequences, capacity, num_kv_heads, head_dim], or v_head_dim for v. Latent attention has only
+  // k: [sequences, capacity, 1, rank + rope_dim].
   at::Tensor k, v;
   DeltaNetState delta_net;
 
-  // Allocates the keys and values of a layer with a cache.
+  // Allocates keys and values for a layer with a cache.
   static DecodeCache Make(const AttentionSpec& spec, int64_t sequences, int64_t capacity,
                           const at::TensorOptions& options);
   // Bytes per sequence.
   static int64_t Bytes(const LayerSpec& layer, int64_t capacity, int64_t element);
 
-  // Stores keys and values [n, heads, dim] of new tokens at `slots` [n] int64, sequence * capacity
-  // + position; if `new_v` is undefined, only k.
+  // Stores keys and values [n, heads, dim] of new tokens at `slots` [n] int64: sequence * capacity
+  // + position. Stores only k if `new_v` is undefined.
   void Store(const at::Tensor& slots, const at::Tensor& new_k, const at::Tensor& new_v);
   // Drops every sequence except `kept` [m] int64.
   void Keep(const at::Tensor& kept);
 };
 
 // out[s, h] = sum_j softmax_j(cap(scale * q[s, h] . k[s, j, h / gqa_ratio])) v[s, j, ..], j <
-// lengths[s] - first_key, within the layer's window. q [sequences, num_q_heads, dim], k and v
+// lengths[s] - first_key, within the layer's window. q [sequences, num_q_heads, dim]; k and v
 // [sequences, keys, num_kv_heads, ..]: the cache from first_key on; lengths [sequences] int64:
-// tokens of each, including the new one; sinks as for CausalAttention.  // -> [sequences,
+// tokens of each sequence, including the new one; sinks as for CausalAttention.  // -> [sequences,
 // num_q_heads, v dim]
 at::Tensor AttendOneToken(const AttentionSpec& spec, const at::Tensor& q, const at::Tensor& k,
                           const at::Tensor& v, const at::Tensor& lengths, int64_t first_key,

@@ -121,7 +121,7 @@ void DecodeLoop::Keep(const std::vector<size_t>& kept) {
   for (auto& [id, cache] : caches_) cache.Keep(on_device);
 }
 
-// Runs the tokens from `first` on of every sequence through all layers.
+// Runs the tokens of every sequence, starting at `first`, through all layers.
 at::Tensor DecodeLoop::Run(std::vector<int64_t> first) {
   std::vector<std::vector<int32_t>> ids;
   std::vector<int64_t> lengths, last_rows;
@@ -150,8 +150,8 @@ at::Tensor DecodeLoop::Run(std::vector<int64_t> first) {
   return head_.Logits(rows.hidden.index_select(0, last.to(target_.device)));
 }
 
-// Not if experts wait for their routing, linear attention moves its state, or per-layer inputs are
-// recomputed.
+// False if experts wait for their routing, linear attention moves its state, or per-layer inputs
+// are recomputed.
 bool DecodeLoop::StepsAreAlike() const {
   return !resident_.empty() && !per_layer_ && std::ranges::none_of(layers_, [](const auto* layer) {
     return layer->experts || layer->delta_net;
@@ -194,7 +194,7 @@ void DecodeLoop::RunLayers(Rows& rows, const std::optional<PerLayerInputs>& inpu
   }
 }
 
-// Runs everything of a layer except its experts.
+// Runs a layer except for its experts.
 void DecodeLoop::RunMixer(const LayerSpec& layer, const LayerWeights& weights,
                           const at::Tensor& inputs, Rows& rows) {
   if (!layer.delta_net) {
@@ -307,7 +307,7 @@ DecodeLoop::KeyRange DecodeLoop::KeysOf(const AttentionSpec& attention) const {
   return {first, std::min(end, capacity_) - first};
 }
 
-// Attends from one new token of each sequence.
+// Computes the attention of one new token per sequence.
 at::Tensor DecodeLoop::AttendInCache(const LayerSpec& layer, const LayerWeights& weights,
                                      const at::Tensor& q) const {
   const AttentionSpec& attention = layer.attention;

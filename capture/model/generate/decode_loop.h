@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A model that generates: several sequences at once, one token of each per step, over a cache of
-// their keys and values (latents; states of linear attention). The layers are those of LayerLoop,
-// with the same order of operations. Here tokens are few and weights are many, so all layers stay
-// in memory, or are read again for every step if they do not fit. A new token depends on a valid
-// cache, so if the position embedding of earlier tokens changes (decode_positions.h) the sequences
-// are run again.
+// Generates tokens with a model: several sequences at once, one token each per step, over a cache
+// of their keys and values (latents; states of linear attention). The layers are those of
+// LayerLoop, with the same order of operations. Tokens are few and weights are large, so all layers
+// stay in memory, or are read again for every step if they do not fit. A new token depends on a
+// valid cache, so if the position embedding of earlier tokens changes (decode_positions.h) the
+// sequences are run again.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -31,11 +31,11 @@ namespace oscar {
 class DecodeLoop {
  public:
   // Keeps references to both; call CheckTensors first. `resident`: reads all weights now; otherwise
-  // every step reads them, according to `options`.
+  // every step reads them as `options` says.
   DecodeLoop(const Checkpoint& checkpoint, const ModelSpec& spec, at::Device device,
              at::ScalarType dtype, bool resident, const LoopOptions& options = {});
 
-  // Replaces the sequences by new ones, of at least one token, with room for `capacity` tokens
+  // Replaces the sequences with new ones of at least one token, with room for `capacity` tokens
   // each.  // -> logits after the last token of each, [sequences, vocab_size]
   at::Tensor Begin(std::vector<std::vector<int32_t>> sequences, int64_t capacity);
   // Adds a token to each sequence.  // -> logits as from Begin
@@ -45,7 +45,7 @@ class DecodeLoop {
 
   const std::vector<std::vector<int32_t>>& sequences() const { return sequences_; }
 
-  // Bytes in that type of all weights except the embedding table.
+  // Bytes of all weights in a type, without the embedding table.
   static uint64_t WeightBytes(const ModelSpec& spec, at::ScalarType dtype);
   // Bytes of the cache of one sequence.
   static uint64_t CacheBytes(const ModelSpec& spec, int64_t capacity, at::ScalarType dtype);
@@ -55,14 +55,14 @@ class DecodeLoop {
     LayerWeights weights;
     std::vector<ExpertWeights> experts;
   };
-  // New tokens while they pass through the layers.
+  // New tokens on their way through the layers.
   struct Rows {
     std::vector<int64_t> first;  // position of the first new token of each sequence
     bool whole;                  // all of them begin at 0
     at::Tensor hidden;           // [new tokens, hidden_size]
   };
 
-  // The keys that a step's attention reads from the cache. Begin and end are multiples of
+  // The keys in the cache that a step's attention reads. Begin and end are multiples of
   // kKeysAtOnce, so that most steps do the same work as the previous one.
   struct KeyRange {
     int64_t first, count;
@@ -88,17 +88,17 @@ class DecodeLoop {
   const ModelSpec& spec_;
   WeightTarget target_;
   LoopOptions options_;
-  LayerLoop loop_;  // used for embedding
+  LayerLoop loop_;  // used only for embedding
   OutputHead head_;
   std::vector<const LayerSpec*> layers_;
-  std::vector<ResidentLayer> resident_;  // of layers_; empty: none are
+  std::vector<ResidentLayer> resident_;  // for layers_; empty: not resident
   std::optional<PerLayerWeights> per_layer_;
 
   std::vector<std::vector<int32_t>> sequences_;
   int64_t capacity_ = 0;
   std::optional<DecodePositions> positions_;
-  std::map<int, DecodeCache> caches_;  // by layer_id
-  RecordedWork step_;                  // of one token for each sequence, through all layers
+  std::map<int, DecodeCache> caches_;  // keyed by layer_id
+  RecordedWork step_;                  // one token per sequence, through all layers
   at::Tensor step_hidden_;             // rows of the step
 };
 

@@ -14,7 +14,7 @@
 namespace oscar {
 namespace {
 
-// Copies into the existing memory of `to` if the shape is the same, because recorded work reads it.
+// Copies into the memory of `to` if the shape is the same, because recorded work reads that memory.
 void Assign(const at::Tensor& from, at::Tensor& to) {
   if (to.defined() && to.sizes() == from.sizes()) {
     to.copy_(from);
@@ -64,7 +64,7 @@ void DecodePositions::Set(const std::vector<int64_t>& first, const std::vector<i
 
 void DecodePositions::SetRows(Rope& rope, const std::vector<int64_t>& first,
                               const std::vector<int64_t>& lengths) {
-  std::map<int64_t, RopeRows> tables;  // tables of other lengths are dropped
+  std::map<int64_t, RopeRows> tables;  // drops tables of other lengths
   for (const int64_t length : lengths) {
     const int64_t length_class = LengthClass(rope.spec, length);
     if (tables.contains(length_class)) continue;

@@ -18,20 +18,19 @@
 
 namespace oscar {
 
-// Whether the keys of earlier tokens change when a sequence has just grown to `length`
-// tokens.
+// Whether the keys of earlier tokens change when a sequence has just grown to `length` tokens.
 bool TurnsEarlierTokens(const ModelSpec& spec, int64_t length);
 
 class DecodePositions {
  public:
-  // For sequences of up to `capacity` tokens. Keeps a reference to the spec.
+  // Supports sequences of up to `capacity` tokens. Keeps a reference to the spec.
   DecodePositions(const ModelSpec& spec, int64_t capacity, const WeightTarget& target);
 
-  // Sets the new tokens: those at first[s] .. lengths[s] - 1 of sequence s, sequence by sequence.
-  // The same number as before reuses the memory.
+  // Sets the new tokens: tokens first[s] .. lengths[s] - 1 of each sequence s in turn. Reuses the
+  // memory if their number is the same as before.
   void Set(const std::vector<int64_t>& first, const std::vector<int64_t>& lengths);
 
-  // The rope rows of the new tokens [first_row, first_row + num_rows).
+  // Returns the rope rows of the new tokens [first_row, first_row + num_rows).
   RopeRows Rows(const AttentionSpec& attention, int64_t first_row, int64_t num_rows) const;
   const at::Tensor& slots() const { return slots_; }  // [new tokens] int64: s * capacity + position
   const at::Tensor& lengths() const { return lengths_; }  // [sequences] int64
@@ -39,8 +38,8 @@ class DecodePositions {
  private:
   struct Rope {
     RopeSpec spec;
-    std::map<int64_t, RopeRows> tables;  // by length class  // [capacity, 1, NumPairs]
-    RopeRows rows;                       // of the new tokens
+    std::map<int64_t, RopeRows> tables;  // keyed by length class  // [capacity, 1, NumPairs]
+    RopeRows rows;                       // for the new tokens
   };
   void SetRows(Rope& rope, const std::vector<int64_t>& first, const std::vector<int64_t>& lengths);
 

@@ -14,7 +14,7 @@ std::optional<std::vector<Continuation>> Generate(
     const std::function<bool(int64_t new_tokens)>& after_step) {
   std::vector<Continuation> continuations(prompts.size());
   std::vector<std::vector<int32_t>> sequences;
-  std::vector<size_t> running;  // prompt index of each of the decoder's sequences
+  std::vector<size_t> running;  // prompt index of each sequence in the decoder
   int64_t capacity = 0;
   for (size_t i = 0; i < prompts.size(); ++i) {
     OSCAR_CHECK(!prompts[i].ids.empty() && prompts[i].longest > 0);

@@ -16,18 +16,18 @@
 namespace oscar {
 
 struct PromptToContinue {
-  std::vector<int32_t> ids;  // one at least
-  int64_t longest = 0;       // tokens of the continuation
-  uint64_t number = 0;       // of the prompt, for the draws
+  std::vector<int32_t> ids;  // at least one
+  int64_t longest = 0;       // limit for the continuation, in tokens
+  uint64_t number = 0;       // number of the prompt, used for draws
 };
 
 struct Continuation {
   std::vector<int32_t> ids;
-  bool ended = false;  // by a stop token, before `longest`
+  bool ended = false;  // ended by a stop token before `longest`
 };
 
 // Runs all prompts at once, until each has ended or reached its limit. `after_step` gets the number
-// of new tokens of each step; if it returns false, generation stops and returns nothing.
+// of new tokens after each step. If it returns false, generation stops and returns nothing.
 std::optional<std::vector<Continuation>> Generate(
     DecodeLoop& decoder, const std::vector<PromptToContinue>& prompts,
     const std::vector<int32_t>& stop_ids, const SamplingOptions& sampling,

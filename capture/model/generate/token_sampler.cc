@@ -16,7 +16,7 @@
 namespace oscar {
 namespace {
 
-// Draws an index into each row.  // [n, vocab_size] -> [n] int64
+// Draws one index per row.  // [n, vocab_size] -> [n] int64
 at::Tensor Draw(const at::Tensor& logits, const SamplingOptions& options,
                 std::span<const DrawKey> keys) {
   std::vector<double> draws;
@@ -24,10 +24,10 @@ at::Tensor Draw(const at::Tensor& logits, const SamplingOptions& options,
   const at::Tensor uniform =
       at::from_blob(draws.data(), {std::ssize(draws), 1}, at::kDouble).clone().to(logits.device());
   const at::Tensor all = at::softmax(logits.to(at::kDouble).div_(options.temperature), -1);
-  // Likeliest first; ties by id.
+  // Most likely first; ties by id.
   const auto [sorted, ids] = at::sort(all, /*stable=*/true, -1, /*descending=*/true);
   const at::Tensor sums = at::cumsum(sorted, -1);
-  // The smallest set that reaches top_p: the tokens whose predecessors do not.
+  // Size of the smallest set that reaches top_p: tokens before which the sum is still below it.
   const at::Tensor last = sums.sub(sorted).lt(options.top_p).sum(-1, /*keepdim=*/true).sub_(1);
   const at::Tensor target = uniform.mul(sums.gather(-1, last));
   const at::Tensor place =

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Chooses the next token from logits: the likeliest, or a draw by temperature and nucleus (top-p;
-// Holtzman et al., arXiv 1904.09751). A draw depends only on the seed, the sequence's own number
-// and the position in it, never on which other sequences are in the batch.
+// Chooses the next token from logits: the most likely one, or a draw with temperature and nucleus
+// sampling (top-p; Holtzman et al., arXiv 1904.09751). A draw only depends on the seed, the
+// sequence's number and the position, never on other sequences in the batch.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,8 +15,8 @@
 namespace oscar {
 
 struct SamplingOptions {
-  double temperature = 0;  // of the softmax; 0: always the likeliest token
-  double top_p = 1;        // drawn from the likeliest tokens that together have this probability
+  double temperature = 0;  // softmax temperature; 0: takes the most likely token
+  double top_p = 1;        // draws from the most likely tokens with this total probability
   uint64_t seed = 0;
 };
 
@@ -29,7 +29,7 @@ struct DrawKey {
 // A number in [0, 1) with 53 bits: splitmix64 of seed and key.
 double UniformDraw(uint64_t seed, const DrawKey& key);
 
-// Chooses one token for each row of logits [n, vocab_size]; `keys` are the rows'. Throws
+// Chooses one token for each row of logits [n, vocab_size], with one of `keys` per row. Throws
 // NumericalError if a row contains a NaN.
 std::vector<int32_t> ChooseTokens(const at::Tensor& logits, const SamplingOptions& options,
                                   std::span<const DrawKey> keys);

@@ -22,7 +22,7 @@
 namespace oscar {
 namespace {
 
-// [end - begin, end - first_key] bool, true where query begin + i sees key first_key + j.
+// Returns [end - begin, end - first_key] bool, true if query begin + i sees key first_key + j.
 at::Tensor Visible(int64_t begin, int64_t end, int64_t first_key, int64_t window,
                    at::Device device) {
   const auto options = at::TensorOptions().dtype(at::kLong).device(device);
@@ -89,7 +89,7 @@ bool NeedsExplicitAttention(const AttentionSpec& spec) {
 bool TakesFlash(const AttentionSpec& spec, const at::Tensor& q, const at::Tensor& k,
                 const at::Tensor& v) {
   if (q.is_cpu() || NeedsExplicitAttention(spec)) return false;
-  if (q.size(2) != v.size(2) || q.size(2) % 8 != 0) return false;  // otherwise padded first
+  if (q.size(2) != v.size(2) || q.size(2) % 8 != 0) return false;  // other kernels pad first
   const int64_t choice =
       at::_fused_sdp_choice(HeadsFirst(q, spec), HeadsFirst(k, spec), HeadsFirst(v, spec), {}, 0.0,
                             /*is_causal=*/true, spec.scale);
@@ -107,8 +107,7 @@ at::Tensor SinkLogits(const AttentionSpec& spec, at::Device device) {
 void SoftCap(double c, at::Tensor& logits) {
   if (c == 0) return;
   if (logits.requires_grad()) {
-    logits = logits.div(c).tanh().mul(c);  // not in place, because the gradient needs the result of
-                                           // tanh
+    logits = logits.div(c).tanh().mul(c);  // not in place, because the gradient needs tanh's result
   } else {
     logits.div_(c);
     ElementwiseInPlace(logits, [](at::Tensor& x) { x.tanh_(); });
@@ -119,7 +118,7 @@ void SoftCap(double c, at::Tensor& logits) {
 at::Tensor FusedAttention(const at::Tensor& queries, const at::Tensor& keys,
                           const at::Tensor& values, const at::Tensor& visible, double scale) {
   const int64_t missing = keys.size(-1) - values.size(-1);
-  // One row of values serves all query heads, so the padding is not repeated.
+  // One row of values serves all query heads, so padding is not repeated per query head.
   const at::Tensor whole =
       missing > 0 && keys.is_cpu()
           ? at::constant_pad_nd(values.narrow(1, 0, 1), {0, missing}).expand_as(keys)

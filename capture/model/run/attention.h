@@ -3,7 +3,7 @@
 //
 // Causal grouped-query attention of one sequence over its own keys, with an optional window, soft
 // cap and sinks. Long or windowed sequences are processed in chunks of queries to bound the memory;
-// a mask for a whole long sequence would not fit.
+// a mask for a whole long sequence would not fit into memory.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,33 +16,32 @@ namespace oscar {
 
 struct AttentionChunking {
   int64_t query_chunk = 512;  // queries per call with an explicit mask
-  // Up to this many tokens without a window use one call; any number if flash attention takes it.
+  // Up to this many tokens without a window take one call; with flash attention, any number.
   int64_t whole_attention = 4096;
 };
 
-// [n, H, d] -> [num_kv_heads, gqa_ratio, n, d] without a copy. KV heads are in the batch dimension,
-// so that the single head of k and v can be repeated over its query heads by a stride of zero,
+// [n, H, d] -> [num_kv_heads, gqa_ratio, n, d] without a copy. KV heads form the batch dimension,
+// so that the single head of k and v can be repeated for its query heads with a stride of zero,
 // which every attention kernel accepts.
 at::Tensor HeadsFirst(const at::Tensor& x, const AttentionSpec& spec);
 
 // Softmax over the keys that `visible` bool [n, T] selects; undefined: causal. Heads are in the
-// batch dimension as from HeadsFirst, and the values of a KV head are the same for all its query
-// heads. A CPU has no fused kernel for values that are shorter than keys, and without one the
-// scores of all pairs of tokens are in memory, so values are padded there.
+// batch dimension as in HeadsFirst, and a KV head's values are the same for all its query heads. On
+// a CPU, values that are shorter than keys are padded: no fused kernel takes them, and without one
+// the scores of all pairs of tokens would be in memory.
 at::Tensor FusedAttention(const at::Tensor& queries, const at::Tensor& keys,
                           const at::Tensor& values, const at::Tensor& visible, double scale);
 
-// out[i, h] = sum_j softmax_j(cap(scale * q[i, h] . k[j, h / gqa_ratio])) v[j, h / gqa_ratio],
-// j = max(0, i-W+1) .. i. q [T, num_q_heads, head_dim], k [T, num_kv_heads, head_dim], v [T,
-// num_kv_heads, v_head_dim] and out [T, num_q_heads, v_head_dim] are contiguous, on one
-// device, of one dtype. `sinks` [num_q_heads], if the layer has them, add one logit without a
-// value to each softmax; undefined: those of the spec. Soft caps and sinks are computed in
-// float32.
+// out[i, h] = sum_j softmax_j(cap(scale * q[i, h] . k[j, h / gqa_ratio])) v[j, h / gqa_ratio], j =
+// max(0, i-W+1) .. i. q [T, num_q_heads, head_dim], k [T, num_kv_heads, head_dim], v [T,
+// num_kv_heads, v_head_dim] and out [T, num_q_heads, v_head_dim] are contiguous, on one device, of
+// one dtype. `sinks` [num_q_heads], if the layer has them, add one logit without a value to each
+// softmax; undefined: the sinks of the spec. Soft caps and sinks are computed in float32.
 void CausalAttention(const AttentionSpec& spec, const at::Tensor& q, const at::Tensor& k,
                      const at::Tensor& v, const AttentionChunking& chunking, at::Tensor& out,
                      const at::Tensor& sinks = {});
 
-// Bytes that ExplicitAttention needs besides its arguments.
+// Bytes that ExplicitAttention needs in addition to its arguments.
 int64_t ExplicitAttentionBytes(const AttentionSpec& spec, int64_t num_tokens);
 
 // Attention that no fused kernel supports: softmax over the keys that `visible` bool [n, T]
@@ -54,11 +53,11 @@ at::Tensor ExplicitAttention(const AttentionSpec& spec, const at::Tensor& querie
                              const at::Tensor& sinks);
 // Whether a layer needs ExplicitAttention.
 bool NeedsExplicitAttention(const AttentionSpec& spec);
-// The values of the layer's sinks, [num_q_heads] float32; undefined if it has none. They must have
-// been read with the spec.
+// Returns the values of the layer's sinks, [num_q_heads] float32; undefined if it has none. They
+// must have been read with the spec.
 at::Tensor SinkLogits(const AttentionSpec& spec, at::Device device);
 
-// Whether causal attention of these tensors uses a GPU's flash kernel, whose memory is linear in
+// Whether causal attention on these tensors uses a GPU's flash kernel, whose memory is linear in
 // the number of tokens, not quadratic. q [T, num_q_heads, head_dim]; k and v as in CausalAttention.
 bool TakesFlash(const AttentionSpec& spec, const at::Tensor& q, const at::Tensor& k,
                 const at::Tensor& v);

@@ -38,7 +38,7 @@ LayerSpec SpecOf(const DumpLayer& layer, const std::string& dump) {
   attention.window = layer.window;
   attention.softcap = layer.softcap;
   attention.sink_logits = layer.sinks;
-  if (!layer.sinks.empty()) attention.sinks = "sinks";  // in the dump
+  if (!layer.sinks.empty()) attention.sinks = "sinks";  // name in the dump
   if (layer.facts) {
     attention.rope = RopeFromText(layer.facts->rope, layer.head_dim,
                                   fmt::format("{}: rope of layer {}", dump, layer.layer_id));
@@ -87,9 +87,9 @@ size_t ModelSource::first_shared_layer() const {
   return first;
 }
 
-// With the layers without a cache that run with it.
+// Includes the layers without a cache that run with this layer.
 uint64_t ModelSource::BytesRead(size_t layer_index) const {
-  const bool attention_alone = !loop_.options().need_final_hidden;  // of the last layer
+  const bool attention_alone = !loop_.options().need_final_hidden;  // only concerns the last layer
   const std::vector<const LayerSpec*> run =
       LayersToRun(loop_.spec(), {.first_layer = layer_index,
                                  .last_attention_only = attention_alone,
@@ -114,7 +114,7 @@ void ModelSource::Restore(const at::Tensor& hidden) {
 void ModelSource::Run(size_t first_layer, LayerObserver& observer,
                       const std::function<bool(size_t)>& after_layer) {
   if (first_layer == 0) {
-    hidden_.reset();  // frees them before the new ones are made
+    hidden_.reset();  // frees memory before allocating again
     hidden_ = loop_.Embed(sequences_);
   }
   OSCAR_CHECK(hidden_.defined());
@@ -125,7 +125,7 @@ DumpSource::DumpSource(std::shared_ptr<const AttentionDump> dump, at::Device dev
                        at::ScalarType dtype, std::optional<at::ScalarType> cache_dtype)
     : dump_(std::move(dump)), device_(device), dtype_(dtype), cache_dtype_(cache_dtype) {
   UseExactArithmetic();
-  if (cache_dtype_ == dtype_) cache_dtype_.reset();  // they already have this type
+  if (cache_dtype_ == dtype_) cache_dtype_.reset();  // no rounding is needed
   int64_t tokens = 0;
   for (const int64_t length : dump_->sequence_lengths()) {
     first_tokens_.push_back(tokens);
@@ -179,7 +179,7 @@ at::Tensor DumpSource::Output(const LayerSpec& layer, const at::Tensor& q, const
   return out;
 }
 
-// Computes outputs before W_UV, because the dump has those after it.
+// Computes outputs before W_UV; the dump has them after W_UV.
 void DumpSource::RunLatent(size_t layer_index, LayerObserver& observer) const {
   const LayerSpec& layer = layers_[layer_index];
   const LatentSpec& latent = *layer.attention.latent;

@@ -25,26 +25,26 @@ class ModelSource;
 class AttentionSource {
  public:
   virtual ~AttentionSource() = default;
-  // The model that the attention is of, whether or not Run runs it; null where there is none.
+  // The model that this attention comes from, even if Run does not run it; null if there is none.
   virtual ModelSource* model() { return nullptr; }
-  // Names what Run reads: "weights" or "dump".
+  // Names the input of Run: "weights" or "dump".
   virtual std::string_view what() const = 0;
-  virtual uint64_t BytesRead(size_t layer_index) const = 0;  // by Run, for one layer
-  // Layers with geometry; they have tensor names only if a model runs.
+  virtual uint64_t BytesRead(size_t layer_index) const = 0;  // bytes that Run reads for a layer
+  // Layers with their geometry; they only have tensor names if there is a model.
   virtual const std::vector<LayerSpec>& layers() const = 0;
   virtual const std::vector<int64_t>& sequence_lengths() const = 0;  // tokens
-  // The first layer, by index, whose keys and values Run shows again with the queries of other
-  // layers (OnSharedAttention), which run last. layers().size() if there is none.
+  // Index of the first layer whose keys and values Run shows again with the queries of other layers
+  // (OnSharedAttention), which run last; layers().size() if there is none.
   virtual size_t first_shared_layer() const { return layers().size(); }
-  // Like LayerLoop::Run: observer calls layer by layer, sequence by sequence; after_layer stops the
-  // run by returning false.
+  // Like LayerLoop::Run: calls the observer layer by layer and sequence by sequence; after_layer
+  // stops the run by returning false.
   virtual void Run(size_t first_layer, LayerObserver& observer,
                    const std::function<bool(size_t)>& after_layer) = 0;
 };
 
 class ModelSource : public AttentionSource {
  public:
-  // Keeps references to both; call CheckTensors first. Does not read yet.
+  // Keeps references to both; call CheckTensors first. Does not read anything yet.
   ModelSource(const Checkpoint& checkpoint, const ModelSpec& spec,
               std::vector<std::vector<int32_t>> sequences, at::Device device, at::ScalarType dtype,
               const LoopOptions& options = {});
@@ -55,7 +55,7 @@ class ModelSource : public AttentionSource {
   const std::vector<LayerSpec>& layers() const override { return loop_.seen_layers(); }
   const std::vector<int64_t>& sequence_lengths() const override { return lengths_; }
   size_t first_shared_layer() const override;
-  // Starting at layer 0 it embeds the tokens; a later first layer needs a call of Restore() before.
+  // From layer 0 on it embeds the tokens first; a later first layer requires Restore() beforehand.
   void Run(size_t first_layer, LayerObserver& observer,
            const std::function<bool(size_t)>& after_layer) override;
 
@@ -63,11 +63,11 @@ class ModelSource : public AttentionSource {
   const std::vector<std::vector<int32_t>>& sequences() const { return sequences_; }
   int64_t num_tokens() const;
 
-  // Hidden states [num_tokens, hidden_size] entering the next layer, during after_layer and after
-  // Run. Undefined before.
+  // Hidden states [num_tokens, hidden_size] entering the next layer, valid during after_layer and
+  // after Run; undefined before.
   const at::Tensor& hidden() const { return hidden_; }
-  // Sets the hidden states entering the first layer of the next Run, on any device, in the compute
-  // dtype.
+  // Sets the hidden states that enter the first layer of the next Run: on any device, in the
+  // compute dtype.
   void Restore(const at::Tensor& hidden);
 
  private:
@@ -79,12 +79,12 @@ class ModelSource : public AttentionSource {
 
 class DumpSource : public AttentionSource {
  public:
-  // `dump` is shared, so that a validation can read its token ids or scores too. attn_out is read
-  // if the dump has it and otherwise computed with CausalAttention. Latent attention is shown in
-  // latent space. Layers that read the keys and values of another are shown directly after it
-  // (OnSharedAttention), with its geometry except for their number of query heads. `cache_dtype`:
-  // the type that queries, keys and values are rounded to, as in LoopOptions; attention output is
-  // then computed from the rounded ones.
+  // `dump` is shared, so that a validation can also read its token ids or scores. attn_out is read
+  // if the dump has it, and otherwise computed with CausalAttention. Latent attention is shown in
+  // latent space. Layers that read another layer's keys and values are shown directly after it
+  // (OnSharedAttention), with its geometry except for the number of query heads. `cache_dtype`:
+  // type to which queries, keys and values are rounded, as in LoopOptions; attention output is then
+  // computed from the rounded values.
   DumpSource(std::shared_ptr<const AttentionDump> dump, at::Device device, at::ScalarType dtype,
              std::optional<at::ScalarType> cache_dtype = std::nullopt);
 
@@ -100,14 +100,14 @@ class DumpSource : public AttentionSource {
   const AttentionDump& dump() const { return *dump_; }
 
  private:
-  // Reads a tensor of a sequence, or the whole weights that expand latents.
+  // Reads a tensor of a sequence, or all weights that expand latents.
   at::Tensor Read(size_t layer_index, DumpTensor tensor, size_t sequence) const;
   at::Tensor ReadOfReader(size_t layer_index, size_t reader, DumpTensor tensor,
                           size_t sequence) const;
   at::Tensor ReadKvB(size_t layer_index) const;
   at::Tensor OnDevice(const at::Tensor& stored) const;
   at::Tensor Rounded(const at::Tensor& x) const;
-  // The dumped output, or a computed one if the dump has none or the cache rounds.
+  // Returns the dumped output; computes it if the dump has none or the cache rounds.
   at::Tensor Output(const LayerSpec& layer, const at::Tensor& q, const at::Tensor& k,
                     const at::Tensor& v, const std::function<at::Tensor()>& dumped) const;
   void RunHeads(size_t layer_index, LayerObserver& observer) const;
@@ -118,7 +118,7 @@ class DumpSource : public AttentionSource {
   at::Device device_;
   at::ScalarType dtype_;
   std::optional<at::ScalarType> cache_dtype_;
-  std::vector<int64_t> first_tokens_;  // of each sequence
+  std::vector<int64_t> first_tokens_;  // first token of each sequence
   std::vector<LayerSpec> layers_;
 };
 

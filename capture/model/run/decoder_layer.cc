@@ -23,7 +23,7 @@
 namespace oscar {
 namespace {
 
-// XIELUActivation of transformers 5.
+// Equals XIELUActivation of transformers 5.
 at::Tensor Xielu(const XieluSpec& spec, const XieluWeights& weights, const at::Tensor& x) {
   const auto number = [&](const at::Tensor& stored, double usual) {
     return stored.defined() ? stored : at::scalar_tensor(usual, x.options());
@@ -54,7 +54,7 @@ PairViews Pairs(const at::Tensor& x, int64_t pairs, RopeLayout layout) {
   return {x.slice(-1, 0, 2 * pairs, 2), x.slice(-1, 1, 2 * pairs, 2)};
 }
 
-// Normalizes each head, or all of them together if the norm is that wide. // x [n, heads, head_dim]
+// Normalizes each head, or all together if the norm has that width. // x [n, heads, head_dim]
 at::Tensor HeadNorm(const NormSpec& norm, const NormWeights& weights, double eps,
                     const at::Tensor& x) {
   if (!weights.of_heads.empty()) return Norm(norm, {at::stack(weights.of_heads), {}, {}}, eps, x);
@@ -117,7 +117,7 @@ RopeRows MakeRopeTable(const RopeSpec& rope, int64_t num_positions, const Weight
 }
 
 at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& weight, double eps) {
-  // Uses one kernel if there is one; it rounds like the lines below.
+  // Uses one kernel if there is one; it rounds in the same way as the lines below.
   if (x.is_cuda()) return at::rms_norm(x, x.sizes().slice(x.dim() - 1), {}, eps).mul_(weight);
   const at::Tensor wide = x.to(at::kFloat);
   const at::Tensor inverse_rms = wide.square().mean(-1, /*keepdim=*/true).add_(eps).rsqrt_();

@@ -3,7 +3,7 @@
 //
 // The arithmetic of one decoder layer except for attention itself, on a chunk of tokens. The order
 // of operations and roundings is that of transformers 5 (norms in float32, cosines cast to the
-// compute dtype). In bf16 the order of casts changes whole digits, so keep it.
+// compute dtype). Keep this order: in bf16, the order of casts changes whole digits.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,15 +13,15 @@
 
 namespace oscar {
 
-// Rope of some tokens.  // [n, 1, NumPairs], compute dtype; undefined: nothing rotates
+// Rope for some tokens.  // [n, 1, NumPairs], compute dtype; undefined: nothing rotates
 struct RopeRows {
   at::Tensor cos, sin;
   RopeLayout layout = RopeLayout::kHalf;
-  at::Tensor q_scale = {};  // [n, 1, 1] float32: position-dependent factor on queries; or undefined
+  at::Tensor q_scale = {};  // [n, 1, 1] float32: position-dependent factor on queries, or undefined
 };
 
-// Cosines and sines of positions 0 .. num_positions-1 in a sequence of `sequence_length` tokens:
-// float32 on the host, then cast.  // [num_positions, 1, NumPairs]
+// Returns cosines and sines for positions 0 .. num_positions-1 in a sequence of `sequence_length`
+// tokens, computed in float32 on the host and then cast.  // [num_positions, 1, NumPairs]
 RopeRows MakeRopeTable(const RopeSpec& rope, int64_t num_positions, const WeightTarget& target,
                        int64_t sequence_length = 0);
 
@@ -39,15 +39,15 @@ PairViews PairsOf(const at::Tensor& rows, const RopeSpec& rope);
 // Rotates the leading rotary dimensions of every head in place.  // x [n, heads, head_dim]
 void RotateInPlace(at::Tensor& x, const RopeRows& rope);
 
-// Projects hidden [n, hidden_size] to queries, keys and values as they enter attention, q, k, v [n,
-// heads, head_dim]. Does not write k and v if another layer's are read. Returns the gate on
-// attn_out before its sigmoid, [n, num_q_heads, head_dim or 1], undefined if there is none.
+// Projects hidden [n, hidden_size] to q, k, v [n, heads, head_dim] as they enter attention. Does
+// not write k and v if the layer reads another layer's. Returns the gate on attn_out before its
+// sigmoid, [n, num_q_heads, head_dim or 1]; undefined if there is none.
 at::Tensor ProjectQkv(const LayerSpec& layer, const LayerWeights& weights, double eps,
                       const at::Tensor& hidden, const RopeRows& rope, at::Tensor& q, at::Tensor& k,
                       at::Tensor& v);
 
-// The two values added in turn to hidden states [n, hidden_size]: from attn_out [n, num_q_heads,
-// v_head_dim] and its gate, and from the MLP.  // -> [n, hidden_size]
+// Return the two values that are added in turn to hidden states [n, hidden_size]: from attn_out [n,
+// num_q_heads, v_head_dim] and its gate, and from the MLP.  // -> [n, hidden_size]
 at::Tensor AttentionOutput(const LayerSpec& layer, const LayerWeights& weights, double eps,
                            const at::Tensor& attn_out, const at::Tensor& gate);
 at::Tensor MlpOutput(const LayerSpec& layer, const LayerWeights& weights, double eps,
@@ -56,9 +56,9 @@ at::Tensor MlpOutput(const LayerSpec& layer, const LayerWeights& weights, double
 // Applies the MLP that MlpSpec describes.
 at::Tensor Mlp(const MlpSpec& mlp, const LayerWeights& weights, double eps, const at::Tensor& x);
 
-// The input of the last projection if the gate is clamped.
+// Returns the input of the last projection if the gate is clamped.
 at::Tensor ClampedProduct(const ClampedGate& clamped, const at::Tensor& gate, const at::Tensor& up);
-// Applies the activation of an MLP or an expert; not kXielu, which has weights.
+// Applies the activation of an MLP or expert; not kXielu, which has weights.
 void ActivateInPlace(Activation activation, at::Tensor& x);
 
 // Runs the layer after its attention, in place. If the layer has experts, it omits the MLP and
@@ -67,10 +67,10 @@ void ActivateInPlace(Activation activation, at::Tensor& x);
 void FinishLayer(const LayerSpec& layer, const LayerWeights& weights, double eps,
                  const at::Tensor& attn_out, const at::Tensor& gate,
                  const at::Tensor& per_layer_input, at::Tensor& hidden);
-// Only the part after attention: MLP and everything after it.
+// Only runs the part after attention: the MLP and everything after it.
 void AddMlp(const LayerSpec& layer, const LayerWeights& weights, double eps,
             const at::Tensor& per_layer_input, at::Tensor& hidden);
-// Only the last part, after the MLP: per-layer input and scalar.
+// Only runs the last part, after the MLP: per-layer input and scalar.
 void AddPerLayerInput(const LayerSpec& layer, const LayerWeights& weights, double eps,
                       const at::Tensor& per_layer_input, at::Tensor& hidden);
 

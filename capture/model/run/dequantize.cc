@@ -16,7 +16,7 @@
 namespace oscar {
 namespace {
 
-// Entry m of a part that holds stacked matrices; otherwise the whole part.
+// Returns entry m of a part that holds stacked matrices; otherwise the whole part.
 at::Tensor Matrix(const at::Tensor& part, bool stacked, int64_t m) {
   return stacked && part.defined() ? part.select(0, m) : part;
 }
@@ -27,7 +27,7 @@ at::Tensor Quotients(int64_t first, int64_t count, int64_t size, at::Device devi
   return at::arange(first, first + count, options).div_(size, "floor");
 }
 
-// Expands a grid [rows, G] to each value of some rows: selects rows, repeats columns.
+// Expands a grid [rows, G] to the values of some rows by selecting rows and repeating columns.
 class Spread {
  public:
   Spread(const WeightStorage& storage, const MatrixParts& parts)
@@ -52,7 +52,7 @@ class Spread {
 
  private:
   int64_t scale_rows_, rows_;
-  bool whole_rows_;     // one scale for all of a row
+  bool whole_rows_;     // one scale for a whole row
   at::Tensor columns_;  // [K] int64
 };
 
@@ -65,7 +65,7 @@ void DequantizeMatrix(const MatrixParts& parts, int64_t first_row, const at::Ten
   const int64_t step =
       std::max<int64_t>(1, values / (parts.columns * format.row_step)) * format.row_step;
   const int64_t end = first_row + result.size(0);
-  // Starts at a multiple of the codes in a word; rows before the first requested one are dropped.
+  // Starts at a multiple of the codes in a word and drops rows before the first requested one.
   for (int64_t first = first_row / format.row_step * format.row_step; first < end; first += step) {
     const int64_t count = std::min(step, parts.rows - first);
     at::Tensor w = format.codes(parts, first, count);

@@ -16,17 +16,17 @@
 
 namespace oscar {
 
-// Values per step (few enough on the CPU that LibTorch does not spread them over threads, because
-// the other cores are busy with the current layer), and maximum bytes of temporaries per value.
+// Values per step, and maximum bytes of temporaries per value. On a CPU, steps are small enough for
+// LibTorch to use one thread, because the other cores are busy with the current layer.
 inline constexpr int64_t kDequantizeValuesCpu = int64_t{1} << 15;
 inline constexpr int64_t kDequantizeValuesGpu = int64_t{1} << 21;
 inline constexpr int64_t kDequantizeBytesPerValue = 48;
 
-// The stored element type in LibTorch's terms; E8M0 as bytes. Throws InputError naming `what` for
-// others.
+// Returns the stored element type as LibTorch's type; E8M0 as bytes. Throws InputError naming
+// `what` for other types.
 at::ScalarType PartScalarType(DType dtype, std::string_view what);
 
-// `parts` are those of `storage`, in its order, as stored. Fills `result` [storage.shape].
+// `parts` are the stored parts of `storage`, in its order. Fills `result` [storage.shape].
 void Dequantize(const WeightStorage& storage, std::span<const at::Tensor> parts,
                 const at::Tensor& result);
 

@@ -23,15 +23,15 @@ at::TensorOptions On(const at::Tensor& x, at::ScalarType dtype) {
 
 at::Tensor None(const MatrixParts& /*parts*/) { return {}; }
 
-// Unpacks codes of `bits` bits from int32 or int64 words along the last dimension, the first in the
-// lowest bits; a code may straddle words.  // [.., W] -> [.., 32 W / bits], type of the words
+// Unpacks codes of `bits` bits from int32 or int64 words along the last dimension, lowest bits
+// first; a code may straddle words.  // [.., W] -> [.., 32 W / bits], type of the words
 at::Tensor Unpack(const at::Tensor& words, int bits) {
   const int64_t mask = (int64_t{1} << bits) - 1;
   if (32 % bits == 0) {
     const at::Tensor shifts = at::arange(0, 32, bits, words.options());
     return words.unsqueeze(-1).bitwise_right_shift(shifts).bitwise_and_(mask).flatten(-2);
   }
-  // 32 codes in `bits` words: code j begins in word j bits / 32.
+  // `bits` words hold 32 codes; code j begins in word j bits / 32.
   const int64_t count = words.size(-1), padding = (bits - count % bits) % bits;
   at::Tensor wide = words.to(at::kLong).bitwise_and(int64_t{0xFFFFFFFF});
   if (padding > 0) wide = at::constant_pad_nd(wide, {0, padding});
@@ -53,8 +53,8 @@ at::Tensor ScaledCodes(const MatrixParts& parts, int64_t first, int64_t count) {
   return parts.codes.narrow(0, first, count).to(at::kFloat);
 }
 
-// 2^(e - 127) as float32, exact, assembled from bits; 255 is NaN (OCP microscaling formats, section
-// 5.4.1).
+// Returns 2^(e - 127) as float32, exactly, assembled from bits; 255 is NaN (OCP microscaling
+// formats, section 5.4.1).
 at::Tensor PowersOfTwo(const at::Tensor& exponents) {
   constexpr int kHalfStep = 1 << 22;  // 2^-127 is subnormal; an infinity plus this is a NaN
   const at::Tensor e = exponents.to(at::kInt);
@@ -135,8 +135,8 @@ at::Tensor AwqZeros(const MatrixParts& parts) { return UnpackAwq(parts.zeros).t(
 
 // ---- kMxfp4, kNvfp4
 
-// Values of the sixteen E2M1 codes: 0 0.5 1 1.5 2 3 4 6 and their negatives, from the bits of
-// float32 (a code's three low bits are the top of exponent and mantissa; 0.5 is subnormal).
+// Values of the sixteen E2M1 codes: 0 0.5 1 1.5 2 3 4 6 and their negatives. A code's three low
+// bits become the top of a float32's exponent and mantissa; 0.5 is subnormal.
 at::Tensor Fp4Values(const at::Tensor& on) {
   constexpr int kExponentOffset = 126 << 23;
   const at::Tensor code = at::arange(0, 16, On(on, at::kInt)), low = code.bitwise_and(7);
@@ -145,7 +145,7 @@ at::Tensor Fp4Values(const at::Tensor& on) {
   return at::where(code.lt(8), magnitude, magnitude.neg());
 }
 
-// Bytes of two codes each, the low nibble first.  // [count, K / 2] -> [count, K]
+// Splits bytes into two codes each, low nibble first.  // [count, K / 2] -> [count, K]
 at::Tensor Fp4Codes(const MatrixParts& parts, int64_t first, int64_t count) {
   const at::Tensor values = Fp4Values(parts.codes);
   const at::Tensor byte = at::arange(0, 256, On(parts.codes, at::kInt));
@@ -158,7 +158,7 @@ at::Tensor Fp4Codes(const MatrixParts& parts, int64_t first, int64_t count) {
 
 at::Tensor Mxfp4Scales(const MatrixParts& parts) { return PowersOfTwo(parts.scales); }
 
-// Rounded to float32 before the product with a code.
+// The scale is rounded to float32 before it multiplies a code.
 at::Tensor Nvfp4Scales(const MatrixParts& parts) {
   const at::Tensor scales = parts.scales.to(at::kFloat);
   return parts.storage.scheme.global_scale_divides ? scales.div(parts.global_scale)

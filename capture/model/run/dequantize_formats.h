@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of weight formats as arithmetic: how the codes, zero points and scales of each are
+// The arithmetic of each weight format, in a table: how its codes, zero points and scales are
 // unpacked. Dequantize() does the rest. Trap: all of it runs on the device of the parts, so it must
 // not read values on the host.
 #pragma once
@@ -14,11 +14,11 @@
 
 namespace oscar {
 
-// Parts of one matrix [N, K]; undefined if the format has none.
+// Parts of one matrix [N, K]. A part that the format lacks is undefined.
 struct MatrixParts {
   const WeightStorage& storage;
   at::Tensor codes, scales, zeros, group_index, global_scale;
-  int64_t rows, columns;  // N of all stored rows, K
+  int64_t rows, columns;  // N of all stored rows; K
 };
 
 // All functions return float32.

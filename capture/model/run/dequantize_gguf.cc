@@ -18,7 +18,7 @@
 namespace oscar {
 namespace {
 
-// The runs of one type, and access to their fields. Sizes are in bytes of a run.
+// The groups of values of one type, and access to their fields. Sizes are in bytes per group.
 class Runs {
  public:
   Runs(const at::Tensor& bytes, const GgmlType& type)
@@ -32,8 +32,8 @@ class Runs {
   at::Tensor Half(int64_t begin) const {  // [count, 1] float32
     return Bytes(begin, 2).contiguous().view(at::kHalf).to(at::kFloat);
   }
-  // Reads codes of `bits` bits: from each `width` bytes first the lowest bits of all, then the next
-  // ones.
+  // Reads codes of `bits` bits. Each run of `width` bytes holds first the lowest bits of all its
+  // bytes, then the next bits.
   at::Tensor Codes(int64_t begin, int64_t size, int64_t width, int64_t bits) const {
     return Unpack(Bytes(begin, size), width, bits);
   }
@@ -51,7 +51,7 @@ class Runs {
 
 at::Tensor Float(const at::Tensor& codes) { return codes.to(at::kFloat); }
 
-// a + b * 2^shift, for bytes.
+// Returns a + b * 2^shift for bytes.
 at::Tensor Joined(const at::Tensor& a, const at::Tensor& b, int64_t shift) {
   return a.bitwise_or(b.bitwise_left_shift(shift));
 }
@@ -68,7 +68,7 @@ at::Tensor Looked(const std::array<float, 16>& table, const at::Tensor& codes) {
 
 constexpr std::array<float, 16> kIq4 = {-127, -104, -83, -65, -49, -35, -22, -10,
                                         1,    13,   25,  38,  53,  69,  89,  113};
-// Twice the E2M1 values.
+// Twice the values of E2M1.
 constexpr std::array<float, 16> kE2M1 = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
 at::Tensor Q4_0(const Runs& in) { return Float(in.Codes(2, 16, 16, 4)).sub_(8).mul_(in.Half(0)); }
@@ -95,7 +95,7 @@ at::Tensor Q2_K(const Runs& in) {
   return Scaled(scale, Float(in.Codes(16, 64, 32, 2)), 16).sub_(least.unsqueeze(-1));
 }
 
-// A set third bit means that 4 is not subtracted.
+// If the third bit is set, 4 is not subtracted.
 at::Tensor Q3_K(const Runs& in) {
   const at::Tensor scales =
       Float(Joined(in.Codes(96, 8, 8, 4), in.Codes(104, 4, 4, 2), 4)).sub_(32).mul_(in.Half(108));
@@ -166,8 +166,8 @@ at::Tensor Change(GgufChange change, at::Tensor values) {
   return values;
 }
 
-// Copies rows of one part to the rows of `to` [rows, columns] made from them. `order`: for each row
-// of `to` the row among all parts together; the part's rows begin at `first`.
+// Copies rows of one part to their places in `to` [rows, columns]. `order[r]` is the source of row
+// r of `to` among the rows of all parts; this part's rows begin at `first`.
 class PartRows {
  public:
   PartRows(const GgufWeight& weight, const GgufWeight::Part& part, const at::Tensor& columns)

@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Dequantizes weights of a GGUF: equal to the result of PyPI's gguf (gguf/quants.py), to the
-// last bit, on any device. Trap: that requires its order of operations, each rounded to
-// float32.
+// Dequantizes weights of a GGUF. Results equal those of PyPI's gguf (gguf/quants.py) bit for bit on
+// any device. Trap: that requires its order of operations, each rounded to float32.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,10 +13,10 @@
 
 namespace oscar {
 
-// `bytes`: runs of `type.bytes`, [..] of kByte.  // [runs, type.values] float32
+// `bytes`: groups of `type.bytes` bytes, [..] of kByte.  // [groups, type.values] float32
 at::Tensor GgmlValues(const at::Tensor& bytes, const GgmlType& type);
 
-// Dequantize() for a storage of format kGguf.
+// Implements Dequantize() for storage with format kGguf.
 void DequantizeGguf(const WeightStorage& storage, std::span<const at::Tensor> parts,
                     const at::Tensor& result);
 

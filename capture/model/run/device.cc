@@ -46,7 +46,7 @@ std::string GpuName(int index) {
   return name;
 }
 
-// Bytes in a line "VmHWM:   1234 kB" of a file of /proc.
+// Parses the bytes in a line such as "VmHWM:   1234 kB" of a file in /proc.
 uint64_t ProcBytes(const char* file, const std::string& key) {
   std::ifstream lines(file);
   for (std::string line; std::getline(lines, line);) {
@@ -55,7 +55,7 @@ uint64_t ProcBytes(const char* file, const std::string& key) {
   return 0;
 }
 
-// The files in which a control group of either version states its limit and its use (cgroups(7)).
+// The files with the limit and the usage of a control group, in either version (cgroups(7)).
 struct GroupFiles {
   std::string_view root, limit, anonymous, shared;
 };
@@ -65,7 +65,7 @@ constexpr GroupFiles kSecondVersion = {"/sys/fs/cgroup", "memory.max", "anon", "
 
 struct GroupMemory {
   uint64_t limit = 0;  // bytes
-  uint64_t held = 0;   // of them, not droppable: no page cache
+  uint64_t held = 0;   // bytes in use that cannot be dropped (no page cache)
 };
 
 std::optional<GroupMemory> MemoryOf(const fs::path& group, const GroupFiles& files) {
@@ -78,11 +78,11 @@ std::optional<GroupMemory> MemoryOf(const fs::path& group, const GroupFiles& fil
   return memory;
 }
 
-// The control groups that limit this process: its own and all above.
+// Returns the control groups that limit this process: its own and all above it.
 std::vector<GroupMemory> OfControlGroups() {
   std::vector<GroupMemory> all;
   std::ifstream groups("/proc/self/cgroup");
-  for (std::string line; std::getline(groups, line);) {  // number:controllers:path
+  for (std::string line; std::getline(groups, line);) {  // "number:controllers:path"
     const size_t controllers = line.find(':') + 1, path = line.find(':', controllers) + 1;
     if (controllers == 0 || path == 0) continue;
     const std::string names = line.substr(controllers, path - controllers - 1);
@@ -171,7 +171,7 @@ std::string DescribeDevice(at::Device device) {
 
 DeviceMemory QueryMemory(at::Device device) {
   if (device.is_cpu()) return {ProcBytes("/proc/self/status", "VmHWM"), HostMemoryLimit(), 0};
-  // The allocator's query for the device's size needs a current context, which this call
+  // The allocator only knows the device's size if there is a current context, which this call
   // creates.
   return WithErrorContext("asking " + device.str() + " for its memory", [&]() -> DeviceMemory {
     at::globalContext().lazyInitDevice(device.type());
@@ -185,8 +185,7 @@ DeviceMemory QueryMemory(at::Device device) {
 
 void ResetPeakMemory(at::Device device) {
   if (device.is_cpu()) {
-    std::ofstream("/proc/self/clear_refs")
-        << "5";  // resets VmHWM; a system without it keeps the old peak
+    std::ofstream("/proc/self/clear_refs") << "5";  // resets VmHWM if the system supports that
     return;
   }
   at::globalContext().lazyInitDevice(device.type());

@@ -18,35 +18,35 @@
 
 namespace oscar {
 
-// The number of GPUs that LibTorch can use; loads the module for them (capture/gpu/gpu_module.h).
+// Returns how many GPUs LibTorch can use; loads their module (capture/gpu/gpu_module.h).
 int NumGpus();
 
-// Parses "auto" (the first GPU, else the CPU), "cpu", "cuda" (= cuda:0) or "cuda:i". Throws
-// UsageError for another word, ResourceError if there is no such GPU.
+// Parses "auto" (the first GPU, otherwise the CPU), "cpu", "cuda" (= cuda:0) or "cuda:i". Throws
+// UsageError for other words, ResourceError if there is no such GPU.
 at::Device ParseDevice(std::string_view name);
 
 // Parses "bf16", "f16", "f32", or "auto": the stored type on a GPU, f32 on the CPU. Throws
-// UsageError for another word.
+// UsageError for other words.
 at::ScalarType ParseComputeDType(std::string_view name, DType stored, at::Device device);
 std::string_view ComputeDTypeName(at::ScalarType dtype);  // "bf16", "f16", "f32"
 
-// Converts BF16, F16, F32 to the tensor type. Throws InputError for another, naming `what`.
+// Converts BF16, F16 or F32 to a tensor type. Throws InputError naming `what` for other types.
 at::ScalarType ToScalarType(DType dtype, std::string_view what);
 
-// "cpu (2 threads, AVX512)" or "cuda:0 (NVIDIA H200, 140 GiB)".
+// Returns "cpu (2 threads, AVX512)" or "cuda:0 (NVIDIA H200, 140 GiB)".
 std::string DescribeDevice(at::Device device);
 
 struct DeviceMemory {
-  uint64_t peak = 0;   // bytes: most held at once since ResetPeakMemory (GPU: allocated by tensors;
+  uint64_t peak = 0;   // most bytes held at once since ResetPeakMemory (GPU: allocated by tensors;
                        // CPU: resident set)
-  uint64_t limit = 0;  // bytes of the device (CPU: of the machine or this process's cgroup)
-  uint64_t free = 0;   // unused bytes of it (CPU: not queried, 0)
+  uint64_t limit = 0;  // bytes of the device (CPU: of the machine or the process's cgroup)
+  uint64_t free = 0;   // unused bytes on the device (CPU: always 0)
 };
 DeviceMemory QueryMemory(at::Device device);
-void ResetPeakMemory(at::Device device);  // if the system allows it
+void ResetPeakMemory(at::Device device);  // if the system supports it
 
-// Starts the driver and loads kernels that every model needs. That takes half a second on first use
-// of a GPU, so it can run beside other work. Does nothing on a CPU.
+// Starts the driver and loads kernels that every model needs. On the first use of a GPU that takes
+// half a second, so run it in parallel to other work. Does nothing on a CPU.
 void WarmUp(at::Device device);
 
 // Copies to the device. A copy from host memory does not wait for the device's earlier work.
@@ -55,12 +55,12 @@ at::Tensor SendTo(const at::Tensor& x, at::Device device);
 // Returns LibTorch's cached memory to the device, so that it counts as free.
 void ReleaseCachedMemory(at::Device device);
 
-// Memory (with `swap` including swap) available to new work, including page cache that can be
-// dropped, within the limits of control groups.
+// Returns the memory available to new work, including page cache that can be dropped (and swap if
+// `swap`), within the limits of control groups.
 uint64_t AvailableHostBytes(bool swap = false);
-uint64_t ResidentBytes();  // of this process, now
+uint64_t ResidentBytes();  // of this process, at present
 
-// Sets full-precision products (no TF32, no reduced-precision accumulation) and deterministic
+// Enables full-precision products (no TF32, no reduced-precision accumulation) and deterministic
 // attention kernels. LibTorch's settings are process-wide; LayerLoop calls this.
 void UseExactArithmetic();
 

@@ -98,7 +98,7 @@ void DumpObserver::WriteTensor(const DumpLayer& layer, const AttentionView& view
                                DumpTensor tensor) {
   if (!sink_.wants(tensor)) return;
   const at::Tensor* const values[] = {&view.q,        &view.k,    &view.v,
-                                      &view.attn_out, &view.c_kv, &view.k_pe};  // indexed by
+                                      &view.attn_out, &view.c_kv, &view.k_pe};  // in the order of
                                                                                 // DumpTensor
   const at::Tensor host = values[static_cast<size_t>(tensor)]->cpu().contiguous();
   if (const auto bad = FirstNotFinite(dtype_, HostBytes(host))) {

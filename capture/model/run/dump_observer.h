@@ -3,9 +3,9 @@
 //
 // The observer of the layer loop that writes a dump: queries, keys and values in the compute dtype,
 // and, if requested, attention scores. Latent attention must be shown with expanded heads. A dump
-// for fits also needs LoopOptions::shared_queries, and in_latent_space, so that hidden states equal
-// those of a calibration to the last bit. It reads every value on the host, so the device waits for
-// the disk.
+// for fits also needs LoopOptions::shared_queries and in_latent_space, so that hidden states equal
+// those of a calibration bit for bit. Every value is read on the host, so the device waits for the
+// disk.
 #pragma once
 
 #include "capture/checkpoint/dtype.h"
@@ -14,20 +14,20 @@
 
 namespace oscar {
 
-// The dump layer of one layer, without tensor names and readers. `dtype` of the values: BF16, F16
-// or F32.
+// Returns the dump layer of a layer, without tensor names and readers. `dtype` of the values: BF16,
+// F16 or F32.
 DumpLayer DumpLayerOf(const LayerSpec& layer, DType dtype);
-// The same, with the layers of the model that read it.
+// Returns the same with the model's layers that read it.
 DumpLayer DumpLayerOf(const ModelSpec& spec, const LayerSpec& layer, DType dtype);
 DType DumpDType(at::ScalarType dtype);
 
 class DumpObserver : public LayerObserver {
  public:
-  // `scores`: the writer that is `sink` if it has score rows, else null.
+  // `scores`: the writer that is `sink` if it has score rows, otherwise null.
   DumpObserver(DumpSink& sink, DumpWriter* scores, at::ScalarType dtype);
 
   void OnLayerBegin(const LayerSpec& layer) override;
-  // Throws NumericalError naming layer, tensor, token and head for a NaN or an infinity.
+  // Throws NumericalError naming layer, tensor, token and head if there is a NaN or infinity.
   void OnAttention(const AttentionView& view) override;
   void OnSharedAttention(const AttentionView& view) override;
   void OnLayerEnd(const LayerSpec& layer) override;

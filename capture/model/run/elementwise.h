@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Elementwise functions with the same bytes for any number of host threads. On a CPU LibTorch
-// computes eight exponentials at once, and the rest at the end of a thread's share one by one, with
-// a different last digit.
+// Elementwise functions with the same bytes for any number of host threads. On a CPU, LibTorch
+// computes eight exponentials at once, but those left over at the end of a thread's share one by
+// one, with a different last digit.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -22,12 +22,12 @@ namespace oscar {
 // Small enough for LibTorch to use one thread: below at::internal::GRAIN_SIZE.
 inline constexpr int64_t kPieceOfValues = 16384;
 
-// Whether x is split: not on other devices, nor if a gradient is needed.
+// Whether x is split: only on a CPU and if no gradient is needed.
 inline bool IsCut(const at::Tensor& x) {
   return x.is_cpu() && x.numel() > kPieceOfValues && !x.requires_grad();
 }
 
-template <typename Piece>  // piece(first, count)
+template <typename Piece>  // calls piece(first, count)
 void ForEachPiece(int64_t size, const Piece& piece) {
   const int64_t pieces = (size + kPieceOfValues - 1) / kPieceOfValues;
   ForEachTensorPiece(pieces, [&](int64_t index) {
@@ -36,7 +36,7 @@ void ForEachPiece(int64_t size, const Piece& piece) {
   });
 }
 
-// f(x) for an f that computes each value independently.
+// Returns f(x) for an f that computes each value independently.
 template <typename Function>
 at::Tensor Elementwise(const at::Tensor& x, const Function& f) {
   if (!IsCut(x)) return f(x);

@@ -31,7 +31,7 @@ at::Tensor GatherRows(const Checkpoint& checkpoint, const std::string& name,
   const int64_t num_rows = storage.shape.at(0);
   const int64_t columns = range.count == 0 ? storage.shape.at(1) : range.count;
   const size_t row_bytes = table.size() / static_cast<size_t>(num_rows);
-  // GGUF types need whole runs of values: those that contain the range.
+  // GGUF types can only be read in whole groups of values, so this reads all groups in the range.
   const GgmlType* const type = storage.gguf == nullptr ? nullptr : storage.gguf->parts[0].type;
   const auto run = static_cast<int64_t>(type == nullptr ? 1 : type->values);
   const int64_t first_run = range.first / run, end_run = (range.first + columns + run - 1) / run;
@@ -61,7 +61,7 @@ at::Tensor GatherRows(const Checkpoint& checkpoint, const std::string& name,
                     copied);
       }
     };
-    // Copies several pieces at once, because a row that is not in the page cache causes a wait.
+    // Copies several pieces in parallel, because a row that is not in the page cache is slow.
     ParallelFor((count + kRowsPerPiece - 1) / kRowsPerPiece, copy, kThreads);
     at::Tensor values = host.narrow(0, 0, count);
     if (type != nullptr) {
@@ -106,7 +106,7 @@ PerLayerInputs::PerLayerInputs(const Checkpoint& checkpoint, const ModelSpec& sp
       target_(target),
       weights_(std::move(weights)) {}
 
-// One layer of Gemma4TextModel.project_per_layer_inputs in transformers 5.
+// Computes one layer of Gemma4TextModel.project_per_layer_inputs in transformers 5.
 at::Tensor PerLayerInputs::Of(int layer_id, const std::vector<RowRange>& rows_at_once) const {
   const PerLayerInputsSpec& inputs = *spec_.per_layer_inputs;
   const ColumnRange own{layer_id * inputs.dim, inputs.dim};

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Embedding rows of the tokens in use, gathered on the host from the mapped table, so that a table
-// of several GB never becomes resident. Rows are copied in the order of the tokens, so reading the
-// table is random access to the disk.
+// of several GB never becomes resident. Rows are copied in token order, which means random access
+// to the disk.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -23,14 +23,14 @@ struct ColumnRange {
   int64_t first = 0, count = 0;
 };
 
-// Rows of matrix `name` for all ids, concatenated.  // [T_total, columns], on the target. Every id
-// must be a row of the matrix.
+// Returns rows of matrix `name` for all ids, concatenated.  // [T_total, columns], on the target.
+// Every id must be a row of the matrix.
 at::Tensor GatherRows(const Checkpoint& checkpoint, const std::string& name,
                       const std::vector<std::vector<int32_t>>& ids, const WeightTarget& target,
                       ColumnRange columns = {});
 
-// Computes x * factor in place. `round`: the factor is first rounded to x's type, like Gemma's,
-// which is a tensor of the model.
+// Computes x * factor in place. `round`: first rounds the factor to x's type, because Gemma's
+// factor is a tensor of the model.
 void Scale(at::Tensor& x, double factor, bool round);
 
 // The weights of PerLayerInputs except for the table.
@@ -41,8 +41,8 @@ struct PerLayerWeights {
 PerLayerWeights LoadPerLayerWeights(const Checkpoint& checkpoint, const ModelSpec& spec,
                                     const WeightTarget& target);
 
-// The inputs that each layer gets besides hidden states (PerLayerInputsSpec), one layer at a time,
-// because the table has several GB and must not become resident.
+// The input that each layer gets in addition to hidden states (PerLayerInputsSpec). It is made one
+// layer at a time, because the table has several GB and must not become resident.
 class PerLayerInputs {
  public:
   // `embedded` [T_total, hidden_size]: the input of the first layer. Keeps references.
@@ -53,8 +53,7 @@ class PerLayerInputs {
   PerLayerInputs(const Checkpoint& checkpoint, const ModelSpec& spec,
                  const std::vector<std::vector<int32_t>>& ids, at::Tensor embedded,
                  const WeightTarget& target, PerLayerWeights weights);
-  // Computes the `rows` one after the other; together they are all rows. None: all at once. //
-  // [T_total, dim]
+  // Computes `rows` in turn; together they are all rows. Empty: all rows at once. // [T_total, dim]
   at::Tensor Of(int layer_id, const std::vector<RowRange>& rows = {}) const;
 
  private:

@@ -19,10 +19,10 @@
 namespace oscar {
 namespace {
 
-// Number of tokens whose interactions are solved as one triangular system.
+// Number of tokens whose mutual corrections are solved as one triangular system.
 constexpr int64_t kChunk = 64;
 
-// x / sqrt(sum(x²) + 1e-6) over the last dimension, in x's type, then float32.
+// Returns x / sqrt(sum(x²) + 1e-6) over the last dimension, in x's type, converted to float32.
 at::Tensor UnitLength(const at::Tensor& x) {
   return x.mul(x.mul(x).sum(-1, /*keepdim=*/true).add_(1e-6).rsqrt_()).to(at::kFloat);
 }
@@ -42,7 +42,7 @@ Projected Project(const GatedDeltaNetSpec& spec, const GatedDeltaNetWeights& wei
             ApplyLinear(weights.b, x), ApplyLinear(weights.a, x)};
   }
   const int64_t k_dim = spec.k_head_dim, ratio = spec.num_v_heads / spec.num_k_heads;
-  const int64_t values = ratio * spec.v_head_dim;  // of one key head
+  const int64_t values = ratio * spec.v_head_dim;  // for one key head
   const at::Tensor qkvz = ApplyLinear(weights.qkvz, x).view({n, spec.num_k_heads, -1});
   const at::Tensor ba = ApplyLinear(weights.ba, x).view({n, spec.num_k_heads, 2 * ratio});
   const auto part = [&](const at::Tensor& from, int64_t begin, int64_t count) {
@@ -54,14 +54,14 @@ Projected Project(const GatedDeltaNetSpec& spec, const GatedDeltaNetWeights& wei
       z.view({n, spec.num_v_heads, spec.v_head_dim}), part(ba, 0, ratio), part(ba, ratio, ratio)};
 }
 
-// The delta rule's inputs for some tokens.
+// Inputs of the delta rule for some tokens.
 struct RuleInputs {
   at::Tensor q, k;     // [n, num_v_heads, k_head_dim] float32, of length 1
   at::Tensor v;        // [n, num_v_heads, v_head_dim] float32
   at::Tensor g, beta;  // [n, num_v_heads] float32
 };
 
-// `mixed` [n, conv_width]: qkv after the convolution.
+// `mixed` [n, conv_width] is qkv after the convolution.
 RuleInputs MakeRuleInputs(const GatedDeltaNetSpec& spec, const GatedDeltaNetWeights& weights,
                           const Projected& in, const at::Tensor& mixed) {
   const int64_t ratio = spec.num_v_heads / spec.num_k_heads, keys = spec.key_width();
@@ -77,7 +77,7 @@ RuleInputs MakeRuleInputs(const GatedDeltaNetSpec& spec, const GatedDeltaNetWeig
           Sigmoid(in.b).to(at::kFloat)};
 }
 
-// norm(x) * silu(gate), with transformers' order of casts.  // both [.., v_head_dim]
+// Returns norm(x) * silu(gate), with transformers' order of casts.  // both [.., v_head_dim]
 at::Tensor GatedNorm(const at::Tensor& x, const at::Tensor& weight, double eps,
                      const at::Tensor& gate) {
   return RmsNorm(x, weight, eps).mul(Silu(gate.to(at::kFloat))).to(x.scalar_type());
@@ -101,7 +101,7 @@ GatedDeltaNetWeights LoadGatedDeltaNet(WeightLoader& loader, const GatedDeltaNet
   return weights;
 }
 
-// Within a chunk the tokens' corrections depend on each other: u_i = beta_i (v_i - Sᵀ k_i -
+// Within a chunk, the corrections of tokens depend on each other: u_i = beta_i (v_i - Sᵀ k_i -
 // sum_{j<i} decay(i, j) (k_i . k_j) u_j), a unit lower triangular system (arXiv 2412.06464, section
 // 3.3).
 at::Tensor GatedDeltaRule(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
@@ -116,7 +116,7 @@ at::Tensor GatedDeltaRule(const at::Tensor& q, const at::Tensor& k, const at::Te
   const at::Tensor queries = in_chunks(q.mul(1 / std::sqrt(static_cast<double>(q.size(2)))));
   const at::Tensor keys = in_chunks(k), values = in_chunks(v);
   const at::Tensor betas = in_chunks(beta.unsqueeze(-1));        // [H, chunks, kChunk, 1]
-  const at::Tensor sums = in_chunks(g.unsqueeze(-1)).cumsum(2);  // of log decays, in a chunk
+  const at::Tensor sums = in_chunks(g.unsqueeze(-1)).cumsum(2);  // log decays, in a chunk
   at::Tensor decay = sums.sub(sums.transpose(2, 3)).tril_();     // [H, chunks, kChunk, kChunk]
   ElementwiseInPlace(decay, [](at::Tensor& x) { x.exp_(); });
   decay.tril_();
@@ -127,8 +127,8 @@ at::Tensor GatedDeltaRule(const at::Tensor& q, const at::Tensor& k, const at::Te
   const at::Tensor solved = at::linalg_solve_triangular(
       system, at::cat({values.mul(betas), k_beta.mul(Exp(sums))}, -1), /*upper=*/false,
       /*left=*/true, /*unitriangular=*/true);
-  const at::Tensor own = solved.narrow(-1, 0, v_dim);                 // as if S were 0
-  const at::Tensor from_state = solved.narrow(-1, v_dim, q.size(2));  // and its share of S
+  const at::Tensor own = solved.narrow(-1, 0, v_dim);                 // result if S were 0
+  const at::Tensor from_state = solved.narrow(-1, v_dim, q.size(2));  // contribution of S
   const at::Tensor scores = BatchProduct(queries, keys_transposed).mul_(decay);
   const at::Tensor decayed_queries = queries.mul(Exp(sums));
   const at::Tensor totals = sums.narrow(2, kChunk - 1, 1);  // [H, chunks, 1, 1]
@@ -151,7 +151,7 @@ at::Tensor GatedDeltaNet(const GatedDeltaNetSpec& spec, const GatedDeltaNetWeigh
   const int64_t num_tokens = x.size(0);
   const at::TensorOptions wide = x.options().dtype(at::kFloat);
   at::Tensor state = at::zeros({spec.num_v_heads, spec.k_head_dim, spec.v_head_dim}, wide);
-  // The convolution's inputs from earlier tokens; zeros before the first token.
+  // Inputs of the convolution from earlier tokens; zeros before the first token.
   at::Tensor before = at::zeros({spec.conv_kernel - 1, spec.conv_width()}, x.options());
   at::Tensor result = at::empty_like(x);
   for (int64_t begin = 0; begin < num_tokens; begin += token_chunk) {
@@ -185,7 +185,7 @@ at::Tensor GatedDeltaNetStep(const GatedDeltaNetSpec& spec, const GatedDeltaNetW
                                     .sum(1)
                                     .to(x.scalar_type()));
   const RuleInputs rule = MakeRuleInputs(spec, weights, in, mixed);
-  // The rule as written in gated_delta_net.h, on Sᵀ: first the decay, then the correction.
+  // Applies the rule in gated_delta_net.h to Sᵀ: first the decay, then the correction.
   const at::Tensor keys = rule.k.unsqueeze(-1);  // [n, H, k_head_dim, 1]
   const at::Tensor decayed = state.rule.mul(Exp(rule.g).unsqueeze(-1).unsqueeze(-1));
   const at::Tensor known = decayed.mul(keys).sum(2);  // [n, H, v_head_dim]

@@ -26,27 +26,27 @@ struct GatedDeltaNetWeights {
 // Requests tensors from `loader`; do not use them before loader.Finish().
 GatedDeltaNetWeights LoadGatedDeltaNet(WeightLoader& loader, const GatedDeltaNetSpec& spec);
 
-// S_t = S_{t-1} (I - beta_t k_t k_tᵀ) exp(g_t) + beta_t v_t k_tᵀ; out_t = S_t q_t /
-// sqrt(k_head_dim) for one sequence. q, k [T, H, k_head_dim] (normalized to length 1), v [T, H,
-// v_head_dim], g, beta [T, H], all float32. `state` [H, k_head_dim, v_head_dim] float32 is Sᵀ:
-// before the first token on entry, after the last on return.  // -> [T, H, v_head_dim] float32
+// For one sequence, S_t = S_{t-1} (I - beta_t k_t k_tᵀ) exp(g_t) + beta_t v_t k_tᵀ; out_t = S_t q_t
+// / sqrt(k_head_dim). q, k [T, H, k_head_dim] (normalized to length 1), v [T, H, v_head_dim], g,
+// beta [T, H], all float32. `state` [H, k_head_dim, v_head_dim] float32 is Sᵀ: before the first
+// token on entry, after the last on return.  // -> [T, H, v_head_dim] float32
 at::Tensor GatedDeltaRule(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                           const at::Tensor& g, const at::Tensor& beta, at::Tensor& state);
 
-// The states after some sequences: everything that their next tokens need.
+// The states at the end of some sequences: everything that their next tokens need.
 struct DeltaNetState {
   at::Tensor inputs;  // [sequences, conv_kernel - 1, conv_width]: inputs of the convolution,
                       // compute dtype
   at::Tensor rule;    // [sequences, num_v_heads, k_head_dim, v_head_dim] float32
 };
 
-// The whole block for one sequence of normalized hidden states x [T, hidden_size], at most
+// Runs linear attention on one sequence of normalized hidden states x [T, hidden_size], at most
 // token_chunk tokens at a time. Sets `end`, if not null, to its state.  // -> [T, hidden_size]
 at::Tensor GatedDeltaNet(const GatedDeltaNetSpec& spec, const GatedDeltaNetWeights& weights,
                          double eps, int64_t token_chunk, const at::Tensor& x,
                          DeltaNetState* end = nullptr);
-// Runs one more token of each sequence, x [sequences, hidden_size]; updates `state`. // -> the same
-// shape
+// Runs one more token of each sequence, x [sequences, hidden_size], and updates `state`. // -> the
+// same shape
 at::Tensor GatedDeltaNetStep(const GatedDeltaNetSpec& spec, const GatedDeltaNetWeights& weights,
                              double eps, const at::Tensor& x, DeltaNetState& state);
 

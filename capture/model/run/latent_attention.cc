@@ -11,7 +11,7 @@
 namespace oscar {
 namespace {
 
-// Writes x [n, heads, rope_dim] rotated to `out` of the same shape: first halves of all pairs, then
+// Writes rotated x [n, heads, rope_dim] to `out` of the same shape: first halves of all pairs, then
 // second halves, or pairs in their original places.
 void Turn(const at::Tensor& x, const AttentionSpec& spec, const at::Tensor& cos,
           const at::Tensor& sin, at::Tensor out) {

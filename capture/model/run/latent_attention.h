@@ -4,9 +4,9 @@
 // Multi-head latent attention (latent_spec.h): queries, keys and values of all heads from latents,
 // and the same attention in latent space, as a cache sees it. With key = W_UK c and value = W_UV c
 // of a latent c, q · key = (q W_UK) · c and sum p_j value_j = W_UV sum p_j c_j, so every head reads
-// the same latent, which is key and value at once (DeepSeek-V2, arXiv 2405.04434, section 2.1.2).
-// Trap: the part with position is rotated in pairs of neighbours, but its result has the even
-// dimensions first, then the odd ones (transformers, apply_rotary_pos_emb_interleave).
+// the same latent as key and value (DeepSeek-V2, arXiv 2405.04434, section 2.1.2). Trap: the
+// position part is rotated in pairs of neighbours, but its result has the even dimensions first,
+// then the odd ones (transformers, apply_rotary_pos_emb_interleave).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -29,7 +29,7 @@ struct LatentWeights {
 // Requests tensors from `loader`; do not use them before loader.Finish().
 LatentWeights LoadLatent(WeightLoader& loader, const LatentSpec& spec);
 
-// The cache's content for some tokens.
+// The content of the cache for some tokens.
 struct Latents {
   at::Tensor c_kv;  // [n, rank], after its norm
   at::Tensor k_pe;  // [n, rope_dim], after rope
@@ -43,29 +43,29 @@ void ProjectLatent(const AttentionSpec& spec, const LatentWeights& weights, cons
                    std::optional<at::ScalarType> cache_dtype, at::Tensor& q, at::Tensor& k,
                    at::Tensor& v, Latents& latents);
 
-// Attention as the cache sees it: one KV head, where c_kv is key and value. The part with position
-// is separate and not counted in head_dim, so that the spec has no rotary embedding.
+// Returns attention as the cache sees it: one KV head, whose key and value are c_kv. The position
+// part is separate and not counted in head_dim, so the spec has no rotary embedding.
 AttentionSpec InLatentSpace(const AttentionSpec& spec);
-// The model's layers with a cache, as that cache sees them.
+// Returns the model's layers with a cache, as that cache sees them.
 std::vector<LayerSpec> LayersInLatentSpace(const ModelSpec& spec);
 
-// The weights that expand the latent, per head [W_UK | W_UV]: [num_q_heads, nope_dim + v_head_dim,
-// rank].
+// Returns the weights that expand the latent, per head [W_UK | W_UV]: [num_q_heads, nope_dim +
+// v_head_dim, rank].
 at::Tensor ExpansionOf(const AttentionSpec& spec, const LatentWeights& weights);
-// Their part W_UV.  // [num_q_heads, v_head_dim, rank]
+// Returns their part W_UV.  // [num_q_heads, v_head_dim, rank]
 at::Tensor ValueExpansion(const LatentSpec& spec, const at::Tensor& kv_b);
 
-// Queries of one sequence as its cache sees them, in contiguous tensors: logits are scale * (q .
-// c_kv + q_pe . k_pe).
+// Queries of one sequence as its cache sees them, contiguous: logits are scale * (q . c_kv + q_pe .
+// k_pe).
 struct LatentQueries {
   at::Tensor q;     // [n, num_q_heads, rank]: q_nope W_UK
   at::Tensor q_pe;  // [n, num_q_heads, rope_dim]
 };
-// `q` [n, num_q_heads, nope_dim + rope_dim]: queries of the expanded heads.
+// `q` [n, num_q_heads, nope_dim + rope_dim] are queries of the expanded heads.
 LatentQueries QueriesInLatentSpace(const LatentSpec& spec, const at::Tensor& kv_b,
                                    const at::Tensor& q);
 // Concatenates [latent | position] of queries or keys into rows for one product.  // [n, heads,
-// rank] and [n, heads, rope_dim], or [n, rope_dim] of the key that all heads share -> [n, heads,
+// rank] and [n, heads, rope_dim] (or [n, rope_dim] for the key that all heads share) -> [n, heads,
 // rank + rope_dim]
 at::Tensor WithPosition(const at::Tensor& latent, const at::Tensor& position);
 // Applies W_UV of each head.  // [n, num_q_heads, rank] -> [n, num_q_heads, v_head_dim]

@@ -40,7 +40,7 @@ void CheckLength(const ModelSpec& spec, size_t sequence, int64_t length) {
   }
 }
 
-// Spans of all sequences that do not cross any of the `cuts`, tokens ascending.
+// Spans of all sequences in token order that do not cross any of `cuts`.
 std::vector<Span> MakeSpansBetween(const std::vector<int64_t>& lengths,
                                    const std::set<int64_t>& cuts, int64_t token_chunk) {
   std::vector<Span> spans;
@@ -62,7 +62,7 @@ std::vector<Span> MakeSpansBetween(const std::vector<int64_t>& lengths,
   return spans;
 }
 
-// A checksum over all bits.  // [1] int64
+// A checksum of all bits.  // [1] int64
 at::Tensor SumOfWords(const std::vector<at::Tensor>& tensors, at::Device device) {
   at::Tensor sum = at::zeros({1}, at::dtype(at::kLong).device(device));
   for (const at::Tensor& tensor : tensors) {
@@ -73,8 +73,8 @@ at::Tensor SumOfWords(const std::vector<at::Tensor>& tensors, at::Device device)
   return sum;
 }
 
-// Starts to compare what each rank has loaded of a layer; the returned function throws InputError
-// if they differ. Excludes experts, which only one rank reads.
+// Starts to compare the weights of a layer that the ranks have loaded; the returned function throws
+// InputError if they differ. Excludes experts, which only one rank reads.
 std::function<void()> CompareWeights(RankGroup& ranks, const LayerSpec& layer,
                                      std::vector<at::Tensor> loaded, at::Device device) {
   const at::Tensor sums = ranks.AllGather(SumOfWords(loaded, device));
@@ -155,9 +155,8 @@ void LayerLoop::Run(std::span<at::Tensor> streams, const std::vector<int64_t>& s
       std::accumulate(sequence_lengths.begin(), sequence_lengths.end(), int64_t{0});
   int64_t longest = 0;
   for (const at::Tensor& hidden : streams.subspan(1)) longest = std::max(longest, hidden.size(0));
-  const int64_t lead_tokens = longest == 0 ? 0 : num_tokens - longest;  // tokens of the first
-                                                                        // stream alone
-  std::set<int64_t> cuts = {lead_tokens, num_tokens};  // begins and ends of streams
+  const int64_t lead_tokens = longest == 0 ? 0 : num_tokens - longest;  // only in the first stream
+  std::set<int64_t> cuts = {lead_tokens, num_tokens};  // starts and ends of streams
   for (const at::Tensor& hidden : streams) {
     if (&hidden == &streams[0]) {
       OSCAR_CHECK_EQ(hidden.size(0), num_tokens);
@@ -200,7 +199,7 @@ void LayerLoop::Run(std::span<at::Tensor> streams, const std::vector<int64_t>& s
     }
     WithErrorContext("running " + layer,
                      [&] { pass.RunLayer(*layers[i], index, std::move(weights), stream, spans); });
-    if (check_same) {  // before anything of this layer is stored
+    if (check_same) {  // must precede storing results of this layer
       wait("ranks awaited", [&] {
         check_same();
         return true;

@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The main loop: runs layer by layer over all calibration tokens and reads weights once; observers
-// get queries, keys and values. Trap: an AttentionView is valid only during the call. On a GPU its
-// computation may still be running, so an observer that reads values on the host stalls the
-// device.
+// The main loop: runs layer by layer over all calibration tokens and reads weights once. Observers
+// get queries, keys and values. Trap: an AttentionView is only valid during the call. On a GPU its
+// computation may still be running, so an observer that reads values on the host stalls the device.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -26,18 +25,18 @@ namespace oscar {
 // observer may keep these tensors; their storage is not reused.
 struct AttentionView {
   const LayerSpec& layer;
-  size_t layer_index;          // in ModelSpec::layers: layers without a cache do not count
-  int64_t sequence;            // index into the sequences given to Run
-  int64_t first_token;         // of the sequence, in the concatenation of all sequences
-  const at::Tensor& q;         // [T, num_q_heads, head_dim], after QK-norm and rope
-  const at::Tensor& k;         // [T, num_kv_heads, head_dim], after QK-norm and rope
-  const at::Tensor& v;         // [T, num_kv_heads, v_head_dim], as stored in the cache
+  size_t layer_index;   // index into ModelSpec::layers, which excludes layers without a cache
+  int64_t sequence;     // index into the sequences given to Run
+  int64_t first_token;  // first token of the sequence, counted over all sequences
+  const at::Tensor& q;  // [T, num_q_heads, head_dim], after QK-norm and rope
+  const at::Tensor& k;  // [T, num_kv_heads, head_dim], after QK-norm and rope
+  const at::Tensor& v;  // [T, num_kv_heads, v_head_dim], as stored in the cache
   const at::Tensor& attn_out;  // [T, num_q_heads, v_head_dim], before an output gate and o_proj
-  size_t stream = 0;           // which of the hidden states given to Run
+  size_t stream = 0;           // index of the hidden states given to Run
   at::Tensor sinks = {};       // [num_q_heads], if the layer has them
-  // For latent attention, the cache's content. k and v above are expanded from these. In latent
-  // space (LoopOptions) both are c_kv, with matching q and attn_out before W_UV; logits are then
-  // scale * (q . c_kv + q_pe . k_pe).
+  // For latent attention, the content of the cache, from which k and v above are expanded. In
+  // latent space (LoopOptions), k and v are c_kv, q matches, and attn_out is before W_UV; logits
+  // are then scale * (q . c_kv + q_pe . k_pe).
   at::Tensor c_kv = {};  // [T, rank]
   at::Tensor k_pe = {};  // [T, rope_dim], after rope
   at::Tensor q_pe = {};  // [T, num_q_heads, rope_dim], in latent space
@@ -48,57 +47,57 @@ class LayerObserver {
  public:
   virtual ~LayerObserver() = default;
   virtual void OnLayerBegin(const LayerSpec& /*layer*/) {}
-  // Whether this observer computes the attention of a stream itself; it then fills view.attn_out.
+  // Whether this observer computes the attention of a stream itself and fills view.attn_out.
   virtual bool Attend(const AttentionView& /*view*/) { return false; }
   virtual void OnAttention(const AttentionView& view) = 0;  // once per sequence, in order
   // Called for a layer that reads the keys and values of another, already observed layer: q and
-  // attn_out are its own, k, v and layer_index those of the other.
+  // attn_out belong to the reader; k, v and layer_index to the other layer.
   virtual void OnSharedAttention(const AttentionView& /*view*/) {}
-  // The output of linear attention, which has no cache, for one sequence: [T, hidden_size].
+  // Called with the output of linear attention (no cache) for one sequence: [T, hidden_size].
   virtual void OnLinearAttention(const LayerSpec& /*layer*/, const at::Tensor& /*out*/) {}
-  // The number of tokens of the first stream that chose each expert of a layer, with or without a
-  // cache.
+  // Called with how many tokens of the first stream chose each expert of a layer, whether or not
+  // the layer has a cache.
   virtual void OnExperts(const LayerSpec& /*layer*/, const std::vector<int64_t>& /*tokens*/) {}
   virtual void OnLayerEnd(const LayerSpec& /*layer*/) {}
   // Called after the last layer with the number of weight bytes this process read, as stored.
   virtual void OnWeightsRead(uint64_t /*bytes*/) {}
-  // The time that the loop waited on the host, and the reason.
+  // Called with the time for which the loop waited on the host, and the reason.
   virtual void OnWait(std::string_view /*what*/, double /*seconds*/) {}
 };
 
 struct LoopOptions {
   int64_t token_chunk =
-      2048;  // tokens per step of norms, projections and MLP; short sequences share a step
+      2048;  // tokens per step in norms, projections and MLP; short sequences share a step
   int64_t query_chunk = 512;  // queries per attention call with an explicit mask
   int64_t whole_attention =
-      4096;  // a sequence up to this many tokens takes one causal attention call
+      4096;  // most tokens in a sequence that is processed by one causal attention call
   bool need_final_hidden =
-      true;  // false: the last layer stops after attention, and its o_proj and MLP are not read
-  // Without final hidden states: whether the layers after the last cached one that read earlier
-  // keys and values still run, so that OnSharedAttention sees all of them.
+      true;  // false: the last layer stops after attention; its o_proj and MLP are not read
+  // Only without final hidden states: whether layers after the last cached one still run if they
+  // read earlier keys and values, so that OnSharedAttention sees all of them.
   bool shared_queries = false;
-  // The type that queries, keys and values are rounded to before attention, as a cache in that type
-  // would; absent: no rounding.
+  // The type to which queries, keys and values are rounded before attention, as in a cache of that
+  // type; absent: no rounding.
   std::optional<at::ScalarType> cache_dtype = std::nullopt;
-  ReadMode read = ReadMode::kAuto;  // of weights to a GPU
-  bool prefetch = true;  // false: a layer is read when the previous one is done, and is alone in
+  ReadMode read = ReadMode::kAuto;  // how weights reach a GPU
+  bool prefetch = true;  // false: a layer is read when the previous one is done, and only one is in
                          // memory
-  // Whether observers see latent attention as its cache does, or with expanded heads.
+  // Whether observers see latent attention in the cache's form. Otherwise they see expanded heads.
   bool in_latent_space = false;
-  // Shows expanded heads to observers although attention runs in latent space, with its exact bits.
-  // Observers may then not attend themselves.
+  // Shows expanded heads to observers, but runs attention in latent space, with exactly the same
+  // bits. Observers may then not compute attention themselves.
   bool show_expanded_heads = false;
-  // Size of a run of experts in the compute dtype; two runs are in memory at a time. A run has at
+  // Bytes of a run of experts in the compute dtype. Two runs are in memory at a time; a run has at
   // least one expert.
   int64_t expert_bytes = int64_t{1} << 31;
-  // The ids of the sequences given to Run; must outlive the loop. Needed by models whose layers see
-  // token ids (ModelSpec::per_layer_inputs); ModelSource sets it.
+  // The ids of the sequences given to Run; must outlive the loop. Models whose layers use token ids
+  // need them (ModelSpec::per_layer_inputs); ModelSource sets them.
   const std::vector<std::vector<int32_t>>* token_ids = nullptr;
-  // Ranks that run different sequences through the same layers together and share experts. There is
-  // then one stream. Must outlive the loop.
+  // Ranks that run different sequences through the same layers at the same time and share experts.
+  // There is only one stream then. Must outlive the loop.
   RankGroup* ranks = &OneRank();
-  // If others run the other sequences of a run, as ranks or separately: number of all tokens, and
-  // of those before these sequences (StretchOf).
+  // If other processes run other sequences of the same run (as ranks or separately): number of all
+  // tokens, and of those before these sequences (StretchOf).
   int64_t tokens_before = 0, tokens_of_all = 0;
 };
 
@@ -108,21 +107,21 @@ class LayerLoop {
   LayerLoop(const Checkpoint& checkpoint, const ModelSpec& spec, at::Device device,
             at::ScalarType dtype, const LoopOptions& options = {});
 
-  // Embedding rows of all sequences, concatenated; reads only the rows in use.  // [T_total,
-  // hidden_size] Throws InputError for an id outside the vocabulary, an empty sequence, or one
-  // longer than max_positions. `first`: positions of their first tokens; empty: all 0.
+  // Returns the embedding rows of all sequences, concatenated; reads only rows in use.  //
+  // [T_total, hidden_size] Throws InputError for an id outside the vocabulary, an empty sequence,
+  // or one longer than max_positions. `first`: position of each first token; empty: all 0.
   at::Tensor Embed(const std::vector<std::vector<int32_t>>& sequences,
                    std::span<const int64_t> first = {}) const;
 
-  // Runs layers first_layer, first_layer + 1, ..., each with the uncached ones that follow it
+  // Runs layers first_layer, first_layer + 1, ..., each with the uncached layers after it
   // (StepLayers), and updates each stream's hidden states [T_total, hidden_size] in place. Streams
-  // have the same tokens and weights, read once for all of them, and differ in how they attend
-  // (LayerObserver::Attend). Within a few sequences they run one after another, in order. The first
-  // few sequences may belong to the first stream only. All other streams but one may end early,
-  // after a whole sequence, and one without rows does not run until after_layer gives it its hidden
-  // states. A sequence never attends across its boundary; positions restart at 0. `after_layer` is
-  // called after each layer's OnLayerEnd with that layer applied to every stream (but see
-  // need_final_hidden); returning false stops the loop.
+  // have the same tokens and weights, which are read once, and differ in how they attend
+  // (LayerObserver::Attend). For every few sequences, the streams run one after another, in order.
+  // The first few sequences may belong to the first stream only. All other streams except one may
+  // end early, after a whole sequence. A stream without rows does not run until after_layer gives
+  // it its hidden states. Attention never crosses sequence boundaries; positions restart at 0.
+  // `after_layer` is called after each layer's OnLayerEnd, when the layer has been applied to every
+  // stream (but see need_final_hidden). Returning false stops the loop.
   void Run(std::span<at::Tensor> streams, const std::vector<int64_t>& sequence_lengths,
            size_t first_layer, LayerObserver& observer,
            const std::function<bool(size_t layer_index)>& after_layer) const;
@@ -131,12 +130,12 @@ class LayerLoop {
            LayerObserver& observer,
            const std::function<bool(size_t layer_index)>& after_layer) const;
 
-  // Applies final norm and head to rows of the final hidden states.  // [n, hidden_size] -> [n,
-  // vocab_size] Reads the head once per call; OutputHead keeps it.
+  // Applies the final norm and head to rows of the final hidden states.  // [n, hidden_size] -> [n,
+  // vocab_size] Reads the head in every call; OutputHead keeps it.
   at::Tensor Logits(const at::Tensor& hidden) const;
 
   const ModelSpec& spec() const { return spec_; }
-  // The layers with a cache as observers see them: those of spec(), or in latent space.
+  // The layers with a cache as observers see them: from spec(), or in latent space.
   const std::vector<LayerSpec>& seen_layers() const {
     return seen_layers_.empty() ? spec_.layers : seen_layers_;
   }
@@ -152,7 +151,7 @@ class LayerLoop {
   at::Device device_;
   at::ScalarType dtype_;
   LoopOptions options_;
-  std::vector<LayerSpec> seen_layers_;  // empty: those of spec_
+  std::vector<LayerSpec> seen_layers_;  // empty: as in spec_
 };
 
 }  // namespace oscar

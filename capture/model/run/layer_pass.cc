@@ -19,7 +19,7 @@
 namespace oscar {
 namespace {
 
-// Rounds as a cache in that type would.
+// Rounds x as a cache of that type would.
 void RoundInPlace(const at::Tensor& x, at::ScalarType dtype) {
   if (x.defined() && x.scalar_type() != dtype) x.copy_(x.to(dtype));
 }
@@ -44,8 +44,8 @@ LayerPass::LayerPass(const LayerLoop& loop, std::span<at::Tensor> streams,
                   WeightTarget{loop.device(), loop.dtype()});
 }
 
-// Determines which layers' keys and values to keep. Layers that read layers from before this pass
-// cannot run.
+// Determines which layers' keys and values must be kept. A layer that reads keys from a layer
+// before this pass cannot run.
 void LayerPass::PrepareSharing(size_t first_layer) {
   if (!loop_.options().need_final_hidden && !loop_.options().shared_queries) return;
   const int first = spec_.layers[first_layer].layer_id;
@@ -76,7 +76,7 @@ void LayerPass::RunLayer(const LayerSpec& layer, size_t layer_index, LayerWeight
     for (size_t s = 0; s < streams_.size(); ++s) {
       const int64_t first_row = span.first_token - (s == 0 ? 0 : lead_tokens_);
       if (first_row < 0) break;
-      if (first_row >= streams_[s].size(0)) continue;  // this stream has ended
+      if (first_row >= streams_[s].size(0)) continue;  // the stream has ended
       if (layer.delta_net) {
         RunDeltaNet(layer, weights, span, s, first_row, inputs);
       } else {
@@ -97,7 +97,7 @@ void LayerPass::RunExperts(const LayerSpec& layer, LayerWeights weights,
   const int64_t token_chunk = options.token_chunk;
   std::vector<std::vector<ExpertsPass::Stretch>> stretches;
   for (size_t s = 0; s < streams_.size(); ++s) {
-    std::map<int64_t, std::vector<RowRange>> rows;  // by stretch
+    std::map<int64_t, std::vector<RowRange>> rows;  // keyed by stretch
     if (options.ranks->size() > 1) {
       OSCAR_CHECK(options.tokens_of_all > 0);
       for (int64_t i = StretchOf(options.tokens_of_all - 1, token_chunk); i >= 0; --i) rows[i] = {};
@@ -166,8 +166,8 @@ LayerPass::Tensors LayerPass::Project(const LayerSpec& layer, const LayerWeights
   return all;
 }
 
-// Runs one span of one stream through one layer: projections of all its tokens, attention of each
-// of its sequences, then the rest except for experts. Updates its hidden states from `first_row`
+// Runs one span of one stream through one layer: projections of all tokens, attention of each
+// sequence, then the rest except for experts. Updates the stream's hidden states from `first_row`
 // on.
 void LayerPass::RunSpan(const LayerSpec& layer, size_t layer_index, const LayerWeights& weights,
                         const Span& span, size_t stream, int64_t first_row,
@@ -227,7 +227,7 @@ void LayerPass::Keep(SharedKv& kept, int64_t first_row, const Tensors& all) cons
   kept.v.narrow(0, first_row, all.v.size(0)).copy_(all.v);
 }
 
-// Queries of one sequence in latent space, rounded like all queries.
+// Returns the queries of one sequence in latent space, rounded like all queries.
 std::pair<at::Tensor, at::Tensor> LayerPass::Absorbed(const LayerSpec& layer,
                                                       const at::Tensor& kv_b,
                                                       const at::Tensor& q) const {

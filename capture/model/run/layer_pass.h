@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One run of LayerLoop: applies a layer to the hidden states of all tokens, span by span, and its
-// experts to all of them at once. A layer without a cache runs like any other, but is not
+// One run of LayerLoop: applies a layer to the hidden states of all tokens, span by span, and then
+// its experts to all tokens at once. A layer without a cache runs like any other, but is not
 // observed.
 #pragma once
 
@@ -26,28 +26,28 @@ namespace oscar {
 
 class LayerPass {
  public:
-  // Keeps references to all. Streams after the first lack the first `lead_tokens` tokens, and may
-  // end before the last sequences. No span crosses a place where a stream begins or ends.
+  // Keeps references to all arguments. Streams other than the first lack the first `lead_tokens`
+  // tokens, and may end before the last sequences. No span crosses the start or end of a stream.
   LayerPass(const LayerLoop& loop, std::span<at::Tensor> streams,
             const std::vector<int64_t>& sequence_lengths, int64_t lead_tokens, size_t first_layer,
             LayerObserver& observer);
 
-  // `weights` has just come from `weight_stream`, which provides the layer's experts next.
+  // `weights` just came from `weight_stream`, which provides the layer's experts next.
   void RunLayer(const LayerSpec& layer, size_t layer_index, LayerWeights weights,
                 WeightStream& weight_stream, const std::vector<Span>& spans);
 
  private:
-  // Keys and values that later layers read again.
+  // Keys and values that later layers also read.
   struct SharedKv {
     at::Tensor k, v;  // [T_stream, num_kv_heads, ..]
   };
   struct Heads {
     at::Tensor q, k, v, attn_out;
   };
-  // Tensors of a span.
+  // Tensors for one span.
   struct Tensors : Heads {
-    Latents latents;                // of latent attention
-    std::vector<at::Tensor> gates;  // per token chunk
+    Latents latents;                // for latent attention
+    std::vector<at::Tensor> gates;  // one per token chunk
   };
 
   void PrepareSharing(size_t first_layer);
@@ -73,7 +73,7 @@ class LayerPass {
   int64_t lead_tokens_;
   LayerObserver& observer_;
   RopePositions positions_;
-  std::map<int, std::vector<SharedKv>> shared_;  // by layer_id of the owner, by stream
+  std::map<int, std::vector<SharedKv>> shared_;  // keyed by layer_id of the owner, then by stream
   std::optional<PerLayerInputs> inputs_;
 };
 

@@ -18,8 +18,8 @@
 namespace oscar {
 namespace {
 
-// The rows of a projection among those of a stored tensor, without reading them. Pieces stay a
-// separate dimension until the tensor has been read.  // [rows, ..] or [pieces, piece_rows, ..]
+// Returns a projection's rows within a stored tensor, without reading them. Pieces stay a separate
+// dimension until the tensor has been read.  // [rows, ..] or [pieces, piece_rows, ..]
 at::Tensor RowsOf(const LinearSpec& linear, const at::Tensor& stored) {
   if (linear.whole()) return stored;
   if (linear.piece_rows == 0) return stored.narrow(0, linear.first_row, linear.out_features);
@@ -28,7 +28,7 @@ at::Tensor RowsOf(const LinearSpec& linear, const at::Tensor& stored) {
   return stored.view(pieces).narrow(1, linear.first_row, linear.piece_rows);
 }
 
-// Loads the tensors of one layer; those that several parts share are requested once.
+// Loads the tensors of one layer. Tensors that several parts share are requested once.
 class LayerLoader {
  public:
   explicit LayerLoader(WeightLoader& loader) : loader_(loader) {}
@@ -62,7 +62,7 @@ XieluWeights LoadXielu(LayerLoader& parts, const MlpSpec& mlp) {
           parts.Load(xielu.eps)};
 }
 
-// The position of a layer's first tensor in the files (Checkpoint::Place).
+// Returns the position of a layer's first tensor in the files (Checkpoint::Place).
 double FirstOf(const Checkpoint& checkpoint, const LayerSpec& layer) {
   double first = 1;
   for (const TensorNeed& need : LayerTensors(layer))
@@ -235,8 +235,8 @@ ExpertWeights WeightStream::NextExperts() {
 void WeightStream::Start() {
   if (next_ >= parts_.size()) return;
   const Part& part = parts_[next_];
-  // The device may be far behind. The work queued so far ends the use of the previous part. Waiting
-  // for it avoids allocating a third part.
+  // The device may be far behind. The previous part is in use until the work queued so far is done;
+  // waiting for that avoids allocating a third part.
   std::shared_ptr<c10::Event> previous_done;
   if (!target_.device.is_cpu()) {
     previous_done = std::make_shared<c10::Event>(target_.device.type());

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The weights of one layer on the compute device, loaded in time: while a layer or a run of its
+// The weights of one layer on the compute device, loaded in advance: while a layer or a run of its
 // experts computes, a separate thread reads and uploads the next part. Trap: at most two parts are
 // in memory, but only if the caller drops one before it requests the next.
 #pragma once
@@ -26,9 +26,9 @@
 namespace oscar {
 
 struct NormWeights {
-  at::Tensor weight, bias;           // [size], weight perhaps [heads, size]; undefined where the
+  at::Tensor weight, bias;           // [size], weight sometimes [heads, size]; undefined if the
                                      // norm has none
-  std::vector<at::Tensor> of_heads;  // [size] each, instead of weight
+  std::vector<at::Tensor> of_heads;  // [size] each, in place of weight
 };
 
 struct XieluWeights {
@@ -36,8 +36,8 @@ struct XieluWeights {
   at::Tensor beta, eps;         // one value; or undefined
 };
 
-// All in the compute dtype on the compute device. Undefined: not part of the layer, or not
-// requested.
+// All tensors are on the compute device in the compute dtype. Undefined: not part of the layer, or
+// not requested.
 struct LayerWeights {
   NormWeights attention_norm, post_attention_norm, mlp_norm, post_mlp_norm;  // [hidden_size]
   LinearWeights q, k, v, o;
@@ -58,14 +58,13 @@ struct LayerWeights {
 
   // Joins rows of q, k and v that are stored in pieces (LinearSpec), after they are read.
   void JoinPieces();
-  // Frees the weights that are not needed after the layer's tokens are mixed: attention or linear
-  // attention.
+  // Frees the weights that are no longer needed once attention or linear attention is done.
   void DropMixer();
 
-  // With ranks, all tensors that were loaded, for a comparison.
+  // With several ranks, all tensors that were loaded, for a comparison.
   std::vector<at::Tensor> loaded;
 
-  bool attention_only = false;  // nothing after the attention was requested
+  bool attention_only = false;  // nothing after attention was requested
 };
 
 // `attention_only`: loads only what q, k, v need.
@@ -73,41 +72,41 @@ LayerWeights LoadLayer(WeightLoader& loader, const LayerSpec& layer, bool attent
 
 NormWeights LoadNorm(WeightLoader& loader, const NormSpec& norm);
 
-// The slice of a run for rank `rank` of `ranks`. Slices ascend with the ranks, and some may be
-// empty.
+// Returns rank `rank`'s slice of a run for `ranks` ranks. Slices are in the order of ranks; some
+// may be empty.
 ExpertRun SliceOfRun(const ExpertRun& run, int rank, int ranks);
 
 struct WeightStreamOptions {
-  size_t first_layer = 0;  // layer index; its step begins with the preceding uncached layers
+  size_t first_layer = 0;  // layer index; preceding uncached layers run first
   bool last_attention_only = false;
   bool shared_queries = false;  // as in LoopOptions
   bool prefetch = true;         // false: one layer in memory instead of two
   ReadMode read = ReadMode::kAuto;
-  int64_t expert_bytes = int64_t{1} << 31;  // of a run of experts, in the compute dtype
-  // Experts are distributed among ranks: each rank reads its slice of each run, which is
-  // correspondingly longer. The rest of a layer is read once per machine, each rank its part, and
-  // shared when it is handed out.
+  int64_t expert_bytes = int64_t{1} << 31;  // bytes of a run of experts, in the compute dtype
+  // Experts are distributed among ranks: a run is longer by the number of ranks, and each rank
+  // reads its slice. The rest of a layer is read once per machine: each rank reads a part and
+  // shares it when it is handed out.
   RankGroup* group = &OneRank();
 };
 
-// The layers that run from that layer index on, including uncached ones. With `last_attention_only`
-// they end at the last layer with a cache, or, with `shared_queries`, at the last that reads one.
+// Returns the layers that run from a layer index on, uncached ones too. With `last_attention_only`
+// they end at the last layer with a cache, or with `shared_queries` at the last that reads one.
 std::vector<const LayerSpec*> LayersToRun(const ModelSpec& spec,
                                           const WeightStreamOptions& options);
 
-// Hands out LayersToRun one after the other, and after a layer with experts those, run after run.
-// Not thread-safe; the checkpoint and spec must outlive it.
+// Hands out LayersToRun in order and, after a layer with experts, its runs of experts. Not
+// thread-safe; the checkpoint and spec must outlive it.
 class WeightStream {
  public:
   WeightStream(const Checkpoint& checkpoint, const ModelSpec& spec, const WeightTarget& target,
                const WeightStreamOptions& options);
   ~WeightStream();  // waits for a load in progress
 
-  // Returns the next layer, waits for it if necessary, and starts to load the part after it. The
-  // caller must have dropped the previous part (of a layer with experts: its mixer) and launched
-  // its last kernel. Rethrows errors of the loading.
+  // Returns the next layer, waiting for it if necessary, and starts to load the part after it. The
+  // caller must have dropped the previous part (or the mixer of a layer with experts) and launched
+  // its last kernel. Rethrows errors from loading.
   LayerWeights Next();
-  // Returns the next run of experts (with ranks: this rank's slice) of the last layer handed out.
+  // Returns the next run of experts (or this rank's slice of it) for the last layer handed out.
   ExpertWeights NextExperts();
   std::vector<ExpertRun> Runs(const LayerSpec& layer) const;
   // Bytes that this process read from disk, after the last part has been handed out.
@@ -117,7 +116,7 @@ class WeightStream {
   struct Part {
     const LayerSpec* layer;
     bool attention_only;
-    std::optional<ExpertRun> run;  // of the layer's experts; nothing: the layer without them
+    std::optional<ExpertRun> run;  // run of a layer's experts; nothing: the layer without experts
   };
   struct Loaded {
     LayerWeights layer;
@@ -128,10 +127,10 @@ class WeightStream {
 
   WeightTarget target_;
   WeightStreamOptions options_;
-  std::vector<int> readers_;  // ranks that share their reading
+  std::vector<int> readers_;  // ranks with which this rank shares reading
   std::vector<Part> parts_;
-  size_t next_ = 0;      // in parts_
-  WeightLoader loader_;  // used by the loading thread while loading_ is valid, like
+  size_t next_ = 0;      // index into parts_
+  WeightLoader loader_;  // the loading thread uses it while loading_ is valid, like
   std::vector<at::Tensor> loaded_;
   std::future<Loaded> loading_;
 };

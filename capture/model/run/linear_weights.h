@@ -20,7 +20,7 @@ struct LinearWeights {
 
 class WeightLoader;
 
-// Requests it from `loader` (do not use it before loader.Finish()); nothing if it does not exist.
+// Requests it from `loader` (do not use it before loader.Finish()). Does nothing if it is absent.
 LinearWeights LoadLinear(WeightLoader& loader, const LinearSpec& linear);
 
 // One of several projections to load into `to`.

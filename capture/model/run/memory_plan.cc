@@ -17,25 +17,25 @@
 namespace oscar {
 namespace {
 
-// Memory that LibTorch's libraries touch on their first computation (code pages, thread pools, MKL
-// buffers): measured with 2.11 on 2 cores, for models of 1 to 1000 MB in f32 and bf16, at 20 to 75
+// Memory that LibTorch's libraries use from their first computation on (code pages, thread pools,
+// MKL buffers). Measured with 2.11 on 2 cores, for models of 1 to 1000 MB in f32 and bf16: 20 to 75
 // MiB.
 constexpr int64_t kLazyProgramBytes = int64_t{60} << 20;
-// The same for a GPU: driver, context, cuBLAS; measured on an H200 with CUDA 13.0 at 450 MiB.
+// The same for a GPU: driver, context, cuBLAS. Measured on an H200 with CUDA 13.0: 450 MiB.
 constexpr int64_t kLazyCudaProgramBytes = int64_t{450} << 20;
 
 int64_t Elements(const TensorNeed& need) {
   return std::accumulate(need.shape.begin(), need.shape.end(), int64_t{1}, std::multiplies<>());
 }
 
-// A part of a layer that is separately in memory: the layer without its experts, or a run of them.
+// A part of a layer that is in memory by itself: the layer without experts, or a run of experts.
 struct PartBytes {
   int64_t elements = 0, stored = 0, largest_stored = 0;  // values, bytes, bytes
   int64_t converted = 0;   // stored bytes that are converted to another type
-  bool quantized = false;  // some of it needs more than one rounding
+  bool quantized = false;  // some weights take more than one rounding
 };
 
-// For a release without weights: size by its configuration's description of their format.
+// For a release without weights, the size that its quantization config implies.
 int64_t ExpectedBytes(const QuantizationConfig& quantization, const TensorNeed& need) {
   constexpr std::string_view kWeight = ".weight";
   constexpr int64_t kPlainBytes = 2, kScaleBytes = 2;
@@ -74,7 +74,7 @@ void Add(const TensorNeed& need, const Checkpoint& checkpoint, at::ScalarType dt
   if (converts) bytes.converted += stored;
 }
 
-// Parts in reading order; the first is the layer without its experts.
+// Returns the parts in reading order; the first is the layer without its experts.
 std::vector<PartBytes> MeasureParts(const LayerSpec& layer, const Checkpoint& checkpoint,
                                     bool attention_only, at::ScalarType dtype,
                                     int64_t expert_bytes) {
@@ -85,11 +85,11 @@ std::vector<PartBytes> MeasureParts(const LayerSpec& layer, const Checkpoint& ch
   std::vector<PartBytes> parts(1);
   for (const TensorNeed& need : needs) Add(need, checkpoint, dtype, parts[0]);
   for (const LinearSpec* linear : {&layer.attention.q, &layer.attention.k, &layer.attention.v})
-    if (linear->piece_rows > 0)  // it is in memory twice while it is joined
+    if (linear->piece_rows > 0)  // joining holds it twice
       parts[0].elements += linear->out_features * linear->in_features;
   if (!layer.experts || attention_only) return parts;
 
-  // All experts are alike.
+  // All experts have the same size.
   const ExpertsSpec& experts = *layer.experts;
   std::vector<TensorNeed> of_experts;
   AppendExpertTensors(experts, of_experts);
@@ -105,8 +105,8 @@ std::vector<PartBytes> MeasureParts(const LayerSpec& layer, const Checkpoint& ch
   return parts;
 }
 
-// Number of values that stay while a layer's experts are processed: its router, shared expert and
-// MLP.
+// Number of values that stay in memory while a layer's experts are processed: its router, shared
+// expert and MLP.
 int64_t BesideExperts(const LayerSpec& layer) {
   std::vector<TensorNeed> needs;
   AppendRouterTensors(*layer.experts, needs);
@@ -115,18 +115,18 @@ int64_t BesideExperts(const LayerSpec& layer) {
   return values;
 }
 
-// Memory of dequantization besides stored and dense weights.
+// Memory of dequantization in addition to stored and dense weights.
 int64_t DequantizeBytes(at::DeviceType device) {
   return kDequantizeBytesPerValue *
          (device == at::kCPU ? kDequantizeValuesCpu : kDequantizeValuesGpu);
 }
 
-// Sizes that one layer's step needs, in bytes. `element` is the compute dtype's size.
+// Sizes in bytes for one step of a layer. `element` is the size of the compute dtype.
 struct StepBytes {
   int64_t element, hidden_size;
-  int64_t step_tokens;   // of one span
-  int64_t chunk_tokens;  // of one projection or MLP step
-  int64_t longest;       // sequence
+  int64_t step_tokens;   // tokens of one span
+  int64_t chunk_tokens;  // tokens of one projection or MLP step
+  int64_t longest;       // tokens of the longest sequence
   const LoopOptions& options;
 
   // q, k, v, attn_out of a span; the result of the largest attention call; its mask, as booleans
@@ -149,9 +149,9 @@ struct StepBytes {
            queries * out_width * element + queries * a.num_q_heads * 4 + mask + latent;
   }
 
-  // The largest of three: normalized input, projected queries and their norm in float32; input,
-  // gate, up and their product before down; the same for an expert, whose rows are gathered and
-  // weighted.
+  // The largest of three sums: normalized input, projected queries and their norm in float32;
+  // input, gate, up and their product before down; the same for an expert with its gathered and
+  // weighted rows.
   int64_t Temporaries(const LayerSpec& layer) const {
     const AttentionSpec& a = layer.attention;
     const int64_t norm = hidden_size * (element + 4 + (element == 4 ? 4 : 8));
@@ -175,8 +175,8 @@ struct StepBytes {
            a.num_q_heads * (a.latent->nope_dim + a.v_head_dim) * element;
   }
 
-  // Normalized input and result of the longest sequence; for a chunk of tokens its projections, and
-  // in float32 the inputs of the delta rule's chunks (gated_delta_net.cc).
+  // For the longest sequence, normalized input and result; for a chunk of tokens, its projections,
+  // and float32 inputs of the delta rule's chunks (gated_delta_net.cc).
   int64_t DeltaNet(const LayerSpec& layer) const {
     if (!layer.delta_net) return 0;
     constexpr int64_t kPairs = 64;
@@ -204,7 +204,7 @@ MemoryPlan PlanMemory(const ModelSpec& spec, const Checkpoint& checkpoint, int64
   const bool cut = !options.need_final_hidden;
   const std::vector<const LayerSpec*> layers =
       LayersToRun(spec, {.last_attention_only = cut, .shared_queries = options.shared_queries});
-  int64_t kept = 0;  // for the whole pass, besides hidden states
+  int64_t kept = 0;  // for the whole pass, without hidden states
   int64_t held_by_experts = 0;
   std::set<int> sources;  // layers whose keys and values are kept
   for (size_t i = 0; i < layers.size(); ++i) {
@@ -261,7 +261,7 @@ MemoryPlan PlanMemory(const ModelSpec& spec, const Checkpoint& checkpoint, int64
   plan.workspaces = cuda ? kCublasWorkspaceBytes : 0;
   const uint64_t computing = plan.layer_weights + plan.hidden + plan.kept + plan.attention +
                              plan.temporaries + plan.workspaces;
-  // Tensors arrive as they are stored; those in transfer exist twice.
+  // Tensors arrive in stored form; those in transfer exist twice.
   plan.device_peak = cuda ? computing + static_cast<uint64_t>(converting) : 0;
   plan.host_peak = plan.staging + plan.program + (cuda ? 0 : computing);
   return plan;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Estimates what the streaming path will read and hold, from shapes alone, for --dry-run. It covers
-// LayerLoop::Run; memory of observers is not included.
+// Estimates what LayerLoop::Run will read and hold in memory, from shapes alone, for --dry-run.
+// Memory of observers is not included.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -14,22 +14,21 @@
 
 namespace oscar {
 
-// The workspace that cuBLAS allocates per thread and stream on a Hopper GPU, as requested by
-// LibTorch.
+// The workspace that cuBLAS allocates per thread and stream on a Hopper GPU, at LibTorch's request.
 inline constexpr uint64_t kCublasWorkspaceBytes = uint64_t{33} << 20;
 
-// All in bytes. device_peak and host_peak say which terms are on the device and which on the host.
+// Sizes in bytes. device_peak and host_peak say which of them are on the device and on the host.
 struct MemoryPlan {
-  uint64_t weights_read = 0;   // from disk: all layers, and the embedding rows of `tokens` tokens
-  uint64_t layer_weights = 0;  // two consecutive parts (layers, runs of experts) in the compute
-                               // dtype, at their largest; one without prefetch
-  uint64_t staging = 0;        // host memory a layer passes through on its way (pinned for a GPU)
+  uint64_t weights_read = 0;  // bytes from disk: all layers, and embedding rows for `tokens` tokens
+  uint64_t layer_weights = 0;  // largest two consecutive parts (layers, runs of experts) in the
+                               // compute dtype; one without prefetch
+  uint64_t staging = 0;        // host memory through which a layer passes (pinned for a GPU)
   uint64_t hidden = 0;         // [tokens, hidden_size]
-  uint64_t kept = 0;  // other data for all tokens: the experts' sum, keys that layers share
+  uint64_t kept = 0;           // other data of all tokens: the experts' sum, keys that layers share
   uint64_t attention =
-      0;  // q, k, v, attn_out of the longest step, and the largest attention call's temporaries
-  uint64_t temporaries = 0;  // norms, MLP of one token chunk; rope tables
-  uint64_t program = 0;  // host memory of the process: its current use, and LibTorch's on first use
+      0;  // q, k, v, attn_out of the longest step, and temporaries of the largest attention call
+  uint64_t temporaries = 0;  // norms and MLP for one token chunk; rope tables
+  uint64_t program = 0;     // host memory of the process: now, and LibTorch's from its first use on
   uint64_t workspaces = 0;  // CUDA: cuBLAS's memory for the loop's stream
   uint64_t device_peak =
       0;  // CUDA: layer_weights + hidden + kept + attention + temporaries + workspaces

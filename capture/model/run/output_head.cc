@@ -15,8 +15,8 @@
 namespace oscar {
 namespace {
 
-// Some releases store lm_head.weight although the configuration ties it to the embedding.
-// Implementations differ in which one they use, so the two must be equal.
+// Some releases store lm_head.weight although the config ties it to the embedding. Implementations
+// differ in which one they use, so the two must be equal.
 void Checstored_head(const Checkpoint& checkpoint, const ModelSpec& spec) {
   std::string stored_head;
   for (const char* name : {"lm_head.weight", "language_model.lm_head.weight"}) {

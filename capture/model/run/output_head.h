@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The end of a model, from final hidden states to logits: read once, kept on the compute device. It
-// is as large as the embedding, so drop it when the logits are done.
+// The end of a model, from final hidden states to logits. Its weights are read once and kept on the
+// compute device. They are as large as the embedding, so drop them when the logits are done.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,8 +15,8 @@ namespace oscar {
 
 class OutputHead {
  public:
-  // Keeps a reference to the spec. Reads final norm and head. Throws InputError if the
-  // configuration ties the head to the embedding and the checkpoint stores a different one.
+  // Keeps a reference to the spec. Reads the final norm and head. Throws InputError if the config
+  // ties the head to the embedding but the checkpoint stores a different head.
   OutputHead(const Checkpoint& checkpoint, const ModelSpec& spec, const WeightTarget& target);
 
   // Applies final norm and head.  // [n, hidden_size] -> [n, vocab_size], compute dtype

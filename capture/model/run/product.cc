@@ -17,8 +17,8 @@
 namespace oscar {
 namespace {
 
-// Rows and columns per tile of a product: large, so that packing them is cheap, but smaller if a
-// product has too few to distribute.
+// Rows and columns per tile of a product: many, so that packing is cheap, but fewer if there would
+// be too few tiles for all threads.
 struct TileSize {
   int64_t rows = 256, columns = 512;
 };

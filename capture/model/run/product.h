@@ -3,7 +3,7 @@
 //
 // Matrix products with the same bytes for any number of host threads. A BLAS splits a product into
 // as many pieces as there are threads, and the shape of a piece decides the order in which its
-// terms are added (MKL does so for few rows even in its modes of reproducibility). On a CPU these
+// terms are added. (With few rows, MKL does so even in its reproducible modes.) On a CPU these
 // functions use tiles whose size depends only on the product, each multiplied by one thread. On
 // other devices, in 16 bits and if gradients are needed they call LibTorch.
 #pragma once
@@ -16,8 +16,8 @@ namespace oscar {
 at::Tensor LinearProduct(const at::Tensor& x, const at::Tensor& weight,
                          const at::Tensor& bias = {});
 
-// a b for each of a batch.  // [..., m, k], [..., k, n] -> [..., m, n], with equal and at least one
-// leading dimensions
+// Returns a b for each matrix in a batch.  // [..., m, k], [..., k, n] -> [..., m, n], with equal
+// and at least one leading dimensions
 at::Tensor BatchProduct(const at::Tensor& a, const at::Tensor& b);
 
 // sum = a b, or if `add` sum + a b.  // [batch, m, k], [batch, k, n], sum [batch, m, n]

@@ -16,7 +16,7 @@
 namespace oscar {
 
 // Projects hidden [n, hidden_size] to q, k, v [n, heads, ..] and, for latent attention, `latents`.
-// Does not write k and v if another layer's are read.  // -> as ProjectQkv: the gate, or undefined
+// Does not write k and v if the layer reads another layer's.  // -> the gate as in ProjectQkv
 inline at::Tensor ProjectTokens(const LayerSpec& layer, const LayerWeights& weights, double eps,
                                 const at::Tensor& hidden, const RopeRows& rope,
                                 std::optional<at::ScalarType> cache_dtype, at::Tensor q,

@@ -24,18 +24,18 @@ class RecordedWork {
   RecordedWork& operator=(const RecordedWork&) = delete;
 
   // Does `work`, which must use the same memory whenever `shape` is the same, must not wait for the
-  // device and must have no other effects. Trap: for a new shape the first call runs it, so that
-  // libraries load what they need, and the second records it; later calls only replay it. It runs
-  // every time on other devices, in a build whose LibTorch has no CUDA, and if it cannot be
-  // recorded.
+  // device and must have no other effects. Trap: for a new shape, the first call runs it, so that
+  // libraries load what they need, and the second call records it; later calls only replay the
+  // recording. `work` runs every time on other devices, in a build whose LibTorch has no CUDA, and
+  // if it cannot be recorded.
   void Run(c10::Device device, const std::vector<int64_t>& shape,
            const std::function<void()>& work);
-  // Forgets the recording, because the memory changes from now on.
+  // Forgets the recording, because the memory will change.
   void Reset();
 
  private:
   std::unique_ptr<GpuGraph> graph_;
-  std::vector<int64_t> shape_;  // of the work that ran last, or is recorded
+  std::vector<int64_t> shape_;  // shape of the last work, run or recorded
   bool can_record_ = true;
 };
 

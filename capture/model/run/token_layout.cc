@@ -33,7 +33,7 @@ std::vector<RowRange> ChunksOf(const std::vector<RowRange>& rows, int64_t token_
   return chunks;
 }
 
-// Ministral3's get_llama_4_attn_scale: float32, cast at the end.
+// Equals Ministral3's get_llama_4_attn_scale: float32, cast at the end.
 at::Tensor QueryScale(const AttentionSpec& attention, const at::Tensor& positions) {
   const at::Tensor periods = positions.to(at::kFloat)
                                  .add(static_cast<double>(attention.position_offset))
@@ -58,11 +58,11 @@ RopePositions::RopePositions(const ModelSpec& spec, const std::vector<int64_t>& 
   }
 }
 
-// One table for each length class that occurs, concatenated.
+// One table for each length class in use, concatenated.
 RopePositions::Table RopePositions::MakeTable(const RopeSpec& rope,
                                               const std::vector<int64_t>& sequence_lengths,
                                               const WeightTarget& target) const {
-  std::map<int64_t, int64_t> longest;  // by class
+  std::map<int64_t, int64_t> longest;  // keyed by length class
   for (const int64_t length : sequence_lengths) {
     int64_t& of_class = longest[LengthClass(rope, length)];
     of_class = std::max(of_class, length);

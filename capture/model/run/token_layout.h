@@ -25,9 +25,9 @@ struct Span {
 };
 std::vector<Span> MakeSpans(const std::vector<int64_t>& sequence_lengths, int64_t token_chunk);
 
-// The experts of a layer take tokens by stretches of the run: the whole spans that begin within
-// this many token chunks. So a process that runs whole stretches uses the same expert steps as one
-// that runs everything.
+// Experts of a layer process tokens by stretches of the run: the whole spans that begin within this
+// many token chunks. A process that runs whole stretches therefore takes the same expert steps as
+// one that runs everything.
 inline constexpr int64_t kChunksOfStretch = 16;
 inline int64_t StretchOf(int64_t first_token, int64_t token_chunk) {
   return first_token / (kChunksOfStretch * token_chunk);
@@ -39,8 +39,8 @@ struct RowRange {
 // Splits rows into pieces of at most `token_chunk` rows.
 std::vector<RowRange> ChunksOf(const std::vector<RowRange>& rows, int64_t token_chunk);
 
-// Factor on queries at `positions` [n] int32 or int64, for layers that have one (position_beta). //
-// [n, 1, 1] float32
+// Returns the factor on queries at `positions` [n] int32 or int64, for layers that have one
+// (position_beta). // [n, 1, 1] float32
 at::Tensor QueryScale(const AttentionSpec& attention, const at::Tensor& positions);
 
 // Positions of all tokens and the rope tables of all layers.
@@ -49,10 +49,10 @@ class RopePositions {
   RopePositions(const ModelSpec& spec, const std::vector<int64_t>& sequence_lengths,
                 const WeightTarget& target);
 
-  // Cosines and sines of the tokens [first_token, first_token + num_tokens); does not wait for the
-  // device.
+  // Returns cosines and sines of the tokens [first_token, first_token + num_tokens); does not wait
+  // for the device.
   RopeRows Rows(const RopeSpec& rope, int64_t first_token, int64_t num_tokens) const;
-  // Also sets the position-dependent factor on queries, for layers that have one.
+  // Also sets the position-dependent factor on queries, for layers that have such a factor.
   RopeRows Rows(const AttentionSpec& attention, int64_t first_token, int64_t num_tokens) const;
 
  private:

@@ -24,8 +24,8 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
-// Uses small steps, which LibTorch does not spread over threads, because the other cores are busy
-// with the current layer.
+// Uses small steps that LibTorch runs on one thread, because the other cores are busy with the
+// current layer.
 void OnCpu(Bytes data, at::ScalarType stored, const at::Tensor& result) {
   constexpr int64_t kStep = 16384;  // values
   const at::Tensor flat = result.view({-1});
@@ -45,15 +45,14 @@ void OnCpu(Bytes data, at::ScalarType stored, const at::Tensor& result) {
   }
 }
 
-// Uses the page cache by default, because digests read the same bytes and the disk then delivers
-// them once.
+// Uses the page cache by default. Digests read the same bytes, so the disk then reads them only
+// once.
 ReadMode WayTo(ReadMode read) { return read == ReadMode::kAuto ? ReadMode::kCached : read; }
 
 }  // namespace
 
-// Each stored part of a weight is one range of a file. Its bytes go to the device as they are
-// stored. If they need conversion, they stay in separate tensors from the first piece of a weight
-// to the last.
+// Each stored part of a weight is a range of a file. Its bytes go to the device in stored form.
+// Parts that need conversion stay in separate tensors until the weight's last piece has arrived.
 class WeightLoader::Uploader : public PieceSink {
  public:
   Uploader(const Checkpoint& checkpoint, at::Device device, ReadMode read)
@@ -126,7 +125,7 @@ class WeightLoader::Uploader : public PieceSink {
 
   void Finish() {
     const std::vector<FileRange> ranges = std::exchange(ranges_, {});
-    // With the page cache, the first reader also reads for the others.
+    // Through the page cache, the first reader also reads for the others, so no turn is needed.
     std::optional<ReadTurns::Urgent> first;
     if (way_ != ReadMode::kCached && !ranges.empty()) first.emplace(*checkpoint_.turns());
     try {
@@ -156,7 +155,7 @@ class WeightLoader::Uploader : public PieceSink {
     WeightStorage storage;
     bool in_order;
     uint64_t missing;             // bytes
-    std::vector<at::Tensor> raw;  // parts as stored; `result` itself if nothing is converted
+    std::vector<at::Tensor> raw;  // parts in stored form; `result` itself if nothing is converted
   };
   struct Place {
     size_t weight, part;
@@ -165,9 +164,9 @@ class WeightLoader::Uploader : public PieceSink {
   c10::impl::VirtualGuardImpl implementation_;
   c10::Stream compute_stream_, stream_;
   at::Tensor pinned_;               // [kPinnedBytes] bytes
-  std::vector<c10::Event> copied_;  // the last copy out of each block
-  std::vector<FileRange> ranges_;   // requested
-  std::vector<Place> places_;       // of the same ranges
+  std::vector<c10::Event> copied_;  // last copy out of each block
+  std::vector<FileRange> ranges_;   // requested ranges
+  std::vector<Place> places_;       // destinations of those ranges
   std::vector<Wanted> wanted_;
   ReadMode way_;
   BlockReader reader_;
@@ -223,7 +222,7 @@ void WeightLoader::ReadInto(const WeightStorage& storage, const at::Tensor& tens
   if (!storage.plain()) Dequantize(storage, parts, tensor);
 }
 
-// Assigns the largest first, each to the reader with the least to read.
+// Assigns the largest tensors first, each to the reader with the least to read.
 void WeightLoader::ReadOwnPart() {
   std::ranges::stable_sort(asked_, std::greater(),
                            [](const Asked& asked) { return asked.storage.bytes(); });

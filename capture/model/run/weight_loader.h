@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Loads weights of a checkpoint to memory, dense and in the compute dtype, from any storage format
-// (capture/checkpoint/weight_storage.h). A conversion is exact or rounds once. On the CPU they come
-// directly from the mapped file. For a GPU everything requested is read at once, in blocks through
-// pinned memory (capture/files/block_reader.h), on a separate stream, where stored codes also
-// become values. Mapped pages count as resident until released, so every tensor is released as soon
-// as it has been read.
+// (capture/checkpoint/weight_storage.h). A conversion is exact or rounds once. On the CPU, weights
+// come directly from the mapped file. For a GPU, all requested weights are read together, in blocks
+// through pinned memory (capture/files/block_reader.h), on a separate stream that also dequantizes
+// them. Mapped pages count as resident until released, so every tensor is released as soon as it
+// has been read.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -29,37 +29,37 @@ struct WeightTarget {
   at::ScalarType dtype = at::kFloat;
 };
 
-// Bytes of pinned memory that a loader for a GPU holds. One block is one read, and all of them may
-// be in flight at once.
+// Bytes of pinned memory in a loader for a GPU. One block is one read, and all blocks may be in
+// flight at once.
 inline constexpr int64_t kPinnedBlockBytes = int64_t{4} << 20;
 inline constexpr int64_t kPinnedBytes = 32 * kPinnedBlockBytes;
 
-// Not thread-safe; may be used by one thread after another. The checkpoint must outlive it.
+// Not thread-safe, but several threads may use it in turn. The checkpoint must outlive it.
 class WeightLoader {
  public:
-  // Loaded tensors will be used on the stream of `target.device` that is current here. `read`
-  // kAuto: through the page cache.
+  // Loaded tensors must be used on the stream of `target.device` that is current during
+  // construction. `read` kAuto: through the page cache.
   WeightLoader(const Checkpoint& checkpoint, const WeightTarget& target,
                ReadMode read = ReadMode::kAuto);
   ~WeightLoader();
 
-  // Loads the dense tensor of that name ("m.weight" even if "m.qweight" and others are stored). Do
-  // not use it before Finish(); for a GPU this only requests it. Throws InputError naming the
+  // Loads a dense tensor by name ("m.weight", even if "m.qweight" and others are stored). Do not
+  // use it before Finish(); for a GPU this call only requests it. Throws InputError naming the
   // stored tensor that is missing or wrong.
   at::Tensor Load(const std::string& name);
-  // Loads entries [first, first + count) of its first dimension: rows, or some of stacked experts.
-  // For plain and stacked tensors it reads only those.
+  // Loads entries [first, first + count) of the first dimension: rows, or stacked experts. Plain
+  // and stacked tensors are only read in that range.
   at::Tensor Load(const std::string& name, int64_t first, int64_t count);
   // Loads in another type than the compute dtype.
   at::Tensor LoadAs(const std::string& name, at::ScalarType dtype);
-  // From now on also stores all loaded tensors there.
+  // From now on, also appends all loaded tensors to `loaded`.
   void RememberIn(std::vector<at::Tensor>* loaded) { loaded_ = loaded; }
-  // Whether later loads are roughly in the order of the files, so that digests may be taken up to
-  // that point (Checkpoint::turns). A layer's tensors are not, one layer's experts are.
+  // Whether later loads are roughly in file order, so that digests may follow up to that point
+  // (Checkpoint::turns). A layer's tensors are not in order; one layer's experts are.
   void LoadInOrder(bool in_order) { in_order_ = in_order; }
-  // From now on all `readers`, including this rank, request the same tensors, and at Finish() each
-  // tensor is read by one of them, named by TakeShared(); the others get it from there
-  // (RankGroup::Share). None: each reads for itself.
+  // From now on, all `readers` (including this rank) request the same tensors. At Finish() one of
+  // them, named by TakeShared(), reads each tensor and the others get it from there
+  // (RankGroup::Share). None: every rank reads for itself.
   void ShareReading(int rank, const std::vector<int>& readers) {
     rank_ = rank;
     readers_ = readers;
@@ -69,8 +69,8 @@ class WeightLoader {
   void Finish();
 
   const Checkpoint& checkpoint() const { return checkpoint_; }
-  uint64_t bytes_read() const { return bytes_read_; }  // by this process, as stored
-  // Parts of bytes_read() for a GPU: past the page cache, and through it.
+  uint64_t bytes_read() const { return bytes_read_; }  // stored bytes read by this process
+  // The parts of bytes_read() for a GPU: bypassing the page cache, and through it.
   uint64_t direct_bytes() const;
   uint64_t cached_bytes() const;
 
@@ -89,7 +89,7 @@ class WeightLoader {
   std::vector<at::Tensor>* loaded_ = nullptr;
   int rank_ = 0;
   std::vector<int> readers_;
-  std::vector<Asked> asked_;  // of all readers
+  std::vector<Asked> asked_;  // requests of all readers
   std::vector<RankGroup::SharedTensor> shared_;
   bool in_order_ = false;
   uint64_t bytes_read_ = 0;

@@ -115,8 +115,8 @@ constexpr IrrelevantField kIrrelevant[] = {
     {"use_parallel_embedding", kKernels},
 };
 
-// Fields of other families and of variants. A family that implements one reads it, so that it never
-// gets here.
+// Fields of other families and variants. A family that implements one of these reads it, so it
+// never gets here.
 constexpr MathField kMath[] = {
     {"add_cross_attention", "attends to an encoder", "false"},
     {"alibi", "position biases instead of rotary embeddings", "false"},
@@ -203,7 +203,7 @@ constexpr MathField kMath[] = {
     {"vision_config", "a wrapper around another model", "null"},
 };
 
-// A mild change of any of these would not show in the loss.
+// Words in names of fields that change the mathematics too little to show in the loss.
 constexpr std::string_view kMathWords[] = {"rope",   "rotary", "norm",  "scale", "scaling", "cap",
                                            "window", "alpha",  "limit", "gate",  "bias"};
 
@@ -285,7 +285,7 @@ std::string NearestField(std::string_view name,
   size_t best_distance = std::max<size_t>(2, name.size() / 3) + 1;
   const auto consider = [&](std::string_view candidate) {
     const auto [shorter, longer] = std::minmax({name.size(), candidate.size()});
-    if (longer - shorter >= best_distance) return;  // at least as many edits
+    if (longer - shorter >= best_distance) return;  // needs at least as many edits
     const size_t distance = EditDistance(name, candidate);
     if (distance < best_distance) {
       best_distance = distance;

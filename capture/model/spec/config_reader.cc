@@ -43,7 +43,7 @@ std::string ConfigReader::LayerPrefix(int64_t layer_id) const {
 }
 
 std::string ConfigReader::HeadName() const {
-  constexpr std::string_view kModel = ".model.";  // the head has the same parent
+  constexpr std::string_view kModel = ".model.";  // the head has the same parent module
   return (prefix_.ends_with(kModel) ? prefix_.substr(0, prefix_.size() - kModel.size() + 1) : "") +
          "lm_head.weight";
 }
@@ -141,7 +141,7 @@ void ConfigReader::DefaultToReference(std::string_view model_type) {
   const bool has_count = std::ranges::any_of(kExpertCounts, [&](auto key) { return Has(key); });
   const Json defaults = ReferenceDefaults(model_type);
   for (const auto& [key, value] : defaults.items()) {
-    if (is_count(key) && has_count) continue;                     // one number, three names
+    if (is_count(key) && has_count) continue;                     // one number under three names
     if (key == "rope_theta" && Has("rope_parameters")) continue;  // rope_parameters contains it
     if (key == "first_k_dense_replace" && Has("mlp_layer_types")) continue;
     Default(key, value);

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reads config.json so that no field goes unnoticed: every access marks its key, and Finish()
-// judges the keys that were not read by the tables of config_fields.h.
+// checks all other keys against the tables of config_fields.h.
 #pragma once
 
 #include <cstdint>
@@ -27,59 +27,58 @@ class ConfigReader final : public ObjectFields {
   ConfigReader(const Json& object, std::string what, const SpecOptions& options = {},
                bool wrapped = false);
 
-  // The member, or nullptr if it is missing or empty (IsEmptyMember).
+  // Returns the member, or nullptr if it is missing or empty (IsEmptyMember).
   const Json* Find(std::string_view key) override;
-  // Sets the meaning of a missing key (not of null) in this family. The first default wins.
+  // Sets the value of a missing key (but not of null) in this family. The first default wins.
   void Default(std::string_view key, Json value) {
     defaults_.try_emplace(std::string(key), std::move(value));
   }
-  // Uses the defaults of transformers' class of that model type for keys that a text_config omits.
+  // Uses the defaults of transformers' class for this model type where a text_config omits keys.
   void DefaultToReference(std::string_view model_type);
 
-  // Sets the value of a key regardless of the file; null removes it.
+  // Sets the value of a key, whatever the file says; null removes it.
   void Override(std::string_view key, Json value) {
     overrides_[std::string(key)] = std::move(value);
   }
 
-  // Declares another name of `key`, which is used if `key` is missing. Both may exist if they
-  // agree.
+  // Declares another name for `key`, used if `key` is missing. Both may be present if they agree.
   void SecondName(std::string_view key, std::string_view other);
 
-  bool Has(std::string_view key) const { return object_.contains(key); }  // null or not
+  bool Has(std::string_view key) const { return object_.contains(key); }  // whether null or not
 
-  // An integer in [1, 2^24] ([1, 2^31] for Positions), so that products of three sizes cannot
-  // overflow.
+  // Return an integer in [1, 2^24] ([1, 2^31] for Positions), so that products of three sizes
+  // cannot overflow.
   int64_t Size(std::string_view key);
   std::optional<int64_t> OptionalSize(std::string_view key);
-  std::optional<int64_t> OptionalCount(std::string_view key);  // from 0
+  std::optional<int64_t> OptionalCount(std::string_view key);  // at least 0
   int64_t Positions(std::string_view key);
   // Returns a finite number > 0.
   double Positive(std::string_view key);
   std::optional<double> OptionalPositive(std::string_view key);
   std::optional<double> OptionalNumber(std::string_view key);  // finite
 
-  // Requires that a key is missing or has this value.
+  // Throws unless a key is missing or has this value.
   void Require(std::string_view key, const Json& value);
 
-  // Marks keys as read that have no effect in this family.
+  // Marks keys without effect in this family as read.
   void Ignore(std::initializer_list<std::string_view> keys) {
     read_.insert(keys.begin(), keys.end());
   }
 
-  // Judges every key not read. Only here are fields ignored, noted or refused. `model_type`: the
-  // type whose class in transformers stores the fields.
+  // Decides about every key that was not read: only here are fields ignored, noted or refused.
+  // `model_type`: the type whose class in transformers stores the fields.
   FieldNotes Finish(std::string_view model_type,
                     bool (*also_irrelevant)(std::string_view key) = nullptr) const;
-  // Adds the notes of an object inside this one, which Finish returns with its own.
+  // Adds the notes of an object inside this one. Finish returns them with its own notes.
   void AddNotes(const FieldNotes& notes, const std::string& prefix);
   UnknownConfig unknown_config() const { return unknown_config_; }
 
-  // Sets unusual names of a family: "transformer." + "h." instead of "layers.".
+  // Sets the unusual names in a family: "transformer." + "h." instead of "layers.".
   void NameLayers(std::string prefix, std::string layers) {
     prefix_ = std::move(prefix);
     layers_ = std::move(layers);
   }
-  // The common prefix of the text model's tensors: "model." or that of a wrapper.
+  // The common prefix of the text model's tensors: "model." or a wrapper's prefix.
   const std::string& prefix() const { return prefix_; }
   std::string LayerPrefix(int64_t layer_id) const;  // "model.layers.3."
   std::string HeadName() const;                     // "lm_head.weight"
@@ -87,7 +86,7 @@ class ConfigReader final : public ObjectFields {
   // without a checkpoint; a family then uses its usual names.
   bool Stores(std::string_view name) const;
   bool StoresPrefix(std::string_view begin) const;
-  // The shape of a tensor stored by exactly that name; empty if there is none, or no checkpoint.
+  // Returns the shape of the tensor with exactly this name; empty if there is none.
   std::vector<int64_t> StoredShape(const std::string& name) const;
   bool knows_names() const { return checkpoint_ != nullptr; }
 

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Describes the layers of a model in words: the geometries and their counts, layers without a
-// cache, layers with experts. Layers are counted by the content of their cache, so the numbers of
-// the first line are those of an artifact.
+// cache, layers with experts. Layers are counted by the content of their cache, so the first line
+// has the same numbers as an artifact.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@
 
 namespace oscar {
 
-// Returns one sentence each for users: "3 x 96 query heads, 8 KV heads, head_dim 128".
+// Returns sentences for users: "3 x 96 query heads, 8 KV heads, head_dim 128".
 std::vector<std::string> DescribeLayers(const ModelSpec& spec);
 
 }  // namespace oscar

@@ -3,7 +3,7 @@
 //
 // Multi-head latent attention (MLA; DeepSeek-V2, arXiv 2405.04434, section 2.1) as data. Keys and
 // values of all heads are computed from one latent vector per token. The cache holds the latent
-// (after its norm) and one key with position for all heads. The inner norms have their own epsilon,
+// (after its norm) and one position key for all heads. The inner norms have their own epsilon of
 // 1e-6, whatever rms_norm_eps says (transformers, DeepseekV3Attention).
 #pragma once
 
@@ -17,13 +17,13 @@ namespace oscar {
 inline constexpr double kLatentNormEps = 1e-6;
 
 struct LatentSpec {
-  int64_t rank = 0;      // of the latent c_kv
+  int64_t rank = 0;      // size of the latent c_kv
   int64_t nope_dim = 0;  // leading dimensions of a head, without position
-  int64_t rope_dim = 0;  // trailing ones, with; one key for all heads
-  // Whether rotated pairs stay neighbours (DeepSeek-V2); otherwise all first halves come before all
-  // second ones.
+  int64_t rope_dim = 0;  // trailing dimensions, with position; one key for all heads
+  // Whether rotated pairs stay neighbours (DeepSeek-V2). Otherwise all first halves come before all
+  // second halves.
   bool keeps_pairs = false;
-  // Queries: q_b(norm(q_a(x))), or q alone if q_a does not exist.
+  // Queries are q_b(norm(q_a(x))), or q(x) if q_a does not exist.
   LinearSpec q, q_a, q_b;
   NormSpec q_a_norm;
   LinearSpec kv_a;  // [rank + rope_dim, hidden_size]

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The common parts of layers of every family as data: projections, norms, activations. Trap: a
-// projection may be some rows of a stored tensor (fused q, k, v), so its name says where it is
-// stored, not that it has a tensor of its own.
+// projection may consist of some rows of a stored tensor (fused q, k, v), so several projections
+// may have the same tensor name.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,14 @@ struct TensorNeed {
 
 // y = x Wᵀ + b
 struct LinearSpec {
-  std::string weight;  // tensor name; [out_features, in_features]; "": this part does not exist
+  std::string weight;  // tensor name; [out_features, in_features]; "": no such projection
   std::string bias;    // tensor name; [out_features], or "" for none
   int64_t in_features = 0, out_features = 0;
-  // If stored_rows is not 0, W and b are rows first_row .. first_row + out_features of stored
-  // tensors with stored_rows rows. 0: they are the whole tensors.
+  // If stored_rows is not 0, W and b are rows [first_row, first_row + out_features) of stored
+  // tensors with stored_rows rows. 0: they are whole tensors.
   int64_t first_row = 0, stored_rows = 0;
-  // If piece_rows is not 0, those rows are not contiguous: there are pieces of piece_rows, one
-  // every piece_step stored rows, for example if queries, keys and values alternate head by head.
+  // If piece_rows is not 0, those rows are not contiguous but in pieces of piece_rows, one every
+  // piece_step stored rows; for example if queries, keys and values alternate head by head.
   int64_t piece_rows = 0, piece_step = 0;
   bool transposed = false;  // W is stored as [in_features, out_features]
 
@@ -43,9 +43,9 @@ struct LinearSpec {
   }
 };
 
-// How a norm transforms x [.., size]: r = x / sqrt(mean(x²) + eps), then
+// How a norm transforms x [.., size], with r = x / sqrt(mean(x²) + eps).
 enum class NormKind {
-  kNone,              // there is none
+  kNone,              // no norm
   kPlain,             // w * r
   kOnePlus,           // (1 + w) * r, in float32 (Gemma)
   kUnscaled,          // r
@@ -58,8 +58,8 @@ struct NormSpec {
   int64_t size = 0;
   NormKind kind = NormKind::kPlain;
   std::string bias = {};  // kLayerNorm: tensor name; [size], or "" for none
-  // Number of heads with their own weights. The weight is [heads, size], or, if its name contains a
-  // #, separate tensors [size] with the head's number in its place. 0: one weight for all heads.
+  // Number of heads that have their own weights; 0: one weight for all. The weight is [heads,
+  // size], or separate tensors [size] if its name contains a #, which stands for the head's number.
   int64_t heads = 0;
 
   bool exists() const { return size > 0 && kind != NormKind::kNone; }
@@ -79,20 +79,20 @@ enum class Activation {
   kXielu,  // arXiv 2411.13010; parameters in XieluSpec
 };
 
-// softplus(alpha_p) x² + beta x for x > 0, else (expm1(min(x, eps)) - x) (beta + softplus(alpha_n))
-// + beta x.
+// softplus(alpha_p) x² + beta x for x > 0, otherwise (expm1(min(x, eps)) - x) (beta +
+// softplus(alpha_n)) + beta x.
 struct XieluSpec {
-  std::string alpha_p, alpha_n;                // tensor names; [1]
-  std::string beta = {}, eps = {};             // tensor names; one value without dimensions, or "":
-  double usual_beta = 0.5, usual_eps = -1e-6;  // used if they are not stored
+  std::string alpha_p, alpha_n;     // tensor names; [1]
+  std::string beta = {}, eps = {};  // tensor names of single values without dimensions, or "":
+  double usual_beta = 0.5, usual_eps = -1e-6;  // used if these are not stored
 };
 
 // gate' = min(gate, limit); up' = clamp(up, -limit, limit); (up' + 1) gate' sigmoid(alpha gate')
 struct ClampedGate {
-  double limit = 7.0, alpha = 1.702;  // gpt-oss; not in its config
+  double limit = 7.0, alpha = 1.702;  // gpt-oss; not in its config.json
 };
 
-// down(inner_norm(activation(gate(x)) * up(x))), or without a gate
+// down(inner_norm(activation(gate(x)) * up(x))) or, without a gate,
 // down(inner_norm(activation(up(x))))
 struct MlpSpec {
   int64_t intermediate_size = 0;
@@ -100,7 +100,7 @@ struct MlpSpec {
   LinearSpec gate, up, down;
   NormSpec inner_norm = {};                                // [intermediate_size]
   XieluSpec xielu = {};                                    // used if the activation is kXielu
-  std::optional<ClampedGate> clamped_gate = std::nullopt;  // instead of the activation and product
+  std::optional<ClampedGate> clamped_gate = std::nullopt;  // replaces the activation and product
 };
 
 }  // namespace oscar

@@ -33,7 +33,7 @@ const Family& FindFamily(const ConfigReader& config, std::string_view model_type
   return *family;
 }
 
-// Releases and transformers differ in case (PhiMoEForCausalLM, PhimoeForCausalLM).
+// Releases and transformers differ in the case of names (PhiMoEForCausalLM, PhimoeForCausalLM).
 std::string LowerCase(std::string_view name) {
   std::string result(name);
   std::ranges::transform(result, result.begin(), [](char c) {
@@ -55,7 +55,7 @@ void CheckArchitecture(ConfigReader& config, std::string_view supported,
   }
 }
 
-// Releases include code that transformers has adopted since, which is fine if it is for the same
+// Releases include code that transformers has since adopted. That is fine if it is for the same
 // model.
 void CheckAutoMap(ConfigReader& config, std::string_view architecture) {
   const Json* map = config.Find("auto_map");
@@ -78,8 +78,7 @@ void CheckAutoMap(ConfigReader& config, std::string_view architecture) {
   }
 }
 
-// Only the stored tensors decide how weights are read; the config's dtype is kept for the
-// record.
+// Only stored tensors decide how weights are read; the config's dtype is kept for reference.
 std::string ReadConfigDType(ConfigReader& config) {
   const std::string old_spelling = config.String("torch_dtype", "");
   const std::string dtype = config.String("dtype", old_spelling);
@@ -92,7 +91,7 @@ std::string ReadConfigDType(ConfigReader& config) {
   return dtype;
 }
 
-// The wrapper's dtype applies if its text part has none, or null.
+// The wrapper's dtype applies if its text part has none or null.
 void TakeDType(ConfigReader& outer, ConfigReader& part) {
   const std::string dtype = ReadConfigDType(outer);
   if (!dtype.empty() && part.Find("dtype") == nullptr && part.Find("torch_dtype") == nullptr)
@@ -104,11 +103,11 @@ void MarkQuantizationRead(ConfigReader& config) {
 }
 
 // The checkpoint determines how weights are stored. This only checks whether they can be read, and
-// notes the fields that `options` let pass.
+// notes fields that `options` accept.
 void CheckQuantization(const Json& json, ConfigReader& config, const SpecOptions& options) {
   MarkQuantizationRead(config);
   std::vector<std::string> unknown = QuantizationConfig::Read(json, config.what()).unknown_fields();
-  if (unknown.empty() && options.checkpoint != nullptr)  // from a file beside config.json
+  if (unknown.empty() && options.checkpoint != nullptr)  // from a separate file
     unknown = options.checkpoint->quantization().unknown_fields();
   for (const std::string& field : unknown) {
     const std::string why = WhyUnknownRefused(field, options.unknown_config);
@@ -127,7 +126,7 @@ std::string DescribeRopes(const ModelSpec& spec) {
   return fmt::format("{}", fmt::join(distinct, "; "));
 }
 
-// Families list all layers; observers and artifacts only use those with a cache.
+// Families list all layers; observers and artifacts only use layers with a cache.
 void SplitLayers(const ConfigReader& config, ModelSpec& spec) {
   std::vector<LayerSpec> all = std::exchange(spec.layers, {});
   for (LayerSpec& layer : all)
@@ -137,8 +136,7 @@ void SplitLayers(const ConfigReader& config, ModelSpec& spec) {
                 "leaves no layer with a KV cache, so there is nothing to rotate");
 }
 
-// Reads a few numbers that every softmax needs. CheckTensors reports errors of the
-// tensor.
+// Reads the few sink values that every softmax needs. CheckTensors reports errors in the tensor.
 void ReadSinks(const Checkpoint& checkpoint, AttentionSpec& attention) {
   if (attention.sinks.empty() || !checkpoint.Contains(attention.sinks)) return;
   const TensorView view = checkpoint.tensor(attention.sinks);
@@ -150,9 +148,8 @@ void ReadSinks(const Checkpoint& checkpoint, AttentionSpec& attention) {
     attention.sink_logits.push_back(LoadFloat(view.dtype, view.data.data() + i));
 }
 
-// Limits the number of tensor names that a number in the configuration multiplies: experts and
-// heads. The largest released models have 70,000, but a number in a hostile file could ask for
-// billions.
+// Limits the number of tensor names, which the config multiplies by numbers of experts and heads.
+// The largest released models have 70,000 names; a malicious file could ask for billions.
 void CheckTensorCount(const ConfigReader& config, const ModelSpec& spec) {
   constexpr int64_t kMostTensors = 200'000;
   int64_t of_experts = 0, of_heads = 0;
@@ -185,7 +182,7 @@ ModelSpec ReadText(const Family& family, ConfigReader& config, const SpecOptions
 ModelSpec ReadWrapped(const Wrapper& wrapper, const Json& json, ConfigReader& outer,
                       const SpecOptions& options);
 
-// Reads a model with speech whose thinker is such a wrapper as a member.
+// Reads a speech model that has such a wrapper as a member, its thinker.
 ModelSpec ReadMember(const Wrapper& wrapper, ConfigReader& outer, const SpecOptions& options) {
   const Json* part = outer.Find(wrapper.member);
   if (part == nullptr || !part->is_object()) outer.Fail(wrapper.member, "must be an object");
@@ -201,8 +198,8 @@ ModelSpec ReadMember(const Wrapper& wrapper, ConfigReader& outer, const SpecOpti
   return spec;
 }
 
-// Reads the text part of a multimodal model. The wrapper's settings of the head and of types apply
-// if the text part has none.
+// Reads the text part of a multimodal model. The wrapper's settings for the head and the dtype
+// apply if the text part has none.
 ModelSpec ReadWrapped(const Wrapper& wrapper, const Json& json, ConfigReader& outer,
                       const SpecOptions& options) {
   if (!wrapper.member.empty()) return ReadMember(wrapper, outer, options);
@@ -212,7 +209,7 @@ ModelSpec ReadWrapped(const Wrapper& wrapper, const Json& json, ConfigReader& ou
   if (const Json* tied = outer.Find("tie_word_embeddings"))
     config.Default("tie_word_embeddings", *tied);
   TakeDType(outer, config);
-  // The stored tensors show which of the two a release means.
+  // The stored tensors show which of the two settings a release means.
   const std::string stored_head = config.HeadName();
   if (config.knows_names() && outer.Has("tie_word_embeddings") &&
       config.Has("tie_word_embeddings")) {
@@ -221,19 +218,19 @@ ModelSpec ReadWrapped(const Wrapper& wrapper, const Json& json, ConfigReader& ou
   MarkQuantizationRead(config);
   const std::string model_type = config.String("model_type", wrapper.text_model_type);
   config.DefaultToReference(model_type);
-  (void)config.Find("architectures");  // for the text part alone; never used
+  (void)config.Find("architectures");  // stored in the text part alone; never used
   if (wrapper.first_position > 0) (void)config.Find("use_bidirectional_attention");
   ModelSpec spec = ReadText(FindFamily(config, model_type), config, options, IsOtherModalityField);
   spec.model_type = wrapper.model_type;
   for (LayerSpec& layer : spec.layers) layer.attention.rope.first_position = wrapper.first_position;
   for (const std::string_view begin : OtherModalityTensors())
     spec.skipped_prefixes.emplace_back(begin);
-  // Repeats the text part's values, perhaps without padding, and says how images become tokens.
+  // This repeats the text part's values, perhaps without padding, and describes image tokens.
   if (wrapper.first_position > 0) {
     for (const char* key : {"hidden_size", "vocab_size"}) (void)outer.Find(key);
   }
   (void)outer.Find("scale_factor");
-  for (const auto& [key, value] : text->items()) {  // copies of the text part's values
+  for (const auto& [key, value] : text->items()) {  // copies of values in the text part
     const auto copy = json.find(key);
     if (copy != json.end() && *copy == value) (void)outer.Find(key);
   }

@@ -16,16 +16,16 @@ constexpr int64_t kLargestHead = 2048;
 constexpr std::string_view kSupported =
     "default, linear, dynamic, llama3, yarn, longrope, proportional";
 
-// Values outside of the object of settings.
+// Values outside the settings object.
 struct Outside {
   std::optional<double> theta, partial;
   std::optional<int64_t> original_max_positions;
   int64_t max_positions = 0, head_dim = 0;
-  // transformers 5 writes the family's default part even if rope_parameters has another.
+  // transformers 5 writes the family's default part even if rope_parameters has another value.
   bool inside_wins = false;
 };
 
-// get_mscale in _compute_yarn_parameters of transformers 5.
+// Equals get_mscale in _compute_yarn_parameters of transformers 5.
 double MScale(double factor, double mscale) {
   return factor <= 1 ? 1.0 : 0.1 * mscale * std::log(factor) + 1.0;
 }
@@ -84,7 +84,7 @@ class RopeReader {
                                kSupported));
     }
     if (rope.factor < 1) reader_.Fail("factor", "must be at least 1");
-    // Products and quotients of the given values, which multiply float32 numbers.
+    // Products and quotients of the given values; they multiply float32 numbers.
     for (const auto& [name, value] :
          {std::pair("rope_theta", rope.theta),
           {"attention_factor", rope.attention_factor},
@@ -96,7 +96,7 @@ class RopeReader {
     if (options_.position_scaling) {
       result_.position_beta = reader_.OptionalPositive("llama_4_scaling_beta").value_or(0.0);
       if (result_.position_beta > 0) ReadOriginal();
-      (void)reader_.Find("max_position_embeddings");  // a copy of the outer value
+      (void)reader_.Find("max_position_embeddings");  // copies the outer value
     }
     if (options_.text_of_mrope) {
       for (const char* key : {"mrope_section", "mrope_interleaved", "interleaved"})
@@ -107,7 +107,7 @@ class RopeReader {
   }
 
  private:
-  // "type" is the spelling before transformers 4.45.
+  // transformers used the spelling "type" before 4.45.
   std::string Type() {
     for (const auto& [key, value] : object_.items()) {
       if (value.is_object() && !value.empty()) {
@@ -161,7 +161,7 @@ class RopeReader {
     result_.rope.theta = *theta;
   }
 
-  // The outer value has priority (transformers 5, standardize_rope_params).
+  // The outer value takes priority (transformers 5, standardize_rope_params).
   void ReadOriginal() {
     std::optional<int64_t> own;
     if (reader_.Find("original_max_position_embeddings") != nullptr)
@@ -181,8 +181,8 @@ class RopeReader {
     rope.low_freq_factor = reader_.Positive("low_freq_factor");
     rope.high_freq_factor = reader_.Positive("high_freq_factor");
     ReadOriginal();
-    if (rope.high_freq_factor < rope.low_freq_factor) {  // Llama 4 Scout: they are equal, so
-                                                         // nothing is blended
+    if (rope.high_freq_factor < rope.low_freq_factor) {  // Llama 4 Scout: equal, so there is no
+                                                         // blending
       reader_.Fail("high_freq_factor",
                    fmt::format("must be at least low_freq_factor {}", rope.low_freq_factor));
     }
@@ -208,17 +208,17 @@ class RopeReader {
     if (rope.theta <= 1) reader_.Fail("rope_theta", "must be above 1");
   }
 
-  // HunYuanDenseV1RotaryEmbedding of transformers 5.
+  // Equals HunYuanDenseV1RotaryEmbedding of transformers 5.
   void ReadAlpha() {
     const double dims = static_cast<double>(outside_.head_dim);
     if (outside_.head_dim <= 2) reader_.Fail("alpha", "needs more than one pair of dimensions");
     result_.rope.theta *= std::pow(reader_.Positive("alpha"), dims / (dims - 2));
-    // Releases fill in fields of other types, which are never used.
+    // Releases also set fields of other rope types, which are never used.
     for (const char* key : {"factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim"})
       (void)reader_.Find(key);
   }
 
-  // The factor on cosines is that of the whole context, even in short sequences.
+  // The factor on cosines belongs to the whole context, even in short sequences.
   void ReadLongRope() {
     RopeSpec& rope = result_.rope;
     rope.kind = RopeKind::kLongRope;
@@ -247,7 +247,7 @@ class RopeReader {
   RopeConfig result_;
 };
 
-// The member of rope_parameters for the layer type, or rope_parameters itself.
+// Returns the member of rope_parameters for the layer type, or rope_parameters itself.
 const Json* Parameters(ConfigReader& config, const std::string& layer_type) {
   const Json* all = config.Find("rope_parameters");
   if (all == nullptr || layer_type.empty() || !all->is_object()) return all;
@@ -284,7 +284,7 @@ RopeConfig ReadRope(ConfigReader& config, int64_t head_dim, const RopeOptions& o
   }
   if (config.Has("original_max_position_embeddings"))
     outside.original_max_positions = config.Positions("original_max_position_embeddings");
-  // Each layer stores a factor for every pair, if the file has them.
+  // Each layer stores a factor for every pair if the file has such factors.
   if (head_dim > kLargestHead)
     config.Fail("head_dim", fmt::format("must be at most {}, found {}", kLargestHead, head_dim));
   if (head_dim % 2 != 0)
@@ -295,7 +295,7 @@ RopeConfig ReadRope(ConfigReader& config, int64_t head_dim, const RopeOptions& o
   const auto read = [&](const Json& object, const char* key) {
     const UnknownConfig unknown = config.unknown_config() == UnknownConfig::kIgnore
                                       ? UnknownConfig::kIgnore
-                                      : UnknownConfig::kRefuse;  // all of its fields concern rope
+                                      : UnknownConfig::kRefuse;  // all its fields concern rope
     RopeConfig result =
         RopeReader(object, fmt::format("{}: {}", config.what(), key), options, outside, unknown)
             .Read();

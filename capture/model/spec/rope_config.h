@@ -15,27 +15,27 @@
 namespace oscar {
 
 struct RopeOptions {
-  std::optional<double> default_theta = {};  // if a config may omit it; nothing: an error
-  // The default part of a head that rotates. Nothing: the family rotates whole heads, and a config
-  // with another part is refused.
+  std::optional<double> default_theta = {};  // for a config without theta; nothing: an error
+  // The part of a head that rotates by default. Nothing: the family rotates whole heads, and a
+  // config with another part is refused.
   std::optional<double> default_partial = {};
   RopeLayout layout = RopeLayout::kHalf;
-  std::string layer_type = {};             // "full_attention": the member of nested rope_parameters
-  std::string theta_field = "rope_theta";  // in the old spelling
+  std::string layer_type = {};             // "full_attention": a member of nested rope_parameters
+  std::string theta_field = "rope_theta";  // name in the old spelling
   bool scaled = true;  // whether rope_scaling of the old spelling applies to these layers
   bool position_scaling = false;  // whether llama_4_scaling_beta is implemented
   std::string default_type = "default";
-  bool alpha = false;  // whether a "dynamic" rope may have an alpha, which increases theta for
-                       // every length (Hunyuan)
+  bool alpha = false;  // whether a "dynamic" rope may have an alpha, which increases theta for all
+                       // lengths (Hunyuan)
   bool mscales =
       false;  // longrope has short_mscale and long_mscale, factors on cosines (Phi-3.5-MoE)
-  bool text_of_mrope = false;  // accepts multimodal sections, which all rotate alike on text
+  bool text_of_mrope = false;  // accepts multimodal sections, which rotate alike on text
 };
 
 struct RopeConfig {
   RopeSpec rope;
   double position_beta = 0;   // llama_4_scaling_beta
-  double mscale_all_dim = 0;  // yarn's, if the config has it: for DeepSeek's softmax scale
+  double mscale_all_dim = 0;  // yarn's, if the config has it; DeepSeek's softmax scale needs it
   FieldNotes notes = {};
 };
 

@@ -17,7 +17,7 @@ bool IsLong(const RopeSpec& rope, int64_t sequence_length) {
   return sequence_length > rope.original_max_positions;
 }
 
-// _compute_llama3_parameters of transformers 5. Wavelengths in tokens.
+// Equals _compute_llama3_parameters of transformers 5. Wavelengths are in tokens.
 double Llama3Frequency(const RopeSpec& rope, double frequency) {
   const double original = static_cast<double>(rope.original_max_positions);
   const double wavelength = 2 * std::numbers::pi / frequency;
@@ -29,7 +29,7 @@ double Llama3Frequency(const RopeSpec& rope, double frequency) {
   return (1 - smooth) * frequency / rope.factor + smooth * frequency;
 }
 
-// _compute_dynamic_ntk_parameters of transformers 5: the base for a sequence of that length.
+// Equals _compute_dynamic_ntk_parameters of transformers 5: the base for a sequence length.
 double DynamicTheta(const RopeSpec& rope, int64_t sequence_length) {
   const double dim = static_cast<double>(rope.rotary_dim);
   const double stretch =
@@ -38,8 +38,8 @@ double DynamicTheta(const RopeSpec& rope, int64_t sequence_length) {
   return rope.theta * std::pow(rope.factor * stretch - (rope.factor - 1), dim / (dim - 2));
 }
 
-// The degree to which pair i is slowed, from 0 (unchanged) to 1 (by the whole factor). arXiv
-// 2309.00071, section 3.2; transformers 5, _compute_yarn_parameters.
+// How much pair i is slowed, from 0 (unchanged) to 1 (by the whole factor). arXiv 2309.00071,
+// section 3.2; transformers 5, _compute_yarn_parameters.
 class YarnRamp {
  public:
   explicit YarnRamp(const RopeSpec& rope) {
@@ -94,7 +94,7 @@ std::vector<double> InverseFrequencies(const RopeSpec& rope, int64_t sequence_le
   const YarnRamp slowed(rope);
   for (size_t i = 0; i < frequencies.size(); ++i) {
     const double exponent = 2.0 * static_cast<double>(i) / static_cast<double>(rope.rotary_dim);
-    // In float32 like the reference and the servers; the difference is visible after a thousand
+    // In float32 like transformers and servers; the difference is visible after a thousand
     // positions.
     const double frequency =
         1 / static_cast<float>(std::pow(theta, double{static_cast<float>(exponent)}));

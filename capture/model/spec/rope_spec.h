@@ -18,13 +18,13 @@ enum class RopeKind {
   kLlama3,
   kDynamic,       // theta grows with sequences longer than original_max_positions
   kYarn,          // arXiv 2309.00071
-  kLongRope,      // arXiv 2402.13753: a factor for each pair, one list for short sequences, one for
-                  // long
-  kProportional,  // the first turning_pairs of a whole head rotate, the others do not
+  kLongRope,      // arXiv 2402.13753: a factor for each pair, with one list for short sequences and
+                  // one for long
+  kProportional,  // the first turning_pairs of a whole head rotate, the rest do not
   kNone,          // no rotary embedding at all
 };
 
-// Which two dimensions of the rotary part form one complex number.
+// The two dimensions of the rotary part that form one complex number.
 enum class RopeLayout {
   kHalf,         // i and i + rotary_dim / 2
   kInterleaved,  // 2i and 2i + 1
@@ -33,23 +33,23 @@ enum class RopeLayout {
 struct RopeSpec {
   RopeKind kind = RopeKind::kDefault;
   double theta = 10000.0;         // base of the geometric series of frequencies
-  double factor = 1.0;            // how much slower the (low) frequencies turn
-  double low_freq_factor = 1.0;   // kLlama3: wavelengths above original / low are slowed by factor,
-  double high_freq_factor = 4.0;  //          below original / high are kept, between are blended
+  double factor = 1.0;            // how much slower the (low) frequencies rotate
+  double low_freq_factor = 1.0;   // kLlama3: wavelengths above original / this slow by `factor`
+  double high_freq_factor = 4.0;  // kLlama3: wavelengths below original / this do not change
   int64_t original_max_positions = 0;  // context length before scaling, in tokens
-  int64_t rotary_dim = 0;              // leading dimensions of a head that turn; even
+  int64_t rotary_dim = 0;              // leading dimensions of a head that rotate; even
   RopeLayout layout = RopeLayout::kHalf;
-  double attention_factor = 1.0;             // on cosines and sines
-  double beta_fast = 32.0, beta_slow = 1.0;  // kYarn: rotations within the original context above
-                                             // which a pair is kept, below which it is slowed
-  bool truncate = true;                      // kYarn: the range between is of whole pairs
-  int64_t turning_pairs = 0;                 // kProportional
-  int64_t first_position = 0;                // of a sequence's first token
-  std::vector<double> short_factor = {}, long_factor = {};  // kLongRope  // [rotary_dim / 2]
+  double attention_factor = 1.0;             // factor on cosines and sines
+  double beta_fast = 32.0, beta_slow = 1.0;  // kYarn: rotations within the original context; a pair
+                                             // with more is kept, one with fewer is slowed
+  bool truncate = true;                      // kYarn: rounds the range in between to whole pairs
+  int64_t turning_pairs = 0;                 // for kProportional
+  int64_t first_position = 0;                // position of a sequence's first token
+  std::vector<double> short_factor = {}, long_factor = {};  // for kLongRope  // [rotary_dim / 2]
   bool operator==(const RopeSpec&) const = default;
 };
 
-// Number of pairs of a head that rotate, including the fixed ones of kProportional; 0 for kNone.
+// Number of rotating pairs in a head, including the fixed pairs of kProportional; 0 for kNone.
 int64_t NumPairs(const RopeSpec& rope);
 
 // The two dimensions of pair i.
@@ -62,11 +62,11 @@ RopePair PairOf(const RopeSpec& rope, int64_t i);
 // sequences of kDynamic and kLongRope.
 int64_t LengthClass(const RopeSpec& rope, int64_t sequence_length);
 
-// Radians per token of each pair in a sequence of that length, computed in float64.  // [NumPairs]
+// Radians per token of each pair for a sequence length, computed in float64.  // [NumPairs]
 std::vector<double> InverseFrequencies(const RopeSpec& rope, int64_t sequence_length = 0);
 
-// "default theta=1e+06", "llama3 theta=500000 factor=8 low=1 high=4 original=8192": the settings in
-// effect.
+// Describes the effective settings: "default theta=1e+06", "llama3 theta=500000 factor=8 low=1
+// high=4 original=8192".
 std::string DescribeRope(const RopeSpec& rope);
 
 }  // namespace oscar

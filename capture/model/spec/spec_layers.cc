@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The content of a ModelSpec: its layers in order, the tensors they need, what can be folded into
-// them. Declared in model_spec.h. Parts of one stored tensor need it once.
+// The content of a ModelSpec: its layers in order, the tensors they need, and what can be folded
+// into them. Declared in model_spec.h. A stored tensor with several parts is listed once.
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -70,7 +70,7 @@ std::string WhyValuesNotFoldable(const AttentionSpec& a) {
 }
 
 std::string WhyNotFoldable(const AttentionSpec& a) {
-  if (a.not_foldable) return *a.not_foldable;  // from a dump, which has no norms to examine
+  if (a.not_foldable) return *a.not_foldable;  // a dump has no norms to examine
   if (std::string why = WhyValuesNotFoldable(a); !why.empty()) return why;
   for (const LinearSpec* linear : {&a.q, &a.k, &a.v}) {
     if (!linear->whole()) return "its projections are parts of one stored tensor";

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Checks a checkpoint against its ModelSpec, by names, shapes and types; also declared in
-// model_spec.h. A tensor is used if any dense weight is made from it, under any name
+// model_spec.h. A tensor counts as used if any dense weight is made from it, under any name
 // (weight_storage.h).
 #include "capture/model/spec/tensor_check.h"
 
@@ -23,20 +23,20 @@
 namespace oscar {
 namespace {
 
-// The rows of an embedding table are gathered one by one from the file.
+// Rows of an embedding table are gathered one by one from the file.
 bool IsTable(const ModelSpec& spec, const std::string& name) {
   return name == spec.embedding || name == spec.position_embedding ||
          (spec.per_layer_inputs && name == spec.per_layer_inputs->table);
 }
 
-// The type of the stored values, if they are not codes.
+// Returns the type of the stored values, unless they are codes.
 std::optional<DType> PlainDType(const WeightStorage& storage) {
   const DType dtype = storage.gguf != nullptr ? storage.gguf->info.dtype : storage.parts[0].dtype;
   return (storage.plain() || storage.gguf != nullptr) && IsPlain(dtype) ? std::optional(dtype)
                                                                         : std::nullopt;
 }
 
-// Adds the stored tensors that make up `need`; returns the problem with them, or "".
+// Adds the stored tensors that make up `need`. Returns a problem with them, or "".
 std::string Problem(const ModelSpec& spec, const TensorNeed& need, const Checkpoint& checkpoint,
                     std::set<std::string>& used) {
   used.insert(need.name);
@@ -80,7 +80,7 @@ bool IsSkipped(const ModelSpec& spec, const Checkpoint& checkpoint, const std::s
          IsZeroBias(checkpoint, name);
 }
 
-// Names the prefix if all tensors have another one than the family's.
+// Names the prefix if all tensors have another prefix than the family's.
 std::string OtherPrefix(const ModelSpec& spec, const Checkpoint& checkpoint) {
   constexpr std::string_view kTail = "embed_tokens.weight";
   if (checkpoint.Contains(spec.embedding) || !spec.embedding.ends_with(kTail)) return {};

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lists all that CheckTensors (model_spec.h) finds, instead of an error that names the first few.
-// Missing tensors come before unused ones, so a renamed one is listed twice.
+// Lists everything that CheckTensors (model_spec.h) finds, instead of throwing an error with the
+// first few. Missing tensors come before unused ones, so a renamed tensor is listed twice.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@
 
 namespace oscar {
 
-// One sentence for each tensor that is missing, of the wrong shape, or stored and not part of the
-// model.
+// Returns one sentence for each tensor that is missing, has the wrong shape, or is stored but not
+// part of the model.
 std::vector<std::string> TensorProblems(const ModelSpec& spec, const Checkpoint& checkpoint);
 
 }  // namespace oscar

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The uses that some calibratable models do not support, and why, in one place: doctor reports them
-// in advance, and the refusing command reports them then. Trap: "" means that nothing prevents the
-// use, so a command that learns to refuse something has to learn it here.
+// Uses that some calibratable models do not support, and why, in one place. `doctor` reports them
+// in advance, and commands report them when they refuse. Trap: "" means that nothing prevents the
+// use, so every new refusal must be added here.
 #pragma once
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@
 
 namespace oscar {
 
-// For oscar-validate --kernels.
+// Explains a refusal by oscar-validate --kernels.
 inline std::string WhyNotInKernels(const LayerSpec& layer) {
   if (!layer.attention.latent) return {};
   return fmt::format(
@@ -22,11 +22,11 @@ inline std::string WhyNotInKernels(const LayerSpec& layer) {
       layer.layer_id);
 }
 
-// Why no rotation of values can be folded into v_proj and o_proj, or "" if one can: operations
-// between the two must not depend on it.
+// Returns why no rotation of values can be folded into v_proj and o_proj, or "" if one can:
+// operations between the two must not depend on it.
 std::string WhyValuesNotFoldable(const AttentionSpec& attention);
 
-// For oscar-export --to folded-checkpoint, and with WhyValuesNotFoldable --to absorbed-checkpoint.
+// Explains refusals of folded-checkpoint and (with WhyValuesNotFoldable) absorbed-checkpoint.
 inline std::string WhyNotFoldable(const ModelSpec& spec,
                                   std::string (*why_not)(const AttentionSpec&) = WhyNotFoldable) {
   for (const LayerSpec& layer : spec.layers) {

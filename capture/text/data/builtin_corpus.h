@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The default texts if the user gives none: one for calibration, one for evaluation and one as a
-// haystack for needles. They are the files of corpus/, which are part of the program and used
-// unchanged. Versions are stored in artifacts and reports, so changing a single byte makes a new
-// version; a test pins the digests.
+// haystack for needles. They are the files in corpus/, which are linked into the program unchanged.
+// Versions are stored in artifacts and reports, so changing a single byte requires a new version; a
+// test pins the digests.
 #pragma once
 
 #include <array>
@@ -17,29 +17,29 @@ namespace oscar {
 inline constexpr int kBuiltinCorpusVersion = 2;
 inline constexpr int kBuiltinEvaluationVersion = 2;
 
-// Kinds of text in both corpora; "long" has documents of 8,000 to 20,000 tokens.
+// Kinds of text in both corpora. "long" has documents of 8,000 to 20,000 tokens.
 inline constexpr std::array<std::string_view, 7> kBuiltinDomains = {
     "prose", "code", "chat", "mathematics", "tables", "languages", "long"};
 
 struct BuiltinDocument {
   std::string_view domain;  // one of kBuiltinDomains
   std::string_view name;    // domain and number: "prose-3"
-  std::string_view source;  // a package of corpus/sources.tsv, or "oscar:" and a name for our own
-                            // texts
+  std::string_view source;  // a package in corpus/sources.tsv, or "oscar:" and the name of our own
+                            // text
   std::string_view text;    // UTF-8
 };
 
 // Documents alternate between domains: prose-1, code-1, ..., prose-2, code-2, ... until a domain
-// has no more.
+// has no more documents.
 std::vector<BuiltinDocument> BuiltinCorpus();
 
-// The same domains with other documents, and, except for our own texts and one catalogue of
-// translated messages, from other packages. The overlap with the first is far below the limits of
-// overlap.h (tested).
+// The same domains with other documents. They come from other packages, except for our own texts
+// and one catalogue of translated messages. The overlap with BuiltinCorpus is far below the limits
+// of overlap.h (tested).
 std::vector<BuiltinDocument> BuiltinEvaluationCorpus();
 
-// Generated prose in paragraphs, without titles. With 5.5 bytes per word, and at least a token per
-// word, it suffices for prompts of 131,072 tokens; longer prompts repeat it (haystack.h).
+// Generated prose in paragraphs, without titles. With 5.5 bytes per word, and at least one token
+// per word, it suffices for prompts of 131,072 tokens; longer prompts repeat it (haystack.h).
 std::string_view BuiltinHaystack();
 
 // SHA-256 of names and texts, each followed by a NUL.

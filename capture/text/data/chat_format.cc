@@ -22,7 +22,7 @@ namespace {
 
 using jinja::Value;
 
-// Returns the content of a token, which is a string or {"content": ...}; "": none.
+// Returns the content of a token, which is a string or {"content": ...}; "" if there is none.
 std::string TokenContent(const Json& token, const char* key, const std::string& where) {
   if (token.is_null()) return {};
   if (token.is_object()) return JsonString(token, "content", where + ": " + key);
@@ -37,11 +37,11 @@ void AddSpecialTokens(const Json& config, const fs::path& file,
     }
     if (!content.empty()) variables.emplace_back(name, Value::String(content));
   };
-  for (const char* name : kSpecialTokenNames) {  // all of them become variables
+  for (const char* name : kSpecialTokenNames) {  // each becomes a variable
     if (const auto found = config.find(name); found != config.end())
       add(name, TokenContent(*found, name, file.string()));
   }
-  // Named tokens of one model, {"image_token": "<image>"}.
+  // Further tokens with names, such as {"image_token": "<image>"}.
   if (const auto extra = config.find("extra_special_tokens");
       extra != config.end() && extra->is_object()) {
     for (const auto& [name, token] : extra->items())
@@ -54,7 +54,7 @@ std::string ReadText(const fs::path& file) {
   return {reinterpret_cast<const char*>(mapped.bytes().data()), mapped.bytes().size()};
 }
 
-// Accepts Python's names of constants, which users who know the template's language may type.
+// Accepts Python's names for constants, which users who know the template's language may type.
 Value ParseVariable(const std::string& text, const std::string& where) {
   if (text == "True") return Value::Bool(true);
   if (text == "False") return Value::Bool(false);
@@ -160,7 +160,7 @@ std::optional<ChatFormat> ChatFormat::Find(const fs::path& model_directory,
   return format;
 }
 
-// Whether a template prints the text of a part instead of the list as Python prints it.
+// Whether a template prints the text of content parts, not the list as Python would print it.
 bool ChatFormat::ReadsParts(const ChatTemplate& source, ChatTemplate::Variables variables) const {
   constexpr const char* kProbe = "oscar probes parts";
   variables[0].second = jinja::ParseJsonValue(

@@ -15,7 +15,7 @@
 namespace oscar {
 namespace {
 
-// Number of tokens each class may take: by weight, and never more than it has.
+// Returns how many tokens each class may take: by weight, and never more than it has.
 std::vector<double> Quotas(const std::vector<MixClass>& classes, int64_t budget) {
   std::vector<double> quotas(classes.size(), 0);
   std::vector<bool> full(classes.size(), false);
@@ -92,7 +92,7 @@ Mix ChooseMix(const std::vector<MixDocument>& documents, const MixOptions& optio
   const std::vector<double> quotas = Quotas(mix.classes, budget);
   std::vector<size_t> next(queues.size(), 0);
   while (true) {
-    // Chooses, among the classes with a document that fits, the one furthest behind its share.
+    // Among the classes with a document that fits, chooses the one furthest behind its share.
     size_t chosen = queues.size();
     double behind = 2;
     for (size_t c = 0; c < queues.size(); ++c) {

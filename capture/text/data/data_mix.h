@@ -15,9 +15,9 @@
 namespace oscar {
 
 struct MixClass {
-  size_t source = 0;    // index of the file
-  int64_t longest = 0;  // tokens: the bucket's upper end; 0: no buckets, or beyond the last
-  double weight = 1;    // of the source
+  size_t source = 0;    // index of the source file
+  int64_t longest = 0;  // upper end of the bucket in tokens; 0: no buckets, or beyond the last
+  double weight = 1;    // weight of the source
   int64_t documents = 0, tokens = 0;            // available
   int64_t documents_used = 0, tokens_used = 0;  // number of documents and tokens taken
   bool operator==(const MixClass&) const = default;
@@ -29,20 +29,20 @@ struct MixDocument {
 };
 
 struct MixOptions {
-  std::vector<double> weights;   // of each source; empty: equal
+  std::vector<double> weights;   // one per source; empty: equal
   std::vector<int64_t> buckets;  // upper ends in tokens, ascending; empty: one bucket
   bool empty() const { return weights.empty() && buckets.empty(); }
 };
 
 struct Mix {
-  std::vector<size_t> order;      // of the documents taken
-  std::vector<MixClass> classes;  // those with documents
+  std::vector<size_t> order;      // indices of the documents taken
+  std::vector<MixClass> classes;  // classes with documents
 };
 
 // Throws UsageError if weights are not one per source, negative or all zero, or if buckets do not
 // ascend.
 void CheckMix(const MixOptions& options, size_t num_sources);
-// Documents without tokens are never taken.
+// Never takes documents without tokens.
 Mix ChooseMix(const std::vector<MixDocument>& documents, const MixOptions& options, int64_t budget);
 
 }  // namespace oscar

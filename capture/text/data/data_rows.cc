@@ -24,7 +24,7 @@ constexpr std::string_view kBlank = " \t\r\n";
 
 enum class Layout { kLines, kArray, kPlainText };
 
-// `extension`: that of the file, or of the file packed in it.
+// `extension` is that of the file, or of the file compressed in it.
 Layout DetectLayout(const std::string& extension, std::string_view content) {
   if (extension == ".txt" || extension == ".md") return Layout::kPlainText;
   const size_t first = content.find_first_not_of(kBlank);
@@ -35,7 +35,7 @@ Layout DetectLayout(const std::string& extension, std::string_view content) {
   return start == '{' ? Layout::kLines : Layout::kPlainText;
 }
 
-// Refuses unsupported formats, recognized by their first bytes.
+// Refuses unsupported formats, which it recognizes by their first bytes.
 void RefuseOtherFormats(std::string_view content, const std::string& path) {
   const auto begins = [&](std::string_view magic) { return content.starts_with(magic); };
   const bool parquet = begins("PAR1") && content.ends_with("PAR1");

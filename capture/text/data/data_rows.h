@@ -38,27 +38,27 @@
 
 namespace oscar {
 
-// A chat as the template sees it: every member of a message, in the order of the file.
+// A chat as the template sees it: all members of all messages, in the order of the file.
 struct ChatRow {
   jinja::Value messages;   // a list of dicts, each with a role
-  jinja::Value tools;      // None: not given
-  jinja::Value documents;  // None: not given
-  std::string text = {};   // for a model that has no chats; empty: the row is no text
+  jinja::Value tools;      // None if not given
+  jinja::Value documents;  // None if not given
+  std::string text = {};   // used by models without chats; empty: the row has no plain text
 };
 
 struct IdsRow {
   std::vector<int64_t> ids;
-  std::vector<uint8_t> counted;  // [ids] 0 if a token's query does not count; empty: all count
-  int64_t padding = 0;           // tokens that attention_mask has left out
+  std::vector<uint8_t> counted;  // [ids], 0 if a token's query does not count; empty: all count
+  int64_t padding = 0;           // number of tokens that attention_mask removed
 };
 
 struct DataRow {
   std::string origin;  // "prompts.jsonl:12", or "notes.txt" for a file that is one document
-  std::string where;   // the same with the whole path, for errors
+  std::string where;   // the same with the full path, for errors
   std::variant<std::monostate, std::string, ChatRow, IdsRow> value;
 };
 
-// Calls `use` with each row in order; returns the SHA-256 of the file. Throws InputError naming
+// Calls `use` with each row in order and returns the SHA-256 of the file. Throws InputError naming
 // file and line for text that is not UTF-8, not JSON or not a row, and for Parquet, Arrow and
 // archives.
 std::string ReadDataRows(const MappedFile& file, const std::function<void(const DataRow&)>& use);

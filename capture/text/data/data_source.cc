@@ -27,8 +27,8 @@ void AppendLittleEndian(Integer value, std::string& out) {
   }
 }
 
-// In tokens. A document must be much longer than the tokens that a cache keeps exact, so a small
-// budget has whole excerpts from few domains.
+// In tokens. A document must be much longer than the part of a cache that stays exact, so a small
+// budget takes whole excerpts from few domains.
 constexpr int64_t kSmallestShare = 2048;
 
 bool IsMasked(const std::vector<Document>& documents) {
@@ -100,7 +100,7 @@ class DataLoader {
     }
     for (Document& document : set_.documents) {
       if (std::ranges::find(document.counted, 0) == document.counted.end())
-        document.counted.clear();  // the tokens that did not count were cut off
+        document.counted.clear();  // all uncounted tokens were cut off
     }
     if (set_.counted_queries() == 0) {
       throw InputError(
@@ -139,7 +139,7 @@ class DataLoader {
         set_.name));
   }
 
-  // Keeps only the documents that the mix takes, in its order.
+  // Keeps only the documents that the mix takes, in the order of the mix.
   void MixDocuments() {
     std::vector<MixDocument> lengths;
     for (size_t i = 0; i < set_.documents.size(); ++i) {
@@ -179,11 +179,11 @@ class DataLoader {
             .domain = std::string(document.domain)};
   }
 
-  // Takes text until the budget is full, always from the domain with the fewest tokens so far.
-  // A document is cut at its domain's equal share of the budget, so that all domains fit; a
-  // domain exceeds it only when another has no more text. For packed text each domain gives as
-  // much as its sequences take; if the division leaves a rest, the first domains give one
-  // sequence more.
+  // Takes text until the budget is full, always from the domain with the fewest tokens so far. A
+  // document is cut at its domain's equal share of the budget, so that all domains fit; a domain
+  // exceeds its share only when the others have no more text. For packed text, each domain supplies
+  // as many tokens as its sequences need; if the division has a remainder, the first domains supply
+  // one more sequence.
   void TakeInTurn(const std::vector<BuiltinDocument>& corpus) {
     struct Domain {
       std::string_view name;
@@ -206,7 +206,7 @@ class DataLoader {
         const int64_t wanted = (sequences + count - 1 - i) / count * options_.max_sequence;
         for (; domain.tokens < wanted && domain.next < domain.documents.size(); ++domain.next) {
           Document document = Encode(*domain.documents[domain.next]);
-          domain.tokens += std::ssize(document.ids) + 1;  // and a separator
+          domain.tokens += std::ssize(document.ids) + 1;  // plus a separator
           Take(std::move(document));
         }
       }
@@ -252,9 +252,9 @@ class DataLoader {
     }
   }
 
-  // `fills`: the rest of the budget truncates the document instead of dropping it.
+  // `fills`: truncates the document to the rest of the budget instead of dropping it.
   void Take(Document document, bool fills = false) {
-    if (options_.pack || !options_.mix.empty()) {  // keep everything for Finish()
+    if (options_.pack || !options_.mix.empty()) {  // Finish() decides
       set_.documents.push_back(std::move(document));
       sources_.push_back(source_);
       return;
@@ -286,9 +286,9 @@ class DataLoader {
 
   const DataOptions& options_;
   RowEncoder rows_;
-  size_t source_ = 0;            // of the file that is read
-  std::vector<size_t> sources_;  // per document that waits for Finish()
-  DataCounts mixed_out_;         // sent, but not chosen by the mix
+  size_t source_ = 0;            // index of the current file
+  std::vector<size_t> sources_;  // source of each document that waits for Finish()
+  DataCounts mixed_out_;         // counts of documents that the mix did not choose
   int64_t padding_ = 0, rows_null_ = 0;
   DataSet set_{.name = {},
                .digest = {},

@@ -22,24 +22,24 @@ namespace oscar {
 struct Document {
   std::string origin;        // "prompts.jsonl:12" or "builtin:prose-3"
   std::vector<int32_t> ids;  // [num_tokens]
-  // [num_tokens] 0 if the query of a token does not count (loss_mask, labels); empty: all count.
+  // [num_tokens], 0 if the query of a token does not count (loss_mask, labels); empty: all count.
   std::vector<uint8_t> counted = {};
-  // The kind of text: one of kBuiltinDomains, else the name of its file. Decisions are made on
-  // other domains than the fitted ones.
+  // The kind of text: one of kBuiltinDomains, or the name of its file. Choices are judged on other
+  // domains than those they were fitted to.
   std::string domain = {};
 };
 
-// sent = used + dropped for documents (truncated ones count as used), sent = used + truncated +
-// dropped for tokens. For packed data, documents are counted before packing, separators count as
+// For documents, sent = used + dropped (truncated ones count as used). For tokens, sent = used +
+// truncated + dropped. For packed data, documents are counted before packing, separators count as
 // tokens, and a document cut by the end of the data is truncated.
 struct DataCounts {
   int64_t documents_sent = 0, documents_used = 0, documents_truncated = 0, documents_dropped = 0;
   int64_t tokens_sent = 0, tokens_used = 0;
-  int64_t tokens_truncated = 0;     // cut off from documents that are used
-  int64_t tokens_dropped = 0;       // of documents that are not used
-  int64_t padding = 0;              // tokens that attention_mask leaves out; not among those sent
-  int64_t rows_null = 0;            // rows without a value, no documents
-  int64_t beginnings_left_out = 0;  // documents that already began with the tokenizer's beginning
+  int64_t tokens_truncated = 0;     // cut off from used documents
+  int64_t tokens_dropped = 0;       // tokens of unused documents
+  int64_t padding = 0;              // tokens removed by attention_mask; not counted as sent
+  int64_t rows_null = 0;            // rows without a value, not counted as documents
+  int64_t beginnings_left_out = 0;  // documents that already began with the leading tokens
   bool operator==(const DataCounts&) const = default;
 };
 
@@ -53,62 +53,60 @@ struct Separator {
 enum class BuiltinText { kCalibration, kEvaluation };
 
 struct DataOptions {
-  std::vector<std::filesystem::path> files;  // see data_rows.h; empty: `builtin`
-  int64_t token_budget = 30000;              // tokens of all documents together
+  std::vector<std::filesystem::path> files;  // see data_rows.h; empty: uses `builtin`
+  int64_t token_budget = 30000;              // tokens in all documents together
   int64_t max_sequence = 8192;               // tokens; longer documents are truncated to it
-  // With a separator, documents are joined by it and cut into sequences of exactly max_sequence
+  // If set, documents are joined by this separator and cut into sequences of exactly max_sequence
   // tokens (packing.h).
   std::optional<Separator> pack = {};
   bool pack_short = false;  // allows shorter sequences (PackDocuments)
   BuiltinText builtin = BuiltinText::kCalibration;
   std::vector<std::string> builtin_domains = {};  // the domains of `builtin` to use; empty: all
   MixOptions mix = {};
-  std::filesystem::path model_directory = {};  // has the chat template; empty: none
+  std::filesystem::path model_directory = {};  // directory with the chat template; empty: none
   ChatOptions chat = {};
-  bool chat_for_prompts = false;  // the chat options also apply to prompts (prompts.h)
+  bool chat_for_prompts = false;  // whether chat options also apply to prompts (prompts.h)
 };
 
 struct DataSet {
   std::string name;                         // "builtin corpus v1", or the file names
   std::string digest;                       // SHA-256 of the token ids used and their boundaries
   std::vector<std::string> source_digests;  // SHA-256 of each file, or of the built-in corpus
-  std::string chat_format;  // for messages: "template", "chatml"; "none" if there were none
-  Json chat_template;       // ChatFormat::Describe() of "template", else null
-  std::optional<Separator> separator;  // for packed data
+  std::string chat_format;  // for messages: "template" or "chatml"; "none" without messages
+  Json chat_template;       // ChatFormat::Describe() of "template", otherwise null
+  std::optional<Separator> separator;  // only for packed data
   std::vector<Document> documents;
   DataCounts counts;
   int64_t lost = 0;               // bytes or characters without a token; see Tokenizer::Encode()
-  std::vector<MixClass> mix;      // of mixed data
-  Json self_generated = nullptr;  // how some of the documents were written by the model, or null
+  std::vector<MixClass> mix;      // only for mixed data
+  Json self_generated = nullptr;  // how the model wrote some of the documents, or null
 
   bool masked() const;  // whether some queries do not count
   // Document::counted of all documents; empty if all queries count.
   std::vector<std::vector<uint8_t>> counted() const;
-  // A number for the domain of each document, from 0 in order of first appearance; empty if there
-  // is only one domain.
+  // A number for each document's domain, from 0 in order of first appearance; empty if there is
+  // only one domain.
   std::vector<int32_t> domains() const;
   int64_t counted_queries() const;  // over all documents
 };
 
-// Loads documents in order. Text is encoded with the special tokens that its tokenizer adds.
-// Messages use the chat template, or, if there is none, ChatML, if the tokenizer has <|im_start|>
-// and <|im_end|>. A plain-text file longer than max_sequence becomes documents of that length,
-// "notes.txt#1" and so on (like llama.cpp's tools), until the budget is full. Any other longer
-// document is truncated to max_sequence. The first document is truncated to the budget if it alone
-// exceeds it. An empty document counts as dropped. A built-in corpus alternates between its domains
-// until the budget is full, and only the text used counts as sent; none of its documents gives more
-// than an equal share of the budget. With `mix`, data_mix.h decides what is taken and in which
-// order. `tokenizer` is not opened if every row has input_ids. `vocab_size` is the model's. Throws
-// UsageError for a budget or length below 1; InputError naming file and line for malformed rows,
-// ids outside [0, vocab_size), rows that need a missing tokenizer, if no token is left (packed: no
-// whole sequence), and if more than one token in a thousand was lost because the vocabulary has
-// none for it.
+// Loads documents in order. Texts are encoded with the special tokens that the tokenizer adds.
+// Messages use the chat template or, without one, ChatML if the tokenizer has <|im_start|> and
+// <|im_end|>. A plain-text file longer than max_sequence becomes documents of that length,
+// "notes.txt#1" and so on (as in llama.cpp's tools), until the budget is full. Other documents are
+// truncated to max_sequence. The first document is truncated if it exceeds the budget by itself. An
+// empty document counts as dropped. A built-in corpus alternates between its domains until the
+// budget is full, and only used text counts as sent; no document gets more than an equal share of
+// the budget. With `mix`, data_mix.h decides what is taken and in which order. `tokenizer` is not
+// opened if every row has input_ids. `vocab_size` is the model's. Throws UsageError for a budget or
+// length below 1; InputError naming file and line for malformed rows, ids outside [0, vocab_size),
+// rows that need a missing tokenizer, if there are no tokens (packed: no whole sequence), and if
+// more than one token in a thousand was lost because it is not in the vocabulary.
 DataSet LoadData(const DataOptions& options, const LazyTokenizer& tokenizer, int64_t vocab_size);
 
-// SHA-256 of "oscar-data-1
-// ", then for each document its length (int64) and its ids (int32), all little-endian. If not all
-// queries count, it starts with "oscar-data-2
-// " instead, and each document is followed by a byte for each of its tokens, 1 if the query counts.
+// SHA-256 of "oscar-data-1\n", then for each document its length (int64) and its ids (int32), all
+// little-endian. If not all queries count, it starts with "oscar-data-2\n", and each document is
+// followed by one byte per token: 1 if the query counts.
 std::string DataDigest(const std::vector<Document>& documents);
 
 }  // namespace oscar

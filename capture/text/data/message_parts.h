@@ -12,8 +12,8 @@
 namespace oscar {
 
 bool HasParts(const jinja::Value& messages);
-// Joins the texts of each such list without separators. Throws InputError naming `where` for a part
-// that is not text.
+// Joins the texts of each list without separators. Throws InputError naming `where` for a part that
+// is not text.
 jinja::Value WithJoinedParts(const jinja::Value& messages, const std::string& where);
 
 }  // namespace oscar

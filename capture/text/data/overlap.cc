@@ -23,8 +23,8 @@ constexpr size_t kHexDigits = 16;
 
 uint64_t MixId(int32_t id) { return MixBits(static_cast<uint64_t>(id) + 1); }
 
-// Calls use(hash) for each window with enough different ids, with a rolling polynomial and a
-// rolling count of each id.
+// Calls use(hash) for each window with enough different ids, using a rolling polynomial and a
+// rolling count of ids.
 template <class Use>
 void ForEachWindow(std::span<const int32_t> ids, Use use) {
   constexpr auto kWindow = static_cast<size_t>(kOverlapWindow);
@@ -50,7 +50,7 @@ struct Part {
   std::span<const int32_t> ids;
 };
 
-// The documents of data that may be packed.
+// Returns the documents in data that may be packed.
 std::vector<Part> SplitDocuments(const DataSet& data) {
   std::vector<Part> parts;
   for (const Document& document : data.documents) {
@@ -76,7 +76,7 @@ void SortUnique(std::vector<uint64_t>& hashes) {
   hashes.erase(std::unique(hashes.begin(), hashes.end()), hashes.end());
 }
 
-// Keeps the smallest kMaxFingerprints, and lowers the limit accordingly.
+// Keeps the smallest kMaxFingerprints hashes and lowers the limit accordingly.
 void Cap(Fingerprints& prints) {
   std::erase_if(prints.hashes, [&](uint64_t hash) { return hash >= prints.limit; });
   if (prints.hashes.size() <= kMaxFingerprints) return;
@@ -171,7 +171,7 @@ OverlapResult FindOverlap(const Fingerprints& calibration, std::string_view cali
     ForEachWindow(part.ids, [&](uint64_t hash) {
       if (hash < calibration.limit) hashes.push_back(hash);
     });
-    SortUnique(hashes);  // a repeated passage counts once
+    SortUnique(hashes);  // counts a repeated passage once
     const auto shared = std::count_if(hashes.begin(), hashes.end(), [&](uint64_t hash) {
       return std::binary_search(calibration.hashes.begin(), calibration.hashes.end(), hash);
     });

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Detects whether an evaluation text occurs in the calibration data. The manifest of a calibration
-// stores fingerprints of its token windows, and the evaluation's windows are looked up in them.
+// stores fingerprints of its token windows, in which the evaluation's windows are looked up.
 // Windows are chosen by content, so a shared passage is found at any offset. The same text with
 // another tokenizer, or paraphrased, is not found.
 #pragma once
@@ -35,33 +35,33 @@ struct Fingerprints {
   bool operator==(const Fingerprints&) const = default;
 };
 
-// Packed data is split at its separator first.
+// Splits packed data at its separators first.
 Fingerprints MakeFingerprints(const DataSet& data);
 
-// {"format","limit","hashes"}: the last two in hexadecimal, 16 digits each, hashes without
+// {"format","limit","hashes"}: the last two are hexadecimal with 16 digits each, hashes without
 // separators.
 Json FingerprintsToJson(const Fingerprints& fingerprints);
-// Throws InputError naming `what` for another format, a limit above 2^59, hashes that are not
-// hexadecimal, not ascending, not below the limit or too many.
+// Throws InputError naming `what` for another format, a limit above 2^59, or hashes that are not
+// hexadecimal, not ascending, not below the limit, or too many.
 Fingerprints FingerprintsFromJson(const Json& json, std::string_view what);
 
-// Limits of the overlap. Unrelated texts of one kind share licence headers, menus and greetings:
-// between two sets of 100,000 tokens from one source 2 % of all windows were shared, and half of
-// the worst document's. A leaked document shares nearly everything.
-inline constexpr double kMaxOverlap = 0.10;          // of all sampled windows
-inline constexpr double kMaxDocumentOverlap = 0.75;  // of the windows of one document ...
+// Limits for the overlap. Unrelated texts of one kind share licence headers, menus and greetings.
+// Two sets of 100,000 tokens from one source shared 2 % of all windows, and half of the windows of
+// the worst document. A leaked document shares nearly all windows.
+inline constexpr double kMaxOverlap = 0.10;          // share of all sampled windows
+inline constexpr double kMaxDocumentOverlap = 0.75;  // share of the windows of one document ...
 inline constexpr int64_t kMinDocumentTokens = 256;   // ... of at least this many tokens
 inline constexpr int64_t kMinDocumentWindows = 4;    // ... and sampled windows
 
 struct OverlapResult {
-  int64_t windows = 0;  // sampled windows of the evaluation, each once per document
-  int64_t shared = 0;   // also in the calibration data
-  double fraction = 0;  // shared / windows; 0 without windows
-  // The document of at least kMinDocumentTokens with the largest share; an empty origin means
-  // none.
+  int64_t windows = 0;  // sampled windows of the evaluation data, each counted once per document
+  int64_t shared = 0;   // number of those windows that the calibration data contains
+  double fraction = 0;  // shared / windows; 0 if there are no windows
+  // The document with the largest share among those of at least kMinDocumentTokens; an empty origin
+  // means none.
   std::string worst_origin;
   double worst_fraction = 0;
-  bool known = true;       // false: the artifact has no (or not all) fingerprints, only digests
+  bool known = true;       // false: the artifact lacks (some) fingerprints and only has digests
   bool same_data = false;  // the digests of token ids are equal
   bool refused = false;    // same_data, or above a limit
   // {"known","windows","shared","fraction","worst":{"document","fraction"},"same_data","refused"}
@@ -73,12 +73,12 @@ OverlapResult FindOverlap(const Fingerprints& calibration, std::string_view cali
                           const DataSet& evaluation);
 
 // Reads the member "data" of a manifest: one data set with "fingerprints", or "sources", a list of
-// them (a merged artifact). Throws InputError naming `what` for malformed fingerprints; `known`
-// tells whether any are missing.
+// them (a merged artifact). Throws InputError naming `what` for malformed fingerprints. The
+// result's `known` tells whether any are missing.
 OverlapResult FindOverlap(const Json& manifest_data, std::string_view what,
                           const DataSet& evaluation);
 
-// If result.refused, throws InputError with the findings, the limits, and what to try.
+// If result.refused, throws InputError with the findings, the limits, and advice.
 void CheckOverlap(const OverlapResult& result, const DataSet& evaluation);
 
 }  // namespace oscar

@@ -30,8 +30,8 @@ std::optional<int32_t> ParseId(std::string_view text) {
   return id;
 }
 
-// The eos_token of tokenizer_config.json, which is a string or an added token, {"content": ...};
-// "": none.
+// Returns eos_token of tokenizer_config.json, which is a string or an added token, {"content":
+// ...}; "" if there is none.
 std::string ConfiguredEndToken(const fs::path& model, const fs::path& file) {
   const Json config = ReadTokenizerConfig(model);
   const auto found = config.find("eos_token");
@@ -121,7 +121,7 @@ namespace {
 struct Stream {
   std::string domain;
   std::vector<int32_t> ids = {};
-  std::vector<uint8_t> counted = {};  // as in Document, for all ids
+  std::vector<uint8_t> counted = {};  // like Document::counted, for all ids
   std::vector<Range> ranges = {};
   size_t taken = 0;  // tokens
 };

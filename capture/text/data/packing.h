@@ -14,24 +14,24 @@
 
 namespace oscar {
 
-// Finds the end-of-text token. In this order: `requested` (a token, or an id in decimal digits) if
-// it is not empty; <|endoftext|> if the tokenizer has that added token; eos_token of
-// tokenizer_config.json; without a tokenizer, eos_token_id of config.json (the first of a list).
-// <|endoftext|> has priority because the eos_token of instruction-tuned models ends a turn. Throws
-// InputError if there is none, or the tokenizer does not have it.
+// Finds the end-of-text token in this order: `requested` (a token, or an id in decimal digits) if
+// not empty; <|endoftext|> if the tokenizer has that added token; eos_token of
+// tokenizer_config.json; without a tokenizer, eos_token_id of config.json (the first one if it is a
+// list). <|endoftext|> comes before eos_token, because the latter ends a turn in instruction-tuned
+// models. Throws InputError if there is none, or the tokenizer does not have it.
 Separator FindSeparator(const std::filesystem::path& model_directory,
                         const LazyTokenizer& tokenizer, std::string_view requested = {});
 
-// The special tokens that the tokenizer puts in front of a text, possibly none.
+// Returns the special tokens that the tokenizer puts in front of a text, possibly none.
 std::vector<int32_t> LeadingSpecialTokens(const Tokenizer& tokenizer);
-// The tokens that precede the first word of a text of the model: LeadingSpecialTokens, else the
-// separator. Throws as FindSeparator.
+// Returns the tokens that precede the first word of a text: LeadingSpecialTokens, or the separator
+// if there are none. Throws like FindSeparator.
 std::vector<int32_t> OpeningTokens(const std::filesystem::path& model_directory,
                                    const Tokenizer* tokenizer);
 
 // Joins the documents of each domain and cuts them into sequences, which are taken from the domains
-// in turn until the budget is full; sets counts and separator. Empty documents count as dropped,
-// without a separator, and so does the rest that does not fill a sequence. If `shorter` sequences
+// in turn until the budget is full. Sets counts and separator. Empty documents count as dropped and
+// get no separator; the rest that does not fill a sequence is dropped too. If `shorter` sequences
 // are allowed, a quarter of the length suffices, and any length for the first sequence. Throws
 // UsageError for a budget below one sequence, InputError for too few tokens.
 void PackDocuments(const Separator& separator, int64_t max_sequence, int64_t token_budget,

@@ -19,7 +19,7 @@ namespace {
 
 using jinja::Value;
 
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // stands for bytes that are not a
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // replaces bytes that are not a
                                                            // character
 
 std::string_view WithoutBrokenEnds(std::string_view text) {
@@ -129,7 +129,7 @@ class PromptLoader {
                             /*generation_prompt=*/true);
   }
 
-  // Calls `use` for each passage. The first passage may be short, the later ones are whole.
+  // Calls `use` for each passage. The first passage may be short; later ones have full length.
   template <class Use>
   static void ForPassages(const std::vector<int32_t>& ids, const Use& use) {
     const auto size = std::ssize(ids);

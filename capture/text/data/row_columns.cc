@@ -45,7 +45,7 @@ const std::string& Text(const Value& value, const std::string& where, std::strin
   throw InputError(fmt::format("{}: \"{}\" must be a string, found {}", where, what, Shown(value)));
 }
 
-// Translates ShareGPT's names of the roles.
+// Converts ShareGPT's names for roles.
 std::string RoleOf(const std::string& from, const std::string& where) {
   static constexpr std::pair<std::string_view, std::string_view> kRoles[] = {
       {"system", "system"},
@@ -68,7 +68,7 @@ std::string RoleOf(const std::string& from, const std::string& where) {
                                where, Quoted(from), fmt::join(known, ", ")));
 }
 
-// The names of a message's reasoning, in transformers' order (utils/chat_template_utils.py).
+// Names for a message's reasoning, in transformers' order (utils/chat_template_utils.py).
 constexpr const char* kReasoning[] = {"reasoning_content", "thinking", "reasoning"};
 
 // Adds the names that templates read: reasoning_content, and thinking (gpt-oss).
@@ -84,7 +84,7 @@ Value WithReasoning(const Value& message) {
   return Value::FromDict(std::move(filled));
 }
 
-// Images and audio have tokens that text does not give.
+// Refuses images and audio, because their tokens cannot be made from text.
 void CheckPart(const Value& part, const std::string& where) {
   if (!part.is_dict()) return;
   const Value* type = Column(part, "type");
@@ -113,8 +113,8 @@ Value ParseMessage(const Value& message, const std::string& where) {
   const Value* role = Column(message, "role");
   if (role == nullptr) throw InputError(where + ": \"role\" is missing");
   Text(*role, where, "role");
-  // Content may be missing beside tool calls, and may be a list of parts; the template handles
-  // both.
+  // Content may be missing if there are tool calls, and may be a list of parts; the template
+  // handles both.
   const Value* content = message.dict().Find("content");
   if (content == nullptr && FirstOf(message, {"tool_calls", "function_call", "reasoning_content",
                                               "thinking", "reasoning"}) == nullptr)
@@ -139,7 +139,7 @@ void AppendMessages(const Value& value, std::string_view column, const std::stri
   }
 }
 
-// `tools` or `documents`: a list, or a list written as JSON text.
+// Reads `tools` or `documents`: a list, or a list as JSON text.
 Value ListColumn(const Value& object, const char* name, const std::string& where) {
   const Value* column = Column(object, name);
   if (column == nullptr) return Value::None();
@@ -166,8 +166,8 @@ ChatRow Chat(const Value& object, std::vector<Value> messages, const std::string
           ListColumn(object, "documents", where)};
 }
 
-// Joins an instruction like LLaMA-Factory; for models without chats it uses the text of the data
-// set tatsu-lab/alpaca.
+// Joins an instruction like LLaMA-Factory. Models without chats get the text of the data set
+// tatsu-lab/alpaca.
 ChatRow ParseInstruction(const Value& object, const std::string& where) {
   const char* const answer = FirstOf(object, {"output", "response", "completion"});
   const char* const context = FirstOf(object, {"input", "context"});
@@ -199,8 +199,8 @@ ChatRow ParseInstruction(const Value& object, const std::string& where) {
   return row;
 }
 
-// Parses a list of integers, of length `size` if it belongs to other columns; 0 and 1 may be
-// written as false and true.
+// Parses a list of integers, of length `size` if that is given. 0 and 1 may be written as false and
+// true.
 std::vector<int64_t> Integers(const Value& value, const char* name, std::optional<size_t> size,
                               const std::string& where) {
   if (!value.is_list()) {
@@ -227,10 +227,10 @@ std::vector<int64_t> Integers(const Value& value, const char* name, std::optiona
 
 constexpr int64_t kIgnoredLabel = -100;  // PyTorch's ignore_index
 
-// The tokens of input_ids that attention_mask keeps, and which of their queries count.
+// Returns the tokens of input_ids that attention_mask keeps, and which of their queries count.
 IdsRow ParseIds(const Value& object, const std::string& where) {
   const std::vector<int64_t> all = Integers(*Column(object, "input_ids"), "input_ids", {}, where);
-  // 1 or 0 for each token; nothing without the column.
+  // Returns 1 or 0 for each token; nothing if there is no such column.
   const auto mask = [&](const char* name, const char* expected, const auto& valid) {
     const Value* column = Column(object, name);
     if (column == nullptr) return std::vector<int64_t>();
@@ -262,7 +262,7 @@ IdsRow ParseIds(const Value& object, const std::string& where) {
   return row;
 }
 
-// Masks refer to token ids. With a text it is unclear which tokens they mean.
+// Masks refer to token ids. For a text it would be unclear which tokens they mean.
 void CheckNoMasks(const Value& object, const std::string& where) {
   for (const char* name : {"attention_mask", "loss_mask", "labels"}) {
     const Value* column = Column(object, name);

@@ -11,8 +11,8 @@
 
 namespace oscar {
 
-// Sets row.value, to nothing if all columns that determine the kind are null. Throws InputError
-// naming row.where: what was expected, what was found.
+// Sets row.value, or nothing if all columns that determine the kind are null. Throws InputError
+// naming row.where, and what was expected and found.
 void ParseRow(const jinja::Value& object, DataRow& row);
 
 }  // namespace oscar

@@ -59,7 +59,7 @@ std::vector<int32_t> RowEncoder::EncodeText(const std::string& text, const std::
   if (text.empty()) return {};
   std::vector<int32_t> ids = encoder.Encode(text, /*add_special_tokens=*/true, &lost_);
   if (!leading_) leading_ = LeadingSpecialTokens(encoder);
-  // A text that already contains its beginning gets it once, like a chat that a template renders.
+  // A text that already contains the leading tokens gets them only once, like a rendered chat.
   const std::span all(ids);
   const size_t own = leading_->size();
   if (own > 0 && all.size() >= 2 * own &&

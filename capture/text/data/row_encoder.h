@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Converts a row of a data file to token ids: texts with the special tokens of their tokenizer,
-// chats by the model's template, ids unchanged. A rendered template contains its own special tokens
-// and gets no others.
+// chats by the model's template, ids unchanged. A rendered template already contains its special
+// tokens and gets no others.
 #pragma once
 
 #include <cstdint>
@@ -21,28 +21,28 @@ namespace oscar {
 class RowEncoder {
  public:
   // `model_directory` has the chat template; empty: none. `tokenizer` is not opened if every row
-  // has input_ids. `vocab_size`: the model's.
+  // has input_ids. `vocab_size` is the model's.
   RowEncoder(std::filesystem::path model_directory, ChatOptions chat, LazyTokenizer tokenizer,
              int64_t vocab_size);
 
-  // These throw InputError naming `where` if there is no tokenizer or no template (and no
-  // <|im_start|> and <|im_end|>, for ChatML), or an id is outside [0, vocab_size).
+  // These throw InputError naming `where` if there is no tokenizer, no template (and no
+  // <|im_start|> and <|im_end|> for ChatML), or an id outside [0, vocab_size).
   std::vector<int32_t> Encode(const DataRow& row);
   std::vector<int32_t> EncodeText(const std::string& text, const std::string& where);
-  // `generation_prompt`: ends where an answer of the model begins.
+  // `generation_prompt`: the result ends where the model's answer begins.
   std::vector<int32_t> EncodeChat(const ChatRow& chat, const std::string& where,
                                   bool generation_prompt);
 
   const Tokenizer& tokenizer(const std::string& where) const;
   bool CanChat();  // whether chats can be rendered
 
-  // How chats were rendered so far: "template", "chatml"; "none" if there were none.
+  // How chats were rendered so far: "template" or "chatml"; "none" if there were none.
   const std::string& chat_format() const { return chat_format_name_; }
   const Json& chat_template() const { return chat_template_; }  // ChatFormat::Describe(), or null
-  // Bytes or characters so far without a token; see Tokenizer::Encode().
+  // Number of bytes or characters without a token so far; see Tokenizer::Encode().
   int64_t lost() const { return lost_; }
   bool looked_for_template() const { return looked_for_template_; }
-  // Number of texts that already began with their tokenizer's leading tokens, and got them once.
+  // Number of texts that already began with their tokenizer's leading tokens.
   int64_t beginnings_left_out() const { return beginnings_left_out_; }
 
  private:
@@ -59,7 +59,7 @@ class RowEncoder {
   LazyTokenizer tokenizer_;
   int64_t vocab_size_;
   int64_t lost_ = 0;
-  std::optional<std::vector<int32_t>> leading_;  // special tokens before a text
+  std::optional<std::vector<int32_t>> leading_;  // special tokens at the start of a text
   int64_t beginnings_left_out_ = 0;
   bool looked_for_template_ = false;
   std::optional<ChatFormat> chat_format_;

@@ -14,7 +14,7 @@
 namespace oscar {
 namespace {
 
-constexpr size_t kShownTokens = 40;  // at the beginning, and as many at the end
+constexpr size_t kShownTokens = 40;  // shown at the beginning and at the end
 
 bool IsControl(char32_t c) {
   return c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0x00AD || c == 0x061C ||
@@ -27,7 +27,7 @@ std::string Show(std::span<const int32_t> ids, const Tokenizer* tokenizer) {
   return MakeControlsVisible(tokenizer->Decode(ids, /*skip_special_tokens=*/false));
 }
 
-// "template 0123456789ab, date 2026-01-01"
+// Returns a description such as "template 0123456789ab, date 2026-01-01".
 std::string ChatFormatName(const DataSet& data) {
   if (data.chat_template.is_null()) return data.chat_format;
   std::string name =

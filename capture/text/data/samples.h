@@ -12,13 +12,12 @@
 
 namespace oscar {
 
-// Shows the account of the data set, then origin, length in tokens, beginning and end of the
-// first `num_documents` documents, with special tokens. Without a `tokenizer` (null) it shows
-// ids.
+// Shows the token counts of the data set, then origin, length in tokens, beginning and end of the
+// first `num_documents` documents, with special tokens. Shows ids if `tokenizer` is null.
 std::string ShowSamples(const DataSet& data, const Tokenizer* tokenizer, int num_documents);
 
-// Shows control characters as
-// , \t, \u{9B}; also line separators and characters that change the direction of text.
+// Shows control characters as \n, \t, \u{9B}; also line separators and characters that change the
+// direction of text.
 std::string MakeControlsVisible(std::string_view text);
 
 }  // namespace oscar

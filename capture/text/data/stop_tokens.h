@@ -14,10 +14,10 @@
 
 namespace oscar {
 
-// Returns ids ascending, possibly none: eos_token_id (one or a list) of generation_config.json and
-// of config.json, text_config included, and eos_token of tokenizer_config.json, if `tokenizer` is
-// not null. Ids outside [0, vocab_size) are not tokens and are dropped. Throws InputError naming
-// file and member if it is neither an integer nor a list of them.
+// Returns ascending ids, possibly none: eos_token_id (one or a list) of generation_config.json and
+// config.json (including text_config), and eos_token of tokenizer_config.json if `tokenizer` is not
+// null. Drops ids outside [0, vocab_size). Throws InputError naming file and member if eos_token_id
+// is neither an integer nor a list of integers.
 std::vector<int32_t> StopTokens(const std::filesystem::path& model_directory,
                                 const Tokenizer* tokenizer, int64_t vocab_size);
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The arithmetic and the comparisons of operators.h. Trap: // and % round towards minus infinity,
-// and / of two integers is a float.
+// Arithmetic and comparisons of operators.h. Trap: // and % round towards minus infinity, and
+// dividing two integers by / gives a float.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -91,7 +91,7 @@ bool AreEqual(Session& session, const Value& a, const Value& b) {
   session.Step();
   if (a.is_number() && b.is_number()) {
     if (a.is_integral() && b.is_integral()) return a.as_int() == b.as_int();
-    // A double beyond 64 bits equals no int.
+    // A double beyond 64 bits does not equal any int.
     return a.as_double() == b.as_double() &&
            (a.is_float() == b.is_float() || std::abs(a.as_double()) < 9.2e18);
   }
@@ -150,7 +150,7 @@ bool Ordered(Session& session, Comparison comparison, const Value& a, const Valu
                                     b.TypeName()));
 }
 
-// item in container
+// Evaluates `item in container`.
 bool Contains(Session& session, const Value& container, const Value& item) {
   if (container.is_string()) {
     if (!item.Known().is_string()) {

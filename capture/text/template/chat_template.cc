@@ -13,7 +13,7 @@
 namespace oscar {
 namespace {
 
-// Real templates are below 100 KB. A parse tree is a hundred times its text.
+// Real templates are below 100 KB. A parse tree takes about a hundred times as much as its text.
 constexpr size_t kMaxSourceBytes = size_t{1} << 20;
 
 }  // namespace
@@ -42,7 +42,7 @@ ChatTemplate::Rendering ChatTemplate::Render(const Variables& variables,
                                              uint64_t max_steps) const {
   jinja::Session session(max_steps);
   session.now = now;
-  // Variables that the template sets hide the caller's, but are kept apart from them.
+  // Variables set by the template hide those of the caller, but are kept separately.
   const auto scope = std::make_shared<jinja::Scope>();
   for (const auto& [variable, value] : variables) scope->names.insert_or_assign(variable, value);
   try {

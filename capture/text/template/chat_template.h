@@ -25,16 +25,16 @@ class ChatTemplate {
     bool reads_time = false;  // strftime_now was called
   };
 
-  // `name` appears in errors. Throws InputError with the line if the source does not parse.
+  // `name` is used in errors. Throws InputError naming the line if the source does not parse.
   ChatTemplate(std::string_view source, std::string name);
 
-  // Throws InputError with the line: the message of raise_exception, or the error. May be called
-  // from several threads at once.
+  // Throws InputError naming the line, with the message of raise_exception or the error. Several
+  // threads may call it at once.
   Rendering Render(const Variables& variables, const jinja::CivilTime& now,
                    uint64_t max_steps = jinja::Session::kMaxSteps) const;
 
   const std::string& name() const { return name_; }
-  const std::string& sha256() const { return sha256_; }  // of the source
+  const std::string& sha256() const { return sha256_; }  // hash of the source text
 
  private:
   struct Program;

@@ -23,7 +23,7 @@ Expression Constant(int line, Value value) {
 
 std::vector<Value> All(const Parts& parts, const Env& env) {
   std::vector<Value> values;
-  // A missing part of a slice is None.
+  // A missing part of a slice becomes None.
   for (const Expression& part : parts) values.push_back(part ? part(env) : Value::None());
   return values;
 }
@@ -145,7 +145,7 @@ Expression ExpressionParser::ParseCompare() {
   });
 }
 
-// Parses sums, or the products in them.
+// Parses a sum or, if `products`, a product.
 Expression ExpressionParser::ParseArithmetic(bool products) {
   struct Row {
     std::string_view symbol;
@@ -243,7 +243,7 @@ Expression ExpressionParser::ParseTuple(bool conditional, bool may_be_empty) {
               [](const Parts& items, const Env& env) { return Value::Tuple(All(items, env)); });
 }
 
-// Parses a list, or a dict with alternating keys and values in its parts.
+// Parses a list, or a dict whose parts alternate between keys and values.
 Expression ExpressionParser::ParseItems(bool is_dict) {
   const int line = Next().line;
   const std::string_view close = is_dict ? "}" : "]";
@@ -329,7 +329,7 @@ Expression ExpressionParser::ParseCall(const Expression& value, Called called) {
   const Nesting nesting(*this);
   const int line = Current().line;
   Parts parts = {value};
-  std::vector<std::string> names;  // names of the last parts
+  std::vector<std::string> names;  // keyword names of the last parts
   if (Skip("(")) {
     while (!Is(")")) {
       if (Is("*") || Is("**")) Fail(NotSupported("argument", Current().text));
@@ -389,7 +389,7 @@ Expression ExpressionParser::ParseTest(const Expression& value) {
     return ParseCall(value, test);
   }
   if (Is("is")) Fail("You cannot chain multiple tests with is");
-  // A single argument may omit the parentheses.
+  // The parentheses may be omitted around a single argument.
   return Make(line, {value, ParsePostfix(ParsePrimary(), false)},
               [test](const Parts& parts, const Env& env) {
                 const Value input = parts[0](env);

@@ -21,8 +21,8 @@ class ExpressionParser {
   explicit ExpressionParser(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
 
  protected:
-  static constexpr int kMaxNesting = 100;    // of brackets and blocks
-  static constexpr int kMaxTreeDepth = 400;  // of an expression
+  static constexpr int kMaxNesting = 100;    // for brackets and blocks
+  static constexpr int kMaxTreeDepth = 400;  // for an expression
 
   const Token& Current() const { return tokens_[at_]; }
   const Token& Look() const { return tokens_[at_ + 1 < tokens_.size() ? at_ + 1 : at_]; }
@@ -34,20 +34,20 @@ class ExpressionParser {
   [[noreturn]] void Fail(const std::string& message) const;
   [[noreturn]] void FailUnexpected(std::string_view expected) const;
 
-  // Accepts `a if b else c` if `conditional`.
+  // Accepts `a if b else c` only if `conditional`.
   Expression ParseExpression(bool conditional = true);
   Expression ParseTuple(bool conditional = true, bool may_be_empty = false);
   Expression ParseFilters(Expression value);
 
-  // Parses a variable, or a constant of that name.
+  // Parses a variable, or a constant with that name.
   Expression ParseName();
-  // A function of the value of parts[0] and the arguments in parentheses, if there are any.
+  // A function of the value of parts[0] and of the arguments in parentheses, if there are any.
   using Called = std::function<Value(const Env&, const Value&, const Arguments&)>;
   Expression ParseCall(const Expression& value, Called called);
   static Value CallValue(const Env& env, const Value& value, const Arguments& arguments);
 
   int open_macros_ = 0;
-  bool reads_caller_ = false;  // since it was last cleared
+  bool reads_caller_ = false;  // whether it did so since this was last cleared
 
   class Nesting {
    public:

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The filters (x | trim). Trap: most take any value and turn it into text first; map and select are
-// lazy, so an error in an item appears when that item is read; sorting ignores case; tojson is the
-// one of transformers, not Jinja's own, which escapes HTML.
+// The filters (x | trim). Trap: most take any value and convert it to text first; map and select
+// are lazy, so an error in an item appears when that item is read; sorting ignores case; tojson is
+// that of transformers, as Jinja's own escapes HTML.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,8 +32,8 @@ std::string WideTextOfSelf(const Call& c) {
   return text;
 }
 
-// The value that the attribute "a.0.b", or an integer, reads from an item (Jinja2 filters.py,
-// make_attrgetter). `fallback`, if given, replaces an undefined value on the way.
+// Returns the value that the attribute "a.0.b", or an integer, selects from an item (Jinja2
+// filters.py, make_attrgetter). `fallback`, if given, replaces an undefined value on the way.
 Value ReadPath(Session& session, Value item, const Value& attribute,
                const std::optional<Value>& fallback = {}) {
   const auto read = [&](const Value& part) {
@@ -72,7 +72,7 @@ Value LazyItems(std::vector<Value> items) {
 // `transform` changes an item, or returns false to omit it.
 Value LazyOver(const Call& c, std::function<bool(Value*)> transform) {
   if (!c.self.Truthy()) return LazyItems({});
-  // The iteration begins when the first item is read.
+  // Iteration begins when the first item is read.
   return Value::Of(std::make_shared<Generator>(
       [&session = c.session, value = c.self, transform = std::move(transform),
        cursor = Cursor()](Value* item) mutable {
@@ -87,7 +87,7 @@ Value LazyOver(const Call& c, std::function<bool(Value*)> transform) {
       c.self.depth()));
 }
 
-// Removes the first positional argument, a name, and returns it.
+// Removes the first positional argument, which is a name, and returns it.
 std::string TakeName(Arguments& arguments, std::string_view filter) {
   std::string name = TextOf(arguments.positional.front(), filter);
   arguments.positional.erase(arguments.positional.begin());
@@ -130,7 +130,7 @@ Value Select(const Call& c) {
   });
 }
 
-// The sort key of an item: itself or its attribute, text in lower case.
+// Returns the sort key of an item: itself or its attribute, with text in lower case.
 Value KeyOf(const Call& c, const Value& item, const std::optional<Value>& attribute,
             bool case_sensitive) {
   if (attribute && attribute->is_string() && attribute->as_string().find(',') != std::string::npos)
@@ -141,9 +141,9 @@ Value KeyOf(const Call& c, const Value& item, const std::optional<Value>& attrib
   return c.session.String(Lower(key.as_string()));
 }
 
-using Keyed = std::pair<Value, Value>;  // key, item
+using Keyed = std::pair<Value, Value>;  // first: key, second: item
 
-// Python's `reverse` is an integer: a value that is only truthy or falsy is not accepted.
+// Python's `reverse` is an integer, so other truthy or falsy values are refused.
 Value Sorted(const Call& c, std::vector<Keyed> keyed, size_t reverse_parameter) {
   const bool reverse = c.Integer(reverse_parameter, 0) != 0;
   std::ranges::stable_sort(keyed, [&](const Keyed& a, const Keyed& b) {
@@ -154,11 +154,11 @@ Value Sorted(const Call& c, std::vector<Keyed> keyed, size_t reverse_parameter) 
   return Value::List(std::move(items));
 }
 
-// Keys are lists as in Jinja2, so equal ones, even undefined ones, are not compared further.
+// As in Jinja2, keys are lists. Equal keys, even undefined ones, are not compared further.
 Value Sort(const Call& c) {
   std::vector<Keyed> keyed;
   for (const Value& item : ToVector(c.session, c.self)) {
-    c.session.ChargeItems(3);  // the list and its place beside the item
+    c.session.ChargeItems(3);  // the list, and the place next to the item
     keyed.emplace_back(Value::List({KeyOf(c, item, c.bound[2], c.Flag(1))}), item);
   }
   return Sorted(c, std::move(keyed), 0);
@@ -242,7 +242,7 @@ Value Items(const Call& c) {
   return LazyItems(std::move(pairs));
 }
 
-// Words begin after - ( { [ < and white space; str.title differs.
+// Words begin after - ( { [ < and white space, unlike in str.title.
 Value TitleFilter(const Call& c) {
   const std::u32string text = DecodeUtf8(WideTextOfSelf(c));
   const auto separates = [](char32_t x) {
@@ -259,7 +259,7 @@ Value TitleFilter(const Call& c) {
   return c.Like(std::move(out));
 }
 
-// Spaces, or the text itself: the indentation of one level for indent and tojson.
+// Returns the indentation per level for indent and tojson: spaces, or the text itself.
 std::string IndentOf(const Call& c, size_t i) {
   if (c.bound[i]->is_string()) return c.Text(i);
   return std::string(static_cast<size_t>(std::clamp<int64_t>(c.Integer(i, 0), 0, kMaxIndent)), ' ');
@@ -284,7 +284,7 @@ Value Replace(const Call& c) {
                                    Str(c.session, *c.bound[1]), c.Has(2) ? c.Integer(2, 0) : -1));
 }
 
-// The version of transformers (chat_template_utils.py): json.dumps with ensure_ascii off.
+// Follows transformers (chat_template_utils.py): json.dumps with ensure_ascii off.
 Value ToJsonFilter(const Call& c) {
   JsonStyle style;
   style.ensure_ascii = c.Flag(0);

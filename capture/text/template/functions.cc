@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calls, and the functions every template can call: Jinja's range, dict and namespace, and
-// raise_exception and strftime_now of transformers. Trap: the time is the session's, never the
-// machine's, so that runs agree.
+// Calls, and the functions that every template can call: Jinja's range, dict and namespace, and
+// transformers' raise_exception and strftime_now. Trap: the time comes from the session, not from
+// the machine, so that runs agree.
 #include "capture/text/template/functions.h"
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@
 namespace oscar::jinja {
 namespace {
 
-constexpr int64_t kMaxRange = 100'000;  // the sandbox of Jinja2 has the same
+constexpr int64_t kMaxRange = 100'000;  // same as in Jinja2's sandbox
 constexpr size_t kMaxTimeFormatBytes = 1000;
 
 Value Range(const Call& c) {
@@ -43,7 +43,7 @@ Value Range(const Call& c) {
   return Value::List(std::move(items), SequenceKind::kRange);
 }
 
-// dict(mapping or pairs, name=value, ...)
+// Evaluates dict(mapping or pairs, name=value, ...).
 Dict DictOf(const Call& c) {
   Dict dict;
   if (c.given.positional.size() > 1) {
@@ -86,10 +86,10 @@ Value StrftimeNow(const Call& c) {
   if (given.find('\0') != given.npos)
     throw TemplateFailure("strftime_now: embedded null character");
   for (size_t i = 0; (i = given.find('%', i)) != given.npos;) {
-    // Flags, width and modifier as in glibc, then the conversion.
+    // Flags, width and modifier are parsed as in glibc; then comes the conversion.
     const size_t code = given.find_first_not_of("_-0^#+:EO123456789", i + 1);
     if (code == given.npos) break;
-    // There are no microseconds and no time zone, and so no time since an epoch.
+    // There are no microseconds and no time zone, hence no time since an epoch.
     if (std::string_view("fzZs").find(given[code]) != std::string_view::npos)
       throw TemplateFailure(NotSupported("code of strftime_now", given.substr(i, code + 1 - i)));
     i = code + 1;

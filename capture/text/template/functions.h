@@ -18,14 +18,14 @@
 
 namespace oscar::jinja {
 
-// One call of a row's function.
+// One call of the function in a table row.
 struct Call {
   Session& session;
-  std::string_view name;   // in the row
-  const Value& self;       // the filtered or tested value, or the method's; None for a global
+  std::string_view name;   // name in the table row
+  const Value& self;       // the value filtered, tested, or whose method this is; None for a global
                            // function
-  const Arguments& given;  // as passed
-  std::vector<std::optional<Value>> bound;  // by parameter
+  const Arguments& given;  // arguments as passed
+  std::vector<std::optional<Value>> bound;  // one per parameter
 
   bool Has(size_t i) const { return bound[i] && !bound[i]->is_none(); }
   bool Flag(size_t i) const { return bound[i] && bound[i]->Truthy(); }
@@ -40,13 +40,13 @@ template <class Result>
 struct FunctionRow {
   std::string_view name;
   Result (*function)(const Call& call);
-  // "old new -count": a name with a minus is refused if given. "*": arguments are passed on
-  // unbound.
+  // "old new -count": a name with a minus is refused if given. "*": arguments are passed without
+  // binding them.
   std::string_view parameters = "";
   size_t required = 0;  // number of arguments that must be given
 };
 
-// Binds the arguments of a call. Throws TemplateFailure for too many, unknown or missing ones.
+// Binds a call's arguments. Throws TemplateFailure if they are too many, unknown or missing.
 Call Bind(Session& session, std::string_view name, const Value& self, const Arguments& given,
           std::string_view parameters, size_t required);
 
@@ -63,23 +63,23 @@ Result Invoke(const FunctionRow<Result>& row, Session& session, const Value& sel
   return row.function(Bind(session, row.name, self, given, row.parameters, row.required));
 }
 
-// Throws TemplateFailure naming a filter or test that is not supported or not known.
+// Throws TemplateFailure naming a filter or test that is unknown or not supported.
 Value CallFilter(Session& session, std::string_view name, const Value& value,
                  const Arguments& arguments);
 bool CallTest(Session& session, std::string_view name, const Value& value,
               const Arguments& arguments);
-// A method of Python's type of `value`, bound to it; nothing if the type has none of that name.
-// Throws TemplateFailure for one that is not supported.
+// Returns a method of the Python type of `value`, bound to it; nothing if the type has no such
+// method. Throws TemplateFailure for an unsupported method.
 std::optional<Value> FindMethod(const Value& value, std::string_view name);
-// A function of Jinja's or transformers' environment; nothing if there is none of that name.
+// Returns a function of Jinja's or transformers' environment; nothing if there is no such function.
 std::optional<Value> FindGlobal(std::string_view name);
 
-// The characters that strip and trim remove, or null for white space. Pays for searching them.
+// Returns the characters that strip and trim remove, or null for white space. Charges the search.
 const std::string* StripSet(const Call& c, std::string_view text);
-// Pays for looking up or storing a key in a dict.
+// Charges for looking up or storing a key in a dict.
 void ChargeKey(Session& session, const Value& key);
 
-// str.splitlines: at \n, \r, \r\n, \v, \f, \x1c to \x1e, \x85, U+2028, U+2029.
+// Implements str.splitlines: at \n, \r, \r\n, \v, \f, \x1c to \x1e, \x85, U+2028, U+2029.
 std::vector<Value> SplitLines(Session& session, const Value& text, bool keep_ends);
 // Implements str.replace; a negative `count` means no limit.
 std::string ReplaceText(Session& session, std::string_view text, std::string_view old,

@@ -13,7 +13,7 @@
 namespace oscar::jinja {
 namespace {
 
-// Handles the events of a text that ParseStrictJson accepted.
+// Handles the parsing events of a text that ParseStrictJson has accepted.
 class Builder {
  public:
   Value Take() { return std::move(root_); }
@@ -25,7 +25,7 @@ class Builder {
     if (value > static_cast<uint64_t>(INT64_MAX)) return Put(Value::Big(std::to_string(value)));
     return Put(Value::Int(static_cast<int64_t>(value)));
   }
-  // An integer beyond 64 bits also comes here, with its digits.
+  // An integer beyond 64 bits also arrives here, with its digits.
   bool number_float(Json::number_float_t value, const std::string& digits) {
     const bool is_integer = digits.find_first_of(".eE") == digits.npos;
     return Put(is_integer ? Value::Big(digits) : Value::Float(value));
@@ -80,7 +80,7 @@ class Builder {
 }  // namespace
 
 Value ParseJsonValue(std::string_view text, std::string_view what) {
-  ParseStrictJson(text, what);  // throws for text that it refuses
+  ParseStrictJson(text, what);  // throws if it refuses the text
   Builder builder;
   const bool complete = Json::sax_parse(text, &builder);
   OSCAR_CHECK(complete);

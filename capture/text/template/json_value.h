@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// JSON as a value of a template. Trap: templates print dicts in the order of the file, so keep it.
+// JSON as a value of a template. Trap: keep the file's order, in which templates print dicts.
 #pragma once
 
 #include <string_view>

@@ -27,7 +27,7 @@ bool IsNameByte(char c) {
          (c & 0x80) != 0;
 }
 
-// Converts the digits like Python's float(): infinity or zero outside its range.
+// Converts digits like Python's float(), with infinity or zero outside its range.
 double PythonFloat(std::string_view text) {
   static const locale_t c_locale = newlocale(LC_ALL_MASK, "C", nullptr);
   return strtod_l(std::string(text).c_str(), nullptr, c_locale);
@@ -68,8 +68,7 @@ class Lexer {
     tokens_.push_back({kind, std::string(text), std::move(number), line_});
   }
 
-  // Text up to a tag that begins with `sign` ('-', '+' or another), with its white space stripped
-  // accordingly.
+  // Strips white space from the text before a tag that begins with `sign` ('-', '+' or another).
   std::string_view Stripped(std::string_view text, char sign, bool is_variable) const {
     if (sign == '-') return Strip(text, false, true);
     if (sign == '+' || is_variable) return text;
@@ -97,7 +96,7 @@ class Lexer {
     Advance(sign == '-' || sign == '+' ? 3 : 2);
     line_starting_ = false;
     if (kind == '#') {
-      const bool at_end = Rest().empty();  // Jinja2 does not treat it as a comment at the end
+      const bool at_end = Rest().empty();  // Jinja2 has no comment if {# is at the end
       while (!at_end && !End("#}")) {
         if (Rest().empty()) FailSyntax(tag_line, "this comment is not closed by #}");
         Advance(1);
@@ -107,8 +106,8 @@ class Lexer {
     }
   }
 
-  // Parses the end of a tag: "%}", "-%}" with the following white space, "+%}". Only "%}" removes a
-  // newline.
+  // Parses the end of a tag: "%}", "+%}", or "-%}" with the white space after it. Only "%}" removes
+  // a newline.
   bool End(std::string_view close) {
     const bool is_variable = close == "}}";
     if (Looks("-") && Rest().substr(1).starts_with(close)) {
@@ -170,7 +169,7 @@ class Lexer {
   void Number() {
     size_t stop = Digits(at_);
     bool is_float = false;
-    // A number directly after a dot is not a float: foo.0.1 has two subscripts.
+    // A number directly after a dot is not a float: foo.0.1 means two subscripts.
     if (source_[at_ - 1] != '.') {
       if (At(stop) == '.' && IsDigitByte(At(stop + 1))) {
         stop = Digits(stop + 1);
@@ -198,7 +197,7 @@ class Lexer {
     Advance(stop - at_);
   }
 
-  // Decodes Python's escape that begins at `i`, after the backslash.
+  // Decodes a Python escape that begins at `i`, after the backslash.
   void Escape(size_t& i, std::string& out) const {
     static constexpr std::string_view kNames = "abfnrtv\\'\"";
     static constexpr std::string_view kValues = "\a\b\f\n\r\t\v\\'\"";

@@ -15,22 +15,22 @@
 namespace oscar::jinja {
 
 enum class TokenKind {
-  kText,      // outside of tags
+  kText,      // outside tags
   kOperator,  // includes {% %} and {{ }}
   kName,
   kString,
   kNumber,
-  kEnd  // of the template
+  kEnd  // end of the template
 };
 
 struct Token {
   TokenKind kind;
   std::string text;  // for a string: its value
-  Value number;      // of kNumber
-  int line;          // 1 is the first
+  Value number;      // for kNumber
+  int line;          // starts at 1
 };
 
-// Throws TemplateFailure with "line N: " in front if the source is not a template.
+// Throws TemplateFailure starting with "line N: " if the source is not a template.
 std::vector<Token> Tokenize(std::string_view source);
 
 [[noreturn]] void FailSyntax(int line, const std::string& message);

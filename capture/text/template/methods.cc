@@ -18,7 +18,7 @@
 namespace oscar::jinja {
 namespace {
 
-// An argument as text, escaped if `self` is marked as safe and the argument is not.
+// Returns an argument as text, escaped if `self` is marked as safe and the argument is not.
 std::string Escaped(const Call& c, const Value& argument) {
   const std::string& text = TextOf(argument, c.name);
   return c.self.is_markup() && !argument.is_markup() ? EscapeHtml(c.session, text) : text;
@@ -39,7 +39,7 @@ Value CaseMethod(const Call& c) {
 struct Cut {
   size_t at, size;  // bytes
 };
-// The next place to cut `text`: at the separator, or at white space if there is none.
+// Returns the next place to cut `text`: at the separator, or at white space without a separator.
 std::optional<Cut> NextCut(std::string_view text, const std::string* separator, bool from_right) {
   if (separator != nullptr) {
     const size_t at = from_right ? text.rfind(*separator) : text.find(*separator);
@@ -238,7 +238,7 @@ constexpr std::string_view kRefusedOfNumbers[] = {
     "from_bytes",       "fromhex",   "hex",        "imag",      "is_integer",
     "numerator",        "real",      "to_bytes"};
 
-// The methods of one type; `unsafe` ones change the value.
+// The methods of one type; `unsafe` methods change the value.
 struct TypeMethods {
   std::span<const FunctionRow<Value>> rows;
   std::span<const std::string_view> refused, unsafe;
@@ -290,7 +290,7 @@ std::string ReplaceText(Session& session, std::string_view text, std::string_vie
     if (at == text.npos) break;
     session.Append(text.substr(0, at), out);
     session.Append(replacement, out);
-    // An empty text matches before each character, and after the last.
+    // An empty text matches before each character, and after the last one.
     const size_t kept = old.empty() ? ByteOffset(text, 1) : 0;
     out += text.substr(at, kept);
     text.remove_prefix(at + old.size() + kept);

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The values of a template that are not plain data: functions (also methods and macros), generators
-// (results of map and select), namespaces and the variable `loop`. Trap: a generator is used up by
-// reading it once, has no length and is always true, as in Python.
+// (results of map and select), namespaces and the variable `loop`. Trap: as in Python, a generator
+// can only be read once, has no length and is always true.
 #pragma once
 
 #include <functional>
@@ -17,13 +17,13 @@
 
 namespace oscar::jinja {
 
-// The arguments of a call.
+// Arguments of a call.
 struct Arguments {
   std::vector<Value> positional;
   std::vector<std::pair<std::string, Value>> named;
 };
 
-// By default each operation behaves as if Python's object did not support it.
+// By default, every operation fails as if Python's object did not support it.
 class Object {
  public:
   virtual ~Object() = default;
@@ -36,7 +36,7 @@ class Object {
 class Function : public Object {
  public:
   using Body = std::function<Value(Session&, const Arguments&)>;
-  // `depth`: that of the values it holds.
+  // `depth`: nesting depth of the values that it holds.
   explicit Function(Body body, int depth = 1) : body_(std::move(body)), depth_(depth) {}
   std::string TypeName() const override { return "function"; }
   std::optional<Value> Attribute(Session&, std::string_view name) override;  // or TemplateFailure
@@ -50,7 +50,7 @@ class Function : public Object {
 
 class Generator : public Object {
  public:
-  // `depth`: that of its source, since reading traverses all of it.
+  // `depth`: nesting depth of its source, because reading goes through all of it.
   Generator(Cursor next, int depth);
   std::string TypeName() const override { return "generator"; }
   std::optional<Cursor> Iterate() override;
@@ -61,7 +61,7 @@ class Generator : public Object {
   int depth_;
 };
 
-// {% set ns.x = ... %} assigns here. A namespace may contain itself, so the session clears it at
+// The target of {% set ns.x = ... %}. A namespace may contain itself, so the session clears it at
 // its end.
 class Namespace : public Object {
  public:
@@ -75,7 +75,7 @@ class Namespace : public Object {
 // item ahead, and `length` reads all of a generator; no other member does.
 class Loop : public Object {
  public:
-  // `length`: that of the iterable, if it has one.
+  // `length`: length of the iterable, if it has one.
   Loop(Cursor cursor, std::optional<int64_t> length)
       : cursor_(std::move(cursor)), length_(length) {}
 

@@ -33,7 +33,7 @@ std::optional<Value> AttributeOf(Session& session, const Value& value, std::stri
   return value.is_object() ? value.object().Attribute(session, name) : FindMethod(value, name);
 }
 
-// True only for values that Python can subscript, so not for a view of a dict.
+// Whether Python can subscript the value; false for views of a dict.
 bool HasPositions(const Value& value) {
   return value.is_sequence() || (value.is_items() && value.kind() == SequenceKind::kRange);
 }
@@ -61,7 +61,7 @@ struct SliceRange {
   int64_t start, step, count;
 };
 
-// As PySlice_AdjustIndices in CPython.
+// Equals PySlice_AdjustIndices in CPython.
 SliceRange Adjust(const Value& start, const Value& stop, const Value& step, int64_t size) {
   const auto index = [](const Value& value, int64_t fallback) {
     if (value.is_none()) return fallback;
@@ -78,7 +78,7 @@ SliceRange Adjust(const Value& start, const Value& stop, const Value& step, int6
   const int64_t to = stop.is_none() ? (by < 0 ? -1 : size) : clamp(index(stop, 0));
   const int64_t span = by < 0 ? from - to : to - from;
   if (span <= 0) return {from, by, 0};
-  // |by| may be up to 2^63, so divide as unsigned.
+  // |by| may be 2^63, so the division is unsigned.
   const uint64_t stride = by < 0 ? -static_cast<uint64_t>(by) : static_cast<uint64_t>(by);
   return {from, by, static_cast<int64_t>((static_cast<uint64_t>(span) - 1) / stride) + 1};
 }
@@ -158,7 +158,7 @@ Value GetItem(Session& session, const Value& value, const Value& key) {
   session.Step();
   if (auto item = ItemOf(session, value.Known(), key)) return *std::move(item);
   if (key.is_string()) {
-    session.ChargeMemory(key.as_string().size());  // for the reason stored in the undefined value
+    session.ChargeMemory(key.as_string().size());  // the undefined value stores it in its reason
     auto attribute = AttributeOf(session, value, key.as_string());
     return attribute ? *std::move(attribute) : Missing(value, key.as_string());
   }

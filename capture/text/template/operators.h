@@ -3,7 +3,7 @@
 //
 // Python's operators on values: arithmetic, comparison (arithmetic.cc), attributes, subscripts,
 // iteration, calls (operators.cc). Trap: `m.role` looks for an attribute first and then for an
-// item, `m['role']` does the reverse (Jinja2 environment.py, getattr and getitem), and a slice does
+// item; `m['role']` does the reverse (Jinja2 environment.py, getattr and getitem). A slice does
 // neither: it fails as in Python.
 #pragma once
 
@@ -19,8 +19,8 @@ namespace oscar::jinja {
 enum class BinaryOperator { kAdd, kSub, kMul, kDiv, kFloorDiv, kMod };
 enum class Comparison { kEq, kNe, kLt, kLe, kGt, kGe, kIn, kNotIn };
 
-// Throws TemplateFailure for kinds that Python does not combine, division by zero, and integers
-// beyond 64 bits.
+// Throws TemplateFailure for kinds that Python does not combine, for division by zero, and for
+// integers beyond 64 bits.
 Value Binary(Session& session, BinaryOperator op, const Value& a, const Value& b);
 Value Negate(const Value& value);
 
@@ -35,22 +35,22 @@ inline bool Less(Session& session, const Value& a, const Value& b) {
 }
 
 bool IsIterable(const Value& value);
-Cursor Iterate(Session& session, const Value& value);  // TemplateFailure if not iterable
+Cursor Iterate(Session& session, const Value& value);  // throws TemplateFailure if not iterable
 std::vector<Value> ToVector(Session& session, const Value& value);
-// len(value); nothing if the value has no length.
+// Returns len(value); nothing if the value has no length.
 std::optional<int64_t> Length(Session& session, const Value& value);
 
 Value GetAttribute(Session& session, const Value& value, std::string_view name);
 Value GetItem(Session& session, const Value& value, const Value& key);
-// value[start:stop:step], each an integer or None.
+// Returns value[start:stop:step]; each bound is an integer or None.
 Value Slice(Session& session, const Value& value, const Value& start, const Value& stop,
             const Value& step);
 
-// The text or integer in `value`. Throws TemplateFailure naming `what` if it is of another type.
+// Return the text or integer in `value`. Throw TemplateFailure naming `what` for another type.
 const std::string& TextOf(const Value& value, std::string_view what);
 int64_t IntegerOf(const Value& value, std::string_view what);
 
-// Replaces & < > ' " by HTML entities.
+// Replaces & < > ' " with HTML entities.
 std::string EscapeHtml(Session& session, std::string_view text);
 
 }  // namespace oscar::jinja

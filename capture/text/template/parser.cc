@@ -27,8 +27,8 @@ class Parser : public ExpressionParser {
   Block Parse() { return ParseBody({}); }
 
  private:
-  // Parses statements up to a tag whose name is one of `ends`; that name is then the current token.
-  // Without ends it parses the whole template.
+  // Parses statements up to a tag whose name is in `ends`; that name is then the current token. If
+  // `ends` is empty, it parses the whole template.
   Block ParseBody(Ends ends) {
     const Nesting nesting(*this);
     std::vector<Statement> body;
@@ -61,7 +61,7 @@ class Parser : public ExpressionParser {
     return std::make_shared<const std::vector<Statement>>(std::move(body));
   }
 
-  // Parses the rest of the opening tag, then its body; consumes and returns the closing name.
+  // Parses the rest of the opening tag and its body; consumes and returns the closing name.
   std::string ParseBlock(Ends ends, Block& body) {
     Skip(":");
     Expect("%}");
@@ -137,7 +137,7 @@ class Parser : public ExpressionParser {
   }
 
   Run ParseIf() {
-    std::vector<std::pair<Expression, Block>> branches;  // else has no expression
+    std::vector<std::pair<Expression, Block>> branches;  // the branch for else has no expression
     std::string end;
     Next();
     do {
@@ -175,7 +175,7 @@ class Parser : public ExpressionParser {
     };
   }
 
-  // Starts after the opening bracket.
+  // Starts after the opening parenthesis.
   void ParseParameters(Macro& macro) {
     std::vector<Macro::Parameter>& known = macro.parameters;
     while (!Skip(")")) {
@@ -211,14 +211,14 @@ class Parser : public ExpressionParser {
     ParseParameters(*macro);
     ParseMacroBody(*macro, "endmacro");
     return [macro](const Env& env, std::string&) {
-      // The scope holds the macro, which holds the scope, so the session breaks the cycle.
+      // The scope holds the macro, which holds the scope. The session breaks that cycle at its end.
       env.session.AtEnd([scope = env.scope] { scope->names.clear(); });
       env.scope->names.insert_or_assign(macro->name, FunctionOf(macro, env));
       return Flow::kNormal;
     };
   }
 
-  // {% call m(x) %}: calls the macro m, whose caller() returns the text of the block.
+  // {% call m(x) %} calls the macro m, in which caller() returns the text of the block.
   Run ParseCallBlock() {
     const auto caller = std::make_shared<Macro>();
     caller->name = Next().text;

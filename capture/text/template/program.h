@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A template, compiled to functions: the parser composes them, and ChatTemplate calls the
-// outermost. Trap: scopes are Jinja's, not Python's: names that a loop, macro or block sets are
-// gone when it ends (hence namespace), while `if` has no scope of its own.
+// outermost. Trap: scopes follow Jinja, not Python: names that a loop, macro or block sets are gone
+// when it ends (hence namespace), while `if` has no scope of its own.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@
 
 namespace oscar::jinja {
 
-// Names of one block, then those of the blocks around it.
+// Names in one block and, through `outer`, in the blocks around it.
 struct Scope {
   std::unordered_map<std::string, Value> names;
   std::shared_ptr<Scope> outer;  // null: the caller's variables
@@ -34,14 +34,14 @@ struct Env {
   Value Lookup(const std::string& name) const;
 };
 
-// A compiled expression: its parts, and a function that computes its value. It is copied by
-// reference.
+// A compiled expression: its parts, and a function that computes its value. Copies share one
+// object.
 class Expression {
  public:
   using Parts = std::vector<Expression>;
   using Run = std::function<Value(const Parts& parts, const Env& env)>;
 
-  Expression() = default;  // none
+  Expression() = default;  // no expression
   Expression(int line, Parts parts, Run run);
   explicit operator bool() const { return node_ != nullptr; }
   int depth() const { return node_ == nullptr ? 0 : node_->depth; }  // nested evaluations
@@ -79,7 +79,7 @@ struct Target {
 
 struct For {
   Target target;
-  Expression iterable, filter;  // filter: none, or a condition for the items to keep
+  Expression iterable, filter;  // filter: condition for the items to keep, or none
   Block body, otherwise;
 
   void Run(const Env& env, std::string& out) const;
@@ -88,7 +88,7 @@ struct For {
 struct Macro {
   struct Parameter {
     std::string name;
-    Expression fallback;  // or none
+    Expression fallback;  // may be empty
   };
   std::string name;
   std::vector<Parameter> parameters;
@@ -97,10 +97,10 @@ struct Macro {
 
   Value Call(const Env& env, const Arguments& arguments) const;
 };
-// The macro as a callable value; it holds the scope of `env`.
+// Returns the macro as a callable value, which holds the scope of `env`.
 Value FunctionOf(const std::shared_ptr<const Macro>& macro, const Env& env);
 
-// Throws TemplateFailure with "line N: " in front if the source is not a template, or naming a
+// Throws TemplateFailure starting with "line N: " if the source is not a template, or naming a
 // feature that chat templates do not use.
 Block ParseTemplate(std::string_view source);
 

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The limits of one rendering, and its current position. Trap: every loop over data that a template
-// can grow has to call Step(), every text it builds has to go through String() or Append(), and
-// every list through ChargeItems(), before it is built if its size is known. This is the sandbox.
+// The limits of one rendering, and its current position. They make up the sandbox. Trap: every loop
+// over data that a template can enlarge must call Step(); every new text must go through String()
+// or Append(), and every new list through ChargeItems(), before it is built if its size is known.
 #pragma once
 
 #include <cstddef>
@@ -18,16 +18,16 @@
 
 namespace oscar::jinja {
 
-// An error of the template or of its data. ChatTemplate adds file and line and throws InputError.
+// An error in the template or its data. ChatTemplate adds file and line and throws InputError.
 struct TemplateFailure : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// The message for features of Jinja2 or Python that this interpreter refuses:
+// Returns the message for a feature of Jinja2 or Python that this interpreter refuses:
 // NotSupported("filter", "xmlattr").
 std::string NotSupported(std::string_view kind, std::string_view name);
 
-// Local time of strftime_now.
+// Local time for strftime_now.
 struct CivilTime {
   int year = 2026, month = 1, day = 1;
   int hour = 0, minute = 0, second = 0;
@@ -37,11 +37,11 @@ class Session {
  public:
   static constexpr uint64_t kMaxSteps = 20'000'000;
   static constexpr size_t kMaxTextBytes = size_t{32} << 20;
-  static constexpr size_t kMaxMadeBytes = size_t{128} << 20;  // for all texts and lists together
+  static constexpr size_t kMaxMadeBytes = size_t{128} << 20;  // total of all texts and lists
   static constexpr int kMaxDepth = 1000;  // nested evaluations; limits the stack
   static constexpr size_t kBytesPerStep = 32;
-  static constexpr size_t kItemBytes = 128;  // per value in a list, or per text in addition to its
-                                             // own
+  static constexpr size_t kItemBytes = 128;  // per value in a list, and per text in addition to its
+                                             // own bytes
 
   explicit Session(uint64_t max_steps = kMaxSteps) : max_steps_(max_steps) {}
   ~Session();
@@ -52,21 +52,21 @@ class Session {
     steps_ += cost;
     if (steps_ > max_steps_) FailSteps();
   }
-  // Pays for reading a text of that many bytes.
+  // Charges for reading a text of this many bytes.
   void ChargeText(size_t bytes) {
     if (bytes > kMaxTextBytes) FailText();
     Step(1 + bytes / kBytesPerStep);
   }
-  // Pays for that much memory, as if none were freed before the end.
+  // Charges for this much memory, as if none were freed before the end.
   void ChargeMemory(size_t bytes) {
     made_ += bytes;
     if (made_ > kMaxMadeBytes) FailMemory();
     Step(1 + bytes / kBytesPerStep);
   }
-  // Pays for the code points of a text of that many bytes twice: before a change and after it.
+  // Charges for the code points of a text of this many bytes twice: before a change and after it.
   void ChargeWide(size_t bytes) { ChargeMemory(2 * sizeof(char32_t) * bytes); }
-  // Pays for searching `sub` bytes in `text` bytes in the worst case, where every position nearly
-  // matches.
+  // Charges for searching `sub` bytes in `text` bytes in the worst case, where every position
+  // nearly matches.
   void ChargeSearch(size_t text, size_t sub) {
     Step(1 + text / kBytesPerStep * (1 + sub / kBytesPerStep));
   }
@@ -76,17 +76,17 @@ class Session {
     ChargeMemory(text.size() + kItemBytes);
     return Value::String(std::move(text), markup);
   }
-  // Pays for and does out += text.
+  // Computes out += text and charges for it.
   void Append(std::string_view text, std::string& out) {
     if (out.size() + text.size() > kMaxTextBytes) FailText();
     ChargeMemory(text.size());
     out += text;
   }
 
-  // `release` runs when the session ends. Objects that may contain themselves are cleared there.
+  // Runs `release` when the session ends, to clear objects that may contain themselves.
   void AtEnd(std::function<void()> release);
 
-  // One more level of nesting during its lifetime.
+  // Adds one level of nesting while it exists.
   class Level {
    public:
     explicit Level(Session& session) : session_(session) {

@@ -39,7 +39,7 @@ constexpr FunctionRow<bool> kTests[] = {
     {"mapping", [](const Call& c) { return c.self.is_dict(); }},
     {"iterable", [](const Call& c) { return IsIterable(c.self); }},
     {"sequence", IsSequence},
-    // Python's Undefined has __call__, so it counts as callable.
+    // Python's Undefined has a __call__ method, so it counts as callable.
     {"callable",
      [](const Call& c) { return c.self.is_undefined() || c.self.As<Function>() != nullptr; }},
     {"odd", [](const Call& c) { return HasRest(c, Value::Int(2), 1); }},

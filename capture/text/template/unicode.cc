@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tables are utf8proc's. It lacks characters whose upper case has several characters (ß is SS);
-// case folding gives their parts.
+// The tables come from utf8proc. It lacks upper cases with several characters (ß becomes SS); case
+// folding gives their parts.
 #include "capture/text/template/unicode.h"
 
 #include <utf8proc.h>
@@ -27,7 +27,7 @@ bool IsCased(char32_t c) {
          (c >= 0x2160 && c <= 0x217F) || (c >= 0x24B6 && c <= 0x24E9);
 }
 
-// The upper-case parts of a character without a single upper-case character; empty if it has one.
+// Upper-case parts of a character without a single upper-case character; empty if it has one.
 std::u32string PartsOf(char32_t c) {
   if (c < 0xDF || Category(c) == UTF8PROC_CATEGORY_LU) return {};
   utf8proc_int32_t folded[8] = {};
@@ -61,7 +61,7 @@ bool IsCaseIgnorable(char32_t c) {
          std::u32string_view(U"'.:\u00B7\u2019").find(c) != std::u32string_view::npos;
 }
 
-// A capital sigma at the end of a word becomes U+03C2 (SpecialCasing.txt, Final_Sigma).
+// Whether a capital sigma ends a word and becomes U+03C2 (SpecialCasing.txt, Final_Sigma).
 bool IsFinalSigma(std::u32string_view text, size_t at) {
   size_t before = at;
   while (before > 0 && IsCaseIgnorable(text[before - 1])) --before;
@@ -82,7 +82,7 @@ void AppendLower(std::u32string_view text, size_t at, std::u32string& out) {
   }
 }
 
-// Characters for which `begins` is true get title case, the others lower case.
+// Characters for which `begins` is true get title case, all others lower case.
 template <class Begins>
 std::string TitleWhere(std::string_view text, Begins begins) {
   const std::u32string all = DecodeUtf8(text);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Strings as Python sees them: code points, white space, cases. Trap: Python's white space includes
+// Strings as Python sees them: code points, white space, case. Trap: Python's white space includes
 // U+001C to U+001F, but Unicode's property White_Space does not.
 #pragma once
 
@@ -14,13 +14,13 @@ namespace oscar::jinja {
 std::u32string DecodeUtf8(std::string_view text);  // valid UTF-8
 std::string EncodeUtf8(std::u32string_view text);
 size_t CodePointCount(std::string_view text);
-// Byte offset of code point `index` of `text`; its size if the index is past the last.
+// Returns the byte offset of code point `index` in `text`; its size if `index` is past the last.
 size_t ByteOffset(std::string_view text, size_t index);
 
-bool IsSpace(char32_t c);      // str.isspace, and \s of a Python pattern
+bool IsSpace(char32_t c);      // str.isspace, and \s in Python's patterns
 bool IsPrintable(char32_t c);  // str.isprintable: characters that repr does not escape
-// Whether there are digits beyond 0 to 9, or an underscore between two, which Python's int()
-// accepts and we do not.
+// Whether there are non-ASCII digits, or an underscore between two digits. Python's int() accepts
+// these, we do not.
 bool HasOtherDigits(std::string_view text);
 // Strips white space, or the code points of `characters`, from the ends of `text`.
 std::string_view Strip(std::string_view text, bool left, bool right,

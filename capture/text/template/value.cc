@@ -22,7 +22,7 @@ int CheckedDepth(int inner) {
   throw TemplateFailure(fmt::format("values are nested deeper than {} levels", Value::kMaxDepth));
 }
 
-// Equal for keys that are equal in Python: 1, 1.0 and True.
+// Equal if the keys are equal in Python: 1, 1.0 and True.
 std::string HashKey(const Value& key) {
   if (key.is_string()) return "s" + key.as_string();
   if (key.is_integral()) return "i" + std::to_string(key.as_int());
@@ -51,7 +51,7 @@ Session::~Session() {
   for (const auto& release : releases_) release();
 }
 void Session::AtEnd(std::function<void()> release) {
-  Step(64);  // it is kept until the end
+  Step(64);  // `release` is kept until the session ends
   releases_.push_back(std::move(release));
 }
 void Session::FailSteps() const {

@@ -4,7 +4,7 @@
 // The values of a chat template: Python's None, bool, int, float, str, dict and sequences, and
 // objects (functions, loop, namespace, generators). Trap: templates are written for Python, so a
 // string is a sequence of code points although it is stored as UTF-8, 1 == 1.0 == True, and a
-// missing variable is a value of its own (Undefined) that is falsy and prints as nothing.
+// missing variable has a special value (Undefined) that is falsy and prints nothing.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +23,11 @@ class Object;
 class Value;
 struct Dict;
 
-// Reads the next item of an iteration; false at the end.
+// Reads the next item of an iteration; returns false at the end.
 using Cursor = std::function<bool(Value*)>;
 
-// Python's names. A range and the views of a dict are copies here, which is safe because nothing
-// can change them.
+// Python's names. Ranges and views of a dict are copies here, which is safe because nothing can
+// change them.
 enum class SequenceKind { kList, kTuple, kRange, kItems, kKeys, kValues };
 
 struct Sequence {
@@ -40,15 +40,14 @@ class Value {
  public:
   Value() = default;
   static Value None() { return {}; }
-  static Value Undefined(std::string why);  // `why` is the error when it is used: "'x' is
-                                            // undefined"
+  static Value Undefined(std::string why);  // `why` is the error if it is used: "'x' is undefined"
   static Value Bool(bool value) { return Value(Data(value)); }
   static Value Int(int64_t value) { return Value(Data(value)); }
-  // An integer beyond 64 bits, "-123...", as read from JSON. It can be printed, but not computed
-  // with.
+  // An integer beyond 64 bits, "-123...", as read from JSON. It can be printed but not used in
+  // arithmetic.
   static Value Big(std::string digits);
   static Value Float(double value) { return Value(Data(value)); }
-  // `markup`: MarkupSafe's subclass of str, which the filter safe returns and for which + escapes.
+  // `markup`: MarkupSafe's subclass of str, returned by the filter `safe`, which + escapes for.
   static Value String(std::string text, bool markup = false);
   // These throw TemplateFailure if the nesting exceeds kMaxDepth.
   static Value List(std::vector<Value> items, SequenceKind kind = SequenceKind::kList);
@@ -61,7 +60,7 @@ class Value {
   bool is_none() const { return Is<std::monostate>(); }
   bool is_undefined() const { return Is<UndefinedTag>(); }
   bool is_bool() const { return Is<bool>(); }
-  bool is_int() const { return Is<int64_t>(); }  // not bool, not big
+  bool is_int() const { return Is<int64_t>(); }  // neither bool nor big
   bool is_big() const { return Is<BigInteger>(); }
   bool is_float() const { return Is<double>(); }
   bool is_string() const { return Is<Text>(); }
@@ -88,16 +87,16 @@ class Value {
   }
   const Dict& dict() const { return *std::get<std::shared_ptr<const Dict>>(data_); }
   Object& object() const { return *std::get<std::shared_ptr<Object>>(data_); }
-  // The object in the value; null for another kind.
+  // Returns the object in the value; null for other kinds.
   template <class T>
   T* As() const {
     return is_object() ? dynamic_cast<T*>(&object()) : nullptr;
   }
 
-  std::string TypeName() const;  // Python's: "str", "NoneType"
+  std::string TypeName() const;  // Python's name: "str", "NoneType"
   bool Truthy() const;
   int depth() const;
-  bool SameObject(const Value& other) const;  // Python's `is`
+  bool SameObject(const Value& other) const;  // Python's operator `is`
   // Throws TemplateFailure with the reason if the value is undefined.
   const Value& Known() const;
 
@@ -125,13 +124,13 @@ class Value {
   Data data_;
 };
 
-// A dict that keeps the order of insertion.
+// A dict that keeps insertion order.
 struct Dict {
   std::vector<std::pair<Value, Value>> items;
-  std::unordered_map<std::string, size_t> index;  // HashKey of a key -> position in `items`
+  std::unordered_map<std::string, size_t> index;  // HashKey of a key -> index into `items`
   int depth = 1;                                  // set when it becomes a Value
 
-  void Set(const Value& key, Value value);  // TemplateFailure for a key that cannot be hashed
+  void Set(const Value& key, Value value);  // throws TemplateFailure if the key cannot be hashed
   const Value* Find(const Value& key) const;
   const Value* Find(std::string_view key) const;
 };

@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kMostBytesPerByte = 6;  // a NUL is "\u0000"
 
-// fmt writes the digits and exponents of Python's repr, except 1 for 1.0.
+// fmt writes the same digits and exponents as Python's repr, except that it writes 1 for 1.0.
 std::string FloatRepr(double value) {
   std::string text = fmt::format("{}", value);
   if (text.find_first_not_of("-0123456789") == text.npos) text += ".0";
@@ -49,7 +49,7 @@ std::string JsonString(std::string_view text, bool ensure_ascii) {
 
 class Writer {
  public:
-  // Without a style it writes Python's repr.
+  // Writes Python's repr if there is no style.
   Writer(Session& session, const JsonStyle* json) : session_(session), json_(json) {}
 
   void Write(const Value& value) {
@@ -158,7 +158,7 @@ class Writer {
   int depth_ = 0;
 };
 
-// The argument that a field of str.format names; `next` counts the fields without a name.
+// Returns the argument that a field of str.format names; `next` counts fields without a name.
 const Value& Field(std::string_view name, const Arguments& arguments, size_t& next) {
   size_t index = 0;
   const auto [end, error] = std::from_chars(name.begin(), name.end(), index);

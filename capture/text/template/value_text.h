@@ -15,13 +15,13 @@
 namespace oscar::jinja {
 
 std::string StringRepr(std::string_view text);  // 'it' or "it's"
-// These throw TemplateFailure for values that a template has no reason to print: functions,
-// generators.
+// These throw TemplateFailure for values that a template has no reason to print, such as functions
+// and generators.
 std::string Repr(Session& session, const Value& value);
 std::string Str(Session& session, const Value& value);  // the text that {{ value }} prints
 
 struct JsonStyle {
-  std::optional<std::string> indent;  // the text of one level; none: one line
+  std::optional<std::string> indent;  // text per level; none: one line
   std::string item_separator = ", ";
   std::string key_separator = ": ";
   bool sort_keys = false;

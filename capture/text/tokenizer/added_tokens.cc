@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view kFields[] = {"id",     "content", "single_word", "lstrip",
                                         "rstrip", "special", "normalized"};
-constexpr size_t kMaxContentBytes = 1024;  // limits the search time; real ones are below 100
+constexpr size_t kMaxContentBytes = 1024;  // limits the search time; real tokens are below 100
 
 AddedToken ParseAddedToken(const Json& entry, const std::string& where) {
   AddedToken token;
@@ -30,7 +30,7 @@ AddedToken ParseAddedToken(const Json& entry, const std::string& where) {
   return token;
 }
 
-// First byte of the white space that ends at `end`.
+// Returns the first byte of the white space that ends at `end`.
 size_t SpaceBefore(std::string_view text, size_t end) {
   while (end > 0) {
     size_t begin = end - 1;
@@ -42,7 +42,7 @@ size_t SpaceBefore(std::string_view text, size_t end) {
   return end;
 }
 
-// The position after the white space that starts at `begin`.
+// Returns the position after the white space that starts at `begin`.
 size_t SpaceBehind(std::string_view text, size_t begin) {
   while (begin < text.size()) {
     size_t position = begin;
@@ -79,7 +79,7 @@ AddedTokens::AddedTokens(const Json& list, const Json& extra, const TokenModel& 
   for (AddedToken& token : tokens_) {
     token.decoded = token.normalized ? Normalize(normalizers, token.content) : token.content;
   }
-  // If normalization makes contents equal, a special token wins, then the first.
+  // If normalization makes contents equal, a special token wins, otherwise the first one.
   for (const bool special : {true, false}) {
     for (size_t i = 0; i < tokens_.size(); ++i) {
       const AddedToken& token = tokens_[i];
@@ -103,7 +103,7 @@ void AddedTokens::Add(const Json& entry, const TokenModel& model, const std::str
                                  Quoted(token.content), id));
   }
   token.id = static_cast<int32_t>(id);
-  if (token.content.empty()) return;  // matches nothing
+  if (token.content.empty()) return;  // it would match nothing
   const std::string* in_model = model.Token(token.id);
   const std::optional<int32_t> model_id = model.TokenId(token.content);
   if ((in_model != nullptr && *in_model != token.content) || (model_id && *model_id != token.id)) {
@@ -147,7 +147,7 @@ void AddedTokens::Put(AddedToken token, const std::string& where) {
 std::vector<Stretch> AddedTokens::Split(std::string_view text, bool normalized) const {
   const TokenMatcher& matcher = normalized ? normalized_ : raw_;
   std::vector<Stretch> stretches;
-  std::optional<RegexMatcher> word;  // created for the first single_word token
+  std::optional<RegexMatcher> word;  // created when the first single_word token is found
   size_t done = 0;
   size_t search_from = 0;
   while (const auto match = matcher.Find(text, search_from)) {

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Added tokens: strings that are found in the text before any other step ("<|im_start|>"). Those
-// without the flag "normalized" are searched in the raw text. The others are normalized themselves
-// and searched in the remaining text after its normalization. The leftmost match wins, then the
+// Added tokens: strings that are found in the text before any other step ("<|im_start|>"). Tokens
+// without the flag "normalized" are searched for in the raw text. The others are normalized and
+// searched for in the remaining text after its normalization. The leftmost match wins, then the
 // longest. A match that its single_word flag rejects still consumes its text.
 #pragma once
 
@@ -24,15 +24,15 @@ namespace oscar {
 struct AddedToken {
   int32_t id = -1;
   std::string content;
-  std::string decoded;       // Decode() writes this: content, normalized if `normalized`
-  bool special = false;      // left out by Decode(skip_special_tokens)
+  std::string decoded;       // text that Decode() writes: the content, normalized if `normalized`
+  bool special = false;      // Decode(skip_special_tokens) omits it
   bool normalized = false;   // matched in normalized text
-  bool lstrip = false;       // takes the white space before it along
+  bool lstrip = false;       // also takes the white space before it
   bool rstrip = false;       // also takes the white space after it
   bool single_word = false;  // only if no word character touches it
 };
 
-// A part of the text: an added token, or (id < 0) text for the rest of the pipeline.
+// A part of the text: an added token, or text for the rest of the pipeline if id < 0.
 struct Stretch {
   int32_t id;
   size_t begin, end;  // bytes
@@ -40,11 +40,11 @@ struct Stretch {
 
 class AddedTokens {
  public:
-  // `list` is the member "added_tokens" (an array, or null for none). `extra` are those of other
-  // files (ExtraTokens() in tokenizer_files.h), also an array or null. Their flags replace those of
-  // an equal token, unless "weak". Their ids are those that the library's add_tokens() assigns:
-  // that of the vocabulary, or the next free one. Throws InputError naming `where` for a malformed
-  // entry, an id outside [0, 2^31), or an entry of `list` that contradicts `model`.
+  // `list` is the member "added_tokens" (an array, or null for none). `extra`, also an array or
+  // null, has the tokens of other files (ExtraTokens() in tokenizer_files.h). Their flags replace
+  // those of an equal token, unless "weak". Their ids are those that the library's add_tokens()
+  // assigns: the id in the vocabulary, or the next free one. Throws InputError naming `where` for a
+  // malformed entry, an id outside [0, 2^31), or an entry of `list` that contradicts `model`.
   AddedTokens(const Json& list, const Json& extra, const TokenModel& model,
               const Chain<Normalizer>& normalizers, const std::string& where);
 

@@ -32,7 +32,7 @@ constexpr std::string_view kModelFields[] = {
     "merges",
 };
 
-constexpr size_t kMaxPieceBytes = 1024;  // limits the search for merges; real ones are below 100
+constexpr size_t kMaxPieceBytes = 1024;  // limits the search for merges; real tokens are below 100
 
 void CheckModel(const Json& model, const std::string& where) {
   CheckFields(model, kModelFields, where);
@@ -98,7 +98,7 @@ BpeModel::BpeModel(const SentencePieceVocabulary& vocabulary, const std::string&
       byte_fallback_(vocabulary.byte_fallback),
       fuse_unknown_(true) {
   using Type = SentencePieceVocabulary::Type;
-  std::vector<float> scores;  // of normal pieces, each once, best first
+  std::vector<float> scores;  // scores of normal pieces, without duplicates, best first
   StringMap<int32_t> normal;
   for (size_t i = 0; i < vocabulary.pieces.size(); ++i) {
     const auto& [text, score, type] = vocabulary.pieces[i];
@@ -149,7 +149,7 @@ void BpeModel::LoadVocabulary(const Json& vocabulary, const std::string& where) 
       continue;
     }
     const std::optional<std::string> bytes = AlphabetToBytes(token);
-    if (!bytes) continue;  // special tokens, which no piece can spell
+    if (!bytes) continue;  // skips special tokens, which no piece can spell
     if (bytes->size() == 1) byte_ids_[static_cast<uint8_t>(bytes->front())] = id;
     if (ignore_merges_) whole_pieces_.emplace(*bytes, id);
   }

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The "model" of tokenizer.json: byte-pair encoding (Sennrich et al. 2016), over bytes as in GPT-2
-// or over characters as in SentencePiece. There a character without a token becomes the tokens of
-// its bytes ("<0xE2>") or the unknown token. Trap: several merges may build the same token. To
-// decide whether an entry is stale, the queue compares the built token, not the pair (as Hugging
+// or over characters as in SentencePiece. In the latter, a character without a token becomes the
+// tokens of its bytes ("<0xE2>") or the unknown token. Trap: several merges may give the same
+// token. To find stale entries, the queue compares the resulting token, not the pair (as Hugging
 // Face tokenizers does).
 #pragma once
 
@@ -21,8 +21,8 @@
 
 namespace oscar {
 
-// (left id, right id) -> rank and id of the merged token. Open addressing, because one look-up per
-// pair of neighbours makes this the hottest table of encoding.
+// (left id, right id) -> rank and id of the merged token. It uses open addressing, because a
+// look-up per pair of neighbours makes it the hottest table of encoding.
 class MergeTable {
  public:
   struct Merge {
@@ -30,7 +30,7 @@ class MergeTable {
     int32_t token;
   };
   explicit MergeTable(size_t num_merges);
-  void Put(int32_t left, int32_t right, Merge merge);  // a later rank of the same pair wins
+  void Put(int32_t left, int32_t right, Merge merge);  // the latest rank of a pair wins
   const Merge* Find(int32_t left, int32_t right) const;
 
  private:
@@ -40,15 +40,15 @@ class MergeTable {
   };
   static constexpr uint64_t kEmpty = ~uint64_t{0};
   size_t SlotOf(uint64_t pair) const;
-  std::vector<Slot> slots_;  // a power of two
+  std::vector<Slot> slots_;  // size is a power of two
 };
 
 class BpeModel : public TokenModel {
  public:
-  // Throws InputError naming `where` as TokenModel::Make() does, and for merges of unknown tokens.
+  // Throws InputError naming `where` like TokenModel::Make(), and for merges of unknown tokens.
   BpeModel(const Json& model, Symbols symbols, const std::string& where);
-  // SentencePiece's rule: two neighbours whose joined text is a normal piece are merged, the best
-  // score first and then the leftmost.
+  // SentencePiece's rule: two neighbours are merged if their joined text is a normal piece, the
+  // best score first and then the leftmost.
   BpeModel(const SentencePieceVocabulary& vocabulary, const std::string& where);
 
  private:
@@ -59,13 +59,13 @@ class BpeModel : public TokenModel {
   uint32_t EncodeNew(std::string_view piece, std::vector<int32_t>& ids) const override;
 
   Symbols symbols_;
-  StringMap<int32_t> whole_pieces_;      // token as pieces have it -> id: ignore_merges
-  TokenMatcher user_defined_;            // SentencePiece's; index: id
-  std::array<int32_t, 256> byte_ids_{};  // for single bytes, or for <0x00> to <0xFF>; or -1
+  StringMap<int32_t> whole_pieces_;      // token as written in pieces -> id; for ignore_merges
+  TokenMatcher user_defined_;            // SentencePiece's user-defined pieces; index: id
+  std::array<int32_t, 256> byte_ids_{};  // ids of single bytes or of <0x00> to <0xFF>; -1: none
   MergeTable merges_{0};
-  std::optional<int32_t> unknown_;  // for text without a token
+  std::optional<int32_t> unknown_;  // used for text without a token
   bool byte_fallback_ = false;
-  bool fuse_unknown_ = false;  // neighbours without a token become one unknown token
+  bool fuse_unknown_ = false;  // joins neighbours without a token into one unknown token
   bool ignore_merges_ = false;
 };
 

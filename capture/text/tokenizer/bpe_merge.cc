@@ -23,12 +23,12 @@ struct Symbol {
 
 struct Candidate {
   uint32_t rank;
-  int32_t position;  // of the left symbol
+  int32_t position;  // position of the left symbol
   int32_t token;     // result of the merge
 };
 
-// std::push_heap keeps the largest on top, so the lowest rank, then the leftmost, counts as the
-// largest.
+// std::push_heap keeps the largest element on top. So the lowest rank, and then the leftmost
+// position, must count as the largest.
 bool ComesLater(const Candidate& a, const Candidate& b) {
   return a.rank != b.rank ? a.rank > b.rank : a.position > b.position;
 }
@@ -57,7 +57,7 @@ const MergeTable::Merge* MergeTable::Find(int32_t left, int32_t right) const {
   return slot.pair == pair ? &slot.merge : nullptr;
 }
 
-// A byte without a token becomes the unknown token, or is omitted (models/bpe/model.rs as below).
+// A byte without a token becomes the unknown token or is omitted (see models/bpe/model.rs below).
 uint32_t BpeModel::Bytes(std::string_view piece, std::vector<int32_t>& symbols) const {
   symbols.reserve(piece.size());
   uint32_t lost = 0;
@@ -76,8 +76,8 @@ uint32_t BpeModel::Bytes(std::string_view piece, std::vector<int32_t>& symbols) 
   return lost;
 }
 
-// Hugging Face tokenizers, models/bpe/model.rs, merge_word: an unknown token is added when the next
-// known character comes, so the byte tokens of a character in between precede it.
+// Like Hugging Face tokenizers, models/bpe/model.rs, merge_word: an unknown token is only added
+// when the next known character comes, so byte tokens of a character in between precede it.
 uint32_t BpeModel::Characters(std::string_view piece, std::vector<int32_t>& symbols) const {
   uint32_t lost = 0;
   bool unknown_is_due = false;

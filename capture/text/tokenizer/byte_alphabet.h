@@ -3,7 +3,7 @@
 //
 // The byte-level alphabet of GPT-2 (Radford et al. 2019, encoder.py, bytes_to_unicode): the
 // vocabulary writes each byte as one printable character, so that "Ġthe" is the token " the".
-// Inside oscar pieces stay bytes; only vocabularies and the decoder use these characters.
+// Inside oscar, pieces stay bytes; only vocabularies and the decoder use these characters.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace oscar {
 
 char32_t ByteToAlphabet(uint8_t byte);
 
-// The bytes that a vocabulary entry represents; nothing if one of its characters is not in the
-// alphabet.
+// Returns the bytes that a vocabulary entry represents; nothing if one of its characters is not in
+// the alphabet.
 std::optional<std::string> AlphabetToBytes(std::string_view token);
 
 }  // namespace oscar

@@ -21,17 +21,17 @@
 
 namespace oscar {
 
-// Steps run in order; a Sequence in the file is flattened into its members.
+// Steps run in order. A Sequence in the file is flattened into its members.
 template <class Step>
 using Chain = std::vector<std::unique_ptr<const Step>>;
 
-// A hostile file could list a million patterns; real ones have fewer than ten steps.
+// A malicious file could list a million patterns; real files have fewer than ten steps.
 inline constexpr size_t kMaxChainSteps = 64;
 
 template <class Step>
 struct ComponentKind {
   std::string_view type;
-  std::vector<std::string_view> fields;  // allowed besides "type"
+  std::vector<std::string_view> fields;  // allowed in addition to "type"
   // `where` is the file and the path inside it, for errors: "tokenizer.json: pre_tokenizer".
   void (*append)(const Json& component, const std::string& where, Chain<Step>& chain);
 };
@@ -74,7 +74,7 @@ void AppendComponent(std::span<const ComponentKind<Step>> table, const Json& com
                   where, type, fmt::join(known, ", ")));
 }
 
-// Appends a Sequence: the array member `field`, each element by the same table.
+// Appends a Sequence: each element of the array member `field`, by the same table.
 template <class Step>
 void AppendSequence(std::span<const ComponentKind<Step>> table, const Json& component,
                     const char* field, const std::string& where, Chain<Step>& chain) {
@@ -88,7 +88,7 @@ void AppendSequence(std::span<const ComponentKind<Step>> table, const Json& comp
   }
 }
 
-// The types in a table, for documentation.
+// Returns the types in a table, for documentation.
 template <class Step>
 std::vector<std::string_view> TypesOf(std::span<const ComponentKind<Step>> table) {
   std::vector<std::string_view> types;

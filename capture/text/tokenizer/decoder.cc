@@ -49,7 +49,7 @@ std::optional<uint8_t> ByteOfToken(std::string_view token) {
   return byte;
 }
 
-// A run of byte tokens becomes text if it is UTF-8; otherwise each byte becomes U+FFFD.
+// Converts a run of byte tokens to text if it is UTF-8; otherwise each byte becomes U+FFFD.
 class ByteFallbackDecoder : public Decoder {
  public:
   std::vector<std::string> Apply(std::vector<std::string> tokens, size_t) const override {
@@ -83,7 +83,7 @@ class FuseDecoder : public Decoder {
   }
 };
 
-// Removes up to `start` copies of a character from the front of each token, and up to `stop` from
+// Removes up to `start` copies of a character from the front of each token and up to `stop` from
 // its end.
 class StripDecoder : public Decoder {
  public:
@@ -128,7 +128,7 @@ class MetaspaceDecoder : public Decoder {
 
  private:
   std::string replacement_;
-  bool drops_first_;  // on the first token
+  bool drops_first_;  // applies to the first token
 };
 
 std::string NonEmpty(const Json& component, const char* key, const std::string& where) {

@@ -15,7 +15,7 @@ namespace oscar {
 class Decoder {
  public:
   virtual ~Decoder() = default;
-  // Throws InputError if the tokens would together exceed `max_bytes`.
+  // Throws InputError if the tokens together would exceed `max_bytes`.
   virtual std::vector<std::string> Apply(std::vector<std::string> tokens,
                                          size_t max_bytes) const = 0;
 };
@@ -23,7 +23,7 @@ class Decoder {
 // Throws InputError naming `where` for a type that is not in the table.
 Chain<Decoder> MakeDecoders(const Json& component, const std::string& where);
 
-// Joins tokens by spaces if there is no decoder.
+// Joins tokens with spaces if there is no decoder.
 std::string DecodeTokens(const Chain<Decoder>& chain, std::vector<std::string> tokens);
 
 }  // namespace oscar

@@ -19,7 +19,7 @@ namespace {
 
 using Type = SentencePieceVocabulary::Type;
 
-// The patterns are those of the tokenizer.json files that llama.cpp's names refer to (llama.cpp,
+// The patterns are those in the tokenizer.json files to which llama.cpp's names refer (llama.cpp,
 // convert_hf_to_gguf_update.py and src/llama-vocab.cpp, llm_tokenizer_bpe).
 #define OSCAR_CONTRACTIONS "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 #define OSCAR_UPPER R"([\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}])"
@@ -62,10 +62,10 @@ constexpr std::string_view kDeepseekLetters =
 #undef OSCAR_ENDING_O200K
 
 struct Kind {
-  std::vector<std::string_view> names;     // of tokenizer.ggml.pre
-  std::vector<std::string_view> patterns;  // patterns of the splits, in order
+  std::vector<std::string_view> names;     // values of tokenizer.ggml.pre
+  std::vector<std::string_view> patterns;  // split patterns, in order
   bool whole_words = false;                // ignore_merges
-  bool adds_bos = false;                   // if tokenizer.ggml.add_bos_token is missing
+  bool adds_bos = false;                   // used if tokenizer.ggml.add_bos_token is missing
   bool composes = false;                   // NFC
 };
 
@@ -123,7 +123,7 @@ Json Step(const char* type, Json fields) {
   return fields;
 }
 
-// Reads the list of tokens, each with a type and possibly a score, which every GGUF tokenizer has.
+// Reads the list of tokens that every GGUF tokenizer has, each with a type and possibly a score.
 SentencePieceVocabulary ReadPieces(const GgufFile& gguf, const std::string& where) {
   const auto tokens = gguf.Strings("tokenizer.ggml.tokens");
   if (!tokens || tokens->empty()) throw InputError(where + ": tokenizer.ggml.tokens is missing");
@@ -146,7 +146,7 @@ SentencePieceVocabulary ReadPieces(const GgufFile& gguf, const std::string& wher
   return vocabulary;
 }
 
-// The text of the token whose id is stored under `key`; "": there is none.
+// Returns the text of the token whose id is stored under `key`; "" if there is none.
 std::string TokenAt(const GgufFile& gguf, const char* key) {
   const auto id = gguf.Count(key);
   const auto tokens = gguf.Strings("tokenizer.ggml.tokens");
@@ -164,14 +164,14 @@ Json AddedTokenList(const SentencePieceVocabulary& vocabulary, bool control, boo
   return list;
 }
 
-// Converts it to a tokenizer.json, which the table of components reads.
+// Converts the keys to a tokenizer.json, which the table of components reads.
 TokenizerPipeline MakeBpePipeline(const GgufFile& gguf, bool gemma4, const std::string& where) {
   const SentencePieceVocabulary vocabulary = ReadPieces(gguf, where);
   const std::string name(gguf.String("tokenizer.ggml.pre").value_or("default"));
   const Kind kind = gemma4 ? Kind{} : KindNamed(name, where);
   Json tokens = Json::object();
   for (size_t i = 0; i < vocabulary.pieces.size(); ++i)
-    tokens.emplace(vocabulary.pieces[i].text, i);  // keeps the first of equal ones
+    tokens.emplace(vocabulary.pieces[i].text, i);  // keeps the first of equal tokens
   Json merges = Json::array();
   const auto listed = gguf.Strings("tokenizer.ggml.merges");
   if (!listed) throw InputError(where + ": tokenizer.ggml.merges is missing");

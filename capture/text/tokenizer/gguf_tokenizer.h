@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tokenizer that the keys tokenizer.* of a GGUF describe (ggml, docs/gguf.md). The file names
-// its pre-tokenizer; a table here defines the names.
+// The tokenizer in the keys tokenizer.* of a GGUF (ggml, docs/gguf.md). The file only names its
+// pre-tokenizer; a table here defines these names.
 #pragma once
 
 #include "capture/checkpoint/gguf_file.h"
@@ -10,11 +10,11 @@
 
 namespace oscar {
 
-// Throws InputError naming the file and the key, with the list of supported values, for a
-// tokenizer.ggml.model or tokenizer.ggml.pre that is not in the table.
+// Throws InputError naming the file, the key and the supported values if tokenizer.ggml.model or
+// tokenizer.ggml.pre is not in the table.
 TokenizerPipeline MakeGgufPipeline(const GgufFile& gguf);
 
-// The equivalent of tokenizer_config.json: "chat_template" (a string, or a list as
+// Returns the equivalent of tokenizer_config.json: "chat_template" (a string, or a list as
 // ChatFormat::Find() reads it), "bos_token", "eos_token" and so on.
 Json GgufTokenizerConfig(const GgufFile& gguf);
 

@@ -19,7 +19,7 @@ namespace {
 
 class UnicodeForm : public Normalizer {
  public:
-  // No code point below `first_affected` is changed by this form in any combination.
+  // This form never changes code points below `first_affected`, in any combination.
   UnicodeForm(int options, uint8_t first_affected_lead)
       : options_(options), first_affected_lead_(first_affected_lead) {}
 
@@ -33,7 +33,7 @@ class UnicodeForm : public Normalizer {
                      static_cast<utf8proc_ssize_t>(text.size()), &mapped,
                      static_cast<utf8proc_option_t>(UTF8PROC_STABLE | options_));
     if (size == UTF8PROC_ERROR_NOMEM) throw ResourceError("out of memory in text normalization");
-    OSCAR_CHECK_LE(0, size);  // other errors mean invalid UTF-8, which never reaches this
+    OSCAR_CHECK_LE(0, size);  // any other error would mean invalid UTF-8
     text.assign(reinterpret_cast<const char*>(mapped), static_cast<size_t>(size));
     std::free(mapped);
     return text;
@@ -44,8 +44,8 @@ class UnicodeForm : public Normalizer {
   uint8_t first_affected_lead_;
 };
 
-// Below U+0300 (lead byte CC) nothing composes and NFC changes no character; the other forms leave
-// only ASCII unchanged.
+// Below U+0300 (lead byte CC), nothing composes and NFC changes no character. The other forms only
+// leave ASCII unchanged.
 constexpr uint8_t kFirstLeadNfc = 0xCC;
 constexpr uint8_t kFirstLeadOther = 0x80;
 
@@ -103,7 +103,7 @@ class Strip : public Normalizer {
   bool left_, right_;
 };
 
-// Works character by character, so a capital sigma at the end of a word is not a special case.
+// Works on single characters, so a capital sigma at the end of a word is not a special case.
 class Lowercase : public Normalizer {
  public:
   std::string Apply(std::string text, size_t) const override {

@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The "normalizer" of tokenizer.json: Unicode normal forms, by utf8proc (Unicode 14), and
-// the replacements by which SentencePiece layouts encode spaces. Added tokens that are
-// not "normalized" are cut out before this runs, so a character never composes across
-// them.
+// The "normalizer" of tokenizer.json: Unicode normal forms, by utf8proc (Unicode 14), and the
+// replacements by which SentencePiece layouts encode spaces. Added tokens that are not "normalized"
+// are cut out before this runs, so characters never compose across them.
 #pragma once
 
 #include <string>
@@ -16,9 +15,9 @@ namespace oscar {
 class Normalizer {
  public:
   virtual ~Normalizer() = default;
-  // Valid UTF-8 in and out. A step that can enlarge its text throws InputError at `max_bytes`.
+  // Takes and returns valid UTF-8. A step that can enlarge text throws InputError at `max_bytes`.
   virtual std::string Apply(std::string text, size_t max_bytes) const = 0;
-  // Whether the first character of the result may come from elsewhere than the beginning of the
+  // Whether the first character of the result may come from a later place than the start of the
   // text.
   virtual bool moves_begin() const { return false; }
 };

@@ -31,9 +31,9 @@ class PatternReplacement {
   std::string content_;
 };
 
-// The limit to which a tokenizer's steps may enlarge a text of `bytes` bytes, also in tokens.
-// Composing and replacing enlarge a text at most elevenfold, and spaces threefold again. Without a
-// limit each step of a chain of replacements could double the text.
+// Limit to which a tokenizer's steps may enlarge a text of `bytes` bytes, and limit for its number
+// of tokens. Composing and replacing enlarge a text at most elevenfold, and spaces by another
+// factor of three. Without a limit, each step in a chain of replacements could double the text.
 constexpr size_t MaxGrownBytes(size_t bytes) {
   constexpr size_t kLargeText = size_t{1} << 20;
   return bytes <= kLargeText ? 256 + 64 * bytes : 64 * kLargeText + 4 * (bytes - kLargeText) + 256;

@@ -16,8 +16,8 @@ constexpr size_t kMaxTemplatePieces = 64;
 class Template : public PostProcessor {
  public:
   struct Piece {
-    bool is_text;              // the text's own tokens go here
-    std::vector<int32_t> ids;  // otherwise these
+    bool is_text;              // true: the text's own tokens go here
+    std::vector<int32_t> ids;  // used if not is_text
   };
   explicit Template(std::vector<Piece> pieces) : pieces_(std::move(pieces)) {}
 
@@ -94,7 +94,7 @@ void AppendTemplate(const Json& component, const std::string& where, Chain<PostP
   chain.push_back(std::make_unique<Template>(std::move(pieces)));
 }
 
-// {"cls": ["<s>", 0], "sep": ["</s>", 2]}: one before the text, one after it.
+// {"cls": ["<s>", 0], "sep": ["</s>", 2]}: `cls` before the text, `sep` after it.
 void AppendRoberta(const Json& component, const std::string& where, Chain<PostProcessor>& chain) {
   const auto id_of = [&](const char* key) -> std::vector<int32_t> {
     const Json& pair = JsonMember(component, key, where);

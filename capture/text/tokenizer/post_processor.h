@@ -18,7 +18,7 @@ class PostProcessor {
   virtual ~PostProcessor() = default;
   // Throws InputError if the result has more than `max_ids`.
   virtual std::vector<int32_t> Apply(std::vector<int32_t> ids, size_t max_ids) const = 0;
-  // The ids that this step can insert.
+  // Returns the ids that this step can insert.
   virtual std::vector<int32_t> InsertedIds() const = 0;
 };
 

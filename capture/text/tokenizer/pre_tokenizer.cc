@@ -16,8 +16,8 @@ namespace {
 
 using Range = PieceList::Range;
 
-// Adds the prefix space and splits by GPT-2's pattern. The vocabulary is kept in bytes and handles
-// the byte alphabet (bpe.h), so this must be the last step.
+// Adds the prefix space and splits by GPT-2's pattern. The vocabulary is stored as bytes and
+// handles the byte alphabet (bpe.h), so this must be the last step.
 class ByteLevelStep : public PreTokenizer {
  public:
   ByteLevelStep(bool add_prefix_space, std::unique_ptr<const SplitStep> split)
@@ -49,7 +49,7 @@ void AppendByteLevel(const Json& component, const std::string& where, Chain<PreT
   JsonBool(component, "trim_offsets", true, where);  // only moves offsets, which we do not report
   const bool add_prefix_space = JsonBool(component, "add_prefix_space", true, where);
   std::unique_ptr<const SplitStep> split;
-  if (JsonBool(component, "use_regex", true, where)) {  // absent in old files, meaning true
+  if (JsonBool(component, "use_regex", true, where)) {  // absent in old files, which means true
     split = std::make_unique<SplitStep>(OnigurumaRegex(kGpt2Pattern, where),
                                         SplitBehavior::kIsolated, false);
   }
@@ -70,8 +70,8 @@ void AppendDigits(const Json& component, const std::string& where, Chain<PreToke
       individual ? SplitBehavior::kIsolated : SplitBehavior::kContiguous, false));
 }
 
-// SentencePiece's spaces: ' ' is replaced by `replacement`, one is added in front, and each begins
-// a piece.
+// SentencePiece's spaces: replaces ' ' by `replacement`, adds one in front, and starts a piece at
+// each.
 class MetaspaceStep : public PreTokenizer {
  public:
   enum class Prepend { kFirst, kNever, kAlways };
@@ -110,7 +110,7 @@ class MetaspaceStep : public PreTokenizer {
 
 MetaspaceStep::Prepend ParsePrepend(const Json& component, const std::string& where) {
   using Prepend = MetaspaceStep::Prepend;
-  // Old files have a flag instead of the scheme.
+  // Old files have a flag instead of prepend_scheme.
   const bool flag = JsonBool(component, "add_prefix_space", true, where);
   const std::string scheme =
       JsonString(component, "prepend_scheme", flag ? "always" : "never", where);
@@ -133,7 +133,7 @@ void AppendMetaspace(const Json& component, const std::string& where, Chain<PreT
                                                   std::move(split)));
 }
 
-// Appends a step that consists of one pattern and one behavior.
+// Appends a step with one pattern and one behavior.
 void AppendPattern(std::string_view pattern, SplitBehavior behavior, bool invert,
                    const std::string& where, Chain<PreTokenizer>& chain) {
   chain.push_back(

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The "pre_tokenizer" of tokenizer.json: cuts a normalized text into the pieces within which BPE
-// merges. Each step sees one piece as a whole text, so lookarounds never see past a cut of an
-// earlier step.
+// merges. Each step treats a piece as a whole text, so lookarounds never see past the cuts of
+// earlier steps.
 #pragma once
 
 #include <cstddef>
@@ -19,14 +19,14 @@ namespace oscar {
 inline constexpr std::string_view kGpt2Pattern =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
-// Pieces are ranges of `text`, in order, none empty. A step removed the bytes between them.
+// Pieces are ranges of `text`, in order, none empty. Bytes between them were removed by a step.
 struct PieceList {
   struct Range {
     size_t begin, end;  // bytes of `text`
   };
   std::string text;
   std::vector<Range> pieces;
-  bool begins_text = true;  // no text precedes it; Metaspace needs this
+  bool begins_text = true;  // no text precedes it, which Metaspace needs to know
 };
 
 class PreTokenizer {
@@ -34,7 +34,7 @@ class PreTokenizer {
   virtual ~PreTokenizer() = default;
   virtual void Apply(PieceList& list) const = 0;
   virtual bool is_byte_level() const { return false; }
-  // Whether it treats the piece at the beginning of the text differently.
+  // Whether it treats the piece at the start of the text differently.
   virtual bool asks_for_begin() const { return false; }
 };
 

@@ -85,7 +85,7 @@ class Translator {
     quantified_ = false;
   }
 
-  // Copies one code point unchanged, so that a quantifier applies to all of its bytes.
+  // Copies one code point unchanged, so that a quantifier applies to all its bytes.
   void CopyCharacter() {
     const size_t begin = position_;
     NextCodePoint(in_, position_);
@@ -111,7 +111,7 @@ class Translator {
     Refuse(fmt::format("the group {}", in_.substr(position_, 5)));
   }
 
-  // Length in bytes of {n}, {n,}, {n,m} or {,m} at the current position; 0: a literal brace.
+  // Returns the bytes of {n}, {n,}, {n,m} or {,m} at the current position; 0: a literal brace.
   size_t IntervalSize() const {
     size_t i = 1;
     size_t digits = 0;
@@ -131,7 +131,7 @@ class Translator {
     quantified_ = true;
     if (Peek() != '{') {
       CopyCharacter();
-      if (Peek() == '?' || Peek() == '+') CopyCharacter();  // lazy or possessive in both
+      if (Peek() == '?' || Peek() == '+') CopyCharacter();  // lazy or possessive in both dialects
       return;
     }
     const std::string_view interval = in_.substr(position_, IntervalSize());
@@ -175,7 +175,7 @@ class Translator {
     }
   }
 
-  // Returns true if the escape stands for a set of characters.
+  // Returns true if the escape means a set of characters.
   bool Escape(bool in_class) {
     const char c = Peek(1);
     const size_t begin = position_;
@@ -243,7 +243,7 @@ class Translator {
     return false;
   }
 
-  // Translates \x{H...}, \xHH below 80 (Oniguruma reads higher ones as bytes of UTF-8), and \uHHHH.
+  // Translates \x{H...}, \xHH below 80 (Oniguruma reads others as bytes of UTF-8), and \uHHHH.
   void CodePoint() {
     const bool is_u = Peek(1) == 'u';
     const bool braced = !is_u && Peek(2) == '{';

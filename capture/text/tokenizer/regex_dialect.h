@@ -14,14 +14,14 @@
 
 namespace oscar {
 
-// The PCRE2 pattern (for UTF, UCP, MULTILINE, newline = LF) with the matches of the Oniguruma
-// pattern. Throws InputError naming `where`, the construct and its offset in bytes.
+// Returns a PCRE2 pattern (for UTF, UCP, MULTILINE, newline = LF) with the same matches as the
+// Oniguruma pattern. Throws InputError naming `where`, the construct and its byte offset.
 std::string OnigurumaToPcre2(std::string_view pattern, std::string_view where);
 
-// Translates and compiles. Throws InputError as both steps do.
+// Translates and compiles. Both steps may throw InputError.
 Regex OnigurumaRegex(std::string_view pattern, std::string where);
 
-// One character of Rust's regex class \w (Unicode TS 18), for word boundaries of added tokens.
+// One character of \w in Rust's regex (Unicode TS 18), for word boundaries of added tokens.
 inline constexpr std::string_view kRustWordCharacter =
     "[\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{200C}\\x{200D}]";
 

@@ -22,8 +22,7 @@ namespace {
 
 using Type = SentencePieceVocabulary::Type;
 
-// Iterates over the fields of one message, in order. Every number of a message is smaller than
-// 2^29.
+// Iterates over the fields of one message, in order. Field numbers are below 2^29.
 class Message {
  public:
   Message(std::string_view bytes, size_t offset, const std::string& where)
@@ -33,7 +32,7 @@ class Message {
     uint64_t number = 0;
     uint64_t value = 0;           // varint, or the bits of a fixed-size value
     std::string_view bytes = {};  // for a string or a message
-    size_t offset = 0;            // of `bytes` in the file
+    size_t offset = 0;            // offset of `bytes` in the file
     int wire_type = 0;
   };
   bool Next(Field& field) {
@@ -96,7 +95,7 @@ class Message {
   }
 
   std::string_view rest_;
-  size_t offset_;  // of rest_ in the file
+  size_t offset_;  // offset of rest_ in the file
   const std::string& where_;
 };
 
@@ -137,7 +136,7 @@ void ParseNormalizer(Message message, SentencePieceVocabulary& vocabulary) {
   }
 }
 
-// Puts the dummy prefix before a text, but not after an added token.
+// Adds the dummy prefix before a text, but not after an added token.
 class DummyPrefix : public PreTokenizer {
  public:
   void Apply(PieceList& list) const override {
@@ -153,7 +152,7 @@ Json Step(const char* type, Json fields) {
   return fields;
 }
 
-// The steps of SentencePieceProcessor::Decode().
+// Returns the steps of SentencePieceProcessor::Decode().
 Json DecoderOf(const SentencePieceVocabulary& vocabulary) {
   Json steps = {Step("Replace", {{"pattern", {{"String", "\u2581"}}}, {"content", " "}}),
                 Step("ByteFallback", Json::object()), Step("Fuse", Json::object())};
@@ -164,7 +163,7 @@ Json DecoderOf(const SentencePieceVocabulary& vocabulary) {
   return Step("Sequence", {{"decoders", steps}});
 }
 
-// As in transformers, PreTrainedTokenizer: added_tokens_decoder names reserved pieces.
+// As in transformers' PreTrainedTokenizer, added_tokens_decoder gives reserved pieces names.
 void RenamePieces(const Json& extra, SentencePieceVocabulary& vocabulary) {
   for (const Json& entry : extra) {
     const auto id = entry.find("id");
@@ -214,7 +213,7 @@ TokenizerPipeline MakeSentencePiecePipeline(SentencePieceVocabulary vocabulary,
     added.push_back({{"id", i}, {"content", piece.text}, {"special", true}});
   }
   Json extra = options.extra;
-  for (Json& entry : extra) entry["normalized"] = false;  // so that each chunk has its prefix
+  for (Json& entry : extra) entry["normalized"] = false;  // so that each chunk gets its prefix
   AddedTokens added_tokens(added, extra, *model, normalizers, where);
   Json around = Json::array();
   Json ids = Json::object();

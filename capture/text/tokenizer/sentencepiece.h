@@ -13,13 +13,13 @@
 
 namespace oscar {
 
-// Throws InputError naming `where` and the byte for bytes that are not such a message, and for a
-// model that is neither BPE nor Unigram.
+// Throws InputError naming `where` and the byte if the bytes are not such a message, or if the
+// model is neither BPE nor Unigram.
 SentencePieceVocabulary ParseSentencePieceModel(std::string_view bytes, const std::string& where);
 
-// Special tokens and the chunks between them, which SentencePiece itself does not have.
+// Settings for special tokens and the text between them (chunks), which SentencePiece itself lacks.
 struct SentencePieceOptions {
-  Json extra;            // AddedTokens' tokens of other files; an "id" renames that piece
+  Json extra;            // extra tokens as for AddedTokens; an "id" renames that piece
   bool legacy = true;    // each chunk gets the dummy prefix, not only the first
   std::string bos, eos;  // added around a text; empty: none
 };

@@ -40,8 +40,8 @@ std::string FromBase64(std::string_view text, const std::string& where) {
   return bytes;
 }
 
-// Hugging Face tokenizers, normalizers/precompiled.rs: a short grapheme is replaced as a whole by
-// the replacement of its shortest known prefix; otherwise each character is replaced.
+// As in Hugging Face tokenizers, normalizers/precompiled.rs: a short grapheme is replaced as a
+// whole by the replacement of its shortest known prefix; otherwise each character is replaced.
 class Precompiled : public Normalizer {
  public:
   explicit Precompiled(Charsmap map) : map_(std::move(map)) {}
@@ -144,7 +144,7 @@ class SentencePieceNormalizer : public Normalizer {
   }
 
   std::optional<Charsmap> map_;
-  TokenMatcher kept_;  // user-defined pieces, which stay unchanged
+  TokenMatcher kept_;  // user-defined pieces, which are not changed
   bool removes_spaces_, prefixes_, suffix_;
   std::string_view space_;
 };
@@ -182,7 +182,7 @@ std::optional<Charsmap::Match> Charsmap::Find(std::string_view text, bool longes
     if ((unit >> 8 & 1) == 0) continue;
     if (node >= trie_.size()) break;
     const uint32_t value = trie_[node] & ~(1U << 31);
-    // A match that ends inside a character: no real map has one, and the rest would not be UTF-8.
+    // A match that ends inside a character would leave invalid UTF-8; no real map has one.
     const bool inside = i + 1 < text.size() && (static_cast<uint8_t>(text[i + 1]) & 0xC0) == 0x80;
     if (value >= replacements_.size() || inside ||
         (static_cast<uint8_t>(replacements_[value]) & 0xC0) == 0x80)

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// SentencePiece's normalizer: a map from character sequences to others, and its rules for spaces.
+// SentencePiece's normalizer: a map of character sequences, and its rules for spaces.
 #pragma once
 
 #include <cstdint>
@@ -18,18 +18,18 @@ namespace oscar {
 
 // A precompiled_charsmap: u32 size of the trie in bytes, the trie, then the replacements, each
 // terminated by NUL, all little-endian. The trie is a double array of u32 (darts-clone, darts.h). A
-// unit has its label in bits 0 to 7, "a value follows" in bit 8 and the distance to its children
-// above. A value is an offset into the replacements and has bit 31 set.
+// unit has its label in bits 0 to 7, "a value follows" in bit 8 and the distance to its children in
+// higher bits. A value is an offset into the replacements, with bit 31 set.
 class Charsmap {
  public:
   // Throws InputError naming `where` if the sizes contradict each other.
   Charsmap(std::string_view bytes, const std::string& where);
 
   struct Match {
-    size_t length;  // bytes of the text
+    size_t length;  // bytes in the text
     std::string_view replacement;
   };
-  // The shortest or the longest sequence of the map that is a prefix of `text`.
+  // Returns the shortest or the longest sequence in the map that is a prefix of `text`.
   std::optional<Match> Find(std::string_view text, bool longest) const;
 
  private:
@@ -40,7 +40,7 @@ class Charsmap {
 // Makes the component "Precompiled" of tokenizer.json.
 std::unique_ptr<const Normalizer> MakePrecompiled(const Json& component, const std::string& where);
 
-// Makes SentencePiece's own normalizer, configured by `vocabulary`. Without `prefixes` a step that
+// Makes SentencePiece's own normalizer, configured by `vocabulary`. Without `prefixes`, a step that
 // knows where the text begins must add the dummy prefix.
 std::unique_ptr<const Normalizer> MakeSentencePieceNormalizer(
     const SentencePieceVocabulary& vocabulary, bool prefixes, const std::string& where);

@@ -16,7 +16,7 @@ struct SentencePieceVocabulary {
   enum class Type {
     kNormal = 1,
     kUnknown = 2,
-    kControl = 3,      // has a meaning only where a program inserts it
+    kControl = 3,      // only has a meaning where a program inserts it
     kUserDefined = 4,  // never split or merged
     kUnused = 5,
     kByte = 6,
@@ -27,7 +27,7 @@ struct SentencePieceVocabulary {
     Type type = Type::kNormal;
   };
   std::vector<Piece> pieces;  // [num_tokens], by id
-  bool unigram = false;       // else byte-pair encoding
+  bool unigram = false;       // false: byte-pair encoding
   bool byte_fallback = false;
 
   // How a text is normalized: NormalizerSpec and TrainerSpec.treat_whitespace_as_suffix.

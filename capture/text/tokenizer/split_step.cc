@@ -12,7 +12,7 @@ namespace {
 
 using Range = PieceList::Range;
 
-// A match joins the text before it, unless that is a match too.
+// A match is joined to the text before it, unless that is a match too.
 template <class Section>
 void MergeForward(std::span<const Section> sections, std::vector<Range>& out) {
   const size_t first = out.size();
@@ -27,10 +27,10 @@ void MergeForward(std::span<const Section> sections, std::vector<Range>& out) {
   }
 }
 
-// A match joins the text after it, unless that is a match too.
+// A match is joined to the text after it, unless that is a match too.
 template <class Section>
 void MergeBackward(std::span<const Section> sections, std::vector<Range>& out) {
-  bool open = false;  // the last range of `out` is a match that waits for its successor
+  bool open = false;  // the last range in `out` is a match that waits for the next one
   for (const Section& section : sections) {
     if (open && !section.is_match) {
       out.back().end = section.range.end;

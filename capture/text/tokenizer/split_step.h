@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pre-tokenizers that cut at the matches of a pattern. `invert` first exchanges matches and other
-// text, then the behavior applies; "Removed" with invert keeps the matches.
+// Pre-tokenizers that cut at the matches of a pattern. `invert` exchanges matches and other text
+// before the behavior applies, so "Removed" with invert keeps the matches.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ namespace oscar {
 // How matches and the text between them are treated (Hugging Face "SplitDelimiterBehavior").
 enum class SplitBehavior { kRemoved, kIsolated, kContiguous, kMergedWithPrevious, kMergedWithNext };
 
-// Throws InputError naming `where` and the known ones for an unknown name.
+// Throws InputError naming `where` and the known names if the name is unknown.
 SplitBehavior ParseSplitBehavior(const std::string& name, const std::string& where);
 
 class SplitStep : public PreTokenizer {

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Converts text to token ids and back, as the Hugging Face library does for tokenizer.json. Trap:
-// truncation and padding settings of a file are not applied. The data source decides on, and
-// counts, cuts.
+// truncation and padding settings in the file are not applied. The data source cuts texts and
+// counts what it cuts.
 #pragma once
 
 #include <cstdint>
@@ -25,22 +25,22 @@ struct TokenizerPipeline;  // tokenizer_json.h
 class Tokenizer {
  public:
   // Throws InputError naming the file and the component if it is malformed or not supported, with
-  // the list of supported ones.
+  // the supported ones.
   static Tokenizer Load(const std::filesystem::path& tokenizer_json) {
     return Load(MappedFile::Open(tokenizer_json));
   }
   static Tokenizer Load(const MappedFile& tokenizer_json);
   static Tokenizer Of(TokenizerPipeline pipeline);
 
-  // Throws InputError with the byte offset if `text` is not UTF-8. Adds to `lost` the number of
-  // bytes (of a byte-level vocabulary) or characters without a token; they are omitted.
+  // Throws InputError with the byte offset if `text` is not UTF-8. Omits bytes (of a byte-level
+  // vocabulary) or characters without a token and adds their number to `lost`.
   std::vector<int32_t> Encode(std::string_view text, bool add_special_tokens,
                               int64_t* lost = nullptr) const;
   // Bytes that are not UTF-8 become U+FFFD; ids without a token are omitted.
   std::string Decode(std::span<const int32_t> ids, bool skip_special_tokens) const;
 
   int64_t vocab_size() const;  // 1 + the largest id, including added tokens
-  std::optional<int32_t> TokenId(std::string_view token) const;  // byte alphabet, or added token
+  std::optional<int32_t> TokenId(std::string_view token) const;  // byte alphabet, or an added token
   bool IsAddedToken(std::string_view content) const;
 
  private:

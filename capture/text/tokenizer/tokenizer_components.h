@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tables of the implemented component types of tokenizer.json, for documentation. A type is
-// read with exactly the fields of its table row.
+// Tables of the implemented component types of tokenizer.json, for documentation. A type may only
+// have the fields in its table row.
 #pragma once
 
 #include <string_view>

@@ -31,7 +31,7 @@ void AppendSpecial(const Json& token, Json& tokens) {
   }
 }
 
-// Appends "bos_token", "image_token" and so on, and the lists of additional ones.
+// Appends "bos_token", "image_token" and so on, and the lists of additional special tokens.
 void AppendSpecials(const Json& config, Json& tokens) {
   for (const char* name : kSpecialTokenNames)
     if (const auto found = config.find(name); found != config.end()) AppendSpecial(*found, tokens);
@@ -118,7 +118,7 @@ Json ExtraTokens(const fs::path& directory) {
   AppendSpecials(config, specials);
   const fs::path old_file = directory / "added_tokens.json";
   Json decoder = Json::object();
-  const Json old_tokens = ReadJsonObject(old_file);  // content: id
+  const Json old_tokens = ReadJsonObject(old_file);  // {content: id}
   for (auto token = old_tokens.begin(); token != old_tokens.end(); ++token) {
     const bool special = std::any_of(specials.begin(), specials.end(), [&](const Json& entry) {
       return entry.at("content") == token.key();

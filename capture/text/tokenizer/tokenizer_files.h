@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finds the files of a model's tokenizer: tokenizer.json, else SentencePiece's tokenizer.model,
-// with the tokens and settings that transformers adds from tokenizer_config.json,
+// Finds the files of a model's tokenizer: tokenizer.json, otherwise SentencePiece's
+// tokenizer.model, with the tokens and settings that transformers adds from tokenizer_config.json,
 // special_tokens_map.json and added_tokens.json; or the keys of a GGUF.
 #pragma once
 
@@ -21,21 +21,22 @@ namespace oscar {
 inline constexpr const char* kSpecialTokenNames[] = {
     "bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"};
 
-// `model`: a model directory or a GGUF file. Returns nothing if it has none of these files. Throws
-// InputError as Tokenizer::Load() does.
+// `model` is a model directory or a GGUF file. Returns nothing if it has no tokenizer. Throws
+// InputError like Tokenizer::Load().
 std::optional<Tokenizer> OpenTokenizer(const std::filesystem::path& model);
 
-// tokenizer_config.json, or the equivalent keys of a GGUF; empty if there is neither.
+// Returns tokenizer_config.json, or the equivalent keys of a GGUF; empty if there is neither.
 Json ReadTokenizerConfig(const std::filesystem::path& model);
-// The object in a JSON file; empty if there is no such file.
+// Returns the object in a JSON file; empty if there is no such file.
 Json ReadJsonObject(const std::filesystem::path& file);
 
-// The tokens of the small files, for AddedTokens: an array of {"content", flags} in the order in
-// which transformers adds them; "id" if a file has one; "weak" if a known token keeps its flags.
+// Returns the small files' tokens for AddedTokens: an array of {"content", flags} in the order in
+// which transformers adds them; with "id" if a file has one, "weak" if known tokens keep their
+// flags.
 Json ExtraTokens(const std::filesystem::path& model_directory);
 
-// A tokenizer that is opened on first use, since rows of token ids need none. Copies share it.
-// Trap: it is not thread-safe.
+// A tokenizer that is opened on first use, because rows of token ids do not need it. Copies share
+// it. Trap: it is not thread-safe.
 class LazyTokenizer {
  public:
   LazyTokenizer(const Tokenizer* opened = nullptr) : opened_(opened) {}  // NOLINT: stands for one

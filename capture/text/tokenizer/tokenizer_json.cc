@@ -15,7 +15,7 @@
 namespace oscar {
 namespace {
 
-// truncation and padding are known but not applied: see tokenizer.h.
+// truncation and padding are accepted but not applied: see tokenizer.h.
 constexpr std::string_view kMembers[] = {"version",        "truncation", "padding",
                                          "added_tokens",   "normalizer", "pre_tokenizer",
                                          "post_processor", "decoder",    "model"};
@@ -26,9 +26,9 @@ const Json& OptionalMember(const Json& root, const char* key) {
   return found == root.end() ? null : *found;
 }
 
-// The library uses a piece's place in the raw text, and we use its place in the current text. The
-// two agree as long as nothing is removed from or added to the front of the text. A lone Metaspace
-// after Prepend is also fine, because it does not change a text that begins with its character.
+// The library uses a piece's place in the raw text, we use its place in the current text. These
+// agree if nothing is removed from or added to the front of the text. A lone Metaspace after
+// Prepend is also fine, because it does not change a text that begins with its character.
 void CheckBegin(const Chain<Normalizer>& normalizers, const Chain<PreTokenizer>& steps,
                 const std::string& where) {
   const auto asks = [](const auto& step) { return step->asks_for_begin(); };

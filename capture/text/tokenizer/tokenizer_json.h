@@ -14,7 +14,7 @@
 
 namespace oscar {
 
-// Parts in the order of encoding; the decoder works backwards.
+// Parts in the order of encoding. The decoder converts back.
 struct TokenizerPipeline {
   Chain<Normalizer> normalizers;
   Chain<PreTokenizer> pre_tokenizers;
@@ -24,7 +24,7 @@ struct TokenizerPipeline {
   Chain<Decoder> decoders;
 };
 
-// `file` is the path in errors. `extra`: AddedTokens' tokens of other files.
+// `file` is the path in errors. `extra`: tokens of other files, as for AddedTokens.
 TokenizerPipeline MakeTokenizerPipeline(const Json& root, const Json& extra,
                                         const std::string& file);
 // Throws InputError naming `where` if an inserted id has no token.

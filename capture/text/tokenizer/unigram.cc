@@ -15,7 +15,7 @@ namespace oscar {
 namespace {
 
 constexpr std::string_view kModelFields[] = {"unk_id", "vocab", "byte_fallback"};
-constexpr double kUnknownPenalty = 10;  // below the lowest score: kUnkPenalty of both libraries
+constexpr double kUnknownPenalty = 10;  // below the lowest score; kUnkPenalty in both libraries
 
 }  // namespace
 
@@ -75,13 +75,13 @@ UnigramModel::UnigramModel(const SentencePieceVocabulary& vocabulary, const std:
   if (vocabulary.byte_fallback) byte_ids_ = ByteTokens();
 }
 
-// The Viterbi algorithm over byte positions, as in SentencePiece, unigram_model.cc,
-// EncodeOptimized(), and tokenizers, models/unigram/model.rs.
+// The Viterbi algorithm over byte positions, as in unigram_model.cc, EncodeOptimized()
+// (SentencePiece) and models/unigram/model.rs (tokenizers).
 uint32_t UnigramModel::EncodeNew(std::string_view piece, std::vector<int32_t>& ids) const {
   constexpr int32_t kNoToken = -1;
   constexpr size_t kUnreached = static_cast<size_t>(-1);
   struct Node {
-    double score = 0;  // of the best path that ends here
+    double score = 0;  // score of the best path that ends here
     size_t begin = kUnreached;
     int32_t token = kNoToken;
   };
@@ -105,7 +105,7 @@ uint32_t UnigramModel::EncodeNew(std::string_view piece, std::vector<int32_t>& i
     begin = next;
   }
 
-  std::vector<std::pair<size_t, int32_t>> path;  // begin and token, backwards
+  std::vector<std::pair<size_t, int32_t>> path;  // begin and token, from the end backwards
   for (size_t end = piece.size(); end > 0; end = ends[end].begin)
     path.emplace_back(ends[end].begin, ends[end].token);
   std::ranges::reverse(path);
@@ -122,7 +122,7 @@ uint32_t UnigramModel::EncodeNew(std::string_view piece, std::vector<int32_t>& i
     const std::string_view run = piece.substr(begin, end - begin);
     const auto byte_id = [&](char c) { return byte_ids_[static_cast<uint8_t>(c)]; };
     if (token != kNoToken && i == first + 1) {
-      ids.push_back(token);  // the text is the unknown token itself
+      ids.push_back(token);  // the text itself is the unknown token
     } else if (!byte_ids_.empty() &&
                std::ranges::all_of(run, [&](char c) { return byte_id(c) >= 0; })) {
       for (const char c : run) ids.push_back(byte_id(c));

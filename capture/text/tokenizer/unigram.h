@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The Unigram model (Kudo 2018, arXiv 1804.10959): of all ways to split a piece into tokens it
-// takes the one with the largest sum of scores (log probabilities). A character without a token
-// becomes the tokens of its bytes, or, together with such neighbours, the unknown token.
+// The Unigram model (Kudo 2018, arXiv 1804.10959): chooses the split of a piece into tokens that
+// has the largest sum of scores (log probabilities). A character without a token becomes the tokens
+// of its bytes or, together with such neighbours, the unknown token.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ namespace oscar {
 
 class UnigramModel : public TokenModel {
  public:
-  // Throws InputError as TokenModel::Make() does.
+  // Throws InputError like TokenModel::Make().
   UnigramModel(const Json& model, Symbols symbols, const std::string& where);
   // Uses SentencePiece's own arithmetic: sums in float32, and user-defined pieces always win.
   UnigramModel(const SentencePieceVocabulary& vocabulary, const std::string& where);
