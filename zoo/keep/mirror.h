@@ -15,16 +15,16 @@
 namespace oscar {
 
 struct Mirrored {
-  std::vector<std::string> added;     // NAME@VERSION
+  std::vector<std::string> added;     // as NAME@VERSION
   std::vector<std::string> yanked;    // newly yanked
   std::vector<std::string> problems;  // versions that were not copied, and why
   size_t versions = 0;                // number of versions in the source
-  size_t signatures = 0;              // new ones
+  size_t signatures = 0;              // number of new signatures
   FetchCounts counts;
 };
 
-// Creates `zoo` if it does not exist. `name`: copies that name alone. Versions with wrong bytes are
-// problems. A broken transfer is a ResourceError, and the same call resumes it.
+// Creates `zoo` if it does not exist. With `name` only that name is copied. A version with wrong
+// bytes is listed as a problem. A broken transfer is a ResourceError, and the same call resumes it.
 Mirrored Mirror(const ZooSource& source, const std::filesystem::path& zoo,
                 const std::optional<ZooName>& name, const FetchOptions& options,
                 const std::function<void()>& waiting);

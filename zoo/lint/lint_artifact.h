@@ -11,9 +11,9 @@
 
 namespace oscar {
 
-// Limits for reporting that heads disagree: the report's KL of the shared rotation exceeds that of
-// the per-head ones by a factor, or, if nothing was measured, the mean over layers of HeadAgreement
-// is low.
+// Limits beyond which lint reports that heads disagree: the factor by which the KL of the shared
+// rotation exceeds that of per-head ones, or, if no KL was measured, the mean over layers of
+// HeadAgreement.
 inline constexpr double kMinHeadAgreement = 0.1;
 inline constexpr double kMaxSharedKlFactor = 1.25;
 

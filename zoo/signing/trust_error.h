@@ -19,12 +19,12 @@ struct TrustExit {
   static constexpr ExitCode kLookAlike{15};  // a name that only looks like a trusted one
 };
 
-// A signature that is missing, by the wrong signer, or for other content.
+// An error for a signature that is missing, by the wrong signer, or for other content.
 struct TrustError : Error {
   using Error::Error;
 };
 
-// Returns the kind that --log-format json prints for such an exit code; empty for every other code.
+// Returns the kind that --log-format json prints for an exit code; empty for unlisted codes.
 inline std::string_view TrustKind(ExitCode code) {
   if (code == TrustExit::kUnsigned) return "unsigned";
   if (code == TrustExit::kWrongKey) return "wrong_key";

@@ -20,8 +20,8 @@
 
 namespace oscar {
 
-// The one version of a repository as a zoo. The token of `options` is not used, because the Hub has
-// its own. Throws UsageError for an endpoint that may not be contacted.
+// Opens a repository as a zoo with one version. The token in `options` is not used, because the Hub
+// has its own. Throws UsageError for an endpoint that may not be contacted.
 ZooSource HubSource(const HubId& id, const TransferOptions& options,
                     const Environment& environment = ProcessEnvironment());
 

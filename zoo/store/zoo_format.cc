@@ -23,7 +23,7 @@ constexpr uint64_t kMaxFileSize = uint64_t{1} << 50;  // bytes
 
 Json SchemaJson(std::string_view name) { return {{"name", name}, {"version", kZooVersion}}; }
 
-// Unknown members are refused, because a later version of the format has another number.
+// Unknown members are refused, because a later version of the format has another version number.
 void CheckDocument(const Json& json, std::string_view schema,
                    std::initializer_list<std::string_view> members, std::string_view what) {
   if (!json.is_object()) throw InputError(fmt::format("{}: expected a JSON object", what));
@@ -126,7 +126,7 @@ std::map<std::string, FileDigest> ParseFileDigests(const Json& files, std::strin
       throw InputError(where + " is there twice but for upper and lower case");
     const FileDigest digest = {DigestMember(value, "sha256", where),
                                static_cast<uint64_t>(JsonInt(value, "size", where))};
-    if (digest.size > kMaxFileSize)  // negative ones too
+    if (digest.size > kMaxFileSize)  // also catches negative sizes
       throw InputError(where + ": a size beyond 1 PiB, or below 0");
     if (value.size() != 2) throw InputError(where + ": expected sha256 and size alone");
     out[name] = digest;
@@ -191,7 +191,7 @@ SignatureIndex ParseSignatureIndex(std::string_view text, std::string_view what)
     if (!IsSha256Hex(sha256))
       throw InputError(fmt::format("{}: {} is no SHA-256", what, Quoted(sha256)));
     index[sha256] = static_cast<uint64_t>(JsonInt(signatures, sha256.c_str(), what));
-    if (index[sha256] > kMaxSignatureBytes)  // negative ones too
+    if (index[sha256] > kMaxSignatureBytes)  // also catches negative sizes
       throw InputError(fmt::format("{}: {}: a size beyond 1 MiB, or below 0", what, sha256));
   }
   return index;
