@@ -10,7 +10,7 @@
 
 namespace oscar {
 
-// Reads, then a copy, of buffers far larger than any cache; a part of BandwidthBench().
+// Measures reads, then a copy, of buffers far larger than any cache. Part of BandwidthBench().
 std::vector<BenchEntry> ReferenceBandwidth();
 
 }  // namespace oscar

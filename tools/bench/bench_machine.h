@@ -12,10 +12,10 @@ namespace oscar {
 // Throws ResourceError with CUDA's own message if there is no CUDA device.
 void CheckCudaDevice();
 
-// {"gpu", "compute_capability", "sms", "l2_bytes", "memory_bytes", "cuda_driver", "cuda_runtime",
-// and of nvidia-smi: "driver", "idle", "loaded"} of the current device.
+// Describes the current device: {"gpu", "compute_capability", "sms", "l2_bytes", "memory_bytes",
+// "cuda_driver", "cuda_runtime", and from nvidia-smi "driver", "idle", "loaded"}.
 Json DescribeBenchMachine();
 
-int64_t L2Bytes();  // of the current device
+int64_t L2Bytes();  // L2 cache of the current device
 
 }  // namespace oscar

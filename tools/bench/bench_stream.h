@@ -11,7 +11,7 @@
 
 namespace oscar {
 
-// Word (32 bits) i of data [size] becomes (i + set) * kStreamFactor, mod 2^32.
+// Sets word i (32 bits) of data [size] to (i + set) * kStreamFactor, mod 2^32.
 inline constexpr uint32_t kStreamFactor = 2654435761u;
 void LaunchFill(uint4* data, int64_t size, uint32_t set, int ctas, cudaStream_t stream);
 

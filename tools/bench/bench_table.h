@@ -14,13 +14,13 @@
 
 namespace oscar {
 
-std::vector<BenchEntry> BandwidthBench();    // of this machine: what the others are judged by
+std::vector<BenchEntry> BandwidthBench();    // memory bandwidth, the reference for the others
 std::vector<BenchEntry> PeerBench();         // LibTorch's BF16 attention
 std::vector<BenchEntry> DecodeBench();       // decode attention over the quantized cache
 std::vector<BenchEntry> AttentionKlBench();  // KL of a layer's attention rows
 std::vector<BenchEntry> WriteBench();        // rotate, clip, quantize, pack; flush; append
 
-// Rows in the order in which they run and print.
+// The table's rows, in the order in which they run and print.
 std::span<const BenchEntries> BenchTable();
 
 }  // namespace oscar

@@ -22,7 +22,7 @@ namespace {
 constexpr double kMostCodeBits = 8;
 constexpr size_t kMostBudgets = 8;
 
-// Throws UsageError for a list of --bits that cannot be made into as many choices.
+// Throws UsageError if the budgets of --bits are too many, equal or out of range.
 void CheckBudgets(const std::vector<double>& budgets, const AutoOptions& automatic) {
   if (budgets.size() > kMostBudgets)
     throw UsageError(fmt::format("--bits: {} budgets, at most {}", budgets.size(), kMostBudgets));
@@ -41,7 +41,7 @@ void CheckBudgets(const std::vector<double>& budgets, const AutoOptions& automat
     throw UsageError("--refine learns the matrices of one choice: give --bits one number");
 }
 
-// Returns whether --merge names shards. The reader of a path reports that it does not exist.
+// Returns whether --merge names shards. A missing path is reported later, when it is opened.
 bool AreShards(const Json& paths) {
   return std::ranges::any_of(
       paths, [](const Json& path) { return ShardSet::LooksLikeOne(path.get<std::string>()); });

@@ -10,8 +10,8 @@
 
 namespace oscar {
 
-// Runs --shard. If the shard already exists, says so and does nothing, so that an array can be
-// started again as it is.
+// Runs --shard. If the shard already exists, reports that and does nothing, so that a job array can
+// be restarted unchanged.
 CommandResult RunShard(const CalibrateOptions& options, const Places& places,
                        CommandContext& context);
 

@@ -8,8 +8,8 @@
 
 namespace oscar {
 
-// Returns a sentence with the command that pulls them; "" without OSCAR_ZOO, or if nothing fits. An
-// unreadable zoo is mentioned and is not an error, because a calibration was asked for.
+// Returns a sentence with the command that pulls rotations for `model` from the zoo; "" without
+// OSCAR_ZOO, or if nothing fits. An unreadable zoo is mentioned but is not an error.
 std::string ZooHint(const std::string& model);
 
 }  // namespace oscar

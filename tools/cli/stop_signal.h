@@ -12,12 +12,12 @@
 
 namespace oscar {
 
-// Installs the handlers for its lifetime; one at a time.
+// Installs the handlers during its lifetime. Only one object may exist at a time.
 class StopSignal {
  public:
   // `notice` is written to standard error when the first signal arrives (at most 500 bytes).
   explicit StopSignal(std::string_view notice);
-  ~StopSignal();  // restores what was installed before
+  ~StopSignal();  // restores the previous handlers
   StopSignal(const StopSignal&) = delete;
   StopSignal& operator=(const StopSignal&) = delete;
 

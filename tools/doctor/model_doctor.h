@@ -16,28 +16,28 @@
 
 namespace oscar {
 
-using Fact = std::pair<std::string, std::string>;  // "rope", "default theta=1e+06"; lines by \n
+using Fact = std::pair<std::string, std::string>;  // name and text; the text may have lines
 
 struct Diagnosis {
   ModelLocation location;
-  std::optional<ModelSpec> spec;  // as far as it is understood; nothing: not at all
-  bool has_weights = false;       // all of them are there and can be read
+  std::optional<ModelSpec> spec;  // as far as it is understood; absent if not at all
+  bool has_weights = false;       // all weights exist and can be read
   bool quantized = false;
   std::string
-      attention_codes;  // what its projections are stored as, by the configuration; "": plain
+      attention_codes;  // storage of its projections according to the configuration; "": plain
   bool has_tokenizer = false;
   std::vector<Fact> facts;
   std::vector<std::string> reasons;  // why it cannot be calibrated
-  std::vector<std::string> missing;  // what has to be there first, or would be good to have
+  std::vector<std::string> missing;  // required or recommended things that are missing
   bool unknown_fields_only = false;  // all reasons are fields that no table knows
 
   bool supported() const { return reasons.empty(); }
 };
 
-// Never throws InputError: problems are among the reasons.
+// Never throws InputError; problems become reasons.
 Diagnosis DiagnoseModel(const ModelArguments& model, const ChatArguments& chat);
 
-// Returns the part of the diagnosis that is from config.json.
+// Returns the facts that config.json states.
 std::vector<Fact> SpecFacts(const ModelSpec& spec);
 // Returns what an artifact of the model can be used for, and what is refused.
 std::vector<Fact> UseFacts(const ModelSpec& spec, const std::string& attention_codes);

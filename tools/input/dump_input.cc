@@ -76,7 +76,7 @@ std::shared_ptr<const AttentionDump> OpenDump(const DumpArguments& arguments, Lo
   } else {
     if (arguments.scale)
       throw UsageError("--scale is for directories: an HDF5 dump says which scale it has");
-    // HDF5's library crashes on files made for it, so an expendable process reads it first.
+    // The HDF5 library crashes on malicious files, so a separate process reads the file first.
     LookInSandbox([&] { LookAt(arguments.from); }, arguments.from);
     dump = std::make_shared<DumpReader>(arguments.from);
   }

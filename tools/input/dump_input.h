@@ -18,13 +18,13 @@ namespace oscar {
 
 struct DumpArguments {
   std::string from;             // empty: no dump
-  bool skip_warmup = true;      // the others: of a directory
+  bool skip_warmup = true;      // skips the warm-up captures of a directory
   std::optional<double> scale;  // absent: 1 / sqrt(head_dim)
   bool allow_layer_gaps = false;
 };
 void AddDumpOptions(OptionTable& table, DumpArguments* dump);
 
-// Throws UsageError or InputError; logs what the dump holds.
+// Opens a dump and logs its content. Throws UsageError or InputError.
 std::shared_ptr<const AttentionDump> OpenDump(const DumpArguments& dump, Log& log);
 
 }  // namespace oscar

@@ -8,9 +8,9 @@
 
 namespace oscar {
 
-// A program that calls this has started with GOMP_SPINCOUNT in its environment, unless its user set
-// that or OMP_WAIT_POLICY. Trap: libgomp reads its environment when it is loaded, so the program
-// restarts itself before that.
+// Makes the program run with GOMP_SPINCOUNT in its environment, unless the user set that or
+// OMP_WAIT_POLICY. Trap: libgomp reads its environment when it is loaded, so the program restarts
+// itself before that.
 void KeepWaitsShort();
 
 }  // namespace oscar

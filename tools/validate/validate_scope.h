@@ -13,11 +13,12 @@ namespace oscar {
 struct AppliedScope {
   std::string name;  // "quick", "normal" or "thorough"
   std::string
-      left_out;  // what the normal scope has and this run does not, and how to get it; or ""
+      left_out;  // the parts of the normal scope that this run leaves out, and how to add them; or
+                 // ""
 };
 
-// Fills in what `options` leave to the scope; "auto" is quick on a CPU and normal on a GPU. An
-// option that asks for more of a part turns that part on.
+// Sets the options that are left to the scope; "auto" is quick on a CPU and normal on a GPU. An
+// option that requests more of a part turns that part on.
 AppliedScope ApplyScope(bool on_cpu, ValidateOptions& options);
 
 }  // namespace oscar

@@ -20,7 +20,7 @@ namespace oscar {
 std::optional<Json> OnDump(const ValidateOptions& options,
                            const std::shared_ptr<const AttentionDump>& dump,
                            const Artifact& artifact, CommandContext& context);
-// `checked` is awaited once the model is open.
+// Waits for `checked` after the model is open.
 std::optional<Json> OnModel(const ValidateOptions& options, const Artifact& artifact,
                             std::future<MomentCheck> checked, const RankGroup& group,
                             CommandContext& context);

@@ -16,13 +16,13 @@ namespace oscar {
 
 struct ValidateRun {
   std::filesystem::path artifact, model;
-  Json configuration;             // what --config takes
+  Json configuration;             // passed as --config
   std::vector<std::string> data;  // empty: the built-in text
   std::string device = "auto";
 };
 
-// Returns the report. Throws InputError or ResourceError if oscar-validate fails (it says why on
-// standard error), Interrupted if it was interrupted.
+// Returns the report. Throws InputError or ResourceError if oscar-validate fails (its own message
+// is on standard error), Interrupted if it was interrupted.
 Json RunValidate(const ValidateRun& run, Log& log);
 
 }  // namespace oscar

@@ -30,13 +30,13 @@ struct TrustFile {
   std::filesystem::path memory_file;  // "" for a policy that was not read from a file
 };
 
-// Adds a PEM file to a rule, and its name to those of the policy. Throws InputError.
+// Adds a PEM key to a rule, and the file's name to the policy's key names. Throws InputError.
 void AddKey(const std::filesystem::path& file, TrustRule* rule, TrustPolicy* policy);
 
 TrustFile ReadTrustFile(const std::filesystem::path& file);  // throws UsageError, InputError
 
 TrustMemory ReadMemory(const TrustFile& file);  // empty if there is none yet
-// Replaces the whole file. Does nothing for a policy that was not read from a file.
+// Replaces the whole memory file. Does nothing for a policy that was not read from a file.
 void WriteMemory(const TrustFile& file, const TrustMemory& memory);
 
 }  // namespace oscar
