@@ -43,10 +43,10 @@ struct CacheView {
 };
 
 constexpr int WindowSlots(const CacheView& view) { return view.sink_tokens + view.recent_slots; }
-constexpr int64_t WindowHeadValues(const CacheView& view) {  // of one head: keys and values
+constexpr int64_t WindowHeadValues(const CacheView& view) {  // values of one head's keys and values
   return int64_t{WindowSlots(view)} * (view.format.k.dim + view.format.v.dim);
 }
-constexpr int64_t WindowBytes(const CacheView& view) {  // of one request, all heads
+constexpr int64_t WindowBytes(const CacheView& view) {  // bytes of one request, all heads
   return 2 * view.num_kv_heads * WindowHeadValues(view);
 }
 

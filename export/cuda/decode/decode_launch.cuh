@@ -14,7 +14,7 @@
 
 namespace oscar {
 
-// The shared memory of a CTA, after checking that the GPU has it.
+// Returns the shared memory of a CTA, after checking that the GPU has that much.
 template <class Shape>
 int SharedBytes(int record_bytes) {
   const int bytes = DecodeSharedLayout<Shape>::Bytes(record_bytes);

@@ -15,7 +15,7 @@
 
 namespace oscar {
 
-// Attends to a tile, which is the ring's next pieces. query: [kUnit, kQueryStride] in shared
+// Attends to a tile that is in the ring's next pieces. query: [kUnit, kQueryStride] in shared
 // memory.
 template <class Shape, class Ring, class State>
 __device__ inline void AttendWindowTile(const DecodeRule& rule, uint32_t valid, uint32_t query,

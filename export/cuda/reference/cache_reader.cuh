@@ -9,13 +9,13 @@
 
 namespace oscar {
 
-// Value d of the key or value row of token `position` of a request.
+// Returns value d of the key or value row of the token at `position` in a request.
 __device__ inline double CacheValue(const CacheView& view, CacheOrder order, int request,
                                     int kv_head, int position, int d) {
   const CacheFormat& format = view.format;
   const bool keys = order == CacheOrder::kKeys;
   const PagedSide& side = keys ? format.k : format.v;
-  const int i = position - view.sink_tokens;  // quantized or recent token
+  const int i = position - view.sink_tokens;  // index among quantized and recent tokens
   if (i < 0 || i >= view.quantized[request]) {
     const int slot = i < 0 ? position : view.sink_tokens + i % view.recent_slots;
     const __nv_bfloat16* head =

@@ -12,7 +12,7 @@
 
 namespace oscar {
 
-// Unpacked quantized tokens [begin, begin + num_tokens) of one request. Null arrays are skipped.
+// Quantized tokens [begin, begin + num_tokens) of one request, unpacked. Null arrays are skipped.
 struct UnpackedRows {
   uint8_t* k_codes = nullptr;       // [num_tokens, num_kv_heads, k.dim]
   uint8_t* v_codes = nullptr;       // [num_tokens, num_kv_heads, v.dim]
