@@ -13,17 +13,17 @@
 
 namespace oscar {
 
-// The artifact's report with `validation` (export/report/schema.md) in it.
+// Returns the artifact's report with `validation` (export/report/schema.md) in it.
 Json ReportWithValidation(const Artifact& artifact, const Json& validation);
 
 // Whether the artifact has its validation of record.
 bool HasValidation(const Artifact& artifact);
 
-// Exchanges the artifact's directory for one with that report, whose validation is of record.
+// Replaces the artifact's directory by one with that report, whose validation must be of record.
 // Throws UsageError if it is not, ResourceError if the file system cannot exchange directories.
 void AttachReport(const Artifact& artifact, const Json& report);
 
-// The default place for reports that are not of record: the first of ARTIFACT-comparison,
+// The default path for reports that are not of record: the first of ARTIFACT-comparison,
 // ARTIFACT-comparison-2, -3, ... that does not exist yet.
 std::filesystem::path ComparisonDirectory(const std::filesystem::path& artifact);
 
