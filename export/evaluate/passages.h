@@ -18,9 +18,9 @@ namespace oscar {
 
 inline constexpr const char* kPassagesTask = "passages";
 
-// One sample for each of the `own_words`, equal in length to it: the end of the text makes room.
-// Passages consist of tokens that occur in the texts and are spread over the first two thirds. A
-// text has one for every 128 tokens, two to eight. Texts too short for two passages give no sample.
+// Makes one sample of equal length for each of the `own_words`, cutting the end of the text to make
+// room. Passages consist of tokens from the texts and are spread over the first two thirds. A text
+// has one passage for every 128 tokens, two to eight. Texts too short for two passages give none.
 std::vector<NeedleSample> MakePassageSamples(const std::vector<std::vector<int32_t>>& own_words,
                                              uint64_t seed);
 

@@ -26,12 +26,12 @@ class Recall {
   // "recall" and "tool_call" of the report's "validation": {"measurable", "tasks"}. Each task has
   // "task", "length", "samples", "exact" (accuracy) and "counts".
   const Json& ToJson() const { return json_; }
-  // "needle" of an arm: NeedleReport() over the samples that count; at least one must.
+  // Returns "needle" of an arm: NeedleReport() of the samples that count; needs at least one.
   measures::NeedleRecall Report(std::span<const NeedleScore> scores) const;
 
  private:
   std::span<const NeedleSample> samples_;
-  std::vector<size_t> counted_;  // of samples_
+  std::vector<size_t> counted_;  // indices into samples_
   Json json_;
 };
 

@@ -18,7 +18,7 @@
 namespace oscar {
 
 struct ToolCallOptions {
-  std::vector<int64_t> lengths;         // tokens of conversation and call together, at most
+  std::vector<int64_t> lengths;         // maximum tokens of conversation and call together
   int64_t samples_per_task = 1;         // per length
   std::vector<std::string> tasks = {};  // names of ToolCallTaskNames(); empty: all
   uint64_t seed = 0;
@@ -29,7 +29,7 @@ std::vector<std::string> ToolCallTaskNames();
 void CheckToolCallTask(const std::string& name);  // UsageError naming the nearest
 
 // Samples by length, then task, then number, with one answer for each argument of the call. Each
-// depends only on the seed, its task, length and number. Throws as MakeNeedleSamples does.
+// depends only on the seed and its task, length and number. Throws as MakeNeedleSamples does.
 std::vector<NeedleSample> MakeToolCallSamples(const ToolCallOptions& options,
                                               const Tokenizer& tokenizer, int64_t max_positions);
 

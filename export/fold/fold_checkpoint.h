@@ -18,14 +18,14 @@
 
 namespace oscar {
 
-inline constexpr const char* kFoldFile = "oscar_fold.json";  // what was folded
+inline constexpr const char* kFoldFile = "oscar_fold.json";  // says what was folded
 
-// Writes directory `to`, which must not exist, all or nothing. Weight files are written one at a
-// time with the same names and types, other files of the model (configuration, tokenizer)
-// unchanged, and `record` as kFoldFile. `layers` as in spec.layers. `check` gets the whole copy
-// before it is published; if it throws, nothing is left behind. Throws what WeightEdits, ReadWeight
-// and StoredWeight throw, and InputError if two layers share a tensor that is to change, or if it
-// is stored in codes.
+// Writes directory `to`, which must not exist, completely or not at all. Weight files are written
+// one at a time with the same names and types, other files of the model (configuration, tokenizer)
+// unchanged, and `record` as kFoldFile. `layers` has the order of spec.layers. `check` gets the
+// finished copy before it is published; if it throws, nothing remains. Throws what WeightEdits,
+// ReadWeight and StoredWeight throw, and InputError if a tensor to change is shared by two layers
+// or quantized.
 using CheckCopy = std::function<void(const std::filesystem::path& copy)>;
 void WriteFoldedCheckpoint(const Checkpoint& checkpoint, const ModelSpec& spec,
                            const std::vector<LayerFold>& layers, const Json& record,
