@@ -24,15 +24,15 @@
 namespace oscar {
 
 struct GivenRotations {
-  std::optional<RotationFile> k, v;  // nothing: that side is not rotated
+  std::optional<RotationFile> k, v;  // a side without a file is not rotated
 };
 
-// `files` as on the command line: one file for both sides, or KEYS:VALUES, of which one may be
-// "none". Throws InputError naming file, layer and tensor for what cannot be read, has another
-// shape, is not orthogonal (and not undone either) or belongs to the other side.
+// `files`: as on the command line, one file for both sides, or KEYS:VALUES, one of which may be
+// "none". Throws InputError naming file, layer and tensor if it cannot be read, has another shape,
+// is not orthogonal (and not undone either) or belongs to the other side.
 GivenRotations ReadGivenRotations(std::string_view files);
 
-// "28 layers, a matrix for each of 8 KV heads, orthogonal to 4.5e-08": what was found, for people.
+// Describes a file for people: "28 layers, a matrix for each of 8 KV heads, orthogonal to 4.5e-08".
 std::string DescribeRotations(const RotationFile& file);
 
 }  // namespace oscar

@@ -14,19 +14,18 @@
 
 namespace oscar {
 
-// Throws InputError if nothing matches or the reader of the format refuses. Members of every
-// report:
+// Throws InputError if no format matches or its reader refuses the file. Members of every report:
 //   format   "pt" | "pair" | "mla-folder" | "safetensors" | "checkpoint"
 //   tensors  (safetensors, checkpoint) name to dtype and shape
-// and for .pt: kind, file, bytes, sha256, container, top, layer_ids (in file order),
-// layer_key_type, layers (or entry, tensor): per tensor dtype, shape, stride, storage_offset,
-// sha256 of its logical row-major bytes, max_abs_RRt_minus_I of square matrices, sum, min, max,
+// Members for .pt: kind, file, bytes, sha256, container, top, layer_ids (in file order),
+// layer_key_type, layers (or entry, tensor). Each tensor has dtype, shape, stride, storage_offset,
+// sha256 of its logical row-major bytes, max_abs_RRt_minus_I of square matrices, and sum, min, max,
 // ascending of eigenvalues. A pair has "k" and "v", an MLA folder "files", each a .pt report.
 Json InspectFile(const std::filesystem::path& path);
 
 std::string InspectText(const Json& report);
 
-// Single formats (see the table in inspect.cc).
+// Inspects one format (see the table in inspect.cc).
 bool IsPtFile(const std::filesystem::path& path);
 Json InspectPt(const std::filesystem::path& path);
 bool IsPairFolder(const std::filesystem::path& path);

@@ -25,18 +25,18 @@ namespace oscar {
 // Absent tensors are null.
 struct MlaFolderLayer {
   int64_t layer_id = 0;            // the checkpoint's own number
-  FloatTensorPtr rotation;         // [rank, rank]: stored is (c - mean) R
-  FloatTensorPtr q_rotation = {};  // the same shape: R^-T; null: R itself
+  FloatTensorPtr rotation;         // [rank, rank]; the cache stores (c - mean) R
+  FloatTensorPtr q_rotation = {};  // [rank, rank], R^-T; null: R itself
   FloatTensorPtr mean = {};        // [rank]
 };
 
 struct MlaFolder {
   std::vector<MlaFolderLayer> layers;
-  SglangServing serving;  // clip ratios do not apply
-  Json calibration;       // LaunchModel; null: not known
+  SglangServing serving;  // clip ratios are not used
+  Json calibration;       // LaunchModel; null if unknown
 };
 
-// Writes the folder and reads it back like WriteSglang; throws the same errors.
+// Writes the folder and reads it back like WriteSglang, with the same errors.
 void WriteMlaFolder(const std::filesystem::path& out, const MlaFolder& folder);
 
 }  // namespace oscar

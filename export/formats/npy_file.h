@@ -23,7 +23,7 @@ struct NpyFile {
 };
 
 // Throws InputError naming the file if it is not an array of floats, is in column-major order, or
-// has another size than its shape says.
+// has a size that does not match its shape.
 NpyFile ReadNpyFile(const MappedFile& file);
 inline NpyFile ReadNpyFile(const std::filesystem::path& path) {
   return ReadNpyFile(MappedFile::Open(path));

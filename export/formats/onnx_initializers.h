@@ -22,7 +22,7 @@ struct OnnxInitializer {
   FloatTensorPtr values;  // float32
 };
 
-// Atomically. Throws InputError above 2 GiB, which a protocol buffer cannot hold.
+// Writes the file atomically. Throws InputError above 2 GiB, which a protocol buffer cannot hold.
 void WriteOnnxInitializers(const std::filesystem::path& path, std::string_view graph_name,
                            const std::vector<OnnxInitializer>& initializers,
                            const std::map<std::string, std::string>& metadata);

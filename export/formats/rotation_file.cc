@@ -18,7 +18,7 @@
 namespace oscar {
 namespace {
 
-// The id in "layer_<id>.pt", or nothing.
+// Returns the id in "layer_<id>.pt", or nothing.
 std::optional<int64_t> MlaLayerId(const std::filesystem::path& path) {
   constexpr std::string_view kPrefix = "layer_";
   const std::string stem = path.stem().string();

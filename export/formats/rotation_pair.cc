@@ -60,7 +60,7 @@ void CheckCalibration(const RotationPair& pair) {
 void CheckGeometry(const RotationPair& pair) {
   std::map<int64_t, const RotationLayer*> v_layers;
   for (const RotationLayer& layer : pair.v.layers) v_layers[layer.layer_id] = &layer;
-  std::map<int64_t, int64_t> v_dim_of, k_dim_of;  // by the other side's head_dim
+  std::map<int64_t, int64_t> v_dim_of, k_dim_of;  // by the head_dim of the other side
   for (const RotationLayer& k : pair.k.layers) {
     const auto found = v_layers.find(k.layer_id);
     if (found == v_layers.end()) Fail(pair, fmt::format("V lacks layer {}", k.layer_id));

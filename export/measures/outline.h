@@ -43,7 +43,7 @@ class Outline {
     }
   }
 
-  // The rest of a member's line, and the lines below it. A struct is written down once.
+  // Adds the rest of a member's line and the lines below it. A struct is listed only once.
   void AddType(std::type_identity<double>, const std::string&) { text_ += "number\n"; }
   void AddType(std::type_identity<NonNegative>, const std::string&) { text_ += "number >= 0\n"; }
   void AddType(std::type_identity<Fraction>, const std::string&) { text_ += "fraction\n"; }

@@ -86,7 +86,7 @@ void Verify(const Spot& spot, const Validation& validation) {
   };
   must_be_an_arm(validation.headline_arm, "/headline_arm");
   if (validation.gate) must_be_an_arm(validation.gate->arm, "/gate/arm");
-  // Losses of simulated runtimes are the differences of the arms' own numbers.
+  // The losses of simulated runtimes must equal the differences between the arms' numbers.
   for (size_t i = 0; i < validation.arms.size(); ++i) {
     const Arm& arm = validation.arms[i];
     if (!arm.ideal) continue;

@@ -22,9 +22,9 @@ struct PickleResult {
 };
 
 // Throws InputError naming `what` (the file) and the byte: an opcode or global outside the list, a
-// truncated or over-long stream, a key given twice, an integer beyond 64 bits, text that is not
-// UTF-8, a value deeper or larger than PtTree allows. Tensors are checked for form only; PtFile
-// checks them against their storages.
+// truncated or overlong stream, a repeated key, an integer beyond 64 bits, text that is not UTF-8,
+// a value deeper or larger than PtTree allows. Checks only the form of tensors; PtFile checks them
+// against their storages.
 PickleResult ReadPickle(std::span<const std::byte> bytes, std::string_view what);
 
 }  // namespace oscar
