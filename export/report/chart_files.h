@@ -17,7 +17,7 @@ struct ChartFile {
   std::string svg;
 };
 
-// In the order of the page. Throws like ReportPage.
+// Returns the charts in the order of the page. Throws like ReportPage.
 std::vector<ChartFile> ChartFiles(const Json& report);
 
 }  // namespace oscar

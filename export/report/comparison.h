@@ -18,17 +18,17 @@ inline constexpr std::string_view kComparisonSchema = "oscar-comparison";
 inline constexpr int kComparisonVersion = 1;
 
 struct NamedReport {
-  std::string source;  // where it was read, for messages
+  std::string source;  // path of the report, for messages
   Json report;
-  double date = 0;  // of its file, in seconds since 1970
+  double date = 0;  // date of the file, in seconds since 1970
 };
 
-// {"$schema": {name, version}, "models": [{"source", "model", "validation"}]}: the reports'
-// validations without what stands per layer, head or position. Throws InputError for what is no
-// report, a report that was not validated, or none at all.
+// Returns {"$schema": {name, version}, "models": [{"source", "model", "validation"}]}: the reports'
+// validations without values per layer, head or position. Throws InputError if one is not a report
+// or was not validated, or if there are none.
 Json CombineReports(const std::vector<NamedReport>& reports);
 
-// One self-contained page of what CombineReports gave.
+// Makes a self-contained page from the result of CombineReports.
 std::string ComparisonPage(const Json& comparison);
 
 }  // namespace oscar

@@ -47,7 +47,7 @@ std::string Polyline(const LineChart& chart, const ChartSeries& series, const Ax
       Html(series.label), data, points, series.line ? "" : " class=\"unseen\"", dots);
 }
 
-// The labels at the ends of the lines, with a leader where one had to move.
+// Draws the labels at the ends of the lines, with a leader line for each label that was moved.
 std::string EndLabels(const LineChart& chart, const Axis& x, const Axis& y, double label_x) {
   std::vector<const ChartSeries*> labelled;
   std::vector<double> wanted;

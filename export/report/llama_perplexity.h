@@ -11,9 +11,9 @@
 
 namespace oscar {
 
-// `member` is "text" or "own_words"; `arm` has it. The first line says what was measured. Errors
-// after ± take tokens as independent, as llama-perplexity does; the report's intervals do not, and
-// are wider. A report written before it had these errors and quantiles gives the lines that it can.
+// `member`: "text" or "own_words", which `arm` must have. The first line says what was measured.
+// Errors after ± treat tokens as independent, as llama-perplexity does; the report's intervals do
+// not, and are wider. Lines whose errors and quantiles an older report lacks are left out.
 std::string LlamaPerplexityText(const Json& report, const Json& arm, const std::string& member);
 
 }  // namespace oscar

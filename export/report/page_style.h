@@ -11,8 +11,8 @@ namespace oscar {
 
 std::string_view PageStyle();
 
-// Parts of it, for a chart outside the page: the rules of what is inside an <svg>, and the rule
-// that gives the variables their light values.
+// Parts of the style for charts outside the page: the rules for what is inside an <svg>, and the
+// rule that sets the variables to their light values.
 std::string_view ChartRules();
 std::string_view LightColours();
 

@@ -12,10 +12,10 @@
 
 namespace oscar {
 
-// `report` has passed CheckReport. Throws InputError naming `what`, the arm and the member, what it
-// says and what follows from the others: means over heads, layers, positions, lengths and tasks,
-// the worst head, perplexity over the reference's, counts that all arms share, the order of
-// quantiles, an exact reference that is not exact, means over layers of the calibration.
+// `report` must have passed CheckReport. Throws InputError naming `what`, arm, member, its value
+// and the value that follows from others. Checks means over heads, layers, positions, lengths and
+// tasks, the worst head, perplexity over the reference's, counts that all arms share, the order of
+// quantiles, the exactness of the reference, and the calibration's means over layers.
 void CheckNumbersAgree(const Json& report, std::string_view what);
 
 }  // namespace oscar

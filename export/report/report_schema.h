@@ -14,19 +14,19 @@
 namespace oscar {
 
 inline constexpr std::string_view kReportSchema = "oscar-report";
-// Version 1 had no `validation` and no spectra; 2 no `ideal` and no `by_length_depth`; 3 no
-// `behind` and no `by_domain`. All are read.
+// Version 1 lacks `validation` and spectra; 2 lacks `ideal` and `by_length_depth`; 3 lacks `behind`
+// and `by_domain`. All versions can be read.
 inline constexpr int kReportVersion = 4;
 
 // Throws InputError naming `what` and the member (as a JSON pointer) that is missing, unknown, of a
-// wrong type, not finite, out of its range, or at odds with another: an interval upside down, a
+// wrong type, not finite, out of range, or in conflict with another: a reversed interval, a
 // headline arm that is not among the arms, a matrix that does not fit its layers, a gate whose
-// verdict is not that of its checks.
+// verdict differs from its checks.
 void CheckReport(const JsonElement& report, std::string_view what);
 void CheckReport(const Json& report, std::string_view what);
 
-// Every member as CheckReport knows it, the list that schema.md holds: name, whether it may be
-// missing, type; below them their own members.
+// Lists every member that CheckReport knows, as in schema.md: name, whether it is optional, type,
+// and below it its own members.
 std::string ReportMembers();
 
 }  // namespace oscar

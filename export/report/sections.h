@@ -12,8 +12,8 @@
 
 namespace oscar {
 
-// The clip ratios that are exported, of keys and values: one for all layers, or that layers have
-// their own. `serving`: of the report.
+// Describes the exported clip ratios of keys and values: one for all layers, or that each layer has
+// its own. `serving`: the report's member.
 std::string ExportedClip(const Record& serving);
 
 std::string VerdictSection(const Record& report);

@@ -13,11 +13,11 @@
 
 namespace oscar {
 
-// "verdict_text" of the report's "validation", from the exact arm; null where it has no own words.
-// A text that the user chose (`builtin` false) is what the verdict is about, however foreign.
+// Makes "verdict_text" of the report's "validation" from the exact arm; null if it has no own
+// words. A text that the user chose (`builtin` false) always decides, however foreign it is.
 Json VerdictText(const Json& exact_arm, bool builtin);
 
-// An arm as the verdict and its gate see it: "text" is what it does on that text.
+// Returns an arm as the verdict and its gate use it: "text" is from the deciding text.
 Json ArmOfVerdict(const Json& validation, Json arm);
 
 }  // namespace oscar

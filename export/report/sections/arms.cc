@@ -65,7 +65,7 @@ std::string Legend(const std::vector<ArmLook>& arms) {
   return html + "</dl></details>\n";
 }
 
-// Each arm that has the measure, a mean KL, and as a ring what it is `carried` along.
+// Shows `measure`, a mean KL, for each arm that has it, and `carried` as a ring.
 RowChart KlChart(const std::vector<ArmLook>& arms, const Measure& measure, const Measure* carried) {
   RowChart chart;
   chart.scale = Scale::kLog;

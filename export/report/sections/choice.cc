@@ -14,9 +14,9 @@
 namespace oscar {
 namespace {
 
-constexpr size_t kNameCharacters = 48;  // of a recipe
+constexpr size_t kNameCharacters = 48;  // of a recipe's name
 
-// One number, or those of heads.
+// Formats one number, or one per head.
 std::string Numbers(const Record& list, Format format) {
   std::string html;
   for (const Record& number : list.Items())
@@ -93,7 +93,7 @@ std::string WindowsTable(const Record& serving) {
                {"sink / recent tokens", "bits per element", "attention-KL", "rows beyond"}, rows);
 }
 
-// Which sides need more bits than others, where the next token was asked.
+// Lists the sides that need more bits than others, if next-token costs were measured.
 std::string SensitiveSides(const Record& serving) {
   if (!serving.Has("bits_by") || !serving["bits_by"].Has("sensitive")) return {};
   std::string items;

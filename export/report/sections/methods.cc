@@ -22,7 +22,7 @@ const ArmLook* Named(const std::vector<ArmLook>& arms, const std::string& name) 
   return nullptr;
 }
 
-// A row per simulated runtime: its own numbers stand in the table of all arms.
+// Makes a row per simulated runtime. The table of all arms has its other numbers.
 std::string RuntimeTable(const std::vector<ArmLook>& arms) {
   std::vector<TableRow> rows;
   std::vector<Measure> columns = Measures(kLoss);

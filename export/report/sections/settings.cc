@@ -11,15 +11,15 @@
 namespace oscar {
 namespace {
 
-constexpr size_t kMaxRows = 400;         // of one list: a model may have hundreds of shards
-constexpr size_t kMaxCharacters = 2000;  // of one value
+constexpr size_t kMaxRows = 400;         // rows per list: a model may have hundreds of shards
+constexpr size_t kMaxCharacters = 2000;  // characters per value
 
 std::string Shown(const Record& value) {
   if (value.IsString()) return HtmlCut(value.Text(), kMaxCharacters);
   return fmt::format("<code>{}</code>", HtmlCut(value.Text(), kMaxCharacters));
 }
 
-// A file digest on one line.
+// Formats a file digest on one line.
 bool IsDigest(const Record& value) {
   return value.IsObject() && value.size() == 2 && value.IsText("sha256") && value.IsNumber("size");
 }

@@ -48,7 +48,7 @@ std::string Spectra(const Record& report, const char* side, const char* title) {
   return RenderLineChart(chart);
 }
 
-// Largest over mean importance of a coordinate, by layer.
+// Charts the largest importance of a coordinate over the mean, by layer.
 std::string Flatness(const Record& report, const char* side, const char* title, const char* css) {
   LineChart chart;
   chart.id = fmt::format("flatness-{}", side);

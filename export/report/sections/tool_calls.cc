@@ -11,7 +11,7 @@
 namespace oscar {
 namespace {
 
-// "task, length" of each column: those of the first arm that has some.
+// Column headings "task, length", from the first arm that has tool calls.
 std::vector<std::string> Header(const Record& tool_call) {
   std::vector<std::string> header = {"arm"};
   for (const Record& row : tool_call["by_task"].Items()) {
