@@ -18,8 +18,8 @@
 
 namespace oscar {
 
-// "model.layers.3.self_attn", the checkpoint's name of the module that holds a layer's cache.
-// Throws InputError if the model has no such layer with that many KV heads.
+// Names the module that holds a layer's cache in the checkpoint: "model.layers.3.self_attn". Throws
+// InputError if the model has no such layer with that many KV heads.
 std::string AttentionModule(const ModelSpec& spec, const Artifact& artifact, int layer_id);
 
 inline constexpr const char* kOverlayShard = "model-kvscales.safetensors";
@@ -30,7 +30,7 @@ struct OverlayTensor {
   std::vector<float> values;  // float32
 };
 
-// Writes into the directory `to`. `changed`: new content of files, by name ("config.json").
+// Writes into the directory `to`. `changed`: new content of files by name ("config.json").
 // `whole_copy`: also copies the model's other files. Throws InputError if the checkpoint already
 // has one of the tensors.
 void WriteOverlay(const Checkpoint& checkpoint, const std::vector<OverlayTensor>& tensors,

@@ -25,8 +25,8 @@ namespace {
 constexpr const char* kConfigFile = "config.json";
 constexpr const char* kModelOptFile = "hf_quant_config.json";
 
-// The names of scales that the weights' format needs (suffixes of the attention module's name), and
-// the files that change.
+// The names of scales in a format of weights (suffixes of the attention module's name), and the
+// files that change.
 struct ScaleFormat {
   std::string_view k_name = ".k_scale", v_name = ".v_scale";
   std::map<std::string, Json> changed = {};

@@ -27,8 +27,8 @@ namespace {
 constexpr int kNvfp4Bits = 4, kFp8Bits = 8;
 constexpr const char *kConfigName = "config.json", *kModelOptName = "hf_quant_config.json";
 
-// The algorithm that holds both sides. Empty: neither type does, so the layer keeps 16 bits. It has
-// no name for keys of NVFP4 with values of FP8.
+// The algorithm that can hold both sides. Empty if none can, so that the layer keeps 16 bits. No
+// algorithm combines NVFP4 keys with FP8 values.
 std::string_view AlgorithmOf(const LayerBits& layer) {
   const int most = std::max(layer.k, layer.v);
   if (most > kFp8Bits) return "";
