@@ -13,8 +13,8 @@
 
 namespace oscar {
 
-// Rows [tokens, num_kv_heads, dim] as they are read from the cache, in the model's space; float64
-// for float64 rows, else float32.
+// Rows [tokens, num_kv_heads, dim] read from the cache, in the model's space. float64 for float64
+// rows, else float32.
 struct Bf16Rows {
   at::Tensor quantized;
   at::Tensor exact;  // while the token is in a window
@@ -22,7 +22,7 @@ struct Bf16Rows {
 Bf16Rows Bf16KeysThroughCache(const RotatedQuantizer& quantizer, const at::Tensor& keys);
 Bf16Rows Bf16ValuesThroughCache(const RotatedQuantizer& quantizer, const at::Tensor& values);
 
-// Queries [rows, num_q_heads, dim] for those keys, after their rotation and in the model's space.
+// Returns queries [rows, num_q_heads, dim] for those keys, after bf16 rotation, in model space.
 at::Tensor Bf16Queries(const RotatedQuantizer& keys, const at::Tensor& queries);
 
 }  // namespace oscar

@@ -11,11 +11,11 @@
 
 namespace oscar {
 
-// Whether the artifact has moments and says how they were used; an imported file may not.
+// Whether the artifact has moments and says how they were used. Imported files may not.
 bool HasFit(const MethodContext& context);
 
-// Reads the moments of a layer. Latent attention has one row for keys and values, so each side's
-// covariance is replaced by the joint target (calib/fit/fit.h, JointMoments).
+// Reads the moments of a layer. Latent attention has one row for keys and values, so the joint
+// target replaces each side's covariance (calib/fit/fit.h, JointMoments).
 LayerMoments ArtifactMoments(const MethodContext& context, size_t layer_index);
 Composition ArtifactComposition(const Artifact& artifact);
 ValueTarget ArtifactValueTarget(const Artifact& artifact);

@@ -25,7 +25,7 @@
 
 namespace oscar {
 
-// Checks everything but the values, which are checked for NaN and infinity when they are read.
+// Checks everything except the values, which are checked for NaN and infinity when they are read.
 // Throws InputError naming file and object.
 std::shared_ptr<const CacheMethod> QuantizedMethod(const std::string& name,
                                                    const std::filesystem::path& path,

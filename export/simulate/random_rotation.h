@@ -12,10 +12,10 @@
 
 namespace oscar {
 
-// [dim, dim] of independent N(0, 1).
+// Returns [dim, dim] of independent N(0, 1).
 Matrix RandomGaussian(int64_t dim, uint64_t seed, uint64_t stream);
 
-// [dim, dim]; the same for the same seed and stream on every machine, up to rounding.
+// Returns [dim, dim]. Equal seeds and streams give equal results on every machine, up to rounding.
 Matrix RandomRotation(int64_t dim, uint64_t seed, uint64_t stream);
 
 }  // namespace oscar

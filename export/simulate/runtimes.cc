@@ -18,8 +18,8 @@ constexpr RowWriter kLloydMax = {RowCodec::kLloydMax, ClipVariant::kSort};
 constexpr RowWriter kHalfOffset = {RowCodec::kHalfOffset, ClipVariant::kInterpolate};
 constexpr RowWriter kLlamaQ2 = {RowCodec::kLlamaQ2, ClipVariant::kSort};
 
-// FutureMLS-Lab/OSCAR, main and October trees: bf16 GEMMs; the prompt's kernel sorts, the flush of
-// decoded tokens, 8 at a time, bisects; Lloyd-Max levels exist in the prompt's kernel alone.
+// FutureMLS-Lab/OSCAR, main and October trees: bf16 GEMMs. The prompt's kernel clips by sorting,
+// the flush of 8 decoded tokens by bisection. Only the prompt's kernel has Lloyd-Max levels.
 constexpr RuntimeSpec Sglang(std::string_view runtime, std::string_view method,
                              std::string_view description, std::string_view ideal, bool per_head,
                              RowWriter prefill, bool chosen = false) {
@@ -39,8 +39,8 @@ constexpr RuntimeSpec Sglang(std::string_view runtime, std::string_view method,
 constexpr std::string_view kSharedArm = "oscar_shared+clip+windows",
                            kPerHead = "oscar_per_head+clip+windows", kChosen = "auto+windows";
 
-// Pull request 46774: float32 rotations, windows as they came and beside a quantized copy, the sink
-// in whole pages of 16 tokens, edge layers native.
+// Pull request 46774: float32 rotations; unrotated windows with an additional quantized copy; a
+// sink of whole pages of 16 tokens; unquantized edge layers.
 constexpr RuntimeSpec Vllm(std::string_view method, std::string_view description,
                            std::string_view ideal, bool chosen = false) {
   return {.runtime = "vllm",
@@ -90,7 +90,7 @@ constexpr RuntimeSpec kRuntimes[] = {
     Llamacpp("runtime_llamacpp",
              "what the llama.cpp branch does: q2_0 blocks of 32 and its own table of levels",
              kSharedArm),
-    // The automatic choice, in the files that carry it: v1, v3 (key means, query matrices), v1,
+    // The automatic choice, in files that can represent it: v1, v3 (key means, query matrices), v1,
     // GGUF.
     Sglang("sglang", "runtime_sglang_auto", "the same with the automatic choice, as a v1 file",
            kChosen, false, kSortedAffine, true),

@@ -21,7 +21,7 @@ struct TransformedMethod {
   std::string_view name;
   std::string_view description;              // one line for people
   KeyRecipe keys;                            // per KV head, with the artifact's composition
-  std::optional<double> value_epsilon = {};  // balanced values; else OSCAR's rotation of values
+  std::optional<double> value_epsilon = {};  // balanced values; none: OSCAR's rotation of values
   int k_bits = 2, v_bits = 2;
   double k_clip = 0.92, v_clip = 0.92;  // 0: the artifact's
 };

@@ -10,7 +10,7 @@
 
 namespace oscar {
 
-// rows float32 or float64, finite; scales of the same type, broadcast over them.
+// `rows`: float32 or float64, finite. `scales`: of the same type, broadcast over the rows.
 at::Tensor Float8RoundTrip(const at::Tensor& rows, const at::Tensor& scales, Float8Type type);
 
 }  // namespace oscar

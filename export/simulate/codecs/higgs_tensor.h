@@ -12,14 +12,14 @@
 
 namespace oscar {
 
-// Channels of one Hadamard matrix and one norm: the largest power of two up to 1024 that divides
-// them, where the source pads with zeros to 1024 whatever there is.
+// Returns how many channels share a Hadamard matrix and a norm: the largest power of two up to 1024
+// that divides `channels`. The source always pads with zeros to 1024.
 int64_t HiggsGroup(int64_t channels);
 
-// [entries, 2] float64 on the host: k-means of normal draws; entries 16 (2 bits) or 256 (4 bits).
+// Returns [entries, 2] float64 on the host: k-means of normal draws, 16 (2 bits) or 256 (4 bits).
 const at::Tensor& HiggsGrid(int64_t entries);
 
-// Returns rows [..., channels] as read: float32 or float64; norms are rounded to float16.
+// Returns rows [..., channels] as read back: float32 or float64. Norms are rounded to float16.
 at::Tensor HiggsRoundTrip(const at::Tensor& rows, int64_t entries);
 
 }  // namespace oscar

@@ -23,14 +23,14 @@ namespace oscar {
 
 struct OctopusTable {
   std::vector<double> coordinates;  // [2^(b + 1)] ascending, in [-1, 1]
-  std::vector<double> norms;        // [2^(b - 1)] ascending, of triplets of a unit vector
+  std::vector<double> norms;        // [2^(b - 1)] ascending, for triplets of a unit vector
 };
 
-// dim > 5, bits > 0.
+// Requires dim > 5 and bits > 0.
 OctopusTable OctopusLevels(int bits, int64_t dim);
 
-// Returns rows [..., dim] as read: float32 or float64, rotated. `search`: tries all nine codes;
-// else takes the nearest.
+// Returns rows [..., dim] as read back: float32 or float64. They must already be rotated. `search`:
+// tries all nine codes instead of taking the nearest.
 at::Tensor OctopusRoundTrip(const at::Tensor& rows, const OctopusTable& table, bool search = true);
 
 }  // namespace oscar

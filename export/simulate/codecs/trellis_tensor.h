@@ -12,7 +12,7 @@
 
 namespace oscar {
 
-// Returns rows [..., dim] as read: float32 or float64, rotated; state_bits > 2.
+// Returns rows [..., dim] as read back: float32 or float64, already rotated. state_bits > 2.
 at::Tensor TrellisRoundTrip(const at::Tensor& rows, int state_bits = kTrellisStateBits);
 
 }  // namespace oscar

@@ -24,7 +24,7 @@ at::Tensor OfUnitVectors(std::vector<double> values, const at::Tensor& rows) {
 struct Direction {
   at::Tensor norm;   // [..., 1], not rounded
   at::Tensor unit;   // [..., dim]
-  at::Tensor level;  // nearest levels of it
+  at::Tensor level;  // nearest levels of `unit`
 };
 
 Direction EncodeDirection(const at::Tensor& rows, const SphereRule& rule) {

@@ -12,12 +12,12 @@
 
 namespace oscar {
 
-// [..., 1] of rows [..., dim] float32 or float64.
+// Returns norms [..., 1] of rows [..., dim], float32 or float64.
 at::Tensor RowNorms(const at::Tensor& rows);
 
-// Returns rows [..., dim], rotated before, as they are read.
+// Returns rows [..., dim] as read back. They must already be rotated.
 at::Tensor SphereRoundTrip(const at::Tensor& rows, const SphereRule& rule);
-// s [dim, dim], standard normal, in the type of the rows.
+// `s`: [dim, dim], standard normal, in the type of the rows.
 at::Tensor ProductRoundTrip(const at::Tensor& rows, const SphereRule& rule, const at::Tensor& s);
 
 }  // namespace oscar

@@ -17,7 +17,7 @@ struct VarianceFactorTensors {
   at::Tensor imbalance;      // [..., 1, 1]
 };
 
-// `tiles` [..., rows, columns] float32 or float64.
+// `tiles`: [..., rows, columns] float32 or float64.
 VarianceFactorTensors NormalizeVariance(const at::Tensor& tiles, int iterations);
 
 struct KvarnTileTensors {

@@ -37,10 +37,10 @@ constexpr BlockGtqRow kBlockGtqTable[] = {
     {"block_gtq_k3v2", "Block-GTQ: keys 3 bits by the energy of rotary pairs, values 2", 3, 2},
 };
 
-// Dimensions of a key, by their bits.
+// The dimensions of a key, by their bits.
 using BlockGroups = std::map<int, std::vector<int64_t>>;
 
-// Dimensions without rope are paired as if they had it.
+// Dimensions without rope form pairs as if they had it.
 BlockGroups GroupsOf(const LayerMoments& moments, int64_t head, RopeSpec rope, int bits) {
   rope.rotary_dim = moments.head_dim;
   const Vector energy =
@@ -65,7 +65,7 @@ BlockGroups GroupsOf(const LayerMoments& moments, int64_t head, RopeSpec rope, i
   return groups;
 }
 
-// Levels of N(0, 1), which are those of the sphere in so many dimensions, and corrected norms.
+// Levels of N(0, 1), to which those of the sphere converge in many dimensions, and corrected norms.
 const SphereRule& GaussianRule(int bits) {
   static const auto rules = [] {
     std::array<SphereRule, 9> all;
@@ -98,7 +98,7 @@ std::vector<BlockGroups> HeadGroups(const MethodContext& context, size_t layer_i
   return heads;
 }
 
-// Rotates each group of dimensions within itself; groups are placed next to each other by bits.
+// Rotates each group of dimensions separately. The groups are placed next to each other, by bits.
 Matrix GroupedRotation(const BlockGroups& groups, int64_t dim, uint64_t seed, uint64_t stream) {
   Matrix rotation = Matrix::Zero(dim, dim);
   Eigen::Index begin = 0;
@@ -132,7 +132,7 @@ RotatedSides BlockGtqSides(const BlockGtqRow& row, const MethodContext& context,
            }}};
 }
 
-// The paper counts only the bits of codes; each group also stores a norm.
+// The paper counts only code bits, although each group also stores a norm.
 CacheCost BlockGtqCost(const BlockGtqRow& row, const MethodContext& context,
                        const ArmOptions& options, int64_t tokens) {
   double groups = 0, heads = 0;

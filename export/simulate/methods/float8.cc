@@ -34,7 +34,7 @@ constexpr Float8Row kTable[] = {
      Float8Type::kE5M2, ScaleSource::kHead},
 };
 
-// [num_kv_heads or 1, 1, 1] float32 of calibration rows [tokens, num_kv_heads, dim].
+// Returns [num_kv_heads or 1, 1, 1] float32 for calibration rows [tokens, num_kv_heads, dim].
 at::Tensor Scales(const std::vector<at::Tensor>& sequences, const Float8Row& row) {
   at::Tensor largest;
   for (const at::Tensor& rows : sequences) {

@@ -23,7 +23,7 @@
 namespace oscar {
 namespace {
 
-constexpr int64_t kShare = 8;  // of a head's directions one in so many has a side code
+constexpr int64_t kShare = 8;  // one in eight of a head's directions has a side code
 constexpr int kSideBits = 4;
 
 // [num_kv_heads, head_dim, rank] float32

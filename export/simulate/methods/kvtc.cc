@@ -30,7 +30,7 @@ constexpr KvtcRow kKvtcTable[] = {
 };
 
 constexpr CacheWindows kKvtcWindows = {4, 128};
-constexpr int64_t kKvtcBlock = 16;  // tokens that are coded at once
+constexpr int64_t kKvtcBlock = 16;  // tokens coded at once
 
 LayerCache KvtcCache(const KvtcRow& row, const MethodContext& context, size_t layer_index) {
   const LayerSpec& layer = context.layers()[layer_index];
@@ -55,7 +55,7 @@ LayerCache KvtcCache(const KvtcRow& row, const MethodContext& context, size_t la
   return {.store = store, .k_exact = exact, .v_exact = exact};
 }
 
-// The bits that a token may take; the groups' sizes may leave some of them unused.
+// Bits that a token may take. The sizes of groups may leave some of them unused.
 CacheCost KvtcCost(const KvtcRow& row, const std::vector<LayerSpec>& layers, int64_t tokens) {
   const int64_t quantized = std::max<int64_t>(0, tokens - kKvtcWindows.sink - kKvtcWindows.recent);
   const auto bits = [&](int64_t coded) {

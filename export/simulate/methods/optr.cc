@@ -21,7 +21,7 @@ namespace {
 
 struct OptrRow {
   std::string_view name, description;
-  bool hadamard = false;  // where it starts; else from the artifact's shared rotation
+  bool hadamard = false;  // the starting point; otherwise the artifact's shared rotation
 };
 
 constexpr std::array kOptrTable = {
@@ -79,7 +79,7 @@ LayerCache MakeCache(bool hadamard, const MethodContext& context, size_t layer_i
 }
 
 bool Available(bool hadamard, const MethodContext& context) {
-  if (!HasFit(context)) return false;  // the key mean
+  if (!HasFit(context)) return false;  // no key mean
   return hadamard || HasStoredRotations(RotationGrouping::kShared)(context);
 }
 

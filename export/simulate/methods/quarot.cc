@@ -33,7 +33,7 @@ constexpr AffineRule WithZero(int bits) {
   rule.include_zero = true;
   return rule;
 }
-// quarot/transformers/kv_cache.py: minimum instead of a zero, and a floor of the range.
+// As in quarot/transformers/kv_cache.py: a minimum instead of a zero, and a least range.
 constexpr AffineRule Kernel(int bits) {
   return {.family = AffineFamily::kMinOffset,
           .bits = bits,
@@ -69,7 +69,7 @@ RotatedQuantizer Side(const QuarotRow& row, int64_t dim, const ArmOptions& optio
 
 CacheCost Cost(const QuarotRow& row, const MethodContext& context, const ArmOptions& options,
                int64_t tokens) {
-  // Counts all layers like the first, also in models whose layers differ in their heads.
+  // Counts all layers like the first, even if layers differ in their heads.
   const int64_t heads = row.all_heads ? context.layers().at(0).attention.num_kv_heads : 1;
   const double bits = 32 / static_cast<double>(heads);
   return AffineCost({.bits = static_cast<double>(row.rule.bits),

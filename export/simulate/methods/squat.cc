@@ -25,11 +25,11 @@ namespace oscar {
 namespace {
 
 constexpr KiviOptions kSquatFormat = {.bits = 2, .quant_group_size = 32, .residual = 32};
-constexpr int64_t kSquatChannels = 64;  // rounded together
+constexpr int64_t kSquatChannels = 64;  // channels rounded together
 constexpr int64_t kSquatRank = 20;      // r
 constexpr double kSquatLambda = 0.001;
 
-// Sum of q^T q over a KV head's queries, of a calibration sequence of mean length.
+// Sum of q^T q over a KV head's queries, for a calibration sequence of mean length.
 Matrix QueryGram(const std::vector<at::Tensor>& sequences, int64_t head, int64_t num_kv_heads) {
   at::Tensor sum;
   for (const at::Tensor& queries : sequences) {
@@ -42,7 +42,7 @@ Matrix QueryGram(const std::vector<at::Tensor>& sequences, int64_t head, int64_t
   return Eigen::Map<const Matrix>(sum.const_data_ptr<double>(), sum.size(0), sum.size(1));
 }
 
-// P of gram [dim, dim].
+// The matrix P for `gram` [dim, dim].
 Matrix SubspaceMetric(const Matrix& gram, const std::string& what) {
   const Eigenbasis basis = SymmetricEigenbasis(gram, what);
   const Eigen::Index dim = gram.rows(), rank = std::min<Eigen::Index>(kSquatRank, dim);
@@ -52,7 +52,7 @@ Matrix SubspaceMetric(const Matrix& gram, const std::string& what) {
                                           directions.transpose();
 }
 
-// The moves of the later channels per unit of error in channels [begin, end): [num_kv_heads, dim -
+// How far the later channels move per unit of error in channels [begin, end): [num_kv_heads, dim -
 // end, end - begin].
 at::Tensor MovedBy(const std::vector<Matrix>& metrics, int64_t begin, int64_t end) {
   std::vector<at::Tensor> moves;
@@ -66,7 +66,7 @@ at::Tensor MovedBy(const std::vector<Matrix>& metrics, int64_t begin, int64_t en
   return at::stack(moves).transpose(1, 2);
 }
 
-// Rounds channels [blocks, num_kv_heads, dim, tokens] in turn and moves the rest by the error.
+// Rounds channels [blocks, num_kv_heads, dim, tokens] in turn; errors move the remaining ones.
 at::Tensor RoundInTurn(const at::Tensor& channels, const std::vector<at::Tensor>& moves) {
   at::Tensor read = channels.clone();
   const int64_t dim = channels.size(2);

@@ -19,7 +19,7 @@ RotatedSides WithTrellis(RotatedSides sides) {
   return sides;
 }
 
-// The first state's bits beyond two, and the scale.
+// A row also stores its scale and the first state's bits except two.
 constexpr double kTrellisRowBits = kTrellisStateBits - 2 + 16;
 constexpr AffineSide kTrellisCost = {.metadata_bits = kTrellisRowBits,
                                      .actual_metadata_bits = kTrellisRowBits,
