@@ -11,12 +11,12 @@
 
 namespace oscar {
 
-// The member in which a validation keeps the domain of each text until FinishArms: a list of names,
-// [texts]. Missing: all texts are of one domain.
+// The member in which a validation stores the domain of each text until FinishArms: a list of
+// names, [texts]. If it is missing, all texts are of one domain.
 inline constexpr const char* kTextDomains = "text_domains";
 
-// Adds "behind" and "by_domain" of export/report/schema.md to the arms of `validation`, and takes
-// kPieces and kTextDomains away.
+// Adds "behind" and "by_domain" of export/report/schema.md to the arms of `validation`, and removes
+// kPieces and kTextDomains.
 void FinishArms(Json& validation);
 
 }  // namespace oscar

@@ -13,10 +13,10 @@
 
 namespace oscar {
 
-// The member "capacity" of a validation: 80 GB, and the model's weights in bf16.
+// Returns the member "capacity" of a validation: 80 GB, and the model's weights in bf16.
 measures::DeviceCapacity DeviceCapacity(const ModelSpec& spec);
 
-// That of an arm.
+// Returns the member "capacity" of an arm.
 measures::CacheCapacity ArmCapacity(const MethodContext& context, const Arm& arm,
                                     const measures::DeviceCapacity& device);
 

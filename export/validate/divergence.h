@@ -14,8 +14,8 @@
 
 namespace oscar {
 
-// The member "reasoning" of an arm in report.json. `tokens`: those of each continuation in order,
-// continuation after continuation; intervals resample continuations.
+// Returns the member "reasoning" of an arm in report.json. `tokens`: those of each continuation in
+// order, continuation after continuation. Intervals resample continuations.
 measures::ReasoningErrors ReasoningReport(std::span<const ScoredToken> tokens,
                                           const TokenErrors& arm, int64_t resamples, uint64_t seed);
 

@@ -20,7 +20,7 @@ namespace oscar {
 
 class StreamedComparison {
  public:
-  // Whether the kernel takes the reference's rows, [tokens, heads, dim] each: bf16 on a GPU, key
+  // Whether the kernel supports the reference's rows, [tokens, heads, dim] each: bf16 on a GPU, key
   // head dims up to 128 (64 if shared memory is short), value head dims up to 168, no latents.
   // False in a build without the kernel.
   static bool Takes(const AttentionSpec& spec, const at::Tensor& q, const at::Tensor& k,
@@ -30,8 +30,8 @@ class StreamedComparison {
                      const at::Tensor& v);
 
   const ReferenceRows& reference() const { return reference_; }
-  RowErrors NoErrors() const;  // the reference's own
-  // As RowComparison::Compare; own queries [tokens, num_q_heads, dim] in bf16.
+  RowErrors NoErrors() const;  // errors of the reference itself
+  // Works like RowComparison::Compare. Own queries are [tokens, num_q_heads, dim] in bf16.
   std::vector<RowErrors> Compare(const StoredCache& stored, const at::Tensor& own_queries,
                                  std::span<const ExactSides> exact) const;
 
@@ -50,7 +50,7 @@ class StreamedComparison {
   at::Tensor Logits(const at::Tensor& queries, const at::Tensor& keys) const;
 
   AttentionSpec spec_;
-  at::Tensor q_, k_, v_;                  // the reference's
+  at::Tensor q_, k_, v_;                  // rows of the reference
   at::Tensor q_twice_, k_wide_, v_wide_;  // [q | q], [k | 0], [v | 0 | 0]
   at::Tensor sinks_;                      // [num_kv_heads, gqa_ratio, 1, 1] float32, or undefined
   ReferenceRows reference_;
