@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // All checks that a zoo makes on an artifact, from its files alone: digests, every rotation, the
-// geometry, the report. Publishing, verifying and pulling all use them. Measurements that the
-// manifest or report claims are not trusted.
+// geometry, the report. Publishing, verifying and pulling use them. Measurements that the manifest
+// or report claims are not trusted.
 #pragma once
 
 #include <filesystem>

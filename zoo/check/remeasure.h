@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compares a recorded validation with one that was made again, which proves what digests cannot.
-// Anyone can edit a report and seal it anew, but cannot make the model agree. The caller measures,
-// because that needs the model and LibTorch, which this folder does not use.
+// Compares a recorded validation with a repeated one, which proves what digests cannot. Anyone can
+// edit a report and seal it again, but cannot make the model agree. The caller measures, because
+// that needs the model and LibTorch, which this folder does not use.
 #pragma once
 
 #include <filesystem>

@@ -1,11 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether a report proves what a zoo requires: that these rotations were validated, that the
-// validation is of record (export/report/of_record.h), that its numbers agree, and that they pass a
-// gate. A stored verdict is never trusted; the gate is evaluated again on the recorded
-// measurements. Their author could have made those up, which only measuring again reveals
-// (remeasure.h).
+// Checks that a report proves what a zoo requires: these rotations were validated, the validation
+// is of record (export/report/of_record.h), its numbers agree, and they pass a gate. A stored
+// verdict is never trusted; the gate is evaluated again on the recorded measurements. These may be
+// made up, which only repeated measurements reveal (remeasure.h).
 #pragma once
 
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Copies a zoo into one on this disk, checked like a pull: new versions, yanks, signatures, the
+// Copies a zoo to a local one, with the checks of a pull: new versions, yanks, signatures, the
 // snapshot. Existing files are not fetched again, and nothing is removed.
 #pragma once
 

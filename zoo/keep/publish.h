@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Publishes an artifact into a zoo. The entry is the commit point. Until it has its name, nothing
-// that was written is visible; from then on, everything that it names exists.
+// Publishes an artifact into a zoo. The entry is the commit point: before it has its name, nothing
+// that was written is visible; afterwards, everything that it names exists.
 #pragma once
 
 #include <filesystem>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks a whole zoo, or a part of it, from its bytes. A publisher may be active or interrupted.
-// Its leftovers (blobs that no entry names, a pointer that lags) are not defects.
+// Checks the bytes of a whole zoo or a part of it. A publisher may be active or interrupted. Its
+// leftovers (blobs that no entry names, an outdated pointer) are not defects.
 #pragma once
 
 #include <optional>

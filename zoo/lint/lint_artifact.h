@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lint of our own artifacts, which have data that upstream's files lack: every head's eigenvalues,
-// token counts, measurements. An artifact inside a zoo is a folder of links; its findings name the
-// entry.
+// Lints our own artifacts, which have data that upstream's files lack: every head's eigenvalues,
+// token counts, measurements. An artifact inside a zoo is a folder of links, and its findings name
+// the entry.
 #pragma once
 
 #include "zoo/lint/lint.h"

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Measurements behind lint's findings, on plain arrays. Trap: the numbers may be hostile, so every
-// comparison is written to fail on NaN.
+// Measurements for lint's findings, on plain arrays. Trap: the numbers may be hostile, so every
+// comparison must fail on NaN.
 #pragma once
 
 #include <cstdint>

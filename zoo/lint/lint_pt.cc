@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lint of one file. Its tensors are measured one by one, so that every bad head has its finding;
-// then the strict reader decides.
+// Lints one file. Its tensors are measured one by one, so that every bad head has its finding. Then
+// the strict reader decides.
 #include "zoo/lint/lint_pt.h"
 
 #include <fmt/format.h>

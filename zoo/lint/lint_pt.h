@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lint of upstream's .pt files: each by itself, then those of a folder against each other. Only a
-// file's name tells its side; a bare matrix does not say what it is.
+// Lints upstream's .pt files: each separately, then those of a folder against each other. Only the
+// file name tells the side, because a bare matrix does not say what it is.
 #pragma once
 
 #include <filesystem>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compares two artifacts of one geometry: the angles between the spaces that their rotations keep,
-// their spectra, their clipping, and the measurements of their reports.
+// Compares two artifacts of the same geometry: the angles between the subspaces of their rotations,
+// their spectra, their clipping, and the measurements in their reports.
 #pragma once
 
 #include <filesystem>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The page of one model in a zoo's site, and the cells that it shares with the index.
+// Makes the page of a model in a zoo's site, and the cells that it shares with the index.
 #pragma once
 
 #include <filesystem>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names of a zoo are plain (NamePartProblem) and safe in paths and links. All other text may come
-// from anyone and is escaped by Html().
+// Names in a zoo have only plain characters (NamePartProblem) and are safe in paths and links. All
+// other text may come from anyone and is escaped by Html().
 #include "zoo/show/site.h"
 
 #include <fmt/chrono.h>

@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A zoo as pages for people: plain files that any server serves and that open from the disk. No
-// page asks for anything besides itself, and all are readable without script.
+// Makes web pages of a zoo: plain files for any server or for opening from the disk. No page loads
+// anything else, and all are readable without scripts.
 //
-//     index.html                        every model; sortable and filterable where scripts run
+//     index.html                        every model; scripts can sort and filter them
 //     models/<ORG>/<MODEL>/index.html   versions, the command that pulls it, and its report
 //     models/<ORG>/<MODEL>/badge.svg    for other people's pages
-//     feed.xml                          what was published and yanked lately (Atom, RFC 4287)
+//     feed.xml                          recent publications and yanks (Atom, RFC 4287)
 //     pages.json                        the inputs of each model's page: writing a site over itself
 //                                       keeps the pages of models that have not changed
 #pragma once

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A signature as a file: a Sigstore bundle (JSON, media type v0.3) that holds a DSSE envelope (DSSE
-// v1.0, protocol.md) around a payload. Methods of OpenSSF Model Signing v1.0, section 4.1: `key`
-// and `certificate`; keyless signing (Fulcio, Rekor) is refused by name. Trap: a parsed bundle is
-// not yet verified.
+// A signature file: a Sigstore bundle (JSON, media type v0.3) that holds a DSSE envelope (DSSE
+// v1.0, protocol.md) around a payload. Supports the methods `key` and `certificate` of OpenSSF
+// Model Signing v1.0, section 4.1. Keyless signing (Fulcio, Rekor) is refused by name. Trap: a
+// parsed bundle is not yet verified.
 #pragma once
 
 #include <span>

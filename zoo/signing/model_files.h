@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A model on disk as its signature sees it (OpenSSF Model Signing v1.0, sections 6.1, 6.2, 8.4): a
-// directory of regular files, or one file. Symbolic links and special files are refused anywhere in
-// it, even if they would be ignored.
+// The files of a model for signing (OpenSSF Model Signing v1.0, sections 6.1, 6.2, 8.4): a
+// directory of regular files, or one file. Symbolic links and special files are refused, even if
+// they would be ignored.
 #pragma once
 
 #include <filesystem>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Keys and certificates of signatures (OpenSSL): ECDSA on P-256 with SHA-256, P-384 with SHA-384,
+// Keys and certificates for signatures (OpenSSL): ECDSA on P-256 with SHA-256, P-384 with SHA-384,
 // and P-521 with SHA-512, the pairs that OpenSSF Model Signing v1.0 requires. Other keys are
 // refused by name.
 #pragma once

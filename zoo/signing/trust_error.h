@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Refusals of a signature or a trust policy. Each reason has its own process exit code.
+// Errors for refused signatures and trust policies. Each reason has its own process exit code.
 #pragma once
 
 #include <string_view>

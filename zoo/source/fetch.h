@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fetches files of a source. A blob grows under the name <digest>.part, which survives a broken
-// transfer: the next call resumes at its end. It gets its own name when its size and SHA-256 are
+// Fetches files of a source. A blob grows under the name <digest>.part, which survives a failed
+// transfer: the next call resumes at its end. It gets its final name when its size and SHA-256 are
 // right, and nothing reads it before.
 #pragma once
 

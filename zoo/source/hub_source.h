@@ -1,12 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A model repository read directly from the Hugging Face Hub: the files of model_repository.h, at
+// Reads a model repository directly from the Hugging Face Hub: the files of model_repository.h, at
 // the URLs that the Hub's own client uses.
 //
 //     ENDPOINT/api/models/ORG/NAME/revision/REVISION   {"sha": commit, "siblings": [{"rfilename"}]}
-//     ENDPOINT/ORG/NAME/resolve/COMMIT/FILE            the file, or a redirect to where it is
-//     stored
+//     ENDPOINT/ORG/NAME/resolve/COMMIT/FILE            the file, or a redirect to it
 //
 // HF_ENDPOINT, HF_TOKEN, HF_TOKEN_PATH, HF_HOME and XDG_CACHE_HOME work as in huggingface_hub.
 // Trap: a revision moves, so its commit is looked up once and all files come from that commit.

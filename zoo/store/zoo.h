@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A zoo as its readers see it. Trap: others publish at the same time. Each read is complete, but
-// two calls may see different states.
+// Read access to a zoo. Trap: others may publish at the same time. Each read is complete, but two
+// calls may see different states.
 #pragma once
 
 #include <cstdint>

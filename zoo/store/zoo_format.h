@@ -1,31 +1,30 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A zoo on disk, the one definition of its names. It consists of plain files at predictable paths,
-// so that a copy on any web server is a zoo too:
+// The file format of a zoo. It consists of plain files at predictable paths, so that a copy on any
+// web server is a zoo too:
 //
 // clang-format off
 //     zoo.json                             {"$schema": {"name": "oscar-zoo", "version": 1}}
 //     blobs/sha256/<64 hex digits>         contents, named by their SHA-256; never changed
 //     entries/<ORG>/<MODEL>/<X.Y.Z>.json   one per version; never changed; written last
 //     entries/<ORG>/<MODEL>/latest.json    pointer to the highest version, swapped by rename
-//     index.json                           every version with what people search for (zoo_index.h); swapped by rename
-//     yanked/<ORG>/<MODEL>/<X.Y.Z>.json    of a version that was taken back (yank.h)
-//     signatures/<ORG>/<MODEL>/<X.Y.Z>/    of that version, added at any time; the entry does not change
+//     index.json                           every version with searchable fields (zoo_index.h); swapped by rename
+//     yanked/<ORG>/<MODEL>/<X.Y.Z>.json    one per yanked version (yank.h)
+//     signatures/<ORG>/<MODEL>/<X.Y.Z>/    may be added at any time; the entry does not change
 //         index.json                       {"$schema": {"name": "oscar-zoo-signatures", "version": 1},
 //                                           "signatures": {"<64 hex digits>": <bytes>}}; swapped by rename
 //         <64 hex digits>.sigstore.json    an OpenSSF Model Signing v1.0 bundle, named by its SHA-256;
 //                                          its subject is NAME@X.Y.Z, its resources the entry's files
 //     snapshot.sigstore.json               signed list of all entries with a date and an expiry; swapped by rename
-//     staging/<org>/<model>/               lower case; lock and unfinished files of publishers: no part of a zoo that
-//                                          is read or copied
+//     staging/<org>/<model>/               lower case; lock and unfinished files of publishers; never read or
+//                                          copied as part of the zoo
 // clang-format on
 //
 // An entry names every file of the artifact with digest and size. Its identity is the SHA-256 of
 // the artifact's manifest.json.
 //
-// Trap: a digest becomes a path only through BlobPath, a name only through ZooName and
-// NamePartProblem.
+// Trap: use only BlobPath to turn a digest into a path, and ZooName and NamePartProblem for a name.
 #pragma once
 
 #include <filesystem>

@@ -1,13 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// index.json: every version of a zoo in one file, with searchable fields, because a static server
-// lists no directories. It is made from the entries and manifests and only copies them. It may lag
-// behind them, and a pull is checked against the entry. On a zoo's own disk CurrentIndex adds the
-// missing rows.
+// index.json: every version of a zoo in one file with searchable fields, because a static server
+// cannot list directories. It only copies the entries and manifests, and it may be outdated, so a
+// pull is checked against the entry. For a local zoo, CurrentIndex adds the missing rows.
 //
-//     {"$schema": {"name": "oscar-zoo-index", "version": 1}, "entries": [ROW, ...]}   sorted by
-//     name and version
+//     {"$schema": {"name": "oscar-zoo-index", "version": 1}, "entries": [ROW, ...]}
+//     rows are sorted by name and version
 #pragma once
 
 #include <optional>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Locks (flock) for writers of a zoo, in its staging folder. Some shares do not support them.
-// Publishing is safe without them (publisher.h); gc is not and checks held().
+// Locks (flock) for writers of a zoo, in its staging folder. Some file systems do not support them.
+// Publishing is safe without them (publisher.h). gc is not, so it checks held().
 //
 //     staging/.lock                shared: a publisher; exclusive: gc, which removes blobs
 //     staging/.index.lock          a writer of index.json

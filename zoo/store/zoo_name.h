@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The name of an entry: ORG/MODEL and a version X.Y.Z. Both become paths, on file systems that
-// ignore case and on ones with device names, so everything that is not plainly a name is
-// refused.
+// The name of an entry: ORG/MODEL and a version X.Y.Z. Both become paths, also on file systems that
+// ignore case or have device names, so anything that is not plainly a name is refused.
 #pragma once
 
 #include <compare>

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names that a reader may confuse. Names of a zoo are ASCII (NamePartProblem), so letters of other
-// scripts cannot occur. That leaves upper and lower case, digits for letters and the like (the
-// skeletons of Unicode Technical Standard 39, section 4, limited to those characters).
+// Finds names that a reader may confuse. Names in a zoo are ASCII (NamePartProblem), so only upper
+// and lower case, digits for letters and similar replacements matter (the skeletons of Unicode
+// Technical Standard 39, section 4, limited to those characters).
 #pragma once
 
 #include <span>

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Signatures of a zoo's versions. They are stored beside the entries, which they never change, and
-// may be added at any time and by several signers. Trap: a stored signature may be anybody's until
-// Judge() says whose it is.
+// several signers may add them at any time. Trap: a stored signature may be anyone's until Judge()
+// says whose it is.
 #pragma once
 
 #include <functional>

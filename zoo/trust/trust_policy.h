@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which signers to trust for which names, and the resulting judgement of one version of a zoo. The
-// attacks are those of The Update Framework (specification 1.0.33, section 1.5.2): a version
+// A policy about which signers to trust for which names, and its judgement of a version of a zoo.
+// The attacks are those of The Update Framework (specification 1.0.33, section 1.5.2): a version
 // without a trusted signature, one older than a version seen before (rollback), a hidden newer one
 // (freeze), files of another version or name (mix and match), and a name that only looks like a
 // trusted one.
