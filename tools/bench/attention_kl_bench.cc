@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Attention-KL at the geometry of Qwen3-8B: 32 query heads, 8 KV heads, d 128, 64 sink and 256
-// recent tokens. Matrix-bound: one set of buffers, which at 32K (q 268 MB, each K 67 MB) exceeds
-// the L2 cache anyway. Flops count visible pairs only, not what tiles compute beyond them.
+// recent tokens. Tensor cores are the limit, so one set of buffers is enough. At 32K (q 268 MB,
+// each K 67 MB) it exceeds the L2 cache anyway. Flops count only visible pairs.
 #include <fmt/format.h>
 
 #include <cmath>

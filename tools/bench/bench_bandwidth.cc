@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The memory bandwidth of this machine: a plain read of as many bytes as decode attention reads
-// from an INT2 and a BF16 cache, and a copy. The kernel of the other cases reads the copy to check
-// it, so a wrong reader shows in both.
+// Memory bandwidth of this machine: a plain read of as many bytes as decode attention reads from an
+// INT2 and a BF16 cache, and a copy. The read kernel checks the copy, so a wrong reader fails both.
 #include "tools/bench/bench_bandwidth.h"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The measurements that every run begins with, because floors are stated against them.
+// Measurements with which every run begins: floors are computed from them.
 #pragma once
 
 #include <vector>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The machine that a measurement was made on. Clocks are nvidia-smi's, read while the device
-// copies memory; where there is no nvidia-smi they are absent, not guessed.
+// Describes the machine of a measurement. Clocks come from nvidia-smi while the device copies
+// memory. Without nvidia-smi they are absent, not guessed.
 #pragma once
 
 #include "capture/files/strict_json.h"

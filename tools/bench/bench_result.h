@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The output of oscar-bench: a case's times beside its floor and its bar, and ratios between cases.
-// A case that failed or gave a wrong result has no times.
+// The output of oscar-bench: each case's times with its floor and its limit, and ratios between
+// cases. A case that failed or gave a wrong result has no times.
 #pragma once
 
 #include <optional>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Plain streaming kernels: 16-byte loads, four in flight per thread, CTAs of 256 threads. Every
-// word read enters a sum that is compared; otherwise the compiler would drop the loads.
+// word that is read enters a checked sum; otherwise the compiler would drop the loads.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The benchmarks of oscar-bench: one function per file of this folder, and the table of them. To
-// add a benchmark, add a file and a row. Making entries costs nothing and needs no GPU; only
-// BenchEntry::make does.
+// The benchmarks of oscar-bench: one function per file of this folder, and a table of these
+// functions. To add a benchmark, add a file and a row. Making entries is cheap and needs no GPU;
+// only BenchEntry::make needs one.
 #pragma once
 
 #include <span>

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Times a case by the rules of README.md. Graph: one CUDA graph launches
-// every set of buffers once; a sample is one replay between two events, divided by the sets. Eager:
-// the same launches one by one, beginning with an idle device. An eager sample of a short kernel
-// measures the host that launches it, which is why both are given.
+// Times a case by the rules of README.md. Graph: a CUDA graph launches every set of buffers once,
+// and a sample is one replay between two events, divided by the number of sets. Eager: the same
+// launches one by one, starting with an idle device. For a short kernel an eager sample measures
+// the host that launches it, so both are reported.
 #pragma once
 
 #include <optional>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// oscar-bench: kernels timed against their floors, with their results checked in the same run.
+// oscar-bench: times kernels against their floors and checks their results in the same run.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The peer: LibTorch's scaled_dot_product_attention through cuDNN over a BF16 cache, K and V as
-// [batch, num_kv_heads, tokens, head_dim], the fastest BF16 decode attention known on an H200.
-// LibTorch's allocator keeps freed memory; a case returns it so that the next one finds some.
+// The peer is LibTorch's scaled_dot_product_attention through cuDNN over a BF16 cache, with K and V
+// as [batch, num_kv_heads, tokens, head_dim]. It is the fastest BF16 decode attention known on an
+// H200. LibTorch's allocator keeps freed memory, so each case returns it to the next.
 #include <ATen/ATen.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAStream.h>

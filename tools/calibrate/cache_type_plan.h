@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Types of a runtime's cache by layer, chosen by what each costs the next token. Passes of the
-// model over its text measure every type on every side of every layer alone, then whole caches.
+// Chooses the types of a runtime's cache by layer, by what each costs the next token. Runs of the
+// model over its text measure every type on each single side of a layer, then whole caches.
 #pragma once
 
 #include <string_view>

@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Keys and meanings are part of the artifact (resolved configuration):
-// rename nothing.
+// Artifacts store the keys and their meanings (resolved configuration), so nothing may be renamed.
 #include "tools/calibrate/calibrate_options.h"
 
 #include <fmt/format.h>

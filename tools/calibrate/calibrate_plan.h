@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The plan of a calibration (calib/run/plan.h) for people and for logs.
+// Shows the plan of a calibration (calib/run/plan.h) to people and in logs.
 #pragma once
 
 #include <filesystem>

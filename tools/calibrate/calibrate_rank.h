@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The parts of a calibration by several ranks that one process does not need: the ranks other than
-// rank 0, and what they tell it at the end.
+// The parts of a calibration that only several ranks need: the ranks other than rank 0, and what
+// they report to it at the end.
 #pragma once
 
 #include <vector>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One job of an array: runs part of a calibration's documents and keeps it (shard_directory.h).
+// Runs one job of an array: calibrates part of the documents (shard_directory.h).
 #pragma once
 
 #include "tools/calibrate/calibrate_options.h"

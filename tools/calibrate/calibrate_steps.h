@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Steps that all kinds of calibration processes share: a single process, one of several
-// ranks, a shard. The work is opened, compared with other runs, and taken up where it
-// stands.
+// Steps that all calibration processes share, be it a single process, a rank or a shard: open the
+// work, compare it with other runs, and resume it.
 #pragma once
 
 #include <future>

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The subject of oscar-calibrate, a model and data or a dump of one, and where its output goes.
-// Trap: a model's own text (--self-generate) must be in the data before the Subject is made,
-// because it decides lengths, memory and fingerprint.
+// The subject of oscar-calibrate (a model and data, or a dump), and the place of its output. Trap:
+// a model's own text (--self-generate) must be in the data before the Subject is made, because it
+// decides lengths, memory and fingerprint.
 #pragma once
 
 #include <filesystem>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Texts of oscar-calibrate about layers as they finish, and about the artifact at the end.
+// Texts that oscar-calibrate prints: about each finished layer, and about the artifact at the end.
 #pragma once
 
 #include <cstdint>

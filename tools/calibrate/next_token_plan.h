@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shares out bits by their worth to the next token. Passes of the model over text of the
-// calibration (calib/priced_text.h) measure what each option of each side of a layer costs alone,
-// and what the resulting plans cost as whole caches.
+// Distributes bits by their effect on the next token. Runs of the model over calibration text
+// (calib/priced_text.h) measure the cost of each option on each single side of a layer, then the
+// cost of the resulting plans as whole caches.
 #pragma once
 
 #include <cstddef>

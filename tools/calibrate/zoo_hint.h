@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A hint at rotations that exist: whether the zoo of OSCAR_ZOO holds some for a model.
+// Tells users if the zoo in OSCAR_ZOO already has rotations for their model.
 #pragma once
 
 #include <string>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which build of oscar this is: printed by --version and stored in artifacts.
-// The commit is read when CMake configures; a change that is not committed does not show.
+// Identifies this build of oscar: printed by --version and stored in artifacts. The commit is read
+// when CMake configures; uncommitted changes are not shown.
 #pragma once
 
 #include <string>

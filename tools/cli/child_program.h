@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs another program of this package to its end, for programs without LibTorch.
+// Runs another program of this package and waits for it. For programs without LibTorch.
 #pragma once
 
 #include <filesystem>

@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The frame of every command: options, help, version, configuration, log,
-// signals, and the one place where an exception becomes an exit code. Exit
-// codes are those of linalg/base/error.h. Trap: a command returns its
-// results as text on `out`; nothing else may write to standard output.
+// The frame of every command: options, help, version, configuration, log, signals, and the one
+// place where an exception becomes an exit code. Exit codes are defined in linalg/base/error.h.
+// Trap: a command returns its results as text on `out`; nothing else may write to standard output.
 #pragma once
 
 #include <chrono>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// argv by the option table: CLI11 splits it, the table types and checks it.
+// Reads argv with the option table: CLI11 splits it, the table types and checks it.
 #pragma once
 
 #include <string>

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The syntax of --config FILE.yaml: one mapping from keys to scalars or lists
-// of scalars. Anchors, aliases, tags, nesting, a second document, a key given
-// twice and files over 1 MiB are UsageErrors that name file and line. The
-// parser knows no options; OptionTable gives the entries their types.
+// The syntax of --config FILE.yaml: one mapping from keys to scalars or lists of scalars. Anchors,
+// aliases, tags, nesting, a second document, repeated keys and files over 1 MiB are UsageErrors
+// that name file and line. The parser does not know the options; OptionTable gives the entries
+// their types.
 #pragma once
 
 #include <string>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Where a command writes: results to standard output, everything else to standard error. Tests pass
-// their own streams and clock. NO_COLOR forbids colour, not the live line; TERM=dumb forbids
+// their own streams and clock. NO_COLOR turns off colour but not the live line; TERM=dumb turns off
 // both.
 #pragma once
 

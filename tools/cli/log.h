@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The messages of a command while it works, on standard error: sentences for people, or with
-// --log-format json one object per line {"event", "fields", "level", "message", "time"}. Trap: not
+// The messages of a running command on standard error: sentences for people, or with --log-format
+// json one object per line {"event", "fields", "level", "message", "time"}. Trap: it is not
 // synchronized; only the thread that runs the command may use it.
 #pragma once
 

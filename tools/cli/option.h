@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One option of a command: what the table says about it and the field it fills. Every value, from a
-// flag or from the configuration file, passes through one JSON value of the declared kind, so both
-// obey the same rules. Trap: a binding holds a pointer to the caller's field, which must outlive
-// it.
+// An option of a command: its row in the table and the field that it sets. Every value, from a flag
+// or from the configuration file, becomes a JSON value of the declared type, so both obey the same
+// rules. Trap: a binding holds a pointer to the caller's field, which must outlive it.
 #pragma once
 
 #include <concepts>

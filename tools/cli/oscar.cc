@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// oscar VERB: runs the program oscar-VERB in the same folder, so that one name reaches all of them.
+// oscar VERB: runs the program oscar-VERB in the same folder, so that one name reaches all.
 #include <unistd.h>
 
 #include <cerrno>

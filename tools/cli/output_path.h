@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks of an output path before any work: nobody wants to learn after an hour that the directory
-// is missing or the disk too small.
+// Checks an output path before any work, so that users do not learn after an hour that the
+// directory is missing or the disk too small.
 #pragma once
 
 #include <cstdint>

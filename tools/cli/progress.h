@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How far a command is: one live line with the time left on a terminal, one permanent line per step
-// (a layer) everywhere. The time left is the mean of the last steps times what remains, so it
-// follows a model whose layers differ.
+// Shows the progress of a command: a live line with the time left on a terminal, and a permanent
+// line per step (a layer) everywhere. The time left is the mean of the last steps times the
+// remaining ones, so it adapts to a model whose layers differ.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A command with verbs, "oscar-zoo publish ...": the first argument chooses the table, the rest is
-// an ordinary command. Options stand after the verb, also --log-format.
+// A command with verbs, "oscar-zoo publish ...": the first argument selects the table, and the rest
+// is an ordinary command. Options, including --log-format, come after the verb.
 #pragma once
 
 #include <optional>

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Describes a model directory and everything that prevents its calibration. It reads on after the
-// first problem, where every other command stops. From then on it reads a repaired copy of
-// config.json, so the result describes the model as far as it is understood and is no basis for a
-// calibration.
+// Describes a model directory and everything that prevents its calibration. It continues after the
+// first problem, where all other commands stop, with a repaired copy of config.json. The result
+// therefore describes the model only as far as it is understood, and must not be used to calibrate
+// it.
 #pragma once
 
 #include <optional>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Describes a model and what its artifacts can be used for: parts of model_doctor.h. Refusals use
-// the words of the commands that refuse (capture/model/spec/use_limits.h).
+// Describes a model and possible uses of its artifacts; part of model_doctor.h. Refusals use the
+// words of the commands that refuse (capture/model/spec/use_limits.h).
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

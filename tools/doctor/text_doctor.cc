@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tokenizer and chat template of a model directory: a part of model_doctor.h. A calibration on
-// token ids needs neither.
+// Diagnoses the tokenizer and chat template of a model directory; part of model_doctor.h. A
+// calibration on token ids needs neither.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// An artifact in readable form: oscar-export ARTIFACT --inspect without --json.
+// Describes an artifact as text: oscar-export ARTIFACT --inspect without --json.
 #pragma once
 
 #include <string>

@@ -3,7 +3,7 @@
 //
 // Checks that a copy of a model computes the same as the model. oscar-capture, which is installed
 // beside this program and has LibTorch, runs both over the same tokens in float32, and their logits
-// are compared. Trap: where experts are routed, rounding may send a token to another expert, so the
+// are compared. Trap: if experts are routed, rounding may send a token to another expert, so the
 // median token is judged.
 #pragma once
 

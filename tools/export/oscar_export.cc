@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// oscar-export: converts artifacts to the files of runtimes and back, or inspects a file. Does not
-// load LibTorch: if a model has to run, oscar-capture runs it.
+// oscar-export: converts artifacts to the files of runtimes and back, or inspects a file. It does
+// not load LibTorch. If a model must run, oscar-capture runs it.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

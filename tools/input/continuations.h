@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// --reasoning of oscar-validate: the model's own continuations of prefixes of the text, always with
-// the likeliest token and nothing quantized. An arm's continuation is the same up to the first
-// token that the arm would choose otherwise, so one pass over the exact model's continuation finds
-// it. Stop tokens do not stop: every continuation has the same length.
+// --reasoning of oscar-validate: the model continues prefixes of the text with its most likely
+// tokens and an exact cache. An arm's continuation is the same up to the first token that the arm
+// would choose differently, so one pass over the exact model's continuation finds that token. Stop
+// tokens do not end a continuation: all have the same length.
 #pragma once
 
 #include <cstdint>

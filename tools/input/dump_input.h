@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// --from: a dump instead of a model. A file is the HDF5 of oscar-capture; a directory is what
-// upstream's server writes. Only the HDF5 knows scale and window of its attention; for a directory
-// the options give them.
+// --from: a dump instead of a model. A file is oscar-capture's HDF5; a directory comes from
+// upstream's server. Only the HDF5 stores the scale and window of attention; for a directory the
+// options give them.
 #pragma once
 
 #include <memory>

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Parts that commands share if they run a model: the options of their data and of the machine, and
-// everything that is known before a weight is read. Trap: keys and meanings of options are part of
-// artifacts: rename nothing.
+// Input of commands that run a model: the options of their data and machine, and everything that is
+// known before a weight is read. Trap: artifacts store the keys and meanings of options, so nothing
+// may be renamed.
 #pragma once
 
 #include <cstdint>

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// --self-generate of oscar-validate: texts that the model draws itself, at temperature 1, after
-// only the token that every text begins with. On them the perplexity ratio of an arm is the
-// exponential of its token KL in expectation, whatever the model was trained on; on other text it
-// also says how foreign the text is. No token may be chosen by another rule, so stop tokens do not
-// stop: the next text follows them, as in packed text.
+// --self-generate of oscar-validate: texts that the model draws at temperature 1, starting only
+// with the token that every text begins with. On them the perplexity ratio of an arm is in
+// expectation the exponential of its token KL, whatever the model was trained on; on other text it
+// also depends on how foreign the text is. Every token must be drawn this way, so stop tokens do
+// not end a text: the next text follows, as in packed text.
 #pragma once
 
 #include <cstdint>

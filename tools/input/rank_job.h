@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A command as one rank of several: its options, what the launcher says, and ranks that the command
-// starts itself. Trap: EnterJob comes before everything that looks for a GPU.
+// Runs a command as one rank of several: its options, the launcher's variables, and ranks that the
+// command starts itself. Trap: call EnterJob before anything that looks for a GPU.
 #pragma once
 
 #include <memory>

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// --self-generate of oscar-calibrate (calib/run/self_generation.h): options, prompts out of the
-// data, what is shown while the model writes. Trap: keys and meanings of options are part of
-// artifacts: rename nothing.
+// --self-generate of oscar-calibrate (calib/run/self_generation.h): options, prompts from the data,
+// and progress while the model writes. Trap: artifacts store the keys and meanings of options, so
+// nothing may be renamed.
 #pragma once
 
 #include <cstdint>

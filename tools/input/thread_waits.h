@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How long LibTorch's worker threads spin after a piece of work before they sleep. libgomp's
-// default is a thousandth of a second. Beside other processes, which need the core of a waiting
-// worker, a program then takes several times as long.
+// Limits how long LibTorch's worker threads spin after their work before they sleep. libgomp's
+// default is a millisecond. If other processes need the core of a waiting worker, a program then
+// takes several times as long.
 #pragma once
 
 namespace oscar {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// oscar-validate: reads an artifact and a model, writes the report.
+// oscar-validate: reads an artifact and a model, and writes the report.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

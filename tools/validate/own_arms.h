@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The user's own methods and arms, from --rotation, --other-artifact, --quantized and --sweep,
-// measured beside ours.
+// The user's own methods and arms, from --rotation, --other-artifact, --quantized and --sweep. They
+// are measured along with ours.
 #pragma once
 
 #include <memory>

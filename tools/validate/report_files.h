@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// --write: the numbers of reports in the formats that other tools and their users read.
+// --write: exports the numbers of reports in the formats of other tools.
 #pragma once
 
 #include <filesystem>

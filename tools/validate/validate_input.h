@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The input of a validation: the model with its texts and needles, or a dump; and whether the text
-// is held out. Rotations are judged on text that they were not fitted to, so an overlap with the
-// calibration data ends the run.
+// is held out. Rotations must be judged on text to which they were not fitted, so an overlap with
+// the calibration data ends the run.
 #pragma once
 
 #include <optional>

@@ -3,7 +3,7 @@
 //
 // Longer than 400 lines because it is one table.
 //
-// Keys and meanings are part of reports: rename nothing.
+// Reports store the keys and their meanings, so nothing may be renamed.
 #include "tools/validate/validate_options.h"
 
 #include <fmt/format.h>

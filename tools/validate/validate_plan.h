@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The plan of a validation before it runs: the texts of --dry-run and --show-samples.
+// Describes a validation before it runs: the output of --dry-run and --show-samples.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Implements --scope of oscar-validate: the amount of measurement where no option sets it.
+// Implements --scope of oscar-validate: how much is measured if no option sets it.
 #pragma once
 
 #include <string>

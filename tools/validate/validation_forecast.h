@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Forecasts the time of a validation on a CPU, by its parts: from the first layer of a short text,
-// run as in the validation itself, and from the ratio of the total work. The fastest of several
-// such probes counts, since other work on the machine only makes them slower.
+// Forecasts the time of each part of a validation on a CPU. It runs the first layer on a short text
+// as in the validation itself, and scales the time by the ratio of the work. The fastest of several
+// such probes is used, because other programs only make them slower.
 #pragma once
 
 #include <cstdint>

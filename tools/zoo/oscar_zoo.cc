@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// oscar-zoo: a versioned store of artifacts. Loads no LibTorch; what it measures again (verify
-// --model), oscar-validate measures. The JSON objects of --json are
-// described in zoo/json_output.md; their members are not renamed.
+// oscar-zoo: a versioned store of artifacts. It does not load LibTorch; oscar-validate repeats
+// measurements for it (verify --model). zoo/json_output.md describes the JSON objects of --json,
+// whose members must not be renamed.
 #include <fmt/format.h>
 
 #include <functional>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs oscar-validate, which is installed beside this program, on an artifact as in an earlier run
-// that a report describes. A separate process, because it needs LibTorch and its own configuration.
+// Runs oscar-validate, which is installed beside this program, with the settings of an earlier run.
+// It is a separate process because it needs LibTorch and its own configuration.
 #pragma once
 
 #include <filesystem>

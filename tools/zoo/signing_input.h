@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Keys, certificates and signatures as command lines name them: PEM files and bundles.
+// Reads keys, certificates and signatures that the command line names: PEM files and bundles.
 #pragma once
 
 #include <filesystem>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// oscar-zoo search and for: lists the content of a zoo, and the entries that fit a checkpoint.
+// oscar-zoo search and for: list the content of a zoo, and the entries that fit a checkpoint.
 #include <fmt/format.h>
 
 #include "calib/consumers.h"

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Options of oscar-zoo: one struct, one table per verb. A verb reads only the fields its
+// Options of oscar-zoo: one struct, and one table per verb. A verb reads only the fields that its
 // table binds.
 #pragma once
 

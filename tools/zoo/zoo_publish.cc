@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// oscar-zoo publish and push: into a zoo on this disk, a model repository, the Hub.
+// oscar-zoo publish and push: publish to a zoo on this disk, a model repository, or the Hub.
 #include <fmt/format.h>
 
 #include <chrono>

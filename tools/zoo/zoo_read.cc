@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// oscar-zoo ls, info and pull: of a zoo anywhere.
+// oscar-zoo ls, info and pull: read a local or remote zoo.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// oscar-zoo diff and site: compares two versions, and renders a zoo as web pages.
+// oscar-zoo diff and site: compare two versions, and render a zoo as web pages.
 #include <fmt/format.h>
 
 #include <map>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// oscar-zoo's verbs sign and snapshot, and the checks of signatures by verify and pull: --trust
-// FILE (or the environment's OSCAR_TRUST), or --public-key and --root for a single answer.
+// oscar-zoo's verbs sign and snapshot, and the signature checks of verify and pull: --trust FILE
+// (or OSCAR_TRUST in the environment), or --public-key and --root for a single check.
 #pragma once
 
 #include <optional>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The verbs of oscar-zoo that are in files of their own, and the printing that all of them share.
+// The verbs of oscar-zoo that are in separate files, and the printing that all of them share.
 #pragma once
 
 #include <optional>
