@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Opens an artifact and trusts nothing in it. Open checks the schema, and digest and size of every
-// file that an artifact must have; ReadLayer and ReadChoice check the rotations that they return.
-// zoo/check/artifact_check.h makes all checks at once, on every file of the directory.
+// Opens an artifact without trusting anything in it. Open checks the schema, and digest and size of
+// every file that an artifact must have; ReadLayer and ReadChoice check the rotations that they
+// return. zoo/check/artifact_check.h makes all checks on every file of the directory at once.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes an artifact: staged beside its final place, every file digested, manifest last, published
-// by one rename. Trap: nothing that differs between two equal runs (dates, host, durations) may
-// enter any file but timings.json.
+// Writes an artifact in a staging directory: every file digested, manifest last, published by one
+// rename. Trap: nothing that differs between two equal runs (dates, host, durations) may enter any
+// file except timings.json.
 #pragma once
 
 #include <cstddef>

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Puts the measurements of oscar-validate into an artifact: a new report.json, report.html, model
-// card and manifest replace the old ones in one step. Measurements that are not of record
-// (export/report/of_record.h) go beside the artifact. An artifact's identity is its manifest's
-// digest, so it changes. A published version is never modified, only a copy.
+// Puts the results of oscar-validate into an artifact: a new report.json, report.html, model card
+// and manifest replace the old ones in one step. Results that are not of record
+// (export/report/of_record.h) go beside the artifact. The artifact's identity changes, because it
+// is its manifest's digest. Only a copy of a published version may be modified.
 #pragma once
 
 #include <filesystem>

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Types of a runtime's cache by layer, as serving.cache_types of the manifest and the report holds
-// them: the decision, and the costs from which another runtime with the same types, or another
-// budget, is decided without the model.
+// The record of cache types by layer, serving.cache_types of manifest and report: the decision, and
+// the costs. From the costs, types for another runtime with the same types or for another budget
+// can be decided without the model.
 #pragma once
 
 #include <cstdint>

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The features that a choice needs from the runtime that loads it, compared with what a runtime
-// supports (calib/consumers.h). A choice is made under its consumer's rules; this checks the stored
-// choice before it is written for a server.
+// supports (calib/consumers.h). Choices are made under their consumer's rules; this checks the
+// stored choice before it is written for a server.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The choices of an artifact while it is written: the choices of every consumer over all layers,
-// planned, with equal ones stored once, and their records for manifest and report. Layers pass
-// twice, first to plan and then to be written, so plans are kept without matrices.
+// The choices of an artifact while it is written: those of every consumer over all layers, planned,
+// with equal ones stored once, and their records for manifest and report. Layers pass twice, first
+// to plan and then to be written, so plans have no matrices.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The automatic choice of an artifact on its way to a runtime's files. A choice with pair scales
+// Converts the automatic choice of an artifact for a runtime's files. A choice with pair scales
 // fits only the folded copy of the checkpoint; its means are of that copy's post-rope keys.
 #pragma once
 

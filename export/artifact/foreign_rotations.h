@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Conversions between artifacts and the rotation files of runtimes (export/formats): out to SGLang,
-// in from upstream's moments.
+// Converts between artifacts and the rotation files of runtimes (export/formats): to SGLang, and
+// from upstream's moments.
 #pragma once
 
 #include <filesystem>

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// An artifact that is "imported, unverified": rotations that somebody else published, kept as they
-// are, with the data that belongs to them. It has no moments and no report, so only oscar-export
-// opens it (Artifact::OpenImported).
+// An artifact that is "imported, unverified": published rotations of others, unchanged, with the
+// data that belongs to them. It has no moments and no report, so only oscar-export opens it
+// (Artifact::OpenImported).
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The automatic choices of an artifact, made again from moments without a model. Recipes, clip
+// Makes the automatic choices of an artifact again from moments, without a model. Recipes, clip
 // ratios and bits that were chosen on rows are kept; their matrices are fitted again.
 #pragma once
 

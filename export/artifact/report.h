@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes report.json as oscar-calibrate does: the measurements of one calibration, layer by layer.
-// The format is export/report/schema.md; report_page.h makes the page from it.
+// Writes oscar-calibrate's report.json: the measurements of a calibration, layer by layer.
+// export/report/schema.md defines the format; report_page.h makes the page from it.
 #pragma once
 
 #include <string>

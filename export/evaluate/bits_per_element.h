@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bits per stored K or V element of one sequence: the papers' formula and the bytes a runtime
-// allocates. Trap: upstream's metadata is float32 unless told otherwise, so the 2.25 bits of the
-// paper are 2.5 in memory before any window.
+// Bits per stored K or V element of one sequence, by the papers' formula and by the bytes that a
+// runtime allocates. Trap: upstream's metadata is float32 by default, so the 2.25 bits of the paper
+// are 2.5 in memory before any window.
 #pragma once
 
 #include <cstdint>

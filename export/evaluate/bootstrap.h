@@ -3,7 +3,7 @@
 //
 // The uncertainty of a mean: percentile bootstrap over units (Efron 1979), and quantiles. Trap:
 // units must be independent of each other: a sequence or a piece of one, never a (row, head) pair.
-// Pairs of one row share their tokens and make an interval that is far too narrow.
+// Pairs of a row share their tokens, which makes the interval far too narrow.
 #pragma once
 
 #include <cstdint>

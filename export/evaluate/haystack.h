@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The text in which needles are hidden, of any size, and the insertion. A size is counted in units:
-// lines of noise or needles, words of prose. A needle's place is drawn once as a share and scaled
-// to the size, so that fitting the length moves the needle without drawing again.
+// The text in which needles are hidden, of any size, and their insertion. A size is counted in
+// units: lines of noise or needles, or words of prose. A needle's place is drawn once as a share
+// and scaled to the size, so that fitting the length moves the needle without drawing again.
 #pragma once
 
 #include <cstdint>

@@ -3,9 +3,9 @@
 //
 // Finds the simulated cache that a server behaves like, by the log probabilities of tokens that it
 // generated. Distances are means of |server - arm|. Trap: the nearest arm need not explain the
-// server. Errors of a rotation that nobody simulated are nearest to the exact cache, because errors
-// of two rotations differ by more than either has. So an arm must also be near, compared with the
-// change that quantization makes.
+// server. Errors of a rotation that no arm simulates are nearest to the exact cache, because two
+// rotations' errors differ by more than either has. So the nearest arm must also be near, compared
+// with the change that quantization makes.
 #pragma once
 
 #include <cstddef>

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The needle tasks before any haystack or token: the table of RULER's eight variants and of
-// variable tracking, and one question made from a row of it. To add a task, add a row. Trap:
-// sentences and templates are RULER's interface and are compared between programs. A changed word
-// makes another benchmark.
+// variable tracking, and questions made from a row of it. To add a task, add a row. Trap: sentences
+// and templates are RULER's interface and are compared between programs. Changing a word makes
+// another benchmark.
 #pragma once
 
 #include <cstdint>

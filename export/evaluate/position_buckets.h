@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The query rows that are measured, and their grouping by position in the report. A position is
-// 0-based; the query at position p sees p + 1 keys. Trap: rows whose keys are all kept in full have
-// KL 0 and would flatter any mean. They have their own, marked bucket, and no headline row is one
-// of them.
+// 0-based, so the query at position p sees p + 1 keys. Trap: rows whose keys are all exact have KL
+// 0 and would lower any mean. They have their own bucket, and headline rows exclude them.
 #pragma once
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A prompt with its answer as token ids: its length, and the places of the answers in it.
+// Encodes a prompt with its answer: its length in tokens, and the places of the answers in it.
 #pragma once
 
 #include <cstddef>

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Conversations that end in a tool call, as samples for one teacher-forced pass, like needles. A
-// cache of few bits first breaks arguments that must be copied exactly from far back. Trap: a small
-// model cannot do them with its cache untouched, so accuracy counts only where it can (Recall). The
-// KL of the arguments' tokens shows the effect of a cache on any model.
+// cache with few bits first damages arguments that must be copied exactly from far back. Trap: a
+// small model cannot do that even with an exact cache, so accuracy counts only if it can (Recall).
+// The KL of the arguments' tokens shows the effect of a cache on any model.
 #pragma once
 
 #include <cstdint>

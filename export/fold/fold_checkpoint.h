@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A copy of a checkpoint with transforms folded into its weights. It computes the same function
-// (bit for bit if every scale is a power of two and nothing leaves the type's range), so runtimes
-// that load plain rotations get what they cannot do themselves. Trap: rotations fitted to the
-// original do not fit the copy; calibrate it again.
+// Makes a copy of a checkpoint with transforms folded into its weights. It computes the same
+// function (bit for bit if every scale is a power of two and nothing leaves the type's range). So
+// runtimes that load plain rotations also profit from transforms that they cannot apply. Trap:
+// rotations fitted to the original do not fit the copy; calibrate it again.
 #pragma once
 
 #include <filesystem>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Transforms of keys and values as changes of a layer's own weights: the model computes the same
-// function, and its cache is easier to quantize. QK-norm weights are shared by all heads of a
+// Expresses transforms of keys and values as changes to a layer's weights. The model computes the
+// same function, and its cache is easier to quantize. QK-norm weights are shared by all heads of a
 // layer, so with QK-norm there is one set of key scales per layer; scales on projections would be
 // normalized away.
 #pragma once

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writing GGUF (capture/checkpoint/gguf_file.h has the layout): a file of its own, or entries and
+// Writes GGUF (capture/checkpoint/gguf_file.h has the layout): a file of its own, or entries and
 // tensors appended to a copy of a model's file.
 #pragma once
 

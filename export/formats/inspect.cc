@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of formats, and the text form of a report. Rows are tried in order; a model
-// directory stands before folders of .pt files.
+// The table of formats, and the text form of a report. Rows are tried in order; a model directory
+// must come before folders of .pt files.
 #include "export/formats/inspect.h"
 
 #include <fmt/format.h>

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reports the content of a file or directory, as JSON and as text: oscar-export --inspect. A format
+// Reports the content of a file or directory as JSON and as text: oscar-export --inspect. A format
 // is recognised by content. A name that contradicts the content (a safetensors file called .pt) is
-// refused, because other loaders go by the name.
+// refused, because other loaders rely on the name.
 #pragma once
 
 #include <filesystem>

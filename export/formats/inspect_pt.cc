@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reports on .pt files, alone, as a pair, or as a directory of MLA layers. Layers may share
+// Reports on .pt files: a single file, a pair, or a directory of MLA layers. Layers may share
 // tensors, so hashes and measurements are made once per view, whatever its names.
 #include <fmt/format.h>
 #include <fmt/ranges.h>

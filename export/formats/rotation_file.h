@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rotation files of upstream OSCAR and its consumers, whatever their schema, as one struct. A
-// schema is one row of the table in rotation_schemas.cc. Trap: `rotation` of a v3 or MLA file may
-// be non-orthogonal by design; then its inverse transpose travels beside it, and that is what is
-// checked.
+// Rotation files of upstream OSCAR and its consumers, of any schema, as one struct. A schema is a
+// row of the table in rotation_schemas.cc. Trap: `rotation` of a v3 or MLA file may be
+// non-orthogonal by design. Then the file also holds its inverse transpose, which is checked.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks of two rotation files against each other. K and V may have different head dimensions
-// (192 and 128), but then in the same way on every layer.
+// Checks two rotation files against each other. K and V may have different head dimensions (192 and
+// 128), but then in the same way on every layer.
 #include "export/formats/rotation_pair.h"
 
 #include <fmt/format.h>

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The K and the V file of one calibration. Two files that load one by one may still not
-// belong together: swapped sides, other layers, another run. A pair is accepted only if nothing in
-// either file speaks against it.
+// The K and the V file of one calibration. Two files that load separately may still not belong
+// together: swapped sides, other layers, another run. A pair is refused if anything in either file
+// shows that it does not match.
 #pragma once
 
 #include <filesystem>

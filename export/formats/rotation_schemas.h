@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of .pt schemas: how each is recognised by its content and read. Adding one is a reader
-// function and a row. Trap: rows are tried in order, so a more specific schema stands first.
+// The table of .pt schemas: how each is recognised by its content and read. A new one needs a
+// reader and a row. Trap: rows are tried in order, so more specific schemas come first.
 #pragma once
 
 #include <functional>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Upstream's moments, which are statistics instead of rotations. M_q is a mean over tokens, but M_k
-// and k_sum are sums; divide the latter by `count`.
+// and k_sum are sums, to be divided by `count`.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Version 2 carries no eigenvalues upstream, so ours does not either; the artifact keeps them.
+// Upstream's version 2 has no eigenvalues, so ours does not either; the artifact has them.
 #include "export/formats/sglang.h"
 
 #include <fmt/format.h>

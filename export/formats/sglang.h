@@ -2,15 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Files that OSCAR's SGLang loads: the shared pair (format_version 1) and the per-head pair (2), in
-// separate folders because a server picks any pair that it finds in one.
+// separate folders because a server loads any pair that it finds in a folder.
 //
 //   <out>/k_rotation_<k objective>.pt   k_rotation_qqt_r_h_pbr.pt for the default composition
 //   <out>/v_rotation_sst_<composition>.pt
 //   <out>/perhead/k_rotation_perhead.pt, v_rotation_perhead.pt   if every layer has them
 //   <out>/launch.txt                    environment and flags of the server
 //
-// Trap: the V file is called sst whatever the value target, since that is the name consumers and
-// scripts look for; the true target is in its `objective` and in the extra field `value_target`.
+// Trap: the V file is called sst whatever the value target, because consumers and scripts look for
+// that name. The true target is in its `objective` and in the additional field `value_target`.
 #pragma once
 
 #include <cstdint>

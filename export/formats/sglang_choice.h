@@ -1,15 +1,15 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The choice of oscar-calibrate --auto as OSCAR's SGLang loads it: version 3 (October tree) or, if
-// the choice is one orthogonal matrix per layer and side, version 1.
+// The choice of oscar-calibrate --auto in the form of OSCAR's SGLang: version 3 (October tree) or,
+// if the choice is one orthogonal matrix per layer and side, version 1.
 //
 //   <out>/k_rotation_oscar2_auto.pt, v_rotation_oscar2_auto.pt   version 3
 //   <out>/k_rotation_auto.pt, v_rotation_auto.pt                 version 1
 //   <out>/launch.txt                                             environment and flags
 //
-// The loader takes a field on every layer or on none, and one grouping; what only some layers
-// have is filled in where it changes nothing (q_rotation = rotation, k_mean = 0, one matrix
+// The loader needs a field on every layer or on none, and one grouping. If only some layers have a
+// field, the others get values without effect (q_rotation = rotation, k_mean = 0, one matrix
 // repeated for each head).
 #pragma once
 

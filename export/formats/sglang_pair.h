@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The K and the V file of one export, of any version: written, read back by the strict reader and
-// compared bit for bit. Call it on a staging directory; a difference throws.
+// Writes the K and the V file of one export, of any version, reads them back with the strict reader
+// and compares bit for bit. Call it on a staging directory; a difference throws.
 #pragma once
 
 #include <cstdint>

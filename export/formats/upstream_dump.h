@@ -7,11 +7,11 @@
 //   layer_<id>/k/<chunk>.pt, v/...  [t, num_kv_heads, head_dim]
 //   layer_<id>/seq_lens/<chunk>.pt  [n] int32: tokens of the chunk's sequences, one after another
 //
-// Chunks count from 0. Chunk 0 is a 6-token warm-up of the server, which the fitter leaves out, so
-// a directory made for the fitter must have something to leave out there. The last sequence may be
-// cut by the token budget. Nothing says which model it was, which scale or window its
-// attention has, or that a long prompt went through in pieces (each then looks like a sequence).
-// Sources: triton_backend.py forward_extend and compute_kv_rotation.py load_tensor of upstream.
+// Chunks are numbered from 0. Chunk 0 is a 6-token warm-up of the server. The fitter leaves it out,
+// so a directory made for the fitter must have such a chunk. The token budget may cut the last
+// sequence. The dump does not name its model, nor the scale or window of its attention. It does not
+// show that a long prompt was processed in pieces; each piece then looks like a sequence. Sources:
+// triton_backend.py forward_extend and compute_kv_rotation.py load_tensor of upstream.
 #pragma once
 
 #include <array>

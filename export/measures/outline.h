@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The members of a struct of fields.h as the list in schema.md, those of its members indented
-// below.
+// Lists the members of a struct of fields.h for schema.md, with their own members indented.
 #pragma once
 
 #include <algorithm>

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reads the structs of fields.h from a document, strictly: an InputError says which member is
-// missing, unknown, of another type or out of its range. A struct whose members must agree has a
-// function Verify(spot, value) beside it, which is called once they are read.
+// missing, unknown, of another type or out of range. If the members of a struct must agree, it has
+// a function Verify(spot, value), which is called after they are read.
 #pragma once
 
 #include <span>

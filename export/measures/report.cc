@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Members of a report that must agree.
+// Checks members of a report that must agree.
 #include "export/measures/report.h"
 
 #include <fmt/format.h>

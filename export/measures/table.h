@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The numbers by which arms are compared, a row for each: what --gate may demand, and the columns
-// of every table of arms, of the model card and of CSV.
+// The numbers by which arms are compared, with a row for each: the metrics of --gate, and the
+// columns of every table of arms, of the model card and of CSV.
 #pragma once
 
 #include <string>

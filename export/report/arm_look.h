@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How an arm is named and coloured, the same in every chart and table: the colour follows the
-// method (the headline arm's is the accent), dashes mean "not clipped", null controls are grey.
+// The names and colours of arms, the same in every chart and table: the colour depends on the
+// method (the headline arm has the accent), dashes mean "not clipped", null controls are grey.
 #pragma once
 
 #include <string>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// From values to places in a chart, and the values worth a tick. Units of a chart are those of its
-// viewBox.
+// Maps values to places in a chart, and chooses the values of ticks. Units of a chart are those of
+// its viewBox.
 #pragma once
 
 #include <string>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// At how many bits: arms of a validation whose artifact has choices at several budgets
-// (validation.capacity), and the types that released servers load, beside which they stand.
+// Compares arms with choices at several budgets (validation.capacity) with the types that released
+// servers load, at equal bits.
 #pragma once
 
 #include <span>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads our own markup (svg.cc) and style sheet (page_style.cc), nothing else.
+// Parses only our own markup (svg.cc) and style sheet (page_style.cc).
 #include "export/report/chart_files.h"
 
 #include <fmt/format.h>

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Several models on one page: what their validations have in common, side by side. Trap: arms are
-// matched by name, so two reports with other windows, lengths or seeds compare apples with pears;
-// settings that differ are named on the page.
+// Compares several models on one page by what their validations have in common. Trap: arms are
+// matched by name, so reports with different windows, lengths or seeds are not comparable; the page
+// names settings that differ.
 #pragma once
 
 #include <string>

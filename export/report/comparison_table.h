@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The contents of comparison.json, for spreadsheets and for a README. The README's text between the
-// two marks is replaced whenever it is made anew; nothing is kept there by hand.
+// The contents of comparison.json, for spreadsheets and for a README. Each run replaces the
+// README's text between the two marks, so do not edit it by hand.
 #pragma once
 
 #include <string>

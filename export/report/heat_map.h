@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Layers across, KV heads down, colour by the logarithm of a value: where in the model it hurts.
+// Layers across, KV heads down, colour by the logarithm of a value: where the error is.
 #pragma once
 
 #include <string>

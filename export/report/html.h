@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pieces of the page: text, numbers, tables. Trap: a function that takes "html" takes markup and
-// trusts it; names, descriptions and other text of the record go through Html() first.
+// Parts of the page: text, numbers, tables. Trap: a function that takes "html" takes markup and
+// trusts it; names, descriptions and other text of the record must go through Html() first.
 #pragma once
 
 #include <string>

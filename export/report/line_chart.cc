@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Text is sized by the style sheet (larger on a phone, where the chart is drawn
-// small), so the room left for it is that of the largest size.
+// The style sheet sets text sizes (larger on a phone, where the chart is drawn small), so there
+// must be room for the largest size.
 #include "export/report/line_chart.h"
 
 #include <fmt/compile.h>

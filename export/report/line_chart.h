@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Lines over one axis, labelled at their ends, as inline SVG. Colours are CSS classes of
-// page_style.cc, so light, dark and print are the page's business.
+// page_style.cc, so the page decides between light, dark and print.
 #pragma once
 
 #include <string>

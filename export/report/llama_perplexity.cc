@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Labels and columns are those of llama.cpp's tools/perplexity/perplexity.cpp, for whoever parses
-// them.
+// Labels and columns are those of llama.cpp's tools/perplexity/perplexity.cpp, for programs that
+// parse them.
 #include "export/report/llama_perplexity.h"
 
 #include <fmt/format.h>

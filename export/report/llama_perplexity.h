@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The lines that llama-perplexity --kl-divergence of llama.cpp prints at its end, from a report:
-// Q is the model with an arm's cache, base the unquantized model.
+// Makes the final lines of llama.cpp's llama-perplexity --kl-divergence from a report: Q is the
+// model with an arm's cache, base the unquantized model.
 #pragma once
 
 #include <string>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The format has required members that a validation does not have; those are null or empty, as
-// lm-eval writes them itself where it does not know.
+// The format requires members that a validation does not have. They are null or empty, as lm-eval
+// writes unknown ones.
 #include "export/report/lm_eval_results.h"
 
 #include <fmt/format.h>

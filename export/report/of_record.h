@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which validation may stand in an artifact: the one of record, whose headline is the artifact's
-// own choice, measured as the artifact says that it is to be served. Everything else is a
-// comparison, which says something about methods and nothing about what ships. oscar-validate goes
-// by this rule before it measures, a zoo when it is handed a report.
+// Decides which validation an artifact may hold. It is the one of record, whose headline is the
+// artifact's own choice, measured with the artifact's recommended serving settings. Any other is a
+// comparison, which says something about methods but not about the artifact. oscar-validate applies
+// this rule before it measures, a zoo when it receives a report.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The parts of every page around its sections: style, navigation, and the policy that keeps it
+// The parts of every page around its sections: style, navigation, and the policy that prevents it
 // from loading or running anything.
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Colours were chosen to stay apart for colour-blind readers, by lightness where
-// hue fails, and to have a contrast of 4.5 as text; nothing is said by colour alone.
+// Colour-blind readers must be able to tell the colours apart, if necessary by lightness. As text,
+// colours must have a contrast of 4.5. Colour alone never carries information.
 #include "export/report/page_style.h"
 
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The style sheet of the page: every colour is a variable with a light and a dark value; print is
+// The style sheet of the page. Every colour is a variable with a light and a dark value; print is
 // always light.
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Charts of what methods cost against what they keep, for the page of a validation and for that of
+// Charts of the cost of methods against their error, for the page of a validation and for that of
 // several models.
 #pragma once
 

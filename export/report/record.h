@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A value of report.json together with its JSON pointer. Everything the page shows is printed from
-// one, so that every number on it says where in the record it stands (data-path), and a test can
-// hold the page against the record.
+// A value of report.json with its JSON pointer. The page prints everything from such values, so
+// that every number on it names its place in the record (data-path), and a test can compare them.
 #pragma once
 
 #include <array>

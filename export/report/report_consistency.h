@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether the numbers of a validation can all come from one run: many of them are means, maxima and
-// ratios of others. A report that passes is consistent, not true; whoever edits one number
-// has to edit what follows from it, and whoever edits all of it is found by measuring again alone.
+// Checks that the numbers of a validation can come from one run, because many are means, maxima and
+// ratios of others. A report that passes is consistent, but not proven true. If someone edits all
+// numbers consistently, only another measurement reveals it.
 #pragma once
 
 #include <string_view>

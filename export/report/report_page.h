@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// report.html: one page, no script, no network; legible in light and dark, at phone width and
-// printed. A pure function of the record: the same JSON gives the same bytes.
+// report.html: one page, no script, no network; legible in light and dark, on a phone and printed.
+// It depends only on the record: the same JSON gives the same bytes.
 #pragma once
 
 #include <string>

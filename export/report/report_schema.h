@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// report.json as a format: its name, its version and the check of a document against schema.md,
-// which is the specification. A report is an input, however often we wrote it ourselves: it
-// comes back from a zoo, from a mirror, from an editor.
+// report.json as a format: its name, its version, and the check of a document against schema.md,
+// which is the specification. A report is untrusted input even if we wrote it, because it comes
+// back from zoos, mirrors and editors.
 #pragma once
 
 #include <string>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One row per thing: its name and numbers on a line, its marks (dots with intervals, bars, ticks)
-// on a common scale beneath. Names get the full width, so they stay legible on a phone.
+// One row per item: its name and numbers on a line, and below it its marks (dots with intervals,
+// bars, ticks) on a common scale. Full-width names stay legible on a phone.
 #pragma once
 
 #include <optional>

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Points in a plane where less is better on both axes, with the Pareto front drawn and named:
-// what no other point beats in both. A point at zero has no place on a log axis and is left
-// out; the caption must say so.
+// Points in a plane where less is better on both axes. The Pareto front, which no other point beats
+// in both, is drawn and named. A point at zero has no place on a log axis and is left out; the
+// caption must say so.
 #pragma once
 
 #include <cstddef>

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A validation in a few sentences: whether the fit bought anything on this model, over a Hadamard
-// rotation, OSCAR as published and rotations that know nothing of their layer, each by the paired
-// difference on the same text; whether that holds on every domain of it; and what a user will
-// notice. The terminal, the page and the model card say the same.
+// A validation in a few sentences. They say whether the fit gained anything on this model over a
+// Hadamard rotation, OSCAR as published and rotations without knowledge of their layer, each by the
+// paired difference on the same text; whether that holds on every domain of the text; and what a
+// user will notice. The terminal, the page and the model card say the same.
 #pragma once
 
 #include <string>

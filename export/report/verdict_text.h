@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// On which of the two texts of a report the verdict rests: "text", which somebody wrote, or
-// "own_words", which the model drew. On its own words a model's perplexity is as low as it gets and
-// the ratio of an arm is the exponential of its token KL in expectation; on a text that is foreign
-// to the model, both are about the text as much as about the cache.
+// Decides which of the two texts of a report the verdict uses: "text", or "own_words", which the
+// model drew. On its own words a model's perplexity is minimal and the ratio of an arm is in
+// expectation the exponential of its token KL. On a text that is foreign to the model, both depend
+// on the text as much as on the cache.
 #pragma once
 
 #include <string>

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Static scales of 8-bit and 4-bit caches: x is stored as x / scale, and the largest |x| of the
-// calibration becomes the largest number of the type. Trap: such a cache holds keys and values as
-// they are; an artifact's rotations and means do not apply to it.
+// calibration becomes the largest number of the type. Trap: such a cache stores keys and values
+// without transforms, so an artifact's rotations and means do not apply to it.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The formats of oscar-export --to: the table that the program and doctor read.
+// The formats of oscar-export --to: a table for that program and for doctor.
 #pragma once
 
 #include <filesystem>

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compares the model's own GGUF with what is written for it: whether both are of one model, and the
-// order of values in its keys. Trap: if llama.cpp rotates neighbours of a head and the checkpoint
-// rotates halves, the converter reorders rows of W_Q and W_K (convert_hf_to_gguf.py,
-// LlamaModel.permute), so keys of such a GGUF are the checkpoint's keys in another order.
+// Compares the model's own GGUF with the files written for it: whether both are of one model, and
+// the order of values in its keys. Trap: if llama.cpp rotates neighbours of a head and the
+// checkpoint rotates halves, the converter reorders rows of W_Q and W_K (convert_hf_to_gguf.py,
+// LlamaModel.permute). Keys of such a GGUF are the checkpoint's keys in another order.
 #pragma once
 
 #include <cstdint>

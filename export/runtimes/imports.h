@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Imports published files into an artifact that is "imported, unverified"
-// (export/artifact/imported_artifact.h): rotation files of every kind, and moments. A file is
-// recognised by its content.
+// (export/artifact/imported_artifact.h): rotation files of every kind, and moments. The content of
+// a file determines its format.
 #pragma once
 
 #include <filesystem>

@@ -3,8 +3,8 @@
 //
 // For llama.cpp's branch zhongzhu/llamacpp of FutureMLS-Lab/OSCAR: tensors
 // blk.<i>.attn_k_rot.weight and blk.<i>.attn_v_rot.weight of a model's GGUF
-// (oscar-rotation/export_rot_kv_gguf.py there). Trap: ggml_mul_mat(a, x) takes rows of a, so what
-// is stored is R transposed, row-major.
+// (oscar-rotation/export_rot_kv_gguf.py there). Trap: ggml_mul_mat(a, x) takes rows of a, so the
+// file stores R transposed, row-major.
 #include <fmt/format.h>
 
 #include <optional>

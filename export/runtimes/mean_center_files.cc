@@ -3,10 +3,10 @@
 //
 // For llama.cpp's --kv-mean-center (PrismML-Eng/llama.cpp, docs/kv-mean-center.md,
 // common/kv-mean-center.h): a GGUF of key means, F32 kv_bar.blk.<i>.k [head_dim * num_kv_heads],
-// subtracted from keys before they become q4_0. Trap: means have to be of what is stored. A
-// quantized cache of heads of a multiple of 64 is turned by Hadamard matrices of the largest power
-// of two in a head (llama-kv-cache.cpp, build_input_k_rot) unless LLAMA_ATTN_ROT_DISABLE is set;
-// kv_mean_center.k_rot says which basis a file is of, and the loader refuses the other.
+// subtracted from keys before they become q4_0. Trap: the means must be of the stored keys. A
+// quantized cache whose head is a multiple of 64 is rotated by Hadamard matrices of the largest
+// power of two in a head (llama-kv-cache.cpp, build_input_k_rot) unless LLAMA_ATTN_ROT_DISABLE is
+// set. kv_mean_center.k_rot names a file's basis, and the loader refuses the other one.
 #include <fmt/format.h>
 
 #include <algorithm>

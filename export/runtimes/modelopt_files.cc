@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A cache of FP8 and NVFP4 layers as NVIDIA/Model-Optimizer writes it into checkpoints (pull
-// request 2272; kv_cache_schema_version 1): kv_cache_quantized_layers by attention module in
-// hf_quant_config.json and in config.json's quantization_config, and scales k_proj.k_scale and
-// v_proj.v_scale, largest / 448 of FP8 and largest / (6 * 448) of NVFP4.
+// request 2272; kv_cache_schema_version 1). kv_cache_quantized_layers by attention module is in
+// hf_quant_config.json and in config.json's quantization_config. The scales k_proj.k_scale and
+// v_proj.v_scale are largest / 448 for FP8 and largest / (6 * 448) for NVFP4.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// An artifact's bits by layer as TensorRT-LLM's dtype map says them (pull request 13695:
+// An artifact's bits by layer in the form of TensorRT-LLM's dtype map (pull request 13695:
 // "0-3:fp8,4-35:nvfp4").
 #include <fmt/format.h>
 

@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A rotated cache as a bf16 runtime computes it: matrices, inputs and
-// results of rotations in bf16 (sums in float32), window rows kept rotated,
-// queries rotated. Trap: queries are rotated, so keys return to the model's
-// space by the exact inverse; values return by the bf16 matrix.
+// A rotated cache as a bf16 runtime computes it: matrices, inputs and results of rotations in bf16
+// (sums in float32), rotated window rows, rotated queries. Trap: queries are rotated, so keys
+// return to the model's space by the exact inverse; values return by the bf16 matrix.
 #pragma once
 
 #include <ATen/core/Tensor.h>

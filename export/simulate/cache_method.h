@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every way to store a KV cache that can be compared, as a simulator of what attention reads back.
-// A new method is one file in methods/, a declaration in methods/methods.h and a row in
-// methods/methods.cc. Trap: names are stored in reports and never change their meaning.
+// A way to store a KV cache, as a simulator of what attention reads back. A new method is one file
+// in methods/, a declaration in methods/methods.h and a row in methods/methods.cc. Trap: names are
+// stored in reports and never change their meaning.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The choice of oscar-calibrate --auto, as the artifact stores it, in bf16 arithmetic
-// (calib/cache/side_tensors.h on the artifact's tensors). That arithmetic runs in the transformed
-// space, but simulators answer in the model's. So keys go back by the exact inverse and queries by
-// its transpose, which leaves every logit as it is.
+// (calib/cache/side_tensors.h on the artifact's tensors). That arithmetic is in the transformed
+// space, but simulators return rows in the model's space. So keys are transformed by the exact
+// inverse and queries by its transpose, which leaves every logit unchanged.
 #include "export/simulate/chosen_cache.h"
 
 #include <ATen/ATen.h>

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The cache of an automatic choice, wherever its tensors come from: an artifact, or the files that
-// were exported from one. A choice with pair scales is that of a folded checkpoint, which is
-// simulated here on the rows of the original.
+// The cache of an automatic choice, whether its tensors come from an artifact or from exported
+// files. A choice with pair scales belongs to a folded checkpoint, which is simulated here on rows
+// of the original.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The moments that an artifact's rotations were fitted to, and how they were used: for methods that
-// fit something else to the same statistics.
+// The moments to which an artifact's rotations were fitted, and how they were used. For methods
+// that fit something else to the same statistics.
 #pragma once
 
 #include "calib/moments/layer_moments.h"

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Methods that a run adds to the table: rotations from a file, and every method of the table made
-// from another artifact. The user chooses their names, so a name means something only in that
-// user's own report.
+// Methods that a run adds to the table: rotations from a file, and every method of the table with
+// another artifact. The user chooses their names, so a name means something only in that user's
+// reports.
 #pragma once
 
 #include <memory>

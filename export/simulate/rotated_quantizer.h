@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One side of a cache that transforms each row, clips it, quantizes it, and undoes all that on the
-// way out: x -> D(Q(clip((x - mean) R))) R^-1 + mean. Tokens are row vectors, so a rotated
-// token is x R.
+// One side of a cache that transforms each row, clips it, quantizes it, and undoes all that when
+// reading: x -> D(Q(clip((x - mean) R))) R^-1 + mean. Tokens are row vectors, so a rotated token is
+// x R.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shared by the methods that rotate: their two sides as caches, and rotations as tensors.
+// Shared by the methods that rotate: caches from two rotated sides, and rotations as tensors.
 #pragma once
 
 #include <cstddef>

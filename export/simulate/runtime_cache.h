@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The cache that a serving runtime really holds; arms named after
-// methods say what it should hold. There is one description per runtime
-// and one simulator for all. A runtime computes in float32 and rounds
-// to its own types, so float64 rows are quantized in float32 here too.
+// The cache that a serving runtime really stores, while arms named after methods show what it
+// should store. There is one description per runtime and one simulator for all. A runtime computes
+// in float32 and rounds to its own types, so float64 rows are quantized in float32 here too.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fields of the files: export/formats/sglang_choice.h.
+// export/formats/sglang_choice.h describes the fields of the files.
 #include "export/simulate/runtime_choice.h"
 
 #include <ATen/ATen.h>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The automatic choice of an artifact for a serving runtime: the part that oscar-export writes, and
-// the folded checkpoint that it may belong to.
+// the folded checkpoint to which it may belong.
 #pragma once
 
 #include <string>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of runtimes: what each does with the rotations that oscar-export writes for it. Names
-// are stored in reports. To add one, add a row; what no member of RuntimeSpec says is a new member.
+// The table of runtimes: what each does with the rotations that oscar-export writes for it. Reports
+// store the names. A new runtime needs a row; new behaviour needs a member of RuntimeSpec.
 #include <vector>
 
 #include "export/simulate/runtime_cache.h"

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The artifact's rotations and clip ratios as the sides of a cache, before a quantizer is chosen.
+// The artifact's rotations and clip ratios for both sides of a cache, without a quantizer.
 #pragma once
 
 #include <utility>

@@ -3,8 +3,7 @@
 //
 // Methods whose keys or values are transformed by calib/fit/transform_fit.h, refitted from the
 // artifact's moments. There is one description per method and one simulator for all. An arm that
-// clips uses the ratios given here, which were chosen for these transforms; 0 stands for the
-// artifact's.
+// clips uses the ratios given here, which were chosen for these transforms; 0 means the artifact's.
 #pragma once
 
 #include <optional>

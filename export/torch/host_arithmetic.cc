@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every function is compiled for three instruction sets at -O3; one is chosen once per process.
+// Every function is compiled for three instruction sets at -O3. One set is chosen per process.
 #include "export/torch/host_arithmetic.h"
 
 #include <algorithm>

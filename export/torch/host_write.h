@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The write path of a view on the host, by the scalar codecs: rotate, quantize, pack, store; and
+// The write path of a view on the host, with the scalar codecs: rotate, quantize, pack, store; and
 // reading rows back. It does what export/cuda/write does, for every format of host_cache.h,
 // including fitted scales and clip ratios per head. The stored bytes do not depend on how a prompt
 // is split into calls.

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pages and windows by tensor operations on any device, for everything that has no kernel.
+// Operations on pages and windows with tensors on any device, for everything that has no kernel.
 #include <ATen/ATen.h>
 #include <ATen/TensorIndexing.h>
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The effect of an arm on the answers of samples, needles and tool calls: which tokens are scored,
-// and how the report sums them up.
+// The effect of an arm on the answers of samples (needles and tool calls): which tokens are scored,
+// and how the report summarizes them.
 #pragma once
 
 #include <cstdint>

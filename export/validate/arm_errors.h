@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The effect of one arm on attention, collected over layers and turned into the METRICS object of
-// report.json (export/report/schema.md). Results are read back from the device only once a layer,
-// so rows must come in the order in which they were announced.
+// The effect of one arm on attention, collected over layers and returned as the METRICS object of
+// report.json (export/report/schema.md). Results are read from the device only once per layer, so
+// rows must come in the announced order.
 #pragma once
 
 #include <ATen/core/Tensor.h>

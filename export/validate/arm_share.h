@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A validation by several processes: each runs the exact model and some of the other arms over all
-// of the text, so one process measures each number. MergeArms makes the report of all.
+// A validation by several processes. Each runs the exact model and some of the other arms over all
+// of the text, so a single process measures each number. MergeArms makes the common report.
 #pragma once
 
 #include <cstddef>

@@ -3,8 +3,8 @@
 //
 // Compares arms of a report on the same pieces of text: each arm's paired differences from the
 // headline, and its results on every domain of the text. Several processes may have measured the
-// arms, so each leaves the sums of its pieces (kPieces of piece_sums.h), from which all this is
-// computed once they are together.
+// arms, so each stores the sums of its pieces (kPieces of piece_sums.h). All this is computed after
+// they are merged.
 #pragma once
 
 #include "capture/files/strict_json.h"

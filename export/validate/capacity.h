@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The memory that an arm's cache takes at usual context lengths, and how many requests fit on a
-// device beside the weights: for artifacts that have choices at several budgets.
+// device together with the weights. For artifacts that have choices at several budgets.
 #pragma once
 
 #include <cstdint>

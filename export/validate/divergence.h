@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How soon and how far an arm leaves the path of the exact model. Up to the first token where the
-// arm's first choice differs, the arm alone would write the same text. After it, the text is still
-// the exact model's, read by the arm.
+// How soon and how far an arm diverges from the exact model. Up to the first token where the arm's
+// first choice differs, the arm alone would write the same text. After it, the text is still the
+// exact model's, read by the arm.
 #pragma once
 
 #include <cstdint>

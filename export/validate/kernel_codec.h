@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows that the write kernel stored, read back on the host code by code and compared with the
+// Reads rows that the write kernel stored on the host, code by code, and compares them with the
 // scalar codec. Trap: they must agree bit by bit, so both must start from the same rotated bf16
-// values: only those that the kernel returns.
+// values, which only the kernel can give.
 #pragma once
 
 #include <cstdint>

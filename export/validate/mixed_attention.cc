@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A chunk of queries attends, under a mask, to the stored tokens and the few tokens that some query
-// of the chunk reads exactly (the sinks and a band). If keys and values disagree about a token, it
-// is added with either side alone exact as well. On a GPU plain windows need no mask: they are
-// three softmaxes over ranges of keys that flash attention can select itself, joined by their
+// of the chunk reads exactly (the sinks and a band). A token that is exact only in keys or only in
+// values is added once more in that form. On a GPU plain windows need no mask: they are three
+// softmaxes over ranges of keys that flash attention can select itself, joined by their
 // log-sum-exps.
 #include "export/validate/mixed_attention.h"
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The cost of ways to store a cache, for the next token, measured by running the model on them.
+// The cost for the next token of ways to store a cache, measured by running the model with them.
 // Many trials run at once: each is exact up to the layer where it begins, and all share that part.
 // A layer's weights are read once for all trials.
 #pragma once

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The measures of RowComparison, of all rows of a sequence, without a score matrix as wide as the
-// context. The kernel of export/cuda/attention_kl measures quantized keys; tensors measure the few
-// keys that a row reads exactly. A row's softmax is cut into these parts and the sink: KL(S || S^)
-// is the KL of the parts' weights plus the weighted KL within each part. Keys and values go to the
-// kernel as two bf16 numbers each, so results have float32 precision.
+// Measures the same as RowComparison for all rows of a sequence, without a score matrix as wide as
+// the context. The kernel of export/cuda/attention_kl measures quantized keys; tensors measure the
+// few keys that a row reads exactly. A row's softmax is cut into these parts and the sink: KL(S ||
+// S^) is the KL of the parts' weights plus the weighted KL within each part. Keys and values go to
+// the kernel as two bf16 numbers each, so results have float32 precision.
 #pragma once
 
 #include <ATen/core/Tensor.h>

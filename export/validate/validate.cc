@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Longer than 400 lines because it is the order of one validation, of a model or a dump.
+// Longer than 400 lines because it is the sequence of one validation, of model or dump.
 #include "export/validate/validate.h"
 
 #include <ATen/ATen.h>

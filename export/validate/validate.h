@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A validation: every arm against the unquantized model on held-out text, in one pass over the
-// weights; or, from a dump, the local part alone, without the model. Makes the "arms" and
+// A validation compares every arm with the unquantized model on held-out text, in one pass over the
+// weights. With a dump it measures only local errors, without the model. It makes the "arms" and
 // "settings" of report.json's member "validation" (export/report/schema.md).
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finished layers of a validation, kept on disk: their results, and the hidden states of every
-// stream that enter the next layer.
+// Finished layers of a validation, stored on disk: their results, and every stream's hidden states
+// that enter the next layer.
 #pragma once
 
 #include <ATen/core/Tensor.h>

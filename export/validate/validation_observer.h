@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs every arm beside the reference: stream 0 of the layer loop is the exact model, each other
-// stream carries the hidden states of one arm, whose attention reads that arm's cache. Measures
-// local errors (every arm at the reference's queries, keys and values) and end-to-end ones (at its
-// own). Trap: needs the streams of one sequence one after another, as LayerLoop::Run calls them;
-// with local errors alone (a dump) there is one stream. Caches are made when a layer's first
-// sequence comes, so that calibration rows may be collected before.
+// Runs every arm beside the reference. Stream 0 of the layer loop is the exact model; each other
+// stream has the hidden states of one arm, whose attention reads that arm's cache. Measures local
+// errors (every arm with the reference's queries, keys and values) and end-to-end errors (with its
+// own). Trap: the streams of a sequence must come one after another, as LayerLoop::Run calls them;
+// with local errors alone (a dump) there is one stream. Caches are made at a layer's first
+// sequence, after calibration rows were collected.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attention-KL with wgmma: warpgroups of 64 virtual rows share tiles of keys, K above K^, which TMA
-// loads. One product of twice the width gives both logits. With kDv > 0 also P V and P^ V^ of kDv
-// columns. One thread of the first warpgroup also issues the copies, so that warpgroup may be ahead
-// of another by at most the number of stages without a copy in flight.
+// Attention-KL with wgmma. Warpgroups of 64 virtual rows share tiles of keys, K above K^, which TMA
+// loads. One product of twice the width gives both logits. With kDv > 0 it also computes kDv
+// columns of P V and P^ V^. One thread of the first warpgroup also issues the copies, so that
+// warpgroup may be ahead of another by at most the number of stages without a copy in flight.
 #pragma once
 
 #include "export/cuda/attention_kl/attention_kl_kernel.cuh"

@@ -3,11 +3,11 @@
 //
 // How a thread processes its part of a tile of logits, whichever instruction computed them: the
 // accumulators of an m16n8 product, rows lane/4 and lane/4 + 8, columns 8 j + 2 (lane % 4) + {0,
-// 1}. Every thread keeps its own sums, which are merged in float64 at the end, so the loop has no
-// exchange between lanes. The sums are those of KL = log1p(B + C) - B with B = mean of delta and C
-// = mean of e^delta - 1 - delta under P. The number of instructions per (query, key) pair bounds
-// the kernel: 9 in AddPlain(), 17 in AddNear(). A hidden key has s = -inf and d = 0; code that
-// multiplies s itself must skip it.
+// 1}. Every thread keeps its own sums, which are merged in float64 at the end, so lanes exchange
+// nothing in the loop. The sums are those of KL = log1p(B + C) - B with B = mean of delta and C =
+// mean of e^delta - 1 - delta under P. The kernel is bound by instructions per (query, key) pair: 9
+// in AddPlain(), 17 in AddNear(). A hidden key has s = -inf and d = 0; code that multiplies s
+// itself must skip it.
 #pragma once
 
 #include <cuda_bf16.h>

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the kernels that also compare outputs process a tile of logits: they make weights for P V and
+// How the kernels that also compare outputs process a tile of logits. They make weights for P V and
 // P^ V^, relative to maxima that the four lanes of a row share. Weights enter the products as the
-// sum of two bf16 numbers, since a single one would leave noise of 1e-3 of |o| in |o - o^|. A key
-// that is seen exactly has its weight for v, not for v^.
+// sum of two bf16 numbers, since a single one would add noise of 1e-3 of |o| to |o - o^|. A key
+// that is seen exactly gives its weight to v, not to v^.
 #pragma once
 
 #include "export/cuda/attention_kl/attention_kl_kernel.cuh"

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arguments of the attention-KL kernels, and the partial sums that they leave for the merge. A
+// Arguments of the attention-KL kernels, and the partial sums that they produce for the merge. A
 // virtual row is a (query row, query head of the KV head) pair, heads fastest, so that a tile of
 // rows shares its keys for any GQA ratio.
 #pragma once

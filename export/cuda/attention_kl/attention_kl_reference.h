@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Attention-KL of some rows in float64, one dot product at a time: the reference for the kernel in
-// tests and benchmarks. It makes two passes over all keys per row, so give it samples.
+// tests and benchmarks. It makes two passes over all keys per row, so use it on samples.
 #pragma once
 
 #include <cstdint>

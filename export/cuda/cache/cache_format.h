@@ -1,18 +1,18 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The paged low-bit KV cache: the one definition of its bytes, for host and device. A tile is 16
-// tokens of one KV head, and its record is contiguous. Inside a plane, each lane of a warp finds
-// the codes that it feeds to mma.m16n8k16 in its own words, so that reading needs no shuffle. Trap:
-// K and V differ in order (K pairs neighbouring dims in a word, V neighbouring tokens).
+// The byte format of the paged low-bit KV cache, for host and device. A tile is 16 tokens of one KV
+// head, and its record is contiguous. Inside a plane, each lane of a warp finds the codes that it
+// feeds to mma.m16n8k16 in its own words, so that reading needs no shuffle. Trap: K and V differ in
+// order (K pairs neighbouring dims in a word, V neighbouring tokens).
 //
 //   page    [num_kv_heads][page_tokens / 16] records
 //   record  K low plane | K high plane | V low plane | V high plane | K metadata | V metadata
 //
 // Low plane: the low 2 bits of every code. High plane: the rest, 1 bit of 3-bit codes or 2 bits of
 // 4-bit codes; none for 2-bit codes. Metadata: [groups][16 tokens][scale, zero]. Byte metadata: [8
-// tokens][groups][token, token + 8][scale, zero], so that one load gives a lane everything of its
-// two tokens.
+// tokens][groups][token, token + 8][scale, zero], so that a lane gets all metadata of its two
+// tokens with one load.
 //
 // The place of a code, for token t of the tile and dimension D of the row:
 //

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One code, scale or zero of a record, found only by the tables of cache_format.h.
+// Reads one code, scale or zero of a record, using only the tables of cache_format.h.
 #pragma once
 
 #include <cuda_bf16.h>

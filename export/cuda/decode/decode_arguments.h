@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Launch arguments of the decode kernel, from decode_attention.cc, which checks and plans, to the
-// compiled instances. Passed by value as a kernel parameter, which CUDA limits to 4 KB.
+// Launch arguments of the decode kernel. decode_attention.cc checks and plans, and passes them to
+// the compiled instances by value as a kernel parameter, which CUDA limits to 4 KB.
 #pragma once
 
 #include <cuda_runtime.h>

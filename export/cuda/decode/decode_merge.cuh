@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Merges the running softmax of warps into the attention output. Warps of a CTA merge in shared
-// memory, CTAs of a request's unit in global memory. There the last CTA to arrive adds up all parts
-// in a fixed order, so that results do not depend on which was last. The arrival count must be zero
+// memory, CTAs of a request's unit in global memory. The last CTA to arrive adds up all parts in a
+// fixed order, so that results do not depend on which one was last. The arrival count must be zero
 // before a launch and is zero after it.
 #pragma once
 

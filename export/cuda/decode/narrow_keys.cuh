@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products of up to 4 query heads with 2-bit keys as integers: a query is 16 bits, scaled by a
-// power of two per head, in two 8-bit columns (high, low) of m16n8k32; codes are bytes masked in
-// place, four to a word where fp16 takes two. Sums are exact. With one group, codes at odd places
+// Products of up to 4 query heads with 2-bit keys as integers. A query is 16 bits, scaled by a
+// power of two per head, in two 8-bit columns (high, low) of m16n8k32. Codes are bytes masked in
+// place, four per word instead of two in fp16. Sums are exact. With one group, codes at odd places
 // of a byte are weighted by four, so the sum over even places is multiplied by 4 and every product
 // is 4 times too large (kPlaceWeight). With quarters all places are shifted down, and a group of 32
 // dims or fewer has the even or the odd bytes of a word.

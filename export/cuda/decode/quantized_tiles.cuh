@@ -1,13 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A warp's share of the quantized pages. Codes go from their words into the tensor cores by one AND
-// each, in two tiles at a time so that each hides the other's latencies. Invalid tokens may hold
-// any values, even NaN scales.
+// Attends to a warp's share of the quantized pages. Codes go from their words into the tensor cores
+// by one AND each. Two tiles are processed at a time, so that each hides the other's latencies.
+// Invalid tokens may hold any values, even NaN scales.
 //
 // A code masked in place is the fp16 subnormal code * 4^i * 2^-24, which mma.sync multiplies
-// exactly and at full rate. 4^-i is folded into the query fragment (QK) or
-// the output row (PV).
+// exactly and at full rate. 4^-i is folded into the query fragment (QK) or the output row (PV).
 #pragma once
 
 #include "export/cuda/decode/decode_types.cuh"

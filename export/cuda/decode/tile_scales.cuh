@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Loads the scales and zeros of a tile from a record in shared memory. Lane 4 g + t has those of
+// Loads the scales and zeros of a tile from a record in shared memory. Lane 4 g + t holds those of
 // tokens g and g + 8.
 #pragma once
 

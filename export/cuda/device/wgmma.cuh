@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Hopper's warpgroup instructions, sm_90a: matrix products and bulk tensor copies (PTX ISA 8.x,
-// sections on wgmma and cp.async.bulk.tensor). Traps: accumulators may be touched only between
-// WgmmaWait() and the next product, which the compiler does not know; Hold() (mma.cuh) tells it.
-// And if two chains of products into the same sums follow each other, and each begins without
+// sections on wgmma and cp.async.bulk.tensor). Trap: accumulators may be used only between
+// WgmmaWait() and the next product. The compiler does not know that; Hold() (mma.cuh) tells it.
+// Trap: if two chains of products into the same sums follow each other, and each begins without
 // adding, ptxas 13.0 merges them and drops the second.
 #pragma once
 

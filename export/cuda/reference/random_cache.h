@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A cache of plausible random numbers, for tests and benchmarks of its readers: pages in random
-// order, NaN wherever there is no token. Tensors are filled on the device from a hash of position
-// and seed, so equal seeds give equal caches for any page size.
+// A cache of plausible random numbers for tests and benchmarks of its readers. Pages are in random
+// order, and every slot without a token holds NaN. Tensors are filled on the device from a hash of
+// position and seed, so equal seeds give equal caches for any page size.
 #pragma once
 
 #include <cuda_runtime.h>

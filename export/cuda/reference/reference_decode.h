@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Decode attention in float64, one value at a time: the reference for the decode kernel in tests,
-// benchmarks and validations. It is slow, so give it sampled requests.
+// benchmarks and validations. It is slow, so use it on sampled requests.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Unpacks pages into plain codes, one thread per value: a check for kernels that write pages.
+// Unpacks pages into plain codes with one thread per value, to check kernels that write pages.
 #pragma once
 
 #include <cuda_runtime.h>

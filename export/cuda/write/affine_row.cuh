@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Device versions of linalg/affine_group.h and linalg/affine_metadata.h, and a record's metadata,
-// with one rounding per operation. Nvcc contracts a * b + c wherever it may, so nothing here uses
-// plain operators.
+// with one rounding per operation. Nvcc may contract a * b + c, so nothing here uses plain
+// operators.
 #pragma once
 
 #include <cuda_bf16.h>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Codes with error feedback (linalg/feedback_codec.h) of 16 or 32 rows in shared memory, one row
+// Quantizes 16 or 32 rows in shared memory with error feedback (linalg/feedback_codec.h), one row
 // per lane, in blocks of kFeedbackBlock coordinates. Inside a block, coordinates follow one another
 // with errors packed in bytes; the contribution of earlier blocks is a product of integers on
 // tensor cores. Errors and codes replace the values.

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scales of linalg/scale_fit.h as bytes, for 2-bit groups of 32 values of rows in shared memory,
-// one row per lane, so that a group's sums need no other lane. Codes and values in steps are packed
-// in bytes and multiplied four at a time. A warp takes the fast arithmetic unless a group of its
-// rows that matter needs more care.
+// Fits scales (linalg/scale_fit.h) and stores them as bytes, for 2-bit groups of 32 values in rows
+// in shared memory. Each lane has a row, so a group's sums need no other lane. Codes and values in
+// steps are packed in bytes and multiplied four at a time. A warp uses fast arithmetic unless a
+// group in a row that matters needs more care.
 #pragma once
 
 #include "export/cuda/write/feedback_rows.cuh"

@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Codes of a tile in registers. Two bits: code(x) = clamp(trunc(x / scale + zero + 0.5), 0, 3) does
-// not decrease with x, so it is the number of steps that x reaches: the smallest bf16 values with
-// codes 1, 2 and 3, found with the exact formula in six divisions per row. A row without a step
-// between its own values (constant rows, a step at zero itself) is divided value by value. Clipped
-// values need no clamping only because every step lies between the smallest and the largest value
-// of the group.
+// Computes codes of a tile in registers. For two bits, code(x) = clamp(trunc(x / scale + zero +
+// 0.5), 0, 3) does not decrease with x, so it is the number of steps that x reaches. The steps are
+// the smallest bf16 values with codes 1, 2 and 3, found with the exact formula in six divisions per
+// row. A row without a step between its own values (constant rows, a step at zero itself) is
+// divided value by value. Clipped values need no clamping, because every step lies between the
+// smallest and the largest value of the group.
 #pragma once
 
 #include "export/cuda/write/register_rows.cuh"

@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Loads rows into registers. The tiles of a CTA wait in shared memory, where y = x R replaces
-// x: on Hopper with one wgmma per 128 columns and 16 dims for the four tiles of a warpgroup,
-// elsewhere with mma. Wgmma reads the rows of all four warps, so they wait and rotate
-// together.
+// Loads rows into registers. The tiles of a CTA are in shared memory, where y = x R replaces x: on
+// Hopper with one wgmma per 128 columns and 16 dims for the four tiles of a warpgroup, elsewhere
+// with mma. Wgmma reads the rows of all four warps, so they wait and rotate together.
 #pragma once
 
 #include "export/cuda/device/wgmma.cuh"

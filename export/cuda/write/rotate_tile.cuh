@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// y = x R for tiles of 16 rows in shared memory, one per warp, any dimension. R streams through
-// shared memory in pieces of 32 x 64 that the warps of a CTA share. Rows are padded by 8 values,
-// for ldmatrix without bank conflicts. Every warp of the CTA must call.
+// Computes y = x R for tiles of 16 rows in shared memory, one per warp, any dimension. R streams
+// through shared memory in pieces of 32 x 64 that the warps of a CTA share. Rows are padded by 8
+// values, for ldmatrix without bank conflicts. Every warp of the CTA must call it.
 #pragma once
 
 #include "export/cuda/device/mma.cuh"

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rotated prefills on Hopper, dim 128, two bits, whose rows take many steps each: with error
-// feedback, with fitted scales of a byte for groups of 32, or both. Two warps quantize a block
+// Writes rotated prefills on Hopper, dim 128, two bits, whose rows take many steps: with error
+// feedback, with fitted byte scales for groups of 32, or both. Two warps quantize a block
 // (block_pipeline.cuh), two tiles each, so that each lane has a row. Factors stay in shared memory.
 #pragma once
 

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A warp quantizes a tile of 16 rows in shared memory: any dimension, bits and group, one simple
-// loop after another. Lane 4g + t holds dims 8o + 2t and + 1 of rows g and g + 8 for every octet o,
-// as an accumulator of mma.m16n8k16 would, which is the order of K's planes. V's planes are their 8
-// x 8 transposes. All 32 lanes must call, whatever tokens the tile holds.
+// A warp quantizes a tile of 16 rows in shared memory, for any dimension, bits and group, with one
+// simple loop after another. Lane 4g + t holds dims 8o + 2t and + 1 of rows g and g + 8 for every
+// octet o, as an accumulator of mma.m16n8k16 would, which is the order of K's planes. V's planes
+// are their 8 x 8 transposes. All 32 lanes must call it, whichever tokens the tile holds.
 #pragma once
 
 #include "export/cuda/device/mma.cuh"

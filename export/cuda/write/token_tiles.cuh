@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which tokens a tile of a write holds and where they go. A tile is 16 neighbouring positions that
+// The tokens of a tile in a write, and where they go. A tile is 16 neighbouring positions that
 // start at a multiple of 16, so that its quantized tokens share one record. Its first and last
 // tokens may be outside the call or go elsewhere (to the windows).
 #pragma once

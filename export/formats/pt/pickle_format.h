@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The pickle dialect of torch.save, defined once for reader and writer: opcodes, globals and
-// limits. Trap: this is an allow-list. An opcode or global that is not here does not exist for us;
-// adding one needs a reason why it can only ever build data.
+// limits. Trap: this is an allow-list. An opcode or global that is not listed is refused; adding
+// one needs a reason why it can only build data.
 #pragma once
 
 #include <cstddef>

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The stack machine of pickle, cut down to data. A container may be changed only while
-// nothing refers to it yet (picklers fill it right after making it); this rules out cycles and
-// makes the depth and expanded size of a value final when it is first used.
+// The stack machine of pickle, reduced to data. A container may be changed only while nothing
+// refers to it yet (picklers fill it right after making it). This rules out cycles and makes the
+// depth and expanded size of a value final when it is first used.
 #include "export/formats/pt/pickle_reader.h"
 
 #include <fmt/format.h>

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A pickle reader that can only build data: the opcodes torch.save emits with protocol 2, a fixed
-// list of globals, and torch's persistent ids. Nothing is ever imported or called. The memo
-// lets a few bytes name a value many times; depth and expanded size are bounded as the value grows.
+// A pickle reader that can only build data: the opcodes that torch.save emits with protocol 2, a
+// fixed list of globals, and torch's persistent ids. It never imports or calls anything. The memo
+// lets a few bytes name a value many times, so depth and expanded size are limited.
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ties the pickle's claims to the archive's records. Sizes are multiplied with overflow
-// checks and compared with records before anything is allocated.
+// Connects the pickle's claims to the archive's records. Sizes are multiplied with overflow checks
+// and compared with records before anything is allocated.
 #include "export/formats/pt/pt_file.h"
 
 #include <fmt/format.h>

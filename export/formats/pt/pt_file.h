@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A .pt file: archive, pickle and storages, opened and checked as a whole. Trap: tensors are views;
-// several may share a storage, be strided or begin at an offset, and all of that is legitimate, so
-// values are always read through here and never straight from a record.
+// A .pt file: archive, pickle and storages, opened and checked together. Trap: tensors are views.
+// Several may share a storage, be strided or begin at an offset, and all of that is valid, so
+// values must be read through this class and never directly from a record.
 #pragma once
 
 #include <cstddef>

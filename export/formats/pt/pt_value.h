@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The content of a .pt file once unpickled: none, bool, int, float, string, list, tuple, dict and
-// references to tensors. Values live in a PtTree and are shared, never copied. Sharing makes the
+// The content of a .pt file after unpickling: none, bool, int, float, string, list, tuple, dict and
+// references to tensors. Values belong to a PtTree and are shared, never copied. Sharing makes the
 // tree a graph. PtTree guarantees that it is at most kMaxDepth deep and that walking it by value
-// visits at most kMaxExpandedNodes nodes, so a plain recursive walk is safe. So is its output: a
-// node becomes at most 128 bytes of JSON.
+// visits at most kMaxExpandedNodes nodes, so a plain recursive walk is safe. Its output is limited
+// too: a node becomes at most 128 bytes of JSON.
 #pragma once
 
 #include <cstdint>

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The pickle half of torch.save: values without a memo, tensors as _rebuild_tensor_v2 over
-// persistent storage ids. A plain `dict` must be EMPTY_DICT + SETITEMS and nothing around it;
-// a type tag makes torch.load(weights_only=True) refuse the file.
+// persistent storage ids. A plain `dict` must be exactly EMPTY_DICT + SETITEMS, because a type tag
+// makes torch.load(weights_only=True) refuse the file.
 #include "export/formats/pt/pt_writer.h"
 
 #include <fmt/format.h>

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Writes .pt files that torch.load(weights_only=True) and our own reader load: plain dicts with int
-// or str keys, lists, numbers, strings, None and tensors. The bytes depend on the value alone.
-// Trap: tensors given as the same FloatTensorPtr share one storage in the file; a TensorBytes only
-// points to its values.
+// or str keys, lists, numbers, strings, None and tensors. The bytes depend only on the value. Trap:
+// tensors given as the same FloatTensorPtr share a storage in the file; a TensorBytes only points
+// to its values.
 #pragma once
 
 #include <cstddef>

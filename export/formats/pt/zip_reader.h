@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// ZIP archives as torch.save writes them, and nothing else: stored entries under one prefix,
-// headers and directory in agreement, CRC right, every byte of the file accounted for. Trap:
-// published files carry zero sizes and CRC in their local headers (a data descriptor follows the
-// data); the central directory is what counts, and it must agree with the descriptor.
+// ZIP archives as torch.save writes them, and no others: stored entries under one prefix,
+// consistent headers and directory, correct CRCs, and no unexplained bytes. Trap: published files
+// have zero sizes and CRCs in their local headers (a data descriptor follows the data). The central
+// directory counts, and it must agree with the descriptor.
 #pragma once
 
 #include <cstddef>

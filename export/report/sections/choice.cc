@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The choices of oscar-calibrate --auto for every layer, against Hadamard + clip on the rows that
-// judge, and what windows cost. KL of keys and output error of values are no one unit.
+// The choices of oscar-calibrate --auto for every layer, compared with Hadamard + clip on held-out
+// rows, and the cost of windows. KL of keys and output error of values differ in units.
 #include <fmt/format.h>
 
 #include <string>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the error grows with what lies behind a token. Arms with and without 16-bit windows are drawn
-// apart, on one scale: their lines would hide each other.
+// The error against the length of the context. Arms with and without 16-bit windows have separate
+// charts with the same scale, because their lines would hide each other.
 #include <fmt/format.h>
 
 #include <algorithm>

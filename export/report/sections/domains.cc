@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every arm on each domain of the text: whether what was fitted holds on text of every kind.
+// Every arm on each domain of the text: whether fitted parts work on text of every kind.
 #include <fmt/format.h>
 
 #include <algorithm>

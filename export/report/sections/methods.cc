@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every method on equal terms: what it costs against what it keeps, all numbers in one table, and
-// what serving runtimes lose against the method that they implement.
+// Compares every method on equal terms: costs and errors, all numbers in one table, and the losses
+// of serving runtimes against the method that they implement.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Everything else the record says about how it came to be, member by member, so that nothing is
-// only in the JSON.
+// All other members of the record about its origin, so that no information is only in the JSON.
 #include <fmt/format.h>
 
 #include "export/report/html.h"

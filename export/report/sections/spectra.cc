@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How unevenly importance is spread over directions (eigenvalues), and how evenly over coordinates
-// after the rotation. Documented arithmetic: "before" draws dim · spectrum[0], the largest
-// eigenvalue over the mean one; it is drawn, not printed.
+// How unevenly importance is distributed over directions (eigenvalues), and how evenly over
+// coordinates after the rotation. Documented arithmetic: "before" shows dim · spectrum[0], the
+// largest eigenvalue over the mean one; it is drawn, not printed.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calls whose arguments stand far back in a conversation: what each arm does to them, task by task.
+// Calls whose arguments are far back in a conversation: the effect of each arm on them, by task.
 #include <fmt/format.h>
 
 #include "export/report/arm_look.h"

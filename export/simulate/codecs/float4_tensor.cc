@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Divisors are tensors, because a scalar one would become a product with its reciprocal.
+// Divisors are tensors, because dividing by a scalar would become multiplying by its reciprocal.
 #include "export/simulate/codecs/float4_tensor.h"
 
 #include <ATen/ATen.h>

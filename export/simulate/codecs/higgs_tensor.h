@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // HIGGS on tokens (arXiv 2411.17525, section 4, as AQUA-KV uses it: goodevening13/aquakv,
-// aquakv/quantizers.py): a token's channels turned by Hadamard matrices of up to 1024, divided by
-// their norm, and rounded two at a time to the grid of least error for normal values.
+// aquakv/quantizers.py). A token's channels are rotated by Hadamard matrices of up to 1024, divided
+// by their norm, and rounded two at a time to the grid with the least error for normal values.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every line is one rounding; fusing or reordering them changes
-// codes. Divisors are tensors, because a scalar one would become a product with its reciprocal.
+// Every line is one rounding. Fusing or reordering them changes codes. Divisors are tensors,
+// because dividing by a scalar would become multiplying by its reciprocal.
 #include "export/simulate/codecs/lloyd_max_tensor.h"
 
 #include <ATen/ATen.h>

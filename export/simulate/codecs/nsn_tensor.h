@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// NSNQuant's codec (arXiv 2505.18231, sections 3.2 to 3.4): tokens of a block are normalized,
-// centred and normalized again, which leaves about independent normal values, and those are rounded
+// NSNQuant's codec (arXiv 2505.18231, sections 3.2 to 3.4). Tokens of a block are normalized,
+// centred and normalized again, which gives nearly independent normal values. These are rounded
 // eight at a time to a codebook that was fitted to normal draws once and serves every model.
 #pragma once
 

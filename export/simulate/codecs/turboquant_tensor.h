@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The codecs of linalg/sphere_codec.h on tensors of any device: norms, codes and mse values equal
-// the scalar ones bit for bit on a CPU. Products with S are library matrix products, whose
-// order of summation is their own; there the last bits differ.
+// the scalar ones bit for bit on a CPU. Products with S are library matrix products with their own
+// order of summation, so their last bits differ.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Codebooks of short vectors: k-means, and the round trip of rows whose neighbouring values are
-// replaced by the nearest entry.
+// Codebooks of short vectors: k-means, and a round trip that replaces neighbouring values of rows
+// by the nearest entry.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -4,9 +4,9 @@
 // AQUA-KV (arXiv 2501.19392, section 3; goodevening13/aquakv). Keys before rope are predicted from
 // the previous layer's keys; values from that layer's values and their own keys. Both use linear
 // regression on rows as they are read back, not as written. HIGGS rounds the residuals to 2 bits,
-// those of the first layer to 4. The first 4 tokens stay exact, and later tokens until 128 of them
-// are quantized at once. "predicted" rounds residuals as OSCAR does: rotations, scales fitted in
-// bytes, error feedback of keys, the arm's windows.
+// and the first layer to 4. The first 4 tokens stay exact. Later tokens stay exact until 128 of
+// them are quantized at once. "predicted" rounds residuals as OSCAR does: rotations, fitted byte
+// scales, error feedback of keys, the arm's windows.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 

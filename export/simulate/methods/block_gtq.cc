@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Block-GTQ (arXiv 2606.24033; JIA-Lab-research/blockgtq): rope turns a key's dimensions in pairs
-// and keeps the energy of each, so pairs get bits by it, those of 1 to 8 that minimize the sum of
-// s 4^-bits, s = (E|q|^2 + E|k|^2) / 2 of the pair (blockgtq/freq_analysis.py, allocator.py). The
-// pairs of a head with the same bits are one vector of TurboQuant with corrected norms: a norm, a
-// random rotation, Gaussian levels (blockgtq/block_gtq_pipeline.py). Values are TurboQuant's,
-// evenly.
+// Block-GTQ (arXiv 2606.24033; JIA-Lab-research/blockgtq). Rope rotates a key's dimensions in pairs
+// and keeps the energy of each. So energy determines the bits of pairs, from 1 to 8, that minimize
+// the sum of s 4^-bits, with s = (E|q|^2 + E|k|^2) / 2 of the pair (blockgtq/freq_analysis.py,
+// allocator.py). The pairs of a head with the same bits form one vector of TurboQuant with
+// corrected norms: a norm, a random rotation, Gaussian levels (blockgtq/block_gtq_pipeline.py).
+// Values use TurboQuant with equal bits.
 #include <ATen/ATen.h>
 
 #include <array>

@@ -3,8 +3,8 @@
 //
 // KIVI (arXiv 2402.02750): keys per channel over consecutive tokens, values per token over
 // neighbouring channels, family A2 with float16 scale and minimum, and a residual of exact tokens.
-// Keys leave the residual all at once, values one by one, and the query of the step that quantizes
-// still reads what is about to be.
+// Keys leave the residual all at once, values one by one. The query of the step that quantizes
+// still reads these rows exactly.
 #pragma once
 
 #include "export/simulate/cache_method.h"

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// KVQuant (arXiv 2401.18079): nuq (k-means levels; the method) and int
-// (uniform) levels, 1 % outliers or none, the first token exact. In k-means every row counts alike;
-// the paper weighs it by squared gradients of the loss.
+// KVQuant (arXiv 2401.18079): nuq (k-means levels; the method) and int (uniform) levels, 1 %
+// outliers or none, the first token exact. In k-means every row has the same weight; the paper
+// weights it by squared gradients of the loss.
 #include <array>
 
 #include "export/simulate/affine_cost.h"

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// KVQuant (arXiv 2401.18079) fitted to rows of one layer: key ranges per channel before rope,
-// levels by k-means for keys and for values. A channel is one dimension of one KV head, and a
-// token's values are those of all its heads together.
+// Fits KVQuant (arXiv 2401.18079) to rows of one layer: key ranges per channel before rope, levels
+// by k-means for keys and for values. A channel is one dimension of one KV head, and a token's
+// values are those of all its heads together.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -3,9 +3,9 @@
 //
 // KVTC (arXiv 2511.01815): keys before their rotary embedding, and values, as principal components
 // of a whole layer. Dynamic programming gives each component its bits, and many none (kvtc_fit.h).
-// The first 4 tokens are exact, and the last 128, of which 16 are coded at once. The paper takes
-// components over all layers, which a cache per layer cannot; its table B.10 has both. The paper
-// also applies DEFLATE (1.2 times smaller); bits here are those before it.
+// The first 4 and the last 128 tokens are exact, and 16 tokens are coded at once. The paper
+// computes components over all layers, which a cache per layer cannot do; its table B.10 has both.
+// The paper also applies DEFLATE (1.2 times smaller); bits here are before DEFLATE.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 

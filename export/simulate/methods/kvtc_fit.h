@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// KVTC's transform coder (arXiv 2511.01815, section 3) fitted to rows of one layer: principal
-// components of all its heads' channels together, and which of them get how many bits.
+// Fits KVTC's transform coder (arXiv 2511.01815, section 3) to rows of one layer: principal
+// components over the channels of all heads, and the bits of each.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -3,7 +3,7 @@
 //
 // OSCAR's rotations with the Lloyd-Max codecs of linalg/lloyd_max_codec.h on the whole head: the
 // exact one, the equidistant one of OSCAR's serving code, and llama.cpp's blocks of 32 with its own
-// table. A server holds a mixture, since it writes only prompts so; see runtime_sglang_lm.
+// table. A server uses this only for prompts, so its cache is a mixture; see runtime_sglang_lm.
 // llama.cpp's own Hadamard transform is off, as in OSCAR's branch.
 #include "export/simulate/affine_cost.h"
 #include "export/simulate/codecs/lloyd_max_tensor.h"

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rotations that know nothing of the model's attention. OSCAR's gain must vanish with them, or the
+// Rotations without knowledge of the model's attention. OSCAR's gain must vanish with them, or the
 // measurement cannot be trusted.
 #include <optional>
 

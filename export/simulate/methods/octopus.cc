@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// OCTOPUS (arXiv 2605.21226) on keys and values: signs drawn for each head, a Hadamard matrix, and
-// triplets of coordinates rounded together (codecs/octopus_tensor.h). Without its one-bit residual.
+// OCTOPUS (arXiv 2605.21226) on keys and values, without its one-bit residual: random signs for
+// each head, a Hadamard matrix, and rounded triplets of coordinates (codecs/octopus_tensor.h).
 #include <Eigen/Core>
 
 #include "export/simulate/affine_cost.h"

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// OptR (arXiv 2608.02691): INT2 with keys centred by the artifact's key mean and a rotation per KV
+// OptR (arXiv 2608.02691): INT2 with keys centred by the artifact's key mean, and a rotation per KV
 // head that gradient descent on calibration rows refined (calib/search/rotation_refinement.h). It
-// learns with the windows of the options whether or not the arm has them, so that an arm without
-// windows reads the same quantized rows.
+// learns with the options' windows whether or not the arm has them, so that an arm without windows
+// reads the same quantized rows.
 #include <ATen/ATen.h>
 
 #include <array>

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // QuaRot (arXiv 2404.00456): a Hadamard rotation of every head with QuaRot's own quantizers: one
-// with an integer zero, and the symmetric one without rotation. Clipping is QuaRot's too: both ends
-// times 0.95, where OSCAR takes a percentile. `hadamard` and `int4_hadamard` are the rotation with
-// OSCAR's quantizer, as in OSCAR's tables. A group of the path per token spans all KV heads, and
-// its range includes 0.
+// with an integer zero, and the symmetric one without rotation. Clipping is QuaRot's too: it
+// multiplies both ends by 0.95, while OSCAR uses a percentile. `hadamard` and `int4_hadamard` are
+// the rotation with OSCAR's quantizer, as in OSCAR's tables. A group of the per-token path spans
+// all KV heads, and its range includes 0.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 

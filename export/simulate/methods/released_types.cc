@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Types of 8 and 4 bits that released servers store a cache in without a file of ours, beside the
-// 8-bit floats of float8.cc. llama.cpp (--cache-type-k, --cache-type-v): blocks of 32 values of a
-// token, all KV heads in a row, each with a scale in 16 bits; ggml-quants.c, quantize_row_q8_0_ref
-// and quantize_row_q4_0_ref. LMDeploy (quant_policy 8 and 4): a scale and an offset in 16 bits for
-// each token and head.
+// Types with 8 and 4 bits in which released servers store a cache without our files, in addition to
+// the 8-bit floats of float8.cc. llama.cpp (--cache-type-k, --cache-type-v): blocks of 32 values of
+// a token, with all KV heads in a row, each with a scale in 16 bits; ggml-quants.c,
+// quantize_row_q8_0_ref and quantize_row_q4_0_ref. LMDeploy (quant_policy 8 and 4): a scale and an
+// offset in 16 bits for each token and head.
 #include <ATen/ATen.h>
 
 #include "export/simulate/affine_cost.h"

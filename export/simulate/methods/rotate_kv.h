@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// RotateKV (arXiv 2501.16383): keys before rope are rotated by one Hadamard over the dimensions of
-// four KV heads and their channels put in order of size, values by one per head; both quantized per
-// token in groups of 128 channels (family A3). A group runs over the channels of all heads, so it
-// may hold parts of several.
+// RotateKV (arXiv 2501.16383). A Hadamard matrix over the dimensions of four KV heads rotates keys
+// before rope, and their channels are sorted by size. Values are rotated by one matrix per head.
+// Both are quantized per token in groups of 128 channels (family A3). A group covers channels of
+// all heads, so it may hold parts of several.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // SAW-INT4: keys rotated by a block-diagonal Hadamard matrix of order 16 or of the whole head,
-// values as they are unless asked for, both in 4 bits with one scale and zero per token and head.
-// The rotated row is rounded to bf16 before it is quantized, and the metadata buffer is float32
-// where the paper counts 16 bits.
+// unrotated values by default, both in 4 bits with one scale and zero per token and head. The
+// rotated row is rounded to bf16 before it is quantized. The metadata buffer is float32, although
+// the paper counts 16 bits.
 #include <algorithm>
 
 #include "export/simulate/affine_cost.h"

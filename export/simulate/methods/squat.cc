@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// SQuat (arXiv 2503.24358) on KIVI's format: keys' channels are rounded 64 at a time, and those not
-// yet rounded move so that the error stays out of what queries span. With P = I + lambda Q^T Q, Q
-// the queries' first r singular directions times their singular values, an error e of some channels
-// b moves the rest by -P_rest,rest^-1 P_rest,b e, which minimizes the whole error in the metric P
-// (Red-Hat-AI-Innovation-Team/SQuat, quant/new_pack.py, whose recursion gives the same matrices).
-// Q is of a calibration sequence's queries, as in its my_test_math500_offline.py; the online form
-// takes the prompt's. Ranks and sizes are those of its example.py.
+// SQuat (arXiv 2503.24358) on KIVI's format. Keys' channels are rounded 64 at a time, and the
+// remaining ones move so that the error leaves the subspace of the queries. With P = I + lambda Q^T
+// Q, Q the queries' first r singular directions times their singular values, an error e of some
+// channels b moves the rest by -P_rest,rest^-1 P_rest,b e, which minimizes the whole error in the
+// metric P (Red-Hat-AI-Innovation-Team/SQuat, quant/new_pack.py, whose recursion gives the same
+// matrices). Q comes from a calibration sequence's queries, as in its my_test_math500_offline.py;
+// the online form uses the prompt's. Ranks and sizes are those of its example.py.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 

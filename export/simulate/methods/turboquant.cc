@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// TurboQuant (arXiv 2504.19874): keys and values randomly rotated, the direction in levels of the
-// sphere's marginal, the norm in fp16, with and without the quantized residual that makes inner
-// products unbiased; and vLLM's form of it (pull request 38479), which rotates keys by a Hadamard
-// matrix and quantizes values affinely, unrotated. vLLM leaves out the first and last two layers by
-// default; here every layer is quantized, as in OSCAR's comparison.
+// TurboQuant (arXiv 2504.19874): keys and values are rotated randomly; the direction is stored in
+// levels of the sphere's marginal, the norm in fp16, with and without the quantized residual that
+// makes inner products unbiased. Also vLLM's form of it (pull request 38479), which rotates keys by
+// a Hadamard matrix and quantizes unrotated values affinely. By default vLLM leaves out the first
+// and last two layers; here every layer is quantized, as in OSCAR's comparison.
 #include <ATen/ATen.h>
 
 #include "export/simulate/affine_cost.h"

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The improvements that a writer alone can make on existing rotations: scales fitted to codes
+// Improvements of existing rotations that need only another writer: scales fitted to codes
 // (linalg/scale_fit.h) and error feedback (linalg/error_feedback.h). Feedback of keys uses the
 // metric of the queries in the artifact's moments, that of values the metric of o_proj. Bits,
-// format and reader are those of the method without it.
+// format and reader stay the same.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
