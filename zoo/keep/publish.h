@@ -26,7 +26,7 @@ struct PublishOptions {
 
 struct Published {
   ZooEntry entry;
-  std::vector<std::string> problems;  // of the validation; if there are any, nothing was published
+  std::vector<std::string> problems;  // validation problems; if there are any, nothing is published
   Json gates = Json::array();         // the evaluated gates
   bool already = false;  // no version was requested, and the zoo already has this artifact
   size_t new_blobs = 0;

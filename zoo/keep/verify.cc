@@ -227,7 +227,7 @@ class Verifier {
   const std::optional<Remeasure>& remeasure_;
   Verified out_;
   std::vector<Noted> noted_;
-  std::map<std::string, std::optional<IndexRow>> rows_;            // of each entry, by NAME@X.Y.Z
+  std::map<std::string, std::optional<IndexRow>> rows_;            // by NAME@X.Y.Z
   std::map<std::pair<std::string, uint64_t>, std::string> blobs_;  // problems by digest and size
   std::vector<FileDigest> unchecked_;
 };

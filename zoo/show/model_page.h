@@ -21,7 +21,7 @@ namespace oscar {
 struct ModelSubject {
   std::span<const IndexRow> rows;           // versions, ascending
   std::vector<std::string> signed_by = {};  // signer of each row
-  std::optional<ZooEntry> entry = {};       // of the headline version; absent if it is damaged
+  std::optional<ZooEntry> entry = {};       // headline version; absent if it is damaged
   std::filesystem::path record = {};        // the file with the report of that entry
   std::string record_text = {};
   std::string problem = {};

@@ -54,7 +54,7 @@ inline constexpr size_t kMaxSignatureBytes = size_t{1} << 20;  // size of one bu
 inline constexpr size_t kMaxSnapshotBytes = size_t{64} << 20;
 inline constexpr size_t kMaxEntryFiles = 64;
 inline constexpr JsonLimits kZooJsonLimits{
-    .max_depth = 16, .max_bytes = size_t{1} << 20, .max_values = 10'000};  // of entries, pointers
+    .max_depth = 16, .max_bytes = size_t{1} << 20, .max_values = 10'000};  // for entries, pointers
 
 std::filesystem::path BlobFolder(const std::filesystem::path& zoo);
 // `sha256` must pass IsSha256Hex.

@@ -33,7 +33,7 @@ struct IndexRow {
   std::string weights_sha256 = {};        // WeightsDigest; empty if the manifest has no sample
   std::string method = {};                // name of the headline arm
   std::string gate = {};                  // text of the gate that it passed; empty if ungated
-  std::optional<double> kl = {}, ppl_ratio = {}, bits = {};  // of the headline arm; per element
+  std::optional<double> kl = {}, ppl_ratio = {}, bits = {};  // headline arm; bits per element
   std::vector<std::string> runtimes = {};                    // runtimes that have their own choice
   int64_t published_at = 0;                                  // Unix seconds
   std::string yanked = {};                                   // the reason; empty if not yanked
