@@ -71,7 +71,7 @@ BenchCheck Check(const Cache& cache, int64_t batch) {
 
 BenchCase PeerCase(int64_t batch, int64_t tokens) {
   BenchCase bench;
-  const int64_t values = batch * kKvHeads * tokens * kHeadDim;  // in keys; values have as many
+  const int64_t values = batch * kKvHeads * tokens * kHeadDim;  // same for keys and values
   bench.bytes = static_cast<double>(2 * (2 * values + 2 * batch * kQueryHeads * kHeadDim));
   bench.buffers = static_cast<int>(std::clamp(kCacheBytes / bench.bytes, 2.0, 36.0));
   const auto bf16 = at::TensorOptions().dtype(at::kBFloat16).device(at::kCUDA);

@@ -40,8 +40,8 @@ struct Subject {
   Json data;                          // stored in the manifest
   std::function<Json()> fingerprint;  // samples the files
   std::function<Json()> describe;     // reads every file once; runs in the background
-  std::function<Json()> identities;   // of the files, for a job on this machine
-  std::function<std::string()> opened_files = [] { return ""; };     // of a model (OpenedFiles)
+  std::function<Json()> identities;   // identities of the files, for a job on this machine
+  std::function<std::string()> opened_files = [] { return ""; };     // for a model (OpenedFiles)
   std::shared_ptr<ReadTurns> turns = std::make_shared<ReadTurns>();  // used by `describe`
   std::shared_ptr<const ShardSet> shards = std::make_shared<const ShardSet>();
 };

@@ -17,7 +17,7 @@ namespace oscar {
 
 struct ProgramDocs {
   std::string command, summary;     // `command`: like "oscar-zoo"
-  std::vector<OptionTable> tables;  // of the program and of its verbs, like "oscar-zoo publish"
+  std::vector<OptionTable> tables;  // for the program and its verbs, like "oscar-zoo publish"
   std::string notes = {};
 };
 

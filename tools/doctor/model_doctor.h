@@ -16,7 +16,7 @@
 
 namespace oscar {
 
-using Fact = std::pair<std::string, std::string>;  // name and text; the text may have lines
+using Fact = std::pair<std::string, std::string>;  // name and text; the text may have several lines
 
 struct Diagnosis {
   ModelLocation location;

@@ -13,6 +13,6 @@ namespace oscar {
 // Describes an artifact, one line each: the model, the calibration data, the content, the serving
 // settings and the measurements.
 std::string ArtifactText(const Artifact& artifact);
-std::string ImportedText(const Artifact& artifact);  // of an imported artifact
+std::string ImportedText(const Artifact& artifact);  // for an imported artifact
 
 }  // namespace oscar

@@ -54,7 +54,7 @@ std::string WhyCut(const DataArguments& data, const ModelSpec& spec) {
 // Logs which data is not used, why, and how to use it.
 void LogUnused(const DataArguments& data, const ModelSpec& spec, const DataCounts& counts,
                bool packed, Log& log) {
-  if (data.data.empty()) return;  // nobody misses the rest of the built-in corpus
+  if (data.data.empty()) return;  // the rest of the built-in corpus is not needed
   if (counts.tokens_truncated > 0 && !packed) {
     log.Info("data_cut",
              fmt::format("data: {} of {} tokens are the ends of {} documents and unused: {}; "

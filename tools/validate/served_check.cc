@@ -34,7 +34,7 @@ constexpr int64_t kHopeless = 100;       // factor on the tokens
 // The text that the server generated, and its log probabilities.
 struct Served {
   ServedText text;
-  std::vector<double> log_probs;  // of the generated tokens, sequence by sequence
+  std::vector<double> log_probs;  // one per generated token, sequence by sequence
 };
 
 Served AskServer(CompletionsClient& client, const ModelInput& model, int64_t prompt_tokens,
