@@ -88,7 +88,7 @@ class ChoicePlans {
   std::vector<int> layer_ids_;
   std::vector<Plan> plans_;                   // the headline's comes first
   std::vector<AutoChoice> searched_;          // the headline's layers before they were planned
-  std::vector<std::vector<AutoArm>> points_;  // of the headline's layers
+  std::vector<std::vector<AutoArm>> points_;  // per layer of the headline
 };
 
 }  // namespace oscar

@@ -43,7 +43,7 @@ struct NeedleSample {
   };
   std::string task;
   int64_t length = 0;                      // requested length in tokens; ids.size() is at most that
-  double depth = 0;                        // of the first answer
+  double depth = 0;                        // depth of the first answer
   std::optional<double> asked_depth = {};  // requested depth in percent
   std::vector<int32_t> ids;     // [num_tokens] the tokenizer's special tokens, prompt, answer
   std::vector<Answer> answers;  // in the order of the answer text

@@ -41,7 +41,7 @@ struct NeedleQuestion {
   std::string before, after;           // the prompt is before + context + after
   std::string answer;                  // begins with a space, ends with a full stop
   std::vector<size_t> value_offsets;   // [num_values] byte offsets into `answer`
-  NeedleText key = NeedleText::kWords, value = NeedleText::kNumbers;  // of distractors
+  NeedleText key = NeedleText::kWords, value = NeedleText::kNumbers;  // for distractors
 };
 
 // `words`: see NeedleOptions::words.

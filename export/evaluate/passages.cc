@@ -36,7 +36,7 @@ Ids Hide(const Ids& text, int64_t size, const std::vector<Ids>& passages, SplitM
   int64_t done = 0;
   for (size_t i = 0; i < passages.size(); ++i) {
     const double share = static_cast<double>(random.Below(1000)) / 1000;
-    // Stays behind the token that begins the text.
+    // Keeps the token that begins the text in front.
     const int64_t place =
         std::max<int64_t>(1, static_cast<int64_t>(part * (static_cast<double>(i) + share)));
     ids.insert(ids.end(), text.begin() + done, text.begin() + place);

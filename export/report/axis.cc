@@ -134,7 +134,7 @@ std::vector<double> SpreadOut(std::vector<double> places, double gap, double lo,
   if (count > 1) gap = std::min(gap, (hi - lo) / (count - 1));
   // Least squares with minimum gaps: neighbours that would touch move together, around their mean.
   struct Pile {
-    double sum;  // of wanted places, minus the gaps before them
+    double sum;  // sum of wanted places, minus gaps before them
     double count;
     double mean() const { return sum / count; }
   };

@@ -30,7 +30,7 @@ class Record {
   std::optional<Record> Find(std::string_view path) const;      // path like "local.kl.mean"
   size_t size() const;                                          // size of an array or object
   std::vector<Record> Items() const;                            // elements of an array
-  std::vector<std::pair<std::string, Record>> Members() const;  // of an object, sorted by key
+  std::vector<std::pair<std::string, Record>> Members() const;  // members, sorted by key
 
   double Number() const { return value_.get_double().value(); }
   bool True() const { return value_.is_bool() && value_.get_bool().value_unsafe(); }

@@ -97,7 +97,7 @@ std::string Joined(const std::vector<std::string>& names) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-// Lists the domains on which the headline is better than a rival, unless they are all alike.
+// Lists the domains on which the headline is better than a rival, unless all agree.
 std::string DomainsAgainst(const Rival& rival, const char* member) {
   std::vector<std::string> better, alike, worse;
   for (const Record& domain : rival.arm["by_domain"].Items()) {

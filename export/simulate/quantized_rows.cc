@@ -135,7 +135,7 @@ class RowsOfFile {
   Hdf5Reader file_;
   std::vector<DumpLayer> layers_;
   std::vector<int64_t> lengths_;             // length of each sequence, in tokens
-  std::vector<int64_t> first_tokens_ = {0};  // of each sequence; at the end, the total
+  std::vector<int64_t> first_tokens_ = {0};  // per sequence; the last is the total
   double bits_ = 0;
 };
 

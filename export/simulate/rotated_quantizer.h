@@ -17,7 +17,7 @@ namespace oscar {
 
 struct RotatedQuantizer {
   at::Tensor rotation = {};    // [num_kv_heads or 1, dim, dim] float32; undefined: the identity
-  AffineQuantizer codes = {};  // of rotated rows
+  AffineQuantizer codes = {};  // for rotated rows
   at::Tensor inverse = {};     // inverse of `rotation`, if that is not its transpose
   at::Tensor mean = {};        // [num_kv_heads, dim] float32; undefined: none
   at::Tensor feedback = {};    // [num_kv_heads or 1, dim, dim] float32; undefined: none

@@ -52,7 +52,7 @@ class KernelCache {
   double write_us() const { return write_us_; }       // for the whole sequence
 
  private:
-  CacheView View(size_t first, size_t count) const;  // of states first, first + 1, ...
+  CacheView View(size_t first, size_t count) const;  // shows states first, first + 1, ...
 
   const AttentionSpec& spec_;
   CacheFormat format_;

@@ -87,7 +87,7 @@ std::vector<std::string> ArmsOfArtifact(const Artifact& artifact) {
       names.emplace_back(runtime.method);
   };
   for (const RuntimeSpec& runtime : Runtimes())
-    if (runtime.method == names[0]) add(runtime);  // of equal caches, keeps the headline's
+    if (runtime.method == names[0]) add(runtime);  // keeps the headline's of equal caches
   std::ranges::for_each(Runtimes(), add);
   names.insert(names.end(),
                {"auto+windows", "oscar_per_head+clip+windows", "oscar_shared+clip+windows"});

@@ -13,7 +13,7 @@ namespace oscar {
 
 StreamMemoryNeed StreamMemory(const ModelSpec& spec, at::ScalarType dtype,
                               std::span<const int64_t> stream_tokens, int64_t longest_text) {
-  int64_t row_values = 0;  // of a key and a value, over all heads
+  int64_t row_values = 0;  // for a key and a value, over all heads
   for (const LayerSpec& layer : spec.layers) {
     const AttentionSpec& a = layer.attention;
     // Latent attention needs the row that is key and value twice, and the positional part.

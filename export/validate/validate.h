@@ -62,7 +62,7 @@ struct ValidationData {
   std::vector<std::vector<int32_t>> texts;
   std::vector<std::vector<int32_t>> own_words = {};  // drawn from the model at temperature 1
   CountedQueries counted = {};            // in `texts`; other rows and next tokens are not measured
-  std::vector<std::string> domains = {};  // of `texts`; empty: all are of one domain
+  std::vector<std::string> domains = {};  // domain of each text; empty: all are of one domain
   bool builtin = true;                    // whether `texts` are built in, not chosen by the user
   std::vector<NeedleSample> needles = {};
   std::vector<NeedleSample> tool_calls = {};

@@ -29,7 +29,7 @@ class ValidationObserver : public LayerObserver {
  public:
   struct Options {
     at::ScalarType measure_dtype = at::kDouble;  // kDouble or kFloat
-    bool end_to_end = true;                      // also runs streams 1 .. of the arms
+    bool end_to_end = true;                      // also run streams 1 .. of the arms
     size_t by_distance = 0;  // the arm whose local KL is split by distance; 0: none
   };
   // Keeps references. arms[0] is the reference, and stream i is arms[i].
@@ -67,7 +67,7 @@ class ValidationObserver : public LayerObserver {
     // [measured rows, num_q_heads, dim], with q_pe for latent attention except in the reference's.
     at::Tensor q;
     at::Tensor k, v;                             // [tokens, num_kv_heads, dim]
-    at::Tensor k_stored = {}, v_stored = {};     // of the same shape
+    at::Tensor k_stored = {}, v_stored = {};     // the same shape
     at::Tensor q_pe = {}, k_pe = {}, w_uv = {};  // for latent attention: the reference's; every
                                                  // k_pe
   };
@@ -80,7 +80,7 @@ class ValidationObserver : public LayerObserver {
     bool is_reference = false;                           // all of its errors are 0
   };
 
-  const std::vector<LayerCache>& LayerCaches();  // of the current layer, by arm
+  const std::vector<LayerCache>& LayerCaches();  // for the current layer, by arm
   // Returns the rows that an arm's cache returns, and puts them in place of `before`.
   static CachedRows StoreBehind(const LayerCache& cache, const CacheSides& rows,
                                 CacheSides& before);

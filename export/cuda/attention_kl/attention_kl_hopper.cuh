@@ -26,7 +26,7 @@ struct HopperTile {
   static constexpr int kKeys = kDim <= 128 && kDv == 0 && !kTwoQueries ? 64 : 32;
   static constexpr int kPanelBytes = kKeys * 128;                // 64 columns of a tile of keys
   static constexpr int kKeyBytes = kDim / 64 * 2 * kPanelBytes;  // per 64 columns: K, then K^
-  static constexpr int kValueBytes = kDv / 64 * kPanelBytes;     // V; V^ takes as many again
+  static constexpr int kValueBytes = kDv / 64 * kPanelBytes;     // V; V^ takes the same
   static constexpr int kStageBytes = kKeyBytes + 2 * kValueBytes;
   static constexpr int kQueryBytes = kRows * kDim * 2;
   static constexpr int kMaxStages = 4;
@@ -48,7 +48,7 @@ struct HopperMaps {
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
-// Computes the logits of 64 rows: acc = q K^T beside q^ K^^T. The operands point to the first 16
+// Computes the logits of 64 rows: acc = q K^T next to q^ K^^T. The operands point to the first 16
 // columns.
 template <typename Tile>
 __device__ __forceinline__ void HopperLogits(uint64_t queries, uint64_t keys,
@@ -144,7 +144,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kCtas)
     for (int column = 0; column < kDv; column += 64) panel(maps.v, v_tile * kDv + column);
     for (int column = 0; column < kDv; column += 64) panel(maps.v_hat, v_tile * kDv + column);
   };
-  // With enough stages, two have no copy in flight, so a warpgroup may lag behind by two.
+  // With enough stages, two have no copy in flight, so a warpgroup may be late by two.
   constexpr int kAhead = kStages > 2 ? kStages - 2 : 1;
   int next = 0, next_stage = 0;
   uint32_t next_parity = 1;  // parity of `empty`; the first use of a stage does not wait

@@ -18,7 +18,7 @@ struct TokenTile {
   uint32_t quantized = 0;  // bit t: token t goes into pages
 };
 
-__device__ inline uint32_t TokenMask(int begin, int end) {  // of bits in [0, 16)
+__device__ inline uint32_t TokenMask(int begin, int end) {  // bits [begin, end)
   const int low = min(max(begin, 0), kTileTokens);
   const int high = min(max(end, 0), kTileTokens);
   return low < high ? (1U << high) - (1U << low) : 0;

@@ -14,7 +14,7 @@
 namespace oscar {
 namespace {
 
-constexpr size_t kNameCharacters = 48;  // of a recipe's name
+constexpr size_t kNameCharacters = 48;  // limit for a recipe's name
 
 // Formats one number, or one per head.
 std::string Numbers(const Record& list, Format format) {
