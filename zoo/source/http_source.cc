@@ -130,7 +130,7 @@ bool RangeFits(const std::string& text, const ReadRequest& request) {
   return text.substr(slash + 1) == std::to_string(*request.size);
 }
 
-// Checks status and headers before the first byte is used. Returns false to use no byte.
+// Checks the response before its first byte is used. Returns false if it must not be used.
 bool Judge(Transfer* transfer) {
   transfer->judged = true;
   long status = 0;
