@@ -88,7 +88,7 @@ void Read(const Spot& spot, NonNegative& into) {
 }
 void Read(const Spot& spot, Fraction& into) { into = NumberOf(spot, "a number from 0 to 1", 0, 1); }
 void Read(const Spot& spot, int64_t& into) {
-  // An integer above 2^53 is not a plausible count, and no double can represent it exactly.
+  // An integer above 2^53 is not a plausible count, and a double may not represent it exactly.
   constexpr uint64_t kLargest = uint64_t{1} << 53;
   uint64_t count = 0;
   const bool is_count = spot.value.type() != JsonType::DOUBLE &&

@@ -33,7 +33,7 @@ struct HostQueries {
   int64_t tail_slots = 0;
 };
 
-// Queries of a request are its last tokens. The query at position i reads sinks (t < sink_tokens)
+// A request's queries are its last tokens. The query at position i reads sinks (t < sink_tokens)
 // exactly, codes of tokens that a request of i + 1 tokens has in pages, and the rest exactly.
 void HostAttend(const HostCache& cache, const AttendRule& rule, const HostQueries& queries,
                 int num_threads);
