@@ -18,7 +18,7 @@ namespace {
 struct Scope {
   std::string_view name;
   std::vector<std::string> arms;  // lists for ParseArms
-  int64_t sequences, length;      // number and tokens of the texts
+  int64_t sequences, length;      // number of texts, and tokens per text
   int64_t rows;                   // per sequence
   int64_t needle_samples;         // per task and length
   int64_t own_words;              // sequences; -1: see OwnWordsArguments
