@@ -18,7 +18,7 @@ using Sums = std::vector<NearestCache::Arm>;
 // A cache with independent errors differs by all of it. An exact cache has no codes to flip.
 constexpr double kExplains = 0.75, kExplainsExact = 0.5;  // fractions of the effect
 constexpr double kSure = 1.645;                           // one-sided 95 %, in standard deviations
-constexpr double kMostMore = 1000;                        // largest factor on the measured tokens
+constexpr double kMostMore = 1000;                        // limit: times the measured tokens
 
 size_t NearestOf(const Sums& sums, size_t begin, size_t end) {
   const auto at = [&](size_t i) { return sums.begin() + static_cast<ptrdiff_t>(i); };

@@ -83,7 +83,7 @@ void CheckGgufModel(const GgufFile& model, const Artifact& artifact, bool all_la
   }
   const std::optional<uint64_t> blocks = count("block_count");
   if (!blocks) throw InputError(fmt::format("{}: no {}.block_count", file, Escaped(arch)));
-  const uint64_t predicts = count("nextn_predict_layers").value_or(0);  // after all others
+  const uint64_t predicts = count("nextn_predict_layers").value_or(0);  // last layers
   if (all_layers && *blocks != layers.size() && *blocks != layers.size() + predicts)
     differ(arch + ".block_count is", *blocks, layers.size());
   const std::optional<uint64_t> width = count("embedding_length"),

@@ -81,7 +81,7 @@ struct MixedMasks::Chunk {
     const at::Tensor k_exact = ExactMask(exact.k, positions, end, device);
     const bool agree = SidesAgree(exact, begin, end);
     const at::Tensor v_exact = agree ? k_exact : ExactMask(exact.v, positions, end, device);
-    // The exact tokens are the sinks within reach, and the band that begins with the first query's.
+    // The exact tokens are the sinks within reach, and those from the first query's limit on.
     const int64_t sinks = std::max(exact.k.sink, exact.v.sink);
     const int64_t band = std::min(ExactFrom(exact.k, begin), ExactFrom(exact.v, begin));
     const int64_t sink_end = std::clamp(sinks, first, end);
