@@ -1,14 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The artifact on disk, the one definition of its names:
+// The file format of an artifact:
 //
 // clang-format off
 //     manifest.json            canonical JSON (sorted keys; "$schema" sorts first), written last; digests of every
-//                              file below but timings.json
+//                              file below except timings.json
 //     rotations.safetensors    per layer and side, F32, row-major; a token is a row vector x, rotated x * R
 //     moments.safetensors      float64 sums (calib/moments/moments_file.h): mergeable, refittable without the model
-//     report.json, report.html what the calibration measured, then the validation of record
+//     report.json, report.html the calibration's measurements and the validation of record
 //     README.md                model card with front matter
 //     timings.json             when, where and how long: the only file that differs between two equal runs
 //
@@ -16,8 +16,8 @@
 //     layer.<i>.<s>.rotation          [num_kv_heads, d, d]   fitted per KV head
 //     layer.<i>.<s>.eigenvalues       [num_kv_heads, d]      ascending
 //     layer.<i>.<s>.clip_ratio        [1]
-//     layer.<i>.<s>.clip_threshold    [num_kv_heads]         static: that percentile of |x R|; absent where no
-//                                                            tokens were at hand
+//     layer.<i>.<s>.clip_threshold    [num_kv_heads]         static: that percentile of |x R|; absent if there
+//                                                            were no tokens
 //     layer.<i>.<s>.shared.rotation   [1, d, d]              one for all KV heads, with its own .eigenvalues,
 //                                                            .clip_ratio, .clip_threshold
 //     layer.<i>.k.mean                [num_kv_heads, d]      key mean
@@ -33,14 +33,14 @@
 //     layer.<i>.k.<c>.pair_scale        [num_kv_heads, d]  folded into the checkpoint: keys leave it scaled and
 //                                       queries divided; absent: ones, nothing to fold
 //     layer.<i>.k.<c>.mean              [num_kv_heads, d]  mean of the scaled keys; absent: keys are not centred
-//     layer.<i>.k.<c>.feedback          [num_kv_heads, d, d]  strictly upper triangular: the writer feeds rounding errors
-//                                       back by it (linalg/error_feedback.h), integers within +-127 times a power of
-//                                       two; absent: it rounds every value by itself. Readers need not know.
-//     layer.<i>.v.<c>.query_rotation, layer.<i>.v.<c>.mean: where the cache keeps a latent row, which is key and value
-//                                       at once, the tensors of its keys
+//     layer.<i>.k.<c>.feedback          [num_kv_heads, d, d]  strictly upper triangular: the writer uses it to feed back
+//                                       rounding errors (linalg/error_feedback.h); integers within +-127 times a power
+//                                       of two. Absent: every value is rounded by itself. Readers do not need it.
+//     layer.<i>.v.<c>.query_rotation, layer.<i>.v.<c>.mean: if the cache stores latents, which are keys and values at
+//                                       once: the tensors of the keys
 //     layer.<i>.<s>.<c>.clip_ratio      [1], or [num_kv_heads]
-// A side that equals that of an earlier choice is stored only with the earlier one. The manifest's "auto" and "choices"
-// (choice_plans.h) say which, with bits and quantization groups; recipes and scores are in report.json.
+// A side that equals an earlier choice's side is stored only with the earlier choice. The manifest's "auto" and "choices"
+// (choice_plans.h) name it, with bits and quantization groups; recipes and scores are in report.json.
 // clang-format on
 //
 // Identity of an artifact = SHA-256 of manifest.json.
@@ -85,7 +85,7 @@ inline bool IsArtifactTensor(std::string_view ArtifactTensor::*place, char side,
   });
 }
 
-// Name of a tensor of rotations.safetensors: side 'k' or 'v', name "rotation", "eigenvalues", ...
+// Name of a tensor in rotations.safetensors. `side`: 'k' or 'v'; `name`: "rotation", ...
 inline std::string RotationTensorName(int layer_id, char side, bool shared, std::string_view name) {
   return "layer." + std::to_string(layer_id) + "." + side + (shared ? ".shared." : ".") +
          std::string(name);

@@ -52,7 +52,7 @@ StoredSide ReadSide(const SafetensorsFile& file, int layer_id, char name, bool s
   return side;
 }
 
-// How a choice stores its scales where they are fitted to codes.
+// Returns the type in which a choice stores scales that are fitted to codes.
 MetadataType Metadata(const Json& layer, const StoredChoice& choice) {
   constexpr const char* kKey = "fitted_scales";
   MetadataType type{};
@@ -70,7 +70,7 @@ MetadataType Metadata(const Json& layer, const StoredChoice& choice) {
   return type;
 }
 
-// One number, or a list of one for each KV head.
+// Reads one number, or a list with one for each KV head.
 std::vector<int> Bits(const Json& layer, const char* key, int64_t heads) {
   const auto checked = [&](int64_t bits) {
     if (bits < 1 || bits > 8)
@@ -238,7 +238,7 @@ std::string Artifact::FindChoice(std::string_view runtime, bool folded) const {
 }
 
 std::string Artifact::ChoiceFor(std::string_view runtime, bool folded) const {
-  (void)Choice(kHeadlineChoice);  // throws where there are no choices
+  (void)Choice(kHeadlineChoice);  // throws if there are no choices
   if (std::string name = FindChoice(runtime, folded); !name.empty()) return name;
   if (FindChoice(runtime, !folded).empty()) {
     throw InputError(fmt::format("{}: {} has no 2-bit cache for this model's attention",
@@ -317,7 +317,7 @@ int64_t Artifact::NumKvHeads(int layer_id) const {
                  "num_kv_heads", kManifestFile);
 }
 
-// [num_kv_heads, dim]; empty where the artifact has none.
+// Returns [num_kv_heads, dim]; empty if the artifact has none.
 std::vector<float> Artifact::OfLayer(int layer_id, char side, const char* what) const {
   const Json& geometry = LayerRecordOf(JsonMember(manifest_, "geometry", kManifestFile), layer_id,
                                        directory().string());

@@ -68,7 +68,7 @@ void ForEachTensor(const LayerResult& layer, Visit visit) {
 }
 
 Json DigestsOf(const std::filesystem::path& directory, const std::vector<const char*>& files) {
-  std::vector<std::future<Json>> found;  // run in parallel: two of them hold nearly everything
+  std::vector<std::future<Json>> found;  // in parallel; two of them hold nearly everything
   for (const char* file : files) {
     found.push_back(std::async(std::launch::async, [path = directory / file] {
       return Json(DigestToJson(DigestFile(path)));
@@ -88,8 +88,8 @@ Json Geometry(const LayerMoments& moments) {
 }  // namespace
 
 struct ArtifactDraft::State {
-  // Sum over layers of one side's clip curves, and the ratio that minimizes it: for runtimes that
-  // take one ratio for all layers.
+  // Sums one side's clip curves over layers, and finds the ratio that minimizes the sum. For
+  // runtimes that take one ratio for all layers.
   struct ClipOverLayers {
     std::vector<double> candidates, error;
     double fixed = 0;
@@ -112,8 +112,8 @@ struct ArtifactDraft::State {
 
   AtomicDirectory directory;
   MomentsWriter moments;
-  std::vector<Declarations> declared;  // of layers
-  std::vector<Json> reports;           // of layers
+  std::vector<Declarations> declared;  // one per layer
+  std::vector<Json> reports;           // one per layer
   Json geometry = Json::array();
   ClipOverLayers k = {}, v = {}, k_shared = {}, v_shared = {};
   ChoicePlans choices;
@@ -149,7 +149,7 @@ void ArtifactDraft::Add(const LayerResult& layer) {
   all.k_shared.Add(layer.clip_candidates, layer.k_shared);
   all.v_shared.Add(layer.clip_candidates, layer.v_shared);
   if (!layer.moments.latent) return;
-  // Latents are stored once and clipped once.
+  // A latent is stored and clipped only once, so its two sides share one ratio.
   all.k.Add(layer.clip_candidates, layer.v);
   all.v.Add(layer.clip_candidates, layer.k);
   all.k_shared.Add(layer.clip_candidates, layer.v_shared);
@@ -216,7 +216,7 @@ Json WriteArtifact(const ArtifactInfo& info, const LayerSource& layers, Artifact
   }
   Json data = info.data;
   if (data.is_object())
-    data.erase("fingerprints");  // for programs that compare data sets: they are in the manifest
+    data.erase("fingerprints");  // only in the manifest, for programs that compare data sets
   Json report = MakeReport({{"model", info.model},
                             {"data", data},
                             {"calibration", info.calibration},

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes an artifact: staged beside its final place, every file digested, manifest last, published
-// by one rename. Trap: nothing that differs between two equal runs (dates, host, durations) may
-// enter any file but timings.json.
+// Writes an artifact in a staging directory: every file digested, manifest last, published by one
+// rename. Trap: nothing that differs between two equal runs (dates, host, durations) may enter any
+// file except timings.json.
 #pragma once
 
 #include <cstddef>
@@ -18,32 +18,32 @@
 
 namespace oscar {
 
-// Provenance of an artifact, one member of the manifest each. Objects; unknown members are absent.
+// Provenance of an artifact: objects, one member of the manifest each. Unknown members are absent.
 struct ArtifactInfo {
-  Json model;  // id, revision, digests of config and weights, model_type, rope really applied,
-               // tokenizer digest
-  Json data;   // name, digest, counts
+  Json model;        // id, revision, digests of config and weights, model_type, the rope that was
+                     // applied, tokenizer digest
+  Json data;         // name, digest, counts
   Json calibration;  // value target, composition, held-out rule, minimum tokens, resolved
                      // configuration
   Json program;      // version, commit, LibTorch, device, compute dtype
-  Json serving;      // recommended parameters; WriteArtifact adds the clip ratios
+  Json serving;      // recommended settings; WriteArtifact adds the clip ratios
   Json timings;      // goes to timings.json
-  // The constraints of automatic choices; used only if layers have choices. WriteArtifact decides
+  // The constraints of automatic choices, used only if layers have choices. WriteArtifact decides
   // what layers share (calib/choose/layer_plan.h).
   AutoOptions automatic;
 };
 
 class ChoicePlans;
 
-// Layers are loaded one at a time, so that memory never holds a whole artifact.
+// Loads layers one at a time, so that memory never holds a whole artifact.
 struct LayerSource {
   size_t count = 0;
   std::function<LayerResult(size_t)> load;
 };
 
-// An artifact in the making, staged beside its final place and removed if it is never written.
-// Takes each layer's moments while the layer is in memory anyway, and what all layers must supply
-// before the first is written: their reports, tensor shapes and shared decisions.
+// An unfinished artifact in a staging directory, which is removed unless the artifact is written.
+// Takes each layer's moments while the layer is in memory, and collects what all layers must supply
+// before the first is written: reports, tensor shapes and shared decisions.
 class ArtifactDraft {
  public:
   // Throws InputError if `path` exists. `automatic`: as in ArtifactInfo.
@@ -54,7 +54,7 @@ class ArtifactDraft {
 
   void Add(const LayerResult& layer);  // the next layer
   size_t layers() const;
-  const Json& last_report() const;  // of the last added layer
+  const Json& last_report() const;  // report of the last added layer
   ChoicePlans& choices();
 
  private:
@@ -63,7 +63,7 @@ class ArtifactDraft {
   std::unique_ptr<State> state_;
 };
 
-// Publishes the draft; ResourceError leaves nothing at its path. Returns the report (report.h).
+// Publishes the draft and returns the report (report.h). ResourceError leaves nothing at its path.
 // MomentsPart::kMeans is enough for layers that the draft has seen; others are loaded twice.
 Json WriteArtifact(const ArtifactInfo& info, const LayerSource& layers, ArtifactDraft draft);
 Json WriteArtifact(const std::filesystem::path& path, const ArtifactInfo& info,

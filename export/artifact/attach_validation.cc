@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-// Gives the same file another name: a hard link, or a copy where links are not possible.
+// Gives a file a second name: a hard link, or a copy if the file system has no links.
 void LinkOrCopy(const fs::path& from, const fs::path& to) {
   std::error_code error;
   fs::create_hard_link(from, to, error);
@@ -51,7 +51,7 @@ bool HasValidation(const Artifact& artifact) { return artifact.report().contains
 
 fs::path ComparisonDirectory(const fs::path& artifact) {
   fs::path plain = artifact.lexically_normal();
-  if (!plain.has_filename()) plain = plain.parent_path();  // "artifact/"
+  if (!plain.has_filename()) plain = plain.parent_path();  // removes the slash of "artifact/"
   if (plain.filename() == "." || plain.filename() == "..") plain = fs::canonical(artifact);
   const std::string name = plain.string() + "-comparison";
   fs::path path = name;

@@ -10,7 +10,7 @@
 namespace oscar {
 namespace {
 
-// "layers 0, 3, 5 and 21 more"
+// Formats layer ids like "layers 0, 3, 5 and 21 more".
 std::string LayersText(const std::vector<int>& layers) {
   constexpr size_t kShown = 3;
   const size_t shown = std::min(layers.size(), kShown);
@@ -38,7 +38,7 @@ void ChoiceDemands::Add(int layer_id, const StoredChoice& choice) {
   add(std::ranges::any_of(choice.k_codes.bits, more) ||
           std::ranges::any_of(choice.v_codes.bits, more),
       more_bits_);
-  // One ratio is enough if all heads have the same.
+  // If all heads have the same ratio, one ratio is enough.
   const bool of_head = Differ(choice.k_codes.clip) || Differ(choice.v_codes.clip);
   add(of_head, clip_of_head_);
   if (!of_head) {

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The features that a choice needs from the runtime that loads it, compared with what a runtime
-// supports (calib/consumers.h). A choice is made under its consumer's rules; this checks the stored
-// choice before it is written for a server.
+// supports (calib/consumers.h). Choices are made under their consumer's rules; this checks the
+// stored choice before it is written for a server.
 #pragma once
 
 #include <cstdint>
@@ -27,11 +27,11 @@ class ChoiceDemands {
  private:
   using Layers = std::vector<int>;
   Layers per_head_, key_mean_, query_matrix_, clip_of_head_, more_bits_, fitted_scales_;
-  std::vector<double> k_clip_, v_clip_;  // of layers with one ratio
+  std::vector<double> k_clip_, v_clip_;  // ratios of the layers that have only one
   std::vector<int64_t> groups_;
 };
 
-// Collects the demands of all layers; throws InputError if the artifact has no such choice.
+// Collects the demands of all layers. Throws InputError if the artifact has no such choice.
 ChoiceDemands DemandsOf(const Artifact& artifact, std::string_view choice);
 
 }  // namespace oscar

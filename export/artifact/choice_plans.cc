@@ -14,7 +14,7 @@ namespace oscar {
 
 struct SideTensor {
   const char* name;
-  std::vector<double> CacheSide::*values;  // empty: not stored
+  std::vector<double> CacheSide::*values;  // empty if not stored
   enum { kRotations, kHeadMatrices, kHeadVectors } shape;
 };
 
@@ -27,7 +27,7 @@ constexpr SideTensor kSideTensors[] = {
     {"mean", &CacheSide::mean, SideTensor::kHeadVectors},
     {"feedback", &CacheSide::feedback, SideTensor::kHeadMatrices}};
 
-// One number, or one for each KV head.
+// Returns one number, or a list with one for each KV head.
 Json BitsOf(const SideOption& option) {
   const std::vector<int> bits = option.Bits();
   if (bits.size() == 1) return bits[0];
@@ -44,7 +44,7 @@ double MeanOf(const std::vector<AutoChoice>& layers, const auto& number) {
   return sum / static_cast<double>(layers.size());
 }
 
-// Means over layers on held-out rows that did not choose.
+// Means over layers, on held-out rows that were not used to choose.
 Json ErrorsOf(const std::vector<AutoChoice>& layers) {
   return {{"kl", MeanOf(layers, [](const AutoChoice& c) { return c.k_option().check; })},
           {"hadamard_kl", MeanOf(layers, [](const AutoChoice& c) { return c.k_hadamard; })},
@@ -160,8 +160,8 @@ void ChoicePlans::ForEachTensor(size_t index, const LayerResult* layer, const Vi
   }
 }
 
-// The arm "auto" was measured for the choice of the search, and at every point to which the plan
-// may have moved it.
+// The arm "auto" was measured for the choice of the search and for every choice that a plan could
+// make. This takes the one that was planned.
 void ChoicePlans::AddTo(size_t index, Json& layer_report) const {
   const AutoChoice& planned = plans_.front().layers[index];
   layer_report["auto"] = ChoiceToJson(planned);
@@ -222,7 +222,7 @@ Json ChoicePlans::Runtimes() const {
   Json rows = Json::array();
   const auto plan_for = [&](Consumer consumer, bool fold) -> const Plan* {
     const std::string name = ChoiceFor(headline_, latents_, consumer, fold);
-    const auto found = std::ranges::find(plans_, name, &Plan::name);  // no plan has the name ""
+    const auto found = std::ranges::find(plans_, name, &Plan::name);  // no plan is named ""
     return found == plans_.end() ? nullptr : &plans_[found->same_as];
   };
   for (const ConsumerRules& rules : AllConsumers()) {
@@ -247,7 +247,7 @@ Json ChoicePlans::Budgets() const {
   for (const double bits : headline_.budgets) {
     at_budget.bits = bits;
     const auto found = std::ranges::find(plans_, ChoiceName(at_budget), &Plan::name);
-    const Plan& plan = found == plans_.end() ? plans_.front() : *found;  // else it is the headline
+    const Plan& plan = found == plans_.end() ? plans_.front() : *found;  // else the headline
     rows.push_back(ErrorsOf(plan.layers));
     rows.back().update({{"bits", bits},
                         {"choice", plans_[plan.same_as].name},

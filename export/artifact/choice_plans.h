@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The choices of an artifact while it is written: the choices of every consumer over all layers,
-// planned, with equal ones stored once, and their records for manifest and report. Layers pass
-// twice, first to plan and then to be written, so plans are kept without matrices.
+// The choices of an artifact while it is written: those of every consumer over all layers, planned,
+// with equal ones stored once, and their records for manifest and report. Layers pass twice, first
+// to plan and then to be written, so plans have no matrices.
 #pragma once
 
 #include <cstddef>
@@ -20,27 +20,27 @@
 
 namespace oscar {
 
-struct SideTensor;  // one of the tensors that a side is stored as
+struct SideTensor;  // a tensor in which a side is stored
 
 class ChoicePlans {
  public:
   explicit ChoicePlans(const AutoOptions& headline) : headline_(headline) {}
 
-  // Takes layers in order; layers without a choice are skipped.
+  // Takes layers in order. Layers without a choice are skipped.
   void Add(const LayerResult& layer);
   bool empty() const { return plans_.empty(); }
-  // Choices by index, as LayerResult has them; 0 is the headline's. These return a choice's
-  // options, its layers as searched (without matrices), and its layers as PlanLayers leaves them at
+  // Choices have the same indices as in LayerResult; 0 is the headline's. These functions return a
+  // choice's options, its layers as searched (without matrices), and its layers after PlanLayers at
   // a price. Call them before Finish.
   size_t size() const { return plans_.size(); }
   const AutoOptions& options(size_t choice) const { return plans_.at(choice).options; }
   const std::vector<AutoChoice>& layers(size_t choice) const { return plans_.at(choice).layers; }
   std::vector<AutoChoice> PlannedAt(size_t choice, BitPrice price,
                                     std::vector<AutoChoice> layers) const;
-  // The same layers, priced by the next token, and the price that decides how bits are shared out
-  // from now on. `why`: report.json's serving.auto.bits_by.
+  // Replaces the layers by the same layers with next-token prices, and sets the price by which bits
+  // are shared out. `why`: report.json's serving.auto.bits_by.
   void SetPriced(size_t choice, std::vector<AutoChoice> layers, BitPrice price, Json why);
-  // Call once after the last layer: decides what layers share (calib/choose/layer_plan.h).
+  // Call once after the last layer. Decides what layers share (calib/choose/layer_plan.h).
   void Finish();
 
   // Visits the tensors of layer `index` in file order: `visit(name, shape, values)`. `values` are
@@ -52,9 +52,9 @@ class ChoicePlans {
   // Writes the headline's planned choice and arm into the report of a layer.
   void AddTo(size_t index, Json& layer_report) const;
   Json ServingChoice() const;  // report.json's serving.auto
-  // report.json's serving.runtimes: a row for each consumer, with folding and without where that
-  // makes a difference: {runtime, fold_checkpoint, choice, kl, hadamard_kl, output_error}, means
-  // over layers on held-out rows that did not choose.
+  // report.json's serving.runtimes: a row for each consumer, and a second one if folding makes a
+  // difference: {runtime, fold_checkpoint, choice, kl, hadamard_kl, output_error}. Values are means
+  // over layers on held-out rows that were not used to choose.
   Json Runtimes() const;
   // report.json's serving.budgets: a row for each of the headline's budgets. Empty without a list.
   Json Budgets() const;
@@ -63,7 +63,7 @@ class ChoicePlans {
 
  private:
   using Shapes = std::vector<std::pair<const SideTensor*, std::vector<int64_t>>>;
-  // A side of a choice in one layer: the choice that it is stored with, and its tensors' shapes.
+  // A side of a choice in one layer: the choice under which it is stored, and its tensors' shapes.
   struct StoredAs {
     size_t choice = 0;
     Shapes shapes;  // without the clip ratio
@@ -73,10 +73,10 @@ class ChoicePlans {
     AutoOptions options;
     AutoPlan shared = {};
     std::vector<AutoChoice> layers = {};   // without their matrices
-    std::vector<StoredAs> k = {}, v = {};  // of layers
-    size_t same_as = 0;  // the first plan that is the same in all layers, or itself
+    std::vector<StoredAs> k = {}, v = {};  // one per layer
+    size_t same_as = 0;                    // the first plan that equals this one in all layers
     std::vector<LayerElements> elements = {};
-    Json bits_by = {};  // null: not measured
+    Json bits_by = {};  // null if not measured
   };
 
   Json LayerRecord(const Plan& plan, size_t index) const;
@@ -86,9 +86,9 @@ class ChoicePlans {
   AutoOptions headline_;
   bool latents_ = false;
   std::vector<int> layer_ids_;
-  std::vector<Plan> plans_;                   // the first is the headline's
+  std::vector<Plan> plans_;                   // the headline's comes first
   std::vector<AutoChoice> searched_;          // the headline's layers before they were planned
-  std::vector<std::vector<AutoArm>> points_;  // of the headline
+  std::vector<std::vector<AutoArm>> points_;  // per layer of the headline
 };
 
 }  // namespace oscar

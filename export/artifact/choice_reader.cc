@@ -18,7 +18,7 @@
 namespace oscar {
 namespace {
 
-// How far M^-1 M may be from I in float32; M is about as well conditioned as its shrinkage says.
+// Largest |M^-1 M - I| accepted in float32. Shrinkage bounds the condition number of M.
 constexpr double kMaxInverseResidual = 1e-3;
 
 }  // namespace

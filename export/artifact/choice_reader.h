@@ -14,7 +14,7 @@
 
 namespace oscar {
 
-// Reads a float32 tensor; throws InputError if it does not have that shape.
+// Reads a float32 tensor. Throws InputError if it has another shape.
 std::vector<float> StoredFloats(const SafetensorsFile& file, const std::string& name,
                                 const std::vector<int64_t>& shape);
 std::vector<double> StoredDoubles(const SafetensorsFile& file, const std::string& name,
@@ -22,7 +22,7 @@ std::vector<double> StoredDoubles(const SafetensorsFile& file, const std::string
 
 class ChoiceReader {
  public:
-  // `imported`: a side or its clip ratio may be missing, and eigenvalues may be there.
+  // `imported`: a side or its clip ratio may be missing, and eigenvalues may exist.
   ChoiceReader(const SafetensorsFile& file, int layer_id, std::string choice, int64_t heads,
                bool imported);
 

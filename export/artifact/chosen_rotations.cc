@@ -31,11 +31,11 @@ std::vector<int64_t> MatrixShape(const CacheSide& side) {
   return {side.num_rotations, side.dim, side.dim};
 }
 
-// Undoes the rounding to float32 with which the artifact stores a ratio.
+// Undoes the float32 rounding of a stored ratio.
 double Decimal(double ratio) { return std::round(ratio * 1e6) / 1e6; }
 
-// `heads_known`: false for imported files with one head that stands for all. `one_per_head`: a
-// layer with one head gets the shape [1, d, d], like the per-head matrices of other layers.
+// `heads_known`: false for imported files in which one head represents all. `one_per_head`: a layer
+// with one head gets the shape [1, d, d], like the per-head matrices of other layers.
 SglangChoiceLayer Layer(int layer_id, int64_t num_kv_heads, bool heads_known, bool one_per_head,
                         const StoredChoice& choice) {
   const auto matrix_shape = [&](const CacheSide& side) {
@@ -67,7 +67,7 @@ SglangChoiceLayer Layer(int layer_id, int64_t num_kv_heads, bool heads_known, bo
           .v_eigenvalues = eigenvalues(choice.v, choice.v_eigenvalues)};
 }
 
-// Imported files may hold one side; only plain safetensors files can carry that.
+// Imported files may hold only one side, which only plain safetensors files can represent.
 void CheckSides(const Artifact& artifact, const SglangChoice& choice, Consumer consumer) {
   const auto refuse = [&](std::string_view what) {
     throw InputError(fmt::format("{}: was imported from {} files, which {}",
@@ -94,7 +94,7 @@ void CheckSides(const Artifact& artifact, const SglangChoice& choice, Consumer c
   }
 }
 
-// Returns the transform that begins every layer's recipe of keys, or "mixed".
+// Returns the transform with which every layer's key recipe begins, or "mixed" if they differ.
 std::string KeyTransformOf(const Json& layers, std::string_view what) {
   std::string common;
   for (const Json& layer : layers) {
@@ -106,7 +106,7 @@ std::string KeyTransformOf(const Json& layers, std::string_view what) {
   return common;
 }
 
-// A choice is made under its consumer's rules; a choice that breaks them was not written by us.
+// Choices follow their consumer's rules; a choice that breaks them was made by another program.
 void CheckCarried(const Artifact& artifact, const ConsumerRules& rules, std::string_view choice) {
   ConsumerRules carried = rules;
   if (HoldsLatents(artifact)) carried.clip = ClipScope::kHead;  // checked layer by layer
@@ -136,7 +136,7 @@ SglangChoice ChosenForRuntime(const Artifact& artifact, Consumer consumer, bool 
         Layer(id, heads, known, artifact.imported() && known && heads == 1, choice));
     const int64_t group = choice.k_codes.quant_group_size;
     out.serving.quant_group_size = group > 0 ? group : std::max(choice.k.dim, choice.v.dim);
-    // The ratio holds for all heads, as checked above, and for all layers if the runtime has one.
+    // The ratio holds for all heads (see above), and for all layers if the runtime has only one.
     out.serving.k_clip_ratio = out.layers.back().k_clip;
     out.serving.v_clip_ratio = out.layers.back().v_clip;
   }
@@ -177,7 +177,7 @@ SglangChoice OwnRotations(const Artifact& artifact) {
 
 bool HoldsLatents(const Artifact& artifact) {
   const Json& manifest = artifact.manifest();
-  if (!manifest.contains("calibration")) return false;  // imported
+  if (!manifest.contains("calibration")) return false;  // it was imported
   const size_t latents = manifest["calibration"].value("latent_layers", Json::array()).size();
   const size_t layers = artifact.layer_ids().size();
   if (latents > 0 && latents < layers) {

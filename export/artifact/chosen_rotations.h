@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The automatic choice of an artifact on its way to a runtime's files. A choice with pair scales
+// Converts the automatic choice of an artifact for a runtime's files. A choice with pair scales
 // fits only the folded copy of the checkpoint; its means are of that copy's post-rope keys.
 #pragma once
 
@@ -12,19 +12,19 @@
 
 namespace oscar {
 
-// Returns the choice for a runtime, for the checkpoint as it is or for a folded copy. Throws
-// InputError if the artifact has none.
+// Returns the choice for a runtime, for the original checkpoint or a folded copy. Throws InputError
+// if the artifact has none.
 SglangChoice ChosenForRuntime(const Artifact& artifact, Consumer consumer, bool folded);
 
-// OSCAR's own rotations in that form, as it publishes them: one rotation per layer.
+// Returns OSCAR's own rotations in the same form: one rotation per layer, as OSCAR publishes them.
 SglangChoice OwnRotations(const Artifact& artifact);
 
-// Layers of latent attention, for the October tree: the automatic choice, or OSCAR's own rotations
+// Layers of latent attention for the October tree: the automatic choice, or OSCAR's own rotations
 // (`chosen` false). Throws InputError as above, and if the choice clips, which that tree cannot.
 MlaFolder LatentsForSglang(const Artifact& artifact, bool chosen);
 
-// Whether all layers have latent attention. Throws InputError if only some do: the two kinds need
-// different files, and no runtime loads both.
+// Whether all layers have latent attention. Throws InputError if only some do, because the two
+// kinds need different files, and no runtime loads both.
 bool HoldsLatents(const Artifact& artifact);
 
 }  // namespace oscar

@@ -35,7 +35,7 @@ SglangSide Side(StoredSide per_head, StoredSide shared) {
   return side;
 }
 
-// Appends a rank's heads to those of earlier ranks; `like`: the same layer of the first rank.
+// Appends a rank's heads to those of earlier ranks. `like`: the same layer of the first rank.
 void AddHeads(const MomentLayer& rank, const MomentLayer& like, int64_t kv_heads, LayerMoments& m) {
   if (rank.layer_id != like.layer_id || rank.head_dim != like.head_dim ||
       rank.v_head_dim != like.v_head_dim || rank.count != like.count) {
@@ -46,14 +46,14 @@ void AddHeads(const MomentLayer& rank, const MomentLayer& like, int64_t kv_heads
   };
   m.num_kv_heads += rank.num_kv_heads;
   const int64_t ratio = kv_heads > 0 ? m.num_q_heads / kv_heads : 0;
-  append(m.query, rank.m_q, static_cast<double>(m.tokens * ratio));  // a mean
+  append(m.query, rank.m_q, static_cast<double>(m.tokens * ratio));  // m_q is a mean
   append(m.key, rank.m_k, 1);
   append(m.key_sum, rank.k_sum, 1);
-  append(m.diagonal, rank.s_v, 1);  // a mean, so its weight is 1
+  append(m.diagonal, rank.s_v, 1);  // s_v is a mean, so its weight is 1
   m.diagonal_weight.resize(static_cast<size_t>(m.num_kv_heads), 1.0);
 }
 
-// The manifest's record of a fit without tokens.
+// Returns the manifest's record of a fit without tokens.
 Json FixedFit(const FitOptions& fit, const ClipOptions& clip) {
   return {{"value_target", ValueTargetName(fit.value_target)},
           {"composition", CompositionName(fit.composition)},
@@ -170,7 +170,7 @@ Json InspectArtifact(const fs::path& directory) {
     tensors[name] = {{"dtype", DTypeName(info.dtype)}, {"shape", info.shape}};
     bytes += info.size;
   }
-  for (int id : artifact.layer_ids()) {  // throws if a rotation is not orthogonal
+  for (int id : artifact.layer_ids()) {  // ReadLayer throws if a rotation is not orthogonal
     if (!artifact.imported()) {
       artifact.ReadLayer(id);
     } else if (artifact.has_choices()) {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Conversions between artifacts and the rotation files of runtimes (export/formats): out to SGLang,
-// in from upstream's moments.
+// Converts between artifacts and the rotation files of runtimes (export/formats): to SGLang, and
+// from upstream's moments.
 #pragma once
 
 #include <filesystem>
@@ -12,14 +12,14 @@
 
 namespace oscar {
 
-// Returns shared and per-head rotations of every layer with the recommended serving parameters. A
+// Returns shared and per-head rotations of every layer with the recommended serving settings. A
 // runtime takes one clip ratio for all layers, so this uses the manifest's best ratio for shared
 // rotations.
 SglangExport ToSglang(const Artifact& artifact);
 
 // Writes an artifact from the moments of OSCAR's start-up calibrator (oscar_moments_rank<r>.pt of
-// every rank), with rotations fitted as in our calibration. Throws InputError if ranks are missing
-// or differ.
+// every rank). The rotations are fitted as in our calibration. Throws InputError if ranks are
+// missing or differ.
 Json ImportMoments(const std::vector<std::filesystem::path>& files, const Json& program,
                    const std::filesystem::path& output);
 

@@ -28,7 +28,7 @@ struct NamedTensor {
   std::vector<float> values;
 };
 
-// Adds a dimension of one head to a shape of less than `rank` dimensions.
+// Adds a head dimension of size one to a shape of less than `rank` dimensions.
 std::vector<int64_t> HeadsShape(const FloatTensor& tensor, size_t rank) {
   std::vector<int64_t> shape = tensor.shape;
   if (shape.size() < rank) shape.insert(shape.begin(), 1);

@@ -12,7 +12,7 @@
 namespace oscar {
 
 // Returns a layer's record in a list of layers of manifest.json or report.json. Throws InputError
-// if the layer is not in it. `what`: the list, for messages.
+// if the list does not have it. `what` names the list in messages.
 inline const Json& LayerRecordOf(const Json& layers, int layer_id, std::string_view what) {
   for (const Json& layer : layers) {
     if (JsonInt(layer, "layer_id", what) == layer_id) return layer;

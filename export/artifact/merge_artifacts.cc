@@ -38,7 +38,7 @@ void CheckSameModel(const Artifact& first, const Artifact& other) {
                   list.empty() ? " their layers differ" : list));
 }
 
-// Collects the data that a run was calibrated on; of a merge, the data of each of its runs.
+// Collects the data that a run was calibrated on, or for a merged artifact that of every run.
 void AddSources(const Json& data, std::vector<Json>& sources) {
   if (data.contains("sources")) {
     for (const Json& source : data.at("sources")) AddSources(source, sources);
@@ -47,7 +47,7 @@ void AddSources(const Json& data, std::vector<Json>& sources) {
   }
 }
 
-// Data added twice would weigh twice, and the token counts would be wrong.
+// Data added twice would have twice the weight, and the token counts would be wrong.
 void CheckNoneTwice(const std::vector<Artifact>& artifacts) {
   std::vector<std::pair<Json, std::string>> known;
   for (const Artifact& artifact : artifacts) {
@@ -70,7 +70,7 @@ void CheckNoneTwice(const std::vector<Artifact>& artifacts) {
   }
 }
 
-// Among the artifacts that have choices, the one with most tokens; null if none has choices.
+// Returns the artifact with the most tokens among those that have choices; null if none has.
 const Artifact* ChoicesFrom(const std::vector<Artifact>& artifacts) {
   const Artifact* from = nullptr;
   int64_t most = 0;
@@ -116,7 +116,7 @@ Json MergeArtifacts(const std::vector<std::filesystem::path>& paths,
       {"merged_from", sources},
       {"clip",
        {{"mode", "fixed"}, {"fixed_k", options.clip.fixed_k}, {"fixed_v", options.clip.fixed_v}}}};
-  for (const char* fact : {"latent_layers", "hadamard_block_of_dim"}) {  // facts about the model
+  for (const char* fact : {"latent_layers", "hadamard_block_of_dim"}) {  // properties of the model
     const Json& calibration = artifacts.front().manifest().at("calibration");
     if (calibration.contains(fact)) info.calibration[fact] = calibration.at(fact);
   }

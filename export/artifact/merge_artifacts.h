@@ -13,12 +13,12 @@
 
 namespace oscar {
 
-// Writes an artifact at `output` and returns its report. If `options` ask for automatic choices, it
+// Writes an artifact at `output` and returns its report. If `options` ask for automatic choices,
 // takes those of the artifact with most tokens among those that have some, and fits them again
 // (merged_choices.h). The report's `calibration.choices` names that artifact and says what could
-// not be made again. Throws InputError if the artifacts are of different models or geometries, if
-// two were calibrated on the same data, or if the value target is `diagonal` and there is more than
-// one: its weights come from each run's own query covariance.
+// not be reproduced. Throws InputError if the artifacts are of different models or geometries, or
+// if two were calibrated on the same data. The value target `diagonal` allows only one artifact,
+// because its weights come from each run's own query covariance.
 Json MergeArtifacts(const std::vector<std::filesystem::path>& artifacts,
                     const CalibrationOptions& options, const Json& program,
                     const std::filesystem::path& output);

@@ -47,14 +47,14 @@ const Json& RowOf(const Json& serving, std::string_view runtime, bool fold) {
   return *found;
 }
 
-// Finds the row of the choice that `any` gets at a budget of the list.
+// Finds the row of the choice that `any` has at a budget of the list.
 const Json& BudgetRow(const Json& serving, double bits) {
   for (const Json& row : JsonMember(serving, "budgets", kManifestFile))
     if (JsonDouble(row, "bits", kManifestFile) == bits) return row;
   throw InputError(fmt::format("{}: contains no choice at {:g} bits", kManifestFile, bits));
 }
 
-// A single option, so that a plan cannot move the choice.
+// Makes the only option, so that a plan cannot move the choice.
 SideOption Only(const AffineQuantizer& codes, double check) {
   const std::vector<int>& bits = codes.bits;
   return {.bits = std::accumulate(bits.begin(), bits.end(), 0.0) / static_cast<double>(bits.size()),

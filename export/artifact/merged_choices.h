@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The automatic choices of an artifact, made again from moments without a model. Recipes, clip
+// Makes the automatic choices of an artifact again from moments, without a model. Recipes, clip
 // ratios and bits that were chosen on rows are kept; their matrices are fitted again.
 #pragma once
 
@@ -16,12 +16,12 @@ namespace oscar {
 
 class MergedChoices {
  public:
-  // Needs an artifact that has_choices(). Scores are those of its own rows and fits; scores of
-  // choices other than the headline's are means over layers.
+  // `from` must have choices. Scores are taken from it, so they belong to its rows and fits.
+  // Choices other than the headline's have scores that are means over layers.
   explicit MergedChoices(const Artifact& from);
 
   const AutoOptions& options() const { return options_; }
-  // Returns a sentence for each choice that these moments cannot reproduce, and what replaces it.
+  // Returns a sentence for each choice that these moments cannot reproduce, with its replacement.
   // Throws InputError if there is no replacement.
   std::vector<std::string> NotMadeAgain(const LayerMoments& moments) const;
   // Puts the choices into a layer, fitted to its moments. Throws NumericalError if a recipe cannot
@@ -31,7 +31,7 @@ class MergedChoices {
  private:
   struct OfLayer {
     int layer_id = 0;
-    std::vector<AutoChoice> choices;  // the headline's, and those of OtherChoices; no matrices
+    std::vector<AutoChoice> choices;  // headline's, then OtherChoices'; without matrices
   };
   const OfLayer& Layer(int layer_id) const;
 

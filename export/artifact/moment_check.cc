@@ -25,7 +25,7 @@ Matrix RotationOf(const StoredSide& side, int64_t index) {
                                     side.dim);
 }
 
-// Largest |U^T C U - diag(eigenvalues)|, relative to the largest stored eigenvalue or variance.
+// The largest |U^T C U - diag(eigenvalues)|, relative to the largest eigenvalue or variance.
 double Residual(const Matrix& u, const Matrix& covariance, const StoredSide& side, int64_t index) {
   const Eigen::Map<const Eigen::VectorXf> eigenvalues(side.eigenvalues.data() + index * side.dim,
                                                       side.dim);
@@ -41,7 +41,7 @@ class Checker {
   Checker(const Artifact& artifact, Composition composition)
       : artifact_(artifact), composition_(composition) {}
 
-  // `covariances`: one per rotation of the side, or empty if they are not known.
+  // `covariances`: one per rotation of the side, or empty if unknown.
   void Side(int layer_id, const char* name, const StoredSide& side,
             const std::vector<Matrix>& covariances) {
     if (static_cast<int64_t>(covariances.size()) != side.num_rotations) {

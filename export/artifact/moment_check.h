@@ -13,18 +13,18 @@
 
 namespace oscar {
 
-// The largest allowed error of U^T C U, relative to the largest eigenvalue. Float32 rotations leave
+// The largest allowed error of U^T C U, relative to the largest eigenvalue. Float32 rotations cause
 // about 1e-6.
 inline constexpr double kMaxMomentResidual = 1e-4;
 
 struct MomentCheck {
-  int64_t checked = 0;    // rotations
-  int64_t unchecked = 0;  // the artifact lacks their covariance
-  double worst = 0;       // residual
+  int64_t checked = 0;    // number of checked rotations
+  int64_t unchecked = 0;  // rotations whose covariance is missing
+  double worst = 0;       // largest residual
 };
 
-// Throws NumericalError naming layer, side and head of the first rotation that does not fit, and
-// InputError if the moments cannot be read or have another geometry.
+// Checks all rotations. Throws NumericalError naming layer, side and head of the first that does
+// not fit, and InputError if the moments cannot be read or have another geometry.
 MomentCheck CheckRotationsFitMoments(const Artifact& artifact);
 
 }  // namespace oscar

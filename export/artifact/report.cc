@@ -16,16 +16,16 @@ namespace oscar {
 namespace {
 
 constexpr int64_t kSpectrumPoints = 64;
-constexpr const char* kNoRows = "-";  // replaces a number that was not measured
+constexpr const char* kNoRows = "-";  // shown instead of a number that was not measured
 
-// Removes the last column, which has commands.
+// Removes the last column, which holds commands.
 void DropCommands(ReportTable& table) {
   table.header.pop_back();
   for (std::vector<std::string>& row : table.rows) row.pop_back();
 }
 
-// Eigenvalues over their trace, descending, mean over the rotations, at evenly spaced ranks. Adds
-// nothing if there are none (data-free rotations) or if a trace is zero.
+// Adds eigenvalues divided by their trace, descending, at evenly spaced ranks, as means over the
+// rotations. Adds nothing if there are none (data-free rotations) or if a trace is zero.
 void AddSpectrum(const SideResult& side, Json& json) {
   if (side.eigenvalues.empty()) return;
   OSCAR_CHECK_EQ(static_cast<int64_t>(side.eigenvalues.size()), side.num_rotations * side.dim);
@@ -67,7 +67,7 @@ Json SideReport(const SideResult& side) {
   return json;
 }
 
-// Largest or smallest of one number of every side of every layer.
+// Returns the largest or smallest value of a number over every side of every layer.
 double OverSides(const std::vector<Json>& layers, const char* key, double start,
                  const std::function<double(double, double)>& pick) {
   double value = start;

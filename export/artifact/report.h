@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes report.json as oscar-calibrate does: the measurements of one calibration, layer by layer.
-// The format is export/report/schema.md; report_page.h makes the page from it.
+// Writes oscar-calibrate's report.json: the measurements of a calibration, layer by layer.
+// export/report/schema.md defines the format; report_page.h makes the page from it.
 #pragma once
 
 #include <string>
@@ -14,28 +14,27 @@
 
 namespace oscar {
 
-// The numbers of one layer without its matrices.
+// The numbers of one layer, without matrices.
 Json LayerReport(const LayerResult& layer);
 Json ArmReport(const ArmResult& arm);  // a member of the layer's "arms"
 
-// `header`: provenance shown with the numbers (model, data, held-out rule, windows); `layers`: from
-// LayerReport, in order. Adds the summary: mean over layers of every arm, worst invariants.
+// `header`: provenance shown with the numbers (model, data, held-out rule, windows). `layers`: from
+// LayerReport, in order. Adds the summary: means of every arm over layers, worst invariants.
 Json MakeReport(const Json& header, const std::vector<Json>& layers);
 
-// The same table for a terminal: a row per layer, a mean row last.
+// The summary as a table for terminals: a row per layer, then a row of means.
 struct ReportTable {
   std::vector<std::string> header;
   std::vector<std::vector<std::string>> rows;
 };
 ReportTable SummaryTable(const Json& report);
 // Lists each runtime's choice (serving.runtimes), its KL, and the command that writes it from
-// `artifact`; without that column if `artifact` is empty. No rows if there are no automatic
-// choices.
+// `artifact`. If `artifact` is empty, leaves out the commands. No rows without automatic choices.
 ReportTable RuntimesTable(const Json& serving, const std::string& artifact);
-// Lists the choices of `any` at each budget (serving.budgets) likewise. No rows without budgets.
+// Lists the choices of `any` at each budget (serving.budgets) likewise; no rows without budgets.
 ReportTable BudgetsTable(const Json& serving, const std::string& artifact);
-// "clip ratio K 0.92, V 0.90; ...": the exported ratios, then OSCAR's own. They are one for all
-// layers if the choice is for a runtime that has one, else those in its files.
+// Returns "clip ratio K 0.92, V 0.90; ...": the exported ratios, then OSCAR's own. If the choice is
+// for a runtime with one ratio for all layers, that ratio is shown, else the ones in its files are.
 std::string ClipText(const Json& serving);
 
 }  // namespace oscar

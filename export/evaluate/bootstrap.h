@@ -3,7 +3,7 @@
 //
 // The uncertainty of a mean: percentile bootstrap over units (Efron 1979), and quantiles. Trap:
 // units must be independent of each other: a sequence or a piece of one, never a (row, head) pair.
-// Pairs of one row share their tokens and make an interval that is far too narrow.
+// Pairs of a row share their tokens, which makes the interval far too narrow.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@
 
 namespace oscar {
 
-// The quantity is sum(sum) / sum(weight) over the units: for a mean KL, sum of KL and number of
-// rows; for a perplexity, sum of -log p and number of tokens, and exp() of both ends (percentiles
-// commute with exp); for a perplexity ratio, the sums of the differences.
+// One unit of a quantity sum(sum) / sum(weight). Mean KL: the sum of KL and the number of rows.
+// Perplexity: the sum of -log p and the number of tokens, with exp() of both ends of the interval
+// (percentiles commute with exp). Perplexity ratio: the sums of the differences.
 struct RatioUnit {
-  double sum = 0, weight = 0;  // finite, weight >= 0
+  double sum = 0, weight = 0;  // both finite, weight >= 0
 };
 
 using measures::Interval;
@@ -31,18 +31,18 @@ struct BootstrapOptions {
 };
 
 // Quantiles (1 - confidence) / 2 and (1 + confidence) / 2 of the ratio over resamples of the units.
-// The same input gives the same result on every machine. Empty if fewer than 2 units have weight.
+// The same on every machine for the same input. Empty if fewer than 2 units have weight.
 std::optional<Interval> BootstrapRatio(std::span<const RatioUnit> units,
                                        const BootstrapOptions& options = {});
 
-// The same for units in groups, such as pieces in sequences. Draws as many groups as there are, and
-// in each as many units as it has (two stages; Davison and Hinkley 1997, section 3.8), so that the
-// differences between sequences count as well as those within one.
+// Does the same for units in groups, such as pieces in sequences. Draws as many groups as there
+// are, and in each as many units as it has (two stages; Davison and Hinkley 1997, section 3.8). So
+// the result includes the variation between and within sequences.
 std::optional<Interval> BootstrapGroups(std::span<const std::vector<RatioUnit>> groups,
                                         const BootstrapOptions& options = {});
 
-// Quantile p of n sorted values: linear interpolation at index p (n - 1) (Hyndman and Fan 1996,
-// type 7; NumPy's default), in float64. `values` must not be empty; p is in [0, 1]. Throws
+// Returns quantile p of n sorted values: linear interpolation at index p (n - 1) (Hyndman and Fan
+// 1996, type 7; NumPy's default), in float64. `values` must not be empty; p is in [0, 1]. Throws
 // NumericalError for NaN.
 std::vector<double> Quantiles(std::vector<float> values, std::span<const double> probabilities);
 

@@ -26,18 +26,18 @@ inline std::vector<Measure> GateMetrics() { return Measures(kGate); }
 Gate ParseGate(std::string_view text);
 
 // Returns the gate with its arm, values and verdict: the member "gate" of "validation". `arm` is an
-// element of "arms" (schema: report.json version 2), through ArmOfVerdict if the report has two
-// texts. Throws InputError if it has no name, or if a metric is present but not a finite number.
+// element of "arms" (schema: report.json version 2), after ArmOfVerdict if the report has two
+// texts. Throws InputError if it has no name, or if a metric is not a finite number.
 Gate EvaluateGate(Gate gate, const Json& arm);
 
-// The measurements of arms that a run makes, in addition to local errors.
+// The measurements that a run makes in addition to local errors.
 struct MeasuredParts {
   bool predictions = false, recall = false, tool_calls = false, reasoning = false;
 };
 // Throws UsageError if the gate checks anything else.
 void CheckMeasured(const Gate& gate, const MeasuredParts& parts);
 
-// Evaluates the gate of a finished report again, from the report's own text and arms. Throws
+// Evaluates the gate of a finished report again, from the gate text and arms in it. Throws
 // InputError naming `what` if there is no gate, or if the stored verdict differs.
 Gate CheckStoredGate(const Json& validation, std::string_view what);
 

@@ -19,7 +19,7 @@ constexpr std::string_view kNoiseLine =
 constexpr int64_t kNumDepths = 40;
 constexpr std::string_view kSpace = " \t\n\r\f\v";
 
-// round(linspace(0, 100, 40))[i]
+// Depth i in percent: round(linspace(0, 100, 40))[i].
 int DepthPercent(int64_t i) {
   return static_cast<int>(
       std::lround(100.0 * static_cast<double>(i) / static_cast<double>(kNumDepths - 1)));
@@ -108,7 +108,7 @@ Haystack::Haystack(const NeedleTask& task, const NeedleQuestion& question, Prose
   if (place.depth) PutAnswerAt(*place.depth);
 }
 
-// Moves only the sentence with the answer; the others keep their places and order.
+// Moves only the sentence with the answer. The others keep their places and order.
 void Haystack::PutAnswerAt(double depth) {
   OSCAR_CHECK(HasOnePlace(task_) && depth >= 0 && depth <= 100);
   const auto holds = [&](size_t i) { return question_.hidden[i].answer >= 0; };
@@ -144,7 +144,7 @@ Context Haystack::InsertIntoLines(int64_t num_lines) {
     while (static_cast<int64_t>(distractors_.size()) < num_lines)
       distractors_.push_back(MakeDistractor(question_, words_, distractor_random_));
   }
-  // Sentence i is put before line places[i]; places are distinct and ascending.
+  // Puts sentence i before line places[i]. The places are distinct and ascending.
   std::vector<int64_t> places;
   for (const double share : shares_) {
     const auto line = static_cast<int64_t>(share * static_cast<double>(num_lines));
@@ -184,13 +184,13 @@ Context Haystack::InsertIntoProse(int64_t num_words) {
     if (!context.text.empty()) context.text += ' ';
     context.text += part;
   };
-  size_t done = 0;  // bytes of `text`
+  size_t done = 0;  // bytes of `text` that are done
   for (size_t i = 0; i < depths_.size(); ++i) {
     const size_t sentences = ends.size() * static_cast<size_t>(depths_[i]) / 100;
     const size_t end = sentences == 0 ? 0 : ends[sentences - 1];
     if (end > done) {
       append(text.substr(done, end - done));
-      done = std::min(end + 1, text.size());  // without the space between sentences
+      done = std::min(end + 1, text.size());  // skips the space between sentences
     }
     append(Sentence(i));
     starts.push_back(context.text.size() - Sentence(i).size());

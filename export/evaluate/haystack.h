@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The text in which needles are hidden, of any size, and the insertion. A size is counted in units:
-// lines of noise or needles, words of prose. A needle's place is drawn once as a share and scaled
-// to the size, so that fitting the length moves the needle without drawing again.
+// The text in which needles are hidden, of any size, and their insertion. A size is counted in
+// units: lines of noise or needles, or words of prose. A needle's place is drawn once as a share
+// and scaled to the size, so that fitting the length moves the needle without drawing again.
 #pragma once
 
 #include <cstdint>
@@ -21,21 +21,22 @@ struct Context {
   std::vector<double> depths;  // [num_hidden] percent of the characters before each sentence
 };
 
-// Prose cut into words and sentences once for all samples. White space becomes single spaces; text
-// that is too short is repeated. A sentence ends at . ! ? with any closing quotes and brackets.
+// Prose cut into words and sentences once for all samples. White space becomes single spaces, and
+// short text is repeated. A sentence ends at . ! ? with any closing quotes and brackets.
 class ProseHaystack {
  public:
   // Throws InputError for text that is not UTF-8 or has no word.
   explicit ProseHaystack(std::string_view text);
-  // The first `num_words` words; `ends`: bytes at which a sentence ends, the last is the size.
+  // Returns the first `num_words` words. `ends`: where sentences end, in bytes; the last is the
+  // size.
   std::string_view Take(size_t num_words, std::vector<size_t>& ends);
 
  private:
   void Repeat();
   std::string once_;               // words joined by single spaces
-  std::string text_;               // once_, as often as needed
-  std::vector<size_t> word_ends_;  // bytes
-  std::vector<uint8_t> closes_;    // [num_words] 1: a sentence ends with this word
+  std::string text_;               // once_, repeated as often as needed
+  std::vector<size_t> word_ends_;  // byte offsets
+  std::vector<uint8_t> closes_;    // [num_words] 1 if a sentence ends with this word
 };
 
 // The place of a needle in the haystack.
@@ -46,12 +47,12 @@ struct NeedlePlace {
   std::optional<double> depth = {};  // percent, for the sentence with the answer; see HasOnePlace()
 };
 
-// Whether a single sentence holds the answer, so that it can be put at a depth.
+// Whether a single sentence holds the answer, so that it can be put at a given depth.
 bool HasOnePlace(const NeedleTask& task);
 
 class Haystack {
  public:
-  // Draws the places of question.hidden, except a given one. References must stay valid.
+  // Draws the places of question.hidden, except for a given one. References must stay valid.
   Haystack(const NeedleTask& task, const NeedleQuestion& question, ProseHaystack& prose,
            const std::vector<std::string>& words, SplitMix64& random, const NeedlePlace& place);
 
@@ -70,10 +71,10 @@ class Haystack {
   ProseHaystack& prose_;
   const std::vector<std::string>& words_;
   SplitMix64 distractor_random_;
-  std::vector<std::string> distractors_;  // grows with the largest size asked for
-  std::vector<double> shares_;            // lines: [num_hidden] ascending, in [0, 1)
-  std::vector<int> depths_;               // prose: [num_hidden] ascending, percent
-  std::vector<size_t> order_;             // [num_hidden] which sentence is at each place
+  std::vector<std::string> distractors_;  // grows with the largest size requested
+  std::vector<double> shares_;            // in lines: [num_hidden] ascending, in [0, 1)
+  std::vector<int> depths_;               // in prose: [num_hidden] ascending, percent
+  std::vector<size_t> order_;             // [num_hidden] the sentence at each place
 };
 
 }  // namespace oscar

@@ -14,11 +14,11 @@ namespace {
 
 using Sums = std::vector<NearestCache::Arm>;
 
-// Noise of a server's arithmetic flips codes, so a correct cache differs by up to half its effect.
+// Noise of a server's arithmetic flips codes, so the right cache differs by up to half its effect.
 // A cache with independent errors differs by all of it. An exact cache has no codes to flip.
-constexpr double kExplains = 0.75, kExplainsExact = 0.5;  // of the effect
-constexpr double kSure = 1.645;                           // standard deviations of a one-sided 95 %
-constexpr double kMostMore = 1000;                        // times the tokens that were measured
+constexpr double kExplains = 0.75, kExplainsExact = 0.5;  // fractions of the effect
+constexpr double kSure = 1.645;                           // one-sided 95 %, in standard deviations
+constexpr double kMostMore = 1000;                        // limit: times the measured tokens
 
 size_t NearestOf(const Sums& sums, size_t begin, size_t end) {
   const auto at = [&](size_t i) { return sums.begin() + static_cast<ptrdiff_t>(i); };
@@ -26,7 +26,7 @@ size_t NearestOf(const Sums& sums, size_t begin, size_t end) {
   return static_cast<size_t>(found - sums.begin());
 }
 
-// The exact cache has no effect, so the least effect of the others is used instead.
+// The largest distance that is explained. An exact cache uses the smallest effect of the others.
 double Allowed(const Sums& sums, size_t arm) {
   if (arm > 0) return kExplains * sums[arm].effect;
   return kExplainsExact *
@@ -34,7 +34,7 @@ double Allowed(const Sums& sums, size_t arm) {
              ->effect;
 }
 
-// Positive if the server behaves like the artifact; the value says by how much.
+// Positive if the server behaves like the artifact; larger values are more certain.
 double Margin(const Sums& sums, size_t num_own) {
   const size_t own = NearestOf(sums, 1, num_own + 1);
   const size_t other = NearestOf(sums, num_own + 1, sums.size());

@@ -20,63 +20,63 @@
 namespace oscar {
 
 struct NeedleOptions {
-  std::vector<int64_t> lengths;  // tokens of prompt and answer together, at most
+  std::vector<int64_t> lengths;  // maximum tokens of prompt and answer together
   int64_t samples_per_task = 4;  // per length, and per depth
-  // Depths of the needle in tasks with one answer, in percent; tasks with several answers ignore
+  // Depths of the needle in percent, for tasks with one answer; tasks with several answers ignore
   // them. Empty: spread over all depths.
   std::vector<double> depths;
   std::vector<std::string> tasks;  // names of NeedleTaskNames(); empty: all
   uint64_t seed = 0;
-  std::string prose;               // UTF-8, text of the prose haystack; empty: built-in prose
+  std::string prose;               // UTF-8 text for the prose haystack; empty: built-in prose
   std::vector<std::string> words;  // keys of kind "words"; empty: built-in adjective-noun pairs
 };
 
 struct NeedleSample {
-  // One reference value inside the answer.
+  // One reference value within the answer.
   struct Answer {
     int64_t begin,
         end;       // tokens [begin, end) of `ids` that hold the value, widened to whole tokens
     double depth;  // characters of the context before its needle, percent, in [0, 100]
     std::string value;
-    // If not empty: the answer is one token, recalled if it is likelier than these (not than all).
+    // If not empty: the one token of the answer counts as recalled if it is likelier than these.
     std::vector<int32_t> rivals = {};
   };
   std::string task;
-  int64_t length = 0;  // the length asked for, tokens; ids.size() is at most that
-  double depth = 0;    // of the first answer
-  std::optional<double> asked_depth = {};  // percent, where it was to be put
-  std::vector<int32_t> ids;     // [num_tokens] special tokens of the tokenizer, prompt, answer
+  int64_t length = 0;                      // requested length in tokens; ids.size() is at most that
+  double depth = 0;                        // depth of the first answer
+  std::optional<double> asked_depth = {};  // requested depth in percent
+  std::vector<int32_t> ids;     // [num_tokens] the tokenizer's special tokens, prompt, answer
   std::vector<Answer> answers;  // in the order of the answer text
-  std::string prompt, answer;   // the text of ids, for --show-samples
+  std::string prompt, answer;   // as text, for --show-samples
 };
 
 // The eight variants of RULER-NIAH and variable tracking, in the order of the report.
 std::vector<std::string> NeedleTaskNames();
 void CheckNeedleTask(const std::string& name);  // UsageError naming the nearest
 
-// Samples by length, then task, then depth, then number. Each depends only on the seed, its task,
-// length, number and depth, so leaving a task out does not change the others. Needles and haystack
-// are the same at every depth. Throws UsageError for an unknown task (naming the nearest), a length
-// above `max_positions` or too short to hold the question, no length, fewer than 1 sample, or a
-// depth outside 0 to 100. Throws InputError if the tokenizer does not give the answer back, or if
-// the word list has too few words.
+// Makes samples in the order of length, task, depth, number. Each depends only on the seed and its
+// task, length, number and depth, so leaving out a task does not change the others. Needles and
+// haystack are the same at every depth. Throws UsageError for an unknown task (naming the nearest),
+// a length above `max_positions` or too short to hold the question, no length, fewer than 1 sample,
+// or a depth outside 0 to 100. Throws InputError if the tokenizer does not reproduce the answer, or
+// if the word list has too few words.
 std::vector<NeedleSample> MakeNeedleSamples(const NeedleOptions& options,
                                             const Tokenizer& tokenizer, int64_t max_positions);
 
 struct NeedleScore {
   std::vector<uint8_t> recalled;  // [num_answers] 1: every token of the value was the top-1 choice
   double accuracy = 0;            // mean of `recalled` (string_match_all of RULER, in [0, 1])
-  double answer_nll = 0;          // mean over all answer tokens of -log p, nats
+  double answer_nll = 0;          // mean of -log p over all answer tokens, nats
 };
 
 // `correct` and `log_probability` (natural log) have one element per token of the answers, answer
-// after answer. The logits that predict the token at position p are those of row p - 1.
+// after answer. Row p - 1 of the logits predicts the token at position p.
 NeedleScore ScoreNeedle(const NeedleSample& sample, std::span<const uint8_t> correct,
                         std::span<const double> log_probability);
 
-// The member "needle" of an arm in report.json: accuracy, answer_nll, by_task, by_depth (four
-// quarters; over references, not samples), by_length, and by_length_depth (around the depths asked
-// for, else quarters). One score per sample; neither may be empty.
+// Returns the member "needle" of an arm in report.json: accuracy, answer_nll, by_task, by_depth
+// (four quarters; counts references, not samples), by_length, and by_length_depth (around the
+// requested depths, else quarters). Needs one score per sample; neither may be empty.
 measures::NeedleRecall NeedleReport(std::span<const NeedleSample> samples,
                                     std::span<const NeedleScore> scores);
 

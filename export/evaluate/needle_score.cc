@@ -16,10 +16,10 @@
 namespace oscar {
 namespace {
 
-// Means over the samples of one row of a table.
+// Sums for the samples of one table row, from which means are made.
 struct Row {
   int64_t samples = 0;
-  double accuracy = 0, nll = 0;  // sums
+  double accuracy = 0, nll = 0;  // sums over the samples
   void Add(const NeedleScore& score) {
     ++samples;
     accuracy += score.accuracy;
@@ -32,7 +32,7 @@ struct Row {
   }
 };
 
-// The row with this key, appended if it is new: rows keep the order of the samples.
+// Returns the row with this key, which is appended if new. So rows keep the order of the samples.
 template <class Key>
 Row& RowOf(std::vector<std::pair<Key, Row>>& table, const Key& key) {
   for (auto& [known, row] : table) {
@@ -41,13 +41,13 @@ Row& RowOf(std::vector<std::pair<Key, Row>>& table, const Key& key) {
   return table.emplace_back(key, Row()).second;
 }
 
-// References and how many were recalled, between two depths.
+// How many references between two depths there are, and how many were recalled.
 struct DepthBucket {
   double from = 0, to = 100;  // percent
   int64_t references = 0, recalled = 0;
 };
 
-// Buckets around the depths asked for, split halfway; quarters if no depths were asked for.
+// Buckets whose limits are halfway between the requested depths; quarters without such depths.
 std::vector<DepthBucket> DepthBuckets(std::span<const NeedleSample> samples) {
   std::set<double> asked;
   for (const NeedleSample& sample : samples) {

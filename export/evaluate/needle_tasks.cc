@@ -18,7 +18,7 @@ using enum HaystackKind;
 using enum NeedleText;
 
 constexpr auto kTasks = std::to_array<NeedleTask>({
-    // name, haystack, key, value, keys, values, queries, chains, hops
+    // Columns: name, haystack, key, value, keys, values, queries, chains, hops.
     {"single_1", kNoise, kWords, kNumbers, 1, 1, 1, 0, 0},
     {"single_2", kProse, kWords, kNumbers, 1, 1, 1, 0, 0},
     {"single_3", kProse, kWords, kUuids, 1, 1, 1, 0, 0},
@@ -27,19 +27,19 @@ constexpr auto kTasks = std::to_array<NeedleTask>({
     {"multikey_3", kNeedles, kUuids, kUuids, 1, 1, 1, 0, 0},
     {"multivalue", kProse, kWords, kNumbers, 1, 4, 1, 0, 0},
     {"multiquery", kProse, kWords, kNumbers, 4, 1, 4, 0, 0},
-    // RULER's default is one chain, where naming every variable is right; two make it a search.
+    // RULER uses one chain, so naming every variable is right; two chains require a search.
     {"variable_tracking", kNoise, kWords, kNumbers, 0, 0, 1, 1, 4},
     {"variable_tracking_2", kNoise, kWords, kNumbers, 0, 0, 1, 2, 4},
 });
 
-// RULER: scripts/data/synthetic/constants.py; {type}, {query} and the context are filled in.
+// From RULER, scripts/data/synthetic/constants.py. {type}, {query} and the context are filled in.
 constexpr std::string_view kBefore =
     "Some special magic {type} are hidden within the following text. Make sure to memorize it. I "
     "will quiz you about the {type} afterwards.\n";
 constexpr std::string_view kAfter =
     "\nWhat are all the special magic {type} for {query} mentioned in the provided text? The "
     "special magic {type} for {query} mentioned in the provided text are";
-// The text after the description of RULER's variable tracking, without its worked example.
+// The text after the description in RULER's variable tracking, without its worked example.
 constexpr std::string_view kTrackBefore =
     "Memorize and track the chain(s) of variable assignment hidden in the following text.\n\n";
 constexpr std::string_view kTrackAfter =
@@ -47,7 +47,7 @@ constexpr std::string_view kTrackAfter =
     "According to the chain(s) of variable assignment in the text above, {count} variables are "
     "assigned the value {query}, they are:";
 
-// RULER's rule for one query with one value: applied to the raw template, in this order.
+// Applies RULER's rule for one query with one value to the raw template, in this order.
 std::string Singular(std::string text) {
   for (const auto& [from, to] : {std::pair("Some", "A"), std::pair("are all", "is"),
                                  std::pair("are", "is"), std::pair("answers", "answer")}) {
@@ -66,7 +66,7 @@ std::string MakeWordPair(const std::vector<std::string>& words, SplitMix64& rand
   return fmt::format("{}-{}", words[first], words[(first + step) % words.size()]);
 }
 
-// A UUID of RFC 9562, version 4.
+// Makes a UUID of RFC 9562, version 4.
 std::string MakeUuid(SplitMix64& random) {
   uint64_t high = random.Next();
   uint64_t low = random.Next();
@@ -88,7 +88,7 @@ std::string MakeText(NeedleText kind, const std::vector<std::string>& words, Spl
   return {};
 }
 
-// Calls `make` until it has `count` different texts.
+// Calls `make` until there are `count` different texts.
 template <class Make>
 std::vector<std::string> MakeDistinct(size_t count, Make make) {
   std::vector<std::string> texts;
@@ -106,7 +106,7 @@ std::string NeedleSentence(NeedleText kind, std::string_view key, std::string_vi
   return fmt::format("One of the special magic {} for {} is: {}.", TypeName(kind), key, value);
 }
 
-// RULER's list of queries: "a", "a, and b", "a, b, and c".
+// Joins a list of queries as RULER does: "a", "a, and b", "a, b, and c".
 std::string Enumerate(const std::vector<std::string>& items) {
   std::string text = items.front();
   for (size_t i = 1; i < items.size(); ++i) {
@@ -135,9 +135,9 @@ NeedleQuestion MakeNeedles(const NeedleTask& task, const std::vector<std::string
   NeedleQuestion question;
   question.key = task.key;
   question.value = task.value;
-  // The first keys are asked for; their needles are shuffled among the others below. The values of
-  // one key are asked for in the order of the text, those of several keys in the order of the
-  // query.
+  // The questions are about the first keys, whose needles are shuffled among the others below. The
+  // values of one key are expected in the order of the text, those of several keys in the order of
+  // the query.
   for (size_t i = 0; i < values.size(); ++i) {
     const bool asked = i / num_values < static_cast<size_t>(task.num_queries);
     question.hidden.push_back({NeedleSentence(task.value, keys[i / num_values], values[i]),
@@ -177,7 +177,7 @@ NeedleQuestion MakeChains(const NeedleTask& task, SplitMix64& random) {
   });
   const std::vector<std::string> starts =
       MakeDistinct(num_chains, [&] { return std::to_string(random.Between(10000, 99999)); });
-  // The chain that each place in the text belongs to; within a chain, places are in hop order.
+  // Draws the chain for each place in the text. Within a chain, places are in hop order.
   std::vector<size_t> owners;
   for (size_t i = 0; i < names.size(); ++i) owners.push_back(i % num_chains);
   random.Shuffle(owners);

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The needle tasks before any haystack or token: the table of RULER's eight variants and of
-// variable tracking, and one question made from a row of it. To add a task, add a row. Trap:
-// sentences and templates are RULER's interface and are compared between programs. A changed word
-// makes another benchmark.
+// variable tracking, and questions made from a row of it. To add a task, add a row. Trap: sentences
+// and templates are RULER's interface and are compared between programs. Changing a word makes
+// another benchmark.
 #pragma once
 
 #include <cstdint>
@@ -24,32 +24,32 @@ struct NeedleTask {
   std::string_view name;
   HaystackKind haystack;
   NeedleText key, value;
-  int num_keys, num_values, num_queries;  // values per key; keys asked for
-  int num_chains, num_hops;               // variable tracking; 0: needles
+  int num_keys, num_values, num_queries;  // values per key; keys in the question
+  int num_chains, num_hops;               // for variable tracking; 0: needles
 };
 std::span<const NeedleTask> NeedleTasks();
 
-// A sentence that is hidden, and the answer it holds (index into NeedleQuestion::values), or -1.
+// A hidden sentence, and the index of the answer it holds in NeedleQuestion::values, or -1.
 struct HiddenSentence {
   std::string text;
   int answer;
 };
 
 struct NeedleQuestion {
-  std::vector<HiddenSentence> hidden;  // in the order in which they stand in the text
+  std::vector<HiddenSentence> hidden;  // in the order of the text
   std::vector<std::string> values;     // the references, in the order of the answer
   std::string before, after;           // the prompt is before + context + after
   std::string answer;                  // begins with a space, ends with a full stop
-  std::vector<size_t> value_offsets;   // [num_values] bytes into `answer`
-  NeedleText key = NeedleText::kWords, value = NeedleText::kNumbers;  // of a distractor
+  std::vector<size_t> value_offsets;   // [num_values] byte offsets into `answer`
+  NeedleText key = NeedleText::kWords, value = NeedleText::kNumbers;  // for distractors
 };
 
 // `words`: see NeedleOptions::words.
 NeedleQuestion MakeNeedleQuestion(const NeedleTask& task, const std::vector<std::string>& words,
                                   SplitMix64& random);
 
-// A needle sentence with a new key and value, for the haystack of needles. It never has the key or
-// a value of `question`.
+// Makes a needle sentence with a new key and value, for the haystack of needles. It never has a key
+// or value of `question`.
 std::string MakeDistractor(const NeedleQuestion& question, const std::vector<std::string>& words,
                            SplitMix64& random);
 

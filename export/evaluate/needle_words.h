@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The words that keys are made of. Samples depend on them, so changing a list changes every needle
+// The words of which keys are made. Samples depend on them, so changing a list changes every needle
 // result of a seed.
 #pragma once
 

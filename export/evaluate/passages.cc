@@ -11,14 +11,14 @@
 namespace oscar {
 namespace {
 
-constexpr int64_t kHiddenTokens = 16, kGivenTokens = 12;  // the rest of a passage is asked for
-constexpr int64_t kTokensOfText = 128;                    // of each passage
-constexpr int64_t kFewest = 2, kMost = 8;                 // passages of a text
-constexpr double kHiddenWithin = 2.0 / 3;                 // of the text before the questions
+constexpr int64_t kHiddenTokens = 16, kGivenTokens = 12;  // the question gives 12 of 16
+constexpr int64_t kTokensOfText = 128;                    // text tokens per passage
+constexpr int64_t kFewest = 2, kMost = 8;                 // passages per text
+constexpr double kHiddenWithin = 2.0 / 3;                 // share of the text before the questions
 
 using Ids = std::vector<int32_t>;
 
-// The distinct tokens of all texts, except the tokens that begin them.
+// Returns the distinct tokens of all texts, except the tokens with which they begin.
 Ids Vocabulary(const std::vector<Ids>& texts) {
   std::set<int32_t> ids;
   for (const Ids& text : texts) ids.insert(text.begin(), text.end());
@@ -26,8 +26,8 @@ Ids Vocabulary(const std::vector<Ids>& texts) {
   return {ids.begin(), ids.end()};
 }
 
-// `text` with the passages inserted, in order and spread out, and the depths (percent) at which
-// they are.
+// Returns `text` with the passages inserted, in order and spread out. Also returns their depths
+// (percent).
 Ids Hide(const Ids& text, int64_t size, const std::vector<Ids>& passages, SplitMix64& random,
          std::vector<double>& depths) {
   const double part =
@@ -36,7 +36,7 @@ Ids Hide(const Ids& text, int64_t size, const std::vector<Ids>& passages, SplitM
   int64_t done = 0;
   for (size_t i = 0; i < passages.size(); ++i) {
     const double share = static_cast<double>(random.Below(1000)) / 1000;
-    // After the token that begins the text.
+    // Keeps the token that begins the text in front.
     const int64_t place =
         std::max<int64_t>(1, static_cast<int64_t>(part * (static_cast<double>(i) + share)));
     ids.insert(ids.end(), text.begin() + done, text.begin() + place);

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Decides which recall tasks say something about a cache. If a model fails a task with its cache
-// untouched, the task measures the model: losses of an arm look like damage, and the rest like
-// luck. So a task counts, at a length, if the exact model finds at least nine answers of ten.
+// Decides which recall tasks say something about a cache. If a model fails a task even with an
+// exact cache, the task measures the model: losses of an arm look like damage, and everything else
+// like luck. So a task counts, at a length, if the exact model finds at least nine of ten answers.
 #pragma once
 
 #include <span>
@@ -26,12 +26,12 @@ class Recall {
   // "recall" and "tool_call" of the report's "validation": {"measurable", "tasks"}. Each task has
   // "task", "length", "samples", "exact" (accuracy) and "counts".
   const Json& ToJson() const { return json_; }
-  // "needle" of an arm: NeedleReport() over the samples that count; at least one must.
+  // Returns "needle" of an arm: NeedleReport() of the samples that count; needs at least one.
   measures::NeedleRecall Report(std::span<const NeedleScore> scores) const;
 
  private:
   std::span<const NeedleSample> samples_;
-  std::vector<size_t> counted_;  // of samples_
+  std::vector<size_t> counted_;  // indices into samples_
   Json json_;
 };
 

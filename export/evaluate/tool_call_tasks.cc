@@ -13,10 +13,10 @@
 namespace oscar {
 namespace {
 
-constexpr size_t kSections = 12, kKeysOfSection = 6;  // of the JSON document
+constexpr size_t kSections = 12, kKeysOfSection = 6;  // sizes of the JSON document
 constexpr int64_t kCodeLines = 48;
 
-// Three draws, so that no name occurs twice in a conversation of any length.
+// Draws three parts, so that no name occurs twice in a conversation of any length.
 std::string MakeName(SplitMix64& random) {
   const std::string_view adjective = random.Pick(NeedleAdjectives());
   const std::string_view noun = random.Pick(NeedleNouns());
@@ -35,7 +35,7 @@ std::string Call(std::string_view name, std::string_view arguments) {
   return fmt::format(R"({{"name": "{}", "arguments": {{{}}}}})", name, arguments);
 }
 
-// A task about an order that was looked up, to be shipped.
+// Makes a task about shipping an order that was looked up.
 ToolCallQuestion CopiedArgument(SplitMix64& random) {
   const std::string customer = MakeName(random), order = MakeHex(random), paid = MakeNumber(random);
   const std::string row =
@@ -48,7 +48,7 @@ ToolCallQuestion CopiedArgument(SplitMix64& random) {
           {order, paid}};
 }
 
-// A task about a name that the user gave to an account.
+// Makes a task about a name that the user gave to an account.
 ToolCallQuestion DefinedName(SplitMix64& random) {
   const std::string name = MakeName(random), account = MakeNumber(random), bank = MakeHex(random);
   const std::string row =
@@ -84,7 +84,7 @@ Section MakeSection(SplitMix64& random) {
   return section;
 }
 
-// A task about a document in which one value is changed: its section is written back whole.
+// Makes a task about changing one value in a document. The whole section is written back.
 ToolCallQuestion JsonEdit(SplitMix64& random) {
   std::vector<Section> sections;
   std::vector<std::string> lines;
@@ -103,7 +103,7 @@ ToolCallQuestion JsonEdit(SplitMix64& random) {
           edited.values};
 }
 
-// A task about a line of a program: the old and the new line differ in a number.
+// Makes a task about a line of a program. The old and the new line differ in a number.
 ToolCallQuestion CodeEdit(SplitMix64& random) {
   const std::string new_number = MakeNumber(random);
   const int64_t edited = random.Between(1, kCodeLines);
@@ -128,7 +128,7 @@ ToolCallQuestion CodeEdit(SplitMix64& random) {
 
 constexpr auto kToolCallTasks = std::to_array<ToolCallTask>({
     {"copied_argument", 2.0 / 3, CopiedArgument},
-    {"defined_name", 0.1, DefinedName},  // 30K tokens ago at 34K and more
+    {"defined_name", 0.1, DefinedName},  // at least 30K tokens back in conversations of 34K
     {"json_edit", 2.0 / 3, JsonEdit},
     {"code_edit", 2.0 / 3, CodeEdit},
 });

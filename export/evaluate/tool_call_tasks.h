@@ -15,17 +15,17 @@
 
 namespace oscar {
 
-// A message of the user and the model's answer. Calls are JSON in the text of a message, and
-// results come from the user: every chat template takes that, but only some take a role "tool".
+// A user's message and the model's answer. Calls are JSON in the text of a message, and the user
+// gives the results. Every chat template supports that, but only some support a role "tool".
 struct Exchange {
   std::string user, assistant;
 };
 
 struct ToolCallQuestion {
-  std::vector<Exchange> hidden;        // one after another, far back
-  std::string ask;                     // the user's last words
+  std::vector<Exchange> hidden;        // consecutive exchanges, far back in the conversation
+  std::string ask;                     // the user's last message
   std::string call;                    // the answer: {"name": ..., "arguments": {...}}
-  std::vector<std::string> arguments;  // in the order of `call`: what is scored
+  std::vector<std::string> arguments;  // the scored arguments, in the order of `call`
 };
 
 struct ToolCallTask {
@@ -35,10 +35,10 @@ struct ToolCallTask {
 };
 std::span<const ToolCallTask> ToolCallTasks();
 
-// The instruction that begins the conversation: it lists the calls.
+// Returns the instruction that begins the conversation. It lists the calls.
 std::string ToolCallInstruction();
 
-// Exchanges that fill a conversation: of the same kinds as the tasks', with other names and values.
+// Exchanges that fill a conversation, like those of the tasks but with other names and values.
 std::vector<Exchange> MakeFiller(SplitMix64& random);
 
 }  // namespace oscar

@@ -63,7 +63,7 @@ class Conversation {
 
   const ToolCallQuestion& question() const { return question_; }
 
-  // The prompt, with that many fillers around the hidden exchanges.
+  // Returns the prompt with this many fillers around the hidden exchanges.
   std::string Build(int64_t num_fillers) {
     std::vector<Exchange> said = {{ToolCallInstruction(), "I will."}};
     const auto append = [&](const std::vector<Exchange>& more) {
@@ -82,7 +82,7 @@ class Conversation {
  private:
   const ToolCallOptions& options_;
   ToolCallQuestion question_;
-  double share_;  // of the fillers that come before
+  double share_;  // share of the fillers that come before the hidden exchanges
   SplitMix64 fillers_;
   std::vector<std::vector<Exchange>> made_;
 };
@@ -98,7 +98,7 @@ uint64_t ConversationSeed(uint64_t seed, const ToolCallTask& task, int64_t lengt
 
 void FindArguments(const PromptEncoder& encoder, const ToolCallQuestion& question,
                    NeedleSample& sample) {
-  size_t at = 0;  // bytes of the call already searched
+  size_t at = 0;  // bytes of the call that were already searched
   for (const std::string& argument : question.arguments) {
     const size_t begin = sample.answer.find(argument, at);
     OSCAR_CHECK(begin != std::string::npos);
@@ -158,7 +158,7 @@ std::vector<NeedleSample> MakeToolCallSamples(const ToolCallOptions& options,
                                    max_positions));
     }
   }
-  // The chat template writes its own special tokens.
+  // The chat template adds special tokens itself.
   const PromptEncoder encoder(tokenizer, options.chat == nullptr ? LeadingSpecialTokens(tokenizer)
                                                                  : std::vector<int32_t>());
   std::vector<NeedleSample> samples;

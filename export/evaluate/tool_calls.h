@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Conversations that end in a tool call, as samples for one teacher-forced pass, like needles. A
-// cache of few bits first breaks arguments that must be copied exactly from far back. Trap: a small
-// model cannot do them with its cache untouched, so accuracy counts only where it can (Recall). The
-// KL of the arguments' tokens shows the effect of a cache on any model.
+// cache with few bits first damages arguments that must be copied exactly from far back. Trap: a
+// small model cannot do that even with an exact cache, so accuracy counts only if it can (Recall).
+// The KL of the arguments' tokens shows the effect of a cache on any model.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 namespace oscar {
 
 struct ToolCallOptions {
-  std::vector<int64_t> lengths;         // tokens of conversation and call together, at most
+  std::vector<int64_t> lengths;         // maximum tokens of conversation and call together
   int64_t samples_per_task = 1;         // per length
   std::vector<std::string> tasks = {};  // names of ToolCallTaskNames(); empty: all
   uint64_t seed = 0;
@@ -29,7 +29,7 @@ std::vector<std::string> ToolCallTaskNames();
 void CheckToolCallTask(const std::string& name);  // UsageError naming the nearest
 
 // Samples by length, then task, then number, with one answer for each argument of the call. Each
-// depends only on the seed, its task, length and number. Throws as MakeNeedleSamples does.
+// depends only on the seed and its task, length and number. Throws as MakeNeedleSamples does.
 std::vector<NeedleSample> MakeToolCallSamples(const ToolCallOptions& options,
                                               const Tokenizer& tokenizer, int64_t max_positions);
 

@@ -39,7 +39,7 @@ EditsByName AllEdits(const ModelSpec& spec, const std::vector<LayerFold>& layers
   return edits;
 }
 
-// Changed values are rounded once; a code would need a new choice together with all of its scale.
+// Changed values are rounded only once. Quantized weights would need new codes and scales.
 void CheckPlain(const Checkpoint& checkpoint, const std::string& name) {
   const WeightStorage storage = FindWeightStorage(checkpoint, name);
   if (storage.plain()) return;
@@ -51,7 +51,7 @@ void CheckPlain(const Checkpoint& checkpoint, const std::string& name) {
 
 void WriteFile(const fs::path& from, const fs::path& to, const EditsByName& edits) {
   const SafetensorsFile source = SafetensorsFile::Open(from);
-  // In the order of the source's data, so that it is read from front to back.
+  // Uses the order of the source's data, so that it is read from front to back.
   std::vector<SafetensorsWriter::Declaration> declarations;
   for (const auto& [name, info] : source.tensors())
     declarations.push_back({name, info.dtype, info.shape});
@@ -74,8 +74,8 @@ void WriteFile(const fs::path& from, const fs::path& to, const EditsByName& edit
   writer.Commit();
 }
 
-// Configuration and tokenizer, but no weights: the written files hold those. An earlier kFoldFile
-// among them is overwritten.
+// Copies configuration and tokenizer, but no weights, which the written files hold. An earlier
+// kFoldFile among them is overwritten.
 bool IsSideFile(const fs::directory_entry& entry) {
   static const std::set<std::string> extensions = {".json", ".jinja", ".model", ".txt",
                                                    ".tiktoken"};
@@ -89,7 +89,7 @@ void WriteFoldedCheckpoint(const Checkpoint& checkpoint, const ModelSpec& spec,
                            const fs::path& to, const CheckCopy& check) {
   checkpoint.RequireOwnNames();
   const EditsByName edits = AllEdits(spec, layers);
-  for (const auto& [name, edit] : edits) CheckPlain(checkpoint, name);  // and that it is there
+  for (const auto& [name, edit] : edits) CheckPlain(checkpoint, name);  // throws if it is missing
   AtomicDirectory directory(to);
   for (const std::string& file : checkpoint.files())
     WriteFile(checkpoint.directory() / file, directory.staging() / file, edits);

@@ -46,8 +46,8 @@ std::string_view ScalesName(FoldScales scales) {
   return {};
 }
 
-// The choice to fold: the choice for `runtime`, or else the first that folds, the headline's first.
-// Empty if none folds. If values are rotated, a choice without scales will do, too.
+// The choice to fold: the one for `runtime`, or else the first that folds (the headline's first).
+// Empty if none folds. If values are rotated, a choice without scales is accepted too.
 std::string FoldedChoice(const Artifact& artifact, const FoldOptions& options) {
   if (!options.chosen || (options.runtime.empty() && !artifact.has_choices())) return {};
   const bool rotation = options.values == FoldValues::kRotation;
@@ -65,7 +65,7 @@ std::string FoldedChoice(const Artifact& artifact, const FoldOptions& options) {
   return {};
 }
 
-// Empty: no scales.
+// Returns nothing if there are no scales.
 std::optional<FoldScales> Resolved(const Artifact& artifact, const std::string& choice,
                                    const FoldOptions& options) {
   const FoldScales scales = options.scales;
@@ -79,7 +79,7 @@ std::optional<FoldScales> Resolved(const Artifact& artifact, const std::string& 
                   artifact.directory().string()));
 }
 
-// One set if all heads share the weights; the choice was shared, too.
+// Returns one set if all heads share the weights, as the choice did.
 std::vector<Vector> ChosenScales(const StoredChoice& choice, const AttentionSpec& spec) {
   const std::vector<double>& all = choice.k.pair_scale;
   if (all.empty()) return {};
@@ -93,7 +93,7 @@ std::vector<Vector> ChosenScales(const StoredChoice& choice, const AttentionSpec
 
 std::vector<Vector> FittedScales(const LayerMoments& moments, const AttentionSpec& spec,
                                  FoldScales source) {
-  // Plain rotation files do not centre keys, so the uncentred energy is what is quantized.
+  // Plain rotation files do not centre keys, so uncentred keys are quantized.
   const KeyRecipe keys{.kind = KeyTransformKind::kPairScaled,
                        .power_of_two = source == FoldScales::kPowerOfTwo};
   const RopePairs pairs{spec.rope.rotary_dim, spec.rope.layout == RopeLayout::kInterleaved};
@@ -115,8 +115,7 @@ std::vector<KeyTransform> Balanced(const LayerMoments& moments, const Checkpoint
   return values;
 }
 
-// R_V of the choice, or OSCAR's own: per KV head, or one for all of them if there are no per-head
-// ones.
+// Returns R_V of the choice, or OSCAR's own: per KV head if available, else one for all of them.
 CacheSide RotationOfValues(const Artifact& artifact, int layer_id, const std::string& choice) {
   if (!choice.empty()) return artifact.ReadChoice(layer_id, choice).v;
   StoredLayer layer = artifact.ReadLayer(layer_id);
@@ -143,7 +142,7 @@ std::vector<KeyTransform> Rotated(const Artifact& artifact, const LayerSpec& lay
     KeyTransform value;
     value.x = Eigen::Map<const WeightMatrix>(side.rotation.data() + stored * side.dim * side.dim,
                                              side.dim, side.dim);
-    // The numbers are float32, so the transpose undoes x to 1e-7; the inverse does to 1e-16.
+    // x consists of float32 numbers, so the transpose undoes it only to 1e-7, the inverse to 1e-16.
     value.inverse = value.x.inverse();
     values.push_back(std::move(value));
   }
@@ -189,7 +188,7 @@ FoldPlan PlanFold(const Artifact& artifact, const Checkpoint& checkpoint, const 
   FoldPlan plan;
   plan.choice = FoldedChoice(artifact, options);
   const std::optional<FoldScales> source = Resolved(artifact, plan.choice, options);
-  // An imported artifact has no moments, and a rotation needs none.
+  // An imported artifact has no moments, but a rotation needs none.
   std::optional<MomentsReader> reader;
   const auto moments = [&](const LayerSpec& layer) {
     if (!reader) reader.emplace(artifact.directory() / kMomentsFile);

@@ -16,40 +16,40 @@
 
 namespace oscar {
 
-// The source of key scales. The artifact's automatic choice (oscar-calibrate --auto) fitted its
-// rotations to keys with its own scales; the other scales are made from the artifact's moments.
+// The source of key scales. The automatic choice of an artifact (oscar-calibrate --auto) has scales
+// to which its rotations were fitted. All other scales are made from the artifact's moments.
 enum class FoldScales {
-  kAuto,  // chosen ones if there are any, else powers of two; beside a rotation of values, which
-          // was chosen with or without scales, those of its choice
+  kAuto,  // the choice's if there are any, else powers of two; together with a rotation of values,
+          // whatever that rotation's choice has
   kChosen,
   kExact,
-  kPowerOfTwo,  // logits stay bit for bit
+  kPowerOfTwo,  // logits stay bit-identical
 };
 
-// The change of v_proj and o_proj.
+// The change to v_proj and o_proj.
 enum class FoldValues {
   kNone,
-  kBalanced,  // made from the moments; calibrate the copy
+  kBalanced,  // made from the moments; calibrate the copy afterwards
   kRotation,  // R_V of the choice, or OSCAR's own if the artifact has no choices
 };
 
 struct FoldOptions {
   FoldScales scales = FoldScales::kAuto;
-  std::string runtime = {};  // whose choice; empty: the headline's, or the first that folds
+  std::string runtime = {};  // whose choice to use; empty: the headline's, or the first that folds
   FoldValues values = FoldValues::kNone;
   bool chosen = true;           // use the automatic choice; else OSCAR's own rotations
   double value_epsilon = 1e-3;  // for kBalanced
 };
 
 struct FoldPlan {
-  std::vector<LayerFold> layers;  // as in ModelSpec::layers
-  bool exact = true;              // every scale is a power of two: logits stay bit for bit
-  std::string choice;             // the choice that the layers belong to; empty: none
+  std::vector<LayerFold> layers;  // in the order of ModelSpec::layers
+  bool exact = true;              // every scale is a power of two, so logits stay bit-identical
+  std::string choice;             // the choice to which the layers belong; empty: none
   Json record;                    // content of kFoldFile
 };
 
 // Throws InputError if the artifact lacks what the options need or belongs to another model, or if
-// the layers of the model cannot hold the transforms.
+// the model's layers cannot hold the transforms.
 FoldPlan PlanFold(const Artifact& artifact, const Checkpoint& checkpoint, const ModelSpec& spec,
                   const FoldOptions& options);
 

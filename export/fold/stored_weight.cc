@@ -17,7 +17,7 @@
 namespace oscar {
 namespace {
 
-// Returns the bits of a float16 number; `x` must come from RoundToFloat16.
+// Returns the bits of a float16 number. `x` must come from RoundToFloat16.
 uint16_t FloatToHalf(float x) {
   const auto sign = static_cast<uint16_t>(std::bit_cast<uint32_t>(x) >> 16 & 0x8000U);
   const float magnitude = std::abs(x);

@@ -75,14 +75,14 @@ class Edits {
     for (int64_t head = 0; head < attention_.num_q_heads; ++head)
       q.segment(head * dim, dim) = ScalesOf(head / attention_.gqa_ratio()).cwiseInverse();
     for (const auto& [linear, rows] : {std::pair(&attention_.k, k), std::pair(&attention_.q, q)}) {
-      // Clang 14 captures no structured binding.
+      // Clang 14 cannot capture structured bindings.
       const WeightEdit scale = [rows = rows](WeightMatrix& w) { w = rows.asDiagonal() * w; };
       Add(linear->weight, scale);
       Add(linear->bias, scale);
     }
   }
 
-  // v X = x (X^T W_v)^T, and o' X^-1 W_o^T = o' (W_o X^-T)^T.
+  // Uses v X = x (X^T W_v)^T, and o' X^-1 W_o^T = o' (W_o X^-T)^T.
   void Values() {
     OSCAR_CHECK_EQ(std::ssize(fold_.values), attention_.num_kv_heads);
     const int64_t dim = attention_.v_head_dim, ratio = attention_.gqa_ratio();

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Transforms of keys and values as changes of a layer's own weights: the model computes the same
-// function, and its cache is easier to quantize. QK-norm weights are shared by all heads of a
+// Expresses transforms of keys and values as changes to a layer's weights. The model computes the
+// same function, and its cache is easier to quantize. QK-norm weights are shared by all heads of a
 // layer, so with QK-norm there is one set of key scales per layer; scales on projections would be
 // normalized away.
 #pragma once
@@ -18,12 +18,12 @@
 
 namespace oscar {
 
-// The changes of one layer. Empty members change nothing.
+// The changes to one layer. Empty members change nothing.
 struct LayerFold {
-  // D [head_dim] for each KV head, or one for all: keys become k D, queries q D^-1. Both scales of
-  // a rope pair are equal.
+  // D [head_dim] for each KV head, or one for all: keys become k D, queries q D^-1. The two scales
+  // of a rope pair must be equal.
   std::vector<Vector> key_scales;
-  // One per KV head: values become v x, and attention outputs are read through the inverse.
+  // One per KV head: values become v x, and the inverse is applied to attention outputs.
   std::vector<KeyTransform> values;
 };
 

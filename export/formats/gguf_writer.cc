@@ -13,7 +13,7 @@
 namespace oscar {
 namespace {
 
-// Bytes of a header in the making.
+// The bytes of a header while it is built.
 class GgufHeader {
  public:
   template <typename T>
@@ -49,7 +49,7 @@ class GgufHeader {
     Number(static_cast<uint32_t>(shape.size()));
     for (auto size = shape.rbegin(); size != shape.rend(); ++size)
       Number(static_cast<uint64_t>(*size));
-    Number<uint32_t>(0);  // float32
+    Number<uint32_t>(0);  // the type float32
     Number(offset);
   }
   const std::string& bytes() const { return bytes_; }
@@ -78,7 +78,7 @@ void CheckGgufReadBack(const std::filesystem::path& path, const std::vector<Gguf
   }
 }
 
-// The parts of the model's file that come before ours; empty for a new file.
+// The parts of the model's file that come before ours. Empty for a new file.
 struct BeforeOurs {
   uint32_t version = 3;
   uint64_t alignment = 32, num_entries = 0, num_tensors = 0;

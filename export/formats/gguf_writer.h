@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writing GGUF (capture/checkpoint/gguf_file.h has the layout): a file of its own, or entries and
+// Writes GGUF (capture/checkpoint/gguf_file.h has the layout): a file of its own, or entries and
 // tensors appended to a copy of a model's file.
 #pragma once
 
@@ -31,8 +31,8 @@ void WriteGguf(const std::filesystem::path& path, const std::vector<GgufEntry>& 
                const std::vector<GgufTensor>& tensors);
 
 // Copies `model` and adds `entries` and `tensors` after its own. Every byte of its entries, tensor
-// infos and values stays the same, though the longer header moves some. Throws InputError if the
-// model has one of the names.
+// infos and values stays the same, although the longer header moves some. Throws InputError if the
+// model already has one of the names.
 void AppendToGguf(const GgufFile& model, const std::filesystem::path& path,
                   const std::vector<GgufEntry>& entries, const std::vector<GgufTensor>& tensors);
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of formats, and the text form of a report. Rows are tried in order; a model
-// directory stands before folders of .pt files.
+// The table of formats, and the text form of a report. Rows are tried in order; a model directory
+// must come before folders of .pt files.
 #include "export/formats/inspect.h"
 
 #include <fmt/format.h>
@@ -23,9 +23,9 @@ namespace oscar {
 namespace {
 
 struct InspectFormat {
-  std::string_view holds;  // for the message that lists what is supported
+  std::string_view holds;  // the text for messages that list what is supported
   bool (*matches)(const std::filesystem::path& path);
-  Json (*inspect)(const std::filesystem::path& path);  // throws InputError: refused
+  Json (*inspect)(const std::filesystem::path& path);  // throws InputError if it refuses the file
 };
 
 constexpr InspectFormat kFormats[] = {
@@ -88,7 +88,7 @@ std::string Shape(const Json& shape) {
   return out + "]";
 }
 
-// As text on one line.
+// Writes JSON as text on one line.
 std::string Brief(const Json& value) {
   constexpr size_t kMost = 160;
   const std::string text = value.dump(-1, ' ', /*ensure_ascii=*/true);

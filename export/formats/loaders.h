@@ -13,25 +13,25 @@
 namespace oscar {
 
 struct Loader {
-  std::string_view target;    // as --to says it
+  std::string_view target;    // the name for --to
   std::string_view source;    // repository and branch, commit or pull request
-  std::string_view released;  // which released version; kNotReleased where none is known
+  std::string_view released;  // the released version; kNotReleased if none is known
   std::string_view hardware;
 };
 
 inline constexpr std::string_view kNotReleased = "no released version is known";
 inline constexpr std::string_view kLoadersAsOf = "November 2026";
 
-// The difference between --to sglang and --to sglang-oct, in one line.
+// One line on the difference between --to sglang and --to sglang-oct.
 inline constexpr std::string_view kSglangTrees =
     "sglang: OSCAR's repository before 3 October 2026, one rotation per layer; sglang-oct: its "
     "main "
     "branch since then, also per head, with key means and latents";
 
-// Returns the loader for a name that --to takes, except copies of the checkpoint.
+// Returns the loader for a name that --to takes, except for copies of the checkpoint.
 const Loader& LoaderOf(std::string_view target);
 
-// The same as the three sentences of launch files and lists: source, release, hardware.
+// Returns the same in three sentences for launch files and lists: source, release, hardware.
 std::array<std::string, 3> LoaderLines(const Loader& loader);
 
 }  // namespace oscar

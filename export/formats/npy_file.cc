@@ -24,7 +24,7 @@ namespace oscar {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
-constexpr size_t kLongestHeader = 4096;  // bytes; that of an array is about a hundred
+constexpr size_t kLongestHeader = 4096;  // bytes; a usual header has about a hundred
 constexpr size_t kMaxRank = 8;
 
 struct Header {

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arrays as numpy.save writes them (numpy.lib.format, versions 1.0 to 3.0): six bytes of magic, two
-// of version, the length of a header, the header, a Python literal with the keys descr,
-// fortran_order and shape, and the values in row-major order. Little-endian floats of 16, 32 and 64
-// bits alone are read.
+// Reads arrays as numpy.save writes them (numpy.lib.format, versions 1.0 to 3.0): six bytes of
+// magic, two of version, the length of the header, the header, and the values in row-major order.
+// The header is a Python literal with the keys descr, fortran_order and shape. Only little-endian
+// floats of 16, 32 and 64 bits are supported.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct NpyFile {
 };
 
 // Throws InputError naming the file if it is not an array of floats, is in column-major order, or
-// has another size than its shape says.
+// has a size that does not match its shape.
 NpyFile ReadNpyFile(const MappedFile& file);
 inline NpyFile ReadNpyFile(const std::filesystem::path& path) {
   return ReadNpyFile(MappedFile::Open(path));

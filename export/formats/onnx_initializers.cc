@@ -14,11 +14,11 @@
 namespace oscar {
 namespace {
 
-static_assert(std::endian::native == std::endian::little);  // raw_data is
+static_assert(std::endian::native == std::endian::little);  // raw_data is little-endian
 
 constexpr int64_t kIrVersion = 8, kOpset = 17;  // onnx 1.13
 
-// A message of protocol buffers, field by field in the order given.
+// A protocol buffer message, to which fields are appended in order.
 class Message {
  public:
   void Int(int field, int64_t value) {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Measurements that decide whether a rotation file is used. They run on hostile numbers;
-// finite values near 1e30 make products infinite, so every comparison is written to fail on NaN.
+// Measurements that decide whether a rotation file is used. They must handle hostile numbers:
+// finite values near 1e30 make products infinite, so every comparison must fail on NaN.
 #include "export/formats/rotation_checks.h"
 
 #include <fmt/format.h>

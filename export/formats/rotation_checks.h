@@ -18,16 +18,16 @@
 namespace oscar {
 
 struct MatrixStack {
-  int64_t count = 0;  // matrices: KV heads, or 1
+  int64_t count = 0;  // number of matrices: KV heads, or 1
   int64_t dim = 0;    // rows and columns of each
   bool per_head = false;
 };
 
-// Shape of a rotation: [d, d] or [num_kv_heads, d, d], both positive. Throws InputError naming
-// `what` otherwise.
+// Reads the shape of a rotation: [d, d] or [num_kv_heads, d, d], both positive. Throws InputError
+// naming `what` otherwise.
 MatrixStack StackOf(const std::vector<int64_t>& shape, std::string_view what);
 
-// max|A B^T - I| over the stack, row-major; `scale` (if not null) receives max of |A| |B|^T.
+// Returns max|A B^T - I| over the row-major stack. `scale`, if not null, receives max of |A| |B|^T.
 double InverseError(const MatrixStack& stack, const std::vector<double>& a,
                     const std::vector<double>& b, double* scale = nullptr);
 
@@ -35,15 +35,15 @@ double InverseError(const MatrixStack& stack, const std::vector<double>& a,
 void CheckFinite(const FloatTensor& tensor, std::string_view what);
 void CheckFinite(const std::vector<double>& values, std::string_view what);
 
-// Checks shapes and values of a layer's tensors and fills in what is measured. Tensors that layers
-// share are measured once.
+// Checks shapes and values of a layer's tensors, and sets the measured fields. Tensors that layers
+// share are measured only once.
 class RotationChecker {
  public:
-  // `dtype` is the rotation's in the file. With `must_be_orthogonal` false q_rotation or o_rotation
-  // must undo it instead.
+  // `dtype`: type of the rotation in the file. If `must_be_orthogonal` is false, q_rotation or
+  // o_rotation must undo the rotation instead.
   void Check(RotationLayer* layer, DType dtype, bool must_be_orthogonal, std::string_view where);
 
-  // CheckFinite, once per tensor.
+  // Calls CheckFinite once per tensor.
   void Finite(const FloatTensor& tensor, std::string_view what);
 
  private:
@@ -58,8 +58,8 @@ class RotationChecker {
   std::set<const FloatTensor*> finite_;
 };
 
-// Across layers: ids unique, one kind of shape, one head count per head_dim, and q_rotation,
-// o_rotation, k_mean, mean on every layer or on none.
+// Checks that layers agree: unique ids, one kind of shape, one head count per head_dim, and
+// q_rotation, o_rotation, k_mean, mean on every layer or on none.
 void CheckLayersAgree(const RotationFile& file);
 
 }  // namespace oscar

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Chooses the schema by content and opens MLA directories. Nothing is guessed from a file's
-// name but the layer id of an MLA layer, which is written nowhere else.
+// Chooses the schema by content and opens MLA directories. Only the layer id of an MLA layer is
+// taken from a file name, because it is stored nowhere else.
 #include "export/formats/rotation_file.h"
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@
 namespace oscar {
 namespace {
 
-// The id in "layer_<id>.pt", or nothing.
+// Returns the id in "layer_<id>.pt", or nothing.
 std::optional<int64_t> MlaLayerId(const std::filesystem::path& path) {
   constexpr std::string_view kPrefix = "layer_";
   const std::string stem = path.stem().string();

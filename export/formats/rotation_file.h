@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rotation files of upstream OSCAR and its consumers, whatever their schema, as one struct. A
-// schema is one row of the table in rotation_schemas.cc. Trap: `rotation` of a v3 or MLA file may
-// be non-orthogonal by design; then its inverse transpose travels beside it, and that is what is
-// checked.
+// Rotation files of upstream OSCAR and its consumers, of any schema, as one struct. A schema is a
+// row of the table in rotation_schemas.cc. Trap: `rotation` of a v3 or MLA file may be
+// non-orthogonal by design. Then the file also holds its inverse transpose, which is checked.
 #pragma once
 
 #include <cstdint>
@@ -28,68 +27,68 @@ enum class RotationKind {
   kFlat,       // vLLM: layer id to tensor
   kStacked,    // vLLM: one tensor [num_layers, d, d]
   kMlaLayer,   // one layer of a latent cache: a matrix, or a dict that holds one
-  kMlaFolder,  // a directory of layer_<id>.pt
-  kMoments     // the moments an upstream server collected
+  kMlaFolder,  // a directory with layer_<id>.pt
+  kMoments     // moments collected by an upstream server
 };
-std::string_view RotationKindName(RotationKind kind);  // "v1", "mla-layer"
+std::string_view RotationKindName(RotationKind kind);  // like "v1", "mla-layer"
 
-// Limits of max|R R^T - I| on load, by the dtype in the file; R q_rotation^T - I is held to the
-// float32 limit times max(1, |R| |q_rotation|^T), because both factors were rounded.
-inline constexpr double kMaxFloat32FileOrthogonality = 1e-5;  // float32 and float64
+// Limits of max|R R^T - I| on load, by the dtype in the file. The limit of R q_rotation^T - I is
+// the float32 limit times max(1, |R| |q_rotation|^T), because both factors were rounded.
+inline constexpr double kMaxFloat32FileOrthogonality = 1e-5;  // for float32 and float64
 inline constexpr double kMaxFloat16FileOrthogonality = 2e-3;
 inline constexpr double kMaxBFloat16FileOrthogonality = 2e-2;
 
-// Absent tensors are null. Equal views of one storage are one object.
+// Absent tensors are null. Equal views of a storage are the same object.
 struct RotationLayer {
   int64_t layer_id = 0;        // the checkpoint's own number
   FloatTensorPtr rotation;     // [d, d] or [num_kv_heads, d, d], used as x * R
   FloatTensorPtr eigenvalues;  // [d] or [num_kv_heads, d]
-  FloatTensorPtr q_rotation;   // shape of rotation: R^-T, applied to queries
-  FloatTensorPtr o_rotation;   // shape of rotation: R^-T, undoes R on the output
+  FloatTensorPtr q_rotation;   // R^-T, in the shape of rotation; applied to queries
+  FloatTensorPtr o_rotation;   // R^-T, in the shape of rotation; undoes R on the output
   FloatTensorPtr k_mean;       // [d] or [num_kv_heads, d], subtracted before rotating
-  FloatTensorPtr mean;         // [d], MLA: the latent's mean
+  FloatTensorPtr mean;         // [d], the latent's mean (MLA only)
   FloatTensorPtr pair_scale;   // [d] or [num_kv_heads, d]: keys are multiplied by it before k_mean
-                               // and R, queries divided; given_rotations.h alone
-  double orthogonality = 0;    // max|R R^T - I| in float64, worst head
+                               // and R, queries divided; only given_rotations.h allows it
+  double orthogonality = 0;    // max|R R^T - I| in float64, for the worst head
   std::optional<double> q_inverse_error, o_inverse_error;  // max|R q^T - I|, max|R o^T - I|
 };
 
-// One layer of an upstream moments file; all float64, per KV head.
+// One layer of an upstream moments file. All values are float64, per KV head.
 struct MomentLayer {
   int64_t layer_id = 0;
-  int64_t count = 0;     // tokens
-  double q_scaling = 0;  // softmax scale; 0: not known
+  int64_t count = 0;     // number of tokens
+  double q_scaling = 0;  // softmax scale; 0: unknown
   int64_t num_kv_heads = 0, head_dim = 0, v_head_dim = 0;
   std::vector<double> m_q;    // [num_kv_heads, d, d], mean of q^T q
   std::vector<double> k_sum;  // [num_kv_heads, d]
   std::vector<double> m_k;    // [num_kv_heads, d, d], sum of k^T k
   std::vector<double> s_v;    // [num_kv_heads, dv, dv]
-  std::vector<double> rho;    // [num_kv_heads, group, group], empty if absent
+  std::vector<double> rho;    // [num_kv_heads, group, group]; may be empty
 };
 
 struct RotationFile {
   RotationKind kind{};
   std::filesystem::path path;
   Json format_version;                // a number, "identity-v1", or null
-  std::string objective;              // "qqt_r_h_pbr"; empty if absent
-  std::string source_grouping;        // "layer", "per_kv_head", ...; empty if absent
+  std::string objective;              // like "qqt_r_h_pbr"; may be empty
+  std::string source_grouping;        // "layer", "per_kv_head", ...; may be empty
   Json calibration;                   // the calibration block, or null
-  Json transform;                     // of v3, or null
+  Json transform;                     // for v3, else null
   std::vector<RotationLayer> layers;  // in file order; empty for moments
-  std::vector<MomentLayer> moments;   // in file order; moments only
+  std::vector<MomentLayer> moments;   // in file order; only for moments
 };
 
-// Throws InputError naming file, layer and tensor: an unknown schema or version, a layer given
-// twice or under another id, a wrong shape or dtype, NaN or Inf, a matrix that is not orthogonal
+// Throws InputError naming file, layer and tensor: an unknown schema or version, a layer that is
+// repeated or has another id, a wrong shape or dtype, NaN or Inf, a matrix that is not orthogonal
 // (or not undone by its q_rotation or o_rotation), an optional field on only some layers.
 RotationFile ReadRotationFile(const PtFile& file);
 RotationFile OpenRotationFile(const std::filesystem::path& path);
 
-// A directory of layer_<id>.pt, in order of id.
+// Reads a directory of layer_<id>.pt files, in the order of their ids.
 bool IsMlaFolder(const std::filesystem::path& directory);
 RotationFile OpenMlaFolder(const std::filesystem::path& directory);
 
-// Canonical decimal ("7", not "07" or " 7") from 0 to 2^31 - 1, or nothing.
+// Parses a canonical decimal ("7", not "07" or " 7") from 0 to 2^31 - 1, or returns nothing.
 std::optional<int64_t> ParseLayerId(std::string_view text);
 
 }  // namespace oscar

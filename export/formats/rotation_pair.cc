@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks of two rotation files against each other. K and V may have different head dimensions
-// (192 and 128), but then in the same way on every layer.
+// Checks two rotation files against each other. K and V may have different head dimensions (192 and
+// 128), but then in the same way on every layer.
 #include "export/formats/rotation_pair.h"
 
 #include <fmt/format.h>
@@ -62,7 +62,7 @@ void CheckCalibration(const RotationPair& pair) {
 void CheckGeometry(const RotationPair& pair) {
   std::map<int64_t, const RotationLayer*> v_layers;
   for (const RotationLayer& layer : pair.v.layers) v_layers[layer.layer_id] = &layer;
-  std::map<int64_t, int64_t> v_dim_of, k_dim_of;  // by the other side's head_dim
+  std::map<int64_t, int64_t> v_dim_of, k_dim_of;  // by the head_dim of the other side
   for (const RotationLayer& k : pair.k.layers) {
     const auto found = v_layers.find(k.layer_id);
     if (found == v_layers.end()) Fail(pair, fmt::format("V lacks layer {}", k.layer_id));

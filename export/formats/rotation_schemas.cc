@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The schema table, and what its readers share. A layer id is a string in some files; " 0",
+// The schema table, and helpers that its readers share. A layer id is a string in some files; " 0",
 // "07" and True are not ids.
 #include "export/formats/rotation_schemas.h"
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of .pt schemas: how each is recognised by its content and read. Adding one is a reader
-// function and a row. Trap: rows are tried in order, so a more specific schema stands first.
+// The table of .pt schemas: how each is recognised by its content and read. A new one needs a
+// reader and a row. Trap: rows are tried in order, so more specific schemas come first.
 #pragma once
 
 #include <functional>
@@ -15,13 +15,13 @@
 namespace oscar {
 
 struct RotationSchema {
-  std::string_view holds;  // for the message that lists what is supported
+  std::string_view holds;  // the text for messages that list what is supported
   bool (*matches)(const PtValue& root);
   RotationFile (*read)(const PtFile& file);
 };
 std::span<const RotationSchema> RotationSchemas();
 
-// Reads tensors of a file once each, however many layers name them.
+// Reads each tensor of a file only once, even if several layers name it.
 class TensorCache {
  public:
   explicit TensorCache(const PtFile& file) : file_(file) {}
@@ -32,7 +32,7 @@ class TensorCache {
   std::map<std::string, FloatTensorPtr> tensors_;
 };
 
-// Fields of `dict`; `where` names it in errors. The pointer forms return null for a missing member.
+// Fields of `dict`, which errors call `where`. Pointer results are null for a missing member.
 const PtTensor& TensorField(const PtDict& dict, const char* key, std::string_view where);
 FloatTensorPtr RequiredTensor(const PtDict& dict, const char* key, TensorCache* cache,
                               std::string_view where);
@@ -42,20 +42,20 @@ int64_t IntField(const PtDict& dict, const char* key, std::string_view where);
 std::string OptionalString(const PtDict& dict, const char* key, std::string_view where);
 Json OptionalDict(const PtDict& dict, const char* key, std::string_view where);  // null if absent
 const PtDict* DictMember(const PtValue& value, const char* key);
-// First entry of "layers", or null: what tells the schemas with layers apart.
+// Returns the first entry of "layers", or null. The schemas with layers are recognized by it.
 const PtDict* FirstLayer(const PtValue& root);
 
-// The "layers" dict: calls visit(layer_id, entry dict, where) per layer in file order, after
-// checking keys and `layer_id` fields. Throws InputError if it is empty, an id is invalid, or they
-// disagree.
+// Calls visit(layer_id, entry dict, where) for each layer of the "layers" dict in file order, after
+// checking keys and `layer_id` fields. Throws InputError if it is empty, or if an id is invalid or
+// differs from its key.
 using LayerVisitor =
     std::function<void(int64_t layer_id, const PtDict& entry, const std::string& where)>;
 void ForEachLayer(const PtFile& file, const PtDict& layers, const LayerVisitor& visit);
-// `key` as a layer id: an int, or its canonical decimal text. Throws InputError.
+// CheckedLayerId reads a layer id: an int, or its canonical decimal text. Throws InputError.
 void CheckLayerCount(size_t count, std::string_view where);  // InputError above 4,096
 int64_t CheckedLayerId(const PtKey& key, std::string_view where);
 
-// Readers of single schemas, each in its file.
+// Readers of the schemas. Each is in its own file.
 bool MatchesMoments(const PtValue& root);
 RotationFile ReadMoments(const PtFile& file);
 bool MatchesLayers(const PtValue& root);

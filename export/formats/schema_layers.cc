@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Rotation files with a "layers" dict: versions 1, 2, 3, identity-v1, and vLLM's without a version.
-// Shared or per head is told by the rotation's dimensions, as upstream's loader does, not by the
-// version.
+// As in upstream's loader, the rotation's dimensions decide whether it is shared or per head, not
+// the version.
 #include <fmt/format.h>
 
 #include "capture/files/quote.h"

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Upstream's moments, which are statistics instead of rotations. M_q is a mean over tokens, but M_k
-// and k_sum are sums; divide the latter by `count`.
+// and k_sum are sums, to be divided by `count`.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -17,11 +17,11 @@
 namespace oscar {
 namespace {
 
-constexpr uint64_t kMaxExpansion = 8;   // float64 bytes per byte of file (bfloat16: 4)
-constexpr double kMaxAsymmetry = 1e-6;  // of the largest element
+constexpr uint64_t kMaxExpansion = 8;   // float64 bytes per byte of the file (bfloat16: 4)
+constexpr double kMaxAsymmetry = 1e-6;  // relative to the largest element
 
-// A float64 tensor [heads, rows] or [heads, size, size]; zero in `expected` means any size, and is
-// filled in.
+// Reads a float64 tensor [heads, rows] or [heads, size, size]. A zero in `expected` accepts any
+// size and receives it.
 std::vector<double> Values(const PtFile& file, const PtDict& entry, const char* key,
                            const std::string& where, std::vector<int64_t> expected,
                            std::vector<int64_t>* shape = nullptr) {

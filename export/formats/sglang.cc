@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Version 2 carries no eigenvalues upstream, so ours does not either; the artifact keeps them.
+// Upstream's version 2 has no eigenvalues, so ours does not either; the artifact has them.
 #include "export/formats/sglang.h"
 
 #include <fmt/format.h>
@@ -43,7 +43,7 @@ bool HasPerHead(const SglangExport& rotations) {
 
 std::string SglangLaunch(const SglangServing& serving, const std::filesystem::path& k_path,
                          const std::filesystem::path& v_path, std::string_view model) {
-  // Absorbing R_V into the weights is off: it is wrong for per-head files and for gated attention.
+  // R_V is not absorbed into the weights: wrong for per-head files and for gated attention.
   return fmt::format(
       "SGLANG_ENABLE_MIXED_KV_WINDOWS=1 \\\n"
       "SGLANG_OSCAR_K_ROTATION_PATH={} \\\n"
@@ -62,7 +62,7 @@ std::string SglangLaunch(const SglangServing& serving, const std::filesystem::pa
       serving.quant_group_size);
 }
 
-// The shared pair (version 1), or the per-head one (2).
+// Makes a file of the shared pair (version 1) or of the per-head pair (version 2).
 SglangFile File(const std::filesystem::path& name, bool per_head, SglangSide SglangLayer::*side,
                 const std::string& objective, const SglangExport& rotations) {
   SglangFile file{.name = name,
@@ -139,7 +139,7 @@ void WriteSglang(const std::filesystem::path& out, const SglangExport& rotations
   directory.Commit();
 }
 
-// For a POSIX shell.
+// Quotes text for a POSIX shell.
 std::string ShellWord(std::string_view text) {
   const auto plain = [](unsigned char c) {
     return std::isalnum(c) != 0 || std::strchr("/._-+=:,@", c) != nullptr;
@@ -154,7 +154,7 @@ std::string LaunchModel(const Json& calibration) {
   const Json model = calibration.is_object() ? calibration.value("model", Json()) : Json();
   std::string id = model.is_object() ? model.value("id", "") : "";
   for (char& c : id)
-    if (static_cast<unsigned char>(c) < 32 || c == 127) c = '?';  // a comment is one line
+    if (static_cast<unsigned char>(c) < 32 || c == 127) c = '?';  // a comment has only one line
   return id.empty() ? "MODEL" : id;
 }
 

@@ -25,10 +25,10 @@ FloatTensorPtr NoMean(const SglangChoiceLayer& layer) {
                   std::vector<float>(static_cast<size_t>(layer.num_kv_heads * dim), 0.0F)});
 }
 
-// Fields that some layer has.
+// Fields that at least one layer has.
 struct Fields {
   bool k_per_head, v_per_head, q, k_mean, o;
-  bool k_eigenvalues, v_eigenvalues;  // on every layer
+  bool k_eigenvalues, v_eigenvalues;  // only if every layer has them
 };
 
 Fields FieldsOf(const SglangChoice& choice) {

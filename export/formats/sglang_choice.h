@@ -1,15 +1,15 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The choice of oscar-calibrate --auto as OSCAR's SGLang loads it: version 3 (October tree) or, if
-// the choice is one orthogonal matrix per layer and side, version 1.
+// The choice of oscar-calibrate --auto in the form of OSCAR's SGLang: version 3 (October tree) or,
+// if the choice is one orthogonal matrix per layer and side, version 1.
 //
 //   <out>/k_rotation_oscar2_auto.pt, v_rotation_oscar2_auto.pt   version 3
 //   <out>/k_rotation_auto.pt, v_rotation_auto.pt                 version 1
 //   <out>/launch.txt                                             environment and flags
 //
-// The loader takes a field on every layer or on none, and one grouping; what only some layers
-// have is filled in where it changes nothing (q_rotation = rotation, k_mean = 0, one matrix
+// The loader needs a field on every layer or on none, and one grouping. If only some layers have a
+// field, the others get values without effect (q_rotation = rotation, k_mean = 0, one matrix
 // repeated for each head).
 #pragma once
 
@@ -27,22 +27,22 @@ namespace oscar {
 // Absent tensors are null.
 struct SglangChoiceLayer {
   int64_t layer_id = 0;              // the checkpoint's own number
-  FloatTensorPtr k;                  // [d, d] or [num_kv_heads, d, d]: stored is (k - k_mean) R
-  FloatTensorPtr q;                  // shape of k: R^-T, for queries; null: R itself
+  FloatTensorPtr k;                  // [d, d] or [num_kv_heads, d, d]; stored: (k - k_mean) R
+  FloatTensorPtr q;                  // R^-T in the shape of k, for queries; null: R itself
   FloatTensorPtr k_mean;             // [num_kv_heads, d]
   FloatTensorPtr v;                  // [d, d] or [num_kv_heads, d, d]
-  int64_t num_kv_heads = 0;          // 0: not known, of imported files with one matrix for all
-  double k_clip = 1, v_clip = 1;     // ratios, where the runtime has one for each layer
+  int64_t num_kv_heads = 0;          // 0: unknown, for imported files with one matrix for all heads
+  double k_clip = 1, v_clip = 1;     // ratios, if the runtime has one for each layer
   FloatTensorPtr k_pair_scale = {};  // [num_kv_heads, d], folded
-  FloatTensorPtr o = {};             // shape of v: R^-T, undoes values
-  FloatTensorPtr k_eigenvalues = {}, v_eigenvalues = {};  // of imported files
+  FloatTensorPtr o = {};             // R^-T in the shape of v, undoes values
+  FloatTensorPtr k_eigenvalues = {}, v_eigenvalues = {};  // only from imported files
 };
 
 struct SglangChoice {
   std::vector<SglangChoiceLayer> layers;
-  std::string key_transform;  // "oscar", "pair_scaled", "balanced"; "mixed" where layers differ
-  bool folded = false;        // fits a folded copy of the checkpoint, and no other
-  Json calibration;           // the block both files carry; null for none
+  std::string key_transform;  // "oscar", "pair_scaled", "balanced"; "mixed" if layers differ
+  bool folded = false;        // only for a folded copy of the checkpoint
+  Json calibration;           // the block in both files; null for none
   SglangServing serving;
 };
 
@@ -52,7 +52,7 @@ enum class SglangVersion { kV1, kV3 };
 // InputError if the number of heads is unknown.
 FloatTensorPtr MatrixPerHead(const FloatTensorPtr& matrices, int64_t num_kv_heads);
 
-// Like WriteSglang. Throws InputError where version 1 cannot hold a layer.
+// Works like WriteSglang. Throws InputError if version 1 cannot hold a layer.
 void WriteSglangChoice(const std::filesystem::path& out, const SglangChoice& choice,
                        SglangVersion version, const PairServer& server = SglangServer());
 

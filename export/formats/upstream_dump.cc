@@ -28,7 +28,7 @@ constexpr std::string_view kLayerPrefix = "layer_";
 constexpr std::string_view kSeqLens = "seq_lens";
 constexpr std::string_view kAgain = "dump again, or copy the directory again";
 
-// Parses "17", without sign, leading zeros or anything else.
+// Parses "17", without sign or leading zeros.
 std::optional<int64_t> ParseNumber(std::string_view text) {
   int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -46,7 +46,7 @@ const PtTensor& RootTensor(const PtFile& file) {
   return *tensor;
 }
 
-// Integers of a 1-D tensor, each at least 1.
+// Reads the integers of a 1-D tensor, each at least 1.
 std::vector<int64_t> ReadLengths(const fs::path& path) {
   const PtFile file = PtFile::Open(path);
   const PtTensor& tensor = RootTensor(file);
@@ -75,8 +75,8 @@ std::vector<int64_t> ReadLengths(const fs::path& path) {
   return lengths;
 }
 
-// Sequences of a chunk of `rows` tokens. Only the last chunk may hold fewer tokens than its
-// sequences say: the dump then stopped at its token budget.
+// Returns the sequences of a chunk of `rows` tokens. Only the last chunk may hold fewer tokens than
+// its sequences claim, because the dump may have stopped at its token budget.
 std::vector<int64_t> CutToRows(std::vector<int64_t> lengths, int64_t rows, bool last,
                                const fs::path& path) {
   const int64_t sum = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
@@ -93,8 +93,8 @@ std::vector<int64_t> CutToRows(std::vector<int64_t> lengths, int64_t rows, bool 
   return lengths;
 }
 
-// Whether head `head` of every token has the bytes of the head before it. `shape` [tokens, heads,
-// dim].
+// Whether head `head` of every token has the same bytes as the head before it. `shape`: [tokens,
+// heads, dim].
 bool SameHeads(std::span<const std::byte> values, const std::vector<int64_t>& shape, int64_t head) {
   const size_t row = values.size() / static_cast<size_t>(shape[0]);
   const size_t bytes = row / static_cast<size_t>(shape[1]);
@@ -205,7 +205,7 @@ std::vector<int64_t> UpstreamDump::ChunkNumbers(int layer_id) const {
     std::sort(numbers.begin(), numbers.end());
     if (numbers.empty()) throw InputError(folder.string() + ": contains no chunk");
     for (size_t i = 0; i < numbers.size(); ++i) {
-      // If the warm-up was removed, the directory begins at 1.
+      // If the warm-up was removed, the first chunk is number 1.
       const int64_t due = static_cast<int64_t>(i) + std::min<int64_t>(numbers.front(), 1);
       if (numbers[i] == due) continue;
       throw InputError(fmt::format("{}: chunk {} is missing; {}", folder.string(), due, kAgain));

@@ -7,11 +7,11 @@
 //   layer_<id>/k/<chunk>.pt, v/...  [t, num_kv_heads, head_dim]
 //   layer_<id>/seq_lens/<chunk>.pt  [n] int32: tokens of the chunk's sequences, one after another
 //
-// Chunks count from 0. Chunk 0 is a 6-token warm-up of the server, which the fitter leaves out, so
-// a directory made for the fitter must have something to leave out there. The last sequence may be
-// cut by the token budget. Nothing says which model it was, which scale or window its
-// attention has, or that a long prompt went through in pieces (each then looks like a sequence).
-// Sources: triton_backend.py forward_extend and compute_kv_rotation.py load_tensor of upstream.
+// Chunks are numbered from 0. Chunk 0 is a 6-token warm-up of the server. The fitter leaves it out,
+// so a directory made for the fitter must have such a chunk. The token budget may cut the last
+// sequence. The dump does not name its model, nor the scale or window of its attention. It does not
+// show that a long prompt was processed in pieces; each piece then looks like a sequence. Sources:
+// triton_backend.py forward_extend and compute_kv_rotation.py load_tensor of upstream.
 #pragma once
 
 #include <array>
@@ -29,16 +29,16 @@
 namespace oscar {
 
 struct UpstreamDumpOptions {
-  bool skip_warmup = true;        // leaves chunk 0 out, as upstream's fitter does
+  bool skip_warmup = true;        // leaves out chunk 0, as upstream's fitter does
   std::optional<double> scale;    // factor on q·k; absent: 1 / sqrt(head_dim)
-  bool allow_layer_gaps = false;  // layer ids that are not evenly spaced
+  bool allow_layer_gaps = false;  // allows layer ids that are not evenly spaced
 };
 
-// Reads such a directory; other entries beside the layers are ignored. Opening reads all seq_lens
-// and the first and last chunk of every layer; a file is checked whole when it is read. Throws
-// InputError naming the file: layers, sides or chunks that are missing, shapes that do not fit,
-// layers of different sequences, KV heads that are copies of each other (made by tensor parallelism
-// wider than the KV heads), values that are NaN or infinite.
+// Reads such a directory. Entries other than layers are ignored. Opening reads all seq_lens and the
+// first and last chunk of every layer; a file is checked completely when it is read. Throws
+// InputError naming the file: missing layers, sides or chunks, shapes that do not fit, layers of
+// different sequences, KV heads that are copies of each other (caused by tensor parallelism wider
+// than the KV heads), NaN or infinite values.
 class UpstreamDump : public AttentionDump {
  public:
   UpstreamDump(const std::filesystem::path& directory, const UpstreamDumpOptions& options);
@@ -50,7 +50,7 @@ class UpstreamDump : public AttentionDump {
   bool has(DumpTensor tensor) const override { return tensor < DumpTensor::kAttnOut; }
   void ReadRows(size_t layer_index, DumpTensor tensor, int64_t first_token,
                 std::span<std::byte> out) const override;
-  int64_t skipped_tokens() const { return skipped_tokens_; }  // of the warm-up
+  int64_t skipped_tokens() const { return skipped_tokens_; }  // tokens of the warm-up
 
  private:
   struct Chunk {
@@ -82,18 +82,18 @@ class UpstreamDump : public AttentionDump {
   mutable std::array<Loaded, 3> loaded_;  // by DumpTensor
 };
 
-// Writes such a directory, which appears whole or not at all. Sequences are gathered into chunks of
-// about kUpstreamChunkTokens; chunk 0 repeats the first 6 tokens, so that upstream's fitter sees
-// every token once.
+// Writes such a directory, completely or not at all. Sequences are gathered into chunks of about
+// kUpstreamChunkTokens. Chunk 0 repeats the first 6 tokens, so that upstream's fitter, which skips
+// it, sees every token once.
 inline constexpr int64_t kUpstreamChunkTokens = 8192, kUpstreamWarmupTokens = 6;
 
-// Throws InputError for latent attention, and for a layer whose keys and values others read: the
-// format has no place for the first, nor for the queries of the second.
+// Throws InputError for latent attention, and for a layer whose keys and values other layers read.
+// The format cannot hold latents, nor the queries of those other layers.
 void CheckUpstreamHolds(const DumpLayer& layer);
 
 class UpstreamDumpWriter : public DumpSink {
  public:
-  // InputError if `directory` exists.
+  // Throws InputError if `directory` exists.
   UpstreamDumpWriter(const std::filesystem::path& directory, std::vector<int64_t> sequence_lengths);
 
   bool wants(DumpTensor tensor) const override { return tensor < DumpTensor::kAttnOut; }
@@ -110,9 +110,9 @@ class UpstreamDumpWriter : public DumpSink {
 
   AtomicDirectory directory_;
   std::vector<int64_t> lengths_;
-  std::vector<int64_t> chunk_of_;  // of each sequence, from 1
+  std::vector<int64_t> chunk_of_;  // chunk of each sequence, counted from 1
   DumpLayer layer_;
-  std::array<std::vector<std::byte>, 3> gathered_;  // by DumpTensor, of the current chunk
+  std::array<std::vector<std::byte>, 3> gathered_;  // values of the current chunk, by DumpTensor
 };
 
 }  // namespace oscar

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-// As torch.save(tensor, "<chunk>.pt") would.
+// Writes the same as torch.save(tensor, "<chunk>.pt").
 void WriteTensor(const fs::path& folder, int64_t chunk, TensorBytes tensor) {
   fs::create_directories(folder);
   const std::string stem = std::to_string(chunk);

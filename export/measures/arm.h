@@ -45,7 +45,7 @@ struct LengthKl {
   using Fields = Members<&LengthKl::length, &LengthKl::sequences, &LengthKl::kl>;
 };
 
-// A row for each layer, a number for each KV head.
+// One row for each layer, with a number for each KV head.
 struct HeadErrors {
   std::vector<int64_t> layer_ids;
   std::vector<std::vector<double>> kl;
@@ -185,7 +185,7 @@ struct BitsPerElement {
   using Fields = Members<&T::paper, &T::actual, &T::tokens, &T::note>;
 };
 
-// By how much a simulated runtime differs from the arm that it is meant to be.
+// The differences between a simulated runtime and its ideal arm.
 struct RuntimeLosses {
   std::string arm;
   double kl = 0, output_rel_error = 0;
@@ -195,7 +195,7 @@ struct RuntimeLosses {
                          &T::token_kl, &T::top1_agreement, &T::needle>;
 };
 
-// A mean KL, or a mean difference of two, over so many query rows.
+// A mean KL, or the mean difference of two KLs, and the number of query rows.
 struct KlEstimate {
   int64_t rows = 0;
   double mean = 0;

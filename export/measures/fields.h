@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The objects of report.json as plain structs. The alias Fields of a struct lists its members once,
-// in the order of schema.md. A member's name is its name in JSON, less an underscore at its end;
-// its type says what it may hold:
+// in the order of schema.md. A member's name is its name in JSON without a final underscore; its
+// type says what it may hold:
 //
 //   double       a finite number           Interval                     [low, high]
 //   NonNegative  a number >= 0             std::optional<T>             may be missing
@@ -44,7 +44,7 @@ struct AnyObject {};
 template <auto... kPointers>
 struct Members {};
 
-// The name of a member, from the way in which GCC and Clang spell a pointer to it.
+// The name of a member, taken from the text with which GCC and Clang print a pointer to it.
 template <auto kPointer>
 constexpr std::string_view NameOf() {
   std::string_view name = __PRETTY_FUNCTION__;

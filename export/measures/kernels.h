@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the CUDA kernels agree with their codec on a model: of each head and, added up, of all.
+// The agreement of the CUDA kernels with their codec on a model: per head, and summed over all.
 #pragma once
 
 #include "export/measures/read.h"

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reads the structs of fields.h from a document, strictly: an InputError says which member is
-// missing, unknown, of another type or out of its range. A struct whose members must agree has a
-// function Verify(spot, value) beside it, which is called once they are read.
+// missing, unknown, of another type or out of range. If the members of a struct must agree, it has
+// a function Verify(spot, value), which is called after they are read.
 #pragma once
 
 #include <span>
@@ -17,12 +17,12 @@ namespace oscar::measures {
 struct Spot {
   JsonElement value;
   std::string_view what;         // the document, for messages
-  const Spot* holder = nullptr;  // the object or list around it, which must outlive it
-  std::string_view key = {};     // in an object
-  size_t index = 0;              // in a list
+  const Spot* holder = nullptr;  // the enclosing object or list, which must outlive it
+  std::string_view key = {};     // key in an object
+  size_t index = 0;              // index in a list
 
   std::string pointer() const;  // RFC 6901
-  // Throws InputError; `below` continues the pointer.
+  // Throws InputError. `below` extends the pointer.
   [[noreturn]] void Refuse(const std::string& why, std::string_view below = {}) const;
   [[noreturn]] void Expected(std::string_view expected) const;
 
@@ -31,7 +31,7 @@ struct Spot {
   void RefuseUnknown(std::span<const std::string_view> known) const;
 };
 
-// One step of a JSON pointer: ~ and / escaped as in RFC 6901.
+// Returns one step of a JSON pointer, with ~ and / escaped as in RFC 6901.
 std::string PointerToken(std::string_view key);
 
 void Read(const Spot& spot, double& into);

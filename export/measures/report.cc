@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Members of a report that must agree.
+// Checks members of a report that must agree.
 #include "export/measures/report.h"
 
 #include <fmt/format.h>
@@ -88,7 +88,7 @@ void Verify(const Spot& spot, const Validation& validation) {
   };
   must_be_an_arm(validation.headline_arm, "/headline_arm");
   if (validation.gate) must_be_an_arm(validation.gate->arm, "/gate/arm");
-  // Losses of simulated runtimes are the differences of the arms' own numbers.
+  // The losses of simulated runtimes must equal the differences between the arms' numbers.
   for (size_t i = 0; i < validation.arms.size(); ++i) {
     const Arm& arm = validation.arms[i];
     if (!arm.ideal) continue;

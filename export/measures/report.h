@@ -95,7 +95,7 @@ struct Layer {
 };
 void Verify(const Spot& spot, const Layer& layer);
 
-// A check whose metric was not measured has a reason instead of a value, and does not hold.
+// If the metric was not measured, the check has a reason instead of a value and fails.
 struct GateCheck {
   std::string metric, op;
   double limit = 0;
@@ -150,7 +150,7 @@ struct Settings : Open {
                          &T::weights_read, &T::scope, &T::left_out, &T::arms>;
 };
 
-// Drawn by the model; or none were, and why.
+// Text that the model wrote, or the reason why there is none.
 struct OwnWords : Open {
   int64_t sequences = 0;
   std::optional<int64_t> length, scored_words, scored_bytes, seed;
@@ -160,7 +160,7 @@ struct OwnWords : Open {
                          &T::digest, &T::reason>;
 };
 
-// Perplexity of the built-in text over that of the model's own words, beyond which it is foreign.
+// A text is foreign if its perplexity exceeds that of the model's own words by this factor.
 inline constexpr double kForeignText = 3;
 
 struct VerdictText {

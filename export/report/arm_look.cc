@@ -43,7 +43,7 @@ constexpr Word kWords[] = {{"oscar", "OSCAR"},
                            {"llamacpp", "llama.cpp"},
                            {"lm", "Lloyd-Max"}};
 
-// Methods whose names leave out what they are.
+// Methods whose names do not say what they are.
 constexpr Word kMethods[] = {{"naive", "naive INT2"},
                              {"hadamard", "Hadamard INT2"},
                              {"hadamard_clip", "Hadamard INT2, clip"},
@@ -53,8 +53,8 @@ constexpr Word kMethods[] = {{"naive", "naive INT2"},
                              {"lmdeploy_int8", "LMDeploy INT8"},
                              {"lmdeploy_int4", "LMDeploy INT4"}};
 
-// A method keeps its colour from report to report. The headline's method has s0, the accent; whose
-// colour that was takes the headline's own. Methods unknown here share what is left.
+// A method keeps its colour from report to report. The headline's method gets s0, the accent, and
+// swaps colours with the method that had it. Unknown methods share the rest.
 class Palette {
  public:
   explicit Palette(const std::string& headline) : displaced_(Preferred(headline)) {
@@ -83,7 +83,7 @@ class Palette {
   std::map<std::string, size_t> colours_;
 };
 
-// " 0.92" of an arm that names its clip ratio, METHOD+clip=0.92.
+// Returns " 0.92" for an arm that names its clip ratio, METHOD+clip=0.92.
 std::string RatioIn(const std::string& arm) {
   constexpr std::string_view kClip = "+clip=";
   const size_t begin = arm.find(kClip);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How an arm is named and coloured, the same in every chart and table: the colour follows the
-// method (the headline arm's is the accent), dashes mean "not clipped", null controls are grey.
+// The names and colours of arms, the same in every chart and table: the colour depends on the
+// method (the headline arm has the accent), dashes mean "not clipped", null controls are grey.
 #pragma once
 
 #include <string>
@@ -15,25 +15,24 @@ namespace oscar {
 
 struct ArmLook {
   Record arm;
-  std::string label;        // text: "OSCAR per head, clip, windows"
-  std::string chart_label;  // without the windows: for charts of arms that agree in them
+  std::string label;        // plain text: "OSCAR per head, clip, windows"
+  std::string chart_label;  // without windows, for charts whose arms have the same windows
   std::string css;          // colour class: s0 to s5, sn for null controls, sr for the reference
-  std::string line_css;     // the colour class with "strong" or "dashed"
+  std::string line_css;     // the colour class, with "strong" or "dashed"
   bool headline = false;
   bool null_control = false;
   bool windows = false;
 };
 
-// Arms of report["validation"], in the record's order.
+// Returns the arms of report["validation"], in the record's order.
 std::vector<ArmLook> LookOfArms(const Record& validation);
 const ArmLook& HeadlineOf(const std::vector<ArmLook>& arms);
 
-// First cell of an arm's row in a table (swatch, label, mark of a null control), and the row's
-// class.
+// First cell of an arm's table row (colour, label, mark of a null control), and the row's class.
 std::string ArmNameHtml(const ArmLook& look);
 std::string ArmRowCss(const ArmLook& look);
 
-// "oscar_per_head" as people write it: "OSCAR per head".
+// Returns a method's name for people: "OSCAR per head" for "oscar_per_head".
 std::string MethodLabel(std::string_view method);
 
 // The arms that oscar-calibrate measures, by name in the record's "arms" objects: name, label and
@@ -42,7 +41,7 @@ struct CalibrationArm {
   std::string name, label, css, line_css;
 };
 std::vector<CalibrationArm> LookOfCalibrationArms(const Record& summary);
-// The one to judge by: per head, else shared, else the last; empty if nothing was measured.
+// Returns the arm to judge by: per head, else shared, else the last; empty if none was measured.
 std::string CalibrationHeadline(const Record& summary);
 
 // Colour class of a layer by its depth: d0 (first) to d9 (last).

@@ -14,16 +14,16 @@
 
 namespace oscar {
 
-// A dash where the arm has no such number.
+// Returns a dash if the arm has no such number.
 std::string MeasureCell(const Measure& measure, const Record& arm);
 
-// A KL or a difference of two: the mean and, in small print, the interval of `holder[member]`; a
-// dash where there is none.
+// Formats a KL or a difference of two: the mean and, in small print, the interval of
+// `holder[member]`. A dash if it is missing.
 std::string EstimateCell(const Record& holder, std::string_view member);
 
 bool AnyArmHas(const std::vector<ArmLook>& arms, std::string_view member);
 
-// Arms in order of attention-KL; `on_front` [num_arms] marks those that nothing beats.
+// Lists the arms in order of attention-KL. `on_front` [num_arms] marks those that no arm beats.
 std::string ArmTable(const std::vector<ArmLook>& arms, const std::vector<bool>& on_front);
 
 inline constexpr const char* kNoNumber = "–";

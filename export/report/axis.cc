@@ -11,7 +11,7 @@
 namespace oscar {
 namespace {
 
-// The largest of 1, 2, 5 times a power of ten that is not above (below) `value`.
+// Returns the largest of 1, 2, 5 times a power of ten that is not above (below) `value`.
 double RoundDown125(double value) {
   const double power = std::pow(10.0, std::floor(std::log10(value)));
   for (double digit : {5.0, 2.0}) {
@@ -32,7 +32,7 @@ double RoundUp125(double value) {
 double Axis::operator()(double value) const {
   double share = 0;
   if (scale == Scale::kLog) {
-    // No quotients of values: they may be infinite.
+    // Uses logarithms, because quotients of values may be infinite.
     share = value > 0 ? (std::log(value) - std::log(lo)) / (std::log(hi) - std::log(lo)) : 0;
   } else {
     share = (value - lo) / (hi - lo);
@@ -81,7 +81,7 @@ Axis Range::MakeAxis(double start, double end) const {
   if (scale_ == Scale::kLog) {
     axis.lo = empty() ? 0.1 : std::max(lo_, 1e-290) / 1.1;
     axis.hi = empty() ? 1 : hi_ * 1.1;
-    if (axis.hi < axis.lo * 2) {  // too little to see a tick: out to round numbers
+    if (axis.hi < axis.lo * 2) {  // too little for two ticks: widens to round numbers
       axis.lo = RoundDown125(axis.lo);
       axis.hi = RoundUp125(std::max(axis.hi, axis.lo * 2));
     }
@@ -106,7 +106,7 @@ std::string TickText(double value, bool binary) {
 }
 
 std::string Coordinate(double value) {
-  // As below, where the tenth is plain: charts are made of these.
+  // A fast path for coordinates that clearly round to a tenth, because charts have many of them.
   const double tenths = std::abs(value) * 10, nearest = std::nearbyint(tenths);
   if (tenths < 1e6 && std::abs(tenths - nearest) < 0.499) {
     const auto whole = static_cast<int>(nearest);
@@ -132,9 +132,9 @@ std::vector<double> SpreadOut(std::vector<double> places, double gap, double lo,
                    [&](size_t a, size_t b) { return places[a] < places[b]; });
   const auto count = static_cast<double>(places.size());
   if (count > 1) gap = std::min(gap, (hi - lo) / (count - 1));
-  // Least squares under the gaps: neighbours that would touch move as one, around their mean.
+  // Least squares with minimum gaps: neighbours that would touch move together, around their mean.
   struct Pile {
-    double sum;  // of wanted places, less the gaps before them
+    double sum;  // sum of wanted places, minus gaps before them
     double count;
     double mean() const { return sum / count; }
   };
@@ -153,12 +153,12 @@ std::vector<double> SpreadOut(std::vector<double> places, double gap, double lo,
     for (double i = 0; i < pile.count; ++i, ++next)
       places[order[next]] = pile.mean() + static_cast<double>(next) * gap;
   }
-  double floor = lo;  // what sticks out is pushed in
+  double floor = lo;  // pushes in what is below the range
   for (size_t i : order) {
     places[i] = std::max(places[i], floor);
     floor = places[i] + gap;
   }
-  double ceiling = hi;  // ... and back from its end
+  double ceiling = hi;  // ... and what is above it
   for (size_t i = order.size(); i-- > 0;) {
     double& place = places[order[i]];
     place = std::min(place, ceiling);

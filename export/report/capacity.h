@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// At how many bits: arms of a validation whose artifact has choices at several budgets
-// (validation.capacity), and the types that released servers load, beside which they stand.
+// Compares arms with choices at several budgets (validation.capacity) with the types that released
+// servers load, at equal bits.
 #pragma once
 
 #include <span>
@@ -16,15 +16,15 @@ namespace oscar {
 struct ReleasedType {
   std::string_view method, server, flags;
 };
-std::span<const ReleasedType> ReleasedTypes();                  // those of 8 bits first
-const ReleasedType* FindReleasedType(std::string_view method);  // null: no server's
+std::span<const ReleasedType> ReleasedTypes();                  // those with 8 bits come first
+const ReleasedType* FindReleasedType(std::string_view method);  // null for a method of no server
 
-// Bits per element that an arm stores in requests of that many tokens, windows included. It has a
-// "capacity".
+// Bits per element that an arm stores in requests of that many tokens, windows included. The arm
+// must have a "capacity".
 Record BitsHeld(const Record& arm, const Record& validation);
 
-// After a gate that failed: the fewest measured bits that pass it, who holds them, and the command.
-// Empty where the gate passed, or none was given.
+// Remedy for a failed gate: the fewest measured bits that pass it, the arm with them, and the
+// command. Empty if the gate passed, or none was given.
 std::string WhatWouldPass(const Record& validation);
 
 }  // namespace oscar

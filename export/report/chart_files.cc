@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads our own markup (svg.cc) and style sheet (page_style.cc), nothing else.
+// Parses only our own markup (svg.cc) and style sheet (page_style.cc).
 #include "export/report/chart_files.h"
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@
 namespace oscar {
 namespace {
 
-constexpr double kTitleHeight = 20;  // above the chart, in chart units
+constexpr double kTitleHeight = 20;  // height above the chart, in chart units
 
 // Returns the text between `begin` and `end`, searched from `from` on, and moves `from` past `end`.
 // Returns nothing and sets `from` to npos if there is none.
@@ -41,7 +41,7 @@ std::vector<std::string_view> Split(std::string_view text, char separator) {
   return parts;
 }
 
-// Values by variable, "--fg": "#1a1f26".
+// Returns the values of CSS variables by name, such as "--fg": "#1a1f26".
 std::map<std::string_view, std::string_view> Variables(std::string_view rule) {
   size_t from = 0;
   std::map<std::string_view, std::string_view> variables;
@@ -61,19 +61,19 @@ std::string Resolved(std::string_view rule) {
   return resolved;
 }
 
-// The selectors of a rule that takes the colour of a series, for the series of class `of`: what is
-// inside it, and what has its class itself.
+// Returns the selectors of a rule with series colours, restricted to the series of class `of`:
+// elements within it, and elements that have its class themselves.
 std::string OfSeries(std::string_view selectors, std::string_view of) {
   std::string list;
   for (const std::string_view selector : Split(selectors, ',')) {
-    const bool element = selector.front() != '.';  // "polyline" takes a class behind it
+    const bool element = selector.front() != '.';  // a class can follow "polyline"
     list += fmt::format("{}{} {}, {}{}", list.empty() ? "" : ", ", of, selector,
                         element ? selector : of, element ? of : selector);
   }
   return list;
 }
 
-// The rules of charts without variables.
+// Returns the rules of charts with all variables replaced.
 std::string ChartStyle() {
   std::string style;
   std::vector<std::pair<std::string_view, std::string>> colours, coloured;  // selector, ...
@@ -87,12 +87,12 @@ std::string ChartStyle() {
       colours.emplace_back(selectors, body.substr(4));
     } else if (body.find("var(--c)") != body.npos) {
       coloured.emplace_back(selectors, body);
-    } else if (selectors != "svg") {  // of its place on the page
+    } else if (selectors != "svg") {  // a rule for its place on the page
       style += fmt::format("{}{{{}}}\n", selectors, body);
     }
   }
-  // These rules come before the others. Both kinds are equally specific, and the others must win,
-  // because they change widths and fills.
+  // These rules must come before the others, which change widths and fills. Both kinds have the
+  // same specificity, so later rules win.
   std::string of_series;
   for (const auto& [selectors, body] : coloured)
     for (const auto& [series, colour] : colours)
@@ -101,7 +101,7 @@ std::string ChartStyle() {
   return of_series + style;
 }
 
-// `svg`: from the attributes of the page's <svg> to before its end.
+// `svg`: from the attributes of the page's <svg> to its end tag.
 ChartFile FileOf(std::string_view svg, std::string_view style) {
   size_t at = 0;
   const std::vector<std::string_view> box = Split(Between(svg, "viewBox=\"", "\"", at), ' ');

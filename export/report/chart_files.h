@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The charts of report.html as SVG documents that stand alone: with a title, a white background and
-// the light colours written out, since Inkscape and librsvg know no CSS variables.
+// The charts of report.html as standalone SVG documents, with a title, a white background and
+// explicit light colours, since Inkscape and librsvg do not support CSS variables.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ struct ChartFile {
   std::string svg;
 };
 
-// In the order of the page. Throws like ReportPage.
+// Returns the charts in the order of the page. Throws like ReportPage.
 std::vector<ChartFile> ChartFiles(const Json& report);
 
 }  // namespace oscar

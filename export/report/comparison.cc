@@ -21,7 +21,7 @@ namespace {
 // Members of an arm that a comparison keeps.
 constexpr const char* kArmMembers[] = {"name",    "method",       "description",      "clip",
                                        "windows", "null_control", "bits_per_element", "ideal"};
-// The same of its parts, beside measures and their intervals.
+// Members of its parts that a comparison keeps, in addition to measures and their intervals.
 constexpr std::string_view kPaths[] = {"end_to_end.output_rel_error", "own_words.scored_tokens",
                                        "needle.answer_nll", "needle.by_length",
                                        "needle.by_length_depth"};
@@ -46,7 +46,7 @@ Json Reduced(const Json& arm) {
 }
 
 struct Model {
-  std::string name;  // text, unique
+  std::string name;  // plain text, unique
   Record record;
   std::vector<ArmLook> arms;
 
@@ -68,7 +68,7 @@ std::vector<Model> Models(const Record& comparison) {
   return models;
 }
 
-// Arms of all models, each once: in order of attention-KL on the first that has them.
+// Returns the arms of all models, in order of attention-KL on the first model that has them.
 std::vector<std::string> ArmNames(const std::vector<Model>& models) {
   std::vector<std::string> names;
   for (const Model& model : models) {
@@ -111,7 +111,7 @@ std::string ColumnTable(const Measure& column, const std::vector<Model>& models,
   return fmt::format("<h3>{}</h3>\n", column.heading) + Table(column.heading, header, rows);
 }
 
-// Settings by which results of two models differ for another reason than the model.
+// Settings that make results of two models differ although the models would not.
 std::string Differences(const std::vector<Model>& models) {
   std::set<std::string> keys;
   for (const Model& model : models) {

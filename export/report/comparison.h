@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Several models on one page: what their validations have in common, side by side. Trap: arms are
-// matched by name, so two reports with other windows, lengths or seeds compare apples with pears;
-// settings that differ are named on the page.
+// Compares several models on one page by what their validations have in common. Trap: arms are
+// matched by name, so reports with different windows, lengths or seeds are not comparable; the page
+// names settings that differ.
 #pragma once
 
 #include <string>
@@ -18,17 +18,17 @@ inline constexpr std::string_view kComparisonSchema = "oscar-comparison";
 inline constexpr int kComparisonVersion = 1;
 
 struct NamedReport {
-  std::string source;  // where it was read, for messages
+  std::string source;  // path of the report, for messages
   Json report;
-  double date = 0;  // of its file, in seconds since 1970
+  double date = 0;  // date of the file, in seconds since 1970
 };
 
-// {"$schema": {name, version}, "models": [{"source", "model", "validation"}]}: the reports'
-// validations without what stands per layer, head or position. Throws InputError for what is no
-// report, a report that was not validated, or none at all.
+// Returns {"$schema": {name, version}, "models": [{"source", "model", "validation"}]}: the reports'
+// validations without values per layer, head or position. Throws InputError if one is not a report
+// or was not validated, or if there are none.
 Json CombineReports(const std::vector<NamedReport>& reports);
 
-// One self-contained page of what CombineReports gave.
+// Makes a self-contained page from the result of CombineReports.
 std::string ComparisonPage(const Json& comparison);
 
 }  // namespace oscar

@@ -16,7 +16,7 @@ namespace {
 
 struct Column {
   const char* heading;
-  const char* member;  // dotted path in the validation
+  const char* member;  // dotted path within the validation
 };
 // Columns about the run, which are the same for all arms of a report.
 constexpr Column kRun[] = {
@@ -34,7 +34,7 @@ std::string ModelName(const Json& model) {
                                                       : std::string("unknown model");
 }
 
-// Every value and heading that is text; doubled quotes, and no cell that a spreadsheet would run.
+// Quotes text for CSV. Doubles its quotes and prevents spreadsheets from running a formula.
 std::string CsvText(const std::string& text) {
   std::string quoted = "\"";
   if (!text.empty() && std::string_view("=+-@\t\r").find(text[0]) != std::string_view::npos)
@@ -43,7 +43,7 @@ std::string CsvText(const std::string& text) {
   return quoted + '"';
 }
 
-// Text of a report in a cell of a table: no markup, no end of the cell or of the line.
+// Escapes text of a report for a table cell: no markup, no end of the cell or of the line.
 std::string MarkdownText(const std::string& text) {
   std::string cell;
   for (const char c : text) {
@@ -59,7 +59,7 @@ std::string MarkdownText(const std::string& text) {
   return cell;
 }
 
-// A name between backticks, where nothing can be escaped.
+// Puts a name between backticks, where nothing can be escaped.
 std::string MarkdownCode(const std::string& text) {
   std::string code = "`";
   for (const char c : text)
@@ -67,8 +67,7 @@ std::string MarkdownCode(const std::string& text) {
   return code + '`';
 }
 
-// Three digits that count: .0334, 1.32, 24.9; nobody compares perplexities of thousands. What
-// float64 leaves of two equal rows is 0.
+// Formats with three significant digits: .0334, 1.32, 24.9. Rounding errors of float64 count as 0.
 std::string Kl(double value) {
   if (value < 1e-15) return "0";
   if (value < 0.00005) return fmt::format("{:.0e}", value);
@@ -122,7 +121,7 @@ std::string Fronts(const Json& models) {
                             text;
 }
 
-// Bits of all models that have the arm: other head dimensions and layers take other bits.
+// Bits of all models that have the arm. They differ if head dimensions or layers differ.
 std::string BitsCell(const Json& models, const std::string& name, const char* which) {
   std::vector<std::string> different;
   for (const Json& model : models) {

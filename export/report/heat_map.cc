@@ -44,7 +44,7 @@ std::string Key(double lo, double hi, double y) {
 int HeatStep(double value, double lo, double hi) {
   if (value <= 0 || value <= lo) return 0;
   if (hi <= lo || value >= hi) return kHeatSteps - 1;
-  // No quotients of values: they may be infinite.
+  // Uses logarithms, because quotients of values may be infinite.
   const double share = (std::log(value) - std::log(lo)) / (std::log(hi) - std::log(lo));
   return std::clamp(static_cast<int>(share * kHeatSteps), 0, kHeatSteps - 1);
 }
@@ -71,7 +71,7 @@ std::string RenderHeatMap(const HeatMap& map) {
     svg += SvgText(kHeatLeft - 6, kHeatTop + height * (static_cast<double>(head) + 0.5) + 4,
                    "axis end", std::to_string(head));
   }
-  size_t stride = 1;  // between the layers that are named
+  size_t stride = 1;  // between the labelled layers
   while (width * static_cast<double>(stride) < 24) stride *= 2;
   for (size_t i = 0; i < layers; ++i) {
     const double x = kHeatLeft + width * static_cast<double>(i);

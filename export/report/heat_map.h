@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Layers across, KV heads down, colour by the logarithm of a value: where in the model it hurts.
+// Layers across, KV heads down, colour by the logarithm of a value: where the error is.
 #pragma once
 
 #include <string>
@@ -11,15 +11,15 @@
 
 namespace oscar {
 
-// The nine steps of the page's heat colours, h0 (least) to h8 (most), on a log scale between lo and
-// hi; a value <= 0 is h0.
+// Returns one of nine heat colours, h0 (least) to h8 (most), on a log scale between lo and hi. A
+// value <= 0 is h0.
 int HeatStep(double value, double lo, double hi);
 
 struct HeatMap {
   std::string id, title, note, description;  // as in LineChart
   Record columns;                            // [num_layers] ids
   Record values;                             // [num_layers][num_kv_heads]
-  double lo = 0, hi = 0;                     // of the colours; <= 0: the data's own
+  double lo = 0, hi = 0;                     // range of the colours; <= 0: that of the data
 };
 
 std::string RenderHeatMap(const HeatMap& map);

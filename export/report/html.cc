@@ -13,7 +13,7 @@
 namespace oscar {
 namespace {
 
-constexpr std::string_view kThinSpace = "\u202F";  // narrow, does not break
+constexpr std::string_view kThinSpace = "\u202F";  // narrow no-break space
 
 std::string GroupThousands(const std::string& digits) {
   std::string out;
@@ -25,7 +25,7 @@ std::string GroupThousands(const std::string& digits) {
   return out;
 }
 
-// Bytes that stand for themselves.
+// Bytes that need no escaping.
 constexpr std::array<bool, 256> kPlain = [] {
   std::array<bool, 256> plain{};
   for (size_t byte = 0x20; byte < plain.size(); ++byte)
@@ -60,7 +60,7 @@ void AppendHtml(std::string_view text, std::string& out) {
   }
 }
 
-// Whether a byte begins a UTF-8 character.
+// Whether a byte starts a UTF-8 character.
 bool StartsCharacter(char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }
 
 }  // namespace

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pieces of the page: text, numbers, tables. Trap: a function that takes "html" takes markup and
-// trusts it; names, descriptions and other text of the record go through Html() first.
+// Parts of the page: text, numbers, tables. Trap: a function that takes "html" takes markup and
+// trusts it; names, descriptions and other text of the record must go through Html() first.
 #pragma once
 
 #include <string>
@@ -14,33 +14,33 @@
 
 namespace oscar {
 
-// Text as markup: & < > " ' escaped, control characters made visible.
+// Returns text as markup: & < > " ' escaped, control characters made visible.
 std::string Html(std::string_view text);
 
-// The same, cut to `max_characters` (UTF-8) with an ellipsis: for labels in charts.
+// The same, cut to `max_characters` (UTF-8) with an ellipsis, for labels in charts.
 std::string HtmlCut(std::string_view text, size_t max_characters);
 size_t CountCharacters(std::string_view utf8);
 
 std::string FormatNumber(double value, Format format);
 
-// <data> with the printed number, the exact one (value=) and where it stands (data-path=).
+// Returns <data> with the printed number, the exact one (value=) and its path (data-path=).
 std::string Value(const Record& number, Format format);
-// "lo to hi" of a two-element array.
+// Formats a two-element array as "lo to hi".
 std::string Interval(const Record& interval, Format format, std::string_view between = " to ");
-// data-path and data-value attributes, for marks in charts.
+// Returns data-path and data-value attributes for marks in charts.
 std::string DataAttributes(const Record& number);
 
 struct TableRow {
-  std::vector<std::string> cells;          // html; the first one heads the row
-  std::string css;                         // classes of the row
-  std::vector<std::string> cell_css = {};  // classes per cell, or empty
+  std::vector<std::string> cells;          // HTML; the first cell is the row's heading
+  std::string css;                         // CSS classes of the row
+  std::vector<std::string> cell_css = {};  // CSS classes of the cells, or empty
 };
 
-// In a box of its own that scrolls if it must; `label` (text) names it for those who cannot see it.
+// Makes a table in a box that scrolls if necessary. `label` (text) names it for screen readers.
 std::string Table(std::string_view label, const std::vector<std::string>& header_html,
                   const std::vector<TableRow>& rows);
 
-// A paragraph of explanation in the muted voice.
+// Makes a paragraph of explanation in a muted colour.
 std::string Note(std::string_view html);
 
 }  // namespace oscar

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Text is sized by the style sheet (larger on a phone, where the chart is drawn
-// small), so the room left for it is that of the largest size.
+// The style sheet sets text sizes (larger on a phone, where the chart is drawn small), so there
+// must be room for the largest size.
 #include "export/report/line_chart.h"
 
 #include <fmt/compile.h>
@@ -47,7 +47,7 @@ std::string Polyline(const LineChart& chart, const ChartSeries& series, const Ax
       Html(series.label), data, points, series.line ? "" : " class=\"unseen\"", dots);
 }
 
-// The labels at the ends of the lines, with a leader where one had to move.
+// Draws the labels at the ends of the lines, with a leader line for each label that was moved.
 std::string EndLabels(const LineChart& chart, const Axis& x, const Axis& y, double label_x) {
   std::vector<const ChartSeries*> labelled;
   std::vector<double> wanted;

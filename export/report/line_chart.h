@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Lines over one axis, labelled at their ends, as inline SVG. Colours are CSS classes of
-// page_style.cc, so light, dark and print are the page's business.
+// page_style.cc, so the page decides between light, dark and print.
 #pragma once
 
 #include <string>
@@ -17,12 +17,12 @@ struct ChartPoint {
 };
 
 struct ChartSeries {
-  std::string label;               // text; at the end of the line; empty: none
-  std::string css;                 // colour class, with "strong", "dashed", "quiet" as wanted
+  std::string label;               // text at the end of the line; empty: none
+  std::string css;                 // colour class, optionally with "strong", "dashed", "quiet"
   std::vector<ChartPoint> points;  // ascending x
-  std::string pointer = {};        // JSON pointer of the array the points come from
-  std::string member = {};  // ... and the member of its elements that is y; empty: themselves
-  bool dots = false;        // marks at the points
+  std::string pointer = {};        // JSON pointer of the array with the points
+  std::string member = {};         // member of its elements that holds y; empty: the elements
+  bool dots = false;               // marks at the points
   bool line = true;
 };
 
@@ -33,22 +33,22 @@ struct ChartBand {
 
 struct LineChart {
   std::string id;           // unique on the page, [a-z0-9-]
-  std::string title, note;  // html; the figure's caption
-  std::string description;  // text, for those who cannot see the chart
+  std::string title, note;  // HTML; the figure's caption
+  std::string description;  // plain text, for people who cannot see the chart
   std::string x_label, y_label;
   Scale x_scale = Scale::kLinear, y_scale = Scale::kLog;
-  std::vector<double> x_ticks = {};   // where they are not to be chosen
-  std::vector<double> x_within = {};  // values the x axis must hold beside the points
+  std::vector<double> x_ticks = {};   // empty: chosen automatically
+  std::vector<double> x_within = {};  // more values that the x axis must include
   bool tokens = false;                // x counts tokens: 4096 is 4K
   bool percent = false;               // y is a fraction, from 0 to 1
-  Range y_range{Scale::kLog};         // shared with other charts; what the series need is added
-  double y_floor = 0;                 // log: smaller values are drawn at it
+  Range y_range{Scale::kLog};         // shared with other charts; extended by the series
+  double y_floor = 0;                 // for a log scale: smaller values are drawn here
   std::vector<ChartBand> bands = {};
   std::vector<ChartBand> rules = {};  // vertical lines at .from
   std::vector<ChartSeries> series;
 };
 
-// <figure> with caption and <svg>; empty if no series has two points (or dots).
+// Returns <figure> with caption and <svg>; empty if no series has two points (or dots).
 std::string RenderLineChart(const LineChart& chart);
 
 }  // namespace oscar

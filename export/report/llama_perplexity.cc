@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Labels and columns are those of llama.cpp's tools/perplexity/perplexity.cpp, for whoever parses
-// them.
+// Labels and columns are those of llama.cpp's tools/perplexity/perplexity.cpp, for programs that
+// parse them.
 #include "export/report/llama_perplexity.h"
 
 #include <fmt/format.h>
@@ -38,7 +38,7 @@ std::string WithError(double value, std::optional<double> error) {
   return fmt::format("{:10.6f}{}\n", value, error ? fmt::format(" ± {:10.6f}", *error) : "");
 }
 
-// ln PPL of Q and base are means over the same tokens, so that the error of their difference gives
+// ln PPL of Q and base are means over the same tokens, so the error of their difference determines
 // their covariance.
 struct LogPerplexities {
   double q_error, base_error, ratio_error;
@@ -95,7 +95,7 @@ std::string ProbabilityLines(const Json& text) {
                              100 * SameTopError(text).value_or(0));
 }
 
-// One line, whatever the names hold.
+// Reduces any names to one line.
 std::string Heading(const Json& report, const Json& arm, const std::string& member) {
   const Json& validation = report.at("validation");
   const std::string text = member == "own_words"

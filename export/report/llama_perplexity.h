@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The lines that llama-perplexity --kl-divergence of llama.cpp prints at its end, from a report:
-// Q is the model with an arm's cache, base the unquantized model.
+// Makes the final lines of llama.cpp's llama-perplexity --kl-divergence from a report: Q is the
+// model with an arm's cache, base the unquantized model.
 #pragma once
 
 #include <string>
@@ -11,9 +11,9 @@
 
 namespace oscar {
 
-// `member` is "text" or "own_words"; `arm` has it. The first line says what was measured. Errors
-// after ± take tokens as independent, as llama-perplexity does; the report's intervals do not, and
-// are wider. A report written before it had these errors and quantiles gives the lines that it can.
+// `member`: "text" or "own_words", which `arm` must have. The first line says what was measured.
+// Errors after ± treat tokens as independent, as llama-perplexity does; the report's intervals do
+// not, and are wider. Lines whose errors and quantiles an older report lacks are left out.
 std::string LlamaPerplexityText(const Json& report, const Json& arm, const std::string& member);
 
 }  // namespace oscar

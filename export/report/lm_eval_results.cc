@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The format has required members that a validation does not have; those are null or empty, as
-// lm-eval writes them itself where it does not know.
+// The format requires members that a validation does not have. They are null or empty, as lm-eval
+// writes unknown ones.
 #include "export/report/lm_eval_results.h"
 
 #include <fmt/format.h>
@@ -17,12 +17,12 @@ namespace oscar {
 namespace {
 
 constexpr double kTaskVersion = 1.0;
-constexpr double kNormal95 = 1.959964;  // half a central 95 % interval, in standard deviations
+constexpr double kNormal95 = 1.959964;  // half of a 95 % interval, in standard deviations
 
-// Metrics of one task, under the keys that lm-eval gives them.
+// The metrics of one task, under lm-eval's keys.
 class TaskMetrics {
  public:
-  // `error` is a number, or null where none is known.
+  // `error`: a number, or null if unknown.
   void Add(const std::string& name, double value, const Json& error, bool higher_is_better) {
     results_[name + ",none"] = value;
     results_[name + "_stderr,none"] = error.is_null() ? Json("N/A") : error;
@@ -38,7 +38,7 @@ class TaskMetrics {
   Json results_ = Json::object(), higher_is_better_ = Json::object(), list_ = Json::array();
 };
 
-// The standard error of f(x), where of[interval] holds the 95 % interval of x; null without one.
+// Returns the standard error of f(x). of[interval] holds the 95 % interval of x; null without one.
 Json ErrorOf(const Json& of, const char* interval, const std::function<double(double)>& f) {
   if (!of.contains(interval)) return nullptr;
   const Json& ends = of.at(interval);
@@ -47,7 +47,7 @@ Json ErrorOf(const Json& of, const char* interval, const std::function<double(do
 
 double Same(double x) { return x; }
 
-// Perplexities over other units than tokens: `text_size` has how many words and bytes were scored.
+// Adds perplexities per word and per byte. `text_size` has the scored words and bytes.
 void AddPerplexities(const Json& text, const Json& text_size, TaskMetrics& metrics) {
   const double perplexity = text.at("perplexity"), tokens = text.at("scored_tokens");
   const auto add = [&](const char* name, const std::function<double(double)>& f) {
@@ -82,7 +82,7 @@ int64_t Sequences(const Json& data) {
   return sequences;
 }
 
-// `data`: what the report says of the text.
+// `data`: what the report says about the text.
 void AddTask(const std::string& name, const std::string& dataset, const Json& data,
              const Json& validation, const Json& arm, const Json& text, Json& file) {
   const TaskMetrics metrics = MetricsOf(text, data);
@@ -115,7 +115,7 @@ void AddTask(const std::string& name, const std::string& dataset, const Json& da
                            {"metadata", metadata}};
 }
 
-// lm-eval's sanitize_model_name: each run of characters that no file name may hold is "__".
+// Like lm-eval's sanitize_model_name: "__" replaces each run of characters unfit for file names.
 std::string Sanitized(const std::string& name) {
   std::string sanitized;
   bool in_run = false;

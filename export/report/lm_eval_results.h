@@ -13,17 +13,17 @@
 
 namespace oscar {
 
-// The model that was validated, by its name.
+// Returns the name of the validated model.
 std::string ModelId(const Json& report);
 
-// "ORG/NAME ARM": the model with that cache.
+// Returns "ORG/NAME ARM": the model with that cache.
 std::string ModelWithCache(const Json& report, const Json& arm);
 
-// The standard error of a text's "top1_agreement", tokens taken as independent; nothing for a
-// single token.
+// The standard error of a text's "top1_agreement", with tokens treated as independent. Nothing for
+// a single token.
 std::optional<double> SameTopError(const Json& text);
 
-// `arm` is one of the report's, with "text"; `date` in seconds since 1970, UTC.
+// `arm` must have "text". `date`: seconds since 1970, UTC.
 Json LmEvalResults(const Json& report, const Json& arm, double date);
 
 }  // namespace oscar

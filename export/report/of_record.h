@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which validation may stand in an artifact: the one of record, whose headline is the artifact's
-// own choice, measured as the artifact says that it is to be served. Everything else is a
-// comparison, which says something about methods and nothing about what ships. oscar-validate goes
-// by this rule before it measures, a zoo when it is handed a report.
+// Decides which validation an artifact may hold. It is the one of record, whose headline is the
+// artifact's own choice, measured with the artifact's recommended serving settings. Any other is a
+// comparison, which says something about methods but not about the artifact. oscar-validate applies
+// this rule before it measures, a zoo when it receives a report.
 #pragma once
 
 #include <cstdint>
@@ -15,42 +15,42 @@
 
 namespace oscar {
 
-// Clip ratios of methods that bring none of their own: upstream's recipe.
+// Clip ratios for methods without their own: upstream's recipe.
 inline constexpr double kOthersKClip = 0.96, kOthersVClip = 0.92;
 
-// Tokens that a validation of record scores at least.
+// The fewest tokens that a validation of record must score.
 inline constexpr int64_t kLeastScoredTokens = 1024;
 
-// The arms that a verdict on this artifact may be about, best first: the choice that it ships for
-// its consumer, as that runtime computes and as it stands; of an artifact without choices OSCAR
-// itself. `report` is its report.json, with a validation or without.
+// Returns the arms that a verdict on this artifact may be about, best first: the choice for its
+// consumer, as that runtime computes it and as chosen. Without choices, the arm is OSCAR itself.
+// `report`: its report.json, with or without a validation.
 std::vector<std::string> OwnArms(const Json& report);
 
-// The facts of a validation that decide; they are known before anything is measured.
+// The facts that decide whether a validation is of record, known before anything is measured.
 struct ValidationFacts {
   std::string source;  // "model" or "dump"
   std::string headline_arm;
   int64_t sink_tokens = 0, recent_tokens = 0;
-  int64_t quant_group_size = 0;  // values; 0: the head
+  int64_t quant_group_size = 0;  // values; 0: the whole head
   double others_k = kOthersKClip, others_v = kOthersVClip;
   std::string cache_dtype = "bf16";
   bool own_model = true;        // the artifact was calibrated on it
-  bool predictions = true;      // of tokens, not attention alone
-  int64_t scored_tokens = 0;    // 0 where there are no predictions
+  bool predictions = true;      // includes next-token predictions, not only attention
+  int64_t scored_tokens = 0;    // 0 without predictions
   int64_t longest_context = 0;  // tokens
 };
-// Returns those of a finished validation. Throws InputError naming `what` where a member is
+// Returns the facts of a finished validation. Throws InputError naming `what` if a member is
 // missing.
 ValidationFacts FactsOf(const Json& validation, std::string_view what);
 
-// Tokens that the artifact recommends to keep exact, and the size of its groups: "serving".
+// The exact tokens and the group size that the artifact recommends in "serving".
 struct ServingSettings {
   int64_t sink_tokens = 64, recent_tokens = 256, quant_group_size = 0;
 };
 ServingSettings ServingOf(const Json& report, std::string_view what);
 
-// Why a validation of the artifact of `report` is none of record, a phrase for each reason; empty
-// if it is.
+// Returns why a validation of the artifact of `report` is not of record, one phrase per reason.
+// Empty if it is of record.
 std::vector<std::string> WhyNotOfRecord(const ValidationFacts& facts, const Json& report,
                                         std::string_view what);
 

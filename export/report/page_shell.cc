@@ -12,11 +12,11 @@ namespace oscar {
 std::string RenderPage(std::string_view title, std::string_view header_html,
                        const std::vector<PageSection>& sections, std::string_view footer_html,
                        const PageExtras& extras) {
-  size_t size = 16'384;  // and what stands around the sections
+  size_t size = 16'384;  // includes the markup around the sections
   for (const PageSection& section : sections) size += section.content.size() + 256;
   std::string page;
   page.reserve(size + PageStyle().size() + header_html.size() + footer_html.size());
-  // The policy is a second lock: whatever a record holds, the page loads and runs nothing.
+  // A second safeguard: whatever a record contains, the policy forbids loading or running anything.
   page += fmt::format(
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "

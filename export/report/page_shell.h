@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The parts of every page around its sections: style, navigation, and the policy that keeps it
+// The parts of every page around its sections: style, navigation, and the policy that prevents it
 // from loading or running anything.
 #pragma once
 
@@ -12,16 +12,16 @@
 namespace oscar {
 
 struct PageSection {
-  std::string id, short_name, heading;  // html; the short name stands in the list of sections
-  std::string content;                  // html; empty: left out
+  std::string id, short_name, heading;  // HTML; short_name is for the list of sections
+  std::string content;                  // HTML; if empty, the section is left out
 };
 
 // Optional parts of a page.
 struct PageExtras {
-  std::string_view kind = "oscar report";  // text; ends the title
-  std::string_view style = {};             // css
-  std::string_view script = {};            // the only one that runs; the page is readable without
-  std::string_view script_hash = {};       // "sha256-" and base64, by which the policy knows it
+  std::string_view kind = "oscar report";  // plain text at the end of the title
+  std::string_view style = {};             // CSS
+  std::string_view script = {};            // the only script that runs; the page also works without
+  std::string_view script_hash = {};       // "sha256-" and base64, for the content security policy
 };
 
 std::string RenderPage(std::string_view title /* text */, std::string_view header_html,

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Colours were chosen to stay apart for colour-blind readers, by lightness where
-// hue fails, and to have a contrast of 4.5 as text; nothing is said by colour alone.
+// Colour-blind readers must be able to tell the colours apart, if necessary by lightness. As text,
+// colours must have a contrast of 4.5. Colour alone never carries information.
 #include "export/report/page_style.h"
 
 #include <string>
@@ -79,7 +79,7 @@ figcaption{font-size:.875rem;line-height:1.45;margin-bottom:.5rem}
 figcaption span{display:block;color:var(--muted);font-size:.8125rem}
 )css";
 
-// Rules of what is inside an <svg>; --c is the colour of a series.
+// Rules for what is inside an <svg>. --c is the colour of a series.
 constexpr std::string_view kChartRules = R"css(svg{display:block;width:100%;height:auto}
 svg text{font-size:11.5px;fill:var(--fg);font-family:inherit}
 .axis,.axis-title{fill:var(--muted)!important}
@@ -153,7 +153,7 @@ std::string_view PageStyle() {
 
 std::string_view ChartRules() { return kChartRules; }
 
-std::string_view LightColours() {  // between the first pair of braces
+std::string_view LightColours() {  // the text between the first pair of braces
   return kPageColours.substr(0, kPageColours.find('}') + 1);
 }
 

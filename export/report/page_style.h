@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The style sheet of the page: every colour is a variable with a light and a dark value; print is
+// The style sheet of the page. Every colour is a variable with a light and a dark value; print is
 // always light.
 #pragma once
 
@@ -11,8 +11,8 @@ namespace oscar {
 
 std::string_view PageStyle();
 
-// Parts of it, for a chart outside the page: the rules of what is inside an <svg>, and the rule
-// that gives the variables their light values.
+// Parts of the style for charts outside the page: the rules for what is inside an <svg>, and the
+// rule that sets the variables to their light values.
 std::string_view ChartRules();
 std::string_view LightColours();
 

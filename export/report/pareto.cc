@@ -10,7 +10,7 @@
 namespace oscar {
 namespace {
 
-// Short enough for a chart's edge: windows are what arms of one method differ in most.
+// A label that is short enough for a chart's edge. Arms of one method differ mostly in windows.
 std::string EdgeLabel(const ArmLook& look) {
   return MethodLabel(look.arm["method"].Text()) + (look.windows ? " +w" : "");
 }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Charts of what methods cost against what they keep, for the page of a validation and for that of
+// Charts of the cost of methods against their error, for the page of a validation and for that of
 // several models.
 #pragma once
 
@@ -13,12 +13,12 @@
 
 namespace oscar {
 
-// Two charts: attention-KL against the paper's bits, and KL of the next token against the bytes
-// stored. `id` makes them unique on the page.
+// Makes two charts: attention-KL against the paper's bits, and next-token KL against stored bytes.
+// `id` makes them unique on the page.
 std::string ParetoCharts(const std::vector<ArmLook>& arms, std::string_view id);
 
-// Whether no arm has fewer bits (paper) and less attention-KL; null controls and arms without error
-// do not count. [num_arms]
+// [num_arms] Whether no arm has both fewer bits (paper) and less attention-KL. Null controls and
+// arms without error do not count.
 std::vector<bool> IsOnFront(const std::vector<ArmLook>& arms);
 
 }  // namespace oscar

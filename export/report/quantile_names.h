@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The quantiles of a distribution in report.json, ascending: what llama-perplexity prints.
+// The quantiles of a distribution in report.json, ascending. They are those of llama-perplexity.
 #pragma once
 
 namespace oscar {

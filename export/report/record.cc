@@ -85,7 +85,7 @@ std::string Record::Text() const {
       return std::string(value_.get_string().value_unsafe());
     case JsonType::INT64:
       return fmt::format_int(value_.get_int64().value_unsafe()).str();
-    case JsonType::DOUBLE: {  // as dump() writes it, which makes room for any document first
+    case JsonType::DOUBLE: {  // printed like dump(), which reserves space for any document first
       std::array<char, 64> text;
       return {text.data(), nlohmann::detail::to_chars(text.begin(), text.end(), Number())};
     }

@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A value of report.json together with its JSON pointer. Everything the page shows is printed from
-// one, so that every number on it says where in the record it stands (data-path), and a test can
-// hold the page against the record.
+// A value of report.json with its JSON pointer. The page prints everything from such values, so
+// that every number on it names its place in the record (data-path), and a test can compare them.
 #pragma once
 
 #include <array>
@@ -19,38 +18,38 @@
 
 namespace oscar {
 
-// A view: the document must outlive it. The document has passed CheckReport, so a member that the
-// schema requires and that is not there is our bug.
+// A view of a document that passed CheckReport and must outlive it. A missing member that the
+// schema requires is a bug.
 class Record {
  public:
   explicit Record(const JsonElement& document) : value_(document) {}
 
   bool Has(std::string_view key) const;
   Record operator[](std::string_view key) const;
-  Record operator[](size_t index) const;  // walks from the first element; Items() reads all at once
-  std::optional<Record> Find(std::string_view path) const;      // "local.kl.mean"
-  size_t size() const;                                          // of an array or object
-  std::vector<Record> Items() const;                            // of an array
-  std::vector<std::pair<std::string, Record>> Members() const;  // of an object, sorted by key
+  Record operator[](size_t index) const;  // linear time; Items() reads all at once
+  std::optional<Record> Find(std::string_view path) const;      // path like "local.kl.mean"
+  size_t size() const;                                          // size of an array or object
+  std::vector<Record> Items() const;                            // elements of an array
+  std::vector<std::pair<std::string, Record>> Members() const;  // members, sorted by key
 
   double Number() const { return value_.get_double().value(); }
   bool True() const { return value_.is_bool() && value_.get_bool().value_unsafe(); }
   bool IsObject() const { return value_.is_object(); }
   bool IsString() const { return value_.is_string(); }
-  // Strings as they are, numbers as the record has them, anything else as JSON. Untrusted: never
-  // into a page without Html().
+  // Returns strings unchanged, numbers as in the record, anything else as JSON. Untrusted: use
+  // Html() before putting it into a page.
   std::string Text() const;
   std::string TextOr(std::string_view key, std::string_view fallback) const;
-  bool IsText(std::string_view key) const;    // a member that is a non-empty string
-  bool IsNumber(std::string_view key) const;  // a member that is a number
+  bool IsText(std::string_view key) const;    // whether a member is a non-empty string
+  bool IsNumber(std::string_view key) const;  // whether a member is a number
 
   std::string pointer() const;
 
  private:
-  // A step of the JSON pointer, which is composed only on demand: most values are not shown.
+  // A step of the JSON pointer, which is made only on demand: most values are not shown.
   struct Step {
-    const char* key;  // the document's; null: an element
-    size_t size;      // of the key, or the element's index
+    const char* key;  // in the document; null for an element
+    size_t size;      // size of the key, or index of the element
   };
   Record Below(const JsonElement& value, Step step) const;
   Record Member(std::string_view key, const JsonElement& value) const {
@@ -61,7 +60,7 @@ class Record {
   }
 
   JsonElement value_;
-  std::string prefix_;  // of the pointer, where it has more steps than there is room for
+  std::string prefix_;  // start of the pointer, if it has too many steps to store
   std::array<Step, 8> steps_;
   size_t num_steps_ = 0;
 };

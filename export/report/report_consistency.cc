@@ -17,7 +17,7 @@ namespace oscar {
 namespace {
 
 constexpr double kRelative = 1e-6;  // sums of float32 values in float64, in another order
-constexpr double kAbsolute = 1e-9;  // nats: of what is zero but for the last bits
+constexpr double kAbsolute = 1e-9;  // nats: rounding errors of values that should be zero
 
 class Arms {
  public:
@@ -49,7 +49,7 @@ class Arms {
       if (arm.contains("reasoning")) Reasoning(arm.at("reasoning"), &arm == &arms.front());
       if (arm.contains("tool_call")) ToolCall(arm.at("tool_call"), &arm == &arms.front());
     }
-    for (const Json& arm : arms) {  // what follows from two arms, once each holds by itself
+    for (const Json& arm : arms) {  // relations between arms, after each arm was checked
       arm_ = arm.at("name");
       Behind(arm, headline, KlOf);
       Domains(arm, headline);
@@ -84,7 +84,7 @@ class Arms {
     ExpectSame("method", arm.at("method"), name.substr(0, name.find('+')));
   }
 
-  // Weighted by the counts in `count`.
+  // Returns a mean weighted by the counts in `count`.
   static double Mean(const Json& rows, const char* value, const char* count) {
     double sum = 0, all = 0;
     for (const Json& row : rows) {
@@ -130,7 +130,7 @@ class Arms {
     }
   }
 
-  // All heads of a layer have the same rows, and all layers weigh the same.
+  // All heads of a layer have the same rows, and all layers have the same weight.
   void Heads(const std::string& which, const Json& metrics) const {
     const Json& heads = metrics.at("heads");
     Json ids = Json::array();
@@ -181,7 +181,7 @@ class Arms {
     return domain.at(member).at("mean");
   }
 
-  // Means of an arm, or of a domain of it, less the headline's.
+  // Checks differences between the means of an arm, or of one of its domains, and the headline's.
   void Behind(const Json& of, const Json& headline,
               double (*mean)(const Json&, const std::string&)) const {
     if (!of.contains("behind")) return;
@@ -271,8 +271,8 @@ class Arms {
   std::string arm_;
 };
 
-// Throws InputError unless every number of `summary.arms` is the mean over all layers, and kl_max
-// the maximum.
+// Throws InputError unless every number of `summary.arms` is the mean over all layers (kl_max: the
+// maximum).
 void CheckSummaryAgrees(const Json& report, std::string_view what) {
   const Json& layers = report.at("layers");
   for (const auto& [name, summary] : report.at("summary").at("arms").items()) {

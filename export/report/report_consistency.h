@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether the numbers of a validation can all come from one run: many of them are means, maxima and
-// ratios of others. A report that passes is consistent, not true; whoever edits one number
-// has to edit what follows from it, and whoever edits all of it is found by measuring again alone.
+// Checks that the numbers of a validation can come from one run, because many are means, maxima and
+// ratios of others. A report that passes is consistent, but not proven true. If someone edits all
+// numbers consistently, only another measurement reveals it.
 #pragma once
 
 #include <string_view>
@@ -12,10 +12,10 @@
 
 namespace oscar {
 
-// `report` has passed CheckReport. Throws InputError naming `what`, the arm and the member, what it
-// says and what follows from the others: means over heads, layers, positions, lengths and tasks,
-// the worst head, perplexity over the reference's, counts that all arms share, the order of
-// quantiles, an exact reference that is not exact, means over layers of the calibration.
+// `report` must have passed CheckReport. Throws InputError naming `what`, arm, member, its value
+// and the value that follows from others. Checks means over heads, layers, positions, lengths and
+// tasks, the worst head, perplexity over the reference's, counts that all arms share, the order of
+// quantiles, the exactness of the reference, and the calibration's means over layers.
 void CheckNumbersAgree(const Json& report, std::string_view what);
 
 }  // namespace oscar

@@ -12,7 +12,7 @@ namespace {
 
 struct Section {
   const char* id;
-  const char* short_name;  // in the list of sections
+  const char* short_name;  // for the list of sections
   const char* heading;
   std::string (*render)(const Record& report);
 };

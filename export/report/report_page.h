@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// report.html: one page, no script, no network; legible in light and dark, at phone width and
-// printed. A pure function of the record: the same JSON gives the same bytes.
+// report.html: one page, no script, no network; legible in light and dark, on a phone and printed.
+// It depends only on the record: the same JSON gives the same bytes.
 #pragma once
 
 #include <string>
@@ -13,11 +13,11 @@
 
 namespace oscar {
 
-// Throws InputError if `report` is not what report_schema.h demands. Numbers are printed from the
-// record, never recomputed; where a chart draws a product of two of them, its caption says so.
+// Throws InputError if `report` violates report_schema.h. Numbers are printed from the record and
+// never recomputed. If a chart draws a product of two of them, its caption says so.
 std::string ReportPage(const Json& report);
 
-// The same sections, to stand on another page. Throws like ReportPage.
+// Returns the same sections for use on another page. Throws like ReportPage.
 std::vector<PageSection> ReportSections(const JsonElement& report);
 
 }  // namespace oscar

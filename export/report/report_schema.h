@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// report.json as a format: its name, its version and the check of a document against schema.md,
-// which is the specification. A report is an input, however often we wrote it ourselves: it
-// comes back from a zoo, from a mirror, from an editor.
+// report.json as a format: its name, its version, and the check of a document against schema.md,
+// which is the specification. A report is untrusted input even if we wrote it, because it comes
+// back from zoos, mirrors and editors.
 #pragma once
 
 #include <string>
@@ -14,19 +14,19 @@
 namespace oscar {
 
 inline constexpr std::string_view kReportSchema = "oscar-report";
-// Version 1 had no `validation` and no spectra; 2 no `ideal` and no `by_length_depth`; 3 no
-// `behind` and no `by_domain`. All are read.
+// Version 1 lacks `validation` and spectra; 2 lacks `ideal` and `by_length_depth`; 3 lacks `behind`
+// and `by_domain`. All versions can be read.
 inline constexpr int kReportVersion = 4;
 
 // Throws InputError naming `what` and the member (as a JSON pointer) that is missing, unknown, of a
-// wrong type, not finite, out of its range, or at odds with another: an interval upside down, a
+// wrong type, not finite, out of range, or in conflict with another: a reversed interval, a
 // headline arm that is not among the arms, a matrix that does not fit its layers, a gate whose
-// verdict is not that of its checks.
+// verdict differs from its checks.
 void CheckReport(const JsonElement& report, std::string_view what);
 void CheckReport(const Json& report, std::string_view what);
 
-// Every member as CheckReport knows it, the list that schema.md holds: name, whether it may be
-// missing, type; below them their own members.
+// Lists every member that CheckReport knows, as in schema.md: name, whether it is optional, type,
+// and below it its own members.
 std::string ReportMembers();
 
 }  // namespace oscar

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One row per thing: its name and numbers on a line, its marks (dots with intervals, bars, ticks)
-// on a common scale beneath. Names get the full width, so they stay legible on a phone.
+// One row per item: its name and numbers on a line, and below it its marks (dots with intervals,
+// bars, ticks) on a common scale. Full-width names stay legible on a phone.
 #pragma once
 
 #include <optional>
@@ -16,14 +16,14 @@ namespace oscar {
 
 struct ChartMark {
   enum Kind { kDot, kRing, kBar, kThinBar, kTick } kind = kDot;
-  Record number;                        // what it shows
+  Record number;                        // the value shown
   std::optional<Record> interval = {};  // [lo, hi], drawn as a whisker
 };
 
 struct ChartRow {
   std::string label;    // text
   std::string css;      // colour class
-  std::string numbers;  // text at the right
+  std::string numbers;  // text on the right
   std::vector<ChartMark> marks;
 };
 
@@ -32,7 +32,7 @@ struct RowChart {
   std::string x_label;
   Scale scale = Scale::kLinear;
   std::vector<ChartRow> rows;
-  std::optional<Range> range = {};  // of the axis, where several charts share it
+  std::optional<Range> range = {};  // range of the axis, if several charts share it
 };
 
 std::string RenderRowChart(const RowChart& chart);

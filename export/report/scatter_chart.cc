@@ -37,7 +37,7 @@ std::string Mark(const ScatterPoint& point, const Axis& x, const Axis& y, bool o
   return svg + "</g>\n";
 }
 
-// The steps of the front: to the right of a point, nothing better is known until the next.
+// Draws the front in steps, because between two points nothing better is known.
 std::string FrontLine(const std::vector<const ScatterPoint*>& front, const Axis& x, const Axis& y) {
   std::string points;
   double last = 0;

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Points in a plane where less is better on both axes, with the Pareto front drawn and named:
-// what no other point beats in both. A point at zero has no place on a log axis and is left
-// out; the caption must say so.
+// Points in a plane where less is better on both axes. The Pareto front, which no other point beats
+// in both, is drawn and named. A point at zero has no place on a log axis and is left out; the
+// caption must say so.
 #pragma once
 
 #include <cstddef>
@@ -17,17 +17,17 @@
 
 namespace oscar {
 
-// Indices of the (x, y) that no other beats: less or equal in both and less in one. Ascending x;
-// of equal points the first.
+// Returns indices of the (x, y) that no other point beats by being less or equal in both and less
+// in one. Ascending x. Of equal points, the first.
 std::vector<size_t> ParetoFront(const std::vector<std::pair<double, double>>& points);
 
 struct ScatterPoint {
   Record x, y;
-  std::optional<Record> interval = {};  // of y, [lo, hi]
-  std::string name;                     // text: shown when pointed at
-  std::string label;                    // text: at the chart's edge, if it is on the front
+  std::optional<Record> interval = {};  // interval of y, [lo, hi]
+  std::string name;                     // text shown on hover
+  std::string label;                    // text at the chart's edge, if it is on the front
   std::string css;                      // colour class
-  bool counts = true;                   // for the front; a null control does not
+  bool counts = true;                   // whether it may be on the front; a null control may not
 };
 
 struct ScatterChart {
@@ -37,7 +37,7 @@ struct ScatterChart {
   std::vector<ScatterPoint> points;  // both axes are logarithmic
 };
 
-// Empty if no point has a place.
+// Returns an empty string if no point can be drawn.
 std::string RenderScatterChart(const ScatterChart& chart);
 
 }  // namespace oscar

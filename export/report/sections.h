@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The sections of the page. Each is a function of the record to markup, and gives nothing where the
-// record has nothing for it; report_page.cc holds them in a table, which is their order. A new
-// section is a file in sections/ that CMakeLists.txt names, a declaration below and a row there.
+// The sections of the page. Each is a function from the record to markup, and returns nothing if
+// the record has nothing for it. A table in report_page.cc sets their order. A new section needs a
+// file in sections/, an entry in CMakeLists.txt, a declaration below and a row in that table.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@
 
 namespace oscar {
 
-// The clip ratios that are exported, of keys and values: one for all layers, or that layers have
-// their own. `serving`: of the report.
+// Describes the exported clip ratios of keys and values: one for all layers, or that each layer has
+// its own. `serving`: the report's member.
 std::string ExportedClip(const Record& serving);
 
 std::string VerdictSection(const Record& report);

@@ -8,9 +8,9 @@
 
 namespace oscar {
 
-// Says report.json's serving.auto.bits_by.sensitive in words: "not below 4 bits: keys of
-// layer 3 (95 %)", with each side's share of what 2 bits cost the next token. Says so where no side
-// stands out; empty where nothing was measured.
+// Describes report.json's serving.auto.bits_by.sensitive: "not below 4 bits: keys of layer 3 (95
+// %)", with each side's share of the next-token cost at 2 bits. Says so if no side is sensitive.
+// Empty if nothing was measured.
 std::string SensitiveSidesText(const Json& serving);
 
 }  // namespace oscar

@@ -18,7 +18,7 @@ std::string SvgText(double x, double y, std::string_view css, std::string_view t
 }
 
 std::string Figure(const FigureInfo& info, double width, double height, std::string_view svg_body) {
-  std::string plain;  // the caption without its markup
+  std::string plain;  // the caption without markup
   bool in_tag = false;
   for (char c : info.title) {
     if (c == '<') in_tag = true;

@@ -25,7 +25,7 @@ struct Measured {
   std::optional<std::pair<double, double>> interval;
 };
 
-// Reads an object with "mean" and, perhaps, "interval".
+// Reads an object with "mean" and an optional "interval".
 Measured EstimateOf(const Record& estimate) {
   Measured measured{estimate["mean"].Number(), std::nullopt};
   if (estimate.Has("interval"))
@@ -33,7 +33,7 @@ Measured EstimateOf(const Record& estimate) {
   return measured;
 }
 
-// `text`: the member of arms that the verdict rests on; empty: none has one, and attention counts.
+// `text`: the arms' member that decides the verdict; empty: attention decides.
 Measured KlOf(const Record& arm, std::string_view text) {
   return EstimateOf(text.empty() ? arm["local"]["kl"] : arm[text]["token_kl"]);
 }
@@ -43,22 +43,22 @@ std::string Text(const Measured& kl) {
   return fmt::format("{:.4f} ({:.4f} to {:.4f})", kl.mean, kl.interval->first, kl.interval->second);
 }
 
-// Returns by how much the KL of `of` (an arm, or one domain of an arm) exceeds the headline's on
-// the same text, with the interval of that paired difference; nothing if it was not measured.
+// Returns the KL of `of` (an arm, or one domain of an arm) minus the headline's on the same text,
+// with the interval of that paired difference. Nothing if it was not measured.
 std::optional<Measured> BehindOf(const Record& of, std::string_view member) {
   if (!of.Has("behind") || !of["behind"].Has(member) || !of["behind"][member].Has("interval"))
     return {};
   return EstimateOf(of["behind"][member]);
 }
 
-enum class Order { kBetter, kWorse, kAlike };  // the headline than another arm
+enum class Order { kBetter, kWorse, kAlike };  // the headline, compared with another arm
 Order OrderOf(const Measured& behind) {
   if (behind.interval->first > 0) return Order::kBetter;
   return behind.interval->second < 0 ? Order::kWorse : Order::kAlike;
 }
 
-// Returns the arm with the least KL among the `wanted` ones; if some have windows, among these,
-// because the headline has windows.
+// Returns the arm with the least KL among the `wanted` ones. If some have windows, considers only
+// these, because the headline has windows.
 std::optional<Record> Least(const std::vector<Record>& arms, std::string_view text,
                             const auto& wanted) {
   std::optional<Record> least;
@@ -88,7 +88,7 @@ std::string Against(const std::optional<Measured>& behind, std::string_view what
   return {};
 }
 
-// The headline is held against these.
+// An arm with which the headline is compared.
 struct Rival {
   Record arm;
   std::string what;
@@ -98,7 +98,7 @@ std::string Joined(const std::vector<std::string>& names) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-// On which domains it is better than a rival, where that is not the same on all of them.
+// Lists the domains on which the headline is better than a rival, unless all agree.
 std::string DomainsAgainst(const Rival& rival, const char* member) {
   std::vector<std::string> better, alike, worse;
   for (const Record& domain : rival.arm["by_domain"].Items()) {
@@ -144,7 +144,7 @@ std::string DomainsText(const Record& headline, const std::vector<Rival>& rivals
   return text;
 }
 
-// Warns where few rows see a quantized key.
+// Warns if few rows see a quantized key.
 std::string CautionText(const Record& headline) {
   const double rows = headline["local"]["rows"].Number();
   std::string few;
@@ -188,7 +188,7 @@ Verdict VerdictOf(const Record& validation) {
       "a Hadamard rotation");
   add(Least(arms, member, [&](const Record& arm) { return method_is(arm, "oscar_shared"); }),
       "OSCAR as published");
-  // A matrix of ones knows nothing either, and rotates nothing.
+  // The identity is also a null control, but rotates nothing.
   const auto control = Least(arms, member, [&](const Record& arm) {
     return arm["null_control"].True() && !method_is(arm, "identity");
   });

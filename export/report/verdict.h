@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A validation in a few sentences: whether the fit bought anything on this model, over a Hadamard
-// rotation, OSCAR as published and rotations that know nothing of their layer, each by the paired
-// difference on the same text; whether that holds on every domain of it; and what a user will
-// notice. The terminal, the page and the model card say the same.
+// A validation in a few sentences. They say whether the fit gained anything on this model over a
+// Hadamard rotation, OSCAR as published and rotations without knowledge of their layer, each by the
+// paired difference on the same text; whether that holds on every domain of the text; and what a
+// user will notice. The terminal, the page and the model card say the same.
 #pragma once
 
 #include <string>
@@ -14,18 +14,18 @@
 namespace oscar {
 
 struct Verdict {
-  std::string fit;       // by KL of the next token, of attention where there was no text
-  std::string notice;    // empty where there was no text
-  std::string domains;   // the worst one, and those that gains hold on; empty where there is one
-  std::string remedy;    // after a gate that failed: what would pass (WhatWouldPass)
-  std::string caution;   // where fewer than 1,000 rows see a quantized key
-  std::string left_out;  // of a quick validation, and how to get it
+  std::string fit;       // by next-token KL, or by attention-KL without a text
+  std::string notice;    // empty without a text
+  std::string domains;   // the worst domain, and domains with gains; empty if there is only one
+  std::string remedy;    // for a failed gate: what would pass (WhatWouldPass)
+  std::string caution;   // if fewer than 1,000 rows see a quantized key
+  std::string left_out;  // what a quick validation left out, and how to get it
 };
 
-// "text" or "own_words", which the verdict rests on. `validation`: the member of a checked report.
+// The member that decides the verdict: "text" or "own_words". `validation`: of a checked report.
 std::string VerdictMember(const Record& validation);
 
-// Plain text; names of arms in it are untrusted.
+// Returns plain text. Names of arms in it are untrusted.
 Verdict VerdictOf(const Record& validation);
 Verdict VerdictOf(const Json& validation);
 

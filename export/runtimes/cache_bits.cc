@@ -26,7 +26,7 @@ bool EqualWidths(const Artifact& artifact, int64_t layer_id) {
 std::vector<LayerBits> BitsOf(const Artifact& artifact) {
   std::vector<LayerBits> layers;
   const auto most = [](const Json& layer, const char* key) {
-    const Json& bits = JsonMember(layer, key, kManifestFile);  // one, or one for each KV head
+    const Json& bits = JsonMember(layer, key, kManifestFile);  // a number, or one for each KV head
     if (!bits.is_array()) return static_cast<int>(JsonInt(layer, key, kManifestFile));
     int64_t largest = 0;
     for (const Json& of_head : bits) {

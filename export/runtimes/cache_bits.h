@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// An artifact's bits by layer and side as types that caches have: the types that were decided, or
-// the smallest type with at least that many bits. The runtime determines how a layer is stored; the
+// An artifact's bits by layer and side, in types that caches have: the decided types, or the
+// smallest type with at least that many bits. The runtime determines how a layer is stored; the
 // artifact determines how many bits it needs.
 #pragma once
 
@@ -17,19 +17,19 @@ namespace oscar {
 
 struct LayerBits {
   int64_t layer_id = 0;      // the checkpoint's own number
-  int k = 0, v = 0;          // of codes, of the head with most; 16 where it is not quantized
-  bool equal_widths = true;  // among the heads of keys, and of values
+  int k = 0, v = 0;          // bits of codes, maximum over heads; 16 if not quantized
+  bool equal_widths = true;  // all heads of a side have the same bits
 };
 
 struct BitsByLayer {
   std::vector<LayerBits> layers;
-  bool typed = false;  // decided as types of this runtime (export/artifact/cache_type_record.h)
+  bool typed = false;  // bits of cache types (export/artifact/cache_type_record.h)
 };
-// Returns the bits of the types decided for an exporter, at `bits` per value if not 0; if the
-// artifact has no types, the bits of the headline choice. Throws InputError if it has neither.
+// Returns the bits of the types decided for an exporter, at `bits` per value if not 0. Without
+// types, returns the bits of the headline choice. Throws InputError if the artifact has neither.
 BitsByLayer BitsFor(const Artifact& artifact, std::string_view exporter, double bits);
 
-// "0-3,7": numbers in ascending order.
+// Formats ascending numbers as "0-3,7".
 std::string RangesText(const std::vector<int64_t>& numbers);
 
 }  // namespace oscar

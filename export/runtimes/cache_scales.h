@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Static scales of 8-bit and 4-bit caches: x is stored as x / scale, and the largest |x| of the
-// calibration becomes the largest number of the type. Trap: such a cache holds keys and values as
-// they are; an artifact's rotations and means do not apply to it.
+// calibration becomes the largest number of the type. Trap: such a cache stores keys and values
+// without transforms, so an artifact's rotations and means do not apply to it.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,19 @@
 
 namespace oscar {
 
-inline constexpr double kLargestE4m3 = 448;  // of float8_e4m3fn
-// NVFP4: the scale of 16 elements is an E4M3 number, and the elements are E2M1, up to 6.
+inline constexpr double kLargestE4m3 = 448;  // largest number of float8_e4m3fn
+// In NVFP4 the scale of 16 elements is an E4M3 number. The elements are E2M1, up to 6.
 inline constexpr double kLargestNvfp4 = 6 * kLargestE4m3;
 
 struct LayerMaxima {
   int64_t layer_id = 0;      // the checkpoint's own number
   std::vector<double> k, v;  // [num_kv_heads]; [1] if imported scales are per layer
 };
-// Returns the scale for all heads, in float32.
+// Returns one scale for all heads, in float32.
 float ScaleOf(const std::vector<double>& of_heads, double largest_of_type);
 
-// Returns the maxima of every layer. Throws InputError if the artifact lacks them or if they are
-// zero: a layer that saw no values gets a scale of zero.
+// Returns the maxima of every layer. Throws InputError if the artifact lacks them or one is zero,
+// because a layer without values would get a scale of zero.
 std::vector<LayerMaxima> MaximaOf(const Artifact& artifact);
 
 }  // namespace oscar

@@ -17,7 +17,7 @@ namespace oscar {
 namespace {
 
 constexpr const char* kIndexFile = "model.safetensors.index.json";
-// A loader that finds kOnlyFile ignores the index, so a copy stores it as a shard.
+// If a loader finds kOnlyFile, it ignores the index, so a copy stores that file as a shard.
 constexpr const char *kOnlyFile = "model.safetensors",
                      *kOnlyShard = "model-00001-of-00001.safetensors";
 
@@ -33,7 +33,7 @@ std::string AttentionModule(const ModelSpec& spec, const Artifact& artifact, int
         layer == spec.layers.end() ? std::string("none with a cache")
                                    : std::to_string(layer->attention.num_kv_heads)));
   }
-  std::string module = layer->attention.o.weight;  // "model.layers.3.self_attn.o_proj.weight"
+  std::string module = layer->attention.o.weight;  // like "model.layers.3.self_attn.o_proj.weight"
   for (int part = 0; part < 2; ++part) module.resize(std::min(module.size(), module.rfind('.')));
   return module;
 }

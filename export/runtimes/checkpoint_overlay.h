@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tensors added to a checkpoint: a shard of their own, an index that names it and all others, and
-// the configuration that makes a runtime look for them. They go into a copy of the model's
-// directory, or make that copy themselves; the model's own files stay unchanged.
+// Tensors added to a checkpoint: an additional shard, an index of all tensors, and the
+// configuration that makes a runtime look for them. They go into a copy of the model's directory,
+// or make that copy themselves. The model's own files stay unchanged.
 #pragma once
 
 #include <filesystem>
@@ -18,8 +18,8 @@
 
 namespace oscar {
 
-// "model.layers.3.self_attn", the checkpoint's name of the module that holds a layer's cache.
-// Throws InputError if the model has no such layer with that many KV heads.
+// Names the module that holds a layer's cache in the checkpoint: "model.layers.3.self_attn". Throws
+// InputError if the model has no such layer with that many KV heads.
 std::string AttentionModule(const ModelSpec& spec, const Artifact& artifact, int layer_id);
 
 inline constexpr const char* kOverlayShard = "model-kvscales.safetensors";
@@ -30,7 +30,7 @@ struct OverlayTensor {
   std::vector<float> values;  // float32
 };
 
-// Writes into the directory `to`. `changed`: new content of files, by name ("config.json").
+// Writes into the directory `to`. `changed`: new content of files by name ("config.json").
 // `whole_copy`: also copies the model's other files. Throws InputError if the checkpoint already
 // has one of the tensors.
 void WriteOverlay(const Checkpoint& checkpoint, const std::vector<OverlayTensor>& tensors,

@@ -17,13 +17,13 @@
 namespace oscar {
 namespace {
 
-// Model types whose W_Q and W_K the converter reorders: OlmoModel, and LlamaModel with its
-// subclasses there that do not switch it off.
+// Model types whose W_Q and W_K the converter reorders: OlmoModel, and LlamaModel with those of its
+// subclasses that do not disable it.
 constexpr std::array<std::string_view, 13> kReordered = {
     "llama", "mistral", "mixtral",    "ministral", "ministral3",       "mistral3",        "granite",
     "arcee", "olmo",    "granitemoe", "smollm3",   "granitemoeshared", "granitemoehybrid"};
 
-// An integer of the model's header; nullopt if it is absent or has one value per layer.
+// Returns an integer of the model's header; nullopt if it is absent or has one value per layer.
 std::optional<uint64_t> Count(const GgufFile& model, const std::string& key) {
   const auto entry = model.entries.find(key);
   if (entry == model.entries.end()) return std::nullopt;
@@ -89,7 +89,7 @@ void CheckGgufModel(const GgufFile& model, const Artifact& artifact, bool all_la
     differ(arch + ".block_count is", *blocks, layers.size());
   const std::optional<uint64_t> width = count("embedding_length"),
                                 heads = count("attention.head_count");
-  std::optional<uint64_t> dim;  // where no key says
+  std::optional<uint64_t> dim;  // used if no key has the dimension
   if (width && heads && *heads > 0) dim = *width / *heads;
   for (const Json& layer : layers) {
     const auto of = [&](const char* key) {

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compares the model's own GGUF with what is written for it: whether both are of one model, and the
-// order of values in its keys. Trap: if llama.cpp rotates neighbours of a head and the checkpoint
-// rotates halves, the converter reorders rows of W_Q and W_K (convert_hf_to_gguf.py,
-// LlamaModel.permute), so keys of such a GGUF are the checkpoint's keys in another order.
+// Compares the model's own GGUF with the files written for it: whether both are of one model, and
+// the order of values in its keys. Trap: if llama.cpp rotates neighbours of a head and the
+// checkpoint rotates halves, the converter reorders rows of W_Q and W_K (convert_hf_to_gguf.py,
+// LlamaModel.permute). Keys of such a GGUF are the checkpoint's keys in another order.
 #pragma once
 
 #include <cstdint>
@@ -18,20 +18,20 @@
 
 namespace oscar {
 
-std::string ModelTypeOf(const Artifact& artifact);  // of its config.json; empty: not known
+std::string ModelTypeOf(const Artifact& artifact);  // from its config.json; empty if unknown
 
-// order[i]: the index in a checkpoint's key of the value at index i of a GGUF's key. [dim]
+// Returns order [dim]: value i of a GGUF's key is value order[i] of a checkpoint's key.
 std::vector<int64_t> GgufKeyOrder(std::string_view model_type, int64_t dim);
 std::vector<int64_t> SameOrder(int64_t dim);  // 0, 1, ...
 
-// The GGUF file that the artifact was fitted to; empty if there was none, or several files.
+// Returns the GGUF file to which the artifact was fitted; empty if there was none, or several.
 struct FittedGguf {
   std::string name, sha256;
 };
 std::optional<FittedGguf> FittedGgufOf(const Artifact& artifact);
 
-// Throws InputError if the header names another model than the artifact's, as far as it tells.
-// `all_layers`: the artifact must have the layer of every block, from 0 on.
+// Throws InputError if the header shows that this is another model than the artifact's.
+// `all_layers`: the artifact must have a layer for every block, from 0 on.
 void CheckGgufModel(const GgufFile& model, const Artifact& artifact, bool all_layers);
 
 }  // namespace oscar

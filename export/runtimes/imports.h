@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Imports published files into an artifact that is "imported, unverified"
-// (export/artifact/imported_artifact.h): rotation files of every kind, and moments. A file is
-// recognised by its content.
+// (export/artifact/imported_artifact.h): rotation files of every kind, and moments. The content of
+// a file determines its format.
 #pragma once
 
 #include <filesystem>
@@ -13,13 +13,13 @@
 
 namespace oscar {
 
-// `files`: a file, a directory, or KEYS:VALUES, two rotation files of which one may be "none".
-// Moments become an artifact that can be refitted (ImportMoments). Throws InputError naming the
-// file if its format is unknown or a check fails.
+// Imports `files`: a file, a directory, or KEYS:VALUES, two rotation files of which one may be
+// "none". Moments become an artifact that can be refitted (ImportMoments). Throws InputError naming
+// the file if its format is unknown or a check fails.
 void ImportPublished(std::string_view files, const Json& program,
                      const std::filesystem::path& output);
 
-// One line for each kind, for --list.
+// One line for each supported kind, for --list.
 std::string_view ImportedKinds();
 
 }  // namespace oscar

@@ -3,9 +3,9 @@
 //
 // k_scale and v_scale of an FP8 cache beside a checkpoint, as vLLM and SGLang load them
 // (maybe_remap_kv_scale_name; vLLM's CompressedTensorsKVCacheMethod, Fp8KVCacheMethod and
-// ModelOpt's). Trap: they look for scales only where config.json has a quantization method that may
-// have some, so one is added to a model without: compressed-tensors with a kv_cache_scheme and no
-// quantized weights.
+// ModelOpt's). Trap: they look for scales only if config.json has a quantization method that may
+// have some. A model without one gets compressed-tensors with a kv_cache_scheme and no quantized
+// weights.
 #include <fmt/format.h>
 
 #include "capture/checkpoint/checkpoint.h"
@@ -25,8 +25,8 @@ namespace {
 constexpr const char* kConfigFile = "config.json";
 constexpr const char* kModelOptFile = "hf_quant_config.json";
 
-// The names of scales that the weights' format needs (suffixes of the attention module's name), and
-// the files that change.
+// The names of scales in a format of weights (suffixes of the attention module's name), and the
+// files that change.
 struct ScaleFormat {
   std::string_view k_name = ".k_scale", v_name = ".v_scale";
   std::map<std::string, Json> changed = {};

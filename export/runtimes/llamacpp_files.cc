@@ -3,8 +3,8 @@
 //
 // For llama.cpp's branch zhongzhu/llamacpp of FutureMLS-Lab/OSCAR: tensors
 // blk.<i>.attn_k_rot.weight and blk.<i>.attn_v_rot.weight of a model's GGUF
-// (oscar-rotation/export_rot_kv_gguf.py there). Trap: ggml_mul_mat(a, x) takes rows of a, so what
-// is stored is R transposed, row-major.
+// (oscar-rotation/export_rot_kv_gguf.py there). Trap: ggml_mul_mat(a, x) takes rows of a, so the
+// file stores R transposed, row-major.
 #include <fmt/format.h>
 
 #include <optional>
@@ -20,10 +20,10 @@
 namespace oscar {
 namespace {
 
-constexpr int64_t kCacheBlock = 32;  // values of a block of q2_0
+constexpr int64_t kCacheBlock = 32;  // values per block of q2_0
 constexpr std::string_view kRotationsName = "rotations.gguf";
 
-// [d, d]; row i of the matrix is for the value at order[i] of the checkpoint's rows.
+// Returns [d, d]. Row i of the matrix belongs to value order[i] of the checkpoint's rows.
 FloatTensorPtr Transposed(const FloatTensor& matrix, const std::vector<int64_t>& order) {
   const auto d = static_cast<size_t>(matrix.shape.at(0));
   FloatTensor out{matrix.shape, std::vector<float>(d * d)};
@@ -33,8 +33,8 @@ FloatTensorPtr Transposed(const FloatTensor& matrix, const std::vector<int64_t>&
   return std::make_shared<const FloatTensor>(std::move(out));
 }
 
-// Layer numbers must be the positions in the model, 0 to L-1, without gaps: a layer without a
-// rotation would be stored at 2 bits without any (LLAMA_KV_NO_HADAMARD).
+// Layer numbers must be the positions in the model, 0 to L-1, without gaps. Otherwise a layer would
+// be stored at 2 bits without any rotation (LLAMA_KV_NO_HADAMARD).
 void CheckLlamacppCarries(const SglangChoice& choice, const std::string& artifact) {
   for (size_t i = 0; i < choice.layers.size(); ++i) {
     const SglangChoiceLayer& layer = choice.layers[i];
@@ -68,7 +68,7 @@ std::vector<GgufTensor> Tensors(const SglangChoice& choice, std::string_view mod
   return tensors;
 }
 
-// The entries of both files that say where the rotations come from and what they need.
+// Entries of both files that say where the rotations come from and what they need.
 std::vector<GgufEntry> Identity(const SglangChoice& choice, const Json& program) {
   const SglangServing& serving = choice.serving;
   return {{"oscar.layout", "transposed: ggml_mul_mat(rot, x) = x R"},
@@ -83,7 +83,7 @@ std::vector<GgufEntry> Identity(const SglangChoice& choice, const Json& program)
           {"oscar.calibration", choice.calibration.dump()}};
 }
 
-// `fitted`: the name of the GGUF that the rotations were fitted to, or empty.
+// `fitted`: the GGUF to which the rotations were fitted, or empty.
 std::string LlamacppLaunch(const SglangChoice& choice, const std::filesystem::path& model,
                            const std::string& fitted, bool own) {
   std::vector<std::string> notes = {

@@ -3,10 +3,10 @@
 //
 // For llama.cpp's --kv-mean-center (PrismML-Eng/llama.cpp, docs/kv-mean-center.md,
 // common/kv-mean-center.h): a GGUF of key means, F32 kv_bar.blk.<i>.k [head_dim * num_kv_heads],
-// subtracted from keys before they become q4_0. Trap: means have to be of what is stored. A
-// quantized cache of heads of a multiple of 64 is turned by Hadamard matrices of the largest power
-// of two in a head (llama-kv-cache.cpp, build_input_k_rot) unless LLAMA_ATTN_ROT_DISABLE is set;
-// kv_mean_center.k_rot says which basis a file is of, and the loader refuses the other.
+// subtracted from keys before they become q4_0. Trap: the means must be of the stored keys. A
+// quantized cache whose head is a multiple of 64 is rotated by Hadamard matrices of the largest
+// power of two in a head (llama-kv-cache.cpp, build_input_k_rot) unless LLAMA_ATTN_ROT_DISABLE is
+// set. kv_mean_center.k_rot names a file's basis, and the loader refuses the other one.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@
 namespace oscar {
 namespace {
 
-constexpr int64_t kTurnedMultiple = 64;  // of values of a head
+constexpr int64_t kTurnedMultiple = 64;  // values of a head
 constexpr std::string_view kTurnedFile = "kv-mean-center.gguf",
                            kPlainFile = "kv-mean-center-no-rotation.gguf";
 
@@ -33,7 +33,7 @@ enum class Basis { kPlain, kTurned, kTurnedAlready };
 
 struct LayerMeans {
   int64_t layer_id = 0, num_kv_heads = 0, head_dim = 0;
-  std::vector<float> means;  // [num_kv_heads, head_dim], in the GGUF's order of values
+  std::vector<float> means;  // [num_kv_heads, head_dim], values in the GGUF's order
 };
 
 std::vector<LayerMeans> MeansOf(const Artifact& artifact) {
@@ -84,7 +84,7 @@ void WriteMeans(const std::filesystem::path& path, const std::vector<LayerMeans>
   WriteGguf(path, entries, tensors);
 }
 
-// `gguf`: the model's file, or "" where it is not known.
+// `gguf`: the model's file, or "" if unknown.
 std::string MeanCenterLaunch(const std::string& model, const std::string& gguf,
                              const std::filesystem::path& output, bool turned, bool both) {
   std::string text = fmt::format(
@@ -116,7 +116,7 @@ void WriteMeanCenterFiles(const Artifact& artifact, const ExportRequest& request
                                      {"oscar.model_id", model},
                                      {"oscar.artifact_sha256", artifact.identity()}};
   const Json imported = artifact.manifest().value("imported", Json::object());
-  const bool of_gguf = imported.value("from", "") == "kv-mean-center";  // heads in one row
+  const bool of_gguf = imported.value("from", "") == "kv-mean-center";  // one row for all heads
   const std::optional<FittedGguf> fitted = FittedGgufOf(artifact);
   if (!request.model_gguf.empty()) {
     if (!of_gguf)

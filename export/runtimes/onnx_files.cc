@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // For onnxruntime's pull request 31726: inputs R_K and R_V [num_kv_heads, d, d] of each layer's
-// GroupQueryAttention as initializers, and what its attributes have to say.
+// GroupQueryAttention as initializers, and the required values of its attributes.
 #include <fmt/format.h>
 
 #include "capture/files/atomic_file.h"

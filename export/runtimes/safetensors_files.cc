@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rotations and all related tensors for any reader of safetensors, with the names of
+// Rotations and all related tensors for any reader of safetensors, with the names in
 // export/formats/given_rotations.h, which oscar-validate --rotation reads.
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Files for oscar-kv (export/runtimes/torch): a folder that its reader accepts as an artifact, with
-// the one choice that it loads, under the names of export/artifact/artifact_format.h.
+// the only choice that it loads, under the names of export/artifact/artifact_format.h.
 #include <fmt/format.h>
 
 #include <span>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// An artifact's bits by layer as TensorRT-LLM's dtype map says them (pull request 13695:
+// An artifact's bits by layer in the form of TensorRT-LLM's dtype map (pull request 13695:
 // "0-3:fp8,4-35:nvfp4").
 #include <fmt/format.h>
 
@@ -16,7 +16,7 @@
 namespace oscar {
 namespace {
 
-// The smallest type that holds so many bits.
+// Returns the smallest type with at least this many bits.
 std::string_view TypeFor(int bits) { return bits <= 4 ? "nvfp4" : bits <= 8 ? "fp8" : "auto"; }
 
 }  // namespace
@@ -24,7 +24,7 @@ std::string_view TypeFor(int bits) { return bits <= 4 ? "nvfp4" : bits <= 8 ? "f
 void WriteTrtllmFiles(const Artifact& artifact, const ExportRequest& request,
                       const std::filesystem::path& output) {
   const auto [bits, typed] = BitsFor(artifact, "trtllm", request.bits);
-  const auto& layers = bits;  // clang 14 lets no lambda use a structured binding
+  const auto& layers = bits;  // clang 14 cannot use structured bindings in lambdas
   std::string map;
   for (size_t begin = 0, end = 0; begin < layers.size(); begin = end) {
     const auto type = [&](size_t i) { return TypeFor(std::max(layers[i].k, layers[i].v)); };

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The moments that OSCAR's start-up calibrator leaves (October tree,
+// The moments file of OSCAR's start-up calibrator (October tree,
 // python/sglang/srt/mem_cache/oscar_calibration.py, save_moments): oscar_moments_rank0.pt of one
-// rank, float64, what rotation/tools/fit_oscar2_variants.py fits from. M_q is a mean over tokens
-// and query heads, k_sum and M_k are sums, S_v is the mean of the diagonal target. q_scaling and
-// rho (overlap of query heads) are None where they are not known, as they are there.
+// rank, float64, to which rotation/tools/fit_oscar2_variants.py fits. M_q is a mean over tokens and
+// query heads, k_sum and M_k are sums, S_v is the mean of the diagonal target. q_scaling and rho
+// (overlap of query heads) are None if they are unknown, as in upstream's files.
 #include <fmt/format.h>
 
 #include <span>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// For vLLM's pull request 46774: a pair of .pt files whose "layers" hold one rotation each, which
-// is what version 1 is.
+// For vLLM's pull request 46774: a pair of .pt files whose "layers" hold one rotation each, as in
+// version 1.
 #include <fmt/format.h>
 
 #include "export/artifact/chosen_rotations.h"

@@ -52,7 +52,7 @@ at::Tensor Bf16Queries(const RotatedQuantizer& keys, const at::Tensor& queries) 
   if (!keys.rotation.defined()) return RoundedToBf16(queries).to(ResultType(queries));
   const at::ScalarType dtype = ResultType(queries);
   const int64_t matrices = keys.rotation.size(0), rows = queries.size(0), dim = queries.size(-1);
-  // [matrices, query heads of a matrix * rows, dim]
+  // [matrices, query heads per matrix * rows, dim]
   const at::Tensor grouped = queries.to(at::kFloat).permute({1, 0, 2}).reshape({matrices, -1, dim});
   const at::Tensor rotated = TimesInBf16(grouped, Inverse(keys, queries).transpose(-1, -2));
   const at::Tensor back = keys.rotation.to(queries.device(), dtype).transpose(-1, -2);

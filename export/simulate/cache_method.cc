@@ -17,7 +17,7 @@
 namespace oscar {
 namespace {
 
-// The artifact's geometry against the layers it is to be used for.
+// Compares the artifact's geometry with the layers for which it is to be used.
 void CheckGeometry(const Artifact& artifact, const LayerSpec& layer) {
   const AttentionSpec& spec = layer.attention;
   for (const Json& geometry : JsonMember(artifact.manifest(), "geometry", kManifestFile)) {

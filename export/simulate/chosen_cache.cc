@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The choice of oscar-calibrate --auto, as the artifact stores it, in bf16 arithmetic
-// (calib/cache/side_tensors.h on the artifact's tensors). That arithmetic runs in the transformed
-// space, but simulators answer in the model's. So keys go back by the exact inverse and queries by
-// its transpose, which leaves every logit as it is.
+// (calib/cache/side_tensors.h on the artifact's tensors). That arithmetic is in the transformed
+// space, but simulators return rows in the model's space. So keys are transformed by the exact
+// inverse and queries by its transpose, which leaves every logit unchanged.
 #include "export/simulate/chosen_cache.h"
 
 #include <ATen/ATen.h>
@@ -24,7 +24,7 @@
 namespace oscar {
 namespace {
 
-// Rows of the transformed space, [num_kv_heads, tokens, dim], as keys [tokens, num_kv_heads, dim].
+// Transforms rows [num_kv_heads, tokens, dim] back to keys [tokens, num_kv_heads, dim].
 at::Tensor KeysBack(const SidesOnDevice& side, const at::Tensor& rotated, at::ScalarType dtype) {
   const at::Tensor back = side.query_rotation[0][0].transpose(1, 2).to(dtype);
   at::Tensor k = at::matmul(rotated.to(dtype), back);
@@ -81,7 +81,7 @@ const StoredChoice& ChoiceOf(const MethodContext& context, size_t layer_index) {
 LayerCache ChoiceCache(const StoredChoice& choice, int64_t num_kv_heads, const ExactTokens& exact,
                        const CacheSides& feedback,
                        const std::function<at::Tensor(const at::Tensor&)>& codec) {
-  // Sends the matrices to the rows' device once, not once per sequence.
+  // Moves the matrices to the rows' device once, not once per sequence.
   const auto side_at = [](const CacheSide& side) {
     return [side, there = SidesOnDevice()](const at::Tensor& rows) mutable -> const SidesOnDevice& {
       if (!there.rotation.defined() || there.rotation.device() != rows.device())

@@ -21,7 +21,7 @@ at::Tensor TensorOf(const FloatTensor& tensor, std::vector<int64_t> shape) {
   return at::tensor(tensor.values, at::kFloat).view(shape);
 }
 
-// [num_rotations, dim] of a vector per head or for all.
+// Returns [num_rotations, dim] from a vector per head or one for all.
 at::Tensor VectorOf(const FloatTensor& tensor) {
   return TensorOf(tensor, {-1, tensor.shape.back()});
 }
@@ -29,7 +29,7 @@ at::Tensor VectorOf(const FloatTensor& tensor) {
 const RotationLayer& LayerOf(const RotationFile& file, const MethodContext& context,
                              size_t layer_index) {
   const std::string path = file.path.string();
-  if (file.kind == RotationKind::kStacked) {  // in order, without numbers
+  if (file.kind == RotationKind::kStacked) {  // layers in order, without numbers
     if (file.layers.size() != context.layers().size()) {
       throw InputError(
           fmt::format("{}: has matrices for {} layers, but the model has {} layers with attention",
@@ -86,7 +86,7 @@ std::string Description(const GivenRotations& rotations) {
                      file(rotations.v));
 }
 
-// The run's context with another artifact. One at a time is kept.
+// The run's context with another artifact. Only the last one is kept.
 class OtherContext {
  public:
   explicit OtherContext(std::shared_ptr<const Artifact> artifact)

@@ -103,7 +103,7 @@ class RowsOfFile {
     return dump_format::LayerPath(layer.layer_id, DumpTensorName(tensor));
   }
 
-  // [tokens of the sequence, heads, dim] in the ResultType of `exact`.
+  // Returns [tokens of the sequence, heads, dim] in the ResultType of `exact`.
   at::Tensor ReadSide(size_t layer_index, DumpTensor tensor, int64_t sequence,
                       const at::Tensor& exact) const {
     const DumpLayer& layer = layers_[layer_index];
@@ -134,8 +134,8 @@ class RowsOfFile {
 
   Hdf5Reader file_;
   std::vector<DumpLayer> layers_;
-  std::vector<int64_t> lengths_;             // of sequences, in tokens
-  std::vector<int64_t> first_tokens_ = {0};  // of each sequence; then the number of all
+  std::vector<int64_t> lengths_;             // length of each sequence, in tokens
+  std::vector<int64_t> first_tokens_ = {0};  // per sequence; the last is the total
   double bits_ = 0;
 };
 

@@ -1,19 +1,19 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Keys and values of a dump that another program quantized and read back, as a method: its cache
-// gives back what the file holds. The file is HDF5:
+// A method whose cache returns rows from a file: keys and values of a dump that another program
+// quantized and read back. The file is HDF5:
 //
-//   /                attribute bits_per_element, float64: what an element takes, scales included
+//   /                attribute bits_per_element, float64: bits of an element, including scales
 //   /input_ids       [T] int32, those of the dump
 //   /layer/<id>/k    [T, num_kv_heads, head_dim]
 //   /layer/<id>/v    [T, num_kv_heads, v_head_dim]
 //   /layer/<id>/c_kv [T, latent_rank]: latent attention only, instead of k and v
 //
 // Values are float64, float32, float16, or bfloat16 as uint16 with the attribute dtype = "bf16",
-// whatever the dump's are. Other objects are not read, so a copy of the dump with other keys and
-// values will do. Trap: rows are found by sequence and position, so such a method is for
-// validations of that dump alone.
+// whatever the dump has. Other objects are ignored, so the file may be a copy of the dump with
+// other keys and values. Trap: rows are found by sequence and position, so such a method is only
+// for validations of that dump.
 #pragma once
 
 #include <filesystem>
@@ -25,7 +25,7 @@
 
 namespace oscar {
 
-// Checks everything but the values, which are checked for NaN and infinity when they are read.
+// Checks everything except the values, which are checked for NaN and infinity when they are read.
 // Throws InputError naming file and object.
 std::shared_ptr<const CacheMethod> QuantizedMethod(const std::string& name,
                                                    const std::filesystem::path& path,

@@ -20,7 +20,7 @@ double Uniform(SplitMix64& random) {  // in (0, 1)
 Matrix RandomGaussian(int64_t dim, uint64_t seed, uint64_t stream) {
   SplitMix64 random(SplitMix64(seed).Next() ^ stream);
   Matrix gaussian(dim, dim);
-  for (int64_t i = 0; i < gaussian.size(); ++i) {  // Box and Muller
+  for (int64_t i = 0; i < gaussian.size(); ++i) {  // Box-Muller transform
     const double radius = std::sqrt(-2 * std::log(Uniform(random)));
     gaussian.data()[i] = radius * std::cos(2 * std::numbers::pi * Uniform(random));
   }

@@ -12,9 +12,9 @@
 
 namespace oscar {
 
-// Rows [tokens, heads, head_dim], float32 or float64, of positions 0, 1, ...; the leading
-// rope.rotary_dim dimensions of a head turn, the others stay. Angles are float32 products as in the
-// model, cosines and sines of the rows' own type.
+// Rows [tokens, heads, head_dim], float32 or float64, are at positions 0, 1, ... Rope rotates the
+// first rope.rotary_dim dimensions of a head. Angles are float32 products as in the model; cosines
+// and sines have the rows' type.
 at::Tensor UndoRope(const at::Tensor& rows, const RopeSpec& rope);
 at::Tensor ApplyRope(const at::Tensor& rows, const RopeSpec& rope);
 

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One side of a cache that transforms each row, clips it, quantizes it, and undoes all that on the
-// way out: x -> D(Q(clip((x - mean) R))) R^-1 + mean. Tokens are row vectors, so a rotated
-// token is x R.
+// One side of a cache that transforms each row, clips it, quantizes it, and undoes all that when
+// reading: x -> D(Q(clip((x - mean) R))) R^-1 + mean. Tokens are row vectors, so a rotated token is
+// x R.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,12 +17,12 @@ namespace oscar {
 
 struct RotatedQuantizer {
   at::Tensor rotation = {};    // [num_kv_heads or 1, dim, dim] float32; undefined: the identity
-  AffineQuantizer codes = {};  // of turned rows
-  at::Tensor inverse = {};     // of `rotation`, where that is not its transpose
+  AffineQuantizer codes = {};  // for rotated rows
+  at::Tensor inverse = {};     // inverse of `rotation`, if that is not its transpose
   at::Tensor mean = {};        // [num_kv_heads, dim] float32; undefined: none
-  at::Tensor feedback = {};    // [num_kv_heads or 1, dim, dim] float32; undefined: none is given
-  // Rows [num_kv_heads, tokens, dim], clipped as `codes` has it, to what is read, where that is
-  // not what `codes` makes of them.
+  at::Tensor feedback = {};    // [num_kv_heads or 1, dim, dim] float32; undefined: none
+  // Replaces the quantization by `codes`: maps rows [num_kv_heads, tokens, dim], clipped as in
+  // `codes`, to what is read back.
   std::function<at::Tensor(const at::Tensor& rows)> codec = {};
 };
 
@@ -32,11 +32,11 @@ struct RotatedSides {
   at::Tensor pair_scale = {};  // [num_kv_heads, d], folded into the checkpoint; undefined: none
 };
 
-// Matrices go where rows are: once, and not for every sequence.
+// Moves the matrices to the device of the rows, once instead of for every sequence.
 void GoTo(const at::Tensor& rows, RotatedQuantizer& quantizer);
 
-// Returns rows [tokens, num_kv_heads, dim] as the cache gives them back: float64 for float64 rows,
-// else computed in float32, as runtimes do.
+// Returns rows [tokens, num_kv_heads, dim] as the cache returns them: float64 for float64 rows,
+// else computed in float32, as in runtimes.
 at::Tensor RoundTrip(const RotatedQuantizer& quantizer, const at::Tensor& rows);
 
 // The middle step of RoundTrip, on transformed rows [num_kv_heads, tokens, dim].

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shared by the methods that rotate: their two sides as caches, and rotations as tensors.
+// Shared by the methods that rotate: caches from two rotated sides, and rotations as tensors.
 #pragma once
 
 #include <cstddef>
@@ -15,36 +15,36 @@
 
 namespace oscar {
 
-// Clip ratios of a layer's sides; 0 where an arm does not clip.
+// Clip ratios of both sides of a layer; 0 if an arm does not clip.
 struct ClipPair {
   double k = 0, v = 0;
 };
-// The clip ratios of an arm: none, the ratio that it names, or the method's `own`.
+// Returns an arm's clip ratios: none, the ratio that it names, or the method's `own`.
 ClipPair ArmClip(const ArmOptions& options, const ClipPair& own);
-ClipPair ArtifactClip(const StoredLayer& layer, const ArmOptions& options);  // the calibration's
+ClipPair ArtifactClip(const StoredLayer& layer, const ArmOptions& options);  // from the calibration
 ClipPair GivenClip(const MethodContext& context, const ArmOptions& options);
 
-// Affine codes in the context's quantization groups.
+// Makes affine codes with the context's quantization groups.
 RotatedSides AffineSides(const MethodContext& context, at::Tensor k_rotation, at::Tensor v_rotation,
                          const ClipPair& clip, int bits = 2);
 
-// With the arm's windows.
+// Makes a cache with the arm's windows.
 LayerCache RotatedCache(const MethodContext& context, const ArmOptions& options,
                         RotatedSides sides);
 
-// A method that quantizes every token by itself and knows no clip ratio: its two sides of a layer,
-// with the arm's windows.
+// Makes a method that quantizes every token separately and has no clip ratio. `sides`: both sides
+// of a layer. The method uses the arm's windows.
 CacheMethod TokenMethod(
     std::string_view name, std::string_view description,
     std::function<RotatedSides(const MethodContext& context, size_t layer_index)> sides,
     decltype(CacheMethod::cost) cost);
 
-// [num_rotations, dim, dim] float32 on the host.
+// Returns [num_rotations, dim, dim] float32 on the host.
 at::Tensor RotationTensor(const std::vector<Matrix>& rotations);
-at::Tensor HadamardTensor(int64_t dim);  // one, of linalg's HadamardRotation
+at::Tensor HadamardTensor(int64_t dim);  // one matrix, from linalg's HadamardRotation
 
-// One rotation for all KV heads of a layer, where the artifact has one (a side fitted per head and
-// a shared one beside it, or a shared one alone); num_rotations 0 otherwise.
+// Returns the rotation that all KV heads of a layer share, if the artifact has one (beside per-head
+// rotations or alone). Otherwise num_rotations is 0.
 const StoredSide& SharedSide(const StoredSide& own, const StoredSide& shared);
 
 }  // namespace oscar

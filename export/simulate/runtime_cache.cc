@@ -29,7 +29,7 @@ using WindowRows = RuntimeSpec::WindowRows;
 
 constexpr double kPayloadBits = 2, kPaperMetadataBits = 32;
 
-// Reads back rotated rows [num_kv_heads, tokens, dim]; those before `prefill_end` were written with
+// Reads back rotated rows [num_kv_heads, tokens, dim]. Rows before `prefill_end` were written with
 // the prompt.
 std::function<at::Tensor(const at::Tensor&)> Codec(const RuntimeSpec& runtime, double clip_ratio,
                                                    int64_t quant_group_size, int64_t prefill_end) {
@@ -44,7 +44,7 @@ std::function<at::Tensor(const at::Tensor&)> Codec(const RuntimeSpec& runtime, d
   };
 }
 
-// One side's `quantized` and `exact` of CachedRows.
+// Returns `quantized` and `exact` of CachedRows for one side.
 std::pair<at::Tensor, at::Tensor> Store(const RuntimeSpec& runtime, RotatedQuantizer quantizer,
                                         bool is_key, const at::Tensor& rows, int64_t prefill_end) {
   const double clip_ratio = std::exchange(quantizer.codes.clip, {0}).at(0);  // the codec clips
@@ -68,8 +68,8 @@ ExactTokens Windows(const RuntimeSpec& runtime, const CacheWindows& windows) {
                                   : ExactInWindows({.sink = sink, .recent = windows.recent});
 }
 
-// Tokens before the returned end are quantized with a prompt of `prompt` tokens, the others when
-// they leave the recent window.
+// Returns the end of the tokens that are quantized with a prompt of `prompt` tokens. Later tokens
+// are quantized when they leave the recent window.
 int64_t EndOfPrompt(const ExactTokens& exact, int64_t prompt, int64_t tokens) {
   if (prompt >= tokens) return tokens;
   return exact.quantized_end ? std::clamp<int64_t>(exact.quantized_end(prompt), 0, tokens) : prompt;
@@ -80,7 +80,7 @@ bool IsNative(const RuntimeSpec& runtime, size_t layer_index, size_t num_layers)
   return layer_index < native || layer_index + native >= num_layers;
 }
 
-// The clip ratios that the server is given: one for all layers.
+// Returns the clip ratios that the server gets, one for all layers.
 ClipPair ServingClip(const RuntimeSpec& runtime, const MethodContext& context) {
   const Json& serving = JsonMember(context.artifact().manifest(), "serving", kManifestFile);
   const auto ratio = [&](const char* of_heads, const char* shared) {
@@ -96,7 +96,7 @@ LayerCache Unquantized() {
   }};
 }
 
-// Whether heads of that dimension consist of whole blocks, for a runtime that stores blocks.
+// Whether heads of that dimension consist of whole blocks, if the runtime stores blocks.
 bool CodecTakes(const RuntimeSpec& runtime, int64_t dim) {
   return runtime.flush.codec != RowCodec::kLlamaQ2 || dim % LlamaQ2GroupSize(dim) == 0;
 }
@@ -164,7 +164,7 @@ LayerCache MakeCache(const RuntimeSpec& runtime, const MethodContext& context, s
   return runtime.chosen ? BehindFold(std::move(cache), sides.pair_scale) : cache;
 }
 
-// Bits per element of one side of one layer.
+// Returns bits per element of one side of one layer.
 CacheCost SideCost(const RuntimeSpec& runtime, const MethodContext& context, int64_t dim,
                    int64_t tokens) {
   const CacheWindows& windows = context.options().windows;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fields of the files: export/formats/sglang_choice.h.
+// export/formats/sglang_choice.h describes the fields of the files.
 #include "export/simulate/runtime_choice.h"
 
 #include <ATen/ATen.h>
@@ -66,7 +66,7 @@ RotatedSides LoadChoice(const RuntimeSpec& runtime, const MethodContext& context
 }
 
 LayerCache BehindFold(LayerCache cache, const at::Tensor& pair_scale) {
-  // The scales on the device of the rows, [heads, 1, d]; shared by the functions below.
+  // The scales on the rows' device, [heads, 1, d]; shared by the functions below.
   const auto scale_at = [scale = std::make_shared<at::Tensor>(pair_scale)](const at::Tensor& rows) {
     *scale = SendTo(*scale, rows.device());
     return scale->unsqueeze(1);

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The automatic choice of an artifact for a serving runtime: the part that oscar-export writes, and
-// the folded checkpoint that it may belong to.
+// the folded checkpoint to which it may belong.
 #pragma once
 
 #include <string>
@@ -13,19 +13,19 @@
 
 namespace oscar {
 
-// The name of the choice that a runtime loads from an artifact: that for a folded checkpoint if the
-// headline is for one and the runtime has such a choice, else that for the original checkpoint.
-// Empty if there is none.
+// Returns the name of the choice that a runtime loads from an artifact. If the headline is for a
+// folded checkpoint and the runtime has such a choice, it is that one, else the choice for the
+// original checkpoint. Empty if there is none.
 std::string ServedChoice(const RuntimeSpec& runtime, const Artifact& artifact);
 
-// Rotations, pair scales and codes of a choice, as loaders make them.
+// Returns rotations, pair scales and codes of a choice as loaders make them.
 RotatedSides SidesOfChoice(const StoredChoice& choice);
 
-// The choice as the runtime's loader makes it from exported files; InputError if it cannot.
+// Returns the choice as the runtime's loader makes it from exported files. InputError if it cannot.
 RotatedSides LoadChoice(const RuntimeSpec& runtime, const MethodContext& context,
                         size_t layer_index);
 
-// Applies `cache`, which takes the folded checkpoint's bf16 rows, to rows of the original.
+// Adapts `cache`, which takes bf16 rows of the folded checkpoint, to rows of the original one.
 LayerCache BehindFold(LayerCache cache, const at::Tensor& pair_scale);
 
 }  // namespace oscar

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every line is one rounding; fusing or reordering them changes codes.
+// Every line is one rounding. Fusing or reordering them changes codes.
 #include "export/simulate/runtime_rows.h"
 
 #include <ATen/ATen.h>
@@ -50,8 +50,8 @@ at::Tensor Interpolate(const at::Tensor& sorted, double ratio) {
 
 at::Tensor Halves(const at::Tensor& x) { return RoundTo(x, StoredFloat::kFloat16); }
 
-// vLLM pull request 46774: scale = half(max((max - min) / 3, 1e-8)) and min = half(min x), rounded
-// before codes are made with them.
+// As in vLLM pull request 46774: scale = half(max((max - min) / 3, 1e-8)) and min = half(min x) are
+// rounded before they are used to make codes.
 at::Tensor HalfOffset(const at::Tensor& x) {
   const at::Tensor lo = x.amin(-1, true);
   const at::Tensor three = at::full({}, 3.0f, x.options());
@@ -62,7 +62,7 @@ at::Tensor HalfOffset(const at::Tensor& x) {
   return codes.mul_(scale).add_(min);
 }
 
-// linalg/llama_q2_codec.h
+// Implements linalg/llama_q2_codec.h.
 at::Tensor LlamaQ2(const at::Tensor& rows, double clip_ratio) {
   const int64_t size = LlamaQ2GroupSize(rows.size(-1));
   const LloydMaxTable& table = LloydMaxTableOf(LloydMaxForm::kLlamaCpp);

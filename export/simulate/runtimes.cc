@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of runtimes: what each does with the rotations that oscar-export writes for it. Names
-// are stored in reports. To add one, add a row; what no member of RuntimeSpec says is a new member.
+// The table of runtimes: what each does with the rotations that oscar-export writes for it. Reports
+// store the names. A new runtime needs a row; new behaviour needs a member of RuntimeSpec.
 #include <vector>
 
 #include "export/simulate/runtime_cache.h"
@@ -18,8 +18,8 @@ constexpr RowWriter kLloydMax = {RowCodec::kLloydMax, ClipVariant::kSort};
 constexpr RowWriter kHalfOffset = {RowCodec::kHalfOffset, ClipVariant::kInterpolate};
 constexpr RowWriter kLlamaQ2 = {RowCodec::kLlamaQ2, ClipVariant::kSort};
 
-// FutureMLS-Lab/OSCAR, main and October trees: bf16 GEMMs; the prompt's kernel sorts, the flush of
-// decoded tokens, 8 at a time, bisects; Lloyd-Max levels exist in the prompt's kernel alone.
+// FutureMLS-Lab/OSCAR, main and October trees: bf16 GEMMs. The prompt's kernel clips by sorting,
+// the flush of 8 decoded tokens by bisection. Only the prompt's kernel has Lloyd-Max levels.
 constexpr RuntimeSpec Sglang(std::string_view runtime, std::string_view method,
                              std::string_view description, std::string_view ideal, bool per_head,
                              RowWriter prefill, bool chosen = false) {
@@ -39,8 +39,8 @@ constexpr RuntimeSpec Sglang(std::string_view runtime, std::string_view method,
 constexpr std::string_view kSharedArm = "oscar_shared+clip+windows",
                            kPerHead = "oscar_per_head+clip+windows", kChosen = "auto+windows";
 
-// Pull request 46774: float32 rotations, windows as they came and beside a quantized copy, the sink
-// in whole pages of 16 tokens, edge layers native.
+// Pull request 46774: float32 rotations; unrotated windows with an additional quantized copy; a
+// sink of whole pages of 16 tokens; unquantized edge layers.
 constexpr RuntimeSpec Vllm(std::string_view method, std::string_view description,
                            std::string_view ideal, bool chosen = false) {
   return {.runtime = "vllm",

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The artifact's rotations and clip ratios as the sides of a cache, before a quantizer is chosen.
+// The artifact's rotations and clip ratios for both sides of a cache, without a quantizer.
 #pragma once
 
 #include <utility>
@@ -12,17 +12,17 @@
 namespace oscar {
 
 enum class RotationGrouping {
-  kOwn,     // as the artifact was fitted: per head, or shared where it has nothing else
+  kOwn,     // as the artifact was fitted: per head, or shared if it has only that
   kShared,  // one for all KV heads of a layer
 };
 
-// Keys and values of a layer: the rotation, and the artifact's clip ratio if the arm clips without
-// naming one. Throws InputError if the artifact has no such rotation.
+// Returns keys and values of a layer: the rotation, and the artifact's clip ratio if the arm clips
+// without naming one. Throws InputError if the artifact has no such rotation.
 RotatedSides StoredRotations(const MethodContext& context, size_t layer_index,
                              RotationGrouping grouping, const ArmOptions& options);
 
-// CacheMethod::available of methods that use them: every layer has what they need. Trap: layers of
-// one model may differ in their KV heads, and an artifact of shared rotations has none per head.
+// CacheMethod::available: whether every layer has these rotations. Trap: layers of a model may
+// differ in their KV heads, and an artifact of shared rotations has none per head.
 std::function<bool(const MethodContext&)> HasStoredRotations(RotationGrouping grouping);
 bool HasPerHeadRotations(const MethodContext& context);
 

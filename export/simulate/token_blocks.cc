@@ -16,7 +16,7 @@
 namespace oscar {
 namespace {
 
-constexpr int64_t kBlocksAtOnce = 64;  // bounds the memory of intermediate tensors
+constexpr int64_t kBlocksAtOnce = 64;  // limits the memory of intermediate tensors
 
 }  // namespace
 

@@ -17,22 +17,22 @@
 
 namespace oscar {
 
-// A copy of `rows` [tokens, num_kv_heads, dim], float64 for float64 rows, else float32. Every
-// complete block after the sinks goes through `round_trip`, which gets several at a time: [blocks,
-// block, num_kv_heads, dim]. Sinks and the unfinished block stay as they came.
+// Returns a copy of `rows` [tokens, num_kv_heads, dim], float64 for float64 rows, else float32.
+// Every complete block after the sinks goes through `round_trip`, which gets several at a time:
+// [blocks, block, num_kv_heads, dim]. Sinks and the unfinished block are unchanged.
 at::Tensor ThroughTokenBlocks(const at::Tensor& rows, int64_t sink, int64_t block,
                               const std::function<at::Tensor(const at::Tensor&)>& round_trip);
 
-// [tokens, num_kv_heads, dim] as caches compute: contiguous, float64 or float32.
+// Converts rows to the form in which caches compute: contiguous, float64 or float32.
 at::Tensor ComputeRows(const at::Tensor& rows);
 
 // `x` [..., dim] times the Hadamard matrix of its last dim (linalg/hadamard.h), its own inverse.
 at::Tensor HadamardRows(const at::Tensor& x);
 
-// The largest divisor of `dim` up to `size` values, so that a shorter head is one group.
+// Returns the largest divisor of `dim` up to `size`, so that a shorter head is one group.
 int64_t GroupWithin(int64_t dim, int64_t size);
 
-// A method whose options alone decide its cache and costs; arms add nothing to it.
+// Makes a method whose cache and costs depend only on its own options. Arms add nothing to it.
 CacheMethod BlockMethod(
     std::string_view name, std::string_view description,
     std::function<LayerCache(const MethodContext&)> make,
@@ -46,11 +46,11 @@ struct RowBits {
 };
 using RowBitsOf = std::function<RowBits(int64_t dim, int64_t num_kv_heads)>;
 
-// Bits per element over all layers and both sides.
+// Returns bits per element over all layers and both sides.
 CacheCost MeanCost(const std::vector<LayerSpec>& layers, int64_t tokens, const RowBitsOf& k,
                    const RowBitsOf& v);
 
-// Bits as papers count: `sink` tokens in 16 bits, all others quantized, without any residual.
+// Returns bits as papers count: `sink` tokens in 16 bits, all others quantized, without a residual.
 double PaperRowBits(int64_t tokens, int64_t sink, int64_t dim, double bits_per_element);
 
 }  // namespace oscar

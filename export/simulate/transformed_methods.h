@@ -3,8 +3,7 @@
 //
 // Methods whose keys or values are transformed by calib/fit/transform_fit.h, refitted from the
 // artifact's moments. There is one description per method and one simulator for all. An arm that
-// clips uses the ratios given here, which were chosen for these transforms; 0 stands for the
-// artifact's.
+// clips uses the ratios given here, which were chosen for these transforms; 0 means the artifact's.
 #pragma once
 
 #include <optional>
@@ -21,7 +20,7 @@ struct TransformedMethod {
   std::string_view name;
   std::string_view description;              // one line for people
   KeyRecipe keys;                            // per KV head, with the artifact's composition
-  std::optional<double> value_epsilon = {};  // balanced values; else OSCAR's rotation of values
+  std::optional<double> value_epsilon = {};  // balanced values; none: OSCAR's rotation of values
   int k_bits = 2, v_bits = 2;
   double k_clip = 0.92, v_clip = 0.92;  // 0: the artifact's
 };

@@ -10,11 +10,11 @@
 
 namespace oscar {
 
-// `largest`: the magnitude that a static scale maps onto the type's largest number; 0: a scale of
-// 1, which runtimes use for a checkpoint without scales.
+// `largest`: the magnitude that a static scale maps to the type's largest number. 0: a scale of 1,
+// which runtimes use for a checkpoint without scales.
 RotatedQuantizer TypedSide(CacheType type, float largest);
 
-// Both sides, with calibrated scales.
+// Both sides of a layer, with calibrated scales.
 struct LargestMagnitudes {
   float k = 0, v = 0;
 };

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The operators on a GPU. They use the kernels of export/cuda. If those do not support a format
-// (groups that are not a quarter of the head, steps other than 8), they use tensor operations and
-// write through the host. Trap: streams are LibTorch's, and the CUDA runtime is our own copy.
+// The operators on a GPU. They use the kernels of export/cuda; for unsupported formats (groups that
+// are not a quarter of the head, steps other than 8), tensor operations and writes through the
+// host. Trap: streams are LibTorch's, but the CUDA runtime is our own copy.
 #include <ATen/ATen.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -57,7 +57,7 @@ WriteSide KernelSide(const SideTensors& side) {
       .feedback_units = Data<float>(side.feedback_units)};
 }
 
-// The rows of a side for the view's heads, minus their means.
+// Returns the rows of a side for the view's heads, minus their means.
 at::Tensor RowsOfView(const ViewTensors& view, const SideTensors& side, const at::Tensor& rows) {
   const at::Tensor own = view.heads.defined() ? rows.index_select(1, view.heads) : rows;
   return side.mean.defined() ? own.to(at::kFloat).sub(side.mean).to(at::kBFloat16) : own;
@@ -112,7 +112,7 @@ RowTensors WriteOnCuda(const ViewTensors& view, const WriteTensors& write) {
   const at::Tensor rotated[] = {at::empty_like(k), at::empty_like(v)};
   options.rotated_k = Data<__nv_bfloat16>(rotated[0]);
   options.rotated_v = Data<__nv_bfloat16>(rotated[1]);
-  // Moves tokens of the ring that are now quantized, before new ones take their slots.
+  // Moves ring tokens that are now quantized into pages, before new tokens take their slots.
   const at::Tensor moved =
       at::minimum(view.state[1], view.state[2].sub(view.shape.sink_tokens).clamp_min_(0))
           .contiguous();
@@ -147,7 +147,7 @@ void AttendOnCuda(const ViewTensors& view, const AttendRule& rule, const AttendT
     plan = PlanDecode(view.shape.format, static_cast<int>(heads), static_cast<int>(heads * gqa),
                       std::vector<int>(static_cast<size_t>(requests), static_cast<int>(max_length)),
                       view.shape.window_slots(), num_sms);
-  } catch (const UsageError&) {  // head dims or batches without an instance
+  } catch (const UsageError&) {  // no instance supports the head dims or the batch
     return AttendByRows(view, rule, attend);
   }
   const auto own = [&](const at::Tensor& t, int64_t dim) {

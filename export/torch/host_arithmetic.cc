@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every function is compiled for three instruction sets at -O3; one is chosen once per process.
+// Every function is compiled for three instruction sets at -O3. One set is chosen per process.
 #include "export/torch/host_arithmetic.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace oscar {
 namespace {
 
-constexpr int kLanes = 16;  // independent sums
+constexpr int kLanes = 16;  // number of independent sums
 
 [[gnu::always_inline]] inline void RowTimesMatrixBody(const float* x, const float* matrix, int dim,
                                                       float* y) {
@@ -24,8 +24,7 @@ constexpr int kLanes = 16;  // independent sums
   }
 }
 
-// GCC shuffles in these loops unless it is given a vector type. Four independent sums hide the
-// latency.
+// Without a vector type GCC puts shuffles into these loops. Four independent sums hide the latency.
 using Sixteen = float __attribute__((vector_size(64)));
 using Eight = float __attribute__((vector_size(32)));
 
@@ -36,8 +35,8 @@ template <typename Vector>
   sum += factor * vector;
 }
 
-// Adds the sum over i of factors[i] values[i * stride ...], in four chains; `count` a multiple of
-// 4.
+// Adds the sum over i of factors[i] values[i * stride ...], in four chains. `count` must be a
+// multiple of 4.
 template <typename Vector>
 [[gnu::always_inline]] inline void AddProducts(const float* factors, const float* values,
                                                int stride, int count, Vector& sum) {

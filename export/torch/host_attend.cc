@@ -14,11 +14,10 @@
 namespace oscar {
 namespace {
 
-constexpr int64_t kChunkTokens = 512;  // a piece of work is a chunk of this size for one query and
-                                       // KV head
+constexpr int64_t kChunkTokens = 512;  // tokens per piece of work, for one query and KV head
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
-// Softmax over some tokens, for the query heads of one KV head.
+// Softmax over some tokens, for the query heads of a KV head.
 struct Partial {
   std::vector<float> max, sum, out;  // [heads], [heads], [heads, v.dim]
 
@@ -33,7 +32,7 @@ struct Unit {
   int64_t row, position, begin, end;  // tokens
 };
 
-// Attends from one query to a chunk of tokens.
+// Computes attention from one query to a chunk of tokens.
 class ChunkAttention {
  public:
   ChunkAttention(const HostCache& cache, const AttendRule& rule, const HostQueries& queries)
@@ -77,7 +76,7 @@ class ChunkAttention {
   }
 
  private:
-  // Attends to tokens [begin, end) of one tile.
+  // Computes attention to tokens [begin, end) of one tile.
   void QuantizedTile(int64_t begin, int64_t end) {
     const int64_t token = begin - cache_.shape.sink_tokens;
     const uint8_t* const record = cache_.Record(unit_.request, unit_.head, token);
@@ -154,8 +153,8 @@ class ChunkAttention {
                (values ? v_dim_ : k_dim_);
   }
 
-  // Turns products [first, last) into weights of the running softmax of a head. Returns its output,
-  // rescaled if the largest logit rose.
+  // Turns products [first, last) into weights of a head's running softmax. If the largest logit
+  // rises, rescales the output. Returns the output.
   float* Softmax(int head, int first, int last, float* scores) {
     const auto h = static_cast<size_t>(head);
     float largest = partial_->max[h];
@@ -190,7 +189,7 @@ class ChunkAttention {
   Partial* partial_ = nullptr;
 };
 
-// Merges the chunks of a query and KV head in order, then the attention sinks.
+// Merges the chunks of a query and KV head in order, then adds the attention sinks.
 void Finish(const HostQueries& queries, const Unit& unit, int v_dim, std::span<Partial> partials) {
   const int64_t head = queries.heads == nullptr ? unit.head : queries.heads[unit.head];
   for (int64_t i = 0; i < queries.gqa_ratio; ++i) {
@@ -222,7 +221,7 @@ int64_t QuantizedEnd(const HostCache& cache, const AttendRule& rule, int request
 void HostAttend(const HostCache& cache, const AttendRule& rule, const HostQueries& queries,
                 int num_threads) {
   std::vector<Unit> units;
-  std::vector<size_t> first_unit;  // per query and KV head
+  std::vector<size_t> first_unit;  // first chunk of each query and KV head
   int64_t tokens = 0;
   for (int r = 0; r < cache.num_requests; ++r) {
     const int64_t rows = queries.row_begin[r + 1] - queries.row_begin[r];

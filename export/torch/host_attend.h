@@ -12,33 +12,33 @@
 
 namespace oscar {
 
-// Which tokens of a cache a query sees, and which of them it reads as codes.
+// The tokens of a cache that a query sees, and those of them that it reads as codes.
 struct AttendRule {
-  float scale = 1;           // of logits, natural units
+  float scale = 1;           // factor of the logits, natural units
   float softcap = 0;         // logits become softcap * tanh(logits / softcap); 0: no softcap
-  int64_t window = 0;        // tokens a query sees, itself included; 0: all
+  int64_t window = 0;        // tokens that a query sees, including its own; 0: all
   bool exact_chunk = false;  // whether a query reads all rows of its own call exactly
 };
 
 struct HostQueries {
   const float* q = nullptr;              // [rows, num_q_heads, k.dim], rotated
-  float* out = nullptr;                  // [rows, num_q_heads, v.dim]; the view's heads are written
-  int64_t num_q_heads = 1;               // of the layer
+  float* out = nullptr;                  // [rows, num_q_heads, v.dim], for the view's heads
+  int64_t num_q_heads = 1;               // query heads of the layer
   int64_t gqa_ratio = 1;                 // query heads per KV head
   const int64_t* heads = nullptr;        // [num_kv_heads]: the view's KV heads; null: all
   const int32_t* row_begin = nullptr;    // [num_requests + 1]
   const float* sinks = nullptr;          // [num_q_heads] logits without a value; null: none
-  const BFloat16Bits* tail_k = nullptr;  // as in HostRows; tail_slots 0: reads the ring instead
+  const BFloat16Bits* tail_k = nullptr;  // as in HostRows; without tail_slots reads the ring
   const BFloat16Bits* tail_v = nullptr;
   int64_t tail_slots = 0;
 };
 
-// Queries of a request are its last tokens. The query at position i reads sinks (t < sink_tokens)
-// exactly, codes for the tokens that a request of i + 1 tokens has in pages, and the rest exactly.
+// A request's queries are its last tokens. The query at position i reads sinks (t < sink_tokens)
+// exactly, codes of tokens that a request of i + 1 tokens has in pages, and the rest exactly.
 void HostAttend(const HostCache& cache, const AttendRule& rule, const HostQueries& queries,
                 int num_threads);
 
-// The first token after the sinks that the query at `position` of a request reads exactly.
+// Returns the first token after the sinks that the query at `position` of a request reads exactly.
 int64_t QuantizedEnd(const HostCache& cache, const AttendRule& rule, int request, int64_t position);
 
 }  // namespace oscar

@@ -36,7 +36,7 @@ void CheckSide(const PagedSide& side, const char* name) {
       name, side.dim, side.bits, side.quant_group_size, kMinCacheDim, kMaxCacheDim, kGroupStep));
 }
 
-// Converts a scale to its byte, the middle byte of a float16 without its sign, and back.
+// Convert a scale to its byte and back: the middle byte of a float16 without its sign.
 uint8_t ByteOfScale(float scale) {
   if (scale < 0x1p-14F) return static_cast<uint8_t>(scale * 0x1p17F);
   return static_cast<uint8_t>((std::bit_cast<uint32_t>(scale) >> 20) - ((127 - 15) << 3));
@@ -205,7 +205,7 @@ void RecordSide::WriteMetadata(uint8_t* record, int t, int group, float scale, f
     case MetadataType::kFloat32:
       Put(to, at, scale);
       return Put(to, at + 1, zero);
-    case MetadataType::kBFloat16:  // stored exactly: the upper half is all there is
+    case MetadataType::kBFloat16:  // exact, because the lower half is zero
       Put(to, at, static_cast<BFloat16Bits>(std::bit_cast<uint32_t>(scale) >> 16));
       return Put(to, at + 1, static_cast<BFloat16Bits>(std::bit_cast<uint32_t>(zero) >> 16));
     case MetadataType::kByte:

@@ -21,19 +21,19 @@ namespace oscar {
 
 using BFloat16Bits = uint16_t;
 
-// The pages of a view and the rule for moving tokens into them.
+// The format of a view's pages, and the rule for moving tokens into them.
 struct CacheShape {
   CacheFormat format;
   int sink_tokens = 64;     // a multiple of 16
   int recent_slots = 272;   // a multiple of 16
-  int recent_tokens = 256;  // read exactly by a query, including its own
-  int step = 8;             // number of tokens that are quantized at a time
+  int recent_tokens = 256;  // tokens that a query reads exactly, including its own
+  int step = 8;             // tokens that are quantized at a time
 
   int window_slots() const { return sink_tokens + recent_slots; }
   int64_t window_head_values() const {
     return int64_t{window_slots()} * (format.k.dim + format.v.dim);
   }
-  // The number of tokens in pages for a request of `length` tokens.
+  // Returns the number of tokens in pages for a request of `length` tokens.
   int64_t Quantized(int64_t length) const {
     return std::max<int64_t>(0, length - sink_tokens - recent_tokens) / step * step;
   }
@@ -46,7 +46,7 @@ CacheShape CacheShapeOf(std::span<const int64_t> format);
 
 struct HostCache {
   CacheShape shape;
-  int num_kv_heads = 1;  // of the view
+  int num_kv_heads = 1;  // KV heads of the view
   int num_requests = 1;
   int64_t num_pages = 0, num_windows = 0;
   uint8_t* pages = nullptr;  // [num_pages, PageBytes]
@@ -63,9 +63,9 @@ struct HostCache {
   int64_t length_before(int request) const { return state[2 * num_requests + request]; }
   int64_t quantized_before(int request) const { return state[3 * num_requests + request]; }
 
-  // The record of the tile of quantized token `token` (counted from 0 after the sinks).
+  // Returns the record with a quantized token; `token` counts from 0 after the sinks.
   uint8_t* Record(int request, int head, int64_t token) const;
-  // The row of a position that is a sink or among the newest tokens.
+  // Returns the row of a position that is a sink or among the newest tokens.
   BFloat16Bits* WindowRow(int request, int head, bool values, int64_t position) const;
 };
 
@@ -75,21 +75,21 @@ struct HostCache {
 void CheckRequests(const HostCache& cache, const int32_t* row_begin, int64_t num_rows,
                    bool appended);
 
-// One side of a record: the layout of a token's codes and metadata.
+// The layout of one side of a record: a token's codes and metadata.
 class RecordSide {
  public:
   RecordSide(const CacheFormat& format, bool values);
-  // Returns the instance for a format, which is made once.
+  // Returns the instance for a format. It is made once.
   static const RecordSide& Of(const CacheFormat& format, bool values);
 
   int groups() const { return GroupsPerRow(side_); }
   const PagedSide& side() const { return side_; }
 
-  // Writes codes [dim] and scales and zeros [groups, 2], as stored, of token t of the tile.
+  // Writes codes [dim] and stored scales and zeros [groups, 2] of token t in the tile.
   void Write(uint8_t* record, int t, std::span<const uint8_t> codes,
              std::span<const float> scales_zeros) const;
   void WriteBad(uint8_t* record, int t) const;  // makes the token read as NaN
-  // Reads the codes of all 16 tokens, [16, dim], or if `by_dim` [dim, 16].
+  // Reads the codes of all 16 tokens: [16, dim], or if `by_dim` [dim, 16].
   void ReadCodes(const uint8_t* record, bool by_dim, uint8_t* codes) const;
   // Reads the metadata of all 16 tokens, [groups, 16] each.
   void ReadMetadata(const uint8_t* record, float* scales, float* zeros) const;
@@ -106,7 +106,7 @@ class RecordSide {
   PagedSide side_;
   MetadataType metadata_;
   int codes_offset_, metadata_offset_;  // bytes
-  std::vector<Run> low_, high_;         // token by token
+  std::vector<Run> low_, high_;         // ordered by token
 };
 
 }  // namespace oscar

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kRowsOfPiece = 64;
 
-// Every call starts new threads, so a piece of work must be worth one.
+// Every call starts new threads, so the work of a thread must be worth its start.
 int Threads(int64_t operations, int num_threads) {
   constexpr int64_t kWorthwhile = 1 << 20;
   return operations < kWorthwhile ? 1 : num_threads;
@@ -94,7 +94,7 @@ class SideWriter {
     }
   }
 
-  // The rotated row of a position, from wherever it is stored.
+  // Returns the rotated row of a position, wherever it is stored.
   const BFloat16Bits* Row(int request, int head, int64_t position) const {
     const int64_t before = cache_.length_before(request);
     if (position < before) return cache_.WindowRow(request, head, values_, position);
@@ -102,7 +102,7 @@ class SideWriter {
     return turned_.data() + static_cast<size_t>(row * cache_.num_kv_heads + head) * dim_;
   }
 
-  // Quantizes tokens [begin, end) of a request; returns how many rows could not be stored.
+  // Quantizes tokens [begin, end) of a request. Returns how many rows could not be stored.
   int64_t Quantize(int request, int head, int64_t begin, int64_t end) const {
     const PagedSide& side = record_.side();
     const AffineFormat format{side.bits, side.quant_group_size, cache_.shape.format.metadata,

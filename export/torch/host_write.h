@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The write path of a view on the host, by the scalar codecs: rotate, quantize, pack, store; and
+// The write path of a view on the host, with the scalar codecs: rotate, quantize, pack, store; and
 // reading rows back. It does what export/cuda/write does, for every format of host_cache.h,
 // including fitted scales and clip ratios per head. The stored bytes do not depend on how a prompt
 // is split into calls.
@@ -20,16 +20,16 @@ namespace oscar {
 // float32 from the first coordinate to the last.
 struct HostSide {
   const BFloat16Bits* rotation = nullptr;  // [num_kv_heads or 1, dim, dim]; null: the identity
-  bool per_head = false;                   // whether every KV head has a matrix
+  bool per_head = false;                   // whether every KV head has its own matrix
   const float* mean = nullptr;             // [num_kv_heads, dim]; null: none
-  std::vector<double> clip;                // percentiles, [0], [1] or [num_kv_heads]
+  std::vector<double> clip;                // percentiles: [0], [1] or [num_kv_heads]
   ScaleFit scales = ScaleFit::kRange;
   // Error feedback as in WriteSide of export/cuda/write/write_cache.h; null: none.
   const int8_t* feedback = nullptr;
   const float* feedback_units = nullptr;
 };
 
-// New rows of all KV heads of the layer. The view holds some of these heads.
+// New rows of all KV heads of the layer. The view may have only some of them.
 struct HostRows {
   const BFloat16Bits* k = nullptr;  // [rows, layer_heads, k.dim]
   const BFloat16Bits* v = nullptr;  // [rows, layer_heads, v.dim]
@@ -37,13 +37,13 @@ struct HostRows {
   const int64_t* heads = nullptr;      // [num_kv_heads]: the view's heads; null: all
   const int32_t* row_begin = nullptr;  // [num_requests + 1]
   // The ring before this step and its exact new rows, [num_requests, num_kv_heads, tail_slots,
-  // dim]; slot = position - length_before + recent_slots. tail_slots 0: not written.
+  // dim]; slot = position - length_before + recent_slots. Not written if tail_slots is 0.
   BFloat16Bits* tail_k = nullptr;
   BFloat16Bits* tail_v = nullptr;
   int64_t tail_slots = 0;
 };
 
-// Stores the rows that the state says are new since the last step, and moves those that it says are
+// Stores the rows that are new since the last step according to the state, and moves those that are
 // now quantized. Returns how many rows could not be stored; they read as NaN.
 int64_t HostWrite(const HostCache& cache, const HostSide& k, const HostSide& v,
                   const HostRows& rows, int num_threads);
@@ -53,8 +53,8 @@ int64_t HostWrite(const HostCache& cache, const HostSide& k, const HostSide& v,
 void HostReadPages(const HostCache& cache, int request, bool values, int64_t begin, int64_t end,
                    float* out, int64_t head_stride, int num_threads);
 
-// y = bf16(x M), or if `transposed` x M^T in unrounded float32; x, y [rows, heads, dim]; head h
-// uses matrix h / (heads / num_matrices) of M [num_matrices, dim, dim].
+// Computes y = bf16(x M), or if `transposed` x M^T in unrounded float32. x, y: [rows, heads, dim].
+// Head h uses matrix h / (heads / num_matrices) of M [num_matrices, dim, dim].
 struct HostProduct {
   const float* x = nullptr;
   float* y = nullptr;

@@ -184,7 +184,7 @@ at::Tensor RotateQueries(const at::Tensor& x, const at::Tensor& rotation) {
 at::Tensor RotateOutputs(const at::Tensor& x, const at::Tensor& rotation) {
   return Multiply(x, rotation, true);
 }
-// Computes results from shapes alone. Arguments are those of the schemas, in that order.
+// Computes results from shapes alone. Arguments have the order of the schemas.
 using Stack = torch::jit::Stack;
 
 std::vector<c10::IValue> Arguments(const c10::OperatorHandle& op, Stack* stack) {

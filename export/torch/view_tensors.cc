@@ -26,7 +26,7 @@ void CheckTensor(const at::Tensor& tensor, const char* name, at::ScalarType type
       tensor.is_contiguous() ? "" : ", not contiguous", at::toString(type), rank, device.str()));
 }
 
-// [first, last) of the tokens of one kind that some queries see.
+// The range [begin, end) of tokens of one kind that some queries see.
 struct Span {
   int64_t begin, end;
   int64_t size() const { return std::max<int64_t>(0, end - begin); }
@@ -242,8 +242,8 @@ class WithoutCudnnAttention {
   const bool before_ = at::globalContext().userEnabledCuDNNSDP();
 };
 
-// Attention of queries [heads, gqa_ratio, queries, dim], masked by `visible` [queries, keys], over
-// k, v [heads, keys, dim].
+// Computes attention of queries [heads, gqa_ratio, queries, dim], masked by `visible` [queries,
+// keys], over k, v [heads, keys, dim].
 at::Tensor Masked(const AttendRule& rule, const at::Tensor& q, const at::Tensor& k,
                   const at::Tensor& v, const at::Tensor& visible, const at::Tensor& sinks) {
   const auto of_queries = [&](const at::Tensor& rows) {
@@ -269,7 +269,7 @@ at::Tensor Masked(const AttendRule& rule, const at::Tensor& q, const at::Tensor&
 
 void AttendByRows(const ViewTensors& view, const AttendRule& rule, const AttendTensors& attend) {
   const WithoutCudnnAttention without;
-  const int64_t num_queries = view.pages.is_cpu() ? 256 : 2048;  // at a time
+  const int64_t num_queries = view.pages.is_cpu() ? 256 : 2048;  // queries at a time
   const at::Tensor state = view.state.cpu();
   const at::Tensor begins = attend.row_begin.cpu();
   const auto* const row_begin = begins.const_data_ptr<int32_t>();
@@ -347,7 +347,7 @@ void AttendByRows(const ViewTensors& view, const AttendRule& rule, const AttendT
 
 void AttendOnHost(const ViewTensors& view, const AttendRule& rule, const AttendTensors& attend,
                   int64_t max_rows) {
-  constexpr int64_t kFewRows = 4;  // a request with at most this many is attended one by one
+  constexpr int64_t kFewRows = 4;  // up to this many rows of a request are handled one by one
   const HostCache cache = HostCacheOf(view);
   const auto* const row_begin = attend.row_begin.const_data_ptr<int32_t>();
   CheckRequests(cache, row_begin, attend.q.size(0), /*appended=*/false);

@@ -36,9 +36,9 @@ ViewTensors MakeView(const at::Tensor& pages, const at::Tensor& windows, const a
                      const at::Tensor& page_table, const at::Tensor& window_of_request,
                      at::IntArrayRef format, const std::optional<at::Tensor>& heads);
 
-HostCache HostCacheOf(const ViewTensors& view);  // of tensors on the host
+HostCache HostCacheOf(const ViewTensors& view);  // requires tensors on the host
 
-// Keys and values.
+// Keys and values, a tensor each.
 struct RowTensors {
   at::Tensor k, v;
 };
@@ -46,17 +46,17 @@ struct RowTensors {
 // Dequantizes tokens [begin, end) of a request on the host: float32 [view heads, tokens,
 // dim].
 RowTensors StoredRows(const ViewTensors& view, int request, int64_t begin, int64_t end);
-// StoredRows on a device, as `type`, which is Float or BFloat16.
+// Does the same as StoredRows on a device, with the type Float or BFloat16.
 RowTensors StoredRowsOnCuda(const ViewTensors& view, int request, int64_t begin, int64_t end,
                             at::ScalarType type);
-// Rows of positions [begin, end) in a request's window, all sinks or all recent: bf16.
+// Returns rows of positions [begin, end) in a request's window, all sinks or all recent: bf16.
 RowTensors WindowRows(const ViewTensors& view, int request, int64_t begin, int64_t end);
 
-// The rows that the last query of every request reads: float32 [requests, layer_heads, max_length,
-// dim]; zeros beyond a request's length and for heads that are not in the view.
+// Returns the rows that the last query of every request reads: float32 [requests, layer_heads,
+// max_length, dim]. Zeros beyond a request's length and for heads that are not in the view.
 RowTensors ReadRows(const ViewTensors& view, int64_t layer_heads, int64_t max_length);
 
-// How a side is stored, as in HostSide; undefined tensors mean none.
+// How a side is stored, as in HostSide. Undefined tensors are unused.
 struct SideTensors {
   at::Tensor rotation, mean;  // bf16 [view heads or 1, dim, dim], float32 [view heads, dim]
   std::vector<double> clip;
@@ -82,39 +82,39 @@ struct AttendTensors {
 };
 
 // Throws UsageError unless the view's heads are heads of the layer. Heads in a device tensor are
-// trusted, not read.
+// not read, but trusted.
 void CheckHeads(const ViewTensors& view, int64_t layer_heads);
 void CheckRowBegin(const ViewTensors& view, const at::Tensor& row_begin);
-// Checks the shapes and types of everything that attention takes.
+// Checks the shapes and types of all inputs of attention.
 void CheckAttend(const ViewTensors& view, const AttendTensors& attend, int64_t max_rows,
                  int64_t max_length);
 
 void CheckWrite(const ViewTensors& view, const WriteTensors& write);
 
-// Attention by tensors on the host: few queries one by one, many by rows.
+// Computes attention with host tensors: few queries one by one, many by rows.
 void AttendOnHost(const ViewTensors& view, const AttendRule& rule, const AttendTensors& attend,
                   int64_t max_rows);
-// Attention of many queries by tensors. Codes that any query of a call reads are dequantized once,
-// and every query is masked to the codes and exact rows that it reads. Needs the tail if a request
-// has several queries.
+// Computes attention of many queries with tensor operations. Codes that any query of a call reads
+// are dequantized once, and every query is masked to the codes and exact rows that it reads. Needs
+// the tail if a request has several queries.
 void AttendByRows(const ViewTensors& view, const AttendRule& rule, const AttendTensors& attend);
 
-// Writes keys and values to the view's pages and windows; returns tails. WriteThroughHost works on
-// copies of the changed data, for device tensors whose kernels lack a feature, and waits for that
-// device.
+// Write keys and values to the view's pages and windows, and return tails. WriteThroughHost is for
+// device tensors whose kernels lack a feature. It works on copies of the changed data and waits for
+// the device.
 RowTensors WriteOnHost(const ViewTensors& view, const WriteTensors& write);
 RowTensors WriteThroughHost(const ViewTensors& view, const WriteTensors& write);
 
-// Tails by tensors (page_tensors.cc), of side 0 (keys) or 1. RingBefore: the ring before a step,
-// with room for `max_rows` new rows. AddToTail puts the step's rotated rows [rows, view heads, dim]
-// there. KeepNewest puts the newest rows of a tail into the ring, including quantized ones.
+// Tails by tensor operations (page_tensors.cc), for side 0 (keys) or 1. RingBefore: the ring before
+// a step, with room for `max_rows` rows. AddToTail puts the step's rotated rows [rows, view heads,
+// dim] there. KeepNewest puts the newest rows of a tail into the ring, even quantized ones.
 at::Tensor RingBefore(const ViewTensors& view, int side, int64_t max_rows);
 void AddToTail(const ViewTensors& view, const at::Tensor& row_begin, const at::Tensor& rows,
                const at::Tensor& tail);
 void KeepNewest(const ViewTensors& view, int side, const at::Tensor& tail);
 
 #ifdef OSCAR_TORCH_CUDA
-// Uses the kernels of export/cuda if they support the request (cuda_view.cc).
+// Use the kernels of export/cuda if they support the request (cuda_view.cc).
 RowTensors WriteOnCuda(const ViewTensors& view, const WriteTensors& write);
 void AttendOnCuda(const ViewTensors& view, const AttendRule& rule, const AttendTensors& attend,
                   int64_t max_rows, int64_t max_length);

@@ -11,11 +11,11 @@
 namespace oscar {
 namespace {
 
-// Sums over calls, of one task and length or of all.
+// Sums over the calls of one task and length, or over all calls.
 struct CallSums {
   int64_t samples = 0;
-  double exact = 0;                 // calls of which every argument is right
-  std::vector<RatioUnit> accuracy;  // [samples] arguments that are right, of all of the call
+  double exact = 0;                 // number of calls whose arguments are all right
+  std::vector<RatioUnit> accuracy;  // [samples] right arguments of a call, and all of its arguments
   void Add(const NeedleScore& score) {
     const auto arguments = static_cast<double>(score.recalled.size());
     ++samples;
@@ -94,7 +94,7 @@ measures::ToolCallErrors ToolCallReport(std::span<const NeedleSample> samples,
   for (size_t i = 0; i < samples.size(); ++i) SumsOf(tasks, samples[i]).calls.Add(scores[i]);
   PieceSums kl;
   for (size_t i = 0; i < tokens.size(); ++i) {
-    // One call is one piece, wherever its arguments are.
+    // A call is one piece, wherever its arguments are.
     kl.Add(tokens[i].sequence, 0, tokens[i].length, errors.kl[i]);
     RatioUnit& of_task = SumsOf(tasks, samples[static_cast<size_t>(tokens[i].sequence)]).kl;
     of_task.sum += errors.kl[i];

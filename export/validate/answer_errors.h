@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The effect of an arm on the answers of samples, needles and tool calls: which tokens are scored,
-// and how the report sums them up.
+// The effect of an arm on the answers of samples (needles and tool calls): which tokens are scored,
+// and how the report summarizes them.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +16,17 @@
 
 namespace oscar {
 
-// The answer tokens of all samples, answer after answer; the first sample begins at row
-// `first_row`. Keeps the rivals of the samples.
+// Returns the answer tokens of all samples, answer after answer. The first sample begins at row
+// `first_row`. Keeps references to the samples' rivals.
 std::vector<ScoredToken> AnswerTokens(std::span<const NeedleSample> samples, int64_t first_row);
 
-// `tokens` are those of AnswerTokens, `errors` an arm's at them.
+// `tokens`: from AnswerTokens. `errors`: an arm's errors at these tokens.
 std::vector<NeedleScore> AnswerScores(std::span<const NeedleSample> samples,
                                       std::span<const ScoredToken> tokens,
                                       const TokenErrors& errors);
 
-// The member "tool_call" of an arm in report.json: exact match of arguments over the tasks that
-// count, and KL on all arguments' tokens alone. Intervals resample calls.
+// Returns the member "tool_call" of an arm in report.json: exact match of arguments over the tasks
+// that count, and KL on the tokens of all arguments. Intervals resample calls.
 measures::ToolCallErrors ToolCallReport(std::span<const NeedleSample> samples,
                                         std::span<const ScoredToken> tokens,
                                         const TokenErrors& errors, const Recall& measurable,

@@ -23,12 +23,12 @@
 namespace oscar {
 namespace {
 
-// Modifiers in the order in which names list them.
+// The modifiers, in the order used in names.
 struct Modifier {
   std::string_view name;
   bool ArmOptions::*option;
   bool CacheMethod::*taken;
-  std::string_view why_not;  // of a method that does not take it
+  std::string_view why_not;  // why a method does not take it
 };
 constexpr Modifier kModifiers[] = {
     {"+clip", &ArmOptions::clip, &CacheMethod::takes_clip,
@@ -54,7 +54,7 @@ constexpr std::string_view kDefaultArms[] = {
     "int4_hadamard",
     "oscar_shared+clip+windows",
     "oscar_per_head+clip+windows",
-    "auto+windows",  // where the artifact has choices
+    "auto+windows",  // if the artifact has choices
     "identity+clip+windows",
     "random_rotation+clip+windows",
     "wrong_layer+clip+windows",
@@ -68,7 +68,7 @@ constexpr std::string_view kQuickArms[] = {
     "bf16",
     "hadamard+clip+windows",
     "oscar_shared+clip+windows",
-    "oscar_per_head+clip+windows",  // where the artifact has no choices
+    "oscar_per_head+clip+windows",  // if the artifact has no choices
     "random_rotation+clip+windows",
 };
 constexpr std::string_view kQuickList = "quick";
@@ -219,7 +219,7 @@ std::vector<Arm> ParseArms(const std::vector<std::string>& names, const MethodCo
                       "does not have; measure it on the model",
                       name, arm.method->name));
     }
-    if (arm.method->available) (void)arm.method->available(context);  // a guest says what it lacks
+    if (arm.method->available) (void)arm.method->available(context);  // guests say what they lack
     add(arm);
   }
   if (arms.size() < 2) throw UsageError("there is no configuration to compare with bf16");
@@ -246,7 +246,7 @@ std::string ShippedArm(const MethodContext& context) {
 
 namespace {
 
-// Returns the usual name of the arm asked for; a guest's arm must be named exactly.
+// Returns the usual name of the requested arm. A guest's arm must be named exactly.
 std::string NameAmong(const std::vector<Arm>& arms, std::string_view asked) {
   const bool known = std::ranges::find(arms, asked, &Arm::name) != arms.end();
   return known ? std::string(asked) : ParseArm(asked).name;

@@ -20,8 +20,8 @@ namespace {
 
 double Ratio(double a, double b) { return b > 0 ? a / b : 0; }
 
-// The sum of all of x, [] float64. Float32 rows are first summed in float32: converting a whole
-// cache to float64 would be most of the work.
+// Returns the sum of all of x, [] float64. Float32 rows are first summed in float32, because
+// converting a whole cache to float64 would take most of the time.
 at::Tensor SumOf(const at::Tensor& x) {
   return x.scalar_type() == at::kDouble ? x.sum() : x.sum(-1).sum(at::kDouble);
 }
@@ -182,7 +182,7 @@ Json ArmErrors::Metrics() const {
   const std::vector<double> row_means = RowMeans();
   PieceSums headline;
   Mean all, inside, beyond;
-  std::map<int64_t, std::pair<Mean, std::set<int64_t>>> by_length;  // mean, sequences
+  std::map<int64_t, std::pair<Mean, std::set<int64_t>>> by_length;  // mean, and number of sequences
   int64_t longest = 0;
   for (const MeasuredRow& row : rows) longest = std::max(longest, row.length);
   const std::vector<PositionBucket> buckets =

@@ -22,7 +22,7 @@ std::vector<size_t> ShareOfArms(const ArmsOfRank& share, size_t arms,
                     "exact model to divide among them; use at most one rank for each",
                     ranks, arms - 1));
   }
-  std::vector<size_t> order = recall;  // as they are dealt out
+  std::vector<size_t> order = recall;  // in the order in which they are assigned
   for (size_t arm = 0; arm < arms; ++arm)
     if (std::ranges::find(recall, arm) == recall.end()) order.push_back(arm);
   std::erase(order, size_t{0});

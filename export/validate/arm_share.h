@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A validation by several processes: each runs the exact model and some of the other arms over all
-// of the text, so one process measures each number. MergeArms makes the report of all.
+// A validation by several processes. Each runs the exact model and some of the other arms over all
+// of the text, so a single process measures each number. MergeArms makes the common report.
 #pragma once
 
 #include <cstddef>
@@ -16,15 +16,15 @@ struct ArmsOfRank {
   int rank = 0, ranks = 1;
 };
 
-// The member of a report that keeps the places of its arms among all processes' until MergeArms.
+// The member of a report with its arms' places among those of all processes, until MergeArms.
 inline constexpr const char* kArmPlaces = "places";
 
-// The indices of the `arms` arms that this process runs, ascending, the exact model's first.
+// The indices of the `arms` arms that this process runs, ascending, the exact model first.
 // `recall`: arms that also run the recall tasks, which cost most. UsageError for too few arms.
 std::vector<size_t> ShareOfArms(const ArmsOfRank& share, size_t arms,
                                 const std::vector<size_t>& recall);
 
-// Merges the results of ValidateModel or ValidateDump of all ranks, rank 0's first. Throws
+// Merges the results of ValidateModel or ValidateDump of all ranks; rank 0's comes first. Throws
 // InputError if their exact models differ.
 Json MergeArms(std::vector<Json> validations);
 

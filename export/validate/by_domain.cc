@@ -15,11 +15,11 @@
 namespace oscar {
 namespace {
 
-// Members of an arm with pieces; the first two are of texts, which have domains.
+// Members of an arm with pieces. The first two are about texts, which have domains.
 constexpr const char* kMembers[] = {"local", "text", "own_words"};
 constexpr size_t kOfTexts = 2;
 
-using Sequences = std::map<int64_t, std::vector<RatioUnit>>;  // the pieces of each
+using Sequences = std::map<int64_t, std::vector<RatioUnit>>;  // the pieces of each sequence
 
 Sequences TakePieces(Json& holder) {
   Sequences sequences;
@@ -54,7 +54,7 @@ Sequences In(const Domain& domain, const Sequences& all) {
   return in_domain;
 }
 
-// Nothing where there are no rows.
+// Returns nothing if there are no rows.
 std::optional<measures::KlEstimate> EstimateOf(const Sequences& sequences,
                                                const BootstrapOptions& options) {
   RatioUnit total;

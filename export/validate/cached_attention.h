@@ -13,19 +13,19 @@
 
 namespace oscar {
 
-// Appends to rows of latent attention their part with position, which no cache quantizes; returns
+// Appends to rows of latent attention their positional part, which no cache quantizes. Returns
 // other rows unchanged.
 at::Tensor WithPositionOf(const at::Tensor& rows, const at::Tensor& position);
 
-// A sequence's rows as a stream's attention read them; all but `stored` in the compute dtype.
+// A sequence's rows as read by a stream's attention. All except `stored` are in the compute dtype.
 struct AttendedRows {
-  at::Tensor q;       // [tokens, num_q_heads, dim], of latent attention with q_pe
-  at::Tensor k, v;    // [tokens, num_kv_heads, dim], exact as the cache holds them
-  at::Tensor k_pe;    // of latent attention
+  at::Tensor q;       // [tokens, num_q_heads, dim], with q_pe for latent attention
+  at::Tensor k, v;    // [tokens, num_kv_heads, dim], the exact rows of the cache
+  at::Tensor k_pe;    // for latent attention
   CacheSides stored;  // [tokens, num_kv_heads, dim]
 };
 
-// Fills view.attn_out. `rows`: what `cache` stored of view.k and view.v.
+// Computes view.attn_out. `rows`: what `cache` stored of view.k and view.v.
 AttendedRows AttendCached(const AttentionView& view, const LayerCache& cache,
                           const CachedRows& rows, MixedMasks& masks);
 

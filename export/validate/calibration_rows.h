@@ -16,8 +16,8 @@ namespace oscar {
 
 class CalibrationRowsObserver : public LayerObserver {
  public:
-  // The first sequences of the run are calibration text, of `lengths` tokens; they go to `context`
-  // and everything else to `next`. References are kept.
+  // The first sequences of the run are calibration text, with `lengths` tokens. Their rows go to
+  // `context`, and everything else to `next`. Keeps references.
   CalibrationRowsObserver(const std::vector<int64_t>& lengths, MethodContext& context,
                           LayerObserver& next);
 
@@ -32,7 +32,7 @@ class CalibrationRowsObserver : public LayerObserver {
   int64_t num_sequences_ = 0, num_tokens_ = 0;
   MethodContext& context_;
   LayerObserver& next_;
-  CalibrationRows rows_;  // of the running layer, until all are there
+  CalibrationRows rows_;  // rows of the current layer, until it has all
 };
 
 }  // namespace oscar

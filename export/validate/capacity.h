@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The memory that an arm's cache takes at usual context lengths, and how many requests fit on a
-// device beside the weights: for artifacts that have choices at several budgets.
+// device together with the weights. For artifacts that have choices at several budgets.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@
 
 namespace oscar {
 
-// The member "capacity" of a validation: 80 GB, and the model's weights in bf16.
+// Returns the member "capacity" of a validation: 80 GB, and the model's weights in bf16.
 measures::DeviceCapacity DeviceCapacity(const ModelSpec& spec);
 
-// That of an arm.
+// Returns the member "capacity" of an arm.
 measures::CacheCapacity ArmCapacity(const MethodContext& context, const Arm& arm,
                                     const measures::DeviceCapacity& device);
 

@@ -14,7 +14,7 @@ measures::ReasoningErrors ReasoningReport(std::span<const ScoredToken> tokens,
                                           const TokenErrors& arm, int64_t resamples,
                                           uint64_t seed) {
   OSCAR_CHECK(!tokens.empty());
-  std::vector<RatioUnit> until;  // tokens before the first that is chosen otherwise, of one sample
+  std::vector<RatioUnit> until;  // per sample, tokens before the first different choice
   PieceSums kl, after;
   int64_t diverged = 0;
   bool on_path = true;
@@ -24,7 +24,7 @@ measures::ReasoningErrors ReasoningReport(std::span<const ScoredToken> tokens,
       until.push_back({.sum = 0, .weight = 1});
       on_path = true;
     }
-    // One continuation is one piece.
+    // A continuation is one piece.
     kl.Add(token.sequence, 0, token.length, arm.kl[i]);
     if (!on_path) {
       after.Add(token.sequence, 0, token.length, arm.kl[i]);

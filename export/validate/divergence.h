@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How soon and how far an arm leaves the path of the exact model. Up to the first token where the
-// arm's first choice differs, the arm alone would write the same text. After it, the text is still
-// the exact model's, read by the arm.
+// How soon and how far an arm diverges from the exact model. Up to the first token where the arm's
+// first choice differs, the arm alone would write the same text. After it, the text is still the
+// exact model's, read by the arm.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace oscar {
 
-// The member "reasoning" of an arm in report.json. `tokens`: those of each continuation in order,
-// continuation after continuation; intervals resample continuations.
+// Returns the member "reasoning" of an arm in report.json. `tokens`: those of each continuation in
+// order, continuation after continuation. Intervals resample continuations.
 measures::ReasoningErrors ReasoningReport(std::span<const ScoredToken> tokens,
                                           const TokenErrors& arm, int64_t resamples, uint64_t seed);
 

@@ -18,8 +18,8 @@
 namespace oscar {
 namespace {
 
-constexpr int64_t kFlushTokens = 8;  // tokens go into pages by eights
-constexpr int kPoison = 0xFF;        // bytes; NaN as bf16 and as float32
+constexpr int64_t kFlushTokens = 8;  // tokens that go into pages at once
+constexpr int kPoison = 0xFF;        // byte; NaN as bf16 and as float32
 
 int64_t RoundUp(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
 
@@ -29,7 +29,7 @@ __nv_bfloat16* Bf16(const at::Tensor& tensor) {
 }
 int32_t* Int32(const at::Tensor& tensor) { return tensor.data_ptr<int32_t>(); }
 
-// The time of the second of two runs, because the first one loads code.
+// Returns the time of the second of two runs, because the first one loads code.
 double MicrosecondsOf(cudaStream_t stream, const std::function<void()>& launch) {
   cudaEvent_t begin = nullptr, end = nullptr;
   OSCAR_CUDA_CHECK(cudaEventCreate(&begin));

@@ -18,20 +18,20 @@
 
 namespace oscar {
 
-// Rotations of a layer as kernels take them.
+// A layer's rotations in the form that kernels take.
 struct KernelRotations {
   at::Tensor k, v;  // [num_kv_heads or 1, dim, dim] bf16, device
   double k_clip = 0, v_clip = 0;
 };
 
-// Tokens in pages for a sequence of `length` tokens: whole eights of those outside the windows.
+// The tokens in pages for a sequence of `length`: those outside the windows, in groups of eight.
 int64_t QuantizedTokens(int64_t length, const CacheWindows& windows);
 
 class KernelCache {
  public:
-  // Tensors are contiguous bf16 on one GPU: k [T, num_kv_heads, head_dim], v [T, num_kv_heads,
-  // v_head_dim]; `lengths` ascending, the last is T. Writes everything, on LibTorch's stream.
-  // Throws UsageError for a shape or format that the kernels do not support, NumericalError for
+  // Writes the whole sequence on LibTorch's stream. Tensors are contiguous bf16 on one GPU: k [T,
+  // num_kv_heads, head_dim], v [T, num_kv_heads, v_head_dim]. `lengths` are ascending; the last is
+  // T. Throws UsageError for a shape or format that the kernels do not support, NumericalError for
   // values that are not finite.
   KernelCache(const AttentionSpec& spec, const CacheFormat& format, const CacheWindows& windows,
               const KernelRotations& rotations, const at::Tensor& k, const at::Tensor& v,
@@ -40,19 +40,19 @@ class KernelCache {
   struct Decoded {
     at::Tensor q;    // [lengths, num_q_heads, head_dim] bf16: the rotated queries
     at::Tensor out;  // [lengths, num_q_heads, v_head_dim] float32, rotated
-    double us = 0;   // of the launch
+    double us = 0;   // time of the launch
   };
-  // q [lengths, num_q_heads, head_dim] bf16: the query of each state's last token; `sinks`
-  // [num_q_heads] float32 on the device, where the layer has them.
+  // `q`: [lengths, num_q_heads, head_dim] bf16, the query of each state's last token. `sinks`:
+  // [num_q_heads] float32 on the device, if the layer has them.
   Decoded Decode(const at::Tensor& q, const at::Tensor& sinks = {}) const;
 
   const at::Tensor& rotated_k() const { return rotated_k_; }  // [T, num_kv_heads, head_dim] bf16
   const at::Tensor& rotated_v() const { return rotated_v_; }
   const at::Tensor& pages() const { return pages_; }  // [bytes] uint8
-  double write_us() const { return write_us_; }       // of the whole sequence, once
+  double write_us() const { return write_us_; }       // for the whole sequence
 
  private:
-  CacheView View(size_t first, size_t count) const;  // of states first, first + 1, ...
+  CacheView View(size_t first, size_t count) const;  // shows states first, first + 1, ...
 
   const AttentionSpec& spec_;
   CacheFormat format_;

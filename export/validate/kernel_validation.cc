@@ -20,12 +20,12 @@
 namespace oscar {
 namespace {
 
-constexpr int64_t kStates = 8;  // of a sequence: cache states that are attended to
+constexpr int64_t kStates = 8;  // cache states per sequence for which attention is computed
 // The relative tolerance of an attention output. The kernel rounds probabilities to 11 bits and its
-// queries and values to 8 or 11; a wrong scale, token or head gives errors of tenths.
+// queries and values to 8 or 11. A wrong scale, token or head gives errors above 0.1.
 constexpr double kKernelErrorLimit = 0.01;
 
-// Evenly spread lengths; the last is the whole sequence.
+// Returns evenly spaced lengths. The last is the whole sequence.
 std::vector<int64_t> StateLengths(int64_t tokens) {
   std::vector<int64_t> lengths;
   for (int64_t state = 1; state <= kStates; ++state) {
@@ -39,7 +39,7 @@ at::Tensor HeadsFirst64(const at::Tensor& rows) {  // [T, heads, dim] -> [heads,
   return rows.permute({1, 0, 2}).to(at::kDouble);
 }
 
-// [T, heads, dim] on any device to [heads][T * dim] on the host.
+// Copies [T, heads, dim] on any device to [heads][T * dim] on the host.
 std::vector<std::vector<float>> HostHeads(const at::Tensor& rows) {
   const at::Tensor host = rows.to(at::kFloat).permute({1, 0, 2}).contiguous().cpu();
   const int64_t values = host.numel() / host.size(0);
@@ -55,7 +55,7 @@ at::Tensor KernelRotation(const StoredSide& side, at::Device device) {
   return RotationTensor(side).to(device, at::kBFloat16).contiguous();
 }
 
-// The layer's sinks as the kernel takes them; undefined where it has none.
+// Returns the layer's sinks in the form that the kernel takes; undefined if it has none.
 at::Tensor SinksOf(const AttentionView& view) {
   if (view.sinks.defined()) return view.sinks.to(at::kFloat).contiguous();
   return SinkLogits(view.layer.attention, view.q.device());
@@ -87,7 +87,7 @@ KernelValidation::KernelValidation(const Artifact& artifact, at::Device device,
     throw ResourceError(
         fmt::format("the kernels need a CUDA device, but the model runs on {}", device.str()));
   }
-  OSCAR_CUDA_CHECK(cudaSetDevice(device.index()));  // this library's own idea of it
+  OSCAR_CUDA_CHECK(cudaSetDevice(device.index()));  // the current device of this library
 }
 
 void KernelValidation::OnLayerBegin(const LayerSpec& layer) {
@@ -168,7 +168,7 @@ void KernelValidation::CompareOutputs(const AttentionView& view, const at::Tenso
   const int64_t heads = spec.num_kv_heads, ratio = spec.gqa_ratio();
   std::vector<Head>& own = layers_.back().heads;
   const int64_t most = QuantizedTokens(lengths.back(), options_.windows);
-  // The values in the pages, [heads, most, dim] float64.
+  // Returns the values in the pages, [heads, most, dim] float64.
   const at::Tensor pages = cache.pages().cpu();
   const auto dequantized = [&](CacheOrder order, int64_t dim) {
     at::Tensor all = at::empty({heads, most, dim}, at::kFloat);

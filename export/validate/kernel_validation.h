@@ -23,24 +23,24 @@ struct KernelValidationOptions {
   CacheWindows windows = {64, 256};
   int64_t quant_group_size = 0;  // values per scale; 0: the whole head
   int k_bits = 2, v_bits = 2;
-  int64_t num_sequences = 0;  // the first ones of the run are looked at
+  int64_t num_sequences = 0;  // only the first sequences of the run are checked
 };
 
-// Attention of one query per head over the tokens of a cache, its window, soft cap and sinks
-// included, in float64: what the kernel is held against. q [num_kv_heads, gqa_ratio, head_dim], k
-// [num_kv_heads, T, head_dim], v [num_kv_heads, T, v_head_dim], sinks [num_q_heads] or undefined
-// -> [num_kv_heads, gqa_ratio, v_head_dim]
+// Computes attention of one query per head over the tokens of a cache in float64, including window,
+// soft cap and sinks. It is the reference for the kernel. q [num_kv_heads, gqa_ratio, head_dim], k
+// [num_kv_heads, T, head_dim], v [num_kv_heads, T, v_head_dim], sinks [num_q_heads] or undefined ->
+// [num_kv_heads, gqa_ratio, v_head_dim].
 at::Tensor ExactAttention(const AttentionSpec& spec, const at::Tensor& q, const at::Tensor& k,
                           const at::Tensor& v, const at::Tensor& sinks);
 
 class KernelValidation : public LayerObserver {
  public:
-  // `artifact` is kept. ResourceError unless `device` is a GPU.
+  // Keeps a reference to `artifact`. ResourceError unless `device` is a GPU.
   KernelValidation(const Artifact& artifact, at::Device device,
                    const KernelValidationOptions& options);
 
   void OnLayerBegin(const LayerSpec& layer) override;
-  void OnAttention(const AttentionView& view) override;  // of stream 0; the others are ignored
+  void OnAttention(const AttentionView& view) override;  // uses only stream 0
 
   Json Report() const;
 
@@ -59,7 +59,7 @@ class KernelValidation : public LayerObserver {
   };
   struct Layer {
     int layer_id = 0;
-    double write_us = 0, decode_us = 0;  // shortest of its sequences
+    double write_us = 0, decode_us = 0;  // shortest times of its sequences
     std::vector<Head> heads;
   };
 

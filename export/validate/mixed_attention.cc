@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A chunk of queries attends, under a mask, to the stored tokens and the few tokens that some query
-// of the chunk reads exactly (the sinks and a band). If keys and values disagree about a token, it
-// is added with either side alone exact as well. On a GPU plain windows need no mask: they are
-// three softmaxes over ranges of keys that flash attention can select itself, joined by their
+// of the chunk reads exactly (the sinks and a band). A token that is exact only in keys or only in
+// values is added once more in that form. On a GPU plain windows need no mask: they are three
+// softmaxes over ranges of keys that flash attention can select itself, joined by their
 // log-sum-exps.
 #include "export/validate/mixed_attention.h"
 
@@ -21,13 +21,13 @@
 namespace oscar {
 namespace {
 
-// Queries at once. A CPU's time grows with the keys that a chunk reads exactly, a band as wide as
-// the chunk.
+// Returns how many queries are processed at once. A CPU's time grows with the keys that a chunk
+// reads exactly, a band as wide as the chunk.
 int64_t QueryChunk(at::Device device) { return device.is_cpu() ? 256 : 512; }
 
 constexpr int64_t kMaskBytes = int64_t{64} << 20;
 
-// The first token from which the query at `position` reads a side exactly.
+// Returns the first token from which the query at `position` reads a side exactly.
 int64_t ExactFrom(const ExactTokens& tokens, int64_t position) {
   return tokens.quantized_end ? tokens.quantized_end(position + 1)
                               : std::numeric_limits<int64_t>::max();
@@ -46,8 +46,8 @@ bool SidesAgree(const ExactSides& exact, int64_t begin, int64_t end) {
 
 namespace {
 
-// The mask that fused attention on a GPU would make of `visible` in every call: it is added to
-// logits and its rows are aligned.
+// Makes once the mask that fused attention on a GPU would otherwise make of `visible` in every
+// call. It is added to logits, and its rows are aligned.
 at::Tensor BiasOf(const at::Tensor& visible, at::ScalarType dtype) {
   constexpr int64_t kAligned = 16;
   const int64_t keys = visible.size(1), whole = (keys + kAligned - 1) / kAligned * kAligned;
@@ -59,14 +59,14 @@ at::Tensor BiasOf(const at::Tensor& visible, at::ScalarType dtype) {
 }  // namespace
 
 // The keys of a chunk of queries: stored tokens first, then those that some query reads exactly on
-// both sides, then those where the sides disagree.
+// both sides, then those that are exact on only one side.
 struct MixedMasks::Chunk {
   struct Part {
     bool k_exact, v_exact;
     int64_t from, to;  // tokens
   };
   std::vector<Part> parts;
-  at::Tensor mask;  // [queries, tokens of all parts]: who sees what, bool; on a GPU the BiasOf it
+  at::Tensor mask;  // [queries, tokens of all parts] who sees what: bool, or on a GPU its BiasOf
 
   Chunk(const AttentionSpec& spec, const ExactSides& exact, int64_t begin, int64_t end,
         const at::Tensor& q) {
@@ -81,7 +81,7 @@ struct MixedMasks::Chunk {
     const at::Tensor k_exact = ExactMask(exact.k, positions, end, device);
     const bool agree = SidesAgree(exact, begin, end);
     const at::Tensor v_exact = agree ? k_exact : ExactMask(exact.v, positions, end, device);
-    // Exact tokens: the sinks that are in reach, then the band of the chunk's first query.
+    // The exact tokens are the sinks within reach, and those from the first query's limit on.
     const int64_t sinks = std::max(exact.k.sink, exact.v.sink);
     const int64_t band = std::min(ExactFrom(exact.k, begin), ExactFrom(exact.v, begin));
     const int64_t sink_end = std::clamp(sinks, first, end);
@@ -101,7 +101,7 @@ struct MixedMasks::Chunk {
       add(k, v, first, sink_end);
       add(k, v, exact_from, end);
     };
-    // Both sides are stored after the sinks, up to where the chunk's last query reads one exactly.
+    // Both sides are stored after the sinks, until the chunk's last query reads one exactly.
     const int64_t stored_end =
         std::min({end, ExactFrom(exact.k, end - 1), ExactFrom(exact.v, end - 1)});
     add(false, false, std::max(first, sinks), stored_end);
@@ -154,7 +154,7 @@ std::shared_ptr<const MixedMasks::Chunk> MixedMasks::Of(const AttentionSpec& spe
 
 namespace {
 
-// The windows of both sides, if they are equal and advance with every token of `tokens`.
+// The windows of both sides, if they are equal and advance with each of the `tokens` tokens.
 std::optional<CacheWindows> PlainWindows(const ExactSides& exact, int64_t tokens) {
   if (!exact.k.quantized_end || exact.k.sink != exact.v.sink) return std::nullopt;
   const CacheWindows windows{exact.k.sink, tokens - exact.k.quantized_end(tokens)};
@@ -165,15 +165,15 @@ std::optional<CacheWindows> PlainWindows(const ExactSides& exact, int64_t tokens
   return windows;
 }
 
-// Softmax over a part of the keys.
+// The softmax over a part of the keys.
 struct Part {
   at::Tensor out;  // [rows, num_q_heads, dv]
-  at::Tensor lse;  // [num_q_heads, rows] float32, of the scaled logits
+  at::Tensor lse;  // [num_q_heads, rows] float32, over the scaled logits
 };
 
 enum class Sees { kAll, kUpToItself, kRecent };
 
-// q [n, num_q_heads, d] over k, v [m, num_kv_heads, d]; n is m unless every query sees all.
+// Attention of q [n, num_q_heads, d] over k, v [m, num_kv_heads, d]; n is m unless sees is kAll.
 Part FlashPart(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, double scale,
                Sees sees, int64_t recent = 0) {
   const bool band = sees == Sees::kRecent;
@@ -185,12 +185,12 @@ Part FlashPart(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, do
   return {std::get<0>(results)[0], std::get<1>(results)[0]};
 }
 
-// Returns the rows of a FlashPart result from row `begin` to its end.
+// Returns the rows of a FlashPart result from row `begin` on.
 Part From(const Part& part, int64_t begin) {
   return {part.out.slice(0, begin), part.lse.slice(1, begin)};
 }
 
-// Every query sees each key in one part: [rows, num_q_heads, dv] float32.
+// Joins parts that together have each key once for every query: [rows, num_q_heads, dv] float32.
 at::Tensor Joined(const std::vector<Part>& parts) {
   std::vector<at::Tensor> sums;
   for (const Part& part : parts) sums.push_back(part.lse);
@@ -206,7 +206,7 @@ at::Tensor Joined(const std::vector<Part>& parts) {
 void WindowedFlash(const AttentionSpec& spec, const CacheWindows& windows, const at::Tensor& q,
                    const MixedCache& cache, at::Tensor& out) {
   const int64_t tokens = q.size(0), sink = windows.sink, recent = windows.recent;
-  const int64_t inside = std::min(tokens, sink + recent);  // queries that see exact keys alone
+  const int64_t inside = std::min(tokens, sink + recent);  // queries that see only exact keys
   const auto rows = [](const at::Tensor& x, int64_t begin, int64_t end) {
     return x.slice(0, begin, end);
   };

@@ -18,15 +18,15 @@
 
 namespace oscar {
 
-// Rows that attention reads of exact tokens (k, v) and of quantized ones (k_stored, v_stored): [T,
-// num_kv_heads, d] and [T, num_kv_heads, dv].
+// The rows that attention reads of exact tokens (k, v) and of quantized ones (k_stored, v_stored):
+// [T, num_kv_heads, d] and [T, num_kv_heads, dv].
 struct MixedCache {
   at::Tensor k, v;
   at::Tensor k_stored, v_stored;
 };
 
-// Masks of chunks of queries, which are the same for all sequences of an arm and a layer. A few are
-// kept from the first sequence to the last, for one rule of which tokens are exact.
+// Masks of chunks of queries. They are the same for all sequences of an arm and a layer, and a few
+// are kept between sequences. All belong to one rule about which tokens are exact.
 class MixedMasks {
  public:
   struct Chunk;
@@ -35,7 +35,7 @@ class MixedMasks {
   ~MixedMasks();
   MixedMasks(MixedMasks&&) noexcept;
 
-  // The masks of queries [begin, end) of a sequence; `q` gives device and dtype.
+  // Returns the masks of queries [begin, end) of a sequence. `q` gives device and dtype.
   std::shared_ptr<const Chunk> Of(const AttentionSpec& spec, const ExactSides& exact, int64_t begin,
                                   int64_t end, const at::Tensor& q);
   void Clear();
@@ -45,8 +45,8 @@ class MixedMasks {
   int64_t bytes_ = 0;
 };
 
-// q [T, num_q_heads, d], out [T, num_q_heads, dv]; everything contiguous, on one device, of one
-// dtype.
+// q [T, num_q_heads, d], out [T, num_q_heads, dv]. All tensors are contiguous, on one device, of
+// one dtype.
 void MixedAttention(const AttentionSpec& spec, const ExactSides& exact, const at::Tensor& q,
                     const MixedCache& cache, MixedMasks& masks, at::Tensor& out);
 

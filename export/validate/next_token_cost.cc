@@ -23,9 +23,9 @@
 namespace oscar {
 namespace {
 
-constexpr int64_t kAttentionRows = 32;  // of a sequence
+constexpr int64_t kAttentionRows = 32;  // rows per sequence
 
-// The trials that have begun, as streams after the exact one.
+// Observes the trials that have begun; they are the streams after the exact one.
 class TrialObserver : public LayerObserver {
  public:
   // `streams` holds the indices in `trials` of streams 1, 2, ...
@@ -46,7 +46,7 @@ class TrialObserver : public LayerObserver {
       AddAttention(view, read.stored, streams_[view.stream - 1]);
     return true;
   }
-  // Into the trials that ask for them.
+  // Writes the results into the trials that request them.
   void FinishAttention() {
     for (const auto& [trial, sums] : attention_) {
       trials_[trial].attention->kl = sums.kl / sums.rows;
@@ -62,12 +62,12 @@ class TrialObserver : public LayerObserver {
     double kl = 0, error = 0, output = 0, rows = 0;
   };
 
-  // Rows spread evenly over the second half of the sequence.
+  // Returns rows that are evenly spread over the second half of the sequence.
   void AddAttention(const AttentionView& view, const CacheSides& stored, size_t trial) {
     const int64_t tokens = view.q.size(0), first = tokens / 2;
     at::Tensor positions = at::arange(
         first, tokens, std::max<int64_t>(1, (tokens - first) / kAttentionRows), at::kLong);
-    if (!run_.counted.empty()) {  // a sequence without queries that count is measured whole
+    if (!run_.counted.empty()) {  // a sequence without counted queries is measured completely
       const std::vector<int64_t> rows =
           CountedRows(run_.counted, static_cast<size_t>(view.sequence), first, tokens);
       const int64_t step = std::max<int64_t>(1, std::ssize(rows) / kAttentionRows);
@@ -87,7 +87,7 @@ class TrialObserver : public LayerObserver {
     sums.rows += static_cast<double>(errors.kl.numel());
   }
 
-  // The cache is shared by all trials that store a layer alike.
+  // Trials that store a layer in the same way share the cache.
   const LayerCache& CacheOf(const AttentionView& view, const TrialSides& sides) {
     const bool typed = sides.types != LayerTypes();
     if (!typed && (!choice_layer_ || view.layer_index != *choice_layer_)) {
@@ -123,7 +123,7 @@ class TrialObserver : public LayerObserver {
   std::span<const CacheTrial> trials_;
   const std::vector<size_t>& streams_;
   size_t layer_ = 0;
-  std::optional<size_t> choice_layer_;  // that choice_ is of
+  std::optional<size_t> choice_layer_;  // the layer of choice_
   AutoChoice choice_;
   std::map<TrialSides, LayerCache> caches_;
   std::map<size_t, AttentionSums> attention_;  // by trial
@@ -242,7 +242,7 @@ size_t NumMeasured(const std::vector<AutoChoice>& choices, MeasuredWidths widths
 void PriceOptions(const NextTokenRun& run, MeasuredWidths widths,
                   std::vector<AutoChoice>& choices) {
   std::vector<CacheTrial> trials;
-  std::vector<SideOption*> priced;  // by each trial
+  std::vector<SideOption*> priced;  // by trial
   const auto add = [&](size_t layer, const TrialSides& sides, SideOption& option) {
     if (!IsMeasured(option, widths)) return;
     trials.push_back(
@@ -287,7 +287,7 @@ void PriceTypes(const NextTokenRun& run, std::span<const CacheType> types,
     AttentionCost attention;
   };
   std::vector<CacheTrial> trials;
-  std::vector<Priced> priced;  // by each trial
+  std::vector<Priced> priced;  // by trial
   for (TypedLayer& layer : layers) {
     layer.k.assign(types.size(), {});
     layer.v = layer.k;

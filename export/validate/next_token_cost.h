@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The cost of ways to store a cache, for the next token, measured by running the model on them.
+// The cost for the next token of ways to store a cache, measured by running the model with them.
 // Many trials run at once: each is exact up to the layer where it begins, and all share that part.
 // A layer's weights are read once for all trials.
 #pragma once
@@ -21,8 +21,8 @@
 
 namespace oscar {
 
-// How a layer's sides are stored in a trial: bits and clip ratios of its choice (null: exact), or
-// rows as they are in types, with calibrated scales.
+// How a layer's sides are stored in a trial: with bits and clip ratios of its choice (null: exact),
+// or unrotated in cache types with calibrated scales.
 struct TrialSides {
   const SideOption* k = nullptr;
   const SideOption* v = nullptr;
@@ -32,16 +32,16 @@ struct TrialSides {
   auto operator<=>(const TrialSides&) const = default;
 };
 
-// Errors of the attention of a trial's first layer, over sampled rows that see many tokens.
+// Attention errors in a trial's first layer, over sampled rows that see many tokens.
 struct AttentionCost {
   double kl = 0;            // nats
   double output_error = 0;  // relative
 };
 
 struct CacheTrial {
-  size_t first_layer = 0;  // exact before it
+  size_t first_layer = 0;  // earlier layers are exact
   std::function<TrialSides(size_t layer_index)> sides;
-  AttentionCost* attention = nullptr;  // measured where it is given
+  AttentionCost* attention = nullptr;  // measured if not null
 };
 
 struct NextTokenRun {
@@ -50,14 +50,14 @@ struct NextTokenRun {
   at::Device device;
   at::ScalarType dtype;
   std::vector<std::vector<int32_t>> sequences;
-  CountedQueries counted = {};  // of these: the next tokens of other queries cost nothing
+  CountedQueries counted = {};  // only their next tokens have a cost
   CacheWindows windows;
-  // The choice of a layer with its matrices; layers come in order.
+  // Returns the choice of a layer with its matrices. Layers come in order.
   std::function<AutoChoice(size_t layer_index)> choice;
-  std::function<LargestMagnitudes(size_t layer_index)> largest = {};  // of trials with types
+  std::function<LargestMagnitudes(size_t layer_index)> largest = {};  // for trials with types
   std::function<void(size_t layers_done)> on_layer = {};
   std::function<bool()> stop_requested = {};
-  bool prefetch = true;  // LoopOptions
+  bool prefetch = true;  // as in LoopOptions
 };
 
 // Returns the cost of each trial, over the tokens whose queries see quantized tokens. Throws
@@ -65,9 +65,9 @@ struct NextTokenRun {
 std::vector<NextTokenCost> MeasureNextToken(const NextTokenRun& run,
                                             std::span<const CacheTrial> trials);
 
-// The options to measure: all, or those whose bits are a whole number, also as a mean over heads.
+// The options to measure: all, or those whose bits (mean over heads) are a whole number.
 enum class MeasuredWidths { kAll, kWhole };
-// The number of these layers' options that are measured.
+// Returns the number of these layers' options that are measured.
 size_t NumMeasured(const std::vector<AutoChoice>& choices, MeasuredWidths widths);
 
 // Sets SideOption::next_token_kl of `choices` (the layers' choices without matrices): the prices of
@@ -75,15 +75,15 @@ size_t NumMeasured(const std::vector<AutoChoice>& choices, MeasuredWidths widths
 // log-linear in bits. For latent attention both sides are one.
 void PriceOptions(const NextTokenRun& run, MeasuredWidths widths, std::vector<AutoChoice>& choices);
 
-// The cost of whole caches: bits of both sides of every layer, as planned choices have them.
+// Returns the cost of whole caches, given planned choices for both sides of every layer.
 std::vector<NextTokenCost> MeasureWhole(const NextTokenRun& run,
                                         std::span<const std::vector<AutoChoice>> planned);
 
-// Prices each side of every layer alone in each of the types: sets `k` and `v` of layers.
+// Prices each side of every layer separately in each of the types: sets `k` and `v` of layers.
 void PriceTypes(const NextTokenRun& run, std::span<const CacheType> types,
                 std::vector<TypedLayer>& layers);
 
-// The cost of whole caches of types, [plans][layers].
+// Returns the cost of whole caches of types, [plans][layers].
 std::vector<NextTokenCost> MeasureTypes(const NextTokenRun& run,
                                         std::span<const std::vector<LayerTypes>> plans);
 

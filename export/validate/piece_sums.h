@@ -20,28 +20,28 @@ namespace oscar {
 
 class PieceSums {
  public:
-  // A value at a position of a sequence of `length` tokens.
+  // Adds a value at a position of a sequence of `length` tokens.
   void Add(int64_t sequence, int64_t position, int64_t length, double value);
 
   int64_t count() const { return static_cast<int64_t>(total_.weight); }
   double mean() const { return total_.weight > 0 ? total_.sum / total_.weight : 0; }
-  // The 95 % interval; nothing for fewer than two pieces.
+  // Returns the 95 % interval; nothing for fewer than two pieces.
   std::optional<Interval> Bootstrap(int64_t resamples, uint64_t seed) const;
-  Json ToJson() const;  // as kPieces
+  Json ToJson() const;  // the content of kPieces
 
  private:
   RatioUnit total_;
-  std::map<std::pair<int64_t, int64_t>, RatioUnit> pieces_;  // (sequence, sixteenth)
+  std::map<std::pair<int64_t, int64_t>, RatioUnit> pieces_;  // by sequence and sixteenth of it
 };
 
-// The member in which a KL of an arm keeps its piece sums until FinishArms (by_domain.h): a list of
-// [sequence, sixteenth, sum, number of values].
+// The member in which a KL of an arm stores its piece sums until FinishArms (by_domain.h): a list
+// of [sequence, sixteenth, sum, number of values].
 inline constexpr const char* kPieces = "pieces";
 
-// kReportQuantiles of `samples`, which must not be empty, without the mean.
+// Returns kReportQuantiles of `samples`, which must not be empty, without the mean.
 measures::Distribution QuantilesOf(std::vector<float> samples);
 
-// The mean, its interval and QuantilesOf(samples).
+// Returns the mean, its interval and QuantilesOf(samples).
 measures::Distribution KlOf(const PieceSums& sums, std::vector<float> samples, int64_t resamples,
                             uint64_t seed);
 

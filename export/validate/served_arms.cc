@@ -24,7 +24,7 @@
 namespace oscar {
 namespace {
 
-// Stream i is arms[i].
+// Observes streams. Stream i is arms[i].
 class ServedObserver : public LayerObserver {
  public:
   ServedObserver(const MethodContext& context, const std::vector<Arm>& arms, int64_t prompt_tokens)
@@ -36,7 +36,7 @@ class ServedObserver : public LayerObserver {
       caches_.push_back(MakeLayerCache(*arms_[i].method, context_, layer_index_, arms_[i].options));
     ++layer_index_;
   }
-  // Up to the end of the prompt all streams have the hidden states of the first, and attend alike.
+  // Up to the end of the prompt, all streams have the same hidden states and attention.
   bool Attend(const AttentionView& view) override {
     if (view.stream == 0) return false;
     const LayerCache& cache = caches_[view.stream];
@@ -63,14 +63,14 @@ class ServedObserver : public LayerObserver {
   size_t layer_index_ = 0;
   std::vector<LayerCache> caches_;
   std::vector<MixedMasks> masks_;
-  std::map<int64_t, at::Tensor> of_prompts_;  // outputs of the running layer, by sequence
+  std::map<int64_t, at::Tensor> of_prompts_;  // outputs of the current layer, by sequence
 };
 
 }  // namespace
 
 std::vector<std::string> ArmsOfArtifact(const Artifact& artifact) {
   std::vector<std::string> names = OwnArms(artifact.report());
-  // The choice that a runtime loads, and how it keeps and rounds it.
+  // Identifies a runtime's cache: the choice that it loads, and how it stores and rounds it.
   const auto cache_of = [&](const RuntimeSpec& runtime) {
     return std::tuple(ServedChoice(runtime, artifact), runtime.as_chosen, runtime.window_rows,
                       runtime.native_layers, runtime.metadata_group);
@@ -79,15 +79,15 @@ std::vector<std::string> ArmsOfArtifact(const Artifact& artifact) {
   const int64_t num_layers = std::ssize(artifact.layer_ids());
   const auto add = [&](const RuntimeSpec& runtime) {
     const std::string choice = ServedChoice(runtime, artifact);
-    const bool is_auto = runtime.as_chosen && choice == kHeadlineChoice;  // "auto+windows" below
-    // With so few layers a runtime with native ones quantizes none, and is the exact cache.
+    const bool is_auto = runtime.as_chosen && choice == kHeadlineChoice;  // added below
+    // If unquantized edge layers are all layers, the runtime has the exact cache.
     const bool exact = 2 * std::min(runtime.native_layers, num_layers / 2) >= num_layers;
     if (!runtime.chosen || choice.empty() || is_auto || exact) return;
     if (caches.insert(cache_of(runtime)).second && runtime.method != names[0])
       names.emplace_back(runtime.method);
   };
   for (const RuntimeSpec& runtime : Runtimes())
-    if (runtime.method == names[0]) add(runtime);  // the headline's is that of others like it
+    if (runtime.method == names[0]) add(runtime);  // keeps the headline's of equal caches
   std::ranges::for_each(Runtimes(), add);
   names.insert(names.end(),
                {"auto+windows", "oscar_per_head+clip+windows", "oscar_shared+clip+windows"});

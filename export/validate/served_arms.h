@@ -18,31 +18,31 @@
 
 namespace oscar {
 
-// Arms in the order that FindNearestCache wants: exact, the artifact's, and other possible ones.
+// Arms in the order that FindNearestCache needs: exact, the artifact's, and other possible ones.
 struct ServedArms {
   std::vector<Arm> arms;
-  size_t num_own = 0;   // arms that serve the artifact rightly
+  size_t num_own = 0;   // arms that serve the artifact correctly
   GuestMethods faults;  // methods of some of the arms
 };
 
-// Names of the arms that serve an artifact, the headline's first: one per runtime with a different
-// cache, and OSCAR's. Some may need more than the artifact has; names may repeat.
+// Returns the arms that serve an artifact, the headline's first: one per runtime with a different
+// cache, and OSCAR's. Some may need more than the artifact has. Names may repeat.
 std::vector<std::string> ArmsOfArtifact(const Artifact& artifact);
 
-// `own` and `others` are names; those that the artifact or this program does not have are left out.
-// Faults are made from the first of `own`. Throws UsageError for latent attention, InputError if no
-// own arm is left.
+// `own` and `others` are names. Those that the artifact or this program lacks are left out. Faults
+// are made from the first of `own`. Throws UsageError for latent attention, InputError if no own
+// arm is left.
 ServedArms MakeServedArms(const std::vector<std::string>& own,
                           const std::vector<std::string>& others, const MethodContext& context);
 
 struct ServedText {
-  std::vector<std::vector<int32_t>> sequences;  // a prompt and what was generated, at least a token
-  int64_t prompt_tokens = 0;                    // of each sequence
+  std::vector<std::vector<int32_t>> sequences;  // a prompt and at least one generated token
+  int64_t prompt_tokens = 0;                    // in each sequence
 };
 
-// Errors of generated tokens by arm, sequence by sequence. The prompt predicts the first token of
-// each, so that token costs the same under every arm. `on_layer` returns after each layer whether
-// to go on; throws Interrupted if not.
+// Returns errors of generated tokens by arm, sequence by sequence. The prompt predicts the first
+// token of each, so its cost is the same under every arm. `on_layer` is called after each layer and
+// returns whether to continue; if not, throws Interrupted.
 std::vector<TokenErrors> ScoreServed(const LayerLoop& loop, const ServedText& text,
                                      const MethodContext& context, const std::vector<Arm>& arms,
                                      const std::function<bool(size_t layer_index)>& on_layer);

@@ -13,10 +13,10 @@ namespace oscar {
 
 StreamMemoryNeed StreamMemory(const ModelSpec& spec, at::ScalarType dtype,
                               std::span<const int64_t> stream_tokens, int64_t longest_text) {
-  int64_t row_values = 0;  // of a key and a value, all heads
+  int64_t row_values = 0;  // for a key and a value, over all heads
   for (const LayerSpec& layer : spec.layers) {
     const AttentionSpec& a = layer.attention;
-    // For latent attention: the row that is key and value, twice, and the part with position.
+    // Latent attention needs the row that is key and value twice, and the positional part.
     row_values = std::max(row_values, a.latent ? 2 * a.latent->rank + a.latent->rope_dim
                                                : a.num_kv_heads * (a.head_dim + a.v_head_dim));
   }
@@ -27,7 +27,7 @@ StreamMemoryNeed StreamMemory(const ModelSpec& spec, at::ScalarType dtype,
   return {.num_streams = std::ssize(stream_tokens),
           .num_tokens = std::ranges::max(stream_tokens),
           .hidden = static_cast<double>(all_tokens * spec.hidden_size * element),
-          // As they came, and stored in float32.
+          // The original rows, and the stored ones in float32.
           .rows = streams * static_cast<double>(longest_text * row_values * (element + 4))};
 }
 

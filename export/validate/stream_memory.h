@@ -16,12 +16,12 @@
 namespace oscar {
 
 struct StreamMemoryNeed {
-  int64_t num_streams = 0;  // the reference among them
-  int64_t num_tokens = 0;   // of the longest
+  int64_t num_streams = 0;  // including the reference
+  int64_t num_tokens = 0;   // in the longest stream
   double hidden = 0;        // bytes of hidden states
-  double rows = 0;          // bytes of what attention reads of one text in one layer
+  double rows = 0;          // bytes that attention reads of one text in one layer
 };
-// `stream_tokens`: of each stream.
+// `stream_tokens`: tokens of each stream.
 StreamMemoryNeed StreamMemory(const ModelSpec& spec, at::ScalarType dtype,
                               std::span<const int64_t> stream_tokens, int64_t longest_text);
 

@@ -18,11 +18,11 @@
 namespace oscar {
 namespace {
 
-constexpr int64_t kMostHeadDim = 256 / 2, kMostValueDim = 512 / 3;  // of what the kernel takes
-// Rows whose exact keys are looked at together, and bytes of outputs of the kernel at once.
+constexpr int64_t kMostHeadDim = 256 / 2, kMostValueDim = 512 / 3;  // limits of the kernel
+// Rows whose exact keys are compared together, and bytes of kernel outputs at a time.
 constexpr int64_t kBlockRows = 512, kOutputBytes = int64_t{256} << 20;
 
-// GPUs for games have less shared memory than the kernel wants for wide heads.
+// Consumer GPUs have too little shared memory for the kernel with wide heads.
 bool HasRoom(at::Device device, int64_t head_dim) {
   if (head_dim <= 64) return true;
   int bytes = 0;
@@ -39,7 +39,7 @@ const __nv_bfloat16* Data(const at::Tensor& x) {
 
 at::Tensor Twice(const at::Tensor& x) { return at::cat({x, x}, -1); }
 
-// Two bf16 numbers for each value; their sum is x within a relative 2^-17.
+// Splits each value into two bf16 numbers, whose sum is x within a relative 2^-17.
 at::Tensor InTwoParts(const at::Tensor& x) {
   const at::Tensor high = Bf16(x);
   return at::cat({high, Bf16(x - high)}, -1);
@@ -49,7 +49,7 @@ enum Result { kKl, kOutputErrorSq, kKTermSq, kVTermSq, kLogitErrorSq, kOutputSq,
 
 }  // namespace
 
-// Results of some rows, over the keys of one part alone.
+// The results of some rows over one part of the keys.
 struct StreamedComparison::Part {
   enum Field { kKl, kLogitErrorSq, kLogitSq, kLse, kLseOther, kFields };  // lse -inf: no key
   at::Tensor rows;    // [kFields, num_kv_heads, gqa_ratio, rows]
@@ -63,7 +63,7 @@ struct StreamedComparison::Part {
   }
 };
 
-// Tokens that some row may read exactly: the first ones, and the most recent ones of each row.
+// The tokens that a row may read exactly: the first ones, and each row's most recent ones.
 struct StreamedComparison::Reach {
   int64_t sink = 0, recent = 0;
 
@@ -78,11 +78,11 @@ struct StreamedComparison::Reach {
   bool any() const { return sink > 0 || recent > 0; }
 };
 
-// Inputs of the kernel beside the reference. One bf16 number is too coarse, so they are wider than
-// the heads: keys as [high | low], which [q | q] multiplies as their sum; values as [v | v^ - v],
-// with the difference as [high | low] too.
+// Inputs of the kernel other than the reference. A single bf16 number is too coarse, so they are
+// wider than the heads. Keys are [high | low], which [q | q] multiplies as their sum. Values are [v
+// | v^ - v], with the difference also split into [high | low].
 struct StreamedComparison::Operands {
-  at::Tensor q, k, v;  // q undefined: the reference's
+  at::Tensor q, k, v;  // undefined `q`: the reference's
 };
 
 bool StreamedComparison::Takes(const AttentionSpec& spec, const at::Tensor& q, const at::Tensor& k,
@@ -114,7 +114,7 @@ StreamedComparison::StreamedComparison(const AttentionSpec& spec, const at::Tens
   reference_.logit_sq = found[kLogitSq];
 }
 
-// Scaled logits [num_kv_heads, gqa_ratio, rows, keys] in float32.
+// Returns scaled logits [num_kv_heads, gqa_ratio, rows, keys] in float32.
 at::Tensor StreamedComparison::Logits(const at::Tensor& queries, const at::Tensor& keys) const {
   at::Tensor logits = queries.to(at::kFloat)
                           .view({queries.size(0), spec_.num_kv_heads, -1, queries.size(2)})
@@ -174,7 +174,7 @@ StreamedComparison::Part StreamedComparison::QuantizedPart(int64_t begin, int64_
           outputs[1].narrow(-1, dim, dim) + outputs[1].narrow(-1, 2 * dim, dim)};
 }
 
-// `own_queries` undefined: the reference's.
+// If `own_queries` is undefined, uses the reference's.
 StreamedComparison::Part StreamedComparison::ExactPart(int64_t begin, int64_t end,
                                                        const Reach& reach,
                                                        const StoredCache& stored,
@@ -224,7 +224,7 @@ StreamedComparison::Part StreamedComparison::ExactPart(int64_t begin, int64_t en
           weighted(p.scores, v), weighted(p_other.scores, v), shift};
 }
 
-// [kResults, num_kv_heads, gqa_ratio, rows]
+// Returns [kResults, num_kv_heads, gqa_ratio, rows].
 at::Tensor StreamedComparison::Merge(std::span<const Part> parts) const {
   const auto weights = [&](Part::Field lse) {
     std::vector<at::Tensor> of_parts;
@@ -254,7 +254,7 @@ at::Tensor StreamedComparison::Merge(std::span<const Part> parts) const {
                     energy(output), logit_sq});  // in the order of Result
 }
 
-// [kResults, num_kv_heads, gqa_ratio, tokens]
+// Returns [kResults, num_kv_heads, gqa_ratio, tokens].
 at::Tensor StreamedComparison::CompareRows(const StoredCache& stored, const at::Tensor& own_queries,
                                            const ExactSides& exact) const {
   OSCAR_CHECK(!own_queries.defined() || own_queries.scalar_type() == at::kBFloat16);

@@ -15,7 +15,7 @@
 namespace oscar {
 namespace {
 
-constexpr int64_t kLogitBytes = int64_t{256} << 20;  // of one float32 matrix of logits
+constexpr int64_t kLogitBytes = int64_t{256} << 20;  // for one float32 matrix of logits
 constexpr int64_t kLeastRows = 16;
 
 // The number of logit rows to compare at once: all on a GPU, as many as fit the caches on a CPU.
@@ -37,8 +37,8 @@ at::Tensor IndexTensor(std::span<const ScoredToken> tokens, auto member, at::Dev
   return at::tensor(values, at::kLong).to(device);
 }
 
-// Rivals in rows of one width, padded with a token that ranks below any other: [n, width], or
-// nothing if no token has rivals.
+// Rivals in rows of equal width, padded with a token that ranks below any other: [n, width]. Empty
+// if no token has rivals.
 struct RivalIds {
   at::Tensor ids, none;  // `none`: 1 where there is no rival
   at::Tensor any;        // [n] whether a token has rivals
@@ -68,7 +68,7 @@ LogAndScores Softmax(const at::Tensor& logits) {
   return {log, log.exp()};
 }
 
-// 1 where the id is the most likely token, or is likelier than its rivals.
+// Returns 1 where the id is the most likely token, or is likelier than its rivals.
 at::Tensor IsFirst(const at::Tensor& log_q, const at::Tensor& top, const at::Tensor& ids,
                    const RivalIds& rivals) {
   const at::Tensor first = top.eq(ids);
@@ -157,7 +157,7 @@ MeanError MeanWithError(std::span<const double> values) {
 
 namespace {
 
-// The member "token_probability": p^ - p of the token that the text has.
+// Returns the member "token_probability": p^ - p of the token in the text.
 measures::Distribution ProbabilityChange(const TokenErrors& arm, const TokenErrors& reference) {
   std::vector<double> changes, squares;
   for (size_t i = 0; i < arm.nll.size(); ++i) {
@@ -175,13 +175,13 @@ measures::Distribution ProbabilityChange(const TokenErrors& arm, const TokenErro
   return distribution;
 }
 
-// Standard errors, each with the name of the member that it belongs to.
+// Adds standard errors, each to the member that it belongs to.
 void AddErrors(const TokenErrors& arm, const TokenErrors& reference, measures::TextErrors& text) {
   const std::vector<double> nll(arm.nll.begin(), arm.nll.end()), kl(arm.kl.begin(), arm.kl.end());
   std::vector<double> difference;
   for (size_t i = 0; i < nll.size(); ++i) difference.push_back(nll[i] - reference.nll[i]);
   text.token_kl.error = MeanWithError(kl).error;
-  // d exp(x) = exp(x) dx
+  // uses d exp(x) = exp(x) dx
   text.perplexity_error = text.perplexity * MeanWithError(nll).error;
   text.ppl_ratio_error = text.ppl_ratio * MeanWithError(difference).error;
 }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Longer than 400 lines because it is the order of one validation, of a model or a dump.
+// Longer than 400 lines because it is the sequence of one validation, of model or dump.
 #include "export/validate/validate.h"
 
 #include <ATen/ATen.h>
@@ -36,7 +36,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// On a GPU, which would wait for launches: a recall sample of the default length in one piece.
+// For a GPU, which would otherwise wait for launches. Fits a recall sample of the default length.
 constexpr int64_t kTokensAtOnce = 8192;
 
 int64_t NumExactTokens(const ValidationOptions& options) {
@@ -74,13 +74,13 @@ std::string ClipRatios(const Arm& arm, const MethodContext::Options& options) {
   return fmt::format("keys {:g}, values {:g}", options.k_clip, options.v_clip);
 }
 
-// Index of the arm of that name, or 0 (the exact model) if there is none.
+// Returns the index of the arm of that name, or 0 (the exact model) if there is none.
 size_t IndexOf(const std::vector<Arm>& arms, std::string_view name) {
   const auto found = std::ranges::find(arms, name, &Arm::name);
   return found == arms.end() ? 0 : static_cast<size_t>(found - arms.begin());
 }
 
-// The part of a validation that a model and a dump share.
+// The part of a validation that is the same for a model and a dump.
 class Validation {
  public:
   Validation(const Artifact& artifact, const std::vector<LayerSpec>& layers,
@@ -122,7 +122,7 @@ class Validation {
     }
   }
 
-  // `tokens`: the context length that bits per element are given for.
+  // `tokens`: the context length for which bits per element are given.
   Json ArmReport(size_t index, int64_t tokens) const {
     const Arm& arm = arms_[index];
     const CacheCost bits = arm.method->cost(context_, arm.options, tokens);
@@ -140,11 +140,11 @@ class Validation {
     return json;
   }
 
-  // `domains`: one per text. A run of a single process also does FinishArms here.
+  // `domains`: one per text. If the run has a single process, also calls FinishArms.
   Json Report(const char* source, const std::string& compute_dtype, const Json& arms,
               const std::vector<std::string>& domains) const {
     Json names = Json::array();
-    Json clip = Json::object();  // whose ratios an arm clips with
+    Json clip = Json::object();  // the source of an arm's clip ratios
     const MethodContext::Options& methods = options_.methods;
     for (const Arm& arm : arms_) {
       names.push_back(arm.name);
@@ -177,7 +177,7 @@ class Validation {
   }
 
  private:
-  // Keeps only the arms of this process; returns their places among all arms.
+  // Keeps only the arms of this process. Returns their places among all arms.
   std::vector<size_t> TakeShare() {
     std::vector<size_t> places = ShareOfArms(options_.share, arms_.size(), recall_);
     std::vector<Arm> own;
@@ -197,15 +197,15 @@ class Validation {
   std::vector<Arm> arms_;
   MeasuredRows rows_;
   std::string headline_;
-  std::vector<size_t> recall_;  // in arms_
-  std::vector<size_t> places_;  // of arms_ among those of all processes
+  std::vector<size_t> recall_;  // indices into arms_
+  std::vector<size_t> places_;  // places of arms_ among the arms of all processes
   ValidationObserver observer_;
   Clock::time_point started_;
   bool stopped_ = false;
 };
 
-// The validation's own observer, and another one that attends to nothing; says how far a layer is,
-// which is as far as its attention: `tokens` of all streams.
+// Passes calls to the validation's own observer, and to another one that only watches. Reports the
+// progress of a layer, measured by its attention. `tokens`: of all streams.
 class ObserverPair : public LayerObserver {
  public:
   ObserverPair(LayerObserver& first, const ValidationHooks& hooks, const std::vector<Arm>& arms,
@@ -241,11 +241,11 @@ class ObserverPair : public LayerObserver {
   LayerObserver* second_;
   const ValidationHooks& hooks_;
   const std::vector<Arm>& arms_;
-  std::vector<std::string> sequences_;  // what each is called
+  std::vector<std::string> sequences_;  // names of the sequences
   int64_t tokens_, done_ = 0;
 };
 
-// "text 1 of 4", ...
+// Appends "text 1 of 4", ...
 void AppendNames(const char* what, size_t count, std::vector<std::string>& names) {
   for (size_t i = 1; i <= count; ++i) names.push_back(fmt::format("{} {} of {}", what, i, count));
 }
@@ -376,7 +376,7 @@ Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Devi
           TextReport(own, own_errors[arm], own_errors[0], options.resamples, options.seed);
     }
     verdict_text = VerdictText(reports[0], data.builtin);
-    std::vector<at::Tensor> of_recall;  // the exact model's first
+    std::vector<at::Tensor> of_recall;  // the exact model's comes first
     for (const size_t arm : validation.recall_arms()) of_recall.push_back(streams[arm]);
     const auto score = [&](std::span<const NeedleSample> samples, int64_t first_row,
                            auto report_of_arm) -> Json {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A validation: every arm against the unquantized model on held-out text, in one pass over the
-// weights; or, from a dump, the local part alone, without the model. Makes the "arms" and
+// A validation compares every arm with the unquantized model on held-out text, in one pass over the
+// weights. With a dump it measures only local errors, without the model. It makes the "arms" and
 // "settings" of report.json's member "validation" (export/report/schema.md).
 #pragma once
 
@@ -26,62 +26,62 @@ namespace oscar {
 
 struct ValidationOptions {
   std::vector<std::string> arms;         // see ParseArms
-  ArmsOfRank share;                      // of these
+  ArmsOfRank share;                      // the part of the arms that this rank runs
   std::string headline_arm;              // empty: the artifact's own; see HeadlineArm
   std::vector<std::string> needle_arms;  // see RecallArms
   MethodContext::Options methods;
-  int64_t rows_per_sequence = 320;  // query rows on which attention is compared; 0: all
-  bool measure_in_float32 = false;  // else float64
-  bool round_to_bf16 = true;        // queries, keys and values, as a bf16 cache does
-  bool local_only = false;          // nothing propagates; no perplexity, no needles
+  int64_t rows_per_sequence = 320;  // query rows for which attention is compared; 0: all
+  bool measure_in_float32 = false;  // instead of float64
+  bool round_to_bf16 = true;        // rounds queries, keys and values, as a bf16 cache does
+  bool local_only = false;          // no error propagation, hence no perplexity and no needles
   int64_t score_from = -1;          // first scored token of each text, if its query sees a
-                                    // quantized key; -1: a quarter in
-  int64_t resamples = 1000;         // of bootstrap intervals
+                                    // quantized key; -1: after a quarter
+  int64_t resamples = 1000;         // for bootstrap intervals
   uint64_t seed = 0;
 };
 
 struct ValidationHooks {
   std::function<void(size_t layers_done, size_t num_layers, double seconds)> on_layer;
-  // How much of the running layer is done, in [0, 1], and what it is at; often.
+  // Called often with the part of the current layer that is done, in [0, 1], and the current work.
   std::function<void(double part, const std::string& doing)> on_part = {};
-  // How many of the next tokens of a part are scored, after the last layer.
+  // Called after the last layer with the part of the next tokens that is scored.
   std::function<void(double part, const std::string& what)> on_scored = {};
-  std::function<bool()> stop_requested;                                // asked at layer boundaries
-  std::function<void(const std::string& arm, double seconds)> on_arm;  // at the end, of its caches
+  std::function<bool()> stop_requested;                                // called after each layer
+  std::function<void(const std::string& arm, double seconds)> on_arm;  // at the end, for its caches
   LayerObserver* beside = nullptr;  // called after the validation's observer, with the same data
   // For a model: the directory from which a stopped run resumes. Up to 10 s of work may be lost, or
-  // 20 times what keeping its hidden states takes. Null: it starts anew.
+  // 20 times the time for storing its hidden states. Null: the run starts anew.
   JobDirectory* job = nullptr;
 };
 
-// Texts are scored and their attention compared. The model's own words are only scored, and so are
-// needles, tool calls and continuations, on some of the arms. Of texts and own words, only tokens
-// whose query sees a quantized key count. Only methods that are fitted to rows see the calibration
-// text, which runs through the exact model.
+// Texts are scored, and attention is compared on them. Own words are only scored. So are needles,
+// tool calls and continuations, with some of the arms. In texts and own words, only tokens whose
+// query sees a quantized key count. The calibration text runs through the exact model, for methods
+// that are fitted to rows.
 struct ValidationData {
   std::vector<std::vector<int32_t>> texts;
-  std::vector<std::vector<int32_t>> own_words = {};  // drawn by the model at temperature 1
-  CountedQueries counted = {};  // of `texts`: the others' rows and next tokens are not measured
-  std::vector<std::string> domains = {};  // of `texts`; empty: all are of one
-  bool builtin = true;                    // the texts are the program's, nobody chose them
+  std::vector<std::vector<int32_t>> own_words = {};  // drawn from the model at temperature 1
+  CountedQueries counted = {};            // in `texts`; other rows and next tokens are not measured
+  std::vector<std::string> domains = {};  // domain of each text; empty: all are of one domain
+  bool builtin = true;                    // whether `texts` are built in, not chosen by the user
   std::vector<NeedleSample> needles = {};
   std::vector<NeedleSample> tool_calls = {};
-  // Texts that begin with a prefix of `prefix_tokens` tokens and go on with the exact model's own
-  // likeliest tokens.
+  // Texts that begin with a prefix of `prefix_tokens` tokens. The rest is the exact model's own
+  // most likely tokens.
   std::vector<std::vector<int32_t>> continuations = {};
   int64_t prefix_tokens = 0;
   std::vector<std::vector<int32_t>> calibration = {};
 };
 
-// The options of methods on a model: those of `options`, and the model's weights, which are read
-// when a method asks for them.
+// Returns the options of methods on a model: those of `options`, and the model's weights, which are
+// read on demand.
 MethodContext::Options MethodOptions(const ValidationOptions& options, const Checkpoint& checkpoint,
                                      const ModelSpec& spec);
 
 // Returns {"source", "settings", "headline_arm", "arms", "by_distance", "verdict_text", "recall",
 // "tool_call"}, the last three if they apply. Throws the errors of reading the artifact and the
 // model; UsageError for unknown arms; ResourceError if the arms' hidden states do not fit into
-// memory; Interrupted if the hook asked to stop.
+// memory; Interrupted if a stop was requested.
 Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Device device,
                    at::ScalarType dtype, const ValidationData& data, const Artifact& artifact,
                    const ValidationOptions& options, const ValidationHooks& hooks);

@@ -12,8 +12,8 @@
 namespace oscar {
 namespace {
 
-// Writing the hidden states of all arms takes longer than a fast layer; it may take a twentieth of
-// the time at most.
+// Writing the hidden states of all arms takes longer than a fast layer. It may take at most a
+// twentieth of the time.
 constexpr std::chrono::seconds kKeepEvery{10};
 constexpr int kTimesWriting = 20;
 
@@ -29,14 +29,14 @@ size_t ValidationJob::Resume(std::span<at::Tensor> streams) {
   for (const at::Tensor& stream : streams) rows += stream.size(0);
   const at::Tensor all = at::empty({rows, streams[0].size(1)}, streams[0].scalar_type());
   ReadTensors(job_->HiddenPath().value(), {{"hidden", all}}, Remedy::kStartOver);
-  for (at::Tensor& stream : streams) {  // they stand after each other
+  for (at::Tensor& stream : streams) {  // one stream after the other
     stream.copy_(all.narrow(0, next, stream.size(0)));
     next += stream.size(0);
   }
   return added_;
 }
 
-// Whether a run may start after this layer: no later layer and no arm reads rows of earlier ones.
+// Whether a run may resume after this layer: no later layer and no arm needs rows of earlier ones.
 bool ValidationJob::CanStartAfter(size_t layer_index) const {
   if (layer_index + 1 >= spec_.layers.size() || observer_.ReadsLayerBefore()) return false;
   const int next = spec_.layers[layer_index + 1].layer_id;
@@ -55,7 +55,7 @@ void ValidationJob::AfterLayer(size_t layer_index, std::span<const at::Tensor> s
                    nullptr);
   }
   job_->Commit([&](const std::filesystem::path& path) {
-    std::vector<at::Tensor> host;  // on a GPU there may be no room for them twice
+    std::vector<at::Tensor> host;  // a GPU may have no room for a second copy
     for (const at::Tensor& stream : streams) host.push_back(stream.cpu());
     WriteTensors(path, {{"hidden", at::cat(host)}});
   });

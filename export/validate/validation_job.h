@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finished layers of a validation, kept on disk: their results, and the hidden states of every
-// stream that enter the next layer.
+// Finished layers of a validation, stored on disk: their results, and every stream's hidden states
+// that enter the next layer.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,13 +18,13 @@ namespace oscar {
 
 class ValidationJob {
  public:
-  // References are kept. Without a job this class does nothing.
+  // Keeps references. Without a job this class does nothing.
   ValidationJob(JobDirectory* job, const ModelSpec& spec, ValidationObserver& observer);
 
   // Returns the first layer to run. Puts the results of earlier layers into the observer and their
   // hidden states into `streams`. Throws InputError for files of another validation.
   size_t Resume(std::span<at::Tensor> streams);
-  // Keeps the layers up to this one if the run is stopping, or has kept none for a while.
+  // Stores the layers up to this one if the run is stopping, or has not stored any for a while.
   void AfterLayer(size_t layer_index, std::span<const at::Tensor> streams, bool stopping);
 
  private:
@@ -35,8 +35,8 @@ class ValidationJob {
   JobDirectory* job_;
   const ModelSpec& spec_;
   ValidationObserver& observer_;
-  size_t added_ = 0;             // layers in the job
-  Clock::time_point next_ = {};  // when layers are kept again
+  size_t added_ = 0;             // number of layers in the job
+  Clock::time_point next_ = {};  // when layers are stored again
 };
 
 }  // namespace oscar

@@ -19,8 +19,8 @@
 namespace oscar {
 namespace {
 
-// The size of one score matrix: large enough to keep a GPU busy. On a CPU several fit into its
-// caches, and the rows of a slice end at nearly the same key.
+// The size of one score matrix, large enough to keep a GPU busy. A CPU's caches hold several, and
+// the rows of a slice end at nearly the same key.
 int64_t ScoreBytes(at::Device device) { return device.is_cpu() ? 4 << 20 : 256 << 20; }
 
 // Sequences of at least this length are compared without score matrices if all rows are measured.
@@ -95,7 +95,7 @@ void ValidationObserver::OnLayerBegin(const LayerSpec& layer) {
   for (ArmErrors& errors : end_to_end_) errors.BeginLayer(layer);
 }
 
-// Arms of a group share one fit, whose time is charged to the first of them; each has its own exact
+// Arms of a group share one fit, whose time is charged to the first of them. Each has its own exact
 // tokens.
 const std::vector<LayerCache>& ValidationObserver::LayerCaches() {
   if (!caches_.empty()) return caches_;
@@ -172,14 +172,14 @@ void ValidationObserver::OnAttention(const AttentionView& view) {
   }
 }
 
-// `arms` are a group; `rows` are the reference's in the measuring type.
+// `arms`: a group. `rows`: the reference's rows in the measuring type.
 ValidationObserver::Comparison ValidationObserver::CompareLocally(const std::vector<size_t>& arms,
                                                                   int64_t sequence,
                                                                   const Streams& reference,
                                                                   const CacheSides& rows,
                                                                   const CacheEnergy& energy) {
   const std::vector<LayerCache>& caches = LayerCaches();
-  // If an arm has windows, the first of those gives the exact rows.
+  // If arms have windows, the first of them gives the exact rows.
   const auto shows_exact = [&](size_t arm) { return ExactOf(caches[arm]).any(); };
   const auto found = std::ranges::find_if(arms, shows_exact);
   const LayerCache& cache = caches[found == arms.end() ? arms[0] : *found];

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Attention-KL at the geometry of Qwen3-8B: 32 query heads, 8 KV heads, d 128, 64 sink and 256
-// recent tokens. Matrix-bound: one set of buffers, which at 32K (q 268 MB, each K 67 MB) exceeds
-// the L2 cache anyway. Flops count visible pairs only, not what tiles compute beyond them.
+// recent tokens. Tensor cores are the limit, so one set of buffers is enough. At 32K (q 268 MB,
+// each K 67 MB) it exceeds the L2 cache anyway. Flops count only visible pairs.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -20,7 +20,7 @@ namespace oscar {
 namespace {
 
 constexpr int64_t kQueryHeads = 32, kKvHeads = 8, kDim = 128;
-constexpr double kPeakTflops = 790;  // bf16, of an H200
+constexpr double kPeakTflops = 790;  // bf16 peak of an H200
 constexpr int kCheckedRows = 64;
 using Bf16s = DeviceArray<__nv_bfloat16>;
 
@@ -36,7 +36,7 @@ struct Setup {
   AttentionKlRows rows;
 };
 
-// `noise`: standard deviation of k_hat - k, which have 1; logits have 2.
+// `noise`: standard deviation of k_hat - k. Keys have standard deviation 1 and logits 2.
 std::shared_ptr<Setup> MakeSetup(int64_t tokens, int64_t rows, double noise, bool outputs) {
   auto setup = std::make_shared<Setup>();
   Setup& s = *setup;

@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The memory bandwidth of this machine: a plain read of as many bytes as decode attention reads
-// from an INT2 and a BF16 cache, and a copy. The kernel of the other cases reads the copy to check
-// it, so a wrong reader shows in both.
+// Memory bandwidth of this machine: a plain read of as many bytes as decode attention reads from an
+// INT2 and a BF16 cache, and a copy. The read kernel checks the copy, so a wrong reader fails both.
 #include "tools/bench/bench_bandwidth.h"
 
 #include <fmt/format.h>
@@ -19,7 +18,7 @@
 namespace oscar {
 namespace {
 
-constexpr int kCtasPerSm = 8;  // 4 are as fast, one is a third slower
+constexpr int kCtasPerSm = 8;  // 4 are as fast; 1 takes a third more time
 
 int NumSms() {
   int device = 0, sms = 0;
@@ -29,7 +28,7 @@ int NumSms() {
 }
 
 struct Buffers {
-  int64_t size;  // uint4 values of each set
+  int64_t size;  // uint4 values per set
   int ctas;
   std::vector<DeviceArray<uint4>> sets;
   DeviceArray<uint32_t> sums;  // [sets, ctas]
@@ -51,7 +50,7 @@ struct Buffers {
                stream);
   }
 
-  // expected [sets]: sums of what the last reads found
+  // expected [sets]: the sum of each set's words
   BenchCheck Check(const std::vector<uint32_t>& expected) const {
     const std::vector<uint32_t> found = sums.ToHost();
     for (size_t set = 0; set < sets.size(); ++set) {
@@ -63,7 +62,7 @@ struct Buffers {
     }
     return {true, "sum of all words of each buffer"};
   }
-  uint32_t Expected(uint64_t set) const {  // mod 2^32
+  uint32_t Expected(uint64_t set) const {  // the correct sum, mod 2^32
     const auto words = static_cast<uint64_t>(4 * size);
     return kStreamFactor * static_cast<uint32_t>(words * (words - 1) / 2 + words * set);
   }
@@ -84,11 +83,11 @@ BenchCase ReadCase(int64_t bytes, int num_sets) {
   return bench;
 }
 
-// CUDA's own copy.
+// The copy of CUDA itself (cudaMemcpyAsync).
 BenchCase CopyCase(int64_t bytes, int num_pairs) {
   BenchCase bench;
-  bench.buffers = num_pairs;  // set i to set i + num_pairs
-  bench.graph = false;        // in a graph it is left to a copy engine, which is slower
+  bench.buffers = num_pairs;  // copies set i to set i + num_pairs
+  bench.graph = false;        // a graph would use a copy engine, which is slower
   const auto buffers = std::make_shared<Buffers>(bytes, 2 * num_pairs);
   bench.bytes = static_cast<double>(2 * buffers->size * 16);
   bench.launch = [buffers, num_pairs](cudaStream_t stream, int set) {
@@ -115,8 +114,8 @@ BenchEntry ReadEntry(int64_t bytes, int num_sets) {
 
 constexpr int kLayers = 36;
 constexpr int64_t kHugeBytes = int64_t{1} << 32;
-// A BF16 cache of 100,000 tokens, one layer of Qwen3-8B; and INT2 caches of 30, 60, 100 and 128
-// thousand.
+// The sizes of a BF16 cache of 100,000 tokens in one layer of Qwen3-8B, and of INT2 caches of 30,
+// 60, 100 and 128 thousand tokens.
 constexpr int64_t kBf16Bytes = 409'600'000;
 constexpr int64_t kInt2Bytes[] = {20'300'000, 39'500'000, 65'100'000, 84'000'000};
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The measurements that every run begins with, because floors are stated against them.
+// Measurements with which every run begins: floors are computed from them.
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace oscar {
 
-// Reads, then a copy, of buffers far larger than any cache; a part of BandwidthBench().
+// Measures reads, then a copy, of buffers far larger than any cache. Part of BandwidthBench().
 std::vector<BenchEntry> ReferenceBandwidth();
 
 }  // namespace oscar

@@ -16,28 +16,28 @@ namespace oscar {
 
 struct BenchCheck {
   bool ok = false;
-  std::string text;  // what was compared with what, the worst error and where
+  std::string text;  // what was compared, and where the worst error is
 };
 
 struct BenchCase {
   double bytes = 0;        // per launch: each input read once, each output written once
-  double flops = 0;        // per launch, 0 where bytes are the floor
-  double peak_tflops = 0;  // of the unit that does them
-  double bar_us = 0;       // the longest time that is accepted on an H200; 0: no limit
-  int buffers = 36;        // sets of buffers
-  std::function<void(cudaStream_t stream, int set)> launch;  // capturable in a graph
-  std::function<BenchCheck()> check;  // after every set was launched at least once
-  bool graph = true;                  // whether it can be captured
+  double flops = 0;        // per launch, 0 if memory bandwidth is the only limit
+  double peak_tflops = 0;  // peak of the unit that computes them
+  double bar_us = 0;       // the longest accepted time on an H200; 0: no limit
+  int buffers = 36;        // sets of buffers; launches take turns
+  std::function<void(cudaStream_t stream, int set)> launch;  // can be captured in a graph
+  std::function<BenchCheck()> check;                         // called after each set was launched
+  bool graph = true;                                         // whether the launch can be captured
 };
 
-// An entry has a name before its case is made, because a case holds gigabytes while it lives.
+// A benchmark by name. The case is made only when it runs, because it holds gigabytes.
 struct BenchEntry {
-  std::string kernel;  // "decode": what the command line selects
-  std::string name;    // "batch 1, 30000 tokens"
+  std::string kernel;  // as selected on the command line: "decode"
+  std::string name;    // for example "batch 1, 30000 tokens"
   std::function<BenchCase()> make;
 };
 
-// One function per file of this folder; the table is in bench_table.cc.
+// Each file of this folder has one such function; bench_table.cc lists them.
 using BenchEntries = std::vector<BenchEntry> (*)();
 
 }  // namespace oscar

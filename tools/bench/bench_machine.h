@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The machine that a measurement was made on. Clocks are nvidia-smi's, read while the device
-// copies memory; where there is no nvidia-smi they are absent, not guessed.
+// Describes the machine of a measurement. Clocks come from nvidia-smi while the device copies
+// memory. Without nvidia-smi they are absent, not guessed.
 #pragma once
 
 #include "capture/files/strict_json.h"
@@ -12,10 +12,10 @@ namespace oscar {
 // Throws ResourceError with CUDA's own message if there is no CUDA device.
 void CheckCudaDevice();
 
-// {"gpu", "compute_capability", "sms", "l2_bytes", "memory_bytes", "cuda_driver", "cuda_runtime",
-// and of nvidia-smi: "driver", "idle", "loaded"} of the current device.
+// Describes the current device: {"gpu", "compute_capability", "sms", "l2_bytes", "memory_bytes",
+// "cuda_driver", "cuda_runtime", and from nvidia-smi "driver", "idle", "loaded"}.
 Json DescribeBenchMachine();
 
-int64_t L2Bytes();  // of the current device
+int64_t L2Bytes();  // L2 cache of the current device
 
 }  // namespace oscar

@@ -13,11 +13,11 @@
 namespace oscar {
 namespace {
 
-// The decode shape that is asked to beat the best BF16 attention, and by how much.
+// The decode shape with a required speedup over the best BF16 attention, and that speedup.
 constexpr std::string_view kBarShape = "batch 1, 100000 tokens";
 constexpr double kPeerBar = 4;
 
-// "batch 1, 100000 tokens" of "batch 1, 100000 tokens, fp32 metadata".
+// Returns "batch 1, 100000 tokens" for "batch 1, 100000 tokens, fp32 metadata".
 std::string_view ShapeOf(std::string_view name) {
   const size_t first = name.find(',');
   return first == std::string_view::npos ? name : name.substr(0, name.find(',', first + 1));
@@ -82,7 +82,7 @@ BenchResult RunEntry(const BenchEntry& entry, int samples) {
     const Failure failure = DescribeFailure(error);
     result.error = failure.message;
     result.error_code = failure.exit_code;
-    cudaGetLastError();  // an allocation that failed would be blamed on the next case's launch
+    cudaGetLastError();  // clears a failed allocation, else the next case's launch reports it
   }
   return result;
 }

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The output of oscar-bench: a case's times beside its floor and its bar, and ratios between cases.
-// A case that failed or gave a wrong result has no times.
+// The output of oscar-bench: each case's times with its floor and its limit, and ratios between
+// cases. A case that failed or gave a wrong result has no times.
 #pragma once
 
 #include <optional>
@@ -19,8 +19,8 @@ struct BenchResult {
   std::string kernel, name;
   double bytes = 0, flops = 0, peak_tflops = 0, bar_us = 0;  // as in BenchCase
   int buffers = 0;
-  std::optional<BenchTiming> timing;  // absent unless the result is right
-  std::optional<BenchCheck> check;    // absent where nothing ran
+  std::optional<BenchTiming> timing;  // absent if the result is wrong
+  std::optional<BenchCheck> check;    // absent if nothing ran
   std::string error;                  // why it did not run
   ExitCode error_code = ExitCode::kDone;
 };
@@ -30,31 +30,31 @@ struct BenchBandwidth {
   double read = 0, copy = 0;
 };
 
-// Makes, times and checks a case. Throws nothing: the result holds the error.
+// Makes, times and checks a case. It does not throw: the result holds the error.
 BenchResult RunEntry(const BenchEntry& entry, int samples);
 
-// The best read and copy among results of ReferenceBandwidth(); ResourceError where there is none.
+// The best read and copy among the results of ReferenceBandwidth(). ResourceError if none.
 BenchBandwidth BestBandwidth(const std::vector<BenchResult>& results);
 
-// max(bytes / read bandwidth, flops / peak) in microseconds; nothing if both are unknown, or if the
-// data is not in device memory.
+// The least possible time: max(bytes / read bandwidth, flops / peak) in microseconds. Nothing if
+// both are unknown, or if the data is not in device memory.
 std::optional<double> FloorUs(const BenchResult& result, const BenchBandwidth& bandwidth);
 
-// Time of LibTorch's best BF16 attention over ours, for decode cases of the same shape.
+// The speedup of a decode case over LibTorch's best BF16 attention at the same shape.
 struct BenchRatio {
   std::string name;
-  double ours_us = 0, peer_us = 0, bar = 0;  // bar 0: nothing is asked
+  double ours_us = 0, peer_us = 0, bar = 0;  // bar: the required speedup, 0 for none
   double value() const { return peer_us / ours_us; }
 };
 std::vector<BenchRatio> PeerRatios(const std::vector<BenchResult>& results);
-// The peers that belong to a decode run: the shape that has a bar.
+// Whether a peer runs along with decode: it has the shape with the required speedup.
 bool IsPeerOfDecode(const BenchEntry& entry);
 
 Json BenchJson(const std::vector<BenchResult>& results, const BenchBandwidth& bandwidth,
                int64_t l2_bytes);
 std::string BenchText(const std::vector<BenchResult>& results, const BenchBandwidth& bandwidth);
 
-// kGateFailed for a wrong result, else the first failure's code.
+// kGateFailed for a wrong result, else the exit code of the first failure.
 ExitCode BenchExitCode(const std::vector<BenchResult>& results);
 
 }  // namespace oscar

@@ -6,10 +6,10 @@
 namespace oscar {
 namespace {
 
-constexpr int kThreads = 256;  // of a CTA
-constexpr int kLoads = 4;      // in flight per thread
+constexpr int kThreads = 256;  // per CTA
+constexpr int kLoads = 4;      // loads in flight per thread
 
-// Word i of buffer `set` is (i + set) kStreamFactor, mod 2^32.
+// Word i of buffer `set` is (i + set) * kStreamFactor, mod 2^32.
 __global__ void FillKernel(uint4* data, int64_t size, uint32_t set) {
   const int64_t stride = int64_t{gridDim.x} * kThreads;
   for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < size; i += stride) {
@@ -21,8 +21,8 @@ __global__ void FillKernel(uint4* data, int64_t size, uint32_t set) {
 
 __device__ uint32_t Sum(uint4 words) { return words.x + words.y + words.z + words.w; }
 
-// CTAs of an SM that the registers must allow: chips of compute capability x.6, x.9 and 12.0 hold
-// 1,536 threads, the others 2,048.
+// CTAs per SM that the register count must allow. Chips of compute capability x.6, x.9 and 12.0
+// hold 1,536 threads, all others 2,048.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ != 800 && __CUDA_ARCH__ != 900 && __CUDA_ARCH__ != 1000
 constexpr int kCtasPerSm = 6;
 #else

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Plain streaming kernels: 16-byte loads, four in flight per thread, CTAs of 256 threads. Every
-// word read enters a sum that is compared; otherwise the compiler would drop the loads.
+// word that is read enters a checked sum; otherwise the compiler would drop the loads.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,7 +11,7 @@
 
 namespace oscar {
 
-// Word (32 bits) i of data [size] becomes (i + set) * kStreamFactor, mod 2^32.
+// Sets word i (32 bits) of data [size] to (i + set) * kStreamFactor, mod 2^32.
 inline constexpr uint32_t kStreamFactor = 2654435761u;
 void LaunchFill(uint4* data, int64_t size, uint32_t set, int ctas, cudaStream_t stream);
 

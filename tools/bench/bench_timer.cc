@@ -15,7 +15,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kWarmUpUs = 50'000;  // clocks rise within milliseconds
+constexpr double kWarmUpUs = 50'000;  // clocks need milliseconds to rise
 
 double Microseconds(Clock::time_point since) {
   return std::chrono::duration<double, std::micro>(Clock::now() - since).count();
@@ -43,7 +43,7 @@ class Graph {
  public:
   // Captures the launches that `record` makes on the stream.
   Graph(const Stream& stream, const std::function<void()>& record) {
-    // Relaxed: a library may look at its memory while it is recorded.
+    // Relaxed, because a library may query its memory during the capture.
     OSCAR_CUDA_CHECK(cudaStreamBeginCapture(stream.stream, cudaStreamCaptureModeRelaxed));
     cudaGraph_t graph = nullptr;
     try {
@@ -70,8 +70,8 @@ class Graph {
   cudaGraphExec_t exec_ = nullptr;
 };
 
-// Samples of `body` between events. All are queued at once, unless `idle`: then each begins on an
-// idle device.
+// Times `body` between events. All samples are queued at once, except with `idle`: then each starts
+// on an idle device.
 std::vector<double> EventSamples(const Stream& stream, int samples, bool idle,
                                  const std::function<void()>& body) {
   std::vector<Event> begin(static_cast<size_t>(samples)), end(static_cast<size_t>(samples));
@@ -123,7 +123,7 @@ BenchTiming TimeCase(const BenchCase& bench, int samples) {
   const auto launch_all = [&] {
     for (int set = 0; set < bench.buffers; ++set) bench.launch(stream.stream, set);
   };
-  launch_all();  // loads code, fills caches of libraries
+  launch_all();  // loads code and fills the caches of libraries
   stream.Wait();
   auto began = Clock::now();
   launch_all();
@@ -140,7 +140,7 @@ BenchTiming TimeCase(const BenchCase& bench, int samples) {
   }
   timing.graph =
       PerLaunch(EventSamples(stream, count, false, [&] { graph.Launch(stream); }), bench.buffers);
-  return timing;  // what is checked now is what replays wrote
+  return timing;  // the following check sees what the replays wrote
 }
 
 }  // namespace oscar

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Times a case by the rules of README.md. Graph: one CUDA graph launches
-// every set of buffers once; a sample is one replay between two events, divided by the sets. Eager:
-// the same launches one by one, beginning with an idle device. An eager sample of a short kernel
-// measures the host that launches it, which is why both are given.
+// Times a case by the rules of README.md. Graph: a CUDA graph launches every set of buffers once,
+// and a sample is one replay between two events, divided by the number of sets. Eager: the same
+// launches one by one, starting with an idle device. For a short kernel an eager sample measures
+// the host that launches it, so both are reported.
 #pragma once
 
 #include <optional>
@@ -14,26 +14,26 @@
 
 namespace oscar {
 
-// The times of one launch, microseconds.
+// The times of one launch in microseconds.
 struct BenchSummary {
   double median = 0, p10 = 0, p90 = 0, min = 0;
   int samples = 0;
 };
-// Nearest rank; `us` must not be empty.
+// Uses the nearest rank for percentiles. `us` must not be empty.
 BenchSummary Summarize(std::vector<double> us);
 
 struct BenchTiming {
   BenchSummary eager;
-  std::optional<BenchSummary> graph;  // absent where the case cannot be captured
+  std::optional<BenchSummary> graph;  // absent if the case cannot be captured
   const BenchSummary& best() const { return graph ? *graph : eager; }
 };
 
-// Launches longer than this take a fifth of the samples, but no fewer than kFewSamples.
+// If a launch takes longer than this, a fifth of the samples are taken, but at least kFewSamples.
 inline constexpr double kLongLaunchUs = 5000;
 inline constexpr int kFewSamples = 20;
 int SamplesFor(double launch_us, int samples);
 
-// Launches every set; throws ResourceError if a launch fails.
+// Times the launches of all sets. Throws ResourceError if a launch fails.
 BenchTiming TimeCase(const BenchCase& bench, int samples);
 
 }  // namespace oscar

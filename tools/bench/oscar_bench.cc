@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// oscar-bench: kernels timed against their floors, with their results checked in the same run.
+// oscar-bench: times kernels against their floors and checks their results in the same run.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@
 namespace oscar {
 namespace {
 
-constexpr int kBenchVersion = 1;  // of the JSON
+constexpr int kBenchVersion = 1;  // version of the JSON format
 
 struct BenchOptions {
   std::string kernel;
@@ -73,7 +73,7 @@ OptionTable BenchOptionTable(BenchOptions* options) {
   return table;
 }
 
-// The requested cases, in the table's order; reference measurements run anyway and are left out.
+// The requested cases, in the table's order, without reference measurements, which always run.
 std::vector<BenchEntry> Chosen(const BenchOptions& options) {
   std::set<std::string> references;
   for (const BenchEntry& entry : ReferenceBandwidth()) references.insert(entry.name);
@@ -155,7 +155,7 @@ CommandResult Bench(const BenchOptions& options, CommandContext& context) {
     json["$schema"] = {{"name", "oscar-bench"}, {"version", kBenchVersion}};
     json["program"] = ProgramJson();
     json["program"]["cuda_toolkit"] = ThisBuild().cuda_toolkit;
-    json["program"]["libtorch"] = ThisBuild().libtorch;  // the peer's
+    json["program"]["libtorch"] = ThisBuild().libtorch;  // the peer is LibTorch's attention
     json["machine"] = machine;
     json["date"] = date;
     json["samples"] = options.samples;

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The peer: LibTorch's scaled_dot_product_attention through cuDNN over a BF16 cache, K and V as
-// [batch, num_kv_heads, tokens, head_dim], the fastest BF16 decode attention known on an H200.
-// LibTorch's allocator keeps freed memory; a case returns it so that the next one finds some.
+// The peer is LibTorch's scaled_dot_product_attention through cuDNN over a BF16 cache, with K and V
+// as [batch, num_kv_heads, tokens, head_dim]. It is the fastest BF16 decode attention known on an
+// H200. LibTorch's allocator keeps freed memory, so each case returns it to the next.
 #include <ATen/ATen.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAStream.h>
@@ -18,13 +18,13 @@
 namespace oscar {
 namespace {
 
-// Qwen3-8B.
+// The attention shape of Qwen3-8B.
 constexpr int64_t kQueryHeads = 32, kKvHeads = 8, kHeadDim = 128;
-constexpr double kCacheBytes = 60e9;  // of all sets together, at most
-constexpr double kWorstError = 0.02;  // relative, of BF16 outputs
+constexpr double kCacheBytes = 60e9;  // limit for all sets together
+constexpr double kWorstError = 0.02;  // relative error, for BF16 outputs
 
 struct Cache {
-  std::vector<at::Tensor> q, k, v, out;  // by set
+  std::vector<at::Tensor> q, k, v, out;  // one per set
   ~Cache() {
     q.clear(), k.clear(), v.clear(), out.clear();
     c10::cuda::CUDACachingAllocator::emptyCache();
@@ -36,7 +36,7 @@ at::Tensor Attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
                                                              /*compute_log_sumexp=*/false));
 }
 
-// float64, of one request.
+// Computes the attention of one request in float64.
 at::Tensor ExactAttention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
   std::vector<at::Tensor> heads;
   const int64_t ratio = kQueryHeads / kKvHeads;
@@ -71,7 +71,7 @@ BenchCheck Check(const Cache& cache, int64_t batch) {
 
 BenchCase PeerCase(int64_t batch, int64_t tokens) {
   BenchCase bench;
-  const int64_t values = batch * kKvHeads * tokens * kHeadDim;  // of keys, and of values
+  const int64_t values = batch * kKvHeads * tokens * kHeadDim;  // same for keys and values
   bench.bytes = static_cast<double>(2 * (2 * values + 2 * batch * kQueryHeads * kHeadDim));
   bench.buffers = static_cast<int>(std::clamp(kCacheBytes / bench.bytes, 2.0, 36.0));
   const auto bf16 = at::TensorOptions().dtype(at::kBFloat16).device(at::kCUDA);

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The write path at the geometry of Qwen3-8B: 8 KV heads, d 128, 64 sink and 256 recent tokens in
-// bf16; a prompt of 30,000 tokens, a decode flush of 8, an append of one. One cache per layer.
-// Prompts overlap as WritePrefill offers (programmatic dependent launch) unless a name says not.
+// bf16; a prompt of 30,000 tokens, a decode flush of 8, an append of one. Each layer has a cache.
+// Prompts overlap (programmatic dependent launch) unless a name says otherwise.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ constexpr int kHeads = 8, kLayers = 36;
 struct WriteShape {
   CacheFormat format{};
   int requests = 1;
-  int tokens = 30000;  // of a request
+  int tokens = 30000;  // tokens per request
   bool rotated = true;
   bool overlap = true;
   ClipMethod method = ClipMethod::kSort;
@@ -37,7 +37,7 @@ struct WriteShape {
   ScaleFit k_scales = ScaleFit::kRange, v_scales = ScaleFit::kRange;
 };
 
-// A factor per head, for a reader whose metric is x^T x of Gaussian rows, twice as many as dims.
+// Returns a feedback factor per head, for the metric x^T x of 2 * dim Gaussian rows.
 std::vector<Matrix> GaussianFactors(int dim, unsigned seed) {
   std::mt19937 random(seed);
   std::normal_distribution<double> normal;
@@ -49,7 +49,7 @@ std::vector<Matrix> GaussianFactors(int dim, unsigned seed) {
   return factors;
 }
 
-// Every layer's inputs and cache.
+// The inputs and the cache of every layer.
 struct Setup {
   explicit Setup(const WriteShape& write_shape, bool with_inputs)
       : shape(write_shape), bad_rows(1), row_begin(std::vector<int32_t>{0, write_shape.tokens}) {
@@ -111,13 +111,13 @@ struct Setup {
   DeviceArray<int32_t> row_begin, quantized_before;
 };
 
-// Bytes of the quantized tokens of all heads.
+// Returns the bytes that the quantized tokens of all heads take.
 double RecordBytesOf(const CacheFormat& format, int64_t tokens) {
   return static_cast<double>(tokens) * kHeads * RecordBytes(format) / kTileTokens;
 }
 
-// Compares codes and metadata of quantized tokens [begin, begin + count) of a request with linalg,
-// given rotated rows [.., kHeads, dim] that start at `begin`. Returns how many values differ.
+// Compares codes and metadata of quantized tokens [begin, begin + count) of a request with linalg.
+// `rows`: rotated rows [.., kHeads, dim] that start at `begin`. Returns how many values differ.
 int64_t CountDifferent(const Setup& setup, int layer, int request, int begin, int count,
                        const std::vector<__nv_bfloat16> (&rows)[2]) {
   const CacheView& view = setup.View(layer);
@@ -158,7 +158,7 @@ int64_t CountDifferent(const Setup& setup, int layer, int request, int begin, in
   return different;
 }
 
-// Largest error of y = x R against float64, of the first `heads` heads of a token.
+// Returns the largest error of y = x R against float64, for the first `heads` heads of a token.
 double WorstRotation(const std::vector<__nv_bfloat16>& x, const std::vector<__nv_bfloat16>& y,
                      const std::vector<__nv_bfloat16>& r, size_t token, size_t heads, size_t dim) {
   double worst = 0;
@@ -197,7 +197,7 @@ BenchCheck CheckPrefill(const Setup& setup) {
         2 * rows.size(), cudaMemcpyDeviceToHost));
     return rows;
   };
-  // The rotated rows come from a launch on another layer's cache, so that this one stays.
+  // Another layer's cache is written to get the rotated rows, so that this layer's stays as it is.
   WriteOptions options = setup.Options();
   options.rotated_k = k_rotated.data();
   options.rotated_v = v_rotated.data();
@@ -298,7 +298,7 @@ BenchCase MakeAppend(const WriteShape& shape) {
                  stream);
   };
   c.check = [setup] {
-    // The newest key of request 0, head 0, against float64.
+    // Compares the newest key of request 0, head 0 with float64.
     const CacheView& view = setup->View(1);
     const int dim = view.format.k.dim;
     const auto at = [](const auto& array) { return array.ToHost(); };

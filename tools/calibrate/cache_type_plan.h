@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Types of a runtime's cache by layer, chosen by what each costs the next token. Passes of the
-// model over its text measure every type on every side of every layer alone, then whole caches.
+// Chooses the types of a runtime's cache by layer, by what each costs the next token. Runs of the
+// model over its text measure every type on each single side of a layer, then whole caches.
 #pragma once
 
 #include <string_view>
@@ -15,17 +15,17 @@
 
 namespace oscar {
 
-// Asks for types of this runtime's cache by layer, within these bits per value. No name: none.
+// Cache types by layer to plan for this runtime, within a budget in bits per value; "": none.
 struct CacheTypesWanted {
   std::string_view runtime;
   double bits = 0;
 };
 
-// Throws UsageError if the runtime cannot store such layers, or not in so few bits.
+// Throws UsageError if the runtime cannot store such layers, or needs more bits for them.
 void CheckCacheTypes(const CacheTypesWanted& wanted, const CalibrationInput& input);
 
 // Returns serving.cache_types of report.json (export/artifact/cache_type_record.h). Call it after
-// all layers are done. Throws Interrupted, with the layers kept.
+// all layers are done. Throws Interrupted; the job keeps the layers.
 Json PlanCacheTypes(const CacheTypesWanted& wanted, const CalibrationInput& input,
                     const HeldOutSplit& split, const JobDirectory& job, CommandContext& context);
 

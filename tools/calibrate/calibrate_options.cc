@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Keys and meanings are part of the artifact (resolved configuration):
-// rename nothing.
+// Artifacts store the keys and their meanings (resolved configuration), so nothing may be renamed.
 #include "tools/calibrate/calibrate_options.h"
 
 #include <fmt/format.h>
@@ -22,7 +21,7 @@ namespace {
 constexpr double kMostCodeBits = 8;
 constexpr size_t kMostBudgets = 8;
 
-// Throws UsageError for a list of --bits that cannot be made into as many choices.
+// Throws UsageError if the budgets of --bits are too many, equal or out of range.
 void CheckBudgets(const std::vector<double>& budgets, const AutoOptions& automatic) {
   if (budgets.size() > kMostBudgets)
     throw UsageError(fmt::format("--bits: {} budgets were given, expected at most {}",
@@ -42,7 +41,7 @@ void CheckBudgets(const std::vector<double>& budgets, const AutoOptions& automat
     throw UsageError("--refine learns the matrices of a single choice; give --bits one number");
 }
 
-// Returns whether --merge names shards. The reader of a path reports that it does not exist.
+// Returns whether --merge names shards. A missing path is reported later, when it is opened.
 bool AreShards(const Json& paths) {
   return std::ranges::any_of(
       paths, [](const Json& path) { return ShardSet::LooksLikeOne(path.get<std::string>()); });

@@ -21,7 +21,7 @@
 
 namespace oscar {
 
-// --for: the consumer of a choice, or the runtime of types by layer (calib/choose/cache_types.h).
+// --for: a consumer of a choice, or a runtime with types by layer (calib/choose/cache_types.h).
 struct ForRuntime {
   Consumer consumer = Consumer::kAny;
   std::string_view types = {};
@@ -29,7 +29,7 @@ struct ForRuntime {
   bool operator==(const ForRuntime&) const = default;
 };
 
-// --bits: one number, which configurations and artifacts store as such, or a list.
+// --bits: a number or a list. A single number is stored as a number, not as a list.
 struct BitBudgets {
   std::vector<double> bits = {kOscarsBits};
 };
@@ -43,30 +43,30 @@ inline void FieldFromJson(const Json& value, BitBudgets* field) {
 }
 
 struct CalibrateOptions {
-  ModelArguments model;            // none with --merge and --from
-  std::string output;              // empty: named after the model
+  ModelArguments model;            // empty with --merge and --from
+  std::string output;              // empty: derived from the model's name
   std::vector<std::string> merge;  // artifacts, or all shards of a run
-  std::string shard;               // "2/8"; empty: all documents
+  std::string shard;               // like "2/8"; empty: all documents
   DataArguments data = {.tokens = 0, .packs_by_default = true};
   SelfGenerateArguments self;
   DumpArguments dump;
   int64_t show_samples = 0;
   bool restart = false, verbose = false;
-  double max_vram = 0;  // GB; 0: what is free
+  double max_vram = 0;  // GB; 0: all free memory
   ReadMode read = ReadMode::kAuto;
   RankOptions ranks;
   ForRuntime runtime;
   BitBudgets bits;
-  std::optional<SearchEffort> effort = {};  // none: by the device
+  std::optional<SearchEffort> effort = {};  // absent: depends on the device
   CacheTypesWanted types;                   // set by Resolved()
   CalibrationOptions calibration = {
       .automatic = {
           .enabled = true, .consumer = Consumer::kAny, .fold = false, .bits = kOscarsBits}};
 };
 
-// Returns options with --for and --bits moved into the calibration's options. With types, `any` is
-// the headline, and --bits are for the types. With a list, `any` has a choice at each number; the
-// first is the headline. Throws UsageError for a bad list, or if the two do not go together.
+// Moves --for and --bits into the calibration's options. If types are requested, the headline is
+// `any`, and --bits apply to the types. A list gives `any` a choice per number; the first is the
+// headline. Throws UsageError for a bad list, or if the two options conflict.
 CalibrateOptions Resolved(CalibrateOptions options);
 
 void AddCalibrateOptions(OptionTable& table, CalibrateOptions* options);

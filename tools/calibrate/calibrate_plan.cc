@@ -76,7 +76,7 @@ std::string PlanNumbers(const CalibrationInput& input, const CalibrationPlan& pl
 }
 
 std::string PlanText(const CalibrationInput& input, const CalibrationPlan& plan) {
-  // A dump has only geometries.
+  // For a dump, only the geometries are known.
   ModelSpec geometries;
   geometries.layers = input.source->layers();
   const std::vector<std::string> layers =

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The plan of a calibration (calib/run/plan.h) for people and for logs.
+// Shows the plan of a calibration (calib/run/plan.h) to people and in logs.
 #pragma once
 
 #include <filesystem>
@@ -14,12 +14,12 @@
 
 namespace oscar {
 
-// Returns a line for each number; PlanText begins with the layers.
+// PlanNumbers returns a line for each number. PlanText puts the layers before them.
 std::string PlanNumbers(const CalibrationInput& input, const CalibrationPlan& plan);
 std::string PlanText(const CalibrationInput& input, const CalibrationPlan& plan);
 Json PlanJson(const CalibrationInput& input, const CalibrationPlan& plan);
 
-// Throws ResourceError if the disk of `output`, or a CPU's memory, has no room for `what`.
+// Throws ResourceError if the disk of `output` or the CPU's memory has no room for `what`.
 void CheckRoom(const std::filesystem::path& output, const CalibrationPlan& plan,
                const std::string& what);
 

@@ -49,7 +49,7 @@ CommandResult RunRank(const CalibrateOptions& options, RankGroup& group, Command
   const ReadTurns::Closing closing(*opened->subject.turns);
   uint64_t weights_read = 0;
   CalibrationHooks hooks = HooksOf(context, times, &weights_read);
-  hooks.on_experts = {};  // rank 0 has those of all
+  hooks.on_experts = {};  // rank 0 reports the experts of all ranks
   {
     const auto time = times.Measure("loop");
     NoJob none;

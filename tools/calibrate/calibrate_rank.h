@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The parts of a calibration by several ranks that one process does not need: the ranks other than
-// rank 0, and what they tell it at the end.
+// The parts of a calibration that only several ranks need: the ranks other than rank 0, and what
+// they report to it at the end.
 #pragma once
 
 #include <vector>
@@ -14,16 +14,16 @@
 
 namespace oscar {
 
-// Runs a rank other than rank 0, which has the job and makes the artifact (RunToArtifact).
+// Runs on every rank except rank 0, which owns the job and makes the artifact (RunToArtifact).
 CommandResult RunRank(const CalibrateOptions& options, RankGroup& group, CommandContext& context);
 
-// Returns the ranks that read other files than rank 0 and take their digests beside the work:
-// experts and embeddings are loaded by one rank alone. All ranks must call this.
+// Returns the ranks that read other files than rank 0. They compute digests of these files in the
+// background, because one rank alone loads experts and embeddings. All ranks must call this.
 std::vector<int> DigestingRanks(const RankGroup& group, const Opened& opened);
-// Only on rank 0. Throws InputError naming a rank whose digests differ from `own`.
+// Runs only on rank 0. Throws InputError naming a rank whose digests differ from `own`.
 void CompareDigests(const RankGroup& group, const std::vector<int>& ranks, const Json& own);
 
-// Returns what all ranks other than rank 0 did.
+// Returns a record of the work that the other ranks did.
 Json WorkOfOthers(const RankGroup& group);
 
 }  // namespace oscar

@@ -53,7 +53,7 @@ Json ProgramAndCompiler() {
   return program;
 }
 
-// Reports what is in the artifact.
+// Reports the content of the artifact.
 CommandResult Published(const Json& report, const fs::path& output, const CalibrateOptions& options,
                         CommandContext& context) {
   const Json arms = report.at("summary").value("arms", Json::object());
@@ -70,7 +70,7 @@ CommandResult Published(const Json& report, const fs::path& output, const Calibr
           {{"summary", report.at("summary")}, {"serving", report.at("serving")}}};
 }
 
-// Returns the bytes of the files in a directory. If there is none: 0, and its reader reports it.
+// Returns the total file size of a directory; 0 if it is missing, which opening it reports.
 uint64_t BytesIn(const fs::path& directory) {
   std::error_code error;
   uint64_t bytes = 0;
@@ -79,8 +79,8 @@ uint64_t BytesIn(const fs::path& directory) {
   return bytes;
 }
 
-// Returns whether a run was killed between publishing and clearing up: its artifact exists, and so
-// does its finished job.
+// Returns whether a run was killed after publishing but before it removed its job: the artifact
+// exists, and all layers of the job are finished.
 bool AlreadyPublished(const fs::path& output, const JobDirectory& job, size_t num_layers) {
   return fs::exists(output) && job.finished_layers() == num_layers;
 }
@@ -93,7 +93,7 @@ void CheckPlace(const Places& places) {
   }
 }
 
-// Runs all layers that the job lacks. Returns the reports of all layers, earlier ones included.
+// Runs the layers that are missing in the job. Returns the reports of all layers.
 ArtifactDraft RunLayers(const CalibrateOptions& options, const Opened& opened, const Places& places,
                         JobDirectory& job, CommandContext& context, PhaseTimes& times,
                         uint64_t* weights_read) {
@@ -127,7 +127,7 @@ ArtifactDraft RunLayers(const CalibrateOptions& options, const Opened& opened, c
   return draft;
 }
 
-// Returns everything except the digests and the times.
+// Returns the artifact's information without digests and times.
 ArtifactInfo InfoOf(const CalibrateOptions& options, const Opened& opened,
                     const CommandContext& context) {
   ArtifactInfo info;
@@ -145,8 +145,8 @@ ArtifactInfo InfoOf(const CalibrateOptions& options, const Opened& opened,
   return info;
 }
 
-// Decides by passes of the model over its text, once the layers are done: bits in the draft, types
-// in the returned JSON. Runs on this rank alone, with all of the text.
+// Decides the bits after the layers are done, by running the model over all of its text. Sets the
+// bits in the draft and returns the cache types. Runs on this rank alone.
 Json PlanBits(const CalibrateOptions& options, const Opened& opened, bool among_ranks,
               const JobDirectory& job, ArtifactDraft& draft, CommandContext& context,
               PhaseTimes& times) {
@@ -177,22 +177,22 @@ CommandResult RunToArtifact(const CalibrateOptions& options, const Places& place
   const std::vector<int> digesting = DigestingRanks(group, *opened);
   const ShardSet& shards = *opened->subject.shards;
   shards.CheckRun(fingerprint, opened->num_layers(), input.lengths());
-  // A job of a model that runs has hidden states, so it must not match a job of shards.
+  // A job that runs the model holds hidden states, so a job of shards must not match it.
   if (!shards.shares().empty()) fingerprint["shards"] = shards.shares().size();
   JobDirectory job = JobOf(options, *opened, places, fingerprint);
   RememberOptions(places.job, context.config);
   times.Add("before loop", SecondsSince(started));
   if (AlreadyPublished(places.output, job, opened->num_layers())) {
     const Json report = Artifact::Open(places.output).report();
-    RunCalibration(input, job, {});  // other ranks hear that nothing is left
+    RunCalibration(input, job, {});  // tells other ranks that no layer is left
     job.Remove();
     return Published(report, places.output, options, context);
   }
   CheckPlace(places);
   SayResumed(job, opened->num_layers(), context);
 
-  // The digests for the manifest are taken beside the work: while weights come through the page
-  // cache, from the same bytes; otherwise when the loop leaves the disk idle.
+  // The manifest's digests are computed in the background. If weights come through the page cache,
+  // digests use the same bytes; otherwise they are taken when the loop leaves the disk idle.
   auto model_json = std::async(std::launch::async, opened->subject.describe);
   const ReadTurns::Closing closing(*opened->subject.turns);
   ResetPeakMemory(input.device);

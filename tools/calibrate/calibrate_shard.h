@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One job of an array: runs part of a calibration's documents and keeps it (shard_directory.h).
+// Runs one job of an array: calibrates part of the documents (shard_directory.h).
 #pragma once
 
 #include "tools/calibrate/calibrate_options.h"
@@ -10,8 +10,8 @@
 
 namespace oscar {
 
-// Runs --shard. If the shard already exists, says so and does nothing, so that an array can be
-// started again as it is.
+// Runs --shard. If the shard already exists, reports that and does nothing, so that a job array can
+// be restarted unchanged.
 CommandResult RunShard(const CalibrateOptions& options, const Places& places,
                        CommandContext& context);
 

@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Steps that all kinds of calibration processes share: a single process, one of several
-// ranks, a shard. The work is opened, compared with other runs, and taken up where it
-// stands.
+// Steps that all calibration processes share, be it a single process, a rank or a shard: open the
+// work, compare it with other runs, and resume it.
 #pragma once
 
 #include <future>
@@ -20,9 +19,9 @@
 
 namespace oscar {
 
-// The work of a calibration, opened and checked; nothing has been done.
+// The inputs of a calibration, opened and checked. Nothing has been computed.
 struct Opened {
-  std::shared_ptr<const ModelInput> model;  // null: a dump
+  std::shared_ptr<const ModelInput> model;  // null for a dump
   Subject subject;
   OwnText own_text;
   HeldOutSplit split;
@@ -31,11 +30,11 @@ struct Opened {
   size_t num_layers() const { return input().source->layers().size(); }
 };
 
-// Opens the work. Returns nothing if only samples were asked for, which it shows.
+// Opens the inputs. If only samples were requested, shows them and returns nothing.
 std::optional<Opened> Open(const CalibrateOptions& options, RankGroup& group,
                            CommandContext& context, PhaseTimes& times);
 
-// Plans what will be read, held and taken, and logs the device first.
+// Plans reads, memory and time. Logs the device first.
 CalibrationPlan Plan(const Opened& opened, CommandContext& context);
 // Shows the plan, for --dry-run.
 CommandResult ShowPlan(const CalibrateOptions& options, const Opened& opened,
@@ -43,15 +42,15 @@ CommandResult ShowPlan(const CalibrateOptions& options, const Opened& opened,
 
 Json FingerprintOf(const Opened& opened);
 
-// Returns the job of this run, new or half done.
+// Returns the job of this run, which may be new or partly done.
 JobDirectory JobOf(const CalibrateOptions& options, Opened& opened, const Places& places,
                    const Json& fingerprint);
 void SayResumed(const JobDirectory& job, size_t num_layers, CommandContext& context);
 
-// Returns hooks that ask for a stop, and that report experts and bytes of weights.
+// Returns hooks that pass on stop requests and report experts and weight bytes.
 CalibrationHooks HooksOf(CommandContext& context, PhaseTimes& times, uint64_t* weights_read);
 
-// Returns the digests of the model's files, which were taken beside the work that is now done.
+// Returns the digests of the model's files, which were computed in the background.
 Json DigestsOf(std::future<Json>& model_json, const Opened& opened, CommandContext& context,
                PhaseTimes& times);
 

@@ -61,13 +61,13 @@ uint64_t OwnTextLimit(const CalibrateOptions& options, const SelfGeneration& mod
   return SelfGenerationLimit(model.device, DeviceLimit(options, model.device));
 }
 
-// The documents of a run that a process runs: all of them, or those of a rank or a shard. Without
-// `own` it is the process with the most tokens.
+// The documents that this process runs: all of them, or those of a rank or a shard. Without `own`,
+// those of the process with the most tokens.
 struct Documents {
-  int count = 1;  // of ranks or shards
+  int count = 1;  // number of ranks or shards
   std::optional<size_t> own = {};
   bool shard = false;
-  RankGroup* group = &OneRank();  // of a rank
+  RankGroup* group = &OneRank();  // the group of a rank
 };
 
 CalibrationInput InputOf(const CalibrateOptions& options, const ModelInput& opened,
@@ -96,7 +96,7 @@ CalibrationInput InputOf(const CalibrateOptions& options, const ModelInput& open
   return input;
 }
 
-// Returns the input of the process with the most tokens, because all must run as it does.
+// Returns the input of the process with the most tokens. All others must use its chunks.
 CalibrationInput LargestOf(const CalibrateOptions& options, const ModelInput& opened,
                            Documents documents, uint64_t limit) {
   documents.own.reset();
@@ -105,7 +105,7 @@ CalibrationInput LargestOf(const CalibrateOptions& options, const ModelInput& op
   });
 }
 
-// Returns the input of a model that shards have run; the rest of it runs as they did.
+// Returns the input of a model that shards have run, with the chunks that the shards used.
 CalibrationInput InputOfShards(const CalibrateOptions& options, const ModelInput& opened,
                                const std::shared_ptr<const ShardSet>& shards, uint64_t limit) {
   return FitIntoMemory(limit, [&](LoopOptions loop, const RunOptions& run) {
@@ -191,7 +191,7 @@ Subject OfDump(const CalibrateOptions& options, Log& log) {
   }
   const fs::path path = fs::path(options.dump.from).lexically_normal();
   const at::Device device = ParseDevice(options.model.device);
-  // As the model ran, so that the fit is that of the model.
+  // Uses the type in which the model ran, so that the fit equals the model's own.
   const DType stored = dump->layers().front().dtype;
   const at::ScalarType dtype = options.model.dtype == "auto"
                                    ? ToScalarType(stored, dump->name())
@@ -310,7 +310,7 @@ void CheckCalibrationOfOwnText(const CalibrateOptions& options,
 OwnText WriteOwnText(const CalibrateOptions& options, RankGroup& group, CommandContext& context,
                      ModelInput& opened) {
   if (options.self.tokens == 0) return {};
-  constexpr int kTag = 1 << 24;  // no layer's
+  constexpr int kTag = 1 << 24;  // not the tag of any layer
   const SelfGeneration model = OwnTextOf(options, opened);
   if (group.rank() != 0) {
     const TemporaryDirectory directory("words");

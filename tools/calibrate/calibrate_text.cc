@@ -29,7 +29,7 @@ std::string Rendered(const ReportTable& table, const std::vector<std::string_vie
   return text.ToString();
 }
 
-// "0, 2 to 5"
+// Formats layer ids like "0, 2 to 5".
 std::string Listed(const std::vector<int>& ascending) {
   std::string text;
   for (size_t i = 0; i < ascending.size(); ++i) {
@@ -41,7 +41,7 @@ std::string Listed(const std::vector<int>& ascending) {
   return text;
 }
 
-// Returns the layers for which another half of the tokens would change the choice; empty: none.
+// Warns about layers whose choice depends on which half of the tokens is used; "" if none do.
 std::string UnstableText(const Json& layers) {
   std::vector<int> unstable;
   double keys = 0, values = 0;
@@ -69,7 +69,7 @@ std::string UnstableText(const Json& layers) {
   return text;
 }
 
-// Returns a name for oscar-zoo publish: that of the model in the Hub, or of the artifact.
+// Returns a name for oscar-zoo publish: the model's name on the Hub, or the artifact's name.
 std::string ZooNameFor(const std::string& model, const std::filesystem::path& artifact) {
   const bool in_hub = std::ranges::count(model, '/') == 1 && !std::filesystem::exists(model);
   if (in_hub) return model.substr(0, model.find('@'));
@@ -170,7 +170,7 @@ std::string NextCommands(const Json& report, const std::filesystem::path& artifa
     text += fmt::format("  oscar-export {} --to {}{} -o {}\n", path, target, more,
                         ShellQuote(fmt::format("{}-{}", artifact.string(), target)));
   };
-  // The runtime with the least KL, and the one that is judged.
+  // The runtime with the least KL, and the one that is validated.
   const Json *best = nullptr, *judged = nullptr;
   const Json runtimes = report.at("serving").value("runtimes", Json::array());
   for (const Json& row : runtimes) {

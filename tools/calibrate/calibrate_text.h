@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Texts of oscar-calibrate about layers as they finish, and about the artifact at the end.
+// Texts that oscar-calibrate prints: about each finished layer, and about the artifact at the end.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@
 namespace oscar {
 
 std::string LayerLine(const LayerProgress& layer);
-Json LayerEvent(const LayerProgress& layer, const Json& report);  // for logs; `report`: LayerReport
+Json LayerEvent(const LayerProgress& layer, const Json& report);  // `report`: LayerReport
 
 // Returns how tokens were spread over the experts of a layer.
 std::string ExpertsLine(const LayerSpec& layer, const std::vector<int64_t>& tokens);
 
-// Returns what each runtime gets, best first. With `layers`, or if there are no choices, also
-// returns the measurements of each layer.
+// Returns a table of the result for each runtime, best first. With `layers`, or if there are no
+// choices, also returns the measurements of each layer.
 std::string CalibrationTables(const Json& report, bool layers);
 
 // Returns command lines that validate, export and publish the artifact, best runtime first.

@@ -19,12 +19,12 @@ namespace oscar {
 namespace {
 
 constexpr int64_t kLeastTokens = 768, kLeastOfText = 1024;
-// With fewer tokens, the noise of the prices costs plans more than it costs to interpolate prices
-// between whole bits (export/simulate/RESULTS.md).
+// With fewer tokens, only whole bits are priced and the prices between them are interpolated. Noise
+// in measured prices would then cost more (export/simulate/RESULTS.md).
 constexpr int64_t kTokensForAllWidths = 4096;
 
-// Returns the sides that each cost a tenth or more of the cost of all sides at 2 bits, and the
-// fewest bits at which they no longer do.
+// Returns the sides that each cause a tenth or more of the total cost at 2 bits, and the fewest
+// bits that bring each below that.
 Json SensitiveSides(const std::vector<AutoChoice>& choices, const std::vector<LayerSpec>& layers) {
   const auto cost = [](const SideOption& option) { return option.next_token_kl.at(0); };
   double sum = 0;
@@ -49,12 +49,12 @@ Json SensitiveSides(const std::vector<AutoChoice>& choices, const std::vector<La
   return sides;
 }
 
-// Returns the tokens of a search, the unit in which passes of the model are counted.
+// Returns the tokens of a search. The passes of the model are counted in this unit.
 int64_t SearchTokens(const CalibrationInput& input) {
   return input.num_tokens() * (input.options.automatic.effort == SearchEffort::kThorough ? 4 : 1);
 }
 
-// Returns the tokens of one trial. A trial runs only half of the layers, hence twice the tokens.
+// Returns the tokens of one trial: twice the usual number, as it runs only half of the layers.
 int64_t TokensOfTrial(int64_t search_tokens, size_t trials) {
   return 4 * search_tokens / static_cast<int64_t>(trials);
 }
@@ -84,7 +84,7 @@ PassTexts TextsOf(const CalibrationInput& input, const HeldOutSplit& split, size
   const int64_t tokens = SearchTokens(input);
   const auto most = [](int64_t share) { return std::max(kLeastTokens, share); };
   const int64_t inside = windows->sink + windows->recent;
-  // Passages depend only on lengths, so passages of masks are the same as passages of ids.
+  // Passages depend only on lengths, so the passages of masks match those of ids.
   TokenTexts masks;
   for (size_t i = 0; !split.counted.empty() && i < sequences.size(); ++i) {
     const std::vector<uint8_t>* counted = split.CountedOf(i);
@@ -123,7 +123,7 @@ void DoPass(const char* what, const PassText& text, NextTokenRun& run, CommandCo
 
 namespace {
 
-// Returns whether passes of the model price the bits of a choice.
+// Returns whether running the model determines the prices of bits.
 bool IsPriced(const AutoOptions& options) {
   return options.effort != SearchEffort::kQuick && options.shares_bits() &&
          options.price.value_or(BitPrice::kNextToken) == BitPrice::kNextToken;
@@ -165,7 +165,7 @@ void CheckBitPrice(const CalibrationInput& input) {
 
 namespace {
 
-// Plans the bits of choices that share one search and so its prices; `together`: their indices.
+// Plans the bits of choices that share one search and thus its prices. `together`: their indices.
 void PlanTogether(const std::vector<size_t>& together, const CalibrationInput& input,
                   const HeldOutSplit& split, const JobDirectory& job, ChoicePlans& plans,
                   CommandContext& context) {

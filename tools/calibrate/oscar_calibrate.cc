@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// oscar-calibrate: a model, or a dump of one, in; verified rotation artifact out.
+// oscar-calibrate: turns a model, or a dump of one, into a verified rotation artifact.
 #include <algorithm>
 #include <memory>
 #include <string>

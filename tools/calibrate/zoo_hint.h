@@ -1,15 +1,15 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A hint at rotations that exist: whether the zoo of OSCAR_ZOO holds some for a model.
+// Tells users if the zoo in OSCAR_ZOO already has rotations for their model.
 #pragma once
 
 #include <string>
 
 namespace oscar {
 
-// Returns a sentence with the command that pulls them; "" without OSCAR_ZOO, or if nothing fits. An
-// unreadable zoo is mentioned and is not an error, because a calibration was asked for.
+// Returns a sentence with the command that pulls rotations for `model` from the zoo; "" without
+// OSCAR_ZOO, or if nothing fits. An unreadable zoo is mentioned but is not an error.
 std::string ZooHint(const std::string& model);
 
 }  // namespace oscar

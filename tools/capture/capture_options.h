@@ -21,8 +21,8 @@ struct CaptureOptions {
   std::string output;
   DataArguments data = {.packs_by_default = true};
   CaptureFormat format = CaptureFormat::kHdf5;
-  std::optional<std::string> scores;  // "rows", "all", "none"; absent: rows, where the format can
-  int64_t score_rows = 64;            // of each sequence
+  std::optional<std::string> scores;  // "rows", "all", "none"; absent: rows if the format can
+  int64_t score_rows = 64;            // rows per sequence
   bool logits = false;
   int64_t deflate = 0;
   RankOptions ranks;

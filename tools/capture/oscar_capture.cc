@@ -35,7 +35,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Limit for --scores all. A larger size means that its quadratic growth was overlooked.
+// Limit for --scores all. A larger size means that the user overlooked the quadratic growth.
 constexpr int64_t kMaxAllScoreBytes = int64_t{16} << 30;
 
 std::string Gigabytes(int64_t bytes) {
@@ -108,7 +108,7 @@ void CheckArguments(const CaptureOptions& options) {
     throw UsageError("--format upstream stores only q, k and v; give no --scores and no --logits");
 }
 
-// Both formats behind one interface; only HDF5 has scores, logits and an origin.
+// Both formats behind one interface. Only HDF5 can hold scores, logits and an origin.
 struct Target {
   std::unique_ptr<DumpWriter> hdf5;
   std::unique_ptr<UpstreamDumpWriter> upstream;
@@ -183,7 +183,7 @@ void RunLayers(const CaptureOptions& options, ModelSource& source, const Target&
   }
 }
 
-// The file in which one of several ranks writes its sequences, beside the dump of all.
+// Returns the file to which one of several ranks writes its sequences, beside the complete dump.
 fs::path PartOf(const fs::path& output, int rank) {
   fs::path part = output;
   part.replace_filename(
@@ -191,7 +191,7 @@ fs::path PartOf(const fs::path& output, int rank) {
   return part;
 }
 
-// Writes the dump of all sequences; its values are in the files that the ranks have written.
+// Writes the dump of all sequences. Its values stay in the files that the ranks wrote.
 void WriteWhole(const CaptureOptions& options, const ModelInput& input,
                 const std::vector<RankShare>& shares, const DumpOrigin& origin) {
   const std::vector<std::vector<int32_t>> sequences = input.Sequences();
@@ -235,7 +235,7 @@ CommandResult CaptureAsRank(const CaptureOptions& given, RankGroup& group,
   const ModelInput input = OpenModelInput(options.model, options.data, context.log);
   const at::ScalarType dtype =
       ParseComputeDType(options.model.dtype, StoredDType(input.spec, input.checkpoint), device);
-  LoopOptions loop = CalibrationLoopOptions();  // so that a fit of the dump is that of the model
+  LoopOptions loop = CalibrationLoopOptions();  // a fit of the dump must equal a fit of the model
   loop.show_expanded_heads = true;
   loop.need_final_hidden = options.logits;
   loop.ranks = &group;
@@ -294,7 +294,7 @@ CommandResult CaptureAsRank(const CaptureOptions& given, RankGroup& group,
   if (group.rank() == 0) ProveForwardPass(options.model, input, context.log);
   const Target target =
       OpenTarget(options, source, std::move(score_rows), std::move(counted), std::move(domains));
-  // The weight digests are taken beside the work: the files are read anyway. Rank 0 takes them.
+  // Rank 0 computes the weight digests in the background, because the files are read anyway.
   const std::string key = "model";
   auto model_json = std::async(std::launch::async, [&] {
     return group.rank() == 0 ? DescribeModel(input.location, input.spec, input.checkpoint) : Json();

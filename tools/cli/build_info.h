@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which build of oscar this is: printed by --version and stored in artifacts.
-// The commit is read when CMake configures; a change that is not committed does not show.
+// Identifies this build of oscar: printed by --version and stored in artifacts. The commit is read
+// when CMake configures; uncommitted changes are not shown.
 #pragma once
 
 #include <string>
@@ -12,20 +12,20 @@
 namespace oscar {
 
 struct BuildInfo {
-  std::string version;       // "0.1.0"
+  std::string version;       // like "0.1.0"
   std::string git_commit;    // 40 digits, or "unknown" for a tree without .git
-  std::string compiler;      // "GNU 12.2.0"
-  std::string build_type;    // "RelWithDebInfo"
-  std::string libtorch;      // "2.11.0+cu130"
-  std::string cuda_toolkit;  // "13.0.88", or "none"
+  std::string compiler;      // like "GNU 12.2.0"
+  std::string build_type;    // like "RelWithDebInfo"
+  std::string libtorch;      // like "2.11.0+cu130"
+  std::string cuda_toolkit;  // like "13.0.88", or "none"
 };
 
 BuildInfo ThisBuild();
 
-// {"name", "version", "git_commit"}: the program that made a file.
+// Returns the program that makes a file: {"name", "version", "git_commit"}.
 Json ProgramJson();
 
-// The text that --version prints: several lines, the first "<command> <version>".
+// Returns the lines that --version prints. The first is "<command> <version>".
 std::string VersionText(const std::string& command);
 
 }  // namespace oscar

@@ -25,7 +25,7 @@
 namespace oscar {
 namespace {
 
-// The log format that the arguments ask for; errors of the command line are reported in it.
+// Returns the log format that the arguments request, so that errors in them are reported in it.
 LogFormat FormatAskedFor(const std::vector<std::string>& arguments) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     const bool split = arguments[i] == "--log-format" && i + 1 < arguments.size();
@@ -101,7 +101,7 @@ std::string_view RemedyText(Remedy remedy) {
   return {};
 }
 
-// Returns true `patience` after a stop was requested, false once the command has finished.
+// Waits for a stop request and then `patience` (true), or until the command finished (false).
 bool WaitForStop(const StopSignal& stop, std::chrono::milliseconds patience,
                  const std::stop_token& finished) {
   constexpr std::chrono::milliseconds kLook{50};
@@ -211,7 +211,7 @@ int RunCommand(int argc, const char* const* argv, OptionTable table, const Comma
       return static_cast<int>(ExitCode::kDone);
     }
     const std::vector<GivenFlag> flags = SplitCommandLine(table, arguments);
-    for (const GivenFlag& flag : flags)  // --config first: every flag overrides the file
+    for (const GivenFlag& flag : flags)  // --config first, because every flag overrides the file
       if (flag.name == "config") table.ApplyFlags(flag.name, flag.values);
     if (!common.config.empty()) table.ApplyConfig(ReadConfigFile(common.config), common.config);
     for (const GivenFlag& flag : flags) table.ApplyFlags(flag.name, flag.values);
@@ -246,8 +246,8 @@ int RunCommand(int argc, const char* const* argv, OptionTable table, const Comma
           ? LogLineJson(LogLevel::kInfo, "stopping", notice, Json::object(), console.utc()) + "\n"
           : "\n" + notice + "\n");
   hint.clear();
-  std::ostringstream text;  // for people
-  // Says why the command failed. Returns the exit code.
+  std::ostringstream text;  // output for people
+  // Reports why the command failed. Returns the exit code.
   const auto fail = [&](const std::exception& error) {
     progress.End();
     if (common.json) {
@@ -271,7 +271,7 @@ int RunCommand(int argc, const char* const* argv, OptionTable table, const Comma
   try {
     CommandContext context{text, log, progress, stop, table.Stored(), common.dry_run, stop_within};
     CommandResult result = run(context);
-    impatient = std::jthread();  // it may not speak from here on
+    impatient = std::jthread();  // no message may appear after this
     progress.End();
     if (common.json) {
       result.json["exit_code"] = static_cast<int>(result.exit_code);

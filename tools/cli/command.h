@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The frame of every command: options, help, version, configuration, log,
-// signals, and the one place where an exception becomes an exit code. Exit
-// codes are those of linalg/base/error.h. Trap: a command returns its
-// results as text on `out`; nothing else may write to standard output.
+// The frame of every command: options, help, version, configuration, log, signals, and the one
+// place where an exception becomes an exit code. Exit codes are defined in linalg/base/error.h.
+// Trap: a command returns its results as text on `out`; nothing else may write to standard output.
 #pragma once
 
 #include <chrono>
@@ -33,43 +32,43 @@ struct CommonOptions {
 // Adds the options that all commands have, except --json and --version if `table` has its own.
 void AddCommonOptions(CommonOptions* common, OptionTable* table);
 
-// The arguments of the command's function.
+// The inputs and outputs of a command's function.
 struct CommandContext {
-  std::ostream& out;  // standard output: results for people, which --quiet and --json leave out
+  std::ostream& out;  // standard output for people; dropped with --quiet and --json
   Log& log;
   Progress& progress;
-  const StopSignal& stop;  // to be asked at every layer boundary
-  Json config;             // OptionTable::Stored(): what goes into the artifact
-  bool dry_run;            // print the plan, make nothing
-  // From this call on, a stop ends the process after this time wherever the command is then, as if
-  // it had been killed, and says how to resume. For commands whose files survive that.
+  const StopSignal& stop;  // the command must check it after every layer
+  Json config;             // OptionTable::Stored(), which the artifact holds
+  bool dry_run;            // only print the plan
+  // After this call, a stop request ends the process at the latest after this time, as if killed,
+  // and prints how to resume. For commands whose files survive that.
   std::function<void(std::chrono::milliseconds)> stop_within = [](std::chrono::milliseconds) {};
 };
 
 struct CommandResult {
   ExitCode exit_code = ExitCode::kDone;  // or kGateFailed
-  std::string made = {};                 // path of what was made: the last line of standard output
-  Json json = Json::object();            // what --json prints beside "path" and "exit_code"
+  std::string made = {};                 // path of the output, printed as the last line
+  Json json = Json::object();            // printed by --json beside "path" and "exit_code"
 };
 
 using CommandFunction = std::function<CommandResult(CommandContext&)>;
 
-// Parses, runs, reports; returns the process exit code. Adds the common options to `table`; a
-// command with its own --version or --json (a verb; verbs.h) does not get the common one. With the
-// common --json, standard output holds one object, even for an error.
+// Parses the arguments, runs the command and reports its result. Returns the process exit code.
+// Adds the common options to `table`, except --version and --json if it has its own (a verb;
+// verbs.h). With the common --json, standard output holds one object, even after an error.
 int RunCommand(int argc, const char* const* argv, OptionTable table, const CommandFunction& run,
                const Console& console = ProcessConsole());
 
-// The report of a failure: an oscar::Error has its own code; missing memory, a device error or a
-// full disk is kResources. Any other exception is one that we do not explain. It is reported as
-// such, with kInput, because bad input is its usual cause.
+// Describes a failure. An oscar::Error has its own code; missing memory, a device error or a full
+// disk is kResources. Any other exception is reported as unexpected, with kInput, because bad input
+// is its usual cause.
 struct Failure {
   ExitCode exit_code;
   std::string message;
 };
 Failure DescribeFailure(const std::exception& error);
 
-// Reports an error in the command line itself, in the format that `arguments` ask for; appends
+// Reports an error in the command line itself, in the format that `arguments` request. Appends
 // `hint` to the message. Returns the exit code.
 int ReportFailure(const std::exception& error, const std::vector<std::string>& arguments,
                   const std::string& hint, const Console& console);

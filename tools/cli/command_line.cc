@@ -19,7 +19,7 @@
 namespace oscar {
 namespace {
 
-constexpr int kMany = 1 << 20;  // values of one list
+constexpr int kMany = 1 << 20;  // limit for values of one list
 
 std::string FlagName(const Option& option) { return option.flag().substr(2); }
 
@@ -61,7 +61,7 @@ CLI::Option* AddTo(CLI::App* app, const Option& option) {
                                Escaped(name), Nearest(name, known)));
 }
 
-// The options on the screen of --help: the marked ones, or all of a table that marks none.
+// Whether --help shows the option. If no option of the table is marked, it shows all of them.
 bool IsOnFirstScreen(const OptionTable& table, const Option& option) {
   const auto marked = [](const Option& other) {
     return other.spec.main && other.group != kCommonGroup;
@@ -110,7 +110,7 @@ std::string HelpLabel(const Option& option) {
 std::string HelpDescription(const Option& option, bool all) {
   const Json& value = option.default_value;
   const bool is_switch = option.is_switch();
-  // "; 0: the whole head" says what a default of 0 means: then that is the default.
+  // A clause like "; 0: the whole head" explains the default 0, so it is shown as the default.
   const bool absent = value == "" || value.is_null() || value == Json::array();
   std::string word = is_switch     ? ""
                      : value == "" ? "empty"
@@ -147,7 +147,7 @@ std::string UsageLine(const OptionTable& table) {
 
 std::string HelpText(const OptionTable& table, int columns, bool all) {
   OSCAR_CHECK_LE(40, columns);
-  constexpr size_t kColumn = 30;  // where descriptions start
+  constexpr size_t kColumn = 30;  // column where descriptions start
   std::string text;
   AppendWrapped(table.command() + ": " + table.summary(), "", columns, &text);
   text += "\nUsage: " + UsageLine(table) + "\n";
@@ -199,7 +199,7 @@ std::string ResumeCommand(const OptionTable& table, const std::string& program,
       return option.spec.only_once && option.flag() == flag;
     });
   };
-  const size_t verb = table.command().find(' ');  // "oscar-zoo publish"
+  const size_t verb = table.command().find(' ');  // as in "oscar-zoo publish"
   std::string line =
       ShellQuote(program) + (verb == std::string::npos ? "" : table.command().substr(verb));
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -209,7 +209,7 @@ std::string ResumeCommand(const OptionTable& table, const std::string& program,
     if (once == table.options().end()) {
       line += " " + ShellQuote(argument);
     } else if (!once->is_switch() && equals == std::string::npos) {
-      ++i;  // its value
+      ++i;  // skips the flag's value
     }
   }
   for (const Option& option : table.options()) {

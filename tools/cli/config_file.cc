@@ -76,7 +76,7 @@ class EntryCollector : public YAML::EventHandler {
   void CheckAnchor(const YAML::Mark& mark, YAML::anchor_t anchor) const {
     if (anchor != 0) Fail(mark, "anchors (&name) are not allowed; write the value out");
   }
-  // "?" is a plain scalar or collection, "!" a quoted scalar, "" none; all else somebody wrote.
+  // yaml-cpp tags plain values "?", quoted ones "!" and null ""; others are tags in the file.
   void CheckTag(const YAML::Mark& mark, const std::string& tag) const {
     if (!tag.empty() && tag != "?" && tag != "!")
       Fail(mark, "tags (" + Escaped(tag) + ") are not allowed");
@@ -115,7 +115,7 @@ class EntryCollector : public YAML::EventHandler {
 
   std::string name_;
   std::vector<ConfigEntry> entries_;
-  std::unordered_map<std::string, int> lines_;  // of the keys so far
+  std::unordered_map<std::string, int> lines_;  // line of each key so far
   State state_ = State::kStart;
 };
 
@@ -130,7 +130,7 @@ std::vector<ConfigEntry> ParseConfig(std::string_view text, const std::string& n
     throw UsageError(fmt::format("{}: expected at most {} bytes of configuration, found {}", name,
                                  kMaxConfigBytes, text.size()));
   }
-  // The mark that ends a document: without it yaml-cpp closes a quote that the file leaves open.
+  // Ends the document explicitly. Otherwise yaml-cpp closes a quote that the file leaves open.
   std::istringstream stream{std::string(text) + "\n...\n"};
   EntryCollector collector(name);
   try {
@@ -150,7 +150,7 @@ std::vector<ConfigEntry> ReadConfigFile(const std::string& path) {
   std::error_code error;
   if (!file || std::filesystem::is_directory(path, error))
     throw UsageError(fmt::format("--config: cannot read '{}'", path));
-  std::string text(kMaxConfigBytes + 1, '\0');  // one byte more, to see that there is more
+  std::string text(kMaxConfigBytes + 1, '\0');  // one byte more, to detect larger files
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<size_t>(file.gcount()));
   if (text.size() > kMaxConfigBytes) {

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The syntax of --config FILE.yaml: one mapping from keys to scalars or lists
-// of scalars. Anchors, aliases, tags, nesting, a second document, a key given
-// twice and files over 1 MiB are UsageErrors that name file and line. The
-// parser knows no options; OptionTable gives the entries their types.
+// The syntax of --config FILE.yaml: one mapping from keys to scalars or lists of scalars. Anchors,
+// aliases, tags, nesting, a second document, repeated keys and files over 1 MiB are UsageErrors
+// that name file and line. The parser does not know the options; OptionTable gives the entries
+// their types.
 #pragma once
 
 #include <string>
@@ -15,18 +15,18 @@ namespace oscar {
 
 struct ConfigScalar {
   std::string text;
-  bool quoted = false;  // 'x', "x" or a literal: text, whatever it looks like
+  bool quoted = false;  // 'x', "x" or a literal: always text
   bool IsNull() const;  // plain null, ~ or nothing
 };
 
 struct ConfigEntry {
   std::string key;
-  int line = 0;  // from 1
+  int line = 0;  // counts from 1
   bool list = false;
   std::vector<ConfigScalar> values;  // exactly one unless `list`
 };
 
-// `name` is the file as errors name it. Entries in file order.
+// Returns the entries in file order. `name`: the file's name in error messages.
 std::vector<ConfigEntry> ParseConfig(std::string_view text, const std::string& name);
 std::vector<ConfigEntry> ReadConfigFile(const std::string& path);
 

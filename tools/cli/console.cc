@@ -32,7 +32,7 @@ double SteadySeconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Columns of the character that starts with `lead`; 0 for the bytes that continue one.
+// Terminal columns of the character that starts with `lead`; 0 for continuation bytes.
 int ColumnsOf(unsigned char lead) {
   if ((lead & 0xC0) == 0x80) return 0;
   return lead >= 0xE0 ? 2 : 1;
@@ -66,7 +66,7 @@ int CountColumns(std::string_view text) {
 void AppendWrapped(std::string_view text, const std::string& prefix, int columns,
                    std::string* out) {
   int used = CountColumns(prefix);
-  bool first = true;  // of its line
+  bool first = true;  // first character of a line
   while (!text.empty()) {
     const std::string_view word = text.substr(0, text.find(' '));
     text.remove_prefix(std::min(text.size(), word.size() + 1));

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Where a command writes: results to standard output, everything else to standard error. Tests pass
-// their own streams and clock. NO_COLOR forbids colour, not the live line; TERM=dumb forbids
+// their own streams and clock. NO_COLOR turns off colour but not the live line; TERM=dumb turns off
 // both.
 #pragma once
 
@@ -14,27 +14,27 @@
 namespace oscar {
 
 struct Console {
-  std::ostream* out = nullptr;  // results; the last line is the path of what was made
+  std::ostream* out = nullptr;  // results; the last line is the path of the output
   std::ostream* err = nullptr;  // progress, log, errors
   bool live = false;            // err is a terminal that can erase its line
-  bool color = false;           // of err
-  bool follows = false;         // another process of the job says that a signal has come
-  bool only_errors = false;     // and everything else, but for errors
-  std::function<int()> err_columns = [] { return 80; };  // asked anew for every live line
-  int out_columns = 80;                                  // for the help
+  bool color = false;           // whether err shows colors
+  bool follows = false;         // another process of the job reports signals
+  bool only_errors = false;     // drops everything except errors
+  std::function<int()> err_columns = [] { return 80; };  // called for every live line
+  int out_columns = 80;                                  // for the help text
   std::function<double()> seconds;                       // steady clock, any origin
   std::function<std::string()> utc;                      // "2026-01-31T12:00:00.123Z"
 };
 
 Console ProcessConsole();
 
-// The part of UTF-8 `text` that fits `columns` terminal columns. Never cuts a character. Characters
-// beyond Latin, Greek and Cyrillic count as two columns, so the result is rather too short.
+// Returns the longest start of UTF-8 `text` that fits into `columns` terminal columns. Characters
+// beyond Latin, Greek and Cyrillic count as two columns, so the result may be too short.
 std::string FitColumns(std::string_view text, int columns);
 int CountColumns(std::string_view text);
 
 // Appends `text` and a newline to `out`, broken at spaces into lines of at most `columns` columns.
-// Every line except the first starts with `prefix`; the first must have one already.
+// Every line except the first starts with `prefix`; the caller has already written the first.
 void AppendWrapped(std::string_view text, const std::string& prefix, int columns, std::string* out);
 
 }  // namespace oscar

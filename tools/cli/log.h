@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The messages of a command while it works, on standard error: sentences for people, or with
-// --log-format json one object per line {"event", "fields", "level", "message", "time"}. Trap: not
+// The messages of a running command on standard error: sentences for people, or with --log-format
+// json one object per line {"event", "fields", "level", "message", "time"}. Trap: it is not
 // synchronized; only the thread that runs the command may use it.
 #pragma once
 
@@ -19,16 +19,16 @@ enum class LogLevel { kInfo, kError };
 
 class Log {
  public:
-  // `quiet` drops what is not an error.
+  // `quiet` drops everything except errors.
   Log(Console console, LogFormat format, bool quiet);
   ~Log();  // erases the live line
 
-  // `event` is a stable word for programs ("layer_done"), `message` the same for people.
+  // `event` is a stable word for programs ("layer_done"); `message` says the same to people.
   void Info(std::string_view event, std::string_view message, const Json& fields = Json::object());
   void Error(std::string_view event, std::string_view message, const Json& fields = Json::object());
 
-  // The line that is replaced in place, below everything else; "" erases it. Nothing happens unless
-  // this is a terminal, in text, and not quiet.
+  // Replaces the live line at the bottom of the terminal; "" erases it. Does nothing unless the
+  // output is a terminal, the format is text, and `quiet` is off.
   void Live(std::string_view line);
   bool shows_live() const { return shows_live_; }
   const Console& console() const { return console_; }
@@ -42,7 +42,7 @@ class Log {
   std::string live_;
 };
 
-// The JSON line, without the newline. Bytes that are not UTF-8 are replaced.
+// Returns the JSON line without a newline. Bytes that are not UTF-8 are replaced.
 std::string LogLineJson(LogLevel level, std::string_view event, std::string_view message,
                         const Json& fields, const std::string& utc);
 

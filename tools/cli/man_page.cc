@@ -14,7 +14,7 @@
 namespace oscar {
 namespace {
 
-// Text that roff prints as it is: no escapes, no requests, hyphens that can be copied.
+// Escapes text so that roff prints it unchanged: no requests, and hyphens that can be copied.
 std::string Roff(std::string_view text) {
   std::string roff;
   for (const char c : text) {

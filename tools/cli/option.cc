@@ -38,7 +38,7 @@ std::optional<Number> ParseNumber(std::string_view text) {
   return number;
 }
 
-// nlohmann::json refuses to write bytes that are not UTF-8, so they are refused here.
+// nlohmann::json cannot write bytes that are not UTF-8, so they are refused here.
 bool IsPlainUtf8(std::string_view text) {
   if (text.find('\0') != std::string_view::npos) return false;
   try {
@@ -49,7 +49,7 @@ bool IsPlainUtf8(std::string_view text) {
   }
 }
 
-// Lists all of a few choices, or the nearest of many.
+// Lists the choices if there are few, otherwise the nearest one.
 std::string ChoiceProblem(const std::string& found, const std::vector<std::string>& choices) {
   if (const std::string hint = RemovedHint(found); !hint.empty())
     return fmt::format("found {}, which {}", Quoted(found), hint);

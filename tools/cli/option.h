@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One option of a command: what the table says about it and the field it fills. Every value, from a
-// flag or from the configuration file, passes through one JSON value of the declared kind, so both
-// obey the same rules. Trap: a binding holds a pointer to the caller's field, which must outlive
-// it.
+// An option of a command: its row in the table and the field that it sets. Every value, from a flag
+// or from the configuration file, becomes a JSON value of the declared type, so both obey the same
+// rules. Trap: a binding holds a pointer to the caller's field, which must outlive it.
 #pragma once
 
 #include <concepts>
@@ -26,11 +25,11 @@ enum class ValueKind { kBool, kInteger, kReal, kText };
 struct ValueType {
   ValueKind kind;
   bool list = false;
-  bool optional = false;            // may be null: not given
-  int64_t lowest = 0, highest = 0;  // what an integer field can hold
+  bool optional = false;            // may be null, which means not given
+  int64_t lowest = 0, highest = 0;  // range of an integer field
 };
 
-// Where an option may be given, and whether it belongs to the identity of what is made.
+// Where an option may be given, and whether it decides what is made.
 enum class OptionScope {
   kResult,       // decides the result: flag or file, stored in artifacts
   kRun,          // flag or file, not stored: where to write, how to report
@@ -38,25 +37,25 @@ enum class OptionScope {
 };
 
 struct OptionSpec {
-  std::string name;                       // "min_tokens": the YAML key; the flag is --min-tokens
+  std::string name;                       // YAML key; the flag is --min-tokens for "min_tokens"
   std::string help;                       // one sentence, no full stop
-  std::string unit = {};                  // "tokens"; names the value in the help and in errors
-  char short_name = 0;                    // 'o': -o
+  std::string unit = {};                  // like "tokens"; names the value in help and errors
+  char short_name = 0;                    // 'o' for -o
   std::vector<std::string> choices = {};  // the only values allowed, if any
-  // Inclusive; of a number or each number of a list. A least value of -1 is the word "auto".
+  // Inclusive limits of a number or of each number in a list. If `min` is -1, -1 is written "auto".
   std::optional<double> min = {}, max = {};
-  std::function<std::string(const Json&)> check = {};  // returns what is wrong, or ""
+  std::function<std::string(const Json&)> check = {};  // returns the problem, or ""
   OptionScope scope = OptionScope::kResult;
-  bool positional = false;  // given by place, MODEL, not by flag
+  bool positional = false;  // an argument without a flag, like MODEL
   bool required = false;
-  bool only_once = false;  // the command that resumes must not repeat it: --restart
-  bool main = false;       // on the screen of --help; the others are in --help-all alone
-  bool path = false;       // names files: a list is not cut at the commas of one that exists
-  bool verbatim = false;   // a list whose values may hold commas and spaces, so it is never cut
-  bool one_text = false;  // a list that one argument holds, cut at its commas; the last flag counts
+  bool only_once = false;  // left out of the command that resumes, like --restart
+  bool main = false;       // shown by --help; all others only by --help-all
+  bool path = false;       // names files: an existing file's commas do not split a list
+  bool verbatim = false;   // list values may hold commas and spaces, so it is never split
+  bool one_text = false;   // a list given as one argument with commas; the last flag counts
 };
 
-// The source of a value; the higher one wins.
+// The origin of a value; later ones win.
 enum class OptionSource { kDefault, kFile, kFlag };
 
 struct Option {
@@ -74,27 +73,27 @@ struct Option {
   std::string value_name() const;  // "TOKENS", "N", "TEXT", "a|b"
 };
 
-// How errors name what they expect: "a whole number of tokens", "a list of numbers", "one of a, b".
+// Describes what errors expect: "a whole number of tokens", "a list of numbers", "one of a, b".
 std::string ExpectedValue(const Option& option);
 
-// The value that `text` stands for, of the option's scalar kind; nothing if it stands for none.
-// Whole numbers are decimal; numbers are finite; switches are true or false.
+// Parses `text` as the option's scalar type; nothing if it is not valid. Whole numbers are decimal,
+// numbers are finite, switches are true or false.
 std::optional<Json> ParseScalar(const Option& option, std::string_view text);
 
-// An option's value as help and --print-config write it: "auto" for -1 if the option allows it.
+// Formats an option's value for help and --print-config: "auto" for -1 if the option allows it.
 std::string ValueWord(const Option& option, const Json& value);
 
-// The error of a value of the right kind (range, choices, check), or "".
+// Returns the problem with a value of the right type (range, choices, check), or "".
 std::string ValueProblem(const Option& option, const Json& value);
 
-// Splits the values of a list in one text: --arms a,b is --arms a b, or 'arms: a, b' in a file.
+// Splits a list given as one text: --arms a,b is --arms a b, or 'arms: a, b' in a file.
 std::vector<std::string> SplitList(const Option& option, std::string_view text);
 
 // Removes the slashes at the end of a path: "out/" becomes "out".
 Json WithoutTrailingSlashes(const Option& option, Json value);
 
-// The values of flags, in order; the last one counts unless the option is a list. Throws
-// UsageError.
+// Returns the value of flags given in order. Unless the option is a list, the last one counts.
+// Throws UsageError.
 Json ValueOfFlags(const Option& option, const std::vector<std::string>& texts);
 
 // ---- from field types to ValueType and Json ----

@@ -18,7 +18,7 @@
 namespace oscar {
 namespace {
 
-// Double-quoted JSON is double-quoted YAML; only words that cannot be mistaken stay bare.
+// Quoted JSON strings are valid YAML. Only unambiguous words are written without quotes.
 std::string YamlText(const std::string& text) {
   const auto is_safe = [](unsigned char c) {
     return std::isalnum(c) || c == '_' || c == '-' || c == '.' || c == '/' || c == '@';
@@ -183,12 +183,12 @@ void OptionTable::CheckEffects() const {
   for (const Effect& effect : effects_) {
     const Option& option = Get(effect.name);
     const Json value = option.get();
-    // A file that --print-config wrote names every key.
+    // A file written by --print-config names every key, so a default in a file counts as not given.
     const bool given = option.source == OptionSource::kFlag ||
                        (option.source == OptionSource::kFile && value != option.default_value);
     const Option& other = Get(effect.key);
     if (!given || is_set(other, effect) == effect.with) continue;
-    // A flag may switch off an option for which the file gives details.
+    // A flag may turn off an option whose details the file sets.
     if (option.source == OptionSource::kFile && other.source == OptionSource::kFlag) continue;
     const std::string flag = option.flag(), off = "--no-" + other.flag().substr(2);
     const std::string why = effect.why.empty() ? "" : ": " + effect.why;

@@ -21,15 +21,15 @@ using ChoiceNames = std::vector<std::pair<std::string, E>>;
 
 class OptionTable {
  public:
-  // `command` as typed, "oscar-calibrate"; `summary` is the first line of the help.
+  // `command`: as typed, like "oscar-calibrate". `summary`: the first line of the help.
   OptionTable(std::string command, std::string summary);
 
-  // Puts the options that are added from here on under this heading.
+  // Options that are added after this call get this heading.
   void Group(std::string heading) { group_ = std::move(heading); }
-  // Adds a command line and its effect to the end of the help.
+  // Adds a command line and an explanation to the end of the help.
   void Example(std::string line, std::string what);
 
-  // The field's value at this moment is the default. T: bool, an integer, double, std::string, or a
+  // The field's current value becomes the default. T: bool, an integer, double, std::string, or a
   // vector or optional of one.
   template <typename T>
   void Add(T* field, OptionSpec spec) {
@@ -38,14 +38,14 @@ class OptionTable {
         [field](const Json& value) { FieldFromJson(value, field); });
   }
 
-  // An enum by its names; the default must be among them.
+  // Adds an enum by its names. The default must be among them.
   template <typename E>
   void AddChoice(E* field, ChoiceNames<E> names, OptionSpec spec) {
     for (const auto& [name, value] : names) spec.choices.push_back(name);
     Insert(
         std::move(spec), FieldTraits<std::string>::Type(),
         [field, names] {
-          Json found;  // null, refused by Insert, if the default has no name
+          Json found;  // if the default has no name, Insert refuses null
           for (const auto& [name, value] : names)
             if (value == *field) found = name;
           return found;
@@ -61,47 +61,48 @@ class OptionTable {
   const std::vector<std::pair<std::string, std::string>>& examples() const { return examples_; }
   const std::vector<Option>& options() const { return options_; }
   bool Has(const std::string& name) const;
-  const Option& Get(const std::string& name) const;  // a name that is not there is our bug
+  const Option& Get(const std::string& name) const;  // aborts for an unknown name
 
-  // Sets fields from the entries of a configuration file called `file` in errors. Throws UsageError
-  // with file and line: an unknown key (naming the nearest), a wrong type, a value out of range.
+  // Sets fields from the entries of a configuration file, called `file` in errors. Throws
+  // UsageError with its line for an unknown key (naming the nearest), a wrong type, a value out of
+  // range.
   void ApplyConfig(const std::vector<ConfigEntry>& entries, const std::string& file);
 
   // Sets one field from its flags. Throws UsageError.
   void ApplyFlags(const std::string& name, const std::vector<std::string>& values);
 
-  // Only these are on the screen of --help, whatever their specifications say.
+  // Only these options are shown by --help, regardless of OptionSpec::main.
   void ShowFirst(const std::vector<std::string>& names);
 
   // Throws UsageError if a required option has no value.
   void CheckRequired() const;
 
-  // The options `names` have an effect only if option `key` has `value`, or one of an array of
-  // them; null: only if `key` is on, or is not its default.
+  // The options `names` have an effect only if option `key` has `value`, or one of the values if it
+  // is an array. If `value` is null: only if `key` is on, or differs from its default.
   void OnlyWith(const std::vector<std::string>& names, const std::string& key, Json value = {});
-  // They have no effect if `key` has a value, or has this one; `why` ends the sentence.
+  // They have no effect if `key` has `value` (null: as above). `why` ends the message.
   void NotWith(const std::vector<std::string>& names, const std::string& key,
                const std::string& why = "", Json value = {});
   // They have no effect if `holds` is true for the value of `key`.
   void NotWhere(const std::vector<std::string>& names, const std::string& key,
                 std::function<bool(const Json&)> holds, const std::string& why);
-  // Throws UsageError for a flag, or a key of the file whose value is not the default, that would
-  // do nothing.
+  // Throws UsageError for a flag that would have no effect, or such a key in the file if its value
+  // is not the default.
   void CheckEffects() const;
 
-  // The resolved values of the options that decide the result, by key: what artifacts store.
+  // Returns the values of the options that decide the result, by key. Artifacts store them.
   Json Stored() const;
 
-  // The resolved configuration with a comment for each key; --config reads it back to equal values.
+  // Returns all values as YAML, with a comment for each key. --config reads them back unchanged.
   std::string ToYaml() const;
 
  private:
   struct Effect {
     std::string name, key;
     Json value;
-    bool with;  // only with, or not with
+    bool with;  // true: OnlyWith, false: NotWith
     std::string why;
-    std::function<bool(const Json&)> holds = {};  // instead of `value`
+    std::function<bool(const Json&)> holds = {};  // replaces `value`
   };
   void Insert(OptionSpec spec, ValueType type, std::function<Json()> get,
               std::function<void(const Json&)> set);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// oscar VERB: runs the program oscar-VERB in the same folder, so that one name reaches all of them.
+// oscar VERB: runs the program oscar-VERB in the same folder, so that one name reaches all.
 #include <unistd.h>
 
 #include <cerrno>
@@ -46,8 +46,7 @@ VerbCommand OscarCommand() {
   return command;
 }
 
-// Passes the words to the completion of the verb's
-// own program, from the file in the same folder.
+// Passes the words to the completion of the verb's own program, from the file in the same folder.
 std::string Completion() {
   std::string verbs;
   for (const VerbProgram& verb : kVerbs) verbs += std::string(" ") + verb.verb;
@@ -73,10 +72,10 @@ complete -o filenames -F _oscar oscar
 )";
 }
 
-// Returns only by an exception.
+// Replaces this process; returns only by an exception.
 [[noreturn]] void Become(const VerbProgram& verb, char** argv) {
   const fs::path program = ProgramBeside(verb.program, std::string("oscar ") + verb.verb);
-  // The command that resumes an interrupted run begins with what was typed.
+  // The command that resumes an interrupted run must begin with what the user typed.
   std::vector<std::string> arguments = {fs::path(argv[0]).replace_filename(verb.program).string()};
   if (std::string_view(verb.verb) == "doctor") arguments.emplace_back(verb.verb);
   for (char** argument = argv + 2; *argument != nullptr; ++argument)

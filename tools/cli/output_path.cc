@@ -16,13 +16,13 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-// The folder that contains "a/b" or "a/b/".
+// Returns the folder that contains "a/b" or "a/b/".
 fs::path FolderOf(const fs::path& path) {
   const fs::path absolute = fs::absolute(path).lexically_normal();
   return absolute.has_filename() ? absolute.parent_path() : absolute.parent_path().parent_path();
 }
 
-// The nearest existing parent folder; the folders below it may have to be made.
+// Returns the nearest parent folder that exists. The folders below it may have to be made.
 fs::path ExistingFolderOf(const fs::path& path) {
   std::error_code error;
   fs::path folder = FolderOf(path);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks of an output path before any work: nobody wants to learn after an hour that the directory
-// is missing or the disk too small.
+// Checks an output path before any work, so that users do not learn after an hour that the
+// directory is missing or the disk too small.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@
 
 namespace oscar {
 
-// Throws InputError or ResourceError if something is at `path`, or if files cannot be made in its
+// Throws InputError or ResourceError if `path` exists, or if files cannot be created in its
 // directory (with `makes_folders`: in the nearest existing parent).
 void CheckNewOutput(const std::filesystem::path& path, bool makes_folders = false);
 
-// Returns why `bytes` cannot be written to `path`, or ""; its directories may not exist yet. `what`
-// is the subject of the message: "the dump".
+// Returns why `bytes` cannot be written to `path`, or "". Its directories may not exist yet. `what`
+// is the subject of the message, like "the dump".
 std::string SpaceProblem(const std::filesystem::path& path, uint64_t bytes,
                          const std::string& what);
 void CheckSpace(const std::filesystem::path& path, uint64_t bytes, const std::string& what);

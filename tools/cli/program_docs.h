@@ -16,21 +16,21 @@
 namespace oscar {
 
 struct ProgramDocs {
-  std::string command, summary;     // "oscar-zoo"
-  std::vector<OptionTable> tables;  // of "oscar-zoo" itself and of its verbs, "oscar-zoo publish"
+  std::string command, summary;     // `command`: like "oscar-zoo"
+  std::vector<OptionTable> tables;  // for the program and its verbs, like "oscar-zoo publish"
   std::string notes = {};
 };
 
-std::string ManPage(const ProgramDocs& docs);  // section 1, in the man macros
+std::string ManPage(const ProgramDocs& docs);  // for section 1, in the man macros
 
-// `shell`: bash; UsageError for any other.
+// `shell`: bash. Throws UsageError for any other.
 std::string ShellCompletion(const ProgramDocs& docs, std::string_view shell);
 
-// The text that these arguments ask for, if they ask for one of the two.
+// Returns the man page or the completion if these arguments request one of them.
 std::optional<std::string> DocsAskedFor(const ProgramDocs& docs,
                                         const std::vector<std::string>& arguments);
 
-// The parts of a help text between semicolons that are in no parentheses; the first fits a line.
+// Splits a help text at semicolons outside parentheses. The first part fits on a line.
 std::vector<std::string> Clauses(const std::string& help);
 
 }  // namespace oscar

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How far a command is: one live line with the time left on a terminal, one permanent line per step
-// (a layer) everywhere. The time left is the mean of the last steps times what remains, so it
-// follows a model whose layers differ.
+// Shows the progress of a command: a live line with the time left on a terminal, and a permanent
+// line per step (a layer) everywhere. The time left is the mean of the last steps times the
+// remaining ones, so it adapts to a model whose layers differ.
 #pragma once
 
 #include <cstdint>
@@ -19,24 +19,24 @@ class Progress {
  public:
   explicit Progress(Log* log) : log_(log) {}
 
-  // `task` names the work ("calibrating"); `steps` of it, of which `done` were done by an earlier
-  // run. Replaces the task before.
+  // Starts a task that replaces the previous one. `task` names the work ("calibrating"). `done` of
+  // its `steps` were done by an earlier run.
   void Begin(std::string task, int64_t steps, int64_t done = 0);
 
-  // Inside a step: the part of it that is done, in [0, 1], and what is going on. Cheap: redraws at
-  // most ten times a second.
+  // Reports progress inside a step: the part that is done, in [0, 1], and the current activity.
+  // Cheap, because it redraws at most ten times a second.
   void Update(double part, std::string_view doing);
 
-  // The step is done: writes its permanent line, as the log event "step_done" with `fields`.
+  // Ends a step: writes its permanent line, as the log event "step_done" with `fields`.
   void StepDone(std::string_view line, const Json& fields);
 
   // Erases the live line.
   void End();
 
-  // Seconds left, or a negative number while no step of this run has been finished.
+  // Returns the seconds left, or a negative number until this run has finished a step.
   double SecondsLeft() const;
 
-  // The live line at this moment, at most `columns` wide; parts that do not fit are left out.
+  // Returns the current live line, at most `columns` wide. Parts that do not fit are left out.
   std::string Line(int columns) const;
 
  private:
@@ -48,7 +48,7 @@ class Progress {
   std::deque<double> durations_;            // seconds of the last steps
 };
 
-// "4 s", "3 min 05 s", "2 h 07 min".
+// Formats seconds like "4 s", "3 min 05 s", "2 h 07 min".
 std::string Duration(double seconds);
 
 }  // namespace oscar

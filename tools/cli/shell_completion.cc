@@ -17,7 +17,7 @@
 namespace oscar {
 namespace {
 
-// "publish" of the table "oscar-zoo publish"; "" of the program itself.
+// Returns "publish" for the table of "oscar-zoo publish"; "" for the program's own table.
 std::string VerbOf(const ProgramDocs& docs, const OptionTable& table) {
   return table.command() == docs.command ? "" : table.command().substr(docs.command.size() + 1);
 }
@@ -87,7 +87,7 @@ std::string Bash(const ProgramDocs& docs) {
 }  // namespace
 
 std::string ShellCompletion(const ProgramDocs& docs, std::string_view shell) {
-  ProgramDocs sorted = docs;  // a verb's case before that of everything else
+  ProgramDocs sorted = docs;  // verbs come first, the program's own table last
   std::ranges::stable_sort(
       sorted.tables, {}, [&](const OptionTable& table) { return table.command() == docs.command; });
   if (shell == "bash") return Bash(sorted);
@@ -106,7 +106,7 @@ std::optional<std::string> DocsAskedFor(const ProgramDocs& docs,
 
 std::vector<std::string> Clauses(const std::string& help) {
   std::vector<std::string> clauses;
-  int open = 0;  // parentheses
+  int open = 0;  // open parentheses
   size_t begin = 0;
   for (size_t i = 0; i < help.size(); ++i) {
     open += (help[i] == '(') - (help[i] == ')');

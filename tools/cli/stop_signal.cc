@@ -14,7 +14,7 @@
 namespace oscar {
 namespace {
 
-// A signal handler has no argument of ours, so these four cannot be members.
+// A signal handler receives no pointer of ours, so these are globals.
 std::atomic<int> g_signals{0};
 std::atomic<bool> g_installed{false};
 char g_notice[500];
@@ -26,7 +26,7 @@ void OnSignal(int signal) {
   if (g_signals.fetch_add(1) == 0) {
     [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, g_notice, g_notice_size);
   } else {
-    // Blocked until this handler returns; then the process dies of it, as its parent expects.
+    // Takes effect when this handler returns: the signal ends the process, as its parent expects.
     std::signal(signal, SIG_DFL);
     std::raise(signal);
   }
@@ -42,7 +42,7 @@ StopSignal::StopSignal(std::string_view notice) {
   std::copy_n(notice.data(), g_notice_size, g_notice);
   struct sigaction action {};
   action.sa_handler = OnSignal;
-  action.sa_flags = SA_RESTART;  // a read under way goes on
+  action.sa_flags = SA_RESTART;  // a read in progress continues
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, &old_interrupt_);
   sigaction(SIGTERM, &action, &old_terminate_);

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ctrl-C and SIGTERM: the first asks for a stop at the next layer boundary, the second ends the
-// process at once. Trap: the handler may do next to nothing (async-signal safety): it sets a flag
-// and writes a notice that was prepared beforehand.
+// Ctrl-C and SIGTERM: the first requests a stop at the next layer boundary, the second ends the
+// process at once. Trap: for async-signal safety the handler only sets a flag and writes a notice
+// that was prepared beforehand.
 #pragma once
 
 #include <csignal>
@@ -12,12 +12,12 @@
 
 namespace oscar {
 
-// Installs the handlers for its lifetime; one at a time.
+// Installs the handlers during its lifetime. Only one object may exist at a time.
 class StopSignal {
  public:
   // `notice` is written to standard error when the first signal arrives (at most 500 bytes).
   explicit StopSignal(std::string_view notice);
-  ~StopSignal();  // restores what was installed before
+  ~StopSignal();  // restores the previous handlers
   StopSignal(const StopSignal&) = delete;
   StopSignal& operator=(const StopSignal&) = delete;
 

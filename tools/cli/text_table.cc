@@ -26,7 +26,7 @@ void TextTable::AddRow(std::vector<std::string> cells) {
 }
 
 std::string TextTable::ToString() const {
-  std::vector<int> widths(right_.size(), 0);  // terminal columns
+  std::vector<int> widths(right_.size(), 0);  // in terminal columns
   for (const auto& row : rows_)
     for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], CountColumns(row[i]));
   std::string text;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A plain aligned table for standard output: columns of numbers to the right, of words to the left.
+// A plain aligned table for standard output: numbers are aligned to the right, words to the left.
 #pragma once
 
 #include <string>
@@ -17,12 +17,12 @@ class TextTable {
   // One cell per column. Control characters in a cell are printed as '?'.
   void AddRow(std::vector<std::string> cells);
 
-  // Headings, a rule, the rows; two spaces between columns, no space at the end of a line.
+  // Renders the headings, a rule and the rows, with two spaces between columns and none at the end.
   std::string ToString() const;
 
  private:
   std::vector<bool> right_;                     // per column
-  std::vector<std::vector<std::string>> rows_;  // the headings first
+  std::vector<std::vector<std::string>> rows_;  // the headings come first
 };
 
 }  // namespace oscar

@@ -17,7 +17,7 @@ namespace {
 
 ProgramDocs DocsOf(const VerbCommand& command) {
   ProgramDocs docs{command.command, command.summary, {}, command.notes};
-  CommonOptions common;  // outlives no table: only the defaults are read
+  CommonOptions common;  // may end before the table, of which only defaults are read
   const auto add = [&](OptionTable table) {
     AddCommonOptions(&common, &table);
     docs.tables.push_back(std::move(table));
@@ -44,7 +44,7 @@ std::string NoSuchVerb(const VerbCommand& command, const std::string& given) {
 }  // namespace
 
 std::string VerbsHelpText(const VerbCommand& command, int columns) {
-  constexpr size_t kColumn = 12;  // where descriptions start
+  constexpr size_t kColumn = 12;  // column where descriptions start
   std::string text;
   AppendWrapped(command.command + ": " + command.summary, "", columns, &text);
   text += fmt::format("\nUsage: {} VERB [options]\n\nVerbs:\n", command.command);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A command with verbs, "oscar-zoo publish ...": the first argument chooses the table, the rest is
-// an ordinary command. Options stand after the verb, also --log-format.
+// A command with verbs, "oscar-zoo publish ...": the first argument selects the table, and the rest
+// is an ordinary command. Options, including --log-format, come after the verb.
 #pragma once
 
 #include <optional>
@@ -14,25 +14,25 @@
 namespace oscar {
 
 struct Verb {
-  OptionTable table;  // of the command "<command> <verb>", which also names the verb
+  OptionTable table;  // its command "<command> <verb>" includes the verb
   CommandFunction run;
   std::string name() const { return table.command().substr(table.command().rfind(' ') + 1); }
 };
 
 struct VerbCommand {
-  std::string command, summary;  // "oscar-zoo", the first line of its help
+  std::string command, summary;  // like "oscar-zoo", and the first line of its help
   std::vector<Verb> verbs;       // in the order of the help
-  std::string notes;             // end of the help: what holds for all verbs
-  // The command for a first argument that is not a verb; its --help lists the verbs too.
+  std::string notes;             // notes on all verbs, at the end of the help
+  // Runs if the first argument is not a verb. Its --help also lists the verbs.
   std::optional<Verb> without_verb = {};
 };
 
-// Returns the process exit code. --help lists the verbs and --version is the program's; an unknown
-// verb is a usage error that names the nearest.
+// Runs the verb and returns the process exit code. --help lists the verbs, and --version is that of
+// the program. An unknown verb is a usage error that names the nearest.
 int RunVerbs(int argc, const char* const* argv, const VerbCommand& command,
              const Console& console = ProcessConsole());
 
-// The --help text of the command itself.
+// The --help text of the program itself.
 std::string VerbsHelpText(const VerbCommand& command, int columns);
 
 }  // namespace oscar

@@ -43,11 +43,11 @@ std::string SettingsText(const CalibrationOptions& options) {
 
 struct Prognosis {
   std::vector<Fact> facts;
-  std::string of_ranks;  // a table; or empty
+  std::string of_ranks;  // a table, or empty
   Json plan;
 };
 
-// Adds what the machine lacks to `missing`.
+// Adds to `missing` what this machine has too little of.
 void CheckMachine(const CalibrateOptions& options, const CalibrationInput& input,
                   const CalibrationPlan& plan, std::vector<std::string>& missing) {
   if (input.device.is_cpu() && options.model.device == "auto")
@@ -93,7 +93,7 @@ void Plan(const CalibrateOptions& options, const PlanFunction& plan, Log& log, D
 // Returns a command that can be pasted, or "" if there is none.
 std::string NextCommand(const DoctorOptions& options, const OptionTable& table,
                         const std::vector<std::string>& arguments, const Diagnosis& diagnosis) {
-  // "oscar-calibrate doctor MODEL --x" is "oscar-calibrate MODEL --x".
+  // The next command is without the verb: "oscar-calibrate MODEL --x".
   std::string command = ResumeCommand(table, "oscar-calibrate", arguments);
   constexpr std::string_view kVerb = "oscar-calibrate doctor";
   if (command.starts_with(kVerb)) command = "oscar-calibrate" + command.substr(kVerb.size());
@@ -143,7 +143,7 @@ CommandResult Tables(const DoctorOptions& options, CommandContext& context) {
   return {ExitCode::kDone, options.into};
 }
 
-// Shows what an artifact says about its model, above all the layers that need more bits.
+// Shows what an artifact says about its model, above all which layers need more bits.
 CommandResult Calibrated(const DoctorOptions& options, CommandContext& context) {
   const Artifact artifact = Artifact::Open(options.calibrate.model.model);
   if (options.json) {

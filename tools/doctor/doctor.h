@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// oscar-calibrate doctor: what a model is, what will happen to it, what is missing, and the next
-// command. Takes every option of oscar-calibrate, so that it describes the same run. Exit code 3
-// means that this model cannot be calibrated as it is. Missing things (weights that are still to be
-// downloaded, memory, a GPU) are listed and are not a failure.
+// oscar-calibrate doctor: what a model is, what a calibration would do, what is missing, and the
+// next command. Takes every option of oscar-calibrate, so that it describes the same run. Exit code
+// 3 means that this model cannot be calibrated. Missing things (weights to download, memory, a GPU)
+// are listed but are not a failure.
 #pragma once
 
 #include <functional>
@@ -22,20 +22,20 @@ namespace oscar {
 struct DoctorOptions {
   CalibrateOptions calibrate;
   bool json = false;
-  bool tables = false;  // print what is supported, of no model in particular
-  std::string into;     // a file that holds these tables between marks; or empty
+  bool tables = false;  // print all that is supported, without a model
+  std::string into;     // a file with marks around the tables, or empty
 };
 
-// As for --dry-run.
+// The inputs and the plan of a run, as for --dry-run.
 struct PlannedRun {
   CalibrationInput input;
   CalibrationPlan plan;
-  std::string self_generation;  // lines of what the model's own text takes; or empty
-  std::vector<RankPlan> ranks;  // where several were asked for
+  std::string self_generation;  // the cost of self-generated text, as lines; or empty
+  std::vector<RankPlan> ranks;  // only if several were requested
 };
 using PlanFunction = std::function<PlannedRun(const CalibrateOptions& options, Log& log)>;
 
-// `arguments`: those after the verb, which the next command repeats.
+// `arguments`: those after the verb. The suggested command repeats them.
 Verb DoctorVerb(DoctorOptions* options, std::vector<std::string> arguments, PlanFunction plan);
 
 }  // namespace oscar

@@ -23,9 +23,9 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-// Returns the object in `config` that `where` ("config.json: text_config: rope_parameters") names
-// and that holds `key`, or would hold it. Settings of rotary embeddings may be one object deeper,
-// one for each layer type.
+// Finds the object in `config` that `where` names ("config.json: text_config: rope_parameters") and
+// that holds `key` or should hold it. Settings of rotary embeddings may be one level deeper, in an
+// object per layer type.
 Json* FindObject(Json& config, std::string_view what, std::string_view where,
                  const std::string& key) {
   Json* object = &config;
@@ -45,7 +45,7 @@ Json* FindObject(Json& config, std::string_view what, std::string_view where,
   return object;
 }
 
-// Erases a field. The kind of a rotary embedding takes the settings that only it has with it.
+// Erases a field. If it is the type of a rotary embedding, also erases the settings of that type.
 void EraseField(Json& object, const std::string& key) {
   object.erase(key);
   if (key != "rope_type" && key != "type") return;
@@ -55,9 +55,8 @@ void EraseField(Json& object, const std::string& key) {
   object = std::move(kept);
 }
 
-// Reads the spec of a configuration, whatever is wrong with it. A refused field is removed, a
-// missing one is put in, and the rest is read again. Problems that only follow from such repairs
-// are not reported as reasons.
+// Reads the spec of a faulty configuration. It removes refused fields, invents missing ones and
+// reads again. Problems that only follow from such repairs are not reported as reasons.
 class ConfigDoctor {
  public:
   ConfigDoctor(Json config, std::string what, const Checkpoint* checkpoint)
@@ -87,7 +86,7 @@ class ConfigDoctor {
     Json* object = FindObject(config_, what_, error.where(), error.key());
     const bool is_there = object != nullptr && object->contains(error.key());
     const std::string_view text = error.what();
-    // A value that is refused for its own sake stays refused beside sizes that were put in.
+    // A value that is not implemented is refused whatever the invented sizes are.
     const bool contradiction =
         !put_in_.empty() && is_there && text.find("is not implemented") == text.npos;
     if (contradiction) return EnlargePutIn();
@@ -95,17 +94,17 @@ class ConfigDoctor {
     reasons.emplace_back(text);
     if (object == nullptr) return false;
     if (is_there) {
-      // Sizes that were put into or beside it would be erased with it.
+      // Erasing the field would also erase invented sizes.
       const bool takes_others = object->at(error.key()).is_structured() || object != &config_;
       if (!put_in_.empty() && takes_others) return false;
       EraseField(*object, error.key());
     } else {
-      put_in_.push_back(&((*object)[error.key()] = kSmall));  // stays where it is in a map
+      put_in_.push_back(&((*object)[error.key()] = kSmall));  // a map does not move its values
     }
     return true;
   }
 
-  // Many sizes must be multiples of others.
+  // Many sizes must be multiples of other sizes.
   bool EnlargePutIn() {
     if (*put_in_.back() != kSmall) return false;
     for (Json* value : put_in_) *value = kManyDivisors;
@@ -117,7 +116,7 @@ class ConfigDoctor {
   std::string what_;
   const Checkpoint* checkpoint_;
   std::set<std::string> blamed_;
-  std::vector<Json*> put_in_;  // values of fields that were missing
+  std::vector<Json*> put_in_;  // values of the fields that were missing
 };
 
 void EraseQuantization(Json& config) {
@@ -145,7 +144,7 @@ class ModelDoctor {
   }
 
  private:
-  // Runs `step`. An exception becomes a reason.
+  // Runs `step` and turns an exception into a reason.
   template <class Step>
   bool Try(const Step& step) {
     try {
@@ -179,7 +178,7 @@ class ModelDoctor {
   void ReadConfig() {
     const std::string path = ModelConfigName(directory_);
     std::error_code ignored;
-    if (fs::is_symlink(path, ignored) && !fs::exists(path, ignored)) return;  // said already
+    if (fs::is_symlink(path, ignored) && !fs::exists(path, ignored)) return;  // already reported
     Try([&] {
       if (!HasModelConfig(directory_))
         throw InputError(
@@ -206,7 +205,7 @@ class ModelDoctor {
     std::set<std::string> lost;
     const Json json = ReadJsonFile(index.string());
     const auto map = json.is_object() ? json.find("weight_map") : json.end();
-    if (map == json.end() || !map->is_object()) return;  // opening it says so
+    if (map == json.end() || !map->is_object()) return;  // reported when the file is opened
     for (const Json& file : *map) {
       if (file.is_string() && IsBareFileName(file.get<std::string>()) &&
           !fs::exists(directory_ / file.get<std::string>(), ignored))
@@ -267,7 +266,7 @@ class ModelDoctor {
     ConfigDoctor doctor(config_, what, result_.has_weights ? &*checkpoint_ : nullptr);
     result_.spec = doctor.Read(result_.reasons);
     if (!result_.spec) return;
-    if (!result_.spec->layers.empty() && quantization_.method() != "mxfp4") {  // of experts alone
+    if (!result_.spec->layers.empty() && quantization_.method() != "mxfp4") {  // for experts only
       std::string_view module = result_.spec->layers.front().attention.o.weight;
       module = module.substr(0, module.rfind('.'));
       if (const WeightScheme* scheme = quantization_.SchemeOf(module))
@@ -286,7 +285,7 @@ class ModelDoctor {
     }
   }
 
-  // A repaired configuration has doubtful shapes and layer numbers; missing names are more certain.
+  // A repaired configuration has doubtful shapes and layer numbers, so only missing names count.
   void CheckStoredTensors(bool repaired) {
     std::vector<std::string> problems;
     if (result_.has_weights) {
@@ -319,7 +318,7 @@ class ModelDoctor {
   void DescribeWeights() {
     std::string text;
     if (result_.has_weights && result_.spec) {
-      // There is no such list for weights that do not fit the configuration.
+      // The description cannot be made for weights that do not fit the configuration.
       try {
         text = DescribeStorage(*result_.spec, *checkpoint_);
       } catch (const InputError&) {
@@ -348,7 +347,7 @@ class ModelDoctor {
   QuantizationConfig quantization_;
   bool format_known_ = false;
   std::optional<Checkpoint> checkpoint_;
-  std::set<std::string> names_;  // of stored tensors, where there is no checkpoint
+  std::set<std::string> names_;  // stored tensors, if there is no checkpoint
 };
 
 }  // namespace
@@ -359,7 +358,7 @@ Diagnosis DiagnoseModel(const ModelArguments& model, const ChatArguments& chat) 
     result.location = ResolveModel(model.model, ProcessEnvironment(), /*needs_weights=*/false);
   } catch (const InputError& error) {
     std::error_code ignored;
-    if (!fs::is_directory(model.model, ignored)) {  // nothing to look at
+    if (!fs::is_directory(model.model, ignored)) {  // no folder to examine
       result.location.id = model.model;
       result.reasons.emplace_back(error.what());
       return result;

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Describes a model directory and everything that prevents its calibration. It reads on after the
-// first problem, where every other command stops. From then on it reads a repaired copy of
-// config.json, so the result describes the model as far as it is understood and is no basis for a
-// calibration.
+// Describes a model directory and everything that prevents its calibration. It continues after the
+// first problem, where all other commands stop, with a repaired copy of config.json. The result
+// therefore describes the model only as far as it is understood, and must not be used to calibrate
+// it.
 #pragma once
 
 #include <optional>
@@ -16,28 +16,28 @@
 
 namespace oscar {
 
-using Fact = std::pair<std::string, std::string>;  // "rope", "default theta=1e+06"; lines by \n
+using Fact = std::pair<std::string, std::string>;  // name and text; the text may have several lines
 
 struct Diagnosis {
   ModelLocation location;
-  std::optional<ModelSpec> spec;  // as far as it is understood; nothing: not at all
-  bool has_weights = false;       // all of them are there and can be read
+  std::optional<ModelSpec> spec;  // as far as it is understood; absent if not at all
+  bool has_weights = false;       // all weights exist and can be read
   bool quantized = false;
   std::string
-      attention_codes;  // what its projections are stored as, by the configuration; "": plain
+      attention_codes;  // storage of its projections according to the configuration; "": plain
   bool has_tokenizer = false;
   std::vector<Fact> facts;
   std::vector<std::string> reasons;  // why it cannot be calibrated
-  std::vector<std::string> missing;  // what has to be there first, or would be good to have
+  std::vector<std::string> missing;  // required or recommended things that are missing
   bool unknown_fields_only = false;  // all reasons are fields that no table knows
 
   bool supported() const { return reasons.empty(); }
 };
 
-// Never throws InputError: problems are among the reasons.
+// Never throws InputError; problems become reasons.
 Diagnosis DiagnoseModel(const ModelArguments& model, const ChatArguments& chat);
 
-// Returns the part of the diagnosis that is from config.json.
+// Returns the facts that config.json states.
 std::vector<Fact> SpecFacts(const ModelSpec& spec);
 // Returns what an artifact of the model can be used for, and what is refused.
 std::vector<Fact> UseFacts(const ModelSpec& spec, const std::string& attention_codes);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Describes a model and what its artifacts can be used for: parts of model_doctor.h. Refusals use
-// the words of the commands that refuse (capture/model/spec/use_limits.h).
+// Describes a model and possible uses of its artifacts; part of model_doctor.h. Refusals use the
+// words of the commands that refuse (capture/model/spec/use_limits.h).
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -23,7 +23,7 @@ bool AnyCached(const ModelSpec& spec, const Predicate& predicate) {
                              [&](const LayerSpec& layer) { return predicate(layer.attention); });
 }
 
-// Returns facts that the geometry does not tell.
+// Returns facts that the geometry does not show.
 std::vector<std::string> SpecialFacts(const ModelSpec& spec) {
   std::vector<std::string> facts;
   const auto add = [&](bool holds, std::string text) {
@@ -97,7 +97,7 @@ std::vector<Fact> UseFacts(const ModelSpec& spec, const std::string& attention_c
       exports.push_back(line(option, exporter.why_no_latents));
     }
   }
-  // If queries and keys have norms, key scales go into the norms, whatever the projections are.
+  // If queries and keys have norms, key scales go into the norms, so the projections do not change.
   const bool projections = std::ranges::any_of(
       spec.layers, [](const LayerSpec& layer) { return !layer.attention.qk_norm; });
   const auto copy = [&](const char* option, const std::string& why, bool changes_projections) {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tables of what is supported for the README, made from the tables that the code itself uses. The
-// README's text between the two marks is replaced whenever it is made anew.
+// Makes tables of what is supported for the README from the tables that the code uses. Running it
+// replaces the README's text between the two marks.
 #pragma once
 
 #include <filesystem>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tokenizer and chat template of a model directory: a part of model_doctor.h. A calibration on
-// token ids needs neither.
+// Diagnoses the tokenizer and chat template of a model directory; part of model_doctor.h. A
+// calibration on token ids needs neither.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -42,7 +42,7 @@ std::string TypesText(const Json& component) {
   return text;
 }
 
-// Returns what is wrong with each component; loading stops at the first problem.
+// Returns the problems of each component, because loading stops at the first problem.
 std::vector<std::string> ComponentProblems(const Json& root, const std::string& file) {
   std::vector<std::string> problems;
   const auto attempt = [&](const auto& step) {
@@ -64,7 +64,7 @@ std::vector<std::string> ComponentProblems(const Json& root, const std::string& 
   attempt(
       [&] { MakePostProcessors(MemberOrNull(root, "post_processor"), where("post_processor")); });
   attempt([&] { MakeDecoders(MemberOrNull(root, "decoder"), where("decoder")); });
-  // The pre-tokenizers determine which symbols the model has.
+  // The model's symbols depend on the pre-tokenizers, so it is checked only if they are known.
   const Json& model = MemberOrNull(root, "model");
   if (pieces_known || TypesText(model) != "BPE")
     attempt([&] { (void)TokenModel::Make(model, symbols, where("model")); });
@@ -85,7 +85,7 @@ void DescribeTokenizer(const Json& root, const Tokenizer* tokenizer, Diagnosis& 
 
 void ReportMissingTokenizer(const fs::path& directory, Diagnosis& diagnosis) {
   std::error_code ignored;
-  if (fs::is_symlink(directory / "tokenizer.json", ignored)) return;  // said already
+  if (fs::is_symlink(directory / "tokenizer.json", ignored)) return;  // already reported
   std::string other;
   for (const char* name : {"tiktoken.model", "tekken.json", "vocab.txt"}) {
     if (other.empty() && fs::exists(directory / name, ignored))
@@ -101,7 +101,7 @@ void ReportMissingTokenizer(const fs::path& directory, Diagnosis& diagnosis) {
 void DiagnoseTokenizer(bool allow_small, Diagnosis& diagnosis) {
   const fs::path directory = diagnosis.location.directory, path = directory / "tokenizer.json";
   std::error_code ignored;
-  Json root;  // null: another file holds the tokenizer
+  Json root;  // null if the tokenizer is in another file
   try {
     if (fs::exists(path, ignored)) root = ReadJsonFile(path.string());
   } catch (const InputError& error) {

@@ -16,7 +16,7 @@
 namespace oscar {
 namespace {
 
-// Converts a member of any type to text; `none` if it is absent.
+// Converts a member of any type to text; returns `none` if it is absent.
 std::string Text(const Json& json, const char* pointer, const char* none = "unknown") {
   const Json value = json.value(Json::json_pointer(pointer), Json());
   if (value.is_null()) return none;
@@ -28,7 +28,7 @@ std::string Number(const Json& json, const char* pointer, const char* format) {
   return value.is_number() ? fmt::format(fmt::runtime(format), value.get<double>()) : "-";
 }
 
-// "28 layers: 8 KV heads of 128" and, if layers differ, the number of each kind.
+// Returns "28 layers: 8 KV heads of 128" and, if layers differ, the number of each kind.
 std::string GeometryText(const Json& geometry) {
   std::map<std::string, int> kinds;
   for (const Json& layer : geometry) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// An artifact in readable form: oscar-export ARTIFACT --inspect without --json.
+// Describes an artifact as text: oscar-export ARTIFACT --inspect without --json.
 #pragma once
 
 #include <string>
@@ -13,6 +13,6 @@ namespace oscar {
 // Describes an artifact, one line each: the model, the calibration data, the content, the serving
 // settings and the measurements.
 std::string ArtifactText(const Artifact& artifact);
-std::string ImportedText(const Artifact& artifact);  // of an imported artifact
+std::string ImportedText(const Artifact& artifact);  // for an imported artifact
 
 }  // namespace oscar

@@ -24,8 +24,8 @@ namespace {
 
 constexpr int64_t kTokens = 96;
 
-// Ids from the whole vocabulary: logits agree on any text or on none, and a model without a
-// tokenizer can be compared, too.
+// Random ids from the whole vocabulary are enough: logits agree on any text or on none. Models
+// without a tokenizer can be compared too.
 std::string SomeRow(const ModelSpec& spec) {
   std::vector<int64_t> ids;
   const int64_t count = spec.max_positions > 0 ? std::min(kTokens, spec.max_positions) : kTokens;

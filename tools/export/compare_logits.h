@@ -3,7 +3,7 @@
 //
 // Checks that a copy of a model computes the same as the model. oscar-capture, which is installed
 // beside this program and has LibTorch, runs both over the same tokens in float32, and their logits
-// are compared. Trap: where experts are routed, rounding may send a token to another expert, so the
+// are compared. Trap: if experts are routed, rounding may send a token to another expert, so the
 // median token is judged.
 #pragma once
 
@@ -16,10 +16,10 @@
 
 namespace oscar {
 
-// Differences d = |x - y| / |y| of tokens; x, y: logits minus their mean (softmax ignores it).
+// Differences d = |x - y| / |y| per token. x, y: logits minus their mean (softmax ignores it).
 struct LogitsAgreement {
   int64_t tokens = 0;
-  double middle = 0, worst = 0;  // the median of d, and the largest
+  double middle = 0, worst = 0;  // median and maximum of d
   double same_next = 0;          // share of tokens with the same most likely next token
 
   std::string Text() const;
@@ -29,8 +29,8 @@ LogitsAgreement CompareLogitsOfCopy(const std::filesystem::path& model,
                                     const std::filesystem::path& copy, const ModelSpec& spec,
                                     const std::string& device);
 
-// The largest allowed median of d if v_proj and o_proj of every layer were rounded once to `stored`
-// after a rotation. If `stored` is float32, the error of float32 arithmetic.
+// Returns the largest allowed median of d if v_proj and o_proj of every layer are rounded once to
+// `stored` after a rotation. For float32 it is the error of float32 arithmetic.
 double AllowedByRounding(DType stored, size_t num_layers);
 
 }  // namespace oscar

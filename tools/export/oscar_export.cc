@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// oscar-export: converts artifacts to the files of runtimes and back, or inspects a file. Does not
-// load LibTorch: if a model has to run, oscar-capture runs it.
+// oscar-export: converts artifacts to the files of runtimes and back, or inspects a file. It does
+// not load LibTorch. If a model must run, oscar-capture runs it.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -54,7 +54,7 @@ std::string_view ClipText(ClipScope scope) {
   return "";
 }
 
-// Lists what each runtime takes of a choice: the rules under which its choice is made.
+// Lists the rules that each runtime sets for a choice.
 CommandResult List(CommandContext& context) {
   TextTable table({"--to", "rotation", "key means", "queries' matrix", "clip ratio", "latents"});
   Json targets = Json::array();
@@ -111,7 +111,7 @@ CommandResult Inspect(const ExportOptions& options, CommandContext& context) {
   return {.json = report};
 }
 
-// A copy that computes other logits than the model is not published. `exact`: to the last bit.
+// Throws if a copy's logits differ from the model's. `exact`: they must be bit-identical.
 Json CheckLogits(const ExportOptions& options, const Checkpoint& checkpoint, const ModelSpec& spec,
                  bool exact, const fs::path& copy, Log& log) {
   const LogitsAgreement found =
@@ -139,7 +139,7 @@ Json CheckLogits(const ExportOptions& options, const Checkpoint& checkpoint, con
   return json;
 }
 
-// The directory of the model whose checkpoint is copied or changed.
+// Returns the directory of the model whose checkpoint is copied or changed.
 fs::path CheckpointDirectory(const ExportOptions& options) {
   const fs::path model = ResolveModel(options.model).directory;
   if (!IsGgufPath(model)) return model;
@@ -202,7 +202,7 @@ void Write(const ExportOptions& options, const Exporter& exporter) {
                   options.output);
 }
 
-// Throws UsageError if --bits is given and the target holds only one width.
+// Throws UsageError if --bits is given but the target has only one bit width.
 void CheckBits(const ExportOptions& options) {
   const Exporter* exporter = options.to.exporter;
   if (options.bits == 0 || (exporter != nullptr && exporter->any_bits)) {

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// --reasoning of oscar-validate: the model's own continuations of prefixes of the text, always with
-// the likeliest token and nothing quantized. An arm's continuation is the same up to the first
-// token that the arm would choose otherwise, so one pass over the exact model's continuation finds
-// it. Stop tokens do not stop: every continuation has the same length.
+// --reasoning of oscar-validate: the model continues prefixes of the text with its most likely
+// tokens and an exact cache. An arm's continuation is the same up to the first token that the arm
+// would choose differently, so one pass over the exact model's continuation finds that token. Stop
+// tokens do not end a continuation: all have the same length.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +18,15 @@
 namespace oscar {
 
 struct ContinuationArguments {
-  int64_t samples = 0;    // 0: none
+  int64_t samples = 0;    // 0: no continuations
   int64_t prefix = 1024;  // tokens
-  int64_t length = 128;   // tokens that the model adds to each
+  int64_t length = 128;   // tokens that the model adds to each prefix
 };
 void AddContinuationOptions(OptionTable& table, ContinuationArguments* continuations);
 
-// Returns prefixes and continuations, [samples] of prefix + length tokens. Adjacent prefixes are
-// cut from the texts, each after the opening of the model's texts. They are kept in a directory of
-// `job`, so a resumed run does not draw again. Throws UsageError if the texts have too few prefixes
+// Returns prefixes with continuations: [samples] of prefix + length tokens. Prefixes are cut one
+// after another from the texts, and each gets the opening tokens of the model's texts. A directory
+// of `job` keeps the result for a resumed run. Throws UsageError if the texts have too few prefixes
 // or the model supports too few positions; otherwise throws as GenerateDocuments.
 std::vector<std::vector<int32_t>> Continue(const ContinuationArguments& arguments,
                                            const ModelInput& input, at::Device device,

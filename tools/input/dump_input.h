@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// --from: a dump instead of a model. A file is the HDF5 of oscar-capture; a directory is what
-// upstream's server writes. Only the HDF5 knows scale and window of its attention; for a directory
-// the options give them.
+// --from: a dump instead of a model. A file is oscar-capture's HDF5; a directory comes from
+// upstream's server. Only the HDF5 stores the scale and window of attention; for a directory the
+// options give them.
 #pragma once
 
 #include <memory>
@@ -18,13 +18,13 @@ namespace oscar {
 
 struct DumpArguments {
   std::string from;             // empty: no dump
-  bool skip_warmup = true;      // the others: of a directory
+  bool skip_warmup = true;      // skips the warm-up captures of a directory
   std::optional<double> scale;  // absent: 1 / sqrt(head_dim)
   bool allow_layer_gaps = false;
 };
 void AddDumpOptions(OptionTable& table, DumpArguments* dump);
 
-// Throws UsageError or InputError; logs what the dump holds.
+// Opens a dump and logs its content. Throws UsageError or InputError.
 std::shared_ptr<const AttentionDump> OpenDump(const DumpArguments& dump, Log& log);
 
 }  // namespace oscar

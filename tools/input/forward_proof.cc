@@ -16,7 +16,7 @@
 namespace oscar {
 namespace {
 
-// Returns text without the model's own words, which are likely to it whatever it computes.
+// Returns text that the model did not write. Its own text is likely whatever it computes.
 DataSet TextOf(const ModelInput& input) {
   if (input.data.self_generated.is_null()) return input.data;
   constexpr int64_t kTokens = 1024;

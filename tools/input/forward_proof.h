@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether a forward pass is right although config.json has unknown fields. A model that reads a
-// text has a loss far below that of a guess; a model that computes something else does not.
+// Decides whether a forward pass is right although config.json has unknown fields. A model that
+// reads text has a much lower loss than a guess; a wrong forward pass does not.
 #pragma once
 
 #include <optional>
@@ -14,8 +14,8 @@
 namespace oscar {
 
 // Does nothing unless the model has unknown fields and --unknown-config is "check". Throws
-// InputError naming these fields if the loss does not prove the forward pass. `loss`: what is known
-// of it already; nothing, or a text that the model wrote itself: a sample is run through the model.
+// InputError naming these fields if the loss does not prove the forward pass. Without a `loss`, or
+// if the model wrote that text itself, a sample is run through the model.
 void ProveForwardPass(const ModelArguments& arguments, const ModelInput& input, Log& log,
                       std::optional<TextLoss> loss = std::nullopt);
 

@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-constexpr const char* kConfigurationFile = "configuration.json";  // of a job
+constexpr const char* kConfigurationFile = "configuration.json";  // in the job's directory
 
 }  // namespace
 

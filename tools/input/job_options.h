@@ -9,11 +9,11 @@
 
 namespace oscar {
 
-// Stores for people the options that a job was started with; they do not make two runs the same.
-// RefuseOtherRun names those that differ: `--tokens: 30000 -> 20000`.
+// Stores the options that a job was started with. They do not identify the run; RefuseOtherRun only
+// shows which ones differ: `--tokens: 30000 -> 20000`.
 void RememberOptions(const std::filesystem::path& job, const Json& configuration);
-// Frees a job in which no layer is done for other options. The other file that it has, the model's
-// own words, itself says what it belongs to.
+// Lets a job without finished layers be used with other options. The job's other file, text that
+// the model wrote, records its own options.
 void ForgetOptions(const JobLock& job);
 [[noreturn]] void RefuseOtherRun(const std::filesystem::path& job, const Json& configuration,
                                  const OtherRun& error);

@@ -41,7 +41,7 @@ void LogModel(const ModelInput& input, UnknownConfig rule, Log& log) {
   }
 }
 
-// Returns why documents are cut where they are cut.
+// Returns why documents are cut at this length.
 std::string WhyCut(const DataArguments& data, const ModelSpec& spec) {
   if (data.max_sequence > 0 && data.max_sequence < spec.max_positions)
     return fmt::format("documents are limited to {} tokens ({})", data.max_sequence,
@@ -52,10 +52,10 @@ std::string WhyCut(const DataArguments& data, const ModelSpec& spec) {
                      spec.positions_limit);
 }
 
-// Logs which data is not used, why, and how it could be.
+// Logs which data is not used, why, and how to use it.
 void LogUnused(const DataArguments& data, const ModelSpec& spec, const DataCounts& counts,
                bool packed, Log& log) {
-  if (data.data.empty()) return;  // the built-in corpus is longer than anybody needs
+  if (data.data.empty()) return;  // the rest of the built-in corpus is not needed
   if (counts.tokens_truncated > 0 && !packed) {
     log.Info(
         "data_cut",
@@ -79,7 +79,7 @@ void LogUnused(const DataArguments& data, const ModelSpec& spec, const DataCount
 void LogData(const DataSet& data, Log& log) {
   const DataCounts& c = data.counts;
   Json fields = DescribeData(data);
-  fields.erase("fingerprints");  // long, and for programs that compare data sets alone
+  fields.erase("fingerprints");  // long, and useful only for comparing data sets
   log.Info(
       "data",
       fmt::format("data: {}: {} of {} documents, {} of {} tokens used; {} documents truncated ({} "
@@ -106,7 +106,7 @@ void LogData(const DataSet& data, Log& log) {
   }
 }
 
-// Packs sequences of 4,096 tokens, or of a quarter of a small budget, so that there are several.
+// Packs documents into sequences of 4,096 tokens. A small budget is divided into four sequences.
 // Without a separator documents stay as they are.
 void PackByDefault(const DataArguments& data, const ModelInput& input, DataOptions& options) {
   constexpr int64_t kSequence = 4096, kLeast = 512;
@@ -118,7 +118,7 @@ void PackByDefault(const DataArguments& data, const ModelInput& input, DataOptio
     }
   };
   find(input.tokenizer);
-  if (!options.pack) find({});  // of a tokenizer that cannot be read config.json knows the end
+  if (!options.pack) find({});  // config.json names a separator even if the tokenizer is unreadable
   if (!options.pack) return;
   options.pack_short = true;
   if (data.max_sequence == 0) {
@@ -127,7 +127,7 @@ void PackByDefault(const DataArguments& data, const ModelInput& input, DataOptio
   }
 }
 
-// Returns as many tokens as the budget allows, in documents of the longest length, for a plan.
+// Returns placeholder documents of the longest length, as many tokens as the budget allows.
 DataSet Placeholders(const DataArguments& data, const ModelSpec& spec) {
   const int64_t longest = std::min(
       {spec.max_positions, data.tokens, data.max_sequence > 0 ? data.max_sequence : int64_t{4096}});
@@ -283,7 +283,7 @@ std::vector<std::vector<int32_t>> TokenIds(const DataSet& data) {
 }
 
 std::future<void> StartGpu(const std::string& device) {
-  if (device != "cpu") (void)LoadGpuModule();  // before LibTorch does other work
+  if (device != "cpu") (void)LoadGpuModule();  // must precede other work of LibTorch
   return std::async(std::launch::async, [device] {
     try {
       WarmUp(ParseDevice(device));

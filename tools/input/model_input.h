@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Parts that commands share if they run a model: the options of their data and of the machine, and
-// everything that is known before a weight is read. Trap: keys and meanings of options are part of
-// artifacts: rename nothing.
+// Input of commands that run a model: the options of their data and machine, and everything that is
+// known before a weight is read. Trap: artifacts store the keys and meanings of options, so nothing
+// may be renamed.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ namespace oscar {
 
 // How messages become text (capture/text/data/chat_format.h).
 struct ChatArguments {
-  std::string chat_template;  // file; empty: the model's
+  std::string chat_template;  // template file; empty: the model's own
   std::vector<std::string> template_var;
   std::string date = ChatOptions().date;
 };
@@ -34,26 +34,26 @@ void AddChatOptions(OptionTable& table, ChatArguments* chat);
 struct DataArguments {
   std::vector<std::string> data = {};  // files; empty: the built-in corpus
   int64_t tokens = 30000;              // 0: DefaultTokens
-  int64_t max_sequence = 0;  // 0: packed 4096, else what the model supports; up to the token budget
+  int64_t max_sequence = 0;  // 0: 4096 if packed, else the model's limit; never more than `tokens`
   bool pack = false;
-  // Whether documents are packed if nothing else is asked for. A calibration is for caches of long
-  // contexts, which short documents do not show.
+  // Whether documents are packed by default. A calibration is for caches of long contexts, and
+  // short documents lack these.
   bool packs_by_default = false;
-  bool whole_documents = false;  // asks for them as they are
+  bool whole_documents = false;  // documents must not be packed
   std::string separator = {};    // a token or its id; empty: see FindSeparator
   std::vector<double> data_weights = {};
   std::vector<int64_t> length_buckets = {};
   ChatArguments chat = {};
   bool chat_for_prompts = false;  // see DataOptions
-  // The program's names for these in messages about cut text; the first flag counts in pieces of
-  // `tokens_piece` tokens.
+  // The program's names of these options in messages about cut text. `tokens_flag` counts in units
+  // of `tokens_piece` tokens.
   std::string tokens_flag = "--tokens", length_flag = "--max-sequence";
   int64_t tokens_piece = 1;
 };
 void AddDataOptions(OptionTable& table, DataArguments* data);
 // Returns a calibration's default tokens: 98,304 on a GPU, 16,384 (four times 4,096) on a CPU.
 int64_t DefaultTokens(const std::string& device);
-void AddSeparatorOption(OptionTable& table, std::string* separator);  // of --pack
+void AddSeparatorOption(OptionTable& table, std::string* separator);  // the separator for --pack
 
 struct ModelArguments {
   std::string model;  // directory or Hugging Face id
@@ -64,42 +64,42 @@ struct ModelArguments {
 };
 void AddModelOption(OptionTable& table, ModelArguments* model);
 void AddMachineOptions(OptionTable& table, ModelArguments* model);  // device and dtype
-void AddAllowOptions(OptionTable& table, ModelArguments* model);    // what is let pass
+void AddAllowOptions(OptionTable& table, ModelArguments* model);    // which checks may fail
 
-// The least part of a model's vocabulary that its own tokenizer covers. Padding to a multiple of
-// some power of two leaves 97 % or more of it (phi-2: 50,295 of 51,200).
+// The smallest accepted share of a model's vocabulary that its tokenizer covers. Padding to a power
+// of two leaves 97 % or more (phi-2: 50,295 of 51,200).
 inline constexpr double kSmallestVocabularyShare = 0.5;
 // Returns why this cannot be the model's tokenizer, or "" if it can.
 std::string WhyOtherTokenizer(const Tokenizer& tokenizer, const ModelSpec& spec);
 
-std::vector<std::vector<int32_t>> TokenIds(const DataSet& data);  // of each document
+std::vector<std::vector<int32_t>> TokenIds(const DataSet& data);  // per document
 
-// The name of data that replaces any other, in a plan without a tokenizer.
+// The name of the placeholder data in a plan without a tokenizer.
 inline constexpr std::string_view kPlaceholderData = "placeholders";
 
 struct ModelInput {
   ModelLocation location;
   Checkpoint checkpoint;
   ModelSpec spec;
-  LazyTokenizer tokenizer;  // false: the model has none
+  LazyTokenizer tokenizer;  // converts to false if the model has none
   DataSet data;
 
   std::vector<std::vector<int32_t>> Sequences() const { return TokenIds(data); }
 };
 
-// Starts the GPU of that --device beside other work. A failure is ignored here, because it occurs
-// again where the GPU is used.
+// Starts the GPU that --device names in the background. A failure is ignored, because it occurs
+// again when the GPU is used.
 std::future<void> StartGpu(const std::string& device);
 
 // Opens the model without data. This and the functions below throw UsageError or InputError and log
-// what they found. `planning`: nothing will run, so a directory with only a config.json will do.
+// what they found. `planning`: nothing will run, so config.json is enough.
 ModelInput OpenModel(const ModelArguments& model, Log& log, bool planning = false);
-// Returns the data that the arguments ask for; `builtin` if they name no files.
+// Returns the options for the data that the arguments name, or for `builtin` if they name no files.
 DataOptions MakeDataOptions(const DataArguments& data, BuiltinText builtin,
                             const ModelInput& input);
-// Throws InputError for a file that cannot be opened, before a model is opened.
+// Throws InputError for a file that cannot be opened. Runs before a model is opened.
 void CheckDataFiles(const std::vector<std::string>& files);
-// Loads that data.
+// Loads the data that these options describe.
 DataSet LoadModelData(const DataArguments& data, BuiltinText builtin, Log& log,
                       const ModelInput& input);
 // Opens the model and loads the data, for a calibration or a capture.

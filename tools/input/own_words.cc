@@ -18,7 +18,7 @@
 namespace oscar {
 namespace {
 
-constexpr int64_t kOwnLength = 512, kOwnWindows = 4;  // tokens at least, and lengths of windows
+constexpr int64_t kOwnLength = 512, kOwnWindows = 4;  // minimum in tokens; multiple of windows
 
 bool IsByDefault(const OwnWordsRequest& request) { return request.arguments.sequences < 0; }
 
@@ -61,7 +61,7 @@ uint64_t LimitOf(const OwnWordsRequest& request) {
                              request.device.is_cpu() ? 0 : QueryMemory(request.device).free);
 }
 
-// The model that will draw; for a model that was not told to draw, also why it cannot.
+// The model that will write. If it cannot and was not explicitly asked to, the reason.
 struct Drawing {
   std::optional<SelfGeneration> model;
   std::string why_not;
@@ -71,10 +71,10 @@ Drawing Prepare(const OwnWordsRequest& request, const ModelInput& input) {
     const SelfGeneration model = Generation(request, input);
     PlanSelfGeneration(model, LimitOf(request));
     return {model, ""};
-  } catch (const ResourceError& error) {  // the weights do not fit
+  } catch (const ResourceError& error) {  // the weights do not fit into memory
     if (!IsByDefault(request)) throw;
     return {std::nullopt, DescribeFailure(error).message};
-  } catch (const InputError& error) {  // the model has no token that a text begins with
+  } catch (const InputError& error) {  // the model has no token to begin a text with
     if (!IsByDefault(request)) throw;
     return {std::nullopt, DescribeFailure(error).message};
   }

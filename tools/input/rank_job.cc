@@ -35,9 +35,9 @@
 namespace oscar {
 namespace {
 
-constexpr const char* kLauncher = "OSCAR_LAUNCHER";  // what we call ourselves there
+constexpr const char* kLauncher = "OSCAR_LAUNCHER";  // set for our own ranks
 
-// Puts a rank's name before every line.
+// Writes a rank's name before every line.
 class PrefixedLines : public std::streambuf {
  public:
   explicit PrefixedLines(std::string prefix) : prefix_(std::move(prefix)) {}
@@ -61,7 +61,7 @@ std::vector<std::string> Split(const std::string& text, char at) {
   return parts;
 }
 
-// Restricts this process to its rank's GPU, which is then its first.
+// Restricts this process to its rank's GPU, which then becomes its first GPU.
 void TakeOwnGpu(const RankPlace& place) {
   const char* const name = "CUDA_VISIBLE_DEVICES";
   const char* const seen = std::getenv(name);
@@ -75,8 +75,8 @@ void TakeOwnGpu(const RankPlace& place) {
     setenv(name, all[local].c_str(), 1);
 }
 
-// Counts the GPUs that the driver lists without starting it, which takes a good part of a second.
-// Returns 0 if some of them may not be usable.
+// Counts the GPUs without starting the driver, which takes noticeable time. Returns 0 if some of
+// them may not be usable.
 int GpusListed() {
   if (std::getenv("CUDA_VISIBLE_DEVICES") != nullptr) return 0;
   std::error_code error;
@@ -120,7 +120,7 @@ int RanksAskedFor(const RankOptions& options, const std::string& device) {
 
 namespace {
 
-// Returns a port that is free now.
+// Returns a port that is currently free.
 int FreePort() {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
@@ -148,7 +148,7 @@ pid_t StartRank(int rank, int size, int port, const std::vector<std::string>& ar
   const pid_t parent = getpid(), child = fork();
   if (child < 0) throw ResourceError(fmt::format("cannot start a rank: {}", std::strerror(errno)));
   if (child > 0) return child;
-  setpgid(0, 0);  // signals of the terminal come from the parent, once
+  setpgid(0, 0);  // the parent passes on the terminal's signals
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);
   const std::vector<std::pair<const char*, std::string>> variables = {
@@ -164,18 +164,18 @@ pid_t StartRank(int rank, int size, int port, const std::vector<std::string>& ar
   _exit(127);
 }
 
-// Ranks end by themselves: rank 0 after the others, after a rank's failure within seconds, after a
-// killed rank once it is missed. These delays are for ranks that cannot.
+// Ranks normally end by themselves: rank 0 last, all within seconds of a failure. These are the
+// delays after which ranks that cannot do so are killed.
 constexpr std::chrono::seconds kBehindRank0{1}, kBehindExit{3}, kBehindSignal{4};
 
-// Ends this process with the exit code of the ranks.
+// Runs the ranks and ends this process with their exit code.
 [[noreturn]] void RunRanks(int size, const RankOptions& options, const StopSignal& stop) {
   using Clock = std::chrono::steady_clock;
   const std::vector<std::string> arguments = OwnArguments();
   const int port = FreePort();
   std::vector<pid_t> ranks;
   for (int rank = 0; rank < size; ++rank) ranks.push_back(StartRank(rank, size, port, arguments));
-  std::vector<int> codes(ranks.size(), -1);  // -1: runs
+  std::vector<int> codes(ranks.size(), -1);  // -1: still running
   bool told = false, killed = false, lost = false;
   std::optional<Clock::time_point> deadline;
   const auto end_by = [&](Clock::time_point time) {
@@ -212,7 +212,7 @@ constexpr std::chrono::seconds kBehindRank0{1}, kBehindExit{3}, kBehindSignal{4}
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   std::cout.flush();
-  std::_Exit(codes[0]);  // of rank 0, which speaks for all
+  std::_Exit(codes[0]);  // rank 0 represents all ranks
 }
 
 }  // namespace
@@ -253,7 +253,7 @@ Console EnterJob() {
   std::optional<RankPlace> place;
   try {
     place = PlaceInJob(ProcessEnvironment());
-  } catch (const Error&) {  // is said where there is a log
+  } catch (const Error&) {  // reported later, when there is a log
     return console;
   }
   if (!place) return console;
@@ -305,7 +305,7 @@ void EndJob(RankGroup& group) {
   if (group.size() == 1) return;
   try {
     throw;
-  } catch (const Interrupted& error) {  // which the others may be, too, or wait for rank 0
+  } catch (const Interrupted& error) {  // other ranks stop too, or wait for rank 0
     if (group.rank() == 0) group.watch().Fail(error.exit_code(), error.what());
   } catch (const LostRank& error) {
     group.watch().AwaitEnd(error.what());
@@ -321,7 +321,7 @@ void CheckSameOnAllRanks(const RankGroup& group, const Json& own) {
   if (group.rank() != 0) {
     const Json first = Json::parse(group.Get(key(0)));
     if (first == own) return;
-    (void)group.Get("never");  // rank 0 sees it too, and ends the job
+    (void)group.Get("never");  // waits until rank 0 sees the difference and ends the job
   }
   for (int rank = 1; rank < group.size(); ++rank) {
     const Json other = Json::parse(group.Get(key(rank)));

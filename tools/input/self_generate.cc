@@ -107,9 +107,9 @@ SelfGeneration PrepareSelfGeneration(const SelfGenerateArguments& self, const Da
                        .chat_format = {},
                        .stop_ids = {},
                        .max_sequence = options.max_sequence};
-  // Asks for more prompts than needed, because some answers are short and some prompts too long.
+  // Requests more prompts than needed, because some answers are short and some prompts too long.
   const int64_t most = 16 * ((self.tokens + self.length - 1) / self.length) + 64;
-  // At least half of a document is the model's own text.
+  // The model's own text must fill at least half of a document.
   const int64_t longest = options.max_sequence - std::min(self.length, options.max_sequence / 2);
   PromptSet set = input.data.name == kPlaceholderData
                       ? PlaceholderPrompts(most, longest)

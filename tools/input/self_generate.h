@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// --self-generate of oscar-calibrate (calib/run/self_generation.h): options, prompts out of the
-// data, what is shown while the model writes. Trap: keys and meanings of options are part of
-// artifacts: rename nothing.
+// --self-generate of oscar-calibrate (calib/run/self_generation.h): options, prompts from the data,
+// and progress while the model writes. Trap: artifacts store the keys and meanings of options, so
+// nothing may be renamed.
 #pragma once
 
 #include <cstdint>
@@ -28,25 +28,25 @@ struct SelfGenerateArguments {
 };
 void AddSelfGenerateOptions(OptionTable& table, SelfGenerateArguments* self);
 
-// The model and its prompts. `input` must outlive it.
+// Prepares the model and its prompts. `input` must outlive the result.
 SelfGeneration PrepareSelfGeneration(const SelfGenerateArguments& self, const DataArguments& data,
                                      const ModelInput& input, at::Device device,
                                      at::ScalarType dtype);
 
-// Returns the bytes that generation may use: `device_limit` on a GPU, free memory on a host.
+// Returns the bytes that generation may use: `device_limit` on a GPU, free memory on a CPU.
 uint64_t SelfGenerationLimit(at::Device device, uint64_t device_limit);
 
 // Writes the documents, or reads them from the job.
 SelfGenerated WriteDocuments(const SelfGeneration& model, const std::filesystem::path& job,
                              uint64_t limit, const ModelInput& input, CommandContext& context);
-// Does the same, into input->data.
+// Does the same and stores the result in input->data.
 void SelfGenerate(const SelfGeneration& model, const std::filesystem::path& job, uint64_t limit,
                   CommandContext& context, ModelInput* input);
 
-// Returns a line on whether a model that is not asked to write could do so.
+// Returns a line that says whether the model could write text if asked to.
 std::string SelfGenerationFact(const ModelSpec& spec, at::ScalarType dtype, uint64_t limit);
 
-// For --dry-run and doctor: puts placeholders into input->data and returns lines with the cost.
+// For --dry-run and doctor: puts placeholders into input->data and returns the cost as lines.
 std::string PlanSelfGenerate(const SelfGeneration& model, uint64_t limit, ModelInput* input);
 
 }  // namespace oscar

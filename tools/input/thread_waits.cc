@@ -32,7 +32,7 @@ __attribute__((no_sanitize("address", "thread", "undefined"))) void BeforeLibrar
   const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
   if (length < 0) return;
   program[length] = '\0';
-  execve(program, argv, more);  // comes back if it fails: then waits are long
+  execve(program, argv, more);  // returns only if it fails; then waits are long
 }
 
 __attribute__((section(".preinit_array"),

@@ -19,22 +19,22 @@ inline constexpr const char* kComparisonCsvFile = "comparison.csv";
 inline constexpr const char* kComparisonTableFile = "comparison.md";
 
 struct CombineOptions {
-  std::vector<std::string> sources;     // files, or directories (an artifact, an output of
-                                        // oscar-validate) with a report.json
-  std::filesystem::path output;         // a new directory; empty: none but `csv` and `write`
-  std::string csv;                      // also write comparison.csv here; or empty
-  std::string write;                    // WriteReportFiles into this directory; or empty
-  std::vector<std::string> table_rows;  // arms, see ComparisonMarkdown
-  std::string table_into;               // a file that holds the table between marks; or empty
+  std::vector<std::string> sources;     // reports, or directories with a report.json (artifacts,
+                                        // outputs of oscar-validate)
+  std::filesystem::path output;         // a new directory; empty: only `csv` and `write`
+  std::string csv;                      // path of another copy of comparison.csv, or empty
+  std::string write;                    // directory for WriteReportFiles, or empty
+  std::vector<std::string> table_rows;  // names of arms (ComparisonMarkdown)
+  std::string table_into;               // a file with marks around the table, or empty
 };
 
-// Writes the part of comparison.csv for one report to `path`. Throws InputError as above.
+// Writes the rows of comparison.csv for one report to `path`. Throws InputError.
 void WriteReportCsv(const std::string& source, const Json& report,
                     const std::filesystem::path& path);
 
 // Writes the four files to the output directory, and the table into `table_into`. Throws InputError
-// for a file that is not a report or was not validated. Returns the path of the page; without one,
-// that of `write` or the CSV.
+// for a file that is not a report or was not validated. Returns the path of the page, or without
+// one the path of `write` or the CSV.
 std::filesystem::path CombineReportFiles(const CombineOptions& options);
 
 }  // namespace oscar

@@ -18,9 +18,9 @@
 namespace oscar {
 
 struct ServerArguments {
-  std::string url;                // with /v1 at its end or without
-  std::string model;              // as the server names it; empty: its only or default one
-  int64_t timeout_seconds = 300;  // of an answer
+  std::string url;                // with or without /v1 at its end
+  std::string model;              // the server's name for it; empty: its only or default one
+  int64_t timeout_seconds = 300;  // limit for an answer
   std::string api_key = {};       // never sent over http to another machine
   std::function<bool()> stop_requested = {};
 };
@@ -28,7 +28,7 @@ struct ServerArguments {
 // The tokens generated after a prompt, up to the first one whose text does not determine its id.
 struct ServedCompletion {
   std::vector<int32_t> ids;
-  std::vector<double> log_probs;  // of these, nats
+  std::vector<double> log_probs;  // log probability of each id, in nats
 };
 
 class CompletionsClient {
@@ -37,8 +37,8 @@ class CompletionsClient {
   // as text.
   CompletionsClient(ServerArguments server, LazyTokenizer tokenizer, int64_t vocab_size);
 
-  // Greedy, at most `max_tokens` tokens. Throws ResourceError if the server does not answer in
-  // time, InputError if the answer does not fit the request, or Interrupted.
+  // Generates greedily, at most `max_tokens` tokens. Throws ResourceError if the server does not
+  // answer in time, InputError if the answer does not fit the request, or Interrupted.
   ServedCompletion Complete(const std::vector<int32_t>& prompt, int64_t max_tokens);
 
   const ServerArguments& server() const { return server_; }
@@ -49,7 +49,7 @@ class CompletionsClient {
   ServerArguments server_;
   LazyTokenizer tokenizer_;
   int64_t vocab_size_;
-  std::unordered_map<std::string, int32_t> ids_;  // of texts; see IdOf
+  std::unordered_map<std::string, int32_t> ids_;  // by text; see IdOf
 };
 
 }  // namespace oscar

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// oscar-validate: reads an artifact and a model, writes the report.
+// oscar-validate: reads an artifact and a model, and writes the report.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -44,7 +44,7 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-// Decides where the report goes; says why if that is not the artifact.
+// Decides where the report goes. Logs the reason if that is not the artifact.
 fs::path PlaceReport(const ValidateOptions& options, const Artifact& artifact, const Json& report,
                      Log& log) {
   if (!options.output.empty()) {
@@ -79,9 +79,9 @@ const Json& HeadlineArmOf(const Json& validation) {
   throw UsageError("the headline configuration is not among the configurations");
 }
 
-constexpr std::chrono::milliseconds kPatience{1200};  // with layers that do not end, after a stop
+constexpr std::chrono::milliseconds kPatience{1200};  // for layers that go on after a stop
 
-constexpr int kReportTag = 1;  // of what ranks send to rank 0
+constexpr int kReportTag = 1;  // tag of reports sent to rank 0
 
 CommandResult ValidateAsRank(ValidateOptions options, RankGroup& group, CommandContext& context) {
   if (std::ranges::count(options.methods, "help") +
@@ -124,7 +124,7 @@ CommandResult ValidateAsRank(ValidateOptions options, RankGroup& group, CommandC
   const Artifact artifact = Artifact::Open(options.artifact);
   if (options.output.empty()) CheckNewOutput(ComparisonDirectory(artifact.directory()));
   if (!scope.left_out.empty()) context.log.Info("scope", scope.left_out, {{"scope", scope.name}});
-  std::shared_ptr<const AttentionDump> dump;  // null: a model is validated
+  std::shared_ptr<const AttentionDump> dump;  // null if a model is validated
   if (!options.dump.from.empty()) dump = OpenDump(options.dump, context.log);
   const GivenArms own =
       ReadGivenArms(options.own, artifact, options.validation.headline_arm, dump.get());

@@ -29,7 +29,7 @@ namespace {
 
 constexpr size_t kMostSwept = 100;  // arms
 
-// Throws UsageError unless `name` can name an arm: it may not contain the separators of arm names.
+// Throws UsageError if `name` contains a separator of arm names.
 void CheckName(std::string_view name, const GivenArms& own, const char* flag) {
   const bool plain = !name.empty() && std::ranges::all_of(name, [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.';
@@ -107,7 +107,7 @@ void AddQuantized(const std::string& argument, const AttentionDump& dump, GivenA
     throw UsageError(fmt::format("--quantized {}: expected NAME=FILE", argument));
   const std::string name = argument.substr(0, equals), file = argument.substr(equals + 1);
   CheckName(name, own, "--quantized");
-  // As for dumps (dump_input.cc): the HDF5 library may crash on a malicious file.
+  // Checks the file in a separate process, because HDF5 may crash on a malicious file.
   LookInSandbox([&] { QuantizedMethod(name, file, dump); }, file);
   own.methods.push_back(QuantizedMethod(name, file, dump));
   own.settings["quantized"][name] = {{"file", file}, {"digest", DigestToJson(DigestFile(file))}};

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The user's own methods and arms, from --rotation, --other-artifact, --quantized and --sweep,
-// measured beside ours.
+// The user's own methods and arms, from --rotation, --other-artifact, --quantized and --sweep. They
+// are measured along with ours.
 #pragma once
 
 #include <memory>
@@ -18,23 +18,23 @@ namespace oscar {
 
 struct GivenArms {
   GuestMethods methods;
-  std::vector<std::string> arms;                        // of them, and of the sweep
-  std::vector<std::shared_ptr<const Artifact>> others;  // that methods are made from
-  std::vector<std::string> found;                       // what was read, a line each
-  Json settings = Json::object();                       // for the report: which files
+  std::vector<std::string> arms;                        // arms of the methods and of the sweep
+  std::vector<std::shared_ptr<const Artifact>> others;  // sources of methods
+  std::vector<std::string> found;                       // one line per file that was read
+  Json settings = Json::object();                       // the files, for the report
 };
 
 struct OwnArmArguments {
   std::vector<std::string> rotations;        // NAME=FILE or NAME=KEYS:VALUES
-  std::vector<std::string> other_artifacts;  // NAME=DIR, or DIR, named as its last part
+  std::vector<std::string> other_artifacts;  // NAME=DIR, or DIR, whose last component is the name
   std::vector<std::string> quantized;        // NAME=FILE
   std::string sweep;                         // clip=FIRST:LAST:STEP
 };
 
 // Opens and checks all files. `headline` is the arm that a sweep varies, if it clips; otherwise
 // OSCAR, per head if `artifact` is. `dump`: the dump to validate on, null for a model; `quantized`
-// needs one. Throws UsageError for an invalid argument and for a name that a method has or that is
-// given twice, InputError for files.
+// needs one. Throws UsageError for an invalid argument, and for a name that is taken by a method or
+// given twice. Throws InputError for files.
 GivenArms ReadGivenArms(const OwnArmArguments& arguments, const Artifact& artifact,
                         const std::string& headline, const AttentionDump* dump);
 

@@ -20,9 +20,9 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-constexpr size_t kLongestName = 160;  // bytes, of 255 that file systems take
+constexpr size_t kLongestName = 160;  // bytes; file systems accept 255
 
-// File names of models and arms: all are distinct, whatever the reports hold.
+// Makes file names for models and arms. They are distinct whatever the reports contain.
 class FileNames {
  public:
   std::string Of(const std::string& text) {
@@ -47,7 +47,7 @@ void Write(const fs::path& path, std::string_view text) {
   WriteFileAtomically(path, text);
 }
 
-// Names a file as lm-eval does: an ISO date without colons.
+// Names a file as lm-eval does, with an ISO date without colons.
 std::string ResultsName(double date) {
   return fmt::format("results_{:%Y-%m-%dT%H-%M-%S}.json",
                      fmt::gmtime(static_cast<std::time_t>(date)));

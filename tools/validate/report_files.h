@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// --write: the numbers of reports in the formats that other tools and their users read.
+// --write: exports the numbers of reports in the formats of other tools.
 #pragma once
 
 #include <filesystem>
@@ -11,12 +11,12 @@
 
 namespace oscar {
 
-// A new directory:
-//   numbers.csv                                 a row per model and arm
-//   lm-eval/MODEL_ARM/results_DATE.json         of every arm with next-token predictions
+// Writes a new directory:
+//   numbers.csv                                 one row per model and arm
+//   lm-eval/MODEL_ARM/results_DATE.json         one for every arm with next-token predictions
 //   llama-perplexity/MODEL_ARM[.own_words].txt  the same, without the unquantized model
 //   plots/MODEL/CHART.svg                       every chart of report.html
-// Throws InputError for a file that is not a report or was not validated; leaves nothing then.
+// Throws InputError for a file that is not a report or was not validated, and then writes nothing.
 void WriteReportFiles(const std::vector<NamedReport>& reports,
                       const std::filesystem::path& directory);
 

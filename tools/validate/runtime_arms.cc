@@ -10,7 +10,7 @@
 namespace oscar {
 namespace {
 
-// Whether an arm is its ideal. The arm "auto" is only the ideal of the headline's choice.
+// Whether the runtime has an ideal arm; "auto" is the ideal only of the headline's choice.
 bool HasIdeal(const RuntimeSpec& runtime, const Artifact& artifact) {
   return !runtime.chosen || ServedChoice(runtime, artifact) == kHeadlineChoice;
 }

@@ -12,15 +12,15 @@
 
 namespace oscar {
 
-std::vector<std::string> RuntimeNames();  // as --runtime takes them
+std::vector<std::string> RuntimeNames();  // the names that --runtime accepts
 
-// Adds all variants of each runtime, that of its automatic choice if there is one, and the arm that
-// each should match.
+// Adds an arm for each variant of each runtime, one for its automatic choice if it has any, and the
+// ideal arm that each should match.
 void AddRuntimeArms(const std::vector<std::string>& runtimes, const Artifact& artifact,
                     std::vector<std::string>& arms);
 
-// Adds the member "ideal" to every runtime's arm whose ideal was measured, too. `validation`: the
-// member of report.json.
+// Adds "ideal" to every runtime's arm whose ideal was measured too. `validation`: the member of
+// report.json.
 void AddRuntimeLosses(const Artifact& artifact, Json& validation);
 
 }  // namespace oscar

@@ -25,16 +25,16 @@
 namespace oscar {
 namespace {
 
-constexpr int64_t kPrompts = 6;          // by default
-constexpr int64_t kPromptTokens = 1024;  // by default; prefills begin with 2048 or more at once
-constexpr double kSure = 0.95;           // confidence
-constexpr double kOtherModel = 0.5;      // nats of the first token, which reads no cache
-constexpr int64_t kHopeless = 100;       // times the tokens
+constexpr int64_t kPrompts = 6;          // default
+constexpr int64_t kPromptTokens = 1024;  // default; servers prefill 2048 or more tokens at once
+constexpr double kSure = 0.95;           // required confidence
+constexpr double kOtherModel = 0.5;      // nats, for the first token, which reads no cache
+constexpr int64_t kHopeless = 100;       // factor on the tokens
 
-// The generated text and log probabilities of the server.
+// The text that the server generated, and its log probabilities.
 struct Served {
   ServedText text;
-  std::vector<double> log_probs;  // of the generated tokens, sequence by sequence
+  std::vector<double> log_probs;  // one per generated token, sequence by sequence
 };
 
 Served AskServer(CompletionsClient& client, const ModelInput& model, int64_t prompt_tokens,
@@ -43,7 +43,7 @@ Served AskServer(CompletionsClient& client, const ModelInput& model, int64_t pro
   Served served{.text = {.sequences = {}, .prompt_tokens = prompt_tokens}, .log_probs = {}};
   context.progress.Begin("asking the server", std::ssize(model.data.documents));
   for (std::vector<int32_t> ids : model.Sequences()) {
-    // A server would not prefill a prompt that it has in its cache.
+    // Changes a token, because a server does not prefill a prompt that it has in its cache.
     ids.at(1) = static_cast<int32_t>(random() % static_cast<uint64_t>(model.spec.vocab_size));
     const ServedCompletion answer = client.Complete(ids, max_tokens);
     context.progress.StepDone(fmt::format("{} tokens", answer.ids.size()),
@@ -77,7 +77,7 @@ std::vector<TokenErrors> ScoreArms(const Served& served, const LayerLoop& loop,
   return errors;
 }
 
-// Tokens that read a cache. `first`: the mean distance of the others, one for each sequence.
+// Takes the tokens that read a cache. `first`: mean distance of the first tokens, which do not.
 ServedTokens TakeTokens(const Served& served, const std::vector<TokenErrors>& errors,
                         size_t num_own, double* first) {
   ServedTokens tokens{.server = {}, .arms = {}, .prompts = {}, .num_own = num_own};
@@ -132,7 +132,7 @@ ServerVerdict ServerVerdictOf(const NearestCache& found, const ServedArms& arms,
                       percent(found.arms[found.nearest].nearest))};
 }
 
-// Nearest first; also returned as `json`.
+// Lists the caches, nearest first. `json` receives the same.
 std::string ServedTable(const NearestCache& found, const ServedArms& arms, Json& json) {
   TextTable table({"cache", ">|server - it|", ">|exact - it|", ">nearest", "description"});
   std::vector<size_t> order(found.arms.size());
@@ -155,7 +155,7 @@ std::string ServedTable(const NearestCache& found, const ServedArms& arms, Json&
   return table.ToString();
 }
 
-// The caches that a server of the artifact may use: those the user names, else all it holds.
+// Returns the caches that a server may use: the one the user names, else all of the artifact.
 std::vector<std::string> OwnNames(const ValidateOptions& options, const Artifact& artifact) {
   if (!options.validation.headline_arm.empty()) return {options.validation.headline_arm};
   std::vector<std::string> names;

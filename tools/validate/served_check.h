@@ -9,8 +9,8 @@
 
 namespace oscar {
 
-// Returns exit code kGateFailed unless the server behaves like the artifact at 95 % confidence.
-// Throws as CompletionsClient does, and InputError for a server of another model.
+// Compares a server with the artifact. Returns exit code kGateFailed unless they agree at 95 %
+// confidence. Throws as CompletionsClient does, and InputError for a server of another model.
 CommandResult CheckServed(ValidateOptions options, CommandContext& context);
 
 }  // namespace oscar

@@ -23,8 +23,8 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-// Checks the options that need neither artifact nor model. Arms may also name the user's own
-// methods, which are read later.
+// Checks the options that need neither artifact nor model. Arms may also name the user's methods,
+// which are read later.
 void CheckNames(const ValidateOptions& options) {
   const OwnArmArguments& own = options.own;
   if (own.rotations.empty() && own.other_artifacts.empty() && own.quantized.empty())
@@ -40,7 +40,7 @@ void CheckNames(const ValidateOptions& options) {
       if (!fs::exists(file)) throw InputError(fmt::format("{}: no such file", file));
 }
 
-// The facts known before the run.
+// The facts about a validation that are known before it runs.
 ValidationFacts PlannedFacts(const ValidateOptions& options, const Artifact& artifact,
                              const ValidationInput& input) {
   const ValidationOptions& how = options.validation;

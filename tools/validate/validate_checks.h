@@ -12,16 +12,16 @@
 
 namespace oscar {
 
-// Throws UsageError or InputError for errors that are found without artifact and model.
+// Throws UsageError or InputError for errors that can be found without artifact and model.
 void CheckArguments(const ValidateOptions& options);
-// Throws UsageError for an unknown arm. `artifact`: null if its choices and budgets are not yet
+// Throws UsageError for an unknown arm. `artifact` is null before its choices and budgets are
 // known.
 void CheckArms(const ValidationOptions& validation, const Artifact* artifact);
 // Checks only --replace: throws UsageError if a comparison would replace the validation of
 // record.
 void CheckReplace(const ValidateOptions& options, const Artifact& artifact,
                   const ValidationInput& input);
-// Throws UsageError if needles hide in own words and none were drawn.
+// Throws UsageError if needles are to be hidden in own words but no own words were drawn.
 void CheckPassages(const ValidateOptions& options, const OwnWords& own_words);
 
 }  // namespace oscar

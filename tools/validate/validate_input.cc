@@ -29,13 +29,13 @@ namespace {
 
 constexpr int64_t kLongestNeedle = 8192;  // tokens
 
-// Samples every weight file, so that weights are read only once.
+// Samples every weight file instead of reading all weights once more.
 Json ModelIdentity(const ModelInput& model) {
   return {{"config", DigestToJson(DigestModelConfig(model.location.directory))},
           {"weights_sample", SampleWeights(model.checkpoint)}};
 }
 
-// Compares only members that the artifact records about its model.
+// Compares only the members that the artifact records about its model.
 bool IsSameModel(const Artifact& artifact, const Json& identity) {
   const Json of_artifact = artifact.manifest().value("model", Json::object());
   for (const auto& [key, value] : identity.items()) {
@@ -80,7 +80,7 @@ std::vector<NeedleSample> MakeToolCalls(const ValidateOptions& options, const Mo
   return MakeToolCallSamples(calls, *model.tokenizer, model.spec.max_positions);
 }
 
-// The text that methods are fitted to must not be the text that they are judged on.
+// Methods must not be fitted to the text on which they are judged.
 DataSet LoadMethodData(const ValidateOptions& options, int64_t length, Log& log,
                        const ModelInput& model) {
   DataSet data = LoadModelData({.data = options.method_data,
@@ -218,7 +218,7 @@ void AddScoredSize(std::span<const ScoredToken> tokens, const Tokenizer* tokeniz
   if (tokenizer == nullptr || tokens.empty()) return;
   size_t words = 0, bytes = 0;
   for (size_t begin = 0, end = 0; begin < tokens.size(); begin = end) {
-    std::vector<int32_t> ids;  // stored next to each other in one text
+    std::vector<int32_t> ids;  // the ids of one stretch of text
     for (end = begin;
          end < tokens.size() && tokens[end].sequence == tokens[begin].sequence &&
          tokens[end].position - tokens[begin].position == static_cast<int64_t>(end - begin);

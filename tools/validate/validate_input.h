@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The input of a validation: the model with its texts and needles, or a dump; and whether the text
-// is held out. Rotations are judged on text that they were not fitted to, so an overlap with the
-// calibration data ends the run.
+// is held out. Rotations must be judged on text to which they were not fitted, so an overlap with
+// the calibration data ends the run.
 #pragma once
 
 #include <optional>
@@ -26,32 +26,31 @@ struct ValidationInput {
   OverlapResult overlap;
   std::vector<Arm> arms;
   std::optional<DataSet> method_data;  // for arms that are fitted to text
-  Json identity;           // digest of config.json and a sample of the weights, as in manifests
-  bool same_model = true;  // the one that the artifact was fitted to
+  Json identity;                       // digest of config.json and a weight sample, as in manifests
+  bool same_model = true;              // the artifact was fitted to this model
 };
 
-// Whether the recall task in the model's own words is requested; the other tasks are made with the
+// Whether the recall task in the model's own words is requested. The other tasks are made with the
 // input.
 bool WantsPassages(const ValidateOptions& options);
 
 // Throws InputError for another model (unless allowed), and for text to which the rotations or a
-// method of the comparison were fitted.
+// compared method were fitted.
 ValidationInput OpenValidationInput(const ValidateOptions& options, const Artifact& artifact,
                                     Log& log);
 
-// Sets windows and quantization groups that are not given to what the artifact recommends.
+// Sets windows and quantization groups to the artifact's recommendation unless they are given.
 void TakeServing(const Artifact& artifact, ValidateOptions& options);
 
-// Finds the overlap of `data` and the text that the artifact was fitted to.
+// Finds the overlap between `data` and the text to which the artifact was fitted.
 OverlapResult OverlapOf(const Artifact& artifact, const DataSet& data);
 
-// "model" and "data" of the report's member "validation".
+// Make "model" and "data" of the report's "validation".
 Json ValidationModelJson(const ValidationInput& input);
 Json ValidationDataJson(const DataSet& data, const OverlapResult& overlap);
 
 // Adds to `data` the number of words (between white space) and UTF-8 bytes of the scored tokens,
-// without special tokens: the units of perplexities per word and per byte. Adds nothing without a
-// tokenizer.
+// without special tokens, for perplexities per word and per byte. Does nothing without a tokenizer.
 void AddScoredSize(std::span<const ScoredToken> tokens, const Tokenizer* tokenizer, Json& data);
 
 }  // namespace oscar

@@ -3,7 +3,7 @@
 //
 // Longer than 400 lines because it is one table.
 //
-// Keys and meanings are part of reports: rename nothing.
+// Reports store the keys and their meanings, so nothing may be renamed.
 #include "tools/validate/validate_options.h"
 
 #include <fmt/format.h>
@@ -393,7 +393,7 @@ void AddOtherOptions(OptionTable& table, ValidateOptions* options) {
                                    .scope = OptionScope::kRun});
 }
 
-// Rules for options that make no sense together, with the reasons.
+// Adds rules against options that do not make sense together, with the reasons.
 void AddRules(OptionTable& table) {
   table.OnlyWith({"table_rows", "table_into"}, "combine");
   for (const Option& option : table.options()) {
@@ -427,7 +427,7 @@ void AddRules(OptionTable& table) {
 }  // namespace
 
 OptionTable ValidateTable(ValidateOptions* options) {
-  options->validation.rows_per_sequence = -1;  // the scope's
+  options->validation.rows_per_sequence = -1;  // the scope decides
   OptionTable table(
       "oscar-validate",
       "Measures what an artifact's rotations do to the model's attention, predictions and recall, "

@@ -23,40 +23,40 @@ namespace oscar {
 struct ValidateOptions {
   std::string artifact;
   ModelArguments model;
-  DumpArguments dump;  // instead of the model
+  DumpArguments dump;  // replaces the model
   RankOptions ranks;
-  std::string scope = "auto";        // see ApplyScope
-  std::string output;                // empty: into the artifact if it is of record, else beside it
-  bool replace = false;              // the validation of record that is there
-  std::vector<std::string> combine;  // reports to put on one page; nothing is validated then
-  std::vector<std::string> table_rows;  // of the table that --combine makes
-  std::string table_into;               // a file with marks where that table stands; or empty
-  std::string csv;                      // a file for the arms' numbers; or empty
-  std::string write;                    // a directory for WriteReportFiles; or empty
-  std::vector<std::string> runtimes;    // whose caches are simulated
-  OwnArmArguments own;                  // methods and arms that the user brings
-  // Artifacts among them, opened.
+  std::string scope = "auto";           // see ApplyScope
+  std::string output;                   // empty: into the artifact if of record, else beside it
+  bool replace = false;                 // replaces the existing validation of record
+  std::vector<std::string> combine;     // reports to combine on one page, instead of validating
+  std::vector<std::string> table_rows;  // arms in the table of --combine
+  std::string table_into;               // a file with marks around that table, or empty
+  std::string csv;                      // a file for the numbers of all arms, or empty
+  std::string write;                    // a directory for WriteReportFiles, or empty
+  std::vector<std::string> runtimes;    // runtimes whose caches are simulated
+  OwnArmArguments own;                  // methods and arms that the user provides
+  // The opened artifacts of `own`.
   std::vector<std::shared_ptr<const Artifact>> others = {};
   std::vector<std::string> data;  // files; empty: the built-in evaluation text
-  int64_t sequences = 0;          // 0: the scope's
-  int64_t length = 0;             // tokens of each; 0: usual_length, or what the model supports
-  int64_t usual_length = 4096;    // the scope's
-  // Of arms with windows, and of groups; -1: as the artifact recommends.
+  int64_t sequences = 0;          // 0: the scope decides
+  int64_t length = 0;             // tokens each; 0: usual_length, or the model's limit
+  int64_t usual_length = 4096;    // the default of the scope
+  // For arms with windows, and for groups; -1: as the artifact recommends.
   int64_t sink_tokens = -1, recent_tokens = -1, quant_group_size = -1;
   bool pack = true;
   std::string separator;
-  ChatArguments chat;  // of rows with messages
+  ChatArguments chat;  // for rows with messages
   std::vector<int64_t>
-      needle_lengths;  // empty: the longest the model supports, and a quarter of it
+      needle_lengths;  // empty: the longest that the model supports, and a quarter of it
   OwnWordsArguments own_words;
-  int64_t needle_samples = -1;         // of each task and length; 0: none; -1: the scope's
+  int64_t needle_samples = -1;         // per task and length; 0: none; -1: the scope decides
   std::vector<int64_t> needle_depths;  // percent
   std::vector<std::string> needle_tasks;
-  int64_t tool_calls = 0;                  // samples of each task and length; 0: none
+  int64_t tool_calls = 0;                  // samples per task and length; 0: none
   std::vector<int64_t> tool_call_lengths;  // empty: as needle_lengths
   std::vector<std::string> tool_call_tasks;
   ContinuationArguments continuations;
-  std::vector<std::string> methods;      // "all" or names; become arms as their authors use them
+  std::vector<std::string> methods;      // "all" or names; arms use them as their authors do
   std::vector<std::string> method_data;  // files; empty: the built-in calibration text
   int64_t method_tokens = 16384;
   int64_t prefill_tokens = 0;  // 0: a whole sequence
@@ -65,12 +65,12 @@ struct ValidateOptions {
   std::string gate;
   int64_t show_samples = 0;
   bool allow_other_model = false;
-  std::string served, served_model;  // a server that is asked; empty: none, its only model
-  int64_t served_tokens = 64;        // that it generates behind each prompt
+  std::string served, served_model;  // address of a server, or empty; empty model: its only one
+  int64_t served_tokens = 64;        // tokens to generate after each prompt
   int64_t served_timeout = 300;      // seconds
-  bool restart = false;              // discard what an interrupted run left
+  bool restart = false;              // discards what an interrupted run left
   bool kernels = false;
-  int64_t k_bits = 2, v_bits = 2;  // of the cache that the kernels write
+  int64_t k_bits = 2, v_bits = 2;  // bits of the cache that the kernels write
   ValidationOptions validation;
 };
 

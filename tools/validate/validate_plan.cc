@@ -21,9 +21,9 @@ std::string ArmLines(const std::vector<Arm>& arms) {
 }
 
 struct StreamTokens {
-  int64_t text = 0, recall = 0;  // of the data, through one arm each
+  int64_t text = 0, recall = 0;  // tokens of the data, for one arm each
   size_t recall_arms = 0;
-  std::vector<int64_t> recall_lengths = {};  // in tokens, but for passages
+  std::vector<int64_t> recall_lengths = {};  // in tokens; passages are excluded
 };
 
 StreamTokens TokensOf(const ValidateOptions& options, const Artifact& artifact,

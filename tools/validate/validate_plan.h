@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The plan of a validation before it runs: the texts of --dry-run and --show-samples.
+// Describes a validation before it runs: the output of --dry-run and --show-samples.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +23,10 @@ std::string PlanText(const ValidateOptions& options, const Artifact& artifact,
                      const ValidationInput& input, const OwnWordsPlan& own_words,
                      const std::optional<Forecast>& forecast);
 std::string ShowNeedles(const char* kind, const std::vector<NeedleSample>& needles, int64_t count);
-// Hidden states of all arms, in float32.
+// Returns the size of all arms' hidden states in float32.
 uint64_t HiddenBytes(const ValidateOptions& options, const Artifact& artifact,
                      const ValidationInput& input);
-// Empty on a GPU, where probes would mostly measure its start.
+// Returns nothing on a GPU, where probes would mostly measure its start.
 std::optional<Forecast> ForecastOf(const ValidateOptions& options, const Artifact& artifact,
                                    const ValidationInput& input, const OwnWordsPlan& own_words,
                                    at::Device device, at::ScalarType dtype);

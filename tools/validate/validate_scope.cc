@@ -17,12 +17,12 @@ namespace {
 
 struct Scope {
   std::string_view name;
-  std::vector<std::string> arms;  // lists of ParseArms
-  int64_t sequences, length;      // of text, in tokens
-  int64_t rows;                   // of each sequence
-  int64_t needle_samples;         // of each task and length
+  std::vector<std::string> arms;  // lists for ParseArms
+  int64_t sequences, length;      // number of texts, and tokens per text
+  int64_t rows;                   // per sequence
+  int64_t needle_samples;         // per task and length
   int64_t own_words;              // sequences; -1: see OwnWordsArguments
-  bool in_float32;                // attention errors on a CPU
+  bool in_float32;                // measures attention errors in float32 on a CPU
 };
 const Scope& Named(std::string_view name) {
   static const Scope scopes[] = {
@@ -55,7 +55,7 @@ AppliedScope ApplyScope(bool on_cpu, ValidateOptions& options) {
   const auto leave_out = [&](bool less, std::string what) {
     if (less) left_out.push_back(std::move(what));
   };
-  // Takes the scope's value if none is given; returns whether that is less than normal.
+  // Takes the scope's value if none is given. Returns whether that is less than normal.
   const auto fill = [](int64_t none, int64_t value, int64_t usual, int64_t& option) {
     const bool given = option != none;
     if (!given) option = value;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Implements --scope of oscar-validate: the amount of measurement where no option sets it.
+// Implements --scope of oscar-validate: how much is measured if no option sets it.
 #pragma once
 
 #include <string>
@@ -13,11 +13,12 @@ namespace oscar {
 struct AppliedScope {
   std::string name;  // "quick", "normal" or "thorough"
   std::string
-      left_out;  // what the normal scope has and this run does not, and how to get it; or ""
+      left_out;  // the parts of the normal scope that this run leaves out, and how to add them; or
+                 // ""
 };
 
-// Fills in what `options` leave to the scope; "auto" is quick on a CPU and normal on a GPU. An
-// option that asks for more of a part turns that part on.
+// Sets the options that are left to the scope; "auto" is quick on a CPU and normal on a GPU. An
+// option that requests more of a part turns that part on.
 AppliedScope ApplyScope(bool on_cpu, ValidateOptions& options);
 
 }  // namespace oscar

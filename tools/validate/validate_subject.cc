@@ -30,9 +30,9 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-constexpr double kWorthSaying = 5;  // seconds of an arm beyond which the log names it
+constexpr double kWorthSaying = 5;  // the log names arms that take longer than this many seconds
 
-// `scores`: whether next tokens are scored after the layers, as a separate step.
+// `scores`: whether next tokens are scored in a separate step after the layers.
 ValidationHooks Hooks(CommandContext& context, size_t num_layers, bool scores,
                       KernelCheck* kernels) {
   context.progress.Begin("validating", static_cast<int64_t>(num_layers) + (scores ? 1 : 0));
@@ -64,13 +64,13 @@ ValidationHooks Hooks(CommandContext& context, size_t num_layers, bool scores,
           .beside = kernels == nullptr ? nullptr : &kernels->observer()};
 }
 
-// Null unless --kernels is given.
+// Returns null unless --kernels is given.
 std::unique_ptr<KernelCheck> Kernels(const ValidateOptions& options, const Artifact& artifact,
                                      at::Device device, size_t num_texts) {
   return options.kernels ? MakeKernelCheck(artifact, device, options, num_texts) : nullptr;
 }
 
-// The folder of an unfinished validation, beside its output. Each rank has its own.
+// Returns the folder of an unfinished validation, beside its output. Each rank has its own.
 fs::path JobOf(const ValidateOptions& options) {
   const fs::path output = options.output.empty() ? options.artifact : options.output;
   const auto [rank, ranks] = options.validation.share;
@@ -90,7 +90,7 @@ OwnWordsRequest OwnWordsOf(const ValidateOptions& options, at::Device device,
   return request;
 }
 
-// Half of the longest text: runtimes write a prompt and what follows it with different kernels.
+// Half of the longest text: runtimes use different kernels for a prompt and what follows it.
 int64_t HalfOfLongest(const std::vector<std::vector<int32_t>>& texts) {
   size_t longest = 0;
   for (const auto& text : texts) longest = std::max(longest, text.size());
@@ -116,7 +116,7 @@ std::optional<Json> OnDump(const ValidateOptions& options,
     return std::nullopt;
   }
   const auto kernels = Kernels(options, artifact, device, source.sequence_lengths().size());
-  std::vector<std::string> domains;  // a dump has numbers of them
+  std::vector<std::string> domains;  // a dump only numbers its domains
   for (const int32_t number : dump->domains()) domains.push_back(fmt::format("{}", number + 1));
   Json validation =
       ValidateDump(source, data.counted(), artifact, options.validation,
@@ -155,7 +155,7 @@ std::optional<Json> OnModel(const ValidateOptions& options, const Artifact& arti
         score_from, request.exact_tokens,
         model.data.masked() ? ", or no query beyond them counts (loss_mask, labels)" : ""));
   }
-  const bool resumes = fs::exists(JobOf(options));  // then less work is left
+  const bool resumes = fs::exists(JobOf(options));  // a resumed run has less work
   const OwnWordsPlan own_words_plan =
       context.dry_run || !resumes ? PlanOwnWords(request, model) : OwnWordsPlan{};
   std::optional<Forecast> forecast;

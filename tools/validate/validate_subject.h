@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The measurement itself, on a model or on a dump. Both return the report's "validation" without
-// its gate, and nothing where samples or the plan were printed instead.
+// Runs the measurement on a model or a dump. Both return the report's "validation" without its
+// gate, or nothing if only samples or the plan were printed.
 #pragma once
 
 #include <future>
@@ -20,7 +20,7 @@ namespace oscar {
 std::optional<Json> OnDump(const ValidateOptions& options,
                            const std::shared_ptr<const AttentionDump>& dump,
                            const Artifact& artifact, CommandContext& context);
-// `checked` is awaited once the model is open.
+// Waits for `checked` after the model is open.
 std::optional<Json> OnModel(const ValidateOptions& options, const Artifact& artifact,
                             std::future<MomentCheck> checked, const RankGroup& group,
                             CommandContext& context);

@@ -18,24 +18,24 @@
 namespace oscar {
 namespace {
 
-// The possible error of the fastest probe's forecast, as factors.
+// Bounds of the forecast of the fastest probe, as factors.
 constexpr double kLow = 0.75, kHigh = 1.3;
-// The possible slowdown, as a factor, if other work comes and goes.
+// The largest slowdown expected if other programs run at times, as a factor.
 constexpr double kBusy = 2;
-// Above these values something else is running.
+// Above these values other programs are probably running.
 constexpr double kIdleSlowdown = 1.5, kIdleLoad = 0.75;
 
-// The cost of the functions of one score, or of one logit, in multiply-adds.
+// The cost of the functions applied to a score or a logit, in multiply-adds.
 constexpr double kScoreWork = 450, kLogitWork = 250;
-constexpr double kShareSeen = 0.6;  // of the keys of a text, by rows that are spread over it
+constexpr double kShareSeen = 0.6;  // mean share of a text's keys that a row sees
 
-// The work of a validation of some arms, in multiply-adds of the model.
+// The work of a validation with some arms, counted in the model's multiply-adds.
 class Work {
  public:
   Work(const ModelSpec& spec, const ValidationOptions& options, size_t arms)
       : spec_(spec), options_(options), arms_(static_cast<double>(arms)) {}
 
-  // The work of one sequence through `streams` streams.
+  // Returns the work of running one sequence through `streams` streams.
   double Streams(int64_t tokens, double streams) const {
     return streams * DocumentWork(spec_, tokens);
   }
@@ -54,7 +54,7 @@ class Work {
     }
     return work;
   }
-  // The work of scoring next tokens.
+  // Returns the work of scoring next tokens.
   double Head(int64_t tokens, double streams) const {
     return streams * static_cast<double>(tokens * spec_.vocab_size) *
            (static_cast<double>(spec_.hidden_size) + kLogitWork);
@@ -66,12 +66,12 @@ class Work {
   double arms_;
 };
 
-// Seconds of the first layer: on the clock, and those in which this thread, which does its share of
-// the work, did not wait for a core.
+// Seconds of the first layer: elapsed, and those in which this thread was running. The thread does
+// its share of the work.
 struct ProbeTime {
   double wall = 0, own = 0;
 
-  // The time on an idle machine. Threads wait there too, but for less than a fifth of the time.
+  // Time on an idle machine. Threads also wait there, but for less than a fifth of the time.
   double idle() const { return std::min(wall, 1.2 * own); }
 };
 
@@ -103,14 +103,14 @@ ProbeTime Probe(const ValidationOptions& options, const Artifact& artifact,
   } catch (const Interrupted&) {
     return time;
   }
-  return time;  // of a model of one layer
+  return time;  // reached only by a model with one layer
 }
 
 struct InUnit {
   std::string number, unit;
 };
 
-// Rounds to two digits, in the unit that a person would use.
+// Rounds to two digits, in a unit that is easy to read.
 InUnit Written(double seconds) {
   const auto in = [](double value, const char* unit) {
     const double step = value < 10 ? 1 : std::pow(10, std::floor(std::log10(value)) - 1);
@@ -164,7 +164,7 @@ Forecast ForecastValidation(const ValidationOptions& options, const Artifact& ar
                             const ValidationInput& input, const OwnWordsPlan& own_words,
                             const std::vector<int64_t>& recall_lengths, size_t recall_arms,
                             at::ScalarType dtype) {
-  constexpr double kEnough = 2;  // seconds of probes
+  constexpr double kEnough = 2;  // seconds of probing
   constexpr int kMostPasses = 5;
   const ModelSpec& spec = input.model.spec;
   Forecast forecast;
@@ -175,7 +175,7 @@ Forecast ForecastValidation(const ValidationOptions& options, const Artifact& ar
   probed.arms.clear();
   probed.needle_arms.clear();
   probed.headline_arm.clear();
-  for (const Arm& arm : input.arms)  // methods that are fitted to text would slow down the probe
+  for (const Arm& arm : input.arms)  // methods that are fitted to text are too slow for a probe
     if (!arm.method->needs_rows) probed.arms.push_back(arm.name);
   int64_t longest = 0, all_tokens = 0;
   for (const auto& text : input.model.Sequences()) {
@@ -198,7 +198,7 @@ Forecast ForecastValidation(const ValidationOptions& options, const Artifact& ar
     }
   }
   forecast.slowdown = spent / idle;
-  // A layer takes `start` for its weights and fits, plus `rate` for each multiply-add.
+  // The time of a layer is `start` for its weights and fits, plus `rate` per multiply-add.
   const auto layers = static_cast<double>(spec.layers.size());
   const Work short_work(spec, probed, probed.arms.size()), work(spec, options, input.arms.size());
   const double least = short_work.Text(first) / layers, most = short_work.Text(second) / layers;

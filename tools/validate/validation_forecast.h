@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Forecasts the time of a validation on a CPU, by its parts: from the first layer of a short text,
-// run as in the validation itself, and from the ratio of the total work. The fastest of several
-// such probes counts, since other work on the machine only makes them slower.
+// Forecasts the time of each part of a validation on a CPU. It runs the first layer on a short text
+// as in the validation itself, and scales the time by the ratio of the work. The fastest of several
+// such probes is used, because other programs only make them slower.
 #pragma once
 
 #include <cstdint>
@@ -22,25 +22,25 @@ struct Forecast {
     double seconds = 0;  // on an idle machine; 0: the run has no such part
   };
   std::vector<Part> parts;  // text, own words, recall
-  double slowdown = 1;      // what probes took, over what they take where nothing else runs
-  double load = 0;          // processes that ran or waited in the last minute, when it was made
+  double slowdown = 1;      // time of the probes, relative to an idle machine
+  double load = 0;          // average number of runnable processes in the minute before
   int cores = 1;
 
   bool busy() const;
-  // "90 to 150 s: text 80 to 130 s, own words 10 to 20 s, recall none", and whether the forecast is
-  // doubtful.
+  // Returns "90 to 150 s: text 80 to 130 s, own words 10 to 20 s, recall none", and whether the
+  // forecast is doubtful.
   std::string Text() const;
-  Json ToJson() const;  // seconds, from and to, of all and of each part
+  Json ToJson() const;  // seconds and their range, in total and for each part
 };
 
-// `options`: as passed to ValidateModel. Takes about as long as two seconds of the validation; for
-// a large model, as long as a few layers of a short text.
+// `options`: as passed to ValidateModel. Runs about two seconds of the validation. For a large
+// model, runs a few layers on a short text.
 Forecast ForecastValidation(const ValidationOptions& options, const Artifact& artifact,
                             const ValidationInput& input, const OwnWordsPlan& own_words,
                             const std::vector<int64_t>& recall_lengths, size_t recall_arms,
                             at::ScalarType dtype);
 
-// "90 to 150 s", "4 to 7 min", "170 s to 5 min".
+// Formats a range like "90 to 150 s", "4 to 7 min", "170 s to 5 min".
 std::string RangeText(double from, double to);
 
 }  // namespace oscar

@@ -19,7 +19,7 @@
 namespace oscar {
 namespace {
 
-// The measures of a summary, with names where they differ from those of all tables.
+// The measures in a summary. A name is given if it differs from the usual one.
 constexpr std::pair<std::string_view, std::string_view> kSummary[] = {
     {"stored_bits", ""},
     {"kl", ""},
@@ -33,7 +33,7 @@ constexpr std::pair<std::string_view, std::string_view> kSummary[] = {
     {"reasoning_kl", ""},
 };
 
-// The role of an arm of a default comparison, in words; the headline's row is "this artifact".
+// Describes the role of an arm in a default comparison; the headline's row is "this artifact".
 struct Role {
   const char* arm;
   const char* words;
@@ -53,13 +53,13 @@ const Json* FindArm(const Json& validation, std::string_view name) {
   return nullptr;
 }
 
-// The member of arms that decides the verdict: that of a text or, for a dump, of attention.
+// Returns the member of arms that decides the verdict: a text's, or for a dump that of attention.
 std::string MemberOfVerdict(const Json& validation) {
   if (!validation.at("arms").at(0).contains("text")) return "local";
   return validation.value("/verdict_text/member"_json_pointer, std::string("text"));
 }
 
-// "0.0030 (0.0012 to 0.0050)"
+// Formats an estimate like "0.0030 (0.0012 to 0.0050)".
 std::string EstimateText(const Json& estimate) {
   const auto mean = fmt::format("{:.4f}", estimate.at("mean").get<double>());
   if (!estimate.contains("interval")) return mean;
@@ -67,7 +67,7 @@ std::string EstimateText(const Json& estimate) {
                      estimate.at("interval").at(1).get<double>());
 }
 
-// The KL of an arm minus the headline's on the same text.
+// Returns an arm's KL minus the headline's on the same text.
 std::string BehindText(const Json& arm, const std::string& member) {
   const Json::json_pointer at("/behind/" + member);
   if (!arm.contains(at)) return "";
@@ -159,7 +159,7 @@ std::string DomainTable(const Json& validation) {
                      text ? "next-token KL" : "attention-KL", table.ToString());
 }
 
-// Explains the texts, and says which one decides the verdict.
+// Explains the texts and says which one decides the verdict.
 std::string TextLines(const Json& validation) {
   const Json& exact = validation.at("arms").at(0);
   if (!exact.contains("text")) return {};
@@ -188,7 +188,7 @@ std::string TextLines(const Json& validation) {
   return lines;
 }
 
-// `member`: of the validation, "recall" or "tool_call"; `name`: what a reader calls it.
+// `member`: "recall" or "tool_call" of the validation. `name`: its name for readers.
 std::string RecallLines(const Json& validation, const char* member, const char* name) {
   if (!validation.contains(member)) return {};
   std::string counted, left_out;

@@ -10,12 +10,12 @@
 
 namespace oscar {
 
-// `validation`: the member of report.json. One row per arm, all numbers.
+// `validation`: the member of report.json. Shows one row per arm with all numbers.
 std::string RenderValidation(const Json& validation);
-// A table of the arms that matter to a reader who does not know them, each described in words.
+// Shows the most important arms, each described for readers who do not know them.
 std::string RenderSummary(const Json& validation);
 
-// Returns the JSON of --json: the headline arm, its gate, and the numbers above of every arm.
+// Returns the output of --json: the headline arm, its gate, and the numbers of every arm.
 Json ValidationSummary(const Json& validation);
 
 // Prints --methods help: every method, and the arm that uses it as its authors do.

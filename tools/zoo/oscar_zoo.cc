@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// oscar-zoo: a versioned store of artifacts. Loads no LibTorch; what it measures again (verify
-// --model), oscar-validate measures. The JSON objects of --json are
-// described in zoo/json_output.md; their members are not renamed.
+// oscar-zoo: a versioned store of artifacts. It does not load LibTorch; oscar-validate repeats
+// measurements for it (verify --model). zoo/json_output.md describes the JSON objects of --json,
+// whose members must not be renamed.
 #include <fmt/format.h>
 
 #include <functional>
@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-// With --json, a failure is an object too.
+// With --json, a failure is printed as an object too.
 CommandFunction Guarded(std::string verb, VerbFunction function, const ZooOptions* options) {
   return [=](CommandContext& context) {
     try {
@@ -80,10 +80,10 @@ CommandResult VerifyVerb(const ZooOptions& options, CommandContext& context) {
   } else if (!options.data.empty() || options.device != ZooOptions().device) {
     throw UsageError("--data and --device need --model");
   }
-  // Measuring starts a program, and trust writes its memory to a file.
+  // Remeasuring starts a program and trust writes a memory file, so they need no sandbox.
   if (!remeasure && !trust) EnterReadOnlySandbox();
   const Verified verified = Verify(zoo, reference, remeasure);
-  // Judges signatures only of intact versions: a wrong digest means that a version was altered.
+  // Checks signatures only if all versions are intact: a wrong digest means a change after signing.
   std::vector<VersionVerdict> verdicts;
   if (trust && verified.problems.empty()) verdicts = JudgeVersions(*trust, zoo, reference);
   const ExitCode exit_code = verified.problems.empty() ? CodeOf(verdicts)

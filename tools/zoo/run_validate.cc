@@ -19,7 +19,7 @@ Json RunValidate(const ValidateRun& run, Log& log) {
   const fs::path program = ProgramBeside("oscar-validate", "repeating a validation");
   const TemporaryDirectory scratch("measure");
   const fs::path config = scratch.path() / "config.yaml", report = scratch.path() / "report";
-  WriteFileAtomically(config, CanonicalJson(run.configuration));  // JSON is YAML
+  WriteFileAtomically(config, CanonicalJson(run.configuration));  // valid YAML, too
   std::vector<std::string> arguments = {
       run.artifact.string(), "--model",  run.model.string(), "--config", config.string(), "-o",
       report.string(),       "--device", run.device,         "--quiet"};

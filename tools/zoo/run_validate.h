@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs oscar-validate, which is installed beside this program, on an artifact as in an earlier run
-// that a report describes. A separate process, because it needs LibTorch and its own configuration.
+// Runs oscar-validate, which is installed beside this program, with the settings of an earlier run.
+// It is a separate process because it needs LibTorch and its own configuration.
 #pragma once
 
 #include <filesystem>
@@ -16,13 +16,13 @@ namespace oscar {
 
 struct ValidateRun {
   std::filesystem::path artifact, model;
-  Json configuration;             // what --config takes
+  Json configuration;             // passed as --config
   std::vector<std::string> data;  // empty: the built-in text
   std::string device = "auto";
 };
 
-// Returns the report. Throws InputError or ResourceError if oscar-validate fails (it says why on
-// standard error), Interrupted if it was interrupted.
+// Returns the report. Throws InputError or ResourceError if oscar-validate fails (its own message
+// is on standard error), Interrupted if it was interrupted.
 Json RunValidate(const ValidateRun& run, Log& log);
 
 }  // namespace oscar

@@ -26,8 +26,8 @@ namespace {
 constexpr size_t kMaxTrustBytes = size_t{1} << 20;
 constexpr size_t kMaxTrustDepth = 6;
 
-// The file as JSON whose scalars are text. From the parser's events, because yaml-cpp's node tree
-// resolves aliases and keeps the last of two equal keys without a word.
+// Reads the file as JSON whose scalars are text. It uses the parser's events, because yaml-cpp's
+// node tree resolves aliases and silently keeps the last of two equal keys.
 class TreeBuilder : public YAML::EventHandler {
  public:
   explicit TreeBuilder(std::string name) : name_(std::move(name)) {}
@@ -69,7 +69,7 @@ class TreeBuilder : public YAML::EventHandler {
     YAML::Mark mark;
   };
 
-  // "?" is a plain scalar or collection, "!" a quoted scalar, "" none; all else somebody wrote.
+  // yaml-cpp tags plain values "?", quoted ones "!" and null ""; others are tags in the file.
   void CheckPlain(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) const {
     if (anchor != 0 || (!tag.empty() && tag != "?" && tag != "!"))
       Fail(mark, "anchors (&name) and tags (!name) are not allowed");
@@ -115,14 +115,14 @@ Json ParseTree(const std::string& text, const std::string& name) {
     parser.HandleNextDocument(builder);
     if (parser.HandleNextDocument(second)) throw UsageError(name + ": two documents in one file");
   } catch (const YAML::Exception& error) {
-    const bool anchor = error.msg.find("anchor") != error.msg.npos;  // *: taken for an alias
+    const bool anchor = error.msg.find("anchor") != error.msg.npos;  // *NAME is read as an alias
     builder.Fail(error.mark,
                  Escaped(error.msg) + (anchor ? "; quote a name that begins with *: \"*\"" : ""));
   }
   return builder.Take();
 }
 
-// One mapping of the file; `where` names it in errors.
+// One mapping of the file. `where` is its name in errors.
 struct Mapping {
   const Json& json;
   std::string where;

@@ -1,21 +1,21 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// trust.yaml, the file of a TrustPolicy, and the memory of what was believed under it.
+// Reads trust.yaml, which holds a TrustPolicy, and the memory file of its past decisions.
 //
 //     rules:
-//       "Qwen/*":                  # ORG/MODEL, ORG/* or *; the most exact one that fits holds
+//       "Qwen/*":                  # ORG/MODEL, ORG/* or *; the most exact match applies
 //         level: enforce           # off, warn or enforce
 //         keys: [alice.pub]        # PEM files, from this file's folder
 //         identities:              # signers by certificate
 //           - {name: release@example.org, roots: [root.crt]}
-//         signatures: 1            # by so many different ones of them
-//         lowest: 1.2.0            # no lower version is taken
-//     snapshot:                    # a signed list of the zoo's versions is asked for
+//         signatures: 1            # number of different signers required
+//         lowest: 1.2.0            # lower versions are refused
+//     snapshot:                    # requires a signed list of the zoo's versions
 //       keys: [zoo.pub]
 //     memory: trust.seen.json      # highest versions seen; this is the default
 //
-// Unknown keys, aliases, tags and a key given twice are errors that name the file.
+// Unknown keys, aliases, tags and repeated keys are errors that name the file.
 #pragma once
 
 #include <filesystem>
@@ -30,13 +30,13 @@ struct TrustFile {
   std::filesystem::path memory_file;  // "" for a policy that was not read from a file
 };
 
-// Adds a PEM file to a rule, and its name to those of the policy. Throws InputError.
+// Adds a PEM key to a rule, and the file's name to the policy's key names. Throws InputError.
 void AddKey(const std::filesystem::path& file, TrustRule* rule, TrustPolicy* policy);
 
 TrustFile ReadTrustFile(const std::filesystem::path& file);  // throws UsageError, InputError
 
 TrustMemory ReadMemory(const TrustFile& file);  // empty if there is none yet
-// Replaces the whole file. Does nothing for a policy that was not read from a file.
+// Replaces the whole memory file. Does nothing for a policy that was not read from a file.
 void WriteMemory(const TrustFile& file, const TrustMemory& memory);
 
 }  // namespace oscar

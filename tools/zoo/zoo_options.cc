@@ -125,7 +125,7 @@ OptionTable InitTable(ZooOptions* options) {
 
 namespace {
 
-// Options for publishing: the name and version of an artifact, and its requirements.
+// Adds the options for publishing: the name and version of an artifact, and its requirements.
 void AddPublishing(ZooOptions* options, OptionTable* table) {
   table->Add(&options->name,
              {.name = "name",

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Options of oscar-zoo: one struct, one table per verb. A verb reads only the fields its
+// Options of oscar-zoo: one struct, and one table per verb. A verb reads only the fields that its
 // table binds.
 #pragma once
 
@@ -19,26 +19,26 @@ namespace oscar {
 inline constexpr int64_t kMaxSnapshotDays = 3650;
 
 struct ZooOptions {
-  std::string zoo;                 // --zoo, or the environment's OSCAR_ZOO
+  std::string zoo;                 // --zoo, or OSCAR_ZOO in the environment
   std::string reference;           // [SOURCE/]NAME[@VERSION]
   std::string artifact, output;    // paths
-  std::vector<std::string> paths;  // of lint
+  std::vector<std::string> paths;  // paths to lint
   std::string name, version, model, gate;
   bool ungated = false;
-  std::vector<std::string> data;  // of the validation that verify makes again; empty: built in
+  std::vector<std::string> data;  // text for repeated validations; empty: the built-in text
   std::string device = "auto";
   bool json = false;
-  // Options of signatures; all are files except `identity`.
+  // Options for signatures. All are files except `identity`.
   std::string directory, signature, key, certificate, trust, identity;
   std::vector<std::string> chain, public_keys, roots, ignored;
   bool ignore_unsigned = false;
-  int64_t days = 30;  // that a snapshot is valid for, at most kMaxSnapshotDays
+  int64_t days = 30;  // validity of a snapshot, at most kMaxSnapshotDays
   SearchQuery query;
-  std::string other;                     // the second of diff
-  std::string url, title = "oscar zoo";  // of site
-  std::string reason;                    // of yank
+  std::string other;                     // second artifact for diff
+  std::string url, title = "oscar zoo";  // for site
+  std::string reason;                    // reason for yank
   std::string ca;                        // PEM file of trusted roots
-  int stall_seconds = 30;                // after which a silent server is given up
+  int stall_seconds = 30;                // gives up on a server that is silent for longer
 };
 
 OptionTable InitTable(ZooOptions* options);
@@ -59,14 +59,14 @@ OptionTable MirrorTable(ZooOptions* options);
 OptionTable DiffTable(ZooOptions* options);
 OptionTable SiteTable(ZooOptions* options);
 
-// Options that several tables have.
-void AddTrust(ZooOptions* options, OptionTable* table);  // whom to trust
+// Options that several tables share.
+void AddTrust(ZooOptions* options, OptionTable* table);  // policy of trust
 void AddZoo(ZooOptions* options, OptionTable* table);
-void AddSource(ZooOptions* options, OptionTable* table);  // for verbs that read a zoo anywhere
+void AddSource(ZooOptions* options, OptionTable* table);  // for verbs that read any zoo
 void AddJson(ZooOptions* options, OptionTable* table);
 void AddReference(ZooOptions* options, bool required, const char* help, OptionTable* table);
 
-// The problem that `parse` has with a text, for an option's check.
+// Makes an option's check: the message of the error that `parse` throws for a text, or "".
 template <typename Parse>
 std::function<std::string(const Json&)> CheckedBy(Parse parse) {
   return [parse](const Json& value) -> std::string {
@@ -81,10 +81,10 @@ std::function<std::string(const Json&)> CheckedBy(Parse parse) {
   };
 }
 
-// --zoo, else OSCAR_ZOO: an address of OpenSource, or "" if there is neither.
+// Returns --zoo, else OSCAR_ZOO: an address for OpenSource, or "" if neither is given.
 std::string FindZooAddress(const ZooOptions& options);
-std::string ZooAddressOf(const ZooOptions& options);  // throws UsageError if there is neither
-// The same for verbs that need a directory. Throws UsageError for any other form.
+std::string ZooAddressOf(const ZooOptions& options);  // throws UsageError if neither is given
+// Does the same for verbs that need a directory. Throws UsageError for any other address.
 std::filesystem::path ZooPath(const ZooOptions& options);
 
 }  // namespace oscar

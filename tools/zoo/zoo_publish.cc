@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// oscar-zoo publish and push: into a zoo on this disk, a model repository, the Hub.
+// oscar-zoo publish and push: publish to a zoo on this disk, a model repository, or the Hub.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -51,7 +51,7 @@ PublishOptions PublishOptionsOf(const ZooOptions& options, CommandContext& conte
   return publish;
 }
 
-// A version of a zoo as a repository, with its signatures.
+// Writes a version of a zoo as a repository, with its signatures.
 Published RepositoryOfVersion(const ZooOptions& options, bool dry_run, const fs::path& repository) {
   if (!options.name.empty() || !options.version.empty() || !options.model.empty() ||
       !options.gate.empty() || options.ungated) {
@@ -77,8 +77,8 @@ Published RepositoryOfVersion(const ZooOptions& options, bool dry_run, const fs:
   return out;
 }
 
-// Returns the repository to upload, unless it equals `before`, the Hub's content. Throws InputError
-// if it may not replace that.
+// Prepares the repository to upload, unless it equals `before`, the content on the Hub. Throws
+// InputError if it may not replace that.
 Published PrepareRepository(const ZooOptions& options, CommandContext& context,
                             const std::optional<ZooEntry>& before, const fs::path& repository) {
   Published out;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// oscar-zoo ls, info and pull: of a zoo anywhere.
+// oscar-zoo ls, info and pull: read a local or remote zoo.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-// The entry's metric, for people.
+// Formats a metric of the entry for people.
 std::string Metric(const ZooEntry& entry, const char* name) {
   const Json metrics = entry.validation.value("metrics", Json::object());
   const bool there = metrics.is_object() && metrics.contains(name) && metrics.at(name).is_number();
@@ -33,8 +33,8 @@ std::string GateText(const ZooEntry& entry) {
   return "passed: " + TextMember(entry.validation.value("gate", Json()), "text");
 }
 
-// The facts of an entry that people want: its origin, its results, whether they were compared with
-// others, and its content.
+// Describes an entry for people: its origin, its results, whether they were compared with others,
+// and its content.
 std::string InfoText(const FetchedEntry& fetched, bool latest, const Json& versions) {
   const ZooEntry& entry = fetched.entry;
   std::string facts;
@@ -73,8 +73,8 @@ SignatureTexts FetchSignatureTexts(const ZooSource& source, const FetchedEntry& 
           ReadSource(source, kSnapshotFile, kMaxSnapshotBytes, transfer), fetched.yanked};
 }
 
-// The signers of a version, for users without a policy that would check: what its signatures claim.
-// If they cannot be fetched, the text says so, and the pull does not fail.
+// Returns the signers that a version's signatures claim, for users who have no policy. If they
+// cannot be fetched, the text says so, and the pull continues.
 Json Claims(const ZooSource& source, const ZooEntry& entry, const TransferOptions& transfer,
             std::string* text) {
   try {
@@ -97,7 +97,7 @@ Json Claims(const ZooSource& source, const ZooEntry& entry, const TransferOption
   return nullptr;
 }
 
-// Zoos on this disk whose blobs need no download: OSCAR_ZOO, if it is a directory.
+// Local zoos whose blobs need no download: OSCAR_ZOO, if it is a directory.
 std::vector<fs::path> LocalZoos(const ZooOptions& options, const ZooSource& source) {
   const std::string zoo = FindZooAddress(options);
   if (zoo.empty() || zoo == source.address || IsRemoteAddress(zoo) || !Zoo::LooksLikeOne(zoo))

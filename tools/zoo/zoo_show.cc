@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// oscar-zoo diff and site: compares two versions, and renders a zoo as web pages.
+// oscar-zoo diff and site: compare two versions, and render a zoo as web pages.
 #include <fmt/format.h>
 
 #include <map>
@@ -26,12 +26,12 @@ namespace {
 
 constexpr auto kShowScope = OptionScope::kRun;
 
-// Returns an artifact on this disk, or a version of a zoo, copied into `scratch`.
+// Returns the directory of a local artifact, or copies a version of a zoo into `scratch`.
 fs::path ArtifactAt(const std::string& text, const ZooOptions& options, CommandContext& context,
                     const fs::path& scratch) {
   if (Artifact::LooksLikeOne(text)) return text;
   FetchOptions fetch{.transfer = TransferOf(options, context)};
-  ZooOptions beside = options;  // a text that names a zoo needs no --zoo
+  ZooOptions beside = options;  // text that names a zoo needs no --zoo
   if (!ParseZooAddress(text).source.empty()) beside.zoo.clear();
   const auto [source, reference] = Ask(text, beside, fetch.transfer);
   Pull(source, reference, scratch, fetch);
@@ -136,7 +136,7 @@ CommandResult SiteVerb(const ZooOptions& options, CommandContext& context) {
       if (verdict.refused()) context.log.Error("not_trusted", which + ": " + text);
     }
     pages.signed_by = [&judged](const IndexRow& row) {
-      const auto found = judged.find(row.text());  // absent: published in the meantime
+      const auto found = judged.find(row.text());  // absent if it was published meanwhile
       return found == judged.end() ? "" : found->second;
     };
   }

@@ -48,7 +48,7 @@ CommandResult SignDirectory(const ZooOptions& options, CommandContext& context) 
   return {};
 }
 
-// One reading of the policy's memory and of a zoo's snapshot, for all versions to be judged.
+// Judges versions by the policy's memory and the zoo's snapshot, each of which is read once.
 class Court {
  public:
   Court(const TrustFile& trust, const std::optional<std::string>& snapshot_text)
@@ -66,7 +66,7 @@ class Court {
                                   .snapshot = snapshot_,
                                   .yanked = yanked});
     if (verdict.trusted()) {
-      // A yanked version is not evidence of a rollback: the latest version is then rightly lower.
+      // If the version was yanked, a lower latest version is not a rollback.
       const bool back = snapshot_.snapshot ? snapshot_.snapshot->TookBack(entry.name, entry.version,
                                                                           entry.identity)
                                            : !yanked.empty();
@@ -94,7 +94,7 @@ std::string SnapshotCommand(const ZooOptions& options, const Zoo& zoo, const Zoo
   std::string last;
   try {
     if (const auto text = ReadSnapshotFile(zoo)) {
-      last = " # KEY: the private key that signs snapshots";  // a shell's comment
+      last = " # KEY: the private key that signs snapshots";  // a comment for the shell
       const SignedBundle bundle = ParseBundle(*text, kSnapshotFile);
       const Snapshot snapshot = ParseSnapshot(bundle.payload, kSnapshotFile);
       const std::string identity = zoo.Read(name, version).identity;
@@ -108,7 +108,7 @@ std::string SnapshotCommand(const ZooOptions& options, const Zoo& zoo, const Zoo
       days = std::clamp<int64_t>((snapshot.expires_unix - snapshot.created_unix) / kSecondsPerDay,
                                  1, kMaxSnapshotDays);
     }
-  } catch (const InputError&) {  // a damaged snapshot is made again
+  } catch (const InputError&) {  // a damaged snapshot is replaced
   }
   if (options.key.empty() && last.empty()) return "";
   std::string command = "oscar-zoo snapshot --zoo " + ShellQuote(zoo.path()) + " --key " +
@@ -249,7 +249,7 @@ std::vector<VersionVerdict> JudgeVersions(const TrustFile& trust, const Zoo& zoo
                         court.Of(zoo.Read(name, version), ReadSignatures(zoo, name, version),
                                  latest, YankReason(zoo, name, version))});
   };
-  // From the highest down, so that the versions remembered here do not change a second call.
+  // Starts with the highest version, so that what is remembered here does not change a second call.
   const auto judge_all = [&](const ZooName& name) {
     const ZooVersion latest = zoo.Resolve({name, std::nullopt});
     std::vector<ZooVersion> versions = zoo.Versions(name);

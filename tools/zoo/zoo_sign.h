@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// oscar-zoo's verbs sign and snapshot, and the checks of signatures by verify and pull: --trust
-// FILE (or the environment's OSCAR_TRUST), or --public-key and --root for a single answer.
+// oscar-zoo's verbs sign and snapshot, and the signature checks of verify and pull: --trust FILE
+// (or OSCAR_TRUST in the environment), or --public-key and --root for a single check.
 #pragma once
 
 #include <optional>
@@ -21,31 +21,31 @@ namespace oscar {
 CommandResult SignVerb(const ZooOptions& options, CommandContext& context);
 CommandResult SnapshotVerb(const ZooOptions& options, CommandContext& context);
 
-// The command that signs the zoo's list again, if the signed list differs from the zoo for this
-// version. Empty if it does not, or if there is no list and no key is at hand. An unknown key is
-// written as KEY, with the signer of the last list.
+// Returns the command that updates the snapshot, if the signed snapshot is outdated for this
+// version. Returns "" if it is not, or if there is neither a snapshot nor a key. An unknown key is
+// written as KEY, with the signer of the last snapshot.
 std::string SnapshotCommand(const ZooOptions& options, const Zoo& zoo, const ZooName& name,
                             const ZooVersion& version);
 
-// `verify --directory DIR --signature FILE`: a signed directory that is in no zoo.
+// Runs `verify --directory DIR --signature FILE` on a signed directory that is in no zoo.
 CommandResult VerifyDirectory(const ZooOptions& options, CommandContext& context);
 
-// The trust that the options ask for; empty if they name none.
+// Returns the trust policy that the options name; empty if they name none.
 std::optional<TrustFile> TrustOf(const ZooOptions& options);
 
-// A zoo's signatures of a version, from any kind of zoo.
+// The signatures of a version, from any kind of zoo.
 struct SignatureTexts {
   std::vector<std::string> bundles;
   std::optional<std::string> snapshot;
-  std::string yanked = {};  // why, as the zoo says
+  std::string yanked = {};  // the reason according to the zoo
 };
 
-// Judges a version, and remembers it if it is trusted. `latest`: it was not requested by its
-// version number. Throws TrustError if it is refused; prints UNSIGNED or UNTRUSTED under `warn`.
+// Judges a version and remembers it if it is trusted. `latest`: it was requested without a version
+// number. Throws TrustError if it is refused; logs UNSIGNED or UNTRUSTED at level `warn`.
 TrustVerdict DemandTrust(const TrustFile& trust, const ZooEntry& entry, const SignatureTexts& texts,
                          bool latest, Log* log);
 
-// The verdict on a version that `verify` checks; verdicts keep its order.
+// The verdict on a version that `verify` checks. Verdicts have the order of the versions.
 struct VersionVerdict {
   ZooName name;
   ZooVersion version;

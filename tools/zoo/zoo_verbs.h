@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The verbs of oscar-zoo that are in files of their own, and the printing that all of them share.
+// The verbs of oscar-zoo that are in separate files, and the printing that all of them share.
 #pragma once
 
 #include <optional>
@@ -35,31 +35,31 @@ CommandResult MirrorVerb(const ZooOptions& options, CommandContext& context);
 CommandResult DiffVerb(const ZooOptions& options, CommandContext& context);
 CommandResult SiteVerb(const ZooOptions& options, CommandContext& context);
 
-// Prints the object of a verb; in text mode the verb itself prints.
+// Prints the JSON object of a verb. In text mode the verb itself prints.
 void PrintJson(CommandContext& context, std::string_view verb, Json object);
 
-// The geometry of --model, or nothing if it is not given.
+// Returns the geometry of --model; nothing if it is not given.
 std::optional<ModelGeometry> GeometryOf(const ZooOptions& options);
 
-// Settings for transfers from a zoo: --ca, --stall-seconds, OSCAR_ZOO_TOKEN. Ctrl-C stops them, and
-// `kept` says what is left.
+// Returns the settings for transfers: --ca, --stall-seconds, OSCAR_ZOO_TOKEN. Ctrl-C stops a
+// transfer; `kept` tells the user what remains.
 TransferOptions TransferOf(const ZooOptions& options, CommandContext& context,
                            const std::string& kept = "nothing was changed");
 
-// The meaning of a text, [SOURCE/]ORG/MODEL[@...] or hf:ORG/NAME[@REVISION]. If it names no zoo,
-// --zoo does. Asks the Hub for the content of its repository. Throws UsageError, InputError,
-// ResourceError.
+// Resolves [SOURCE/]ORG/MODEL[@...] or hf:ORG/NAME[@REVISION] to a zoo and a reference. If the text
+// names no zoo, --zoo is used. Asks the Hub for the content of a repository. Throws UsageError,
+// InputError, ResourceError.
 struct Asked {
   ZooSource source;
   ZooReference reference;
 };
 Asked Ask(const std::string& text, const ZooOptions& options, const TransferOptions& transfer);
 
-// "12.3 MB".
+// Formats a size like "12.3 MB".
 std::string ByteText(double bytes);
 std::string PullLine(const std::string& source, const ZooEntry& entry);
 
-// The live line of a transfer: amount, speed and remaining time.
+// Shows the live line of a transfer: amount, speed and remaining time.
 class TransferLine {
  public:
   TransferLine(CommandContext& context, const std::string& task);
@@ -69,12 +69,12 @@ class TransferLine {
  private:
   CommandContext& context_;
   double begin_ = 0;               // seconds
-  std::optional<uint64_t> first_;  // bytes that were here before
+  std::optional<uint64_t> first_;  // bytes present before the transfer
 };
 
-// Untrusted text, made safe to print.
+// Return untrusted text, made safe to print.
 std::string TextMember(const Json& object, const char* key);
 std::string NumberText(const std::optional<double>& number);
-Json RowJson(const IndexRow& row, bool latest);  // as ls --json has it
+Json RowJson(const IndexRow& row, bool latest);  // as printed by ls --json
 
 }  // namespace oscar

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-// The names that a layer's tensors may have.
+// The names that the tensors of a layer may have.
 std::set<std::string> TensorNames(const Json& geometry, const std::vector<std::string>& choices,
                                   const std::string& what) {
   std::set<std::string> names;
@@ -80,7 +80,7 @@ void CheckReportIsOf(const Artifact& artifact, const Json& report) {
     throw InputError(what + ": its layers differ from those of " + kManifestFile);
   for (const char* member : {"model", "data", "calibration", "serving"}) {
     Json of_manifest = JsonMember(artifact.manifest(), member, what);
-    if (of_manifest.is_object()) of_manifest.erase("fingerprints");  // kept only in the manifest
+    if (of_manifest.is_object()) of_manifest.erase("fingerprints");  // only in the manifest
     if (JsonMember(report, member, what) != of_manifest) {
       throw InputError(
           fmt::format("{}: '{}' differs from {}; report and manifest belong to different runs",
@@ -89,7 +89,7 @@ void CheckReportIsOf(const Artifact& artifact, const Json& report) {
   }
 }
 
-// Compares the report on each layer's rotations with the stored ones.
+// Compares each layer's rotations with what the report says about them.
 void CheckReportSides(const Artifact& artifact, const std::vector<StoredLayer>& stored_layers,
                       const Json& report) {
   const std::string what = (artifact.directory() / kReportFile).string();
@@ -152,8 +152,8 @@ ModelGeometry ReadModelGeometry(const fs::path& model_directory) {
 void CheckTensorsFinite(const fs::path& rotations, const Json& geometry,
                         const std::vector<std::string>& choices) {
   const SafetensorsFile file = SafetensorsFile::Open(rotations);
-  // Each choice of a layer has at least one tensor. Without this check the list of names could grow
-  // without bound.
+  // Each choice of a layer has at least one tensor. Without this check the list of choice names
+  // could grow without bound.
   if (geometry.size() * std::max<size_t>(choices.size(), 1) > file.tensors().size())
     throw InputError(
         fmt::format("{}: only {} tensors for {} layers and {} choices; the file is damaged",
@@ -199,7 +199,7 @@ std::vector<StoredLayer> CheckLayers(const Artifact& artifact) {
     CheckClip(layer.k_shared, ids[i], "shared K");
     CheckClip(layer.v_shared, ids[i], "shared V");
     for (const std::string& choice : artifact.choice_names())
-      if (choice != kHeadlineChoice)  // ReadLayer has read the headline choice
+      if (choice != kHeadlineChoice)  // ReadLayer has already read the headline choice
         (void)artifact.ReadChoice(ids[i], choice);
     layer.automatic.reset();
     for (StoredSide* side : {&layer.k, &layer.v, &layer.k_shared, &layer.v_shared})

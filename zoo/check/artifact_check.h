@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // All checks that a zoo makes on an artifact, from its files alone: digests, every rotation, the
-// geometry, the report. Publishing, verifying and pulling all use them. Measurements that the
-// manifest or report claims are not trusted.
+// geometry, the report. Publishing, verifying and pulling use them. Measurements that the manifest
+// or report claims are not trusted.
 #pragma once
 
 #include <filesystem>
@@ -26,16 +26,16 @@ ModelGeometry ReadModelGeometry(const std::filesystem::path& model_directory);
 
 struct CheckedArtifact {
   std::string identity;
-  std::map<std::string, FileDigest> files;  // manifest.json and the files it names; timings.json if
-                                            // present
+  std::map<std::string, FileDigest> files;  // manifest.json, the files it names, and timings.json
+                                            // if it exists
   Json manifest;
-  ValidationCheck validation;  // the caller decides about its problems
+  ValidationCheck validation;  // the caller decides what to do about its problems
 };
 
-// Throws InputError naming the file (and layer, side, head), expected and found. Causes: a damaged
-// or foreign file, a file the manifest does not name, a tensor that is not finite, missing or
-// unknown, a rotation that is not orthogonal, K without V, a layer list or geometry unlike the
-// report's or the model's.
+// Throws InputError with the file (and layer, side, head), what was expected and what was found.
+// Causes: a damaged or foreign file, a file the manifest does not name, a tensor that is not
+// finite, missing or unknown, a rotation that is not orthogonal, K without V, a layer list or
+// geometry that differs from the report's or the model's.
 CheckedArtifact CheckArtifact(const ArtifactFiles& files,
                               const std::optional<ModelGeometry>& model = std::nullopt,
                               const ValidationDemands& demands = {},
@@ -48,7 +48,7 @@ CheckedArtifact CheckArtifact(const std::filesystem::path& directory,
 void CheckTensorsFinite(const std::filesystem::path& rotations, const Json& geometry,
                         const std::vector<std::string>& choices);
 std::vector<StoredLayer> CheckLayers(
-    const Artifact& artifact);  // layers are returned without matrices
+    const Artifact& artifact);  // the layers are returned without their matrices
 void CheckGeometry(const Artifact& artifact, const ModelGeometry& model);
 
 std::string ConfigDigest(const Json& manifest);  // model.config.sha256, or ""

@@ -14,8 +14,8 @@
 namespace oscar {
 namespace {
 
-constexpr size_t kMaxLines = 8;        // of printed differences
-constexpr double kSameMachine = 1e-6;  // relative to the number
+constexpr size_t kMaxLines = 8;        // the largest number of differences that are printed
+constexpr double kSameMachine = 1e-6;  // relative tolerance
 constexpr double kOtherMachine = 0.05, kFraction = 0.05, kNothing = 1e-4;
 
 const Json* ArmOf(const Json& validation, const std::string& name) {
@@ -63,7 +63,7 @@ class Comparison {
 
   void GateMetricsOf(const std::string& where, const Json& recorded, const Json& again) {
     for (const Measure& metric : GateMetrics()) {
-      // Another machine's last bits lead to different continuations.
+      // A rounding difference on another machine leads to a different generated text.
       if (metric.path.starts_with("reasoning.")) continue;
       const Json *of_a = FindAt(recorded, metric.path), *of_b = FindAt(again, metric.path);
       if (of_a == nullptr && of_b == nullptr) continue;
@@ -92,7 +92,7 @@ Json RecordedConfiguration(const Json& validation, std::string_view what) {
   Json configuration = JsonMember(settings, "configuration", what);
   if (!configuration.is_object())
     throw InputError(fmt::format("{}: 'configuration' is not an object", what));
-  if (!configuration.contains("scope")) configuration["scope"] = "normal";  // before there was one
+  if (!configuration.contains("scope")) configuration["scope"] = "normal";  // old reports have none
   configuration["arms"] = JsonMember(settings, "arms", what);
   configuration["methods"] = Json::array();
   configuration["headline_arm"] = JsonString(validation, "headline_arm", what);
@@ -113,7 +113,7 @@ std::vector<std::string> CompareValidations(const Json& recorded, const Json& ag
                               "/settings/score_from", "/settings/rows_per_sequence"}) {
     if (member(recorded, pointer) == member(again, pointer)) continue;
     comparison.Differs(pointer, member(recorded, pointer), member(again, pointer));
-    return comparison.Finish();  // numbers of other text or rows cannot be compared
+    return comparison.Finish();  // results on other text or rows cannot be compared
   }
   const bool same_machine = member(recorded, "/machine") == member(again, "/machine") &&
                             member(recorded, "/program") == member(again, "/program");

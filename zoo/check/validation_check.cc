@@ -19,7 +19,7 @@ namespace oscar {
 namespace {
 
 constexpr std::string_view kRunFirst = "run oscar-validate ARTIFACT --model MODEL --gate '...'";
-constexpr std::string_view kRun =  // where a validation of record is there
+constexpr std::string_view kRun =  // used if there already is a validation of record
     "run oscar-validate ARTIFACT --model MODEL --gate '...' --replace";
 
 // Returns the arm called `name`. Throws InputError.
@@ -54,7 +54,7 @@ void AddGate(const Gate& gate, const Json& arm, std::string_view whose, Validati
            whose, Quoted(result.arm), FailedChecks(result), kRun)});
 }
 
-// Parses a gate from a report. A parse error is bad input, not bad usage.
+// Parses the gate that a report holds. A parse error is bad input, not bad usage.
 Gate StoredGate(const std::string& text, const std::string& where) {
   try {
     return ParseGate(text);
@@ -63,7 +63,7 @@ Gate StoredGate(const std::string& text, const std::string& where) {
   }
 }
 
-// All metrics of the arm that a gate may name.
+// Returns every metric of the arm that a gate may name.
 Json Metrics(const Json& arm) {
   Json metrics = Json::object();
   for (const Measure& metric : GateMetrics()) {
@@ -155,8 +155,8 @@ ValidationCheck CheckValidation(const Json& report, const Json& manifest,
                kRun)});
     }
   }
-  // Sorts after the gates: a gate whose stored verdict is false is first a failed gate, and only
-  // second a report that contradicts itself.
+  // Checked after the gates, so that a false stored verdict is reported as a failed gate rather
+  // than as a report that contradicts itself.
   const auto failed = [](const ValidationProblem& problem) {
     return std::string_view(problem.code) == "gate-failed";
   };

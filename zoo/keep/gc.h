@@ -13,14 +13,14 @@
 namespace oscar {
 
 struct Collected {
-  std::vector<FileDigest> blobs;  // removed, or to be removed in a dry run
-  size_t unfinished = 0;          // files
-  uint64_t bytes = 0;             // of both
+  std::vector<FileDigest> blobs;  // the removed blobs (in a dry run: those that would be removed)
+  size_t unfinished = 0;          // number of unfinished files
+  uint64_t bytes = 0;             // total size of the blobs and the unfinished files
 };
 
 // Waits until no publisher is active (`waiting`: see FileLock). Throws InputError if an entry
-// cannot be read, because its blobs are then unknown, and ResourceError, also if the file system
-// has no locks and an active publisher could go unnoticed.
+// cannot be read, because the blobs it needs are then unknown. Throws ResourceError, also if the
+// file system has no locks, because an active publisher could go unnoticed.
 Collected CollectGarbage(const Zoo& zoo, bool dry_run, const std::function<void()>& waiting);
 
 }  // namespace oscar

@@ -28,7 +28,7 @@ class Mirrorer {
         waiting_(waiting),
         parts_(zoo.path() / "staging" / ".parts") {
     MakeFolders(zoo.path(), parts_);
-    lock_.emplace(parts_ / "lock", LockKind::kExclusive, waiting);  // a part file has one writer
+    lock_.emplace(parts_ / "lock", LockKind::kExclusive, waiting);  // part files have one writer
   }
 
   void Version(const IndexRow& row) {
@@ -95,7 +95,7 @@ class Mirrorer {
     const fs::path folder = SignatureFolder(zoo_.path(), row.name, row.version),
                    file = folder / kSignatureIndexFile;
     MakeFolders(zoo_.path(), folder);
-    SignatureIndex index;  // those of the source and those added here
+    SignatureIndex index;  // signatures of the source, and those added to the mirror
     if (fs::exists(fs::symlink_status(file)))
       index = ParseSignatureIndex(ReadSmallFile(file, kZooJsonLimits.max_bytes), file.string());
     for (const std::string& bundle : bundles) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Copies a zoo into one on this disk, checked like a pull: new versions, yanks, signatures, the
+// Copies a zoo to a local one, with the checks of a pull: new versions, yanks, signatures, the
 // snapshot. Existing files are not fetched again, and nothing is removed.
 #pragma once
 
@@ -15,16 +15,16 @@
 namespace oscar {
 
 struct Mirrored {
-  std::vector<std::string> added;     // NAME@VERSION
+  std::vector<std::string> added;     // as NAME@VERSION
   std::vector<std::string> yanked;    // newly yanked
   std::vector<std::string> problems;  // versions that were not copied, and why
   size_t versions = 0;                // number of versions in the source
-  size_t signatures = 0;              // new ones
+  size_t signatures = 0;              // number of new signatures
   FetchCounts counts;
 };
 
-// Creates `zoo` if it does not exist. `name`: copies that name alone. Versions with wrong bytes are
-// problems. A broken transfer is a ResourceError, and the same call resumes it.
+// Creates `zoo` if it does not exist. With `name` only that name is copied. A version with wrong
+// bytes is listed as a problem. A broken transfer is a ResourceError, and the same call resumes it.
 Mirrored Mirror(const ZooSource& source, const std::filesystem::path& zoo,
                 const std::optional<ZooName>& name, const FetchOptions& options,
                 const std::function<void()>& waiting);

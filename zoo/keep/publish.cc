@@ -27,7 +27,7 @@ ZooName NameFor(const PublishOptions& options, const Json& manifest) {
   return ParseZooName(id, kManifestFile);
 }
 
-// A major version belongs to one base model, so users of 1.x may take 1.y.
+// All versions with the same major number belong to one base model, so users of 1.x may take 1.y.
 void CheckSameModel(const ZooEntry& entry, const ZooEntry& before) {
   const std::string ours = ConfigDigest({{"model", entry.model}}),
                     theirs = ConfigDigest({{"model", before.model}});
@@ -48,8 +48,8 @@ void CheckSameModel(const ZooEntry& entry, const ZooEntry& before) {
                                     entry.identity)));
 }
 
-// Chooses the version and compares it with the existing ones, ascending. Returns true if the zoo
-// already has the artifact and no version was requested.
+// Chooses the version and compares the artifact with the existing ones (in ascending order).
+// Returns true if the zoo already has the artifact and no version was requested.
 bool PlaceVersion(const Zoo& zoo, const PublishOptions& options, ZooEntry* entry) {
   const std::vector<ZooVersion> versions = zoo.Versions(entry->name);
   const auto read = [&, name = entry->name](const ZooVersion& version) {
@@ -75,7 +75,7 @@ bool PlaceVersion(const Zoo& zoo, const PublishOptions& options, ZooEntry* entry
   return false;
 }
 
-// Makes the entry of an artifact, without its version.
+// Makes the entry of an artifact; its version is set later.
 Published CheckForPublishing(const fs::path& artifact, const std::optional<ModelGeometry>& model,
                              const PublishOptions& options) {
   const CheckedArtifact checked = CheckArtifact(artifact, model, options.demands);
@@ -90,7 +90,7 @@ Published CheckForPublishing(const fs::path& artifact, const std::optional<Model
                .publisher = options.publisher};
   for (const ValidationProblem& problem : checked.validation.problems)
     out.problems.push_back(problem.text);
-  // Reads it back as readers will, before anything is written.
+  // Parses the entry again as readers will, before anything is written.
   ParseEntry(CanonicalJson(EntryToJson(out.entry)), "the new entry");
   return out;
 }

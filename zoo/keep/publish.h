@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Publishes an artifact into a zoo. The entry is the commit point. Until it has its name, nothing
-// that was written is visible; from then on, everything that it names exists.
+// Publishes an artifact into a zoo. The entry is the commit point: before it has its name, nothing
+// that was written is visible; afterwards, everything that it names exists.
 #pragma once
 
 #include <filesystem>
@@ -16,30 +16,30 @@
 namespace oscar {
 
 struct PublishOptions {
-  std::optional<ZooName> name;        // absent: the manifest's model id
+  std::optional<ZooName> name;        // absent: taken from the manifest's model id
   std::optional<ZooVersion> version;  // absent: the next minor version
   ValidationDemands demands;          // an additional gate, or permission to have none
   bool dry_run = false;               // check everything, change nothing
-  Json publisher = Json::object();    // program and time
+  Json publisher = Json::object();    // the publishing program, and the time
   std::function<void()> waiting;      // see Publisher
 };
 
 struct Published {
   ZooEntry entry;
-  std::vector<std::string> problems;  // of the validation; if not empty, nothing was published
+  std::vector<std::string> problems;  // validation problems; if there are any, nothing is published
   Json gates = Json::array();         // the evaluated gates
   bool already = false;  // no version was requested, and the zoo already has this artifact
   size_t new_blobs = 0;
   uint64_t new_bytes = 0;
   ZooVersion latest;
-  std::vector<std::string> warnings = {};  // about a new version, for its publisher to check
-  std::string index_problem;               // why index.json is not up to date; all else is done
+  std::vector<std::string> warnings = {};  // about a new version; its publisher should check them
+  std::string index_problem;               // why index.json is not up to date; all else succeeded
 };
 
-// Checks the artifact (CheckArtifact) and makes it an entry. Throws InputError for an artifact that
-// fails a check, a version that exists, or another base model under the same name and major
-// version; UsageError if no valid name is given or recorded; ResourceError. Nothing is published by
-// halves.
+// Checks the artifact (CheckArtifact) and publishes it as an entry. Throws InputError for an
+// artifact that fails a check, a version that exists, or another base model under the same name and
+// major version; UsageError if no valid name is given or recorded; ResourceError. Nothing is ever
+// partly published.
 Published Publish(const Zoo& zoo, const std::filesystem::path& artifact,
                   const std::optional<ModelGeometry>& model, const PublishOptions& options);
 

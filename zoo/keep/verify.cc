@@ -222,13 +222,13 @@ class Verifier {
     std::string where;
     ZooEntry entry;
     std::vector<std::string> problems;
-    std::optional<IndexRow> row;  // if it is sound
+    std::optional<IndexRow> row;  // only for a sound entry
   };
   const Zoo& zoo_;
   const std::optional<Remeasure>& remeasure_;
   Verified out_;
   std::vector<Noted> noted_;
-  std::map<std::string, std::optional<IndexRow>> rows_;            // of the entries, by NAME@X.Y.Z
+  std::map<std::string, std::optional<IndexRow>> rows_;            // by NAME@X.Y.Z
   std::map<std::pair<std::string, uint64_t>, std::string> blobs_;  // problems by digest and size
   std::vector<FileDigest> unchecked_;
 };
@@ -244,8 +244,7 @@ Verified Verify(const Zoo& zoo, const std::optional<ZooReference>& reference,
   } else if (reference->version) {
     const std::vector<ZooVersion> versions = zoo.Versions(reference->name);
     if (std::find(versions.begin(), versions.end(), *reference->version) == versions.end())
-      zoo.Read(reference->name, *reference->version);  // throws if it is absent, which is not a
-                                                       // finding
+      zoo.Read(reference->name, *reference->version);  // throws: a missing entry is not a finding
     verifier.Entry(reference->name, *reference->version);
     verifier.CheckEntries();
   } else {

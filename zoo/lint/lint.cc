@@ -24,7 +24,7 @@ namespace {
 
 constexpr int kMaxDepth = 16;
 
-// Parsed form of entries/<ORG>/<MODEL>/<X.Y.Z>.json in a zoo, or nothing.
+// Parses the path entries/<ORG>/<MODEL>/<X.Y.Z>.json in a zoo; nothing for any other path.
 struct EntryFile {
   fs::path zoo;
   ZooReference reference;
@@ -124,7 +124,7 @@ class Linter {
   const LintOptions& options_;
   LintReport report_;
   LintSink sink_;
-  std::map<fs::path, std::vector<fs::path>> given_;  // files on the command line, by folder
+  std::map<fs::path, std::vector<fs::path>> given_;  // files named on the command line, by folder
 };
 
 }  // namespace

@@ -30,7 +30,7 @@ struct LintRule {
   std::string_view meaning;
 };
 std::span<const LintRule> LintRules();
-const LintRule& LintRuleNamed(std::string_view name);  // an unknown name is our bug
+const LintRule& LintRuleNamed(std::string_view name);  // aborts for an unknown name
 
 struct LintPlace {
   std::filesystem::path file;
@@ -45,7 +45,7 @@ struct LintFinding {
 };
 
 struct LintOptions {
-  std::optional<ModelGeometry> model;  // reference for layers and heads
+  std::optional<ModelGeometry> model;  // reference for layer and head counts
 };
 
 struct LintReport {
@@ -54,8 +54,8 @@ struct LintReport {
   bool has_errors() const;
 };
 
-// Checks files, artifacts, zoos, entries of zoos, and folders of any of these. Throws InputError if
-// a path does not exist, or nothing in it is known to hold rotations.
+// Checks files, artifacts, zoos, entries of zoos, and folders that hold any of these. Throws
+// InputError if a path does not exist or holds nothing that is known to hold rotations.
 LintReport Lint(const std::vector<std::filesystem::path>& paths, const LintOptions& options);
 
 Json LintToJson(const LintReport& report);

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kTokensPerDimension = 20;
 
-// A tensor as floats; empty if it is missing or not F32 (CheckArtifact reports that).
+// Returns a tensor as floats; empty if it is missing or not F32 (CheckArtifact reports that).
 std::vector<float> FloatsOf(const SafetensorsFile& file, const std::string& name, size_t size) {
   const auto found = file.tensors().find(name);
   if (found == file.tensors().end() || found->second.dtype != DType::kF32) return {};
@@ -35,7 +35,7 @@ struct LayerGeometry {
   int64_t num_kv_heads = 0, head_dim = 0, v_head_dim = 0, tokens = 0;
 };
 
-// Parses a geometry. Throws InputError if it is malformed or has numbers that no tensor could have.
+// Parses a geometry. Throws InputError if it is malformed or its sizes are impossibly large.
 std::vector<LayerGeometry> GeometryOf(const Json& manifest) {
   std::vector<LayerGeometry> layers;
   for (const Json& layer : JsonMember(manifest, "geometry", kManifestFile)) {
@@ -82,7 +82,7 @@ class ArtifactLint {
         few.push_back(layer.layer_id);
     }
     LintLayers(k, 'k', Place(), options, sink_);
-    // Checks the same layers again only if V has different dimensions.
+    // V uses the same layers, which are checked again only if V has different dimensions.
     const bool own = std::any_of(layers_.begin(), layers_.end(), [](const LayerGeometry& layer) {
       return layer.v_head_dim != layer.head_dim;
     });
@@ -94,9 +94,9 @@ class ArtifactLint {
     }
   }
 
-  // Checks whether one rotation shared by several heads suits them all. The measurements decide.
-  // Without any the geometry does, which may give false alarms (one covariance can hold both
-  // subspaces).
+  // Checks whether one rotation shared by several heads suits them all. Measured results decide, if
+  // there are any. Otherwise the geometry decides, which may give false alarms, because one
+  // covariance can hold both subspaces.
   void HeadsAgree(const Json& report) {
     const auto [shared, per_head] = MeasuredKl(report);
     if (per_head > 0) {
@@ -144,7 +144,7 @@ class ArtifactLint {
     if (!eigenvalues.empty()) LintSpectrum(eigenvalues, count, dim, place, sink_);
   }
 
-  // Mean over layers of HeadAgreement; 1 if no layer has heads that share a rotation.
+  // Returns the mean over layers of HeadAgreement; 1 if no layer has heads that share a rotation.
   double MeanAgreement(char side) const {
     double sum = 0;
     int64_t layers = 0;
@@ -161,8 +161,8 @@ class ArtifactLint {
     return layers == 0 ? 1 : sum / static_cast<double>(layers);
   }
 
-  // KL of the shared and the per-head rotations on tokens held out of the calibration; 0 if not
-  // measured.
+  // KL with the shared and with the per-head rotations, on tokens held out of the calibration. 0 if
+  // not measured.
   static std::pair<double, double> MeasuredKl(const Json& report) {
     const Json arms = JsonMember(report, "summary", "report").value("arms", Json::object());
     if (!arms.contains("oscar_shared") || !arms.contains("oscar_per_head")) return {0, 0};
@@ -208,7 +208,7 @@ void LintArtifact(const ArtifactFiles& files, const LintOptions& options, LintSi
     ArtifactLint lint(artifact, shown, sink);
     lint.Tensors();
     lint.Layers(options);
-    if (sink->errors_of(shown) > before) return;  // the next checks need sound rotations
+    if (sink->errors_of(shown) > before) return;  // the following checks need sound rotations
     lint.HeadsAgree(artifact.report());
     LintValidation(CheckArtifact(files).validation, place, sink);
   } catch (const Error& error) {

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lint of our own artifacts, which have data that upstream's files lack: every head's eigenvalues,
-// token counts, measurements. An artifact inside a zoo is a folder of links; its findings name the
-// entry.
+// Lints our own artifacts, which have data that upstream's files lack: every head's eigenvalues,
+// token counts, measurements. An artifact inside a zoo is a folder of links, and its findings name
+// the entry.
 #pragma once
 
 #include "zoo/lint/lint.h"
@@ -11,9 +11,9 @@
 
 namespace oscar {
 
-// Limits for reporting that heads disagree: the report's KL of the shared rotation exceeds that of
-// the per-head ones by a factor, or, if nothing was measured, the mean over layers of HeadAgreement
-// is low.
+// Limits beyond which lint reports that heads disagree: the factor by which the KL of the shared
+// rotation exceeds that of per-head ones, or, if no KL was measured, the mean over layers of
+// HeadAgreement.
 inline constexpr double kMinHeadAgreement = 0.1;
 inline constexpr double kMaxSharedKlFactor = 1.25;
 

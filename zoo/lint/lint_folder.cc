@@ -22,7 +22,7 @@ LintPlace PlaceOf(const PtFacts& file) { return {file.path, {}, {}, ""}; }
 
 std::string NameOf(const PtFacts& file) { return file.path.filename().string(); }
 
-// The common part of the names of a calibration's K and V files: the name without side and
+// The part of a file name that a calibration's K and V files share: the name without side and
 // statistic.
 std::string PairKey(const PtFacts& file) {
   std::string key = NameOf(file).substr(1);
@@ -40,7 +40,7 @@ std::vector<int64_t> Missing(const std::vector<int64_t>& all, const std::vector<
 }
 
 void LintPair(const PtFacts& k, const PtFacts& v, LintSink* sink) {
-  if (!k.file || !v.file) return;  // the unreadable one has its own finding
+  if (!k.file || !v.file) return;  // an unreadable file has its own finding
   bool same_layers = true;
   for (const auto& [file, partner] : {std::pair(&k, &v), std::pair(&v, &k)}) {
     const std::vector<int64_t> missing = Missing(partner->ids(), file->ids());
@@ -57,7 +57,7 @@ void LintPair(const PtFacts& k, const PtFacts& v, LintSink* sink) {
   }
 }
 
-// Pairs files by name. If there is one of each side, they are a pair whatever their names.
+// Pairs K and V files of the same name; a lone K and a lone V file are always a pair.
 void LintPairs(const Files& group, bool complete, LintSink* sink) {
   Files sides[2];
   for (const PtFacts* file : group) {
@@ -177,7 +177,7 @@ void LintPtFolder(const std::vector<PtFacts>& files, bool complete, const LintOp
   }
   LintMla(mla, options, sink);
   LintGroupings(shared, per_head, sink);
-  // A file that cannot be read may be the partner in either group. It exists, whatever its content.
+  // A file that cannot be read may be the missing partner in either group.
   for (Files* group : {&shared, &per_head}) {
     if (group->empty()) continue;
     group->insert(group->end(), unread.begin(), unread.end());

@@ -17,7 +17,7 @@ Matrix HeadMatrix(std::span<const float> values, int64_t head, int64_t dim) {
   return Eigen::Map<const RowMajor>(values.data() + head * dim * dim, dim, dim).cast<double>();
 }
 
-// Index of the first value that is not finite, or -1.
+// Returns the index of the first value that is not finite, or -1.
 int64_t FirstNotFinite(std::span<const float> values) {
   const auto found =
       std::find_if(values.begin(), values.end(), [](float value) { return !std::isfinite(value); });

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Measurements behind lint's findings, on plain arrays. Trap: the numbers may be hostile, so every
-// comparison is written to fail on NaN.
+// Measurements for lint's findings, on plain arrays. Trap: the numbers may be hostile, so every
+// comparison must fail on NaN.
 #pragma once
 
 #include <cstdint>
@@ -26,25 +26,25 @@ class LintSink {
   LintReport* report_;
 };
 
-// Reports not-finite and not-orthogonal, per head. `values` [count, dim, dim] row-major; `limit` of
-// max|R R^T - I|, or 0 if the matrix need not be orthogonal.
+// Reports not-finite and not-orthogonal, per head. `values`: [count, dim, dim] row-major. `limit`:
+// the largest accepted max|R R^T - I|, or 0 if the matrix need not be orthogonal.
 void LintRotations(std::span<const float> values, int64_t count, int64_t dim, double limit,
                    const LintPlace& place, LintSink* sink);
 
-// Reports not-finite, negative-eigenvalue, degenerate and few-tokens, per head. `values` [count,
-// dim], any order. Nothing is concluded from eigenvalues that are all equal or zero (data-free
-// files). Rank counts eigenvalues above kRankFloor of the largest. Upstream sums in float64, so
-// directions that no token had are at about 1e-16; the flattest published spectrum ends at 6e-6.
+// Reports not-finite, negative-eigenvalue, degenerate and few-tokens, per head. `values`: [count,
+// dim], any order. Nothing follows from eigenvalues that are all equal or zero (data-free files).
+// The rank counts eigenvalues above kRankFloor times the largest. Upstream sums in float64, so
+// directions that no token used have about 1e-16; the flattest published spectrum ends at 6e-6.
 inline constexpr double kRankFloor = 1e-10;
-inline constexpr double kDegenerateShare = 0.9;  // of the dimension; a lower rank is an error
+inline constexpr double kDegenerateShare = 0.9;  // share of the dimension; a lower rank is an error
 void LintSpectrum(std::span<const float> values, int64_t count, int64_t dim, const LintPlace& place,
                   LintSink* sink);
 int64_t NumericalRank(std::span<const float> eigenvalues);
 
-// How much the heads' leading eigen-directions (an eighth of the dimension) span the same subspace:
-// mean over pairs of |U_i^T U_j|_F^2 / k, from chance level (0) to equal (1). Rotations [count,
-// dim, dim], eigenvalues [count, dim] ascending. 1 for a single head. Throws InputError for a
-// composition without U.
+// Measures how far the heads' leading eigenvectors (an eighth of the dimension) span the same
+// subspace: mean over pairs of |U_i^T U_j|_F^2 / k, from chance level (0) to equal (1). Rotations
+// [count, dim, dim], eigenvalues [count, dim] ascending. 1 for a single head. Throws InputError for
+// a composition without U.
 double HeadAgreement(std::span<const float> rotations, std::span<const float> eigenvalues,
                      int64_t count, int64_t dim, Composition composition);
 
@@ -52,10 +52,10 @@ double HeadAgreement(std::span<const float> rotations, std::span<const float> ei
 double MeanDiagonal(std::span<const float> rotations, int64_t count, int64_t dim);
 double RandomDiagonal(int64_t dim);  // sqrt(2 / (pi dim))
 
-// Describes gaps in ascending ids: "" if they are contiguous or evenly spaced.
+// Describes the gaps in ascending layer ids: "" if they are contiguous or evenly spaced.
 std::string LayerGap(const std::vector<int64_t>& ids);
 
-// Formats ids like "3, 5, 6 and 12 more".
+// Formats layer ids like "3, 5, 6 and 12 more".
 std::string ListIds(const std::vector<int64_t>& ids);
 
 }  // namespace oscar

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lint of one file. Its tensors are measured one by one, so that every bad head has its finding;
-// then the strict reader decides.
+// Lints one file. Its tensors are measured one by one, so that every bad head has its finding. Then
+// the strict reader decides.
 #include "zoo/lint/lint_pt.h"
 
 #include <fmt/format.h>
@@ -55,8 +55,8 @@ void LintMatrix(const PtFile& file, const PtTensor& tensor, bool orthogonal, con
   }
 }
 
-// Lint of a dict with a rotation and its metadata. `orthogonal`: the file's declaration, if it has
-// one.
+// Lints a dict that holds a rotation and its metadata. `orthogonal`: whether the file says that the
+// matrix is orthogonal, if it says so.
 void LintEntry(const PtFile& file, const PtDict& entry, std::optional<bool> orthogonal, bool fitted,
                const LintPlace& place, LintSink* sink) {
   const bool undone = entry.Find("q_rotation") != nullptr || entry.Find("o_rotation") != nullptr;
@@ -75,7 +75,7 @@ void LintEntry(const PtFile& file, const PtDict& entry, std::optional<bool> orth
   if (fitted) LintSpectrum(values, count / stack->dim, stack->dim, place, sink);
 }
 
-// Returns false and adds a finding if the version is not supported.
+// Returns false and adds a finding if the format version is not supported.
 bool LintVersion(const PtDict& root, const LintPlace& place, LintSink* sink) {
   const PtValue* version = root.Find("format_version");
   if (version == nullptr) return true;
@@ -141,7 +141,7 @@ char SideOfName(const fs::path& path) {
   return name.starts_with("v_rotation") ? 'v' : 0;
 }
 
-// The objective in "k_rotation_<objective>.pt", or "".
+// Returns the objective in "k_rotation_<objective>.pt", or "".
 std::string ObjectiveOfName(const fs::path& path) {
   constexpr size_t kPrefix = std::string_view("k_rotation_").size();
   const std::string stem = path.stem().string();
@@ -164,7 +164,7 @@ void LintName(const PtFacts& facts, LintSink* sink) {
     return;
   }
   const std::string named = ObjectiveOfName(facts.path);
-  const bool variant = named.starts_with("oscar2");  // one name serves both sides
+  const bool variant = named.starts_with("oscar2");  // the same name is used for K and V
   const char content_side = ObjectiveSide(file.objective),
              named_side = variant ? char{0} : ObjectiveSide(named);
   const std::string expected = side == 'k' ? "an objective of K (qqt)" : "an objective of V (sst)";

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compares two artifacts of one geometry: the angles between the spaces that their rotations keep,
-// their spectra, their clipping, and the measurements of their reports.
+// Compares two artifacts of the same geometry: the angles between the subspaces of their rotations,
+// their spectra, their clipping, and the measurements in their reports.
 #pragma once
 
 #include <filesystem>
@@ -16,15 +16,15 @@
 
 namespace oscar {
 
-// The difference in one side of one layer, over its KV heads. Angles in degrees.
+// The difference between two artifacts in one side of one layer. Angles in degrees.
 struct SideDiff {
   int layer_id = 0;
   char side = 'k';
   // Principal angles (Björck and Golub, 1973) between the spans of the leading eigenvectors that
-  // carry kLeadingShare of A's spectrum: of the worst head, and the mean over heads.
+  // carry kLeadingShare of A's spectrum: maximum and mean over the KV heads.
   double max_angle = 0, mean_angle = 0;
-  int64_t leading = 0;  // eigenvectors, of the worst head
-  double spectrum = 0;  // total variation of the normalized spectra, in [0, 1], mean of heads
+  int64_t leading = 0;  // number of leading eigenvectors of the head with the largest angle
+  double spectrum = 0;  // total variation of the normalized spectra, in [0, 1]; mean over heads
   float clip_a = 0, clip_b = 0;
 };
 inline constexpr double kLeadingShare = 0.9;
@@ -36,15 +36,15 @@ struct ArtifactDiff {
     std::string name;
     std::optional<double> a, b;
   };
-  std::vector<Metric> metrics;  // of the headline arms
+  std::vector<Metric> metrics;  // metrics of the headline arms
 };
 
-// Compares two directories that hold artifacts. Throws InputError if the geometries differ, or
-// rotations hold no eigenvectors.
+// Compares two directories that hold artifacts. Throws InputError if the geometries differ or the
+// rotations have no eigenvectors.
 ArtifactDiff DiffArtifacts(const std::filesystem::path& a, const std::string& name_a,
                            const std::filesystem::path& b, const std::string& name_b);
 
-// Part of DiffArtifacts, exposed for tests: one side of one layer.
+// Compares one side of one layer. Exposed for tests of DiffArtifacts.
 SideDiff DiffSide(int layer_id, char name, const StoredSide& a, const StoredSide& b,
                   Composition composition_a, Composition composition_b);
 

@@ -22,17 +22,17 @@ ModelDigests DigestsOfModel(const std::filesystem::path& model_directory);
 
 struct Fitting {
   const IndexRow* row;
-  bool weights_known;  // both sides have a sample, and they are equal
+  bool weights_known;  // the model's weights are known to be those of the entry
 };
 
-// Versions that are not yanked, best first: known weights before unknown, gated before ungated,
-// then the smaller attention-KL, fewer bits, the higher version. Rows point into `index`.
+// Returns versions that are not yanked, best first: known weights, then gated, then a smaller
+// attention-KL, fewer bits, a higher version. Rows point into `index`.
 std::vector<Fitting> FindFitting(const ZooIndex& index, const ModelDigests& model);
 
 // A user's search. Empty members match everything.
 struct SearchQuery {
-  std::string text = {};  // in the name or the base model's id, ignoring case
-  std::string base = {};  // digest of the base model's config.json, or its first digits
+  std::string text = {};  // text in the name or the base model's id, ignoring case
+  std::string base = {};  // digest of the base model's config.json, or a prefix of it
   std::string method = {}, runtime = {};
   std::optional<double> max_bits = {}, max_kl = {};
   bool yanked = false;  // includes yanked versions

@@ -39,7 +39,7 @@ td.text,th{overflow-wrap:anywhere}
 .badge text{fill:#fff!important}
 )css";
 
-// The unverified claims in the signatures of a version.
+// Returns who signed a version according to its signatures, which are not verified.
 std::string Claimed(const Zoo& zoo, const IndexRow& row) {
   std::string text;
   try {
@@ -191,7 +191,7 @@ std::string ModelPage(const ModelSubject& subject, const SiteOptions& options,
                                {"weights, sampled", Digest(row.weights_sha256)},
                                {"runtimes", RuntimesCell(row)}})});
     sections.push_back({"files", "Files", "Files of " + row.version.text(), FilesTable(entry)});
-    // Rendered from the record, because the page that a publisher wrote is not trusted.
+    // Rendered again from the record, because the publisher's own page is not trusted.
     const JsonText report(subject.record_text, subject.record.string(), kReportLimits);
     std::ranges::move(ReportSections(report.root()), std::back_inserter(sections));
   } catch (const InputError& error) {

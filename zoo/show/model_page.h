@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The page of one model in a zoo's site, and the cells that it shares with the index.
+// Makes the page of a model in a zoo's site, and the cells that it shares with the index.
 #pragma once
 
 #include <filesystem>
@@ -17,32 +17,32 @@
 
 namespace oscar {
 
-// Everything that a model's page is made from.
+// The data that a model's page is made from.
 struct ModelSubject {
   std::span<const IndexRow> rows;           // versions, ascending
-  std::vector<std::string> signed_by = {};  // of each row
-  std::optional<ZooEntry> entry = {};       // of the headline; none: damaged
-  std::filesystem::path record = {};        // the file of its report
+  std::vector<std::string> signed_by = {};  // signer of each row
+  std::optional<ZooEntry> entry = {};       // headline version; absent if it is damaged
+  std::filesystem::path record = {};        // the file with the report of that entry
   std::string record_text = {};
   std::string problem = {};
 };
 ModelSubject LookAtModel(const Zoo& zoo, std::span<const IndexRow> rows,
                          const SiteOptions& options);
 
-// The cache key of a page: pages with equal keys are equal.
+// The cache key of a page: pages with equal keys have equal content.
 std::string PageKey(const ModelSubject& subject, const SiteOptions& options);
 
-// `problem` receives the reason if the report cannot be shown.
+// Makes the page. Sets `problem` to the reason if the report cannot be shown.
 std::string ModelPage(const ModelSubject& subject, const SiteOptions& options,
                       std::string* problem);
 
-// The version that represents a name: the highest that was not yanked, else the highest.
+// The version shown for a name: the highest that is not yanked, else the highest.
 const IndexRow& Headline(std::span<const IndexRow> rows);
 
-std::string PageOf(const ZooName& name);  // its path in the site
+std::string PageOf(const ZooName& name);  // path of its page within the site
 std::string_view SiteStyle();             // css, in addition to the report's
 
-// HTML table cells.
+// Cells of HTML tables.
 std::string DateCell(int64_t unix_seconds);
 std::string NumberCell(const std::optional<double>& value, Format format);
 std::string GateCell(const IndexRow& row);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names of a zoo are plain (NamePartProblem) and safe in paths and links. All other text may come
-// from anyone and is escaped by Html().
+// Names in a zoo have only plain characters (NamePartProblem) and are safe in paths and links. All
+// other text may come from anyone and is escaped by Html().
 #include "zoo/show/site.h"
 
 #include <fmt/chrono.h>
@@ -62,7 +62,7 @@ std::string ScriptHash() {
   return "sha256-" + std::string(text.begin(), text.begin() + size);
 }
 
-// Calls visit(rows of one name) for every name, in order.
+// Calls visit(rows of the name) for every name, in order.
 template <typename Visit>
 void ForEachModel(const ZooIndex& index, Visit visit) {
   const std::span<const IndexRow> all(index.rows);
@@ -72,7 +72,7 @@ void ForEachModel(const ZooIndex& index, Visit visit) {
   }
 }
 
-// The keys of a site's pages by ORG/MODEL; empty if they cannot be read.
+// Returns the cache keys of a site's pages by ORG/MODEL; empty if they cannot be read.
 std::map<std::string, std::string> ReadPageKeys(const fs::path& site) {
   std::map<std::string, std::string> keys;
   try {
@@ -188,7 +188,7 @@ Site WriteSite(const Zoo& zoo, const fs::path& output, const SiteOptions& option
   AtomicDirectory directory(
       output, there ? AtomicDirectory::Target::kReplace : AtomicDirectory::Target::kNew);
   const auto write = [&](const std::string& file, const std::string& text) {
-    const fs::path path = directory.staging() / file;  // flushed with the directory
+    const fs::path path = directory.staging() / file;  // AtomicDirectory flushes it
     std::ofstream page(path, std::ios::binary);
     page << text;
     page.close();

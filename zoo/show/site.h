@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A zoo as pages for people: plain files that any server serves and that open from the disk. No
-// page asks for anything besides itself, and all are readable without script.
+// Makes web pages of a zoo: plain files for any server or for opening from the disk. No page loads
+// anything else, and all are readable without scripts.
 //
-//     index.html                        every model; sortable and filterable where scripts run
+//     index.html                        every model; scripts can sort and filter them
 //     models/<ORG>/<MODEL>/index.html   versions, the command that pulls it, and its report
 //     models/<ORG>/<MODEL>/badge.svg    for other people's pages
-//     feed.xml                          what was published and yanked lately (Atom, RFC 4287)
+//     feed.xml                          recent publications and yanks (Atom, RFC 4287)
 //     pages.json                        the inputs of each model's page: writing a site over itself
 //                                       keeps the pages of models that have not changed
 #pragma once
@@ -22,22 +22,22 @@
 namespace oscar {
 
 struct SiteOptions {
-  std::string url;  // future address of the zoo, for pull lines: https://zoo.example.org
+  std::string url;  // the zoo's public address, for pull commands: https://zoo.example.org
   std::string title = "oscar zoo";
-  std::string made_by = {};  // the program; pages made by another one are not kept
-  // Who signed a version, as text; "" if nobody did. Without this function pages show the
-  // signatures' own claims, which nobody has checked.
+  std::string made_by = {};  // the program; pages made by another program are not reused
+  // Returns the signer of a version as text; "" if it is not signed. Without this function pages
+  // show the unverified claims of the signatures.
   std::function<std::string(const IndexRow&)> signed_by = {};
 };
 
 struct Site {
   size_t models = 0, versions = 0;
-  size_t kept = 0;                    // pages of models, from the site that was there
+  size_t kept = 0;                    // number of model pages reused from the previous site
   std::vector<std::string> problems;  // models whose report cannot be shown, and why
 };
 
-// Writes the directory `output`, which must not exist or be such a site; one rename replaces it. It
-// is not flushed to the disk, because a site can be made again. Throws InputError, ResourceError.
+// Writes the directory `output`, which must not exist or be an earlier site, with a single rename.
+// It is not flushed to the disk, because it can be made again. Throws InputError, ResourceError.
 Site WriteSite(const Zoo& zoo, const std::filesystem::path& output, const SiteOptions& options);
 
 // Parts of a site, exposed for tests. `rows`: the versions of one name, ascending.

@@ -74,7 +74,7 @@ std::string Bytes(const Json& object, const char* key, std::string_view what) {
   return FromBase64(JsonString(object, key, what), fmt::format("{}: '{}'", what, key));
 }
 
-// DSSE v1.0: "DSSEv1" SP LEN(type) SP type SP LEN(payload) SP payload.
+// The bytes that are signed (DSSE v1.0): "DSSEv1" SP LEN(type) SP type SP LEN(payload) SP payload.
 std::string PreAuthenticationEncoding(std::string_view payload) {
   return fmt::format("DSSEv1 {} {} {} {}", kPayloadType.size(), kPayloadType, payload.size(),
                      payload);
@@ -85,7 +85,7 @@ void ReadMaterial(const Json& material, SignedBundle* bundle, std::string_view w
              {"publicKey", "x509CertificateChain", "certificate", "tlogEntries",
               "timestampVerificationData"},
              what);
-  // Keyless signatures have these. Other signatures may too, but nothing here relies on them.
+  // Keyless signatures have log entries. Others may have them too, but nothing here relies on them.
   if (material.contains("tlogEntries")) {
     for (const Json& entry : Array(material.at("tlogEntries"), what)) {
       for (const char* key :
@@ -107,7 +107,7 @@ void ReadMaterial(const Json& material, SignedBundle* bundle, std::string_view w
         fmt::format("{}: expected exactly one of publicKey and x509CertificateChain", what));
   }
   if (key) {
-    // Bundles older than v1.1 of the reference implementation have rawBytes and keyDetails.
+    // Bundles made before v1.1 of the reference implementation have rawBytes and keyDetails.
     const Json& identifier =
         ObjectWith(material.at("publicKey"), {"hint", "rawBytes", "keyDetails"}, what);
     if (Has(identifier, "hint")) bundle->key_hint = JsonString(identifier, "hint", what);

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A signature as a file: a Sigstore bundle (JSON, media type v0.3) that holds a DSSE envelope (DSSE
-// v1.0, protocol.md) around a payload. Methods of OpenSSF Model Signing v1.0, section 4.1: `key`
-// and `certificate`; keyless signing (Fulcio, Rekor) is refused by name. Trap: a parsed bundle is
-// not yet verified.
+// A signature file: a Sigstore bundle (JSON, media type v0.3) that holds a DSSE envelope (DSSE
+// v1.0, protocol.md) around a payload. Supports the methods `key` and `certificate` of OpenSSF
+// Model Signing v1.0, section 4.1. Keyless signing (Fulcio, Rekor) is refused by name. Trap: a
+// parsed bundle is not yet verified.
 #pragma once
 
 #include <span>
@@ -19,30 +19,30 @@ namespace oscar {
 
 struct SignedBundle {
   std::string payload;             // the signed bytes
-  std::string signature;           // DER, the envelope's first
+  std::string signature;           // DER; the first signature of the envelope
   std::string key_hint;            // PublicKey::id() of the signer; may be ""
-  std::vector<Certificate> chain;  // the signer's first; empty for method `key`
+  std::vector<Certificate> chain;  // begins with the signer's certificate; empty for method `key`
 };
 
 // Throws InputError naming `what` for text that is not a bundle, another media or payload type, no
 // signature, or undefined members.
 SignedBundle ParseBundle(std::string_view text, std::string_view what);
 
-// Checks that `key` signed the bundle. Throws TrustError (kWrongKey, kAltered).
+// Checks that the bundle was signed with `key`. Throws TrustError (kWrongKey, kAltered).
 void CheckSignedWith(const SignedBundle& bundle, const PublicKey& key, std::string_view what);
 
 // Checks that a certificate under one of `roots` signed the bundle. Throws TrustError.
 void CheckSignedUnder(const SignedBundle& bundle, std::span<const Certificate> roots,
                       std::string_view what);
 
-// A signing key and its certificates. `chain` starts with the key's certificate and may continue
-// with those between it and the root.
+// A signing key and its certificates. `chain` starts with the key's certificate; intermediate
+// certificates up to the root may follow.
 struct Signer {
   PrivateKey key;
   std::vector<Certificate> chain;
 };
 
-// Throws InputError if the certificate belongs to another key or may not sign.
+// Throws InputError if the certificate belongs to another key or must not be used to sign.
 void CheckSigner(const Signer& signer, std::string_view what);
 std::string SignedBundleText(std::string_view payload, const Signer& signer);
 

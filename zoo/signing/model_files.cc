@@ -20,8 +20,8 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-// The name of a model that is one file: the reference implementation uses this, section 6.1.2 the
-// file's name.
+// The name of a model that is a single file. The reference implementation uses this name, while
+// section 6.1.2 uses the file's name.
 constexpr const char* kWholeModel = ".";
 
 bool IsIgnored(const std::string& path, std::span<const std::string> ignored) {
@@ -30,7 +30,7 @@ bool IsIgnored(const std::string& path, std::span<const std::string> ignored) {
   });
 }
 
-// Normalizes an ignored path of a statement for comparison; nothing for a path outside the model.
+// Normalizes an ignored path of a statement for comparison; nothing if it is outside the model.
 std::optional<std::string> IgnoredBelow(const fs::path& model, const std::string& path) {
   const fs::path given(path);
   if (std::find(given.begin(), given.end(), "..") != given.end()) return std::nullopt;
@@ -40,8 +40,8 @@ std::optional<std::string> IgnoredBelow(const fs::path& model, const std::string
   return below.generic_string();
 }
 
-// Whether `path` is a regular file (true) or a directory (false), not following links. Anything
-// else is refused.
+// Returns true for a regular file and false for a directory, without following links. Throws for
+// anything else.
 bool IsRegularFile(const fs::path& path, const fs::file_status& status) {
   if (status.type() == fs::file_type::regular) return true;
   if (status.type() == fs::file_type::directory) return false;
@@ -69,7 +69,7 @@ fs::path FileAt(const fs::path& model, const std::string& path) {
   return path == kWholeModel ? model : model / path;
 }
 
-// Checks that a file of the statement exists below the model, reached through folders and no link.
+// Checks that a file of the statement exists in the model and that no part of its path is a link.
 bool IsThere(const fs::path& model, const std::string& path) {
   fs::path at = model;
   bool is_file = IsRegularFile(at, fs::symlink_status(at));

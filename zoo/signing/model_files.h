@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A model on disk as its signature sees it (OpenSSF Model Signing v1.0, sections 6.1, 6.2, 8.4): a
-// directory of regular files, or one file. Symbolic links and special files are refused anywhere in
-// it, even if they would be ignored.
+// The files of a model for signing (OpenSSF Model Signing v1.0, sections 6.1, 6.2, 8.4): a
+// directory of regular files, or one file. Symbolic links and special files are refused, even if
+// they would be ignored.
 #pragma once
 
 #include <filesystem>
@@ -19,27 +19,27 @@
 
 namespace oscar {
 
-// Converts paths given by a user to paths below the model: relative to the working directory if
-// that lies in the model, else relative to the model. Paths outside the model are dropped.
+// Converts paths given by a user to paths within the model; paths outside it are dropped. They are
+// relative to the working directory if that is inside the model, else relative to the model.
 std::vector<std::string> PathsInModel(const std::filesystem::path& model,
                                       std::span<const std::string> paths);
 
-// Makes the statement of a model without the paths `ignored` (below the model, whole folders too)
-// and AlwaysIgnored(). Throws InputError if nothing is left to sign, or for a link or a name that
-// is not UTF-8.
+// Makes the statement of a model without the `ignored` paths (files or whole folders of the model)
+// and without AlwaysIgnored(). Throws InputError if nothing is left to sign, or for a link or a
+// name that is not UTF-8.
 ModelStatement StatementOf(const std::filesystem::path& model, std::vector<std::string> ignored);
 
-// Signs a model. The bundle appears at `output` whole or not at all, and is not part of the model.
+// Signs a model. The bundle at `output` is complete or absent, and is not part of the model.
 void SignModel(const std::filesystem::path& model, std::span<const std::string> ignored,
                const Signer& signer, const std::filesystem::path& output);
 
 struct ModelCheck {
-  std::vector<std::string> ignored = {};  // below the model, in addition to those in the statement
+  std::vector<std::string> ignored = {};  // in addition to those in the statement
   bool ignore_unsigned = false;           // accepts files that the statement does not name
 };
 
-// Checks that the files are those of the statement. Throws TrustError naming them: kAltered (also
-// for a missing one) before kExtraFile; InputError.
+// Checks that the files are those of the statement. Throws TrustError naming the files: kAltered
+// for a changed or missing one, else kExtraFile. Throws InputError.
 void CheckModel(const std::filesystem::path& model, const ModelStatement& statement,
                 const ModelCheck& check);
 

@@ -91,7 +91,7 @@ const std::vector<std::string>& AlwaysIgnored() {
 std::string StatementText(const ModelStatement& statement) {
   Sha256 root;
   Json resources = Json::array();
-  for (const auto& [name, sha256] : statement.files) {  // sorted by bytes, hence by code points
+  for (const auto& [name, sha256] : statement.files) {  // sorted by bytes and hence by code points
     OSCAR_CHECK(IsSha256Hex(sha256));
     root.Add(BytesOfHex(sha256));
     resources.push_back({{"name", name}, {"algorithm", "sha256"}, {"digest", sha256}});

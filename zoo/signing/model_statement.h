@@ -15,9 +15,9 @@
 namespace oscar {
 
 struct ModelStatement {
-  std::string subject;                       // a name; of a zoo's version NAME@X.Y.Z
-  std::map<std::string, std::string> files;  // SHA-256 by path below the model, with '/'
-  std::vector<std::string> ignored;          // paths below the model that were left out
+  std::string subject;                       // a name; for a version in a zoo NAME@X.Y.Z
+  std::map<std::string, std::string> files;  // SHA-256 by path within the model, with '/'
+  std::vector<std::string> ignored;          // paths within the model that were left out
 };
 
 // Paths that are never part of a model (section 6.2).
@@ -26,7 +26,7 @@ const std::vector<std::string>& AlwaysIgnored();
 std::string StatementText(const ModelStatement& statement);
 
 // Parses the payload of a bundle whose signature was checked. Throws InputError naming `what`. File
-// names must be below the model: no absolute path, no "..".
+// names must stay within the model: no absolute path, no "..".
 ModelStatement ParseStatement(std::string_view payload, std::string_view what);
 
 }  // namespace oscar

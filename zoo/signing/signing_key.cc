@@ -37,7 +37,7 @@ std::string Written(BIO* bio) {
   return {data, static_cast<size_t>(size)};
 }
 
-// OpenSSL's last error.
+// Returns OpenSSL's last error as text.
 std::string Reason() {
   std::array<char, 200> text{};
   ERR_error_string_n(ERR_peek_last_error(), text.data(), text.size());
@@ -52,7 +52,7 @@ struct Curve {
 constexpr Curve kCurves[] = {
     {"prime256v1", EVP_sha256}, {"secp384r1", EVP_sha384}, {"secp521r1", EVP_sha512}};
 
-// Null for a key type that cannot sign here.
+// Returns null for a key type that cannot be used to sign here.
 const Curve* CurveOf(EVP_PKEY* key) {
   std::array<char, 64> name{};
   if (EVP_PKEY_get_base_id(key) != EVP_PKEY_EC ||
@@ -64,8 +64,8 @@ const Curve* CurveOf(EVP_PKEY* key) {
   return nullptr;
 }
 
-// Hands OpenSSL the password. An encrypted key without one fails instead of prompting on the
-// terminal.
+// Passes the password to OpenSSL. Without a password an encrypted key fails instead of prompting on
+// the terminal.
 int GivePassword(char* buffer, int size, int /*writing*/, void* password) {
   const auto& text = *static_cast<const std::string*>(password);
   if (text.empty() || text.size() > static_cast<size_t>(size)) return -1;
@@ -87,7 +87,7 @@ PublicKey::PublicKey(std::shared_ptr<EVP_PKEY> key, std::string_view what) : key
                     "P-521; make one with openssl ecparam -name prime256v1 -genkey -noout",
                     what, EVP_PKEY_get0_type_name(key_.get())));
   }
-  // The hint uses one fixed encoding, whichever the file has.
+  // The hint is computed from one fixed encoding, whichever encoding the file uses.
   EVP_PKEY_set_utf8_string_param(key_.get(), OSSL_PKEY_PARAM_EC_POINT_CONVERSION_FORMAT,
                                  OSSL_PKEY_EC_POINT_CONVERSION_FORMAT_UNCOMPRESSED);
   EVP_PKEY_set_utf8_string_param(key_.get(), OSSL_PKEY_PARAM_EC_ENCODING,
@@ -172,7 +172,7 @@ std::vector<Certificate> Certificate::FromPem(const std::string& pem, std::strin
   std::vector<Certificate> certificates;
   while (X509* certificate = PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr))
     certificates.push_back(Certificate({certificate, X509_free}));
-  // OpenSSL ends at a damaged certificate as at the end of the text; only the reason differs.
+  // OpenSSL stops at a damaged certificate as at the end of the text; only the error code differs.
   const bool at_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
   const std::string reason = Reason();
   if (certificates.empty() || !at_end) {
@@ -219,8 +219,8 @@ std::vector<std::string> Certificate::names() const {
 }
 
 bool Certificate::may_sign() const {
-  // Without an extension OpenSSL reports every bit as set. Here a usage that is not stated is not
-  // allowed.
+  // OpenSSL reports every usage as allowed if the extension is missing. Here a usage must be
+  // stated.
   X509* certificate = certificate_.get();
   const uint32_t flags = X509_get_extension_flags(certificate);
   if ((flags & EXFLAG_INVALID) != 0) return false;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Keys and certificates of signatures (OpenSSL): ECDSA on P-256 with SHA-256, P-384 with SHA-384,
+// Keys and certificates for signatures (OpenSSL): ECDSA on P-256 with SHA-256, P-384 with SHA-384,
 // and P-521 with SHA-512, the pairs that OpenSSF Model Signing v1.0 requires. Other keys are
 // refused by name.
 #pragma once
@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-struct evp_pkey_st;  // OpenSSL's type
+struct evp_pkey_st;  // OpenSSL's EVP_PKEY
 struct x509_st;
 
 namespace oscar {
@@ -47,25 +47,25 @@ class PrivateKey {
 
  private:
   explicit PrivateKey(PublicKey key) : public_key_(std::move(key)) {}
-  PublicKey public_key_;  // its key_ also holds the private part
+  PublicKey public_key_;  // also holds the private part
 };
 
 class Certificate {
  public:
   static Certificate FromDer(std::string_view der, std::string_view what);  // throws InputError
-  // Reads all certificates of a PEM text, at least one. Throws InputError.
+  // Reads all certificates of a PEM text, which must have at least one. Throws InputError.
   static std::vector<Certificate> FromPem(const std::string& pem, std::string_view what);
 
   std::string der() const;
-  PublicKey public_key(std::string_view what) const;  // throws InputError for other keys
-  // The names in it: the subject's common name, and its e-mail addresses, URIs and host names.
+  PublicKey public_key(std::string_view what) const;  // throws InputError for unsupported key types
+  // The certificate's names: common name, e-mail addresses, URIs and host names.
   std::vector<std::string> names() const;
-  // Needs key usage digitalSignature, or else extended key usage codeSigning.
+  // Whether key usage digitalSignature, or else extended key usage codeSigning, is set.
   bool may_sign() const;
 
-  // Says why this certificate does not chain through `between` to one of `roots` at the start of
+  // Returns why this certificate does not chain through `between` to one of `roots` at the start of
   // its validity; "" if it does. Self-signed certificates among `roots` are the trusted ones. Trap:
-  // a signature does not tell when it was made, so an expired certificate still vouches.
+  // a signature does not tell when it was made, so expired certificates are still accepted.
   std::string ChainProblem(std::span<const Certificate> between,
                            std::span<const Certificate> roots) const;
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Refusals of a signature or a trust policy. Each reason has its own process exit code.
+// Errors for refused signatures and trust policies. Each reason has its own process exit code.
 #pragma once
 
 #include <string_view>
@@ -19,12 +19,12 @@ struct TrustExit {
   static constexpr ExitCode kLookAlike{15};  // a name that only looks like a trusted one
 };
 
-// A signature that is missing, by the wrong signer, or for other content.
+// An error for a signature that is missing, by the wrong signer, or for other content.
 struct TrustError : Error {
   using Error::Error;
 };
 
-// Returns the kind that --log-format json prints for such an exit code; empty for every other code.
+// Returns the kind that --log-format json prints for an exit code; empty for unlisted codes.
 inline std::string_view TrustKind(ExitCode code) {
   if (code == TrustExit::kUnsigned) return "unsigned";
   if (code == TrustExit::kWrongKey) return "wrong_key";

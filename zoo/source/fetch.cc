@@ -25,12 +25,12 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-// Fewer bytes than this between two breaks are no progress, so a server cannot keep a command busy
-// forever.
+// Fewer bytes than this between two interruptions do not count as progress. Otherwise a server
+// could keep a command busy forever.
 constexpr uint64_t kWorthwhile = 64 << 10;  // bytes
 constexpr size_t kHashPiece = size_t{1} << 20;
 
-// Counts the broken transfers of one file and waits between tries.
+// Counts the failed transfers of one file and waits between tries.
 class Patience {
  public:
   explicit Patience(const TransferOptions& options) : options_(options) {}
@@ -54,7 +54,7 @@ class Patience {
   int failures_ = 0;
 };
 
-// An unfinished blob: a regular file of ours, which is only appended to.
+// An unfinished blob: a regular file made by us, to which bytes are only appended.
 class PartFile {
  public:
   explicit PartFile(fs::path path) : path_(std::move(path)) {
@@ -75,7 +75,7 @@ class PartFile {
   uint64_t size() const { return size_; }
   Sha256& digest() { return digest_; }
 
-  // Hashes the bytes that an earlier call left.
+  // Hashes the bytes that an earlier call received.
   void HashContent() {
     std::vector<std::byte> piece(std::min<uint64_t>(kHashPiece, size_));
     for (uint64_t at = 0; at < size_;) {
@@ -140,8 +140,8 @@ class BlobFetcher {
                         "the data was changed on the way",
                         what, found, expected.sha256));
       }
-      counts_->refetched.push_back(file);  // retries once, since leftovers of an earlier call may
-                                           // be the wrong bytes
+      counts_->refetched.push_back(file);  // retries once, because an earlier call may have left
+                                           // wrong bytes
     }
     part.TakeName(blob);
     done_ += expected.size;
@@ -164,7 +164,7 @@ class BlobFetcher {
       const fs::path other = BlobPath(zoo, expected.sha256);
       if (!ContentProblem(other, expected).empty()) continue;
       const fs::path copy = parts_ / (expected.sha256 + ".copy");
-      unlink(copy.c_str());  // left by an interrupted call
+      unlink(copy.c_str());  // a leftover of an interrupted call
       CopyChecked(other, expected, copy);
       if (std::rename(copy.c_str(), blob.c_str()) != 0)
         ThrowResource("rename the copied blob to", blob, errno);
@@ -175,7 +175,7 @@ class BlobFetcher {
     return false;
   }
 
-  // Reads until the part has its full size.
+  // Reads until the unfinished blob has its full size.
   void Fill(const std::string& file, const FileDigest& expected, const std::string& what,
             PartFile* part) {
     Patience patience(options_.transfer);
@@ -242,7 +242,7 @@ std::optional<std::string> ReadSource(const ZooSource& source, const std::string
 void FetchBlobs(const ZooSource& source, const ZooEntry& entry, const fs::path& blobs,
                 const fs::path& parts, const FetchOptions& options, FetchCounts* counts) {
   BlobFetcher fetcher(source, blobs, parts, options, entry.bytes(), counts);
-  // Fetches the manifest first, so that an unavailable entry fails before the large files.
+  // Fetches the manifest first, so that an unavailable entry fails before any large file.
   fetcher.Fetch(kManifestFile, entry.files.at(kManifestFile));
   for (const auto& [file, digest] : entry.files)
     if (file != kManifestFile) fetcher.Fetch(file, digest);

@@ -45,7 +45,7 @@ bool IsThisMachine(const std::string& host) {
 
 struct HttpBase {
   std::string url;     // without a slash at the end
-  bool local = false;  // http to this machine
+  bool local = false;  // http is allowed because it is this machine
 };
 
 HttpBase ParseBase(const std::string& address) {
@@ -74,7 +74,7 @@ HttpBase ParseBase(const std::string& address) {
   return base;
 }
 
-// One request in progress. Callbacks store errors here, because nothing may be thrown through
+// One request in progress. Callbacks store errors here, because an exception must not pass through
 // libcurl.
 struct Transfer {
   CURL* handle = nullptr;
@@ -82,14 +82,14 @@ struct Transfer {
   const ByteSink* sink = nullptr;
   const std::function<void()>* alive = nullptr;
   bool ranged = false;       // a range was requested
-  uint64_t skip = 0;         // bytes before the offset
-  uint64_t delivered = 0;    // bytes
-  bool judged = false;       // the response's head was looked at
-  bool drop = false;         // the body is not the file
-  bool range_wrong = false;  // request the whole file again
-  std::string refused = {};  // why another request is useless
+  uint64_t skip = 0;         // bytes to skip, which come before the offset
+  uint64_t delivered = 0;    // bytes passed to the sink
+  bool judged = false;       // status and headers were checked
+  bool drop = false;         // the body is not the file's content
+  bool range_wrong = false;  // wrong range: request the whole file instead
+  std::string refused = {};  // why a repeated request would fail too
   std::string content_range = {}, encoding = {};
-  size_t header_bytes = 0;  // over all redirects
+  size_t header_bytes = 0;  // total over all redirects
   std::exception_ptr thrown = {};
 };
 
@@ -117,7 +117,7 @@ size_t OnHeader(char* data, size_t, size_t size, void* user) {
   return size;
 }
 
-// Whether "bytes FIRST-LAST/TOTAL" begins at the offset and belongs to a file of that size.
+// Whether "bytes FIRST-LAST/TOTAL" begins at the requested offset and has the requested file size.
 bool RangeFits(const std::string& text, const ReadRequest& request) {
   if (!text.starts_with("bytes ")) return false;
   uint64_t first = 0;
@@ -129,7 +129,7 @@ bool RangeFits(const std::string& text, const ReadRequest& request) {
   return text.substr(slash + 1) == std::to_string(*request.size);
 }
 
-// Inspects the response before its first byte is used. Returns false if no byte may be used.
+// Checks the response before its first byte is used. Returns false if it must not be used.
 bool Judge(Transfer* transfer) {
   transfer->judged = true;
   long status = 0;
@@ -198,7 +198,7 @@ int OnProgress(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
   }
 }
 
-// Keeps http connections on this machine, whatever a name resolves to or a redirect says.
+// Allows http only to this machine, whatever a name resolves to and wherever a redirect points.
 curl_socket_t OpenLocalSocket(void* user, curlsocktype, curl_sockaddr* address) {
   bool local = false;
   if (address->family == AF_INET) {
@@ -217,7 +217,7 @@ curl_socket_t OpenLocalSocket(void* user, curlsocktype, curl_sockaddr* address) 
   return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 
-// Describes failures that another try cannot fix.
+// Describes failures that a retry cannot fix.
 std::string Permanent(CURLcode code) {
   switch (code) {
     case CURLE_PEER_FAILED_VERIFICATION:
@@ -249,7 +249,7 @@ class HttpReader {
   ReadEnd Read(const ReadRequest& request, const ByteSink& sink) {
     Transfer transfer;
     ReadEnd end = Once(request, sink, request.offset > 0, &transfer);
-    // If a server answers a range with nonsense, request the whole file.
+    // Requests the whole file if the server's answer to a range is wrong.
     if (transfer.range_wrong) {
       transfer = {};
       end = Once(request, sink, false, &transfer);
@@ -266,7 +266,7 @@ class HttpReader {
   }
 
   void Prepare(const std::string& url, bool ranged, Transfer* transfer) {
-    curl_easy_reset(handle_.get());  // keeps the connection
+    curl_easy_reset(handle_.get());  // connections stay open
     Set(CURLOPT_URL, url.c_str());
     Set(CURLOPT_NOSIGNAL, 1L);
     Set(CURLOPT_PROTOCOLS_STR, base_.local ? "http" : "https");
@@ -317,7 +317,7 @@ class HttpReader {
     char reason[CURL_ERROR_SIZE] = "";
     Set(CURLOPT_ERRORBUFFER, reason);
     const CURLcode code = curl_easy_perform(handle_.get());
-    if (code == CURLE_OK && !transfer->judged) Judge(transfer);  // there was no body
+    if (code == CURLE_OK && !transfer->judged) Judge(transfer);  // the body was empty
     if (transfer->thrown) std::rethrow_exception(transfer->thrown);
     if (transfer->range_wrong)
       return {.broken = "the server answered with another range than was asked for"};
@@ -334,7 +334,7 @@ class HttpReader {
     return {.broken = Escaped(text)};
   }
 
-  // Handles the end of a response that is not the file.
+  // Interprets the status of a response that is not the file.
   ReadEnd Status(const std::string& url) {
     long status = 0;
     curl_easy_getinfo(handle_.get(), CURLINFO_RESPONSE_CODE, &status);

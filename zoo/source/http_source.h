@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A zoo on any static web server, through libcurl. Only https, and http on this machine;
-// certificates are checked; nothing is decompressed; a redirect is followed a few times, never to
-// another scheme, and never with credentials.
+// A zoo on any static web server, through libcurl. Allows only https, and http on this machine.
+// Certificates are checked, and nothing is decompressed. A redirect is followed a few times, but
+// never to another scheme and never with credentials.
 #pragma once
 
 #include <string>

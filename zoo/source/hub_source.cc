@@ -25,7 +25,7 @@ constexpr size_t kMaxTokenBytes = 4096;
 constexpr JsonLimits kListingLimits{
     .max_depth = 32, .max_bytes = size_t{16} << 20, .max_values = 1'000'000};
 
-// Finds the token as the Hub's client does; "" if there is none.
+// Finds the token in the same places as the Hub's client; "" if there is none.
 std::string HubToken(const Environment& environment) {
   std::string token;
   for (const char* name : {"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"})
@@ -132,7 +132,7 @@ class HubRepository {
   TransferOptions options_;
   ZooSource server_;
   std::string commit_;
-  std::set<std::string> files_;  // files of that commit, as listed by the Hub
+  std::set<std::string> files_;  // the files of that commit, as the Hub lists them
   std::optional<ZooEntry> entry_;
 };
 

@@ -1,12 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A model repository read directly from the Hugging Face Hub: the files of model_repository.h, at
+// Reads a model repository directly from the Hugging Face Hub: the files of model_repository.h, at
 // the URLs that the Hub's own client uses.
 //
 //     ENDPOINT/api/models/ORG/NAME/revision/REVISION   {"sha": commit, "siblings": [{"rfilename"}]}
-//     ENDPOINT/ORG/NAME/resolve/COMMIT/FILE            the file, or a redirect to where it is
-//     stored
+//     ENDPOINT/ORG/NAME/resolve/COMMIT/FILE            the file, or a redirect to it
 //
 // HF_ENDPOINT, HF_TOKEN, HF_TOKEN_PATH, HF_HOME and XDG_CACHE_HOME work as in huggingface_hub.
 // Trap: a revision moves, so its commit is looked up once and all files come from that commit.
@@ -20,8 +19,8 @@
 
 namespace oscar {
 
-// The one version of a repository as a zoo. The token of `options` is not used, because the Hub has
-// its own. Throws UsageError for an endpoint that may not be contacted.
+// Opens a repository as a zoo with one version. The token in `options` is not used, because the Hub
+// has its own. Throws UsageError for an endpoint that may not be contacted.
 ZooSource HubSource(const HubId& id, const TransferOptions& options,
                     const Environment& environment = ProcessEnvironment());
 

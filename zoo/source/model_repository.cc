@@ -22,7 +22,7 @@ constexpr std::string_view kAttributes =
     "*.h5 filter=lfs diff=lfs merge=lfs -text\n"
     "*.html filter=lfs diff=lfs merge=lfs -text\n"
     "report.json filter=lfs diff=lfs merge=lfs -text\n"
-    "* -text\n";  // digests cover bytes, so line ends must not change
+    "* -text\n";  // Git must not change line ends, because digests cover bytes
 
 }  // namespace
 
@@ -36,7 +36,7 @@ ZooSource RepositorySource(const fs::path& repository) {
       ParseEntry(ReadSmallFile(file, kZooJsonLimits.max_bytes), file.string()));
   const auto read = [=](const ReadRequest& request, const ByteSink& sink) -> ReadEnd {
     const std::string name = RepositoryFileOf(*entry, request.file);
-    // The Hub's own cache consists of links to contents elsewhere. The link targets are checked.
+    // In the Hub's own cache, files are links to contents elsewhere. The link targets are checked.
     std::error_code error;
     const fs::path real = name.empty() ? fs::path() : fs::canonical(repository / name, error);
     if (name.empty() || error) return {.found = false};

@@ -22,11 +22,11 @@ inline constexpr const char* kRepositoryEntryFile = "oscar-zoo-entry.json";
 // Opens a repository as a zoo of one entry. Throws InputError if the directory holds none.
 ZooSource RepositorySource(const std::filesystem::path& repository);
 
-// The repository's file for a path of a zoo; "" for none.
+// Maps a path of a zoo to a file of the repository; "" for none.
 std::string RepositoryFileOf(const ZooEntry& entry, const std::string& zoo_file);
 
 // Writes the directory `repository`, which must not exist. `file_of` finds the entry's files, and
-// `signatures` are texts of bundles. Throws InputError, ResourceError.
+// `signatures` holds the texts of bundles. Throws InputError, ResourceError.
 void WriteRepository(const ZooEntry& entry, const std::string& entry_text,
                      const std::function<std::filesystem::path(const std::string&)>& file_of,
                      const std::vector<std::string>& signatures,

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-// Whether `found` agrees with everything in `said`. A later program may find more.
+// Whether `found` agrees with `said` on every member that both have.
 bool SaysTheSame(const Json& said, const Json& found) {
   if (!said.is_object() || !found.is_object()) return said == found;
   for (const auto& [key, value] : said.items()) {
@@ -31,8 +31,7 @@ bool SaysTheSame(const Json& said, const Json& found) {
   return true;
 }
 
-// The folder OUTPUT.partial. One pull at a time holds it; pulls of different entries may use it in
-// turn.
+// The folder OUTPUT.partial. Only one pull at a time uses it; later pulls may be of other entries.
 class PartialPull {
  public:
   explicit PartialPull(const fs::path& output) : path_(output.string() + ".partial") {
@@ -47,8 +46,8 @@ class PartialPull {
 
   const fs::path& path() const { return path_; }
 
-  // Removes only files that pulls made there, because the folder may have belonged to somebody
-  // else.
+  // Removes only files that pulls created, because the folder may have held the user's files
+  // before.
   void Remove(const ZooEntry& entry) {
     for (const auto& [name, digest] : entry.files)
       for (const char* suffix : {"", ".part", ".copy"})

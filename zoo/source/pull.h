@@ -22,16 +22,16 @@ struct Pulled {
   FetchCounts counts;
 };
 
-// Writes the directory `output`, which must not exist; on failure only OUTPUT.partial. Throws
+// Writes the directory `output`, which must not exist. A failure leaves only OUTPUT.partial. Throws
 // InputError, ResourceError, and whatever the options' functions throw.
 Pulled Pull(const ZooSource& source, const ZooReference& reference,
             const std::filesystem::path& output, const FetchOptions& options = {});
 
-// The demands that an entry claims its report met.
+// Returns the demands that the report met, according to the entry.
 ValidationDemands DemandsOf(const ZooEntry& entry, std::string_view what);
 
-// Checks that an entry agrees with its manifest and report, and that it may be in a zoo. Throws
-// InputError naming `what`.
+// Checks that an entry agrees with its manifest and report, and that it may be published in a zoo.
+// Throws InputError naming `what`.
 void CheckEntryIsOf(const ZooEntry& entry, const CheckedArtifact& artifact, std::string_view what);
 
 }  // namespace oscar

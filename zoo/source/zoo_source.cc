@@ -50,7 +50,7 @@ ZooSource OpenRepository(const std::string& rest, const TransferOptions& options
 constexpr Scheme kSchemes[] = {
     {"https:", OpenHttps}, {"http:", OpenHttp}, {"oci:", RefuseOci}, {"hf:", OpenRepository}};
 
-// Detects another program's "ftp://host": a colon before any slash.
+// Detects an address of another protocol, such as "ftp://host": a colon before any slash.
 bool LooksLikeScheme(std::string_view address) {
   const size_t colon = address.find("://");
   return colon != address.npos && address.find('/') == colon + 1;

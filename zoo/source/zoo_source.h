@@ -21,11 +21,11 @@ namespace oscar {
 
 using ByteSink = std::function<void(std::span<const std::byte>)>;
 
-// A request to a source: bytes of a file from an offset to its end.
+// A request for the bytes of a file from an offset to its end.
 struct ReadRequest {
-  std::string file;                   // path below the zoo, of zoo_format.h
+  std::string file;                   // path relative to the zoo (zoo_format.h)
   uint64_t offset = 0;                // bytes
-  std::optional<uint64_t> size = {};  // of the whole file, in bytes, if known
+  std::optional<uint64_t> size = {};  // size of the whole file in bytes, if known
 };
 
 struct ReadEnd {
@@ -34,42 +34,41 @@ struct ReadEnd {
 };
 
 struct ZooSource {
-  std::string address;              // as given to commands; for messages and pull lines
-  std::filesystem::path directory;  // of a local zoo; empty for the other forms
-  // Throws InputError for failures that trying again cannot fix, and whatever the sink throws. The
-  // sink gets bytes from `offset` on, never more than `size` if that is known.
+  std::string address;              // as typed by users; for messages and pull commands
+  std::filesystem::path directory;  // only for a local zoo, otherwise empty
+  // Throws InputError for failures that a retry cannot fix, and whatever the sink throws. The sink
+  // gets the bytes from `offset` on, never more than `size` if that is known.
   std::function<ReadEnd(const ReadRequest& request, const ByteSink& sink)> read;
-  std::function<ZooIndex()> index;  // every version that it has
+  std::function<ZooIndex()> index;  // lists every version in the zoo
 };
 
-// Limits of transfers, the same for every network source.
+// Limits of transfers. They are the same for every network source.
 struct TransferOptions {
   int connect_seconds = 15;
-  int stall_seconds = 30;  // gives up after this time with less than `slowest`
+  int stall_seconds = 30;  // gives up after this time at less than `slowest`
   int64_t slowest = 1024;  // bytes per second
   int max_redirects = 5;
-  int max_failures = 4;        // broken transfers of one file before the command gives up
+  int max_failures = 4;        // failed transfers of one file before the command gives up
   double pause_seconds = 0.5;  // before the second try; doubles each time
-  std::string ca_file = {};    // PEM; trusted certificates that replace the system's
+  std::string ca_file = {};    // PEM file with certificates to trust instead of the system's
   std::string token = {};      // sent as "Authorization: Bearer", only to the first host
-  std::string token_from = "OSCAR_ZOO_TOKEN";  // its source, for error messages
+  std::string token_from = "OSCAR_ZOO_TOKEN";  // where the token comes from, for error messages
   std::function<void()> alive = {};            // called about ten times a second; may throw to stop
 };
 
-// `address`: a directory, https://host/path (http:// on this machine only), hf:DIR, or
-// hf:ORG/NAME[@REVISION] of the Hub if there is no such directory. Throws UsageError for any
-// other, InputError if a directory is not a zoo. It does not use the network before the first
-// read.
+// Opens a zoo. `address`: a directory, https://host/path (http:// on this machine only), hf:DIR, or
+// hf:ORG/NAME[@REVISION] of the Hub if DIR does not exist. Throws UsageError for any other address,
+// InputError if a directory is not a zoo. It does not use the network before the first read.
 ZooSource OpenSource(const std::string& address, const TransferOptions& options = {});
 
-bool IsRemoteAddress(std::string_view address);  // not a directory: has one of the prefixes
+bool IsRemoteAddress(std::string_view address);  // whether it has the prefix of a network address
 
-// Reads a file of at most `max_bytes`, and retries broken transfers. Returns nothing if it does not
+// Reads a file of at most `max_bytes` and retries failed transfers. Returns nothing if it does not
 // exist. Throws InputError, ResourceError.
 std::optional<std::string> ReadSource(const ZooSource& source, const std::string& file,
                                       size_t max_bytes, const TransferOptions& options);
 
-// Reads a file of a directory. It may be a link that does not lead outside the directory.
+// Reads a file of a local zoo. It may be a link that does not lead outside the directory.
 ReadEnd ReadDirectory(const std::filesystem::path& directory, const ReadRequest& request,
                       const ByteSink& sink);
 

@@ -40,8 +40,8 @@ class ScopedDescriptor {
   int descriptor_;
 };
 
-// Returns the number of bytes read, 0 at the end. Throws ResourceError if the medium fails,
-// whatever the content.
+// Returns the number of bytes read, 0 at the end. Throws ResourceError if the medium fails, because
+// that says nothing about the content.
 size_t ReadPiece(int descriptor, std::span<std::byte> piece, const fs::path& path) {
   for (;;) {
     const ssize_t n = read(descriptor, piece.data(), piece.size());
@@ -52,8 +52,8 @@ size_t ReadPiece(int descriptor, std::span<std::byte> piece, const fs::path& pat
 
 using Sink = std::function<void(std::span<const std::byte>, uint64_t offset)>;
 
-// Feeds the file to `sink` while checking it. Returns the problem, or "". The sink also gets bytes
-// of a file that turns out wrong, so its result must then be dropped.
+// Feeds the file to `sink` while checking it. Returns the problem, or "". The sink also gets the
+// bytes of a wrong file, so callers must then discard its result.
 std::string Stream(const fs::path& path, const FileDigest& expected, const Sink& sink) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0) return std::generic_category().message(errno);
@@ -78,7 +78,7 @@ std::string Stream(const fs::path& path, const FileDigest& expected, const Sink&
   return "";
 }
 
-// Copies to an open descriptor and flushes it. Returns the problem of the source, or "".
+// Copies to an open descriptor and flushes it. Returns the problem with the source, or "".
 std::string CopyTo(const fs::path& source, const FileDigest& expected, int descriptor,
                    const fs::path& target) {
   const std::string problem =

@@ -13,22 +13,22 @@
 
 namespace oscar {
 
-// The problem of a file that should have this size and content (missing, a device, longer, shorter,
-// other bytes), or "". Reads nothing if the size differs, and never past it.
+// Returns the problem with a file that should have this size and content, or "" (missing, a device,
+// longer, shorter, other bytes). Reads nothing if the size differs, and never past it.
 std::string ContentProblem(const std::filesystem::path& file, const FileDigest& expected);
 
-// Copies `source` to the new file `target`, checks it like ContentProblem meanwhile, and fsyncs.
-// Throws InputError naming `source`, or ResourceError, and then removes `target`.
+// Copies `source` to the new file `target`, checks it like ContentProblem, and fsyncs it. Throws
+// InputError naming `source`, or ResourceError, and then removes `target`.
 void CopyChecked(const std::filesystem::path& source, const FileDigest& expected,
                  const std::filesystem::path& target);
 
-// Makes `source` a blob of the zoo, through an unfinished file in `staging`. An existing sound blob
-// is kept (returns false), and a damaged one is replaced. The caller must flush the folder of blobs
-// before anything names them. Throws InputError if `source` does not match `expected`.
+// Stores `source` as a blob of the zoo, through an unfinished file in `staging`. Returns false if a
+// sound blob exists; a damaged one is replaced. Before anything names the blobs, the caller must
+// flush their folder. Throws InputError if `source` does not match `expected`.
 bool AddBlob(const std::filesystem::path& zoo, const std::filesystem::path& staging,
              const std::filesystem::path& source, const FileDigest& expected);
 
-// Files in the folder of blobs, sorted: digests, and other names.
+// The files in the folder of blobs, sorted: those named by a digest, and all others.
 struct BlobListing {
   std::vector<FileDigest> blobs;
   std::vector<std::string> strangers;

@@ -25,13 +25,13 @@ namespace {
 int TakeName(const fs::path& from, const fs::path& to) {
   if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
   if (errno != EINVAL && errno != ENOSYS && errno != ENOTSUP) return errno;
-  // On file systems without the flag, a hard link does not replace a file either.
+  // File systems without RENAME_NOREPLACE still support link, which does not replace a file either.
   if (link(from.c_str(), to.c_str()) != 0) return errno;
   unlink(from.c_str());
   return 0;
 }
 
-// A name of the zoo that differs from `name` only in case, or nothing.
+// Returns a name of the zoo that differs from `name` only in case, or nothing.
 std::optional<ZooName> Twin(const Zoo& zoo, const ZooName& name) {
   for (const ZooName& other : zoo.Names()) {
     if (other != name && other.folded() == name.folded()) return other;
@@ -46,8 +46,8 @@ Publisher::Publisher(const Zoo& zoo, const ZooName& name, const std::function<vo
   MakeFolders(zoo.path(), staging_);
   blobs_stay_.emplace(ZooLockFile(zoo.path()), LockKind::kShared, waiting);
   name_lock_.emplace(staging_ / "lock", LockKind::kExclusive, waiting);
-  // Under the lock nobody else writes here. (Without locks another publisher's rename would fail,
-  // and nothing would be half published.)
+  // The lock keeps others from writing here. (Without locks another publisher's rename would fail,
+  // and nothing would be partly published.)
   if (name_lock_->held()) RemoveUnfinished(staging_);
   if (const auto twin = Twin(zoo_, name_)) {
     throw InputError(
@@ -77,7 +77,7 @@ bool Publisher::PublishEntry(const ZooEntry& entry) {
   SyncPath(BlobFolder(zoo_.path()));  // blobs become durable before the entry that names them
   const fs::path staged = Stage("entry", EntryToJson(entry));
   try {
-    // Done before the entry has its name, so that a full disk fails before anything is published.
+    // Staged before the entry is renamed, so that a full disk fails before anything is published.
     const std::vector<ZooVersion> versions = zoo_.Versions(name_);
     const bool highest = versions.empty() || versions.back() < entry.version;
     const fs::path pointer =
@@ -114,7 +114,7 @@ LatestPointer Publisher::AdvanceLatest() {
     std::optional<LatestPointer> current;
     try {
       current = zoo_.Latest(name_);
-    } catch (const InputError&) {  // damaged, but only a copy of the entries
+    } catch (const InputError&) {  // a damaged file is replaced, because it only copies the entries
     }
     if (current && current->version == highest) return *current;
     const LatestPointer latest{highest, zoo_.Read(name_, highest).identity};

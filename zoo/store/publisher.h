@@ -19,18 +19,18 @@ namespace oscar {
 class Publisher {
  public:
   // Waits for other publishers of this name (or one that differs only in case), and for gc;
-  // `waiting`: see FileLock. Removes leftovers of interrupted publishers in the folder. Throws
+  // `waiting`: see FileLock. Removes what interrupted publishers left in the folder. Throws
   // InputError if the zoo has the name in another case, ResourceError.
   Publisher(const Zoo& zoo, const ZooName& name, const std::function<void()>& waiting);
   const std::filesystem::path& staging() const { return staging_; }
 
-  // Makes the entry durable under its name and moves the pointer to it if it is the highest.
-  // Returns false and changes nothing if the entry already exists. Every blob must be durable
-  // before.
+  // Makes the entry durable under its name. Moves the pointer to it if it is the highest version.
+  // Returns false and changes nothing if the entry already exists. Every blob must already be
+  // durable.
   bool PublishEntry(const ZooEntry& entry);
 
-  // Moves the pointer to the highest version that is not yanked, for example after a publisher was
-  // interrupted, without a lock, or after a yank. Returns its new position.
+  // Moves the pointer to the highest version that is not yanked. Needed after a yank, an
+  // interrupted publisher, or one that had no lock. Returns the version that the pointer now names.
   LatestPointer AdvanceLatest();
 
  private:

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A version that its publisher withdraws. It stays, because versions never change and others have
-// pinned it, but users get it only by naming it: `latest` moves to the highest version that is not
-// yanked, search omits it, and a pull by version reports the reason.
+// A version that its publisher withdrew. It is not deleted, because versions never change and
+// others have pinned it, but users get it only by naming it. `latest` moves to the highest version
+// that is not yanked, search omits it, and a pull by version reports the reason.
 #pragma once
 
 #include <functional>
@@ -16,8 +16,8 @@ namespace oscar {
 
 inline constexpr size_t kMaxYankReason = 1000;  // bytes
 
-// Throws InputError if there is no such version or it is already yanked; UsageError for a reason
-// that is empty or too long. `waiting`: see Publisher.
+// Yanks a version. Throws InputError if there is no such version or it is already yanked;
+// UsageError for a reason that is empty or too long. `waiting`: see Publisher.
 void Yank(const Zoo& zoo, const ZooName& name, const ZooVersion& version, const std::string& reason,
           const std::function<void()>& waiting);
 
@@ -26,7 +26,7 @@ Json YankToJson(const ZooName& name, const ZooVersion& version, const std::strin
 std::string ParseYank(std::string_view text, const ZooName& name, const ZooVersion& version,
                       std::string_view what);
 
-// The reason of one version; "" if it is not yanked.
+// Returns the reason for yanking a version; "" if it is not yanked.
 std::string YankReason(const Zoo& zoo, const ZooName& name, const ZooVersion& version);
 // All reasons, by NAME@VERSION. A file that cannot be read counts as a yank without a reason.
 std::map<std::string, std::string> YankReasons(const Zoo& zoo);

@@ -40,7 +40,7 @@ std::vector<fs::directory_entry> List(const fs::path& directory) {
   return out;
 }
 
-// The listing has the type of an entry, which saves a system call for each.
+// The directory listing includes the file type, which saves a system call per entry.
 bool IsFolder(const fs::directory_entry& entry) {
   return entry.is_directory() && !entry.is_symlink();
 }
@@ -93,7 +93,7 @@ void InitZoo(const fs::path& path) {
   for (const auto& entry : fs::recursive_directory_iterator(path)) {
     const std::string name = entry.path().lexically_relative(path).string();
     if (std::find(std::begin(kFolders), std::end(kFolders), name) == std::end(kFolders) &&
-        !name.starts_with(kIndexFile)) {  // left by an interrupted call
+        !name.starts_with(kIndexFile)) {  // a leftover of an interrupted call
       throw InputError(
           fmt::format("{}: is not empty, but contains {}; a zoo needs a new or an empty directory",
                       path.string(), name));

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A zoo as its readers see it. Trap: others publish at the same time. Each read is complete, but
-// two calls may see different states.
+// Read access to a zoo. Trap: others may publish at the same time. Each read is complete, but two
+// calls may see different states.
 #pragma once
 
 #include <cstdint>
@@ -25,15 +25,15 @@ inline int64_t Nanoseconds(const timespec& time) {
   return time.tv_sec * int64_t{1'000'000'000} + time.tv_nsec;
 }
 
-// The folder of a name's entries, and when a version was last added.
+// The folder with the entries of a name, and when a version was last added.
 struct ZooFolder {
   ZooName name;
-  int64_t changed_ns = 0;  // nanoseconds since 1970, by the clock of the disk
+  int64_t changed_ns = 0;  // nanoseconds since 1970, from the file system's clock
 };
 
 class Zoo {
  public:
-  static bool LooksLikeOne(const std::filesystem::path& path);  // a directory with a zoo.json
+  static bool LooksLikeOne(const std::filesystem::path& path);  // whether it has a zoo.json
   // Throws InputError if it is not a zoo, or has another format version.
   static Zoo Open(const std::filesystem::path& path);
 
@@ -44,19 +44,19 @@ class Zoo {
   std::vector<std::pair<ZooName, std::vector<ZooVersion>>> Contents() const;
   std::vector<ZooName> Names() const;
   std::vector<ZooVersion> Versions(const ZooName& name) const;  // ascending; empty if unknown
-  // Throws InputError naming the file. If there is no such entry, the message lists the existing
-  // ones.
+  // Reads an entry. Throws InputError naming the file; if there is no such entry, the message lists
+  // the existing ones.
   ZooEntry Read(const ZooName& name, const ZooVersion& version) const;
   // The pointer, or nothing if there is none. Throws InputError if it cannot be read.
   std::optional<LatestPointer> Latest(const ZooName& name) const;
   // The highest version that is not yanked; the highest if all are yanked; nothing if there is
   // none.
   std::optional<ZooVersion> Highest(const ZooName& name) const;
-  // The version a reference means: its own, that of its identity, the pointer's, or (if a publisher
-  // was interrupted before writing it) the highest. Throws InputError if there is none.
+  // Resolves the version that a reference means: its own, that of its identity, the pointer's, or
+  // (without a pointer, after an interruption) the highest. Throws InputError if there is none.
   ZooVersion Resolve(const ZooReference& reference) const;
 
-  // Files among the entries that are not entries, as sorted paths below the zoo.
+  // Files in the folder of entries that are not entries, as sorted paths relative to the zoo.
   std::vector<std::string> Strangers() const;
 
  private:

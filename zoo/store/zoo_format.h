@@ -1,31 +1,30 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A zoo on disk, the one definition of its names. It consists of plain files at predictable paths,
-// so that a copy on any web server is a zoo too:
+// The file format of a zoo. It consists of plain files at predictable paths, so that a copy on any
+// web server is a zoo too:
 //
 // clang-format off
 //     zoo.json                             {"$schema": {"name": "oscar-zoo", "version": 1}}
 //     blobs/sha256/<64 hex digits>         contents, named by their SHA-256; never changed
 //     entries/<ORG>/<MODEL>/<X.Y.Z>.json   one per version; never changed; written last
 //     entries/<ORG>/<MODEL>/latest.json    pointer to the highest version, swapped by rename
-//     index.json                           every version with what people search for (zoo_index.h); swapped by rename
-//     yanked/<ORG>/<MODEL>/<X.Y.Z>.json    of a version that was taken back (yank.h)
-//     signatures/<ORG>/<MODEL>/<X.Y.Z>/    of that version, added at any time; the entry does not change
+//     index.json                           every version with searchable fields (zoo_index.h); swapped by rename
+//     yanked/<ORG>/<MODEL>/<X.Y.Z>.json    one per yanked version (yank.h)
+//     signatures/<ORG>/<MODEL>/<X.Y.Z>/    may be added at any time; the entry does not change
 //         index.json                       {"$schema": {"name": "oscar-zoo-signatures", "version": 1},
 //                                           "signatures": {"<64 hex digits>": <bytes>}}; swapped by rename
 //         <64 hex digits>.sigstore.json    an OpenSSF Model Signing v1.0 bundle, named by its SHA-256;
 //                                          its subject is NAME@X.Y.Z, its resources the entry's files
 //     snapshot.sigstore.json               signed list of all entries with a date and an expiry; swapped by rename
-//     staging/<org>/<model>/               lower case; lock and unfinished files of publishers: no part of a zoo that
-//                                          is read or copied
+//     staging/<org>/<model>/               lower case; lock and unfinished files of publishers; never read or
+//                                          copied as part of the zoo
 // clang-format on
 //
 // An entry names every file of the artifact with digest and size. Its identity is the SHA-256 of
 // the artifact's manifest.json.
 //
-// Trap: a digest becomes a path only through BlobPath, a name only through ZooName and
-// NamePartProblem.
+// Trap: use only BlobPath to turn a digest into a path, and ZooName and NamePartProblem for a name.
 #pragma once
 
 #include <filesystem>
@@ -43,29 +42,29 @@ inline constexpr std::string_view kZooSchema = "oscar-zoo";
 inline constexpr std::string_view kEntrySchema = "oscar-zoo-entry";
 inline constexpr std::string_view kLatestSchema = "oscar-zoo-latest";
 inline constexpr std::string_view kSignaturesSchema = "oscar-zoo-signatures";
-inline constexpr int kZooVersion = 1;  // of all four schemas
+inline constexpr int kZooVersion = 1;  // the version of all four schemas
 
 inline constexpr const char* kZooFile = "zoo.json";
 inline constexpr const char* kLatestFile = "latest.json";
 inline constexpr const char* kIndexFile = "index.json";
 inline constexpr const char* kSignatureIndexFile = "index.json";
 inline constexpr const char* kSnapshotFile = "snapshot.sigstore.json";
-inline constexpr size_t kMaxSignatures = 64;                   // of one version
-inline constexpr size_t kMaxSignatureBytes = size_t{1} << 20;  // of one bundle
+inline constexpr size_t kMaxSignatures = 64;                   // per version
+inline constexpr size_t kMaxSignatureBytes = size_t{1} << 20;  // size of one bundle
 inline constexpr size_t kMaxSnapshotBytes = size_t{64} << 20;
 inline constexpr size_t kMaxEntryFiles = 64;
 inline constexpr JsonLimits kZooJsonLimits{
-    .max_depth = 16, .max_bytes = size_t{1} << 20, .max_values = 10'000};  // entries and pointers
+    .max_depth = 16, .max_bytes = size_t{1} << 20, .max_values = 10'000};  // for entries, pointers
 
 std::filesystem::path BlobFolder(const std::filesystem::path& zoo);
-// Requires IsSha256Hex.
+// `sha256` must pass IsSha256Hex.
 std::filesystem::path BlobPath(const std::filesystem::path& zoo, const std::string& sha256);
 std::filesystem::path EntryFolder(const std::filesystem::path& zoo, const ZooName& name);
 std::filesystem::path EntryPath(const std::filesystem::path& zoo, const ZooName& name,
                                 const ZooVersion& version);
 std::filesystem::path SignatureFolder(const std::filesystem::path& zoo, const ZooName& name,
                                       const ZooVersion& version);
-// Requires IsSha256Hex.
+// `sha256` must pass IsSha256Hex.
 std::filesystem::path SignaturePath(const std::filesystem::path& zoo, const ZooName& name,
                                     const ZooVersion& version, const std::string& sha256);
 std::filesystem::path YankPath(const std::filesystem::path& zoo, const ZooName& name,
@@ -77,12 +76,12 @@ struct ZooEntry {
   ZooName name;
   ZooVersion version;
   std::string identity;                     // SHA-256 of manifest.json
-  std::map<std::string, FileDigest> files;  // plain names; manifest.json is among them
+  std::map<std::string, FileDigest> files;  // by plain file name, including manifest.json
   Json model;                               // the manifest's model: id, revision, digests
   Json validation;                          // ValidationSummary of the report
-  Json publisher;                           // program and time; informative
+  Json publisher;                           // program and time, for information only
 
-  uint64_t bytes() const;  // of all files
+  uint64_t bytes() const;  // total size of the files
 };
 
 Json EntryToJson(const ZooEntry& entry);
@@ -104,7 +103,7 @@ using SignatureIndex = std::map<std::string, uint64_t>;
 Json SignatureIndexToJson(const SignatureIndex& index);
 SignatureIndex ParseSignatureIndex(std::string_view text, std::string_view what);  // InputError
 
-// The digests in a manifest's "files", checked like those of an entry. Throws InputError.
+// Returns the digests in a manifest's "files", checked like those of an entry. Throws InputError.
 std::map<std::string, FileDigest> ParseFileDigests(const Json& files, std::string_view what);
 
 }  // namespace oscar

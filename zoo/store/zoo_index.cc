@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-// A member of an untrusted object, or a default if it is missing or of another type.
+// Returns a member of an untrusted object, or a default if it is missing or of another type.
 std::string TextIn(const Json& object, const char* key) {
   const auto found = object.is_object() ? object.find(key) : object.end();
   return object.is_object() && found != object.end() && found->is_string()
@@ -93,9 +93,9 @@ bool Before(const IndexRow& a, const IndexRow& b) {
   return std::tie(a.name, a.version) < std::tie(b.name, b.version);
 }
 
-// The rows written last and their date. There are none if the index is missing or damaged; it is
-// only a copy of the entries. UpdateIndex dates the file back. A file with the date of its own
-// writing was not made by UpdateIndex or is a copy, so its date says nothing.
+// The index file's rows and date. There are no rows if the file is missing or damaged, which is
+// harmless because it only copies the entries. UpdateIndex dates the file back. If its date equals
+// the time of writing, the file is a copy or was not made by UpdateIndex, and its date is not used.
 struct StoredIndex {
   std::vector<IndexRow> rows = {};
   int64_t as_of_ns = INT64_MIN;
@@ -135,7 +135,7 @@ Json IndexToJson(const ZooIndex& index) {
 
 ZooIndex ParseIndex(std::string_view text, std::string_view what) {
   ZooIndex index;
-  std::optional<InputError> first_problem;  // reported after the schema, which may explain it
+  std::optional<InputError> first_problem;  // reported after a wrong schema, which may explain it
   const JsonRows entries{"entries", [&](Json&& row) {
                            if (first_problem) return;
                            try {
@@ -205,7 +205,7 @@ IndexRow RowOf(const ZooEntry& entry, const Json& manifest) {
 
 ZooIndex CurrentIndex(const Zoo& zoo, IndexTrust trust) {
   StoredIndex stored;
-  std::vector<ZooFolder> folders;  // in the order of the rows
+  std::vector<ZooFolder> folders;  // in the same order as the rows
   ParallelFor(2, [&](int64_t part) {
     if (part == 0) {
       stored = ReadStoredIndex(zoo.path());
@@ -275,7 +275,7 @@ const IndexRow* FindRow(const ZooIndex& index, const ZooReference& reference) {
     if (reference.version    ? row->version == *reference.version
         : reference.identity ? row->identity == *reference.identity
                              : row->yanked.empty())
-      best = &*row;  // ascending, so the highest stays
+      best = &*row;  // rows are in ascending order, so the last match is the highest
   }
   return best;
 }

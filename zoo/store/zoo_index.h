@@ -1,13 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// index.json: every version of a zoo in one file, with searchable fields, because a static server
-// lists no directories. It is made from the entries and manifests and only copies them. It may lag
-// behind them, and a pull is checked against the entry. On a zoo's own disk CurrentIndex adds the
-// missing rows.
+// index.json: every version of a zoo in one file with searchable fields, because a static server
+// cannot list directories. It only copies the entries and manifests, and it may be outdated, so a
+// pull is checked against the entry. For a local zoo, CurrentIndex adds the missing rows.
 //
-//     {"$schema": {"name": "oscar-zoo-index", "version": 1}, "entries": [ROW, ...]}   sorted by
-//     name and version
+//     {"$schema": {"name": "oscar-zoo-index", "version": 1}, "entries": [ROW, ...]}
+//     rows are sorted by name and version
 #pragma once
 
 #include <optional>
@@ -28,16 +27,16 @@ struct IndexRow {
   ZooName name = {};
   ZooVersion version = {};
   std::string identity = {};              // SHA-256 of the artifact's manifest
-  uint64_t bytes = 0;                     // of all files
-  std::string model = {}, revision = {};  // the base model's id
-  std::string config_sha256 = {};         // of its config.json; empty if the manifest has none
-  std::string weights_sha256 = {};        // WeightsDigest; empty if there is no sample
-  std::string method = {};                // the headline arm's name
-  std::string gate = {};                  // text of the gate that it passed; empty: ungated
-  std::optional<double> kl = {}, ppl_ratio = {}, bits = {};  // the headline arm's; bits per element
-  std::vector<std::string> runtimes = {};                    // runtimes with their own choice
+  uint64_t bytes = 0;                     // total size of the files
+  std::string model = {}, revision = {};  // id and revision of the base model
+  std::string config_sha256 = {};         // digest of its config.json; empty if not recorded
+  std::string weights_sha256 = {};        // WeightsDigest; empty if the manifest has no sample
+  std::string method = {};                // name of the headline arm
+  std::string gate = {};                  // text of the gate that it passed; empty if ungated
+  std::optional<double> kl = {}, ppl_ratio = {}, bits = {};  // headline arm; bits per element
+  std::vector<std::string> runtimes = {};                    // runtimes that have their own choice
   int64_t published_at = 0;                                  // Unix seconds
-  std::string yanked = {};                                   // reason; empty: not yanked
+  std::string yanked = {};                                   // the reason; empty if not yanked
 
   std::string text() const { return name.text() + "@" + version.text(); }
   bool operator==(const IndexRow&) const = default;
@@ -51,25 +50,25 @@ struct ZooIndex {
 Json IndexToJson(const ZooIndex& index);
 ZooIndex ParseIndex(std::string_view text, std::string_view what);  // throws InputError
 
-// Makes the row of an entry. `manifest` may be null; its fields are then left out.
+// Makes the row of an entry. If `manifest` is null, the fields that come from it are left out.
 IndexRow RowOf(const ZooEntry& entry, const Json& manifest);
 
 void SortRows(ZooIndex* index);  // sorts as FindRow requires
 
-// The digest of a model's "weights_sample"; "" for none.
+// Returns the digest of a model's "weights_sample"; "" if there is none.
 std::string WeightsDigest(const Json& weights_sample);
 
-// Whether the index's rows are used for names whose folders have not changed since it was made (it
-// is dated to when the entries were listed), so that these need not be opened.
+// Whether to use the index's rows of names whose folders are unchanged since it was made, so that
+// their entries need not be opened. (The file's date is the time when the entries were listed.)
 enum class IndexTrust { kOfUnchanged, kOfNothing };
 
-// The current state of a zoo on this disk: valid rows of its index, and the rest read again.
+// Returns the current state of a local zoo. Reads entries whose index rows cannot be used.
 ZooIndex CurrentIndex(const Zoo& zoo, IndexTrust trust = IndexTrust::kOfUnchanged);
 // Brings index.json up to date. Throws ResourceError.
 void UpdateIndex(const Zoo& zoo);
 
-// The row that a reference means, or without a version the highest that is not yanked. Null if
-// there is none.
+// Returns the row that a reference means: its version, or without one the highest version that is
+// not yanked. Null if there is none.
 const IndexRow* FindRow(const ZooIndex& index, const ZooReference& reference);
 
 }  // namespace oscar

@@ -20,14 +20,14 @@ namespace fs = std::filesystem;
 namespace oscar {
 
 FileLock::FileLock(const fs::path& file, LockKind kind, const std::function<void()>& waiting) {
-  // Opens the file each time, because a lock belongs to the opening that took it.
+  // Opens the file each time, because a lock belongs to one open file description.
   descriptor_ = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
   if (descriptor_ < 0) ThrowResource("open the lock", file, errno);
   const int operation = (kind == LockKind::kShared ? LOCK_SH : LOCK_EX) | LOCK_NB;
   try {
     while (flock(descriptor_, operation) != 0) {
       if (errno == EINTR) continue;
-      if (errno != EWOULDBLOCK) {  // ENOLCK, EOPNOTSUPP: the share has no locks
+      if (errno != EWOULDBLOCK) {  // ENOLCK, EOPNOTSUPP: the file system has no locks
         held_ = false;
         return;
       }

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Locks (flock) for writers of a zoo, in its staging folder. Some shares do not support them.
-// Publishing is safe without them (publisher.h); gc is not and checks held().
+// Locks (flock) for writers of a zoo, in its staging folder. Some file systems do not support them.
+// Publishing is safe without them (publisher.h). gc is not, so it checks held().
 //
 //     staging/.lock                shared: a publisher; exclusive: gc, which removes blobs
 //     staging/.index.lock          a writer of index.json
@@ -18,14 +18,14 @@ enum class LockKind { kShared, kExclusive };
 
 class FileLock {
  public:
-  // Waits for the lock. Calls `waiting` once at first and then about ten times a second; it may
-  // throw to give up. Creates the file. Throws ResourceError.
+  // Waits for the lock, and creates its file. Calls `waiting` when it begins to wait and then about
+  // ten times a second; `waiting` may throw to give up. Throws ResourceError.
   FileLock(const std::filesystem::path& file, LockKind kind, const std::function<void()>& waiting);
   ~FileLock();
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;
 
-  bool held() const { return held_; }  // false: this file system has no locks
+  bool held() const { return held_; }  // false if the file system has no locks
 
  private:
   int descriptor_ = -1;
@@ -35,7 +35,7 @@ class FileLock {
 std::filesystem::path ZooLockFile(const std::filesystem::path& zoo);
 std::filesystem::path IndexLockFile(const std::filesystem::path& zoo);
 
-// Creates `path` and the folders between it and `base`, each durable in its parent.
+// Creates `path` and its parent folders up to `base`, each durable in its parent.
 void MakeFolders(const std::filesystem::path& base, const std::filesystem::path& path);
 
 // Unlinks the unfinished files (".tmp-") in a folder. The caller holds its lock.

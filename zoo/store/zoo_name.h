@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The name of an entry: ORG/MODEL and a version X.Y.Z. Both become paths, on file systems that
-// ignore case and on ones with device names, so everything that is not plainly a name is
-// refused.
+// The name of an entry: ORG/MODEL and a version X.Y.Z. Both become paths, also on file systems that
+// ignore case or have device names, so anything that is not plainly a name is refused.
 #pragma once
 
 #include <compare>
@@ -14,24 +13,24 @@
 
 namespace oscar {
 
-// Each part: 1 to 96 letters, digits, '-', '_', '.'; begins with a letter or digit, ends with
-// neither '.' nor '-', contains no ".." or "--", and is not a device name of Windows (CON, NUL.txt,
-// ...).
+// A name ORG/MODEL. Each part has 1 to 96 letters, digits, '-', '_', '.'; begins with a letter or
+// digit, ends with neither '.' nor '-', contains no ".." or "--", and is not a device name of
+// Windows (CON, NUL.txt, ...).
 struct ZooName {
   std::string org, model;
   std::string text() const { return org + "/" + model; }
-  std::string folded() const;  // lower case; equal for names that count as the same
+  std::string folded() const;  // lower case; two names are the same if these are equal
   bool operator==(const ZooName&) const = default;
   auto operator<=>(const ZooName&) const = default;
 };
 
-// The problem with a part of a path, or with "ORG/MODEL"; "" if there is none.
+// Returns the problem with a part of a path, or with "ORG/MODEL"; "" if there is none.
 std::string NamePartProblem(std::string_view part);
 std::string ZooNameProblem(std::string_view text);
 ZooName ParseZooName(std::string_view text, std::string_view what);  // throws InputError
 
-// Semantic version. MAJOR: another base model or convention; MINOR: a new calibration; PATCH:
-// texts.
+// A semantic version. MAJOR: another base model or convention; MINOR: a new calibration; PATCH:
+// changed texts.
 struct ZooVersion {
   int64_t major = 0, minor = 0, patch = 0;
   std::string text() const;
@@ -40,7 +39,7 @@ struct ZooVersion {
   auto operator<=>(const ZooVersion&) const = default;
 };
 
-// Parses "0.1.0": three decimal numbers below 1,000,000 without leading zeros, or nothing.
+// Parses "0.1.0": three decimal numbers below 1,000,000 without leading zeros, else nothing.
 std::optional<ZooVersion> ParseZooVersion(std::string_view text);
 ZooVersion ZooVersionOf(std::string_view text, std::string_view what);  // throws InputError
 
@@ -48,21 +47,21 @@ ZooVersion ZooVersionOf(std::string_view text, std::string_view what);  // throw
 // ORG/MODEL@sha256:...
 struct ZooReference {
   ZooName name;
-  std::optional<ZooVersion> version = {};    // absent: not said, or latest
-  std::optional<std::string> identity = {};  // 64 hexadecimal digits; then there is no version
+  std::optional<ZooVersion> version = {};    // absent if none was given, or for @latest
+  std::optional<std::string> identity = {};  // 64 hexadecimal digits; excludes a version
   std::string text() const;
 };
 ZooReference ParseZooReference(std::string_view text);  // throws UsageError
 
-// A reference with the zoo before it: SOURCE/ORG/MODEL[@...]. `source` is empty if there is none.
-// hf:ORG/NAME[@REVISION] is a source of one version, which may have another name.
+// A reference with an optional zoo before it: SOURCE/ORG/MODEL[@...]. `source` is empty if no zoo
+// is given. hf:ORG/NAME[@REVISION] is a source of one version, whose name may differ.
 struct ZooAddress {
   std::string source;
-  ZooReference reference;                   // of such a repository: its name
-  bool repository = false, pinned = false;  // pinned by a revision
+  ZooReference reference;                   // for a repository: its name on the Hub
+  bool repository = false, pinned = false;  // `pinned`: a revision was given
 };
 ZooAddress ParseZooAddress(std::string_view text);  // throws UsageError
 
-bool IsSha256Hex(std::string_view text);  // 64 lower-case hexadecimal digits
+bool IsSha256Hex(std::string_view text);  // whether it is 64 lower-case hexadecimal digits
 
 }  // namespace oscar

@@ -11,7 +11,7 @@
 namespace oscar {
 namespace {
 
-// Whether the two differ only by one digit inserted, removed or replaced.
+// Whether the two texts differ only by one inserted, removed or replaced digit.
 bool DigitsDiffer(std::string_view a, std::string_view b) {
   const auto [in_a, in_b] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
   std::string_view rest_a(in_a, a.end()), rest_b(in_b, b.end());
@@ -25,9 +25,9 @@ bool DigitsDiffer(std::string_view a, std::string_view b) {
   return digits(rest_a) && digits(rest_b);
 }
 
-// Why `part` may be mistaken for `other`; "" if it may not.
+// Returns why `part` may be mistaken for `other`; "" if it cannot be.
 std::string Likeness(std::string_view part, std::string_view other) {
-  constexpr size_t kLeast = 4;  // letters: all shorter names are one edit apart
+  constexpr size_t kLeast = 4;  // letters; many shorter names are one edit apart
   if (part == other) return "";
   if (LookSkeleton(part) == LookSkeleton(other)) return "looks like";
   if (std::min(part.size(), other.size()) < kLeast || EditDistance(part, other) > 1) return "";

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The content of a zoo at a time, signed with an expiry date, so that a mirror cannot hide a
-// version, or a yank, for longer. The file kSnapshotFile is a bundle whose payload is an in-toto
-// Statement v1: one subject NAME@X.Y.Z with its identity per version that is not yanked; the two
-// dates; and the yanked versions, {"NAME@X.Y.Z": {"identity", "reason"}}.
+// The content of a zoo at a point in time, signed with an expiry date. A mirror cannot hide a
+// version or a yank for longer than that. The file kSnapshotFile is a bundle whose payload is an
+// in-toto Statement v1: a subject NAME@X.Y.Z with its identity for each version that is not yanked;
+// the two dates; and the yanked versions, {"NAME@X.Y.Z": {"identity", "reason"}}.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +19,14 @@ namespace oscar {
 
 struct Snapshot {
   int64_t created_unix = 0, expires_unix = 0;  // seconds
-  // Identities by version by ORG/MODEL, without yanked versions.
+  // Identity by version, for each ORG/MODEL. Yanked versions are left out.
   std::map<std::string, std::map<ZooVersion, std::string>> entries;
   struct Yanked {
     std::string identity, reason;
   };
   std::map<std::string, Yanked> yanked = {};  // by NAME@X.Y.Z
 
-  // Whether it lists exactly this version, yanked or not.
+  // Whether the snapshot lists this version with this identity, yanked or not.
   bool Lists(const ZooName& name, const ZooVersion& version, const std::string& identity) const;
   bool TookBack(const ZooName& name, const ZooVersion& version, const std::string& identity) const;
 };
@@ -35,7 +35,7 @@ Snapshot SnapshotOf(const Zoo& zoo, int64_t created_unix, int64_t expires_unix);
 std::string SnapshotText(const Snapshot& snapshot);
 Snapshot ParseSnapshot(std::string_view payload, std::string_view what);  // throws InputError
 
-// Replaces the zoo's snapshot by one rename. Throws InputError, ResourceError.
+// Replaces the zoo's snapshot with a single rename. Throws InputError, ResourceError.
 void WriteSnapshot(const Zoo& zoo, const Snapshot& snapshot, const Signer& signer);
 
 }  // namespace oscar

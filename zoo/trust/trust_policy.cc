@@ -35,7 +35,7 @@ void CheckSays(const ModelStatement& statement, const ZooEntry& entry) {
 void CheckSignatures(const TrustRule& rule, const TrustQuestion& question, TrustVerdict* verdict) {
   const std::string what = NameAt(question.entry);
   std::set<std::string> signers;
-  std::optional<TrustError> worst;  // errors of a trusted signer come before those of others
+  std::optional<TrustError> worst;  // an error of a trusted signer is reported before others
   for (const std::string& bundle : question.bundles) {
     try {
       const Vouched vouched = CheckVouched(bundle, rule, what);
@@ -54,9 +54,9 @@ void CheckSignatures(const TrustRule& rule, const TrustQuestion& question, Trust
                                                      signers.size(), rule.signatures));
 }
 
-// Refuses a version below the policy or one that was different before. If the latest version is
-// lower than before, the signed snapshot must say that the earlier one was yanked; `note` is then
-// the reason.
+// Refuses a version below the policy's lowest, or whose content changed since it was seen. If the
+// latest version is lower than before, the signed snapshot must say that the earlier one was
+// yanked; `note` then gives the reason.
 void CheckAge(const TrustRule& rule, const TrustMemory& memory, const TrustQuestion& question,
               std::string* note) {
   const ZooEntry& entry = question.entry;
@@ -106,8 +106,8 @@ void CheckListed(const Snapshot& snapshot, const TrustQuestion& question) {
   };
   if (const auto yank = snapshot.yanked.find(NameAt(entry)); yank != snapshot.yanked.end()) {
     expect(yank->second.identity);
-    // A yanked version can be pulled by naming it, but not as the latest if another version is
-    // valid.
+    // A yanked version can be pulled by its number. It cannot be pulled as the latest if another
+    // version is valid.
     const bool offered = question.latest && snapshot.entries.contains(entry.name.text());
     if (!question.yanked.empty() && !offered) return;
     RefuseSnapshot(
@@ -128,8 +128,8 @@ void CheckListed(const Snapshot& snapshot, const TrustQuestion& question) {
   }
 }
 
-// The rule whose names this name imitates, if it has no rule of its own that is as exact; else
-// null.
+// Returns the rule whose names this name imitates, or null. A name with an equally exact rule of
+// its own imitates none.
 const std::pair<const std::string, TrustRule>* ImitatedBy(const TrustPolicy& policy,
                                                           const ZooName& name) {
   for (const auto& rule : policy.rules) {
@@ -139,8 +139,8 @@ const std::pair<const std::string, TrustRule>* ImitatedBy(const TrustPolicy& pol
   return nullptr;
 }
 
-// The earlier seen name that this name looks like, if this one is new and has no rule of its own;
-// else "".
+// Returns the earlier seen name that this name looks like; "" if this name was seen before or has a
+// rule of its own.
 std::string SeenLike(const TrustPolicy& policy, const TrustMemory& memory, const ZooName& name) {
   if (memory.names.contains(name.text()) || policy.rules.contains(name.text())) return "";
   for (const auto& [other, seen] : memory.names)
@@ -287,7 +287,7 @@ TrustVerdict Judge(const TrustPolicy& policy, const TrustMemory& memory,
   const TrustRule* rule = policy.RuleOf(name);
   const auto* imitated = ImitatedBy(policy, name);
   if (rule != nullptr) verdict.level = rule->level;
-  // A look-alike must not escape the rule of the name that it looks like.
+  // The rule of the imitated name applies too, so that a look-alike cannot escape it.
   if (imitated != nullptr) verdict.level = std::max(verdict.level, imitated->second.level);
   if (verdict.level == TrustLevel::kOff) return verdict;
   try {

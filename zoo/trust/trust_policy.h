@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which signers to trust for which names, and the resulting judgement of one version of a zoo. The
-// attacks are those of The Update Framework (specification 1.0.33, section 1.5.2): a version
+// A policy about which signers to trust for which names, and its judgement of a version of a zoo.
+// The attacks are those of The Update Framework (specification 1.0.33, section 1.5.2): a version
 // without a trusted signature, one older than a version seen before (rollback), a hidden newer one
 // (freeze), files of another version or name (mix and match), and a name that only looks like a
 // trusted one.
@@ -24,7 +24,7 @@ namespace oscar {
 
 enum class TrustLevel { kOff, kWarn, kEnforce };
 
-// Signers by certificate: issued under one of the roots and containing `name`
+// Accepts signers with a certificate that is issued under one of the roots and contains `name`
 // (Certificate::names()).
 struct TrustedIdentity {
   std::string name;
@@ -35,29 +35,29 @@ struct TrustRule {
   TrustLevel level = TrustLevel::kEnforce;
   std::vector<PublicKey> keys;
   std::vector<TrustedIdentity> identities;
-  size_t signatures = 1;             // number of different ones of the above
+  size_t signatures = 1;             // number of different trusted signers needed
   std::optional<ZooVersion> lowest;  // lower versions are refused
 };
 
 struct TrustPolicy {
-  // By ORG/MODEL, ORG/* or *; the most exact match applies. Without a match: kOff.
+  // By ORG/MODEL, ORG/* or *; the most exact match applies. Other names are unchecked (kOff).
   std::map<std::string, TrustRule> rules;
-  std::optional<TrustRule> snapshot;  // for the zoo; without it no snapshot is required
-  std::map<std::string, std::string> key_names = {};  // key files, by PublicKey::id()
+  std::optional<TrustRule> snapshot;  // for the zoo's snapshot; without it none is required
+  std::map<std::string, std::string> key_names = {};  // names of key files, by PublicKey::id()
 
-  // The signer of a verdict as text for users: "alice.pub (0123456789abcdef)", or the identity.
+  // Describes the signer in a verdict: "alice.pub (0123456789abcdef)", or the identity.
   std::string SignerText(const std::string& signer) const;
-  const TrustRule* RuleOf(const ZooName& name) const;  // null without one
+  const TrustRule* RuleOf(const ZooName& name) const;  // null if no rule applies
 };
 
-// The trust decisions of the past, kept beside the policy: they protect a reader against rollbacks.
+// The results of earlier trust decisions. They protect readers against rollbacks.
 struct TrustMemory {
   struct Seen {
-    ZooVersion version;  // the highest
+    ZooVersion version;  // the highest version seen
     std::string identity;
   };
   std::map<std::string, Seen> names;              // by ORG/MODEL
-  std::map<std::string, int64_t> snapshots_unix;  // date of the newest, by its signer
+  std::map<std::string, int64_t> snapshots_unix;  // date of each signer's newest snapshot
 
   void Remember(const ZooEntry& entry);
   void Remember(const Snapshot& snapshot, const std::string& signer);
@@ -65,43 +65,43 @@ struct TrustMemory {
 Json MemoryToJson(const TrustMemory& memory);
 TrustMemory ParseMemory(std::string_view text, std::string_view what);  // throws InputError
 
-// A zoo's snapshot judged by a policy: its content and signer, or why it is not trusted.
+// The result of checking a zoo's snapshot: its content and signer, or why it is not trusted.
 struct SnapshotCheck {
   std::optional<Snapshot> snapshot;
   std::string signer;
   std::optional<TrustError> problem;
 };
-// `text`: the zoo's file, if it has one. Nothing is checked without a rule for snapshots.
+// `text`: the zoo's snapshot, if it has one. Nothing is checked if the policy has no rule for it.
 SnapshotCheck CheckSnapshot(const TrustPolicy& policy, const TrustMemory& memory,
                             const std::optional<std::string>& text, int64_t now_unix);
 
 struct TrustQuestion {
   const ZooEntry& entry;
-  std::span<const std::string> bundles;  // texts of the version's signatures, by any signer
-  bool latest = false;                   // requested as the latest, not by its version
-  const SnapshotCheck& snapshot;         // of the zoo, under the same policy
-  std::string_view yanked = {};          // the zoo's reason; "": not yanked according to the zoo
+  std::span<const std::string> bundles;  // texts of all signatures of the version
+  bool latest = false;                   // requested as the latest, not by its number
+  const SnapshotCheck& snapshot;         // snapshot of this zoo, checked under the same policy
+  std::string_view yanked = {};          // the reason according to the zoo; "" if not yanked
 };
 
 struct TrustVerdict {
   TrustLevel level = TrustLevel::kOff;
-  ExitCode code = ExitCode::kDone;   // or the problem, kUnsigned to kLookAlike
-  std::string problem;               // as text
-  std::vector<std::string> signers;  // trusted signers: ids of keys, names of identities
-  std::string note = {};             // why a lower latest is accepted; "" if none is lower
+  ExitCode code = ExitCode::kDone;   // kDone, or the problem: kUnsigned to kLookAlike
+  std::string problem;               // description of the problem
+  std::vector<std::string> signers;  // trusted signers: key ids and identity names
+  std::string note = {};             // why a lower latest version is accepted, or ""
 
   bool trusted() const { return level != TrustLevel::kOff && code == ExitCode::kDone; }
   bool refused() const { return level == TrustLevel::kEnforce && code != ExitCode::kDone; }
   // TRUSTED, UNSIGNED, UNTRUSTED, or UNCHECKED if no rule applies.
   std::string word() const;
-  // The text after the word: who signed, or what is wrong; "" if no rule applies.
+  // Text to print after word(): the signers or the problem; "" if no rule applies.
   std::string Reason(const TrustPolicy& policy) const;
 };
 
 TrustVerdict Judge(const TrustPolicy& policy, const TrustMemory& memory,
                    const TrustQuestion& question);
 
-// The signer of a rule who signed these bytes, and the payload; otherwise a TrustError.
+// Returns the payload and the signer of the rule who signed it, or a TrustError.
 struct Vouched {
   std::string payload, signer;
 };

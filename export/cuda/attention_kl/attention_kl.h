@@ -19,8 +19,8 @@ namespace oscar {
 struct AttentionKlShape {
   int64_t tokens = 0;
   int64_t num_q_heads = 0, num_kv_heads = 0;
-  int64_t head_dim = 0, v_head_dim = 0;  // values; v_head_dim is read with outputs only
-  int64_t rows = 0;                      // query rows compared; tokens: all of them
+  int64_t head_dim = 0, v_head_dim = 0;  // values per head; v_head_dim is used only with outputs
+  int64_t rows = 0;                      // query rows to compare; equal to `tokens` for all
 };
 
 struct AttentionKlOptions {
@@ -29,13 +29,13 @@ struct AttentionKlOptions {
   int64_t window = 0;  // keys a query sees, including its own; 0: all up to its own
   // Query i sees key t exactly if t < sink or i - t < recent (CacheWindows).
   int64_t sink = 0, recent = 0;
-  bool skip_exact = false;  // ignores those keys: a row with no other has KL 0 and LSE -inf
-  bool outputs = false;     // also P V and P^ V^: about three times the work
-  bool logit_sq = false;    // also sum squares of the logits
-  bool portable = false;    // the code for GPUs without wgmma, also on those that have it
+  bool skip_exact = false;  // ignores those keys: a row with no other key has KL 0 and LSE -inf
+  bool outputs = false;     // also computes P V and P^ V^: about three times the work
+  bool logit_sq = false;    // also sums the squares of the logits
+  bool portable = false;    // uses the code for GPUs without wgmma on any GPU
 };
 
-// Row-major bf16 on the device, 16-byte aligned.
+// Row-major bf16 arrays on the device, 16-byte aligned.
 struct AttentionKlInputs {
   const __nv_bfloat16* q = nullptr;      // [tokens, num_q_heads, head_dim]
   const __nv_bfloat16* q_hat = nullptr;  // like q; nullptr: same as q
@@ -48,23 +48,23 @@ struct AttentionKlInputs {
   const int64_t* positions = nullptr;
 };
 
-// Per query row and head, [num_q_heads, rows] on the device; nullptr: not wanted.
+// Results per query row and head, [num_q_heads, rows] on the device. Null pointers are skipped.
 struct AttentionKlRows {
   float* kl = nullptr;              // nats
   float* logit_error_sq = nullptr;  // sum over visible keys of (logit^ - logit)^2
   float* logit_sq = nullptr;        // sum over visible keys of logit^2, with options.logit_sq
   float* lse = nullptr;             // log sum exp of the logits
-  float* lse_hat = nullptr;         // LSE of the quantized attention
-  // [num_q_heads, rows, v_head_dim], with options.outputs:
+  float* lse_hat = nullptr;         // log sum exp of the quantized logits
+  // Outputs [num_q_heads, rows, v_head_dim], with options.outputs:
   float* output = nullptr;      // P V
   float* output_hat = nullptr;  // P^ V^
 };
 
-// Bytes of device memory that AttentionKl() needs, 256-byte aligned.
+// Returns the bytes of device memory that AttentionKl() needs, 256-byte aligned.
 size_t AttentionKlWorkspace(const AttentionKlShape& shape, const AttentionKlOptions& options);
 
-// Two runs give the same bits. Rows that see NaN or Inf in an operand get NaN. Throws UsageError
-// for unsupported head dims and ratios.
+// Repeated runs give the same bits. Rows that see NaN or Inf in an operand get NaN. Throws
+// UsageError for unsupported head dims and ratios.
 void AttentionKl(const AttentionKlShape& shape, const AttentionKlOptions& options,
                  const AttentionKlInputs& inputs, const AttentionKlRows& rows, void* workspace,
                  size_t workspace_bytes, cudaStream_t stream);

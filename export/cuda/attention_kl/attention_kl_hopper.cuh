@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attention-KL with wgmma: warpgroups of 64 virtual rows share tiles of keys, K above K^, which TMA
-// loads. One product of twice the width gives both logits. With kDv > 0 also P V and P^ V^ of kDv
-// columns. One thread of the first warpgroup also issues the copies, so that warpgroup may be ahead
-// of another by at most the number of stages without a copy in flight.
+// Attention-KL with wgmma. Warpgroups of 64 virtual rows share tiles of keys, K above K^, which TMA
+// loads. One product of twice the width gives both logits. With kDv > 0 it also computes kDv
+// columns of P V and P^ V^. One thread of the first warpgroup also issues the copies, so that
+// warpgroup may be ahead of another by at most the number of stages without a copy in flight.
 #pragma once
 
 #include "export/cuda/attention_kl/attention_kl_kernel.cuh"
@@ -18,15 +18,15 @@ struct HopperTile {
   static constexpr int kDim = kDimOf;  // head_dim rounded up to 64
   static constexpr int kDv = kDvOf;    // columns of V per CTA; 0: logits only
   static constexpr bool kTwoQueries = kTwoQueriesOf;
-  static constexpr int kRows = kHopperTileRows;  // two warpgroups
+  static constexpr int kRows = kHopperTileRows;  // rows of two warpgroups
   static constexpr int kThreads = 2 * kRows;
-  // Two CTAs with 128 registers per thread keep both the tensor cores and the other pipes busy, and
-  // one computes while the other starts or ends.
+  // Two CTAs with 128 registers per thread keep both the tensor cores and the other pipes busy. One
+  // computes while the other starts or ends.
   static constexpr int kCtas = kDim <= 128 && kDv == 0 ? 2 : 1;
   static constexpr int kKeys = kDim <= 128 && kDv == 0 && !kTwoQueries ? 64 : 32;
   static constexpr int kPanelBytes = kKeys * 128;                // 64 columns of a tile of keys
   static constexpr int kKeyBytes = kDim / 64 * 2 * kPanelBytes;  // per 64 columns: K, then K^
-  static constexpr int kValueBytes = kDv / 64 * kPanelBytes;     // V; V^ has as many
+  static constexpr int kValueBytes = kDv / 64 * kPanelBytes;     // V; V^ takes the same
   static constexpr int kStageBytes = kKeyBytes + 2 * kValueBytes;
   static constexpr int kQueryBytes = kRows * kDim * 2;
   static constexpr int kMaxStages = 4;
@@ -34,7 +34,7 @@ struct HopperTile {
   static constexpr int SharedBytes(int stages) {
     return 1024 + kQueryBytes * (kTwoQueries ? 2 : 1) + stages * kStageBytes + kBarrierBytes;
   }
-  // As many stages as fit beside kCtas - 1 other CTAs. The system reserves 1 KB of each CTA.
+  // The number of stages that fit beside kCtas - 1 other CTAs. The system reserves 1 KB per CTA.
   static constexpr int kStages = [] {
     int stages = kMaxStages;
     while (stages > 2 && SharedBytes(stages) > (228 / kCtas - 1) * 1024) --stages;
@@ -48,7 +48,7 @@ struct HopperMaps {
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
-// Computes the logits of 64 rows: acc = q K^T beside q^ K^^T. The operands point to the first 16
+// Computes the logits of 64 rows: acc = q K^T next to q^ K^^T. The operands point to the first 16
 // columns.
 template <typename Tile>
 __device__ __forceinline__ void HopperLogits(uint64_t queries, uint64_t keys,
@@ -144,10 +144,10 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kCtas)
     for (int column = 0; column < kDv; column += 64) panel(maps.v, v_tile * kDv + column);
     for (int column = 0; column < kDv; column += 64) panel(maps.v_hat, v_tile * kDv + column);
   };
-  // If there are enough stages, two have no copy in flight, so a warpgroup may lag that far.
+  // With enough stages, two have no copy in flight, so a warpgroup may be late by two.
   constexpr int kAhead = kStages > 2 ? kStages - 2 : 1;
   int next = 0, next_stage = 0;
-  uint32_t next_parity = 1;  // of `empty`; the first use of a stage does not wait
+  uint32_t next_parity = 1;  // parity of `empty`; the first use of a stage does not wait
   const auto copy_next = [&] {
     if (next < num_tiles && lane == 0) {
       BarrierWait(SharedAddress(empty + next_stage), next_parity);
@@ -165,12 +165,12 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kCtas)
 
   const int warp_vrow = first_vrow + warp * 16;
   const RowKeys keys = RowKeysOf(p, warp_vrow, lane);
-  const int group = __shfl_sync(0xFFFFFFFFu, threadIdx.x / 128, 0);  // known to be uniform
+  const int group = __shfl_sync(0xFFFFFFFFu, threadIdx.x / 128, 0);  // makes it uniform
   const uint64_t my_queries = WgmmaOperand(SharedAddress(queries) + group * (64 * kDim * 2));
   const uint64_t first_keys = WgmmaOperand(SharedAddress(stages));
   // Rows of the warpgroup see no key after `group_last`, and some rows see the keys from
-  // `group_exact` on exactly; its four warps work together. Rows of the warp see no key after
-  // `warp_last`.
+  // `group_exact` on exactly. The limits cover four warps, which work together. Rows of the warp
+  // see no key after `warp_last`.
   const int group_last = RowPosition(p, first_vrow + group * 64 + 63);
   [[maybe_unused]] const int group_exact = RowPosition(p, first_vrow + group * 64) - p.recent + 1;
   const int warp_last = RowPosition(p, warp_vrow + 15);

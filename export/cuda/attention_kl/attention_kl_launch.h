@@ -18,13 +18,13 @@ constexpr int OutputTiles(int head_dim, int v_head_dim) {
   return (v_head_dim + columns - 1) / columns;
 }
 
-// Uses wgmma; needs compute capability 9.0. Sets params.tile_keys.
+// Launches the wgmma kernel, which needs compute capability 9.0. Sets params.tile_keys.
 void LaunchHopper(KlParams params, int items, cudaStream_t stream);
 
-// Uses mma.sync, for compute capability 8.0 and later. Sets params.tile_keys.
+// Launches the mma.sync kernel, for compute capability 8.0 and later. Sets params.tile_keys.
 void LaunchPortable(KlParams params, int items, cudaStream_t stream);
 
-// The shared memory limit of a CTA on the current device; throws UsageError if `bytes` exceeds it.
+// Returns a CTA's shared memory limit on this device. UsageError if `bytes` exceeds it.
 void CheckSharedBytes(int bytes, const KlParams& params);
 
 }  // namespace oscar::kl

@@ -17,12 +17,12 @@ struct RowErrors {
   double kl, lse, lse_hat;
 };
 
-// LSE^ - LSE = log1p(B + C), or, where that would cancel, computed from the sums of s^ themselves.
+// LSE^ - LSE = log1p(B + C). If B + C is too large for that, the sums of s^ are used.
 __device__ inline RowErrors ErrorsOf(const MergedSums& m, double scale) {
   if (m.sum == 0) return {0, -INFINITY, -INFINITY};
-  const double mean = m.delta * scale / m.sum;  // B
+  const double mean = m.delta * scale / m.sum;  // the term B
   const bool any_far = m.sum_hat > 0;
-  const double gap = m.max_hat - m.max;  // log2 units
+  const double gap = m.max_hat - m.max;  // in log2 units
   const double far = any_far ? m.sum_hat * exp2(gap) : 0;
   const double x = mean + (m.curve + far - m.far) / m.sum;
   double log_ratio;

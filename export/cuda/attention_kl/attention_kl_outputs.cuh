@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the kernels that also compare outputs process a tile of logits: they make weights for P V and
+// How the kernels that also compare outputs process a tile of logits. They make weights for P V and
 // P^ V^, relative to maxima that the four lanes of a row share. Weights enter the products as the
-// sum of two bf16 numbers, since a single one would leave noise of 1e-3 of |o| in |o - o^|. A key
-// that is seen exactly has its weight for v, not for v^.
+// sum of two bf16 numbers, since a single one would add noise of 1e-3 of |o| to |o - o^|. A key
+// that is seen exactly gives its weight to v, not to v^.
 #pragma once
 
 #include "export/cuda/attention_kl/attention_kl_kernel.cuh"
@@ -13,8 +13,8 @@ namespace oscar::kl {
 
 struct OutputSums {
   FarSums far;
-  float sum_hat = 0;               // sum of weights of P^, of this thread
-  float decay = 1, decay_hat = 1;  // of everything accumulated before this tile
+  float sum_hat = 0;               // this thread's sum of the weights of P^
+  float decay = 1, decay_hat = 1;  // factors of everything accumulated before this tile
 };
 
 __device__ __forceinline__ float QuadMax(float x) {
@@ -22,7 +22,7 @@ __device__ __forceinline__ float QuadMax(float x) {
   return fmaxf(x, __shfl_xor_sync(0xFFFFFFFFu, x, 2));
 }
 
-// Like AddTile(); leaves the weights of P in the first half of acc, those of P^ in the second.
+// Like AddTile(), but acc keeps the weights of P in its first half, those of P^ in its second.
 template <int kKeys>
 __device__ __forceinline__ void AddTileWithWeights(const KlParams& p, const RowKeys& keys,
                                                    int tile_key, int lane, float (&acc)[kKeys],
@@ -104,7 +104,7 @@ __device__ inline void StoreOutputs(const KlParams& p, int v_tile, int kv_head, 
                                     const float (&out)[kCount], const float (&out_hat)[kCount]) {
   const auto inverse_of = [](double sum) {
     sum = QuadSum(sum);
-    return sum == 0 ? 0 : 1 / sum;  // a row without a key
+    return sum == 0 ? 0 : 1 / sum;  // 0 for a row that sees no key
   };
 #pragma unroll
   for (int h = 0; h < 2; ++h) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arguments of the attention-KL kernels, and the partial sums that they leave for the merge. A
+// Arguments of the attention-KL kernels, and the partial sums that they produce for the merge. A
 // virtual row is a (query row, query head of the KV head) pair, heads fastest, so that a tile of
 // rows shares its keys for any GQA ratio.
 #pragma once
@@ -12,13 +12,13 @@
 
 namespace oscar::kl {
 
-// Virtual rows per CTA.
+// Number of virtual rows per CTA.
 constexpr int kHopperTileRows = 128, kPortableTileRows = 64;
 
-// The size of |delta| decides how a tile is summed. A thread's part of a row, 16 or 8 keys, is
-// plain if their root mean square is at least 0.1 and none can exceed 40: e^delta - 1 - delta is
-// then a difference that keeps its digits. Otherwise, if none can exceed 2, it is a polynomial: e^x
-// - 1 - x = x^2 * sum(c_k x^k), weighted minimax fit, relative error 9.7e-8. All other parts are
+// The size of |delta| decides how a tile is summed. A thread's part of a row has 16 or 8 keys. It
+// is plain if their root mean square is at least 0.1 and none can exceed 40: e^delta - 1 - delta as
+// a difference then keeps its digits. Otherwise, if none can exceed 2, a polynomial is used: e^x -
+// 1 - x = x^2 * sum(c_k x^k), weighted minimax fit, relative error 9.7e-8. All other parts are
 // summed with their own maximum.
 constexpr double kPlainDelta = 0.1, kNearDelta = 2, kFarDelta = 40;
 constexpr int kNearTerms = 9;
@@ -26,29 +26,29 @@ constexpr double kNearCurve[kNearTerms] = {
     0.4999999765660917,     0.16666646606618926,   0.04166684553917814,
     0.008334049424050064,   0.0013886975290996037, 0.00019774108639905547,
     2.4847947025898386e-05, 2.984318693105695e-06, 2.8162336807381404e-07};
-// Partial sums of a virtual row over a chunk of keys. With e = 2^(scaled s - max), d = s^ - s in
-// units of q·k and delta = scale * d. Keys are "far" where delta is so large that e^delta might
-// overflow; they are summed relative to a maximum of s^:
+// Partial sums of a virtual row over a chunk of keys. Here e = 2^(scaled s - max), d = s^ - s in
+// units of q·k and delta = scale * d. Keys are "far" if delta is so large that e^delta might
+// overflow. They are summed relative to a maximum of s^:
 enum KlField {
   kMax,       // running maximum of s, log2 units
-  kSum,       // sum e
-  kSumDelta,  // sum e d
-  kSumCurve,  // sum e (e^delta - 1 - delta), without far keys
-  kErrorSq,   // sum d^2
-  kLogitSq,   // sum s^2, units of q·k
-  kSumNear,   // sum e e^delta, far keys left out
-  kSumFar,    // sum e (1 + delta) of far keys
-  kMaxHat,    // running maximum of s^, log2 units, of tiles that have far keys
-  kSumHat,    // sum 2^(scaled s^ - max^) of far keys
+  kSum,       // sum of e
+  kSumDelta,  // sum of e d
+  kSumCurve,  // sum of e (e^delta - 1 - delta), without far keys
+  kErrorSq,   // sum of d^2
+  kLogitSq,   // sum of s^2, units of q·k
+  kSumNear,   // sum of e e^delta, without far keys
+  kSumFar,    // sum of e (1 + delta) over far keys
+  kMaxHat,    // running maximum of s^ over tiles that have far keys, log2 units
+  kSumHat,    // sum of 2^(scaled s^ - max^) over far keys
   kFields
 };
 
 struct KlParams {
   const __nv_bfloat16* q;      // [tokens, num_q_heads, head_dim]
   const __nv_bfloat16* q_hat;  // like q, or null
-  const __nv_bfloat16* k;      // [tokens, num_kv_heads, head_dim]; k_hat as k
+  const __nv_bfloat16* k;      // [tokens, num_kv_heads, head_dim]; k_hat alike
   const __nv_bfloat16* k_hat;
-  const __nv_bfloat16* v;  // [tokens, num_kv_heads, v_head_dim]; v_hat as v; null without outputs
+  const __nv_bfloat16* v;  // [tokens, num_kv_heads, v_head_dim]; v_hat alike; null without outputs
   const __nv_bfloat16* v_hat;
   const int64_t* positions;    // [rows] or null
   float* partial;              // [kFields, num_chunks, num_q_heads, rows]
@@ -57,11 +57,11 @@ struct KlParams {
   int rows, num_vrows;         // num_vrows = rows * gqa_ratio
   int window, sink, recent;    // tokens; window 0: none
   int chunk_keys, num_chunks;  // keys per chunk, a multiple of 64
-  int tile_rows, tile_keys;    // of the selected kernel
+  int tile_rows, tile_keys;    // tile sizes of the selected kernel
   bool skip_exact, want_logit_sq;
   float scale, scale_log2;        // scale_log2 = scale * log2(e)
   float softcap_in, softcap_out;  // s = softcap_out * tanh(softcap_in * q·k); softcap_in 0: none
-  // In units of q·k: the limits of delta above, their squares, and polynomials of d.
+  // The limits of delta above in units of q·k, their squares, and the polynomials in d.
   float near, near_sq, plain_sq, far_sq;
   float near_curve[kNearTerms];
 };

@@ -21,10 +21,10 @@ struct Plan {
   int tile_rows;
   int64_t num_vrows, items;
   int64_t chunk_keys, num_chunks;
-  size_t bytes;  // of the workspace
+  size_t bytes;  // size of the workspace
 };
 
-// Throws UsageError that says what is supported.
+// Throws UsageError that lists what is supported.
 Plan PlanOf(const AttentionKlShape& shape, const AttentionKlOptions& options);
 void CheckPointers(const AttentionKlOptions& options, const AttentionKlInputs& inputs,
                    const AttentionKlRows& rows);

@@ -32,7 +32,7 @@ __device__ __forceinline__ void Mma(float* d, const uint32_t (&a)[4], uint32_t b
 }
 
 // Copies columns [column, column + kDim) of keys [first, first + kKeys) of a head to swizzled
-// panels [kKeys][64]; zeros outside.
+// panels [kKeys][64]. Fills the rest with zeros.
 template <int kKeys, int kDim, int kThreads>
 __device__ __forceinline__ void CopyKeys(const KlParams& p, const __nv_bfloat16* from, int dim,
                                          int column, int kv_head, int first, uint32_t to) {

@@ -128,7 +128,7 @@ __global__ void ReferenceKernel(const Args a, const AttentionKlSample* samples,
           const int64_t at = (key * n.num_kv_heads + kv_head) * n.v_head_dim + column;
           const double v = __bfloat162float(a.inputs.v[at]);
           const double v_hat = __bfloat162float(a.inputs.v_hat[at]);
-          const double weight = p_hat[key - begin];  // negative marks a key that is seen exactly
+          const double weight = p_hat[key - begin];  // negative for a key that is seen exactly
           out[c] += p[key - begin] * v;
           out_hat[c] += fabs(weight) * (signbit(weight) ? v : v_hat);
         }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Attention-KL of some rows in float64, one dot product at a time: the reference for the kernel in
-// tests and benchmarks. It makes two passes over all keys per row, so give it samples.
+// tests and benchmarks. It makes two passes over all keys per row, so use it on samples.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +19,16 @@ struct AttentionKlRow {
 
 struct AttentionKlSample {
   int q_head = 0;
-  int64_t position = 0;  // of the query row
+  int64_t position = 0;  // position of the query row
 };
 
-// Allocates, runs and synchronizes; inputs.positions is ignored.
+// Allocates memory, runs the reference and synchronizes. Ignores inputs.positions.
 std::vector<AttentionKlRow> AttentionKlInFloat64(const AttentionKlShape& shape,
                                                  const AttentionKlOptions& options,
                                                  const AttentionKlInputs& inputs,
                                                  const std::vector<AttentionKlSample>& samples);
 
-// out[i] = base[i] + scale * normal(seed, i), base nullptr: 0. Device memory, default stream.
+// out[i] = base[i] + scale * normal(seed, i); a null `base` is 0. Device memory, default stream.
 void FillAroundNormal(__nv_bfloat16* out, const __nv_bfloat16* base, size_t size, double scale,
                       uint64_t seed);
 

@@ -25,8 +25,8 @@ __device__ __forceinline__ int FirstVisible(const KlParams& p, int position) {
   return p.window > 0 ? max(0, position - p.window + 1) : 0;
 }
 
-// Keys [begin, end) that the tile of virtual rows from `first` sees within a chunk; begin is
-// rounded down to a tile.
+// The keys [begin, end) within a chunk that the tile of virtual rows from `first` on sees. `begin`
+// is rounded down to a tile.
 struct KeyRange {
   int begin, end;
 };
@@ -37,9 +37,9 @@ __device__ __forceinline__ KeyRange KeysOf(const KlParams& p, int first, int chu
           static_cast<int>(min(static_cast<int64_t>(end), (chunk + int64_t{1}) * p.chunk_keys))};
 }
 
-// The rows of a thread (two) and of its warp (sixteen).
+// The keys that a thread's two rows, and its warp's sixteen rows, see.
 struct RowKeys {
-  int last[2];                 // the last visible key
+  int last[2];                 // the last visible key of each row
   int plain_begin, plain_end;  // tiles within [begin, end) need no mask in any row of the warp
 };
 
@@ -51,7 +51,7 @@ __device__ __forceinline__ RowKeys RowKeysOf(const KlParams& p, int warp_vrow, i
   return keys;
 }
 
-// Whether query `last` sees `key` exactly; keys beyond `last` count as exact too.
+// Whether query `last` sees `key` exactly. Keys after `last` count as exact too.
 __device__ __forceinline__ bool IsExact(const KlParams& p, int last, int key) {
   return key < p.sink || key > last - p.recent;
 }
@@ -80,8 +80,8 @@ __device__ __forceinline__ void LoadQueries(const KlParams& p, const __nv_bfloat
   }
 }
 
-// Orders heavy tiles of rows first and KV heads one after the other, so that their keys stay in the
-// L2 cache.
+// Orders heavy tiles of rows first, and KV heads one after the other, so that their keys stay in
+// the L2 cache.
 struct WorkItem {
   int tile, chunk, kv_head;
 };

@@ -1,18 +1,18 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The paged low-bit KV cache: the one definition of its bytes, for host and device. A tile is 16
-// tokens of one KV head, and its record is contiguous. Inside a plane, each lane of a warp finds
-// the codes that it feeds to mma.m16n8k16 in its own words, so that reading needs no shuffle. Trap:
-// K and V differ in order (K pairs neighbouring dims in a word, V neighbouring tokens).
+// The byte format of the paged low-bit KV cache, for host and device. A tile is 16 tokens of one KV
+// head, and its record is contiguous. Inside a plane, each lane of a warp finds the codes that it
+// feeds to mma.m16n8k16 in its own words, so that reading needs no shuffle. Trap: K and V differ in
+// order (K pairs neighbouring dims in a word, V neighbouring tokens).
 //
 //   page    [num_kv_heads][page_tokens / 16] records
 //   record  K low plane | K high plane | V low plane | V high plane | K metadata | V metadata
 //
 // Low plane: the low 2 bits of every code. High plane: the rest, 1 bit of 3-bit codes or 2 bits of
 // 4-bit codes; none for 2-bit codes. Metadata: [groups][16 tokens][scale, zero]. Byte metadata: [8
-// tokens][groups][token, token + 8][scale, zero], so that one load gives a lane everything of its
-// two tokens.
+// tokens][groups][token, token + 8][scale, zero], so that a lane gets all metadata of its two
+// tokens with one load.
 //
 // The place of a code, for token t of the tile and dimension D of the row:
 //
@@ -38,7 +38,7 @@ inline constexpr int kTileTokens = 16;
 inline constexpr int kMinCacheDim = 64;
 inline constexpr int kMaxCacheDim = 512;
 
-// Keys or values of a cache.
+// The format of the keys or the values.
 struct PagedSide {
   int dim = 128;               // values per row: a multiple of 32, 64 to 512
   int bits = 2;                // 2, 3 or 4
@@ -47,11 +47,11 @@ struct PagedSide {
 
 struct CacheFormat {
   PagedSide k, v;
-  MetadataType metadata = MetadataType::kFloat32;  // of scales and zeros as stored
+  MetadataType metadata = MetadataType::kFloat32;  // type of stored scales and zeros
   int page_tokens = 128;                           // 16, 64 or 128
 };
 
-// Whether kernels support groups of a quarter of such a head.
+// Whether kernels support groups of a quarter of a head with this dimension.
 constexpr bool HasQuarters(int dim) { return dim == 64 || dim == 128 || dim == 256 || dim == 512; }
 
 constexpr bool IsValid(const PagedSide& side) {
@@ -81,14 +81,14 @@ constexpr int WordByte(int words, int lane, int word) {
   return ((word / chunk * 32 + lane) * chunk + word % chunk) * 4;
 }
 
-constexpr int CodeBytes(const PagedSide& side) {  // both planes
+constexpr int CodeBytes(const PagedSide& side) {  // bytes of both planes
   return PlaneBytes(side.dim, 2) + PlaneBytes(side.dim, side.bits - 2);
 }
 constexpr int MetadataBytes(const PagedSide& side, MetadataType type) {
   return GroupsPerRow(side) * kTileTokens * 2 * static_cast<int>(MetadataTypeBytes(type));
 }
 
-// Byte offsets in a record.
+// Byte offsets within a record.
 constexpr int KCodesOffset(const CacheFormat&) { return 0; }
 constexpr int VCodesOffset(const CacheFormat& format) { return CodeBytes(format.k); }
 constexpr int KMetadataOffset(const CacheFormat& format) {
@@ -104,13 +104,13 @@ constexpr int64_t PageBytes(const CacheFormat& format, int num_kv_heads) {
   return int64_t{num_kv_heads} * (format.page_tokens / kTileTokens) * RecordBytes(format);
 }
 
-// How a side pairs codes in a word; see the table above.
+// The order in which a side packs codes into words; see the table above.
 enum class CacheOrder { kKeys, kValues };
 
 struct CodePlace {
   int lane, word, bit;
 };
-// The place of token t in [0, 16) and dimension d, in the plane of `plane_bits`.
+// Returns the place of token t in [0, 16) and dimension d, in the plane of `plane_bits`.
 constexpr CodePlace PlaceOfCode(CacheOrder order, int dim, int plane_bits, int t, int d) {
   const bool keys = order == CacheOrder::kKeys;
   const int lane = keys ? 4 * (t % 8) + d % 8 / 2 : 4 * (d % 8) + t % 8 / 2;
@@ -120,7 +120,7 @@ constexpr CodePlace PlaceOfCode(CacheOrder order, int dim, int plane_bits, int t
   const int s = n % 16 / 4;
   return {lane, n / 16, 16 * half + 8 * (s / 2) + s % 2 + 2 * (n % 4)};
 }
-// Index of the scale of token t and group g among the metadata values of a side; its zero follows.
+// Index of the scale of token t and a group among the metadata values of a side. Its zero follows.
 constexpr int MetadataIndex(const PagedSide& side, MetadataType type, int t, int group) {
   return type == MetadataType::kByte ? ((t % 8 * GroupsPerRow(side) + group) * 2 + t / 8) * 2
                                      : (group * kTileTokens + t) * 2;

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A mixed-precision KV cache of one layer in device memory, as every kernel sees it: quantized
-// pages in the middle of a sequence, bf16 windows at its ends. Trap: everything is in rotated
-// space. Rotate queries with the keys' matrix; outputs come back rotated with the values' matrix.
+// The mixed-precision KV cache of one layer in device memory: quantized pages for the middle of a
+// sequence, bf16 windows for its ends. Trap: everything is in rotated space. Rotate queries with
+// the keys' matrix; outputs come back rotated with the values' matrix.
 //
 // Token p of a request with `length` tokens, of which `quantized` are in pages:
 //
@@ -11,8 +11,8 @@
 //   p < sink_tokens + quantized  quantized token p - sink_tokens
 //   the rest (recent tokens)     window slot sink_tokens + (p - sink_tokens) % recent_slots
 //
-// Quantized token i lies in page page_table[request][i / page_tokens], token i % page_tokens of it.
-// A sequence shorter than sink_tokens has no quantized and no recent tokens.
+// Quantized token i is token i % page_tokens of page page_table[request][i / page_tokens]. A
+// sequence shorter than sink_tokens has no quantized and no recent tokens.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -43,10 +43,10 @@ struct CacheView {
 };
 
 constexpr int WindowSlots(const CacheView& view) { return view.sink_tokens + view.recent_slots; }
-constexpr int64_t WindowHeadValues(const CacheView& view) {  // of one head: keys and values
+constexpr int64_t WindowHeadValues(const CacheView& view) {  // values of one head's keys and values
   return int64_t{WindowSlots(view)} * (view.format.k.dim + view.format.v.dim);
 }
-constexpr int64_t WindowBytes(const CacheView& view) {  // of one request, all heads
+constexpr int64_t WindowBytes(const CacheView& view) {  // bytes of one request, all heads
   return 2 * view.num_kv_heads * WindowHeadValues(view);
 }
 

@@ -7,7 +7,7 @@
 namespace oscar {
 namespace {
 
-// Grid: tokens, heads, sides. Threads run over the values of a row.
+// Grid: tokens, heads, sides. Threads loop over the values of a row.
 template <typename T>
 __global__ void ReadPagesKernel(const __grid_constant__ CacheView view, int request, int64_t begin,
                                 T* k, T* v) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One code, scale or zero of a record, found only by the tables of cache_format.h.
+// Reads one code, scale or zero of a record, using only the tables of cache_format.h.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -19,7 +19,7 @@ __device__ inline uint32_t PlaneBits(const uint8_t* plane, CacheOrder order, int
   return word >> place.bit & ((1U << bits) - 1);
 }
 
-// Scale or zero of a token's group.
+// Returns the scale or zero of a token's group.
 __device__ inline float StoredNumber(const uint8_t* metadata, const PagedSide& side,
                                      MetadataType type, int token, int group, bool zero) {
   const int index = MetadataIndex(side, type, token, group) + (zero ? 1 : 0);
@@ -33,7 +33,7 @@ __device__ inline float StoredNumber(const uint8_t* metadata, const PagedSide& s
   return __half2float(__ushort_as_half(static_cast<unsigned short>(metadata[index] << 7)));
 }
 
-// The code of token t and dimension d; `planes` are the side's.
+// Returns the code of token t and dimension d. `planes` belong to the side.
 __device__ inline uint32_t RecordCode(const uint8_t* planes, const PagedSide& side,
                                       CacheOrder order, int t, int d) {
   uint32_t code = PlaneBits(planes, order, side.dim, 2, t, d);
@@ -42,7 +42,7 @@ __device__ inline uint32_t RecordCode(const uint8_t* planes, const PagedSide& si
   return code;
 }
 
-// The record of quantized token `token` (counted from 0 after the sinks).
+// Returns the record of a quantized token; `token` counts from 0 after the sinks.
 __device__ inline uint8_t* RecordOfToken(const CacheView& view, int request, int64_t token,
                                          int head) {
   const int64_t page =

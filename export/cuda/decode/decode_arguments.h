@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Launch arguments of the decode kernel, from decode_attention.cc, which checks and plans, to the
-// compiled instances. Passed by value as a kernel parameter, which CUDA limits to 4 KB.
+// Launch arguments of the decode kernel. decode_attention.cc checks and plans, and passes them to
+// the compiled instances by value as a kernel parameter, which CUDA limits to 4 KB.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -13,14 +13,14 @@
 
 namespace oscar {
 
-inline constexpr int kDecodeWarps = 8;      // of a CTA
-inline constexpr int kUnitHeads = 8;        // query heads of a unit: the N of the mma, padded
-inline constexpr int kNarrowUnitHeads = 4;  // largest unit of a narrow instance
+inline constexpr int kDecodeWarps = 8;      // warps per CTA
+inline constexpr int kUnitHeads = 8;        // query heads per unit: N of the mma, padded
+inline constexpr int kNarrowUnitHeads = 4;  // maximum for a narrow instance
 
 struct DecodeKernelArguments {
   DecodeArguments call;
   int num_q_heads, gqa_ratio, heads_per_unit;
-  int record_bytes, k_metadata, v_metadata;  // byte sizes and offsets in a record
+  int record_bytes, k_metadata, v_metadata;  // record size, and byte offsets in a record
   int tiles_per_page_log2;
   int64_t page_bytes;
   int window_tile_cost;  // cost of a bf16 tile, in pairs of quantized tiles
@@ -30,8 +30,8 @@ struct DecodeKernelArguments {
   uint16_t first_split[kMaxDecodeRequests + 1];
 };
 
-// Whether a format has groups of a quarter and 2 bits, with byte scales, or with float32 scales at
-// head dim 128.
+// Whether a format has 2 bits in groups of a quarter, with scales that a fast instance supports:
+// bytes, or float32 at head dim 128.
 constexpr bool HasFastQuarters(const CacheFormat& format) {
   const auto fits = [](const PagedSide& side) {
     return side.bits == 2 && HasQuarters(side.dim) && GroupsPerRow(side) == 4;
@@ -41,8 +41,8 @@ constexpr bool HasFastQuarters(const CacheFormat& format) {
       (format.metadata == MetadataType::kFloat32 && format.k.dim == 128 && format.v.dim == 128);
   return has_instance && fits(format.k) && fits(format.v);
 }
-// Whether no fast instance serves a format. Fast instances have 2 bits on both sides and one scale
-// per row or quarters, or any bits with float32 scales at head dim 128.
+// Whether no fast instance supports a format. Fast instances have 2 bits on both sides and one
+// scale per row or per quarter, or any bits with float32 scales at head dim 128.
 constexpr bool NeedsGeneralDecode(const CacheFormat& format) {
   if (HasFastQuarters(format)) return false;
   if (format.metadata == MetadataType::kByte) return true;
@@ -51,18 +51,18 @@ constexpr bool NeedsGeneralDecode(const CacheFormat& format) {
   return format.k.dim != 128 || format.v.dim != 128 || format.metadata != MetadataType::kFloat32;
 }
 
-// Launches the general instance or a 2-bit one for one pair of head dims; defined in instances/.
+// Launches the general instance or a 2-bit one for a pair of head dims. Defined in instances/.
 template <int kK, int kV>
 void LaunchDecode(const DecodeKernelArguments& args, dim3 grid, cudaStream_t stream);
-// Launches the other instances, with kKBits for keys.
+// Launches the instances that have kKBits for keys.
 template <int kK, int kV, int kKBits>
 void LaunchDecodeBits(const DecodeKernelArguments& args, dim3 grid, cudaStream_t stream);
 
-// CTAs that fit an SM for how the instances are compiled: 16 warps of up to 128 registers, or 8.
+// CTAs per SM for which the instances are compiled: 16 warps of up to 128 registers, or 8.
 constexpr int DecodeCtasPerSm(int k_dim, int v_dim, bool general) {
   return (k_dim + v_dim <= 256 && !general ? 16 : 8) / kDecodeWarps;
 }
-// Bytes of a bf16 window tile in units of a pair of records.
+// Bytes of a bf16 window tile, divided by the bytes of a pair of records.
 constexpr int WindowTileCost(const CacheFormat& format) {
   const int bytes = kTileTokens * 2 * (format.k.dim + format.v.dim);
   const int cost = (bytes + RecordBytes(format)) / (2 * RecordBytes(format));

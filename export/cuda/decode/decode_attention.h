@@ -27,40 +27,40 @@ namespace oscar {
 inline constexpr int kMaxDecodeRequests = 256;
 inline constexpr int kMaxGqaRatio = 32;
 
-// The attention rule: softmax over scale * q k, softcapped, of the last `window` tokens.
+// The attention rule: softmax over scale * q k, with softcap, over the last `window` tokens.
 struct DecodeRule {
-  float scale = 1;    // of logits, natural units; usually 1 / sqrt(k.dim)
+  float scale = 1;    // factor of the logits, natural units; usually 1 / sqrt(k.dim)
   float softcap = 0;  // logits become softcap * tanh(logits / softcap); 0: no softcap
-  int window = 0;     // tokens a query sees, itself included; 0: all
+  int window = 0;     // tokens that a query sees, including its own; 0: all
 };
 
 struct DecodeArguments {
   CacheView cache;
   DecodeRule rule;
   const __nv_bfloat16* q = nullptr;  // [num_requests, num_q_heads, k.dim], rotated
-  // [num_q_heads], logits that take part in the softmax but have no value; null: none
+  // [num_q_heads], logits of sinks that join the softmax without a value; null: none
   const float* attention_sinks = nullptr;
-  __nv_bfloat16* out = nullptr;  // [num_requests, num_q_heads, v.dim], rotated; this or the next
+  __nv_bfloat16* out = nullptr;  // [num_requests, num_q_heads, v.dim], rotated; or lse only
   float* out_f32 = nullptr;
   float* lse = nullptr;  // [num_requests, num_q_heads], natural log, or null
   // Programmatic dependent launch: starts and fetches quantized pages while the previous kernel
-  // still runs. Allowed only if that kernel writes no pages, page table or lengths (it may write
-  // queries and windows).
+  // still runs. That kernel must not write pages, the page table or lengths; it may write queries
+  // and windows.
   bool overlap_previous = false;
 };
 
-// Launch geometry for one batch composition.
+// The launch geometry for a batch.
 struct DecodePlan {
   CacheFormat format;
   int num_kv_heads = 0;
   int num_q_heads = 0;
-  int heads_per_unit = 0;  // query heads one CTA serves, at most 8
+  int heads_per_unit = 0;  // query heads that one CTA serves, at most 8
   int units_per_kv_head = 0;
   std::vector<uint16_t> first_split;  // [num_requests + 1], index of a request's first split
 };
 
 // `max_lengths` [num_requests]: upper bounds of the tokens per request. `num_sms` and
-// `window_slots` are those of the device and the cache. Throws UsageError that says what is not
+// `window_slots` describe the device and the cache. Throws UsageError that says what is not
 // supported, and what is.
 DecodePlan PlanDecode(const CacheFormat& format, int num_kv_heads, int num_q_heads,
                       const std::vector<int>& max_lengths, int window_slots, int num_sms);

@@ -14,15 +14,15 @@
 
 namespace oscar {
 
-// Shared memory: query rows in fp16 (fragments, in a narrow instance) and bf16, sums over their
-// granules, then the ring.
+// Shared memory: query rows in fp16 (in a narrow instance as fragments) and bf16, their sums per
+// granule, then the ring.
 template <class Shape>
 struct DecodeSharedLayout {
   static constexpr int kRows = 0;
   static constexpr int kBf16Rows =
       kRows + (Shape::kNarrow ? Shape::kQueryWords * 32 * 4 : kUnitHeads * Shape::kQueryStride * 2);
   static constexpr int kSums = kBf16Rows + Shape::kUnit * Shape::kQueryStride * 2;
-  static constexpr int kSumDims = Shape::kK / Shape::kKeyGranules < 32 ? 16 : 32;  // of a sum
+  static constexpr int kSumDims = Shape::kK / Shape::kKeyGranules < 32 ? 16 : 32;  // dims per sum
   static constexpr int kScratch = kSums + kUnitHeads * (Shape::kK / kSumDims) * 4;
   static constexpr int kWindows = (kScratch + 4 * kScratchWords + 7) / 8 * 8;
   static constexpr int kBarriers = kWindows + static_cast<int>(sizeof(WindowView));
@@ -34,9 +34,9 @@ struct DecodeSharedLayout {
   }
 };
 
-// Loads the unit's queries and leaves three things in shared memory: fp16 rows scaled by 4^-(octet
-// % 4) and by a power of two so that the largest value lies in [2^14, 2^15); the original rows;
-// sums of the scaled values over kSumDims dims. Returns the power of two. All threads must call.
+// Loads the unit's queries. All threads must call it. Returns a power of two. Fills shared memory
+// with fp16 rows scaled by 4^-(octet % 4) and by that power, so that the largest value lies in
+// [2^14, 2^15); the original rows; sums of the scaled values over kSumDims dims.
 template <class Shape>
 __device__ inline float PrepareQuery(const __nv_bfloat16* q, int heads, uint8_t* shared) {
   using Layout = DecodeSharedLayout<Shape>;
@@ -45,7 +45,7 @@ __device__ inline float PrepareQuery(const __nv_bfloat16* q, int heads, uint8_t*
   float* sums = reinterpret_cast<float*>(shared + Layout::kSums);
   float* scratch = reinterpret_cast<float*>(shared + Layout::kScratch);
   constexpr int kSumDims = Layout::kSumDims;
-  constexpr int kGranules = Shape::kK / 32, kHeads = kUnitHeads / kDecodeWarps;  // per warp
+  constexpr int kGranules = Shape::kK / 32, kHeads = kUnitHeads / kDecodeWarps;  // heads per warp
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   float x[kHeads][kGranules];
   float largest = 0;
@@ -91,7 +91,7 @@ __device__ inline float PrepareQuery(const __nv_bfloat16* q, int heads, uint8_t*
   return scale;
 }
 
-// The request of a CTA: first_split[request] <= cta < first_split[request + 1].
+// Finds the request of a CTA: first_split[request] <= cta < first_split[request + 1].
 __device__ inline int FindRequest(const DecodeKernelArguments& args, int cta) {
   int low = 0, high = args.call.cache.num_requests;
   while (high - low > 1) {
@@ -121,15 +121,15 @@ __global__ void __launch_bounds__(kDecodeThreads, Shape::kCtasPerSm)
   const int length = __ldg(cache.lengths + request);
   const int quantized = __ldg(cache.quantized + request);
 
-  // This warp's share.
+  // Finds the tiles that this warp attends to.
   const int first_position = args.call.rule.window > 0 ? max(length - args.call.rule.window, 0) : 0;
   WindowView windows;
   windows.tiles = FindWindowTiles(cache, length, quantized, first_position);
   TileRange range;
   range.first_token = min(max(first_position - cache.sink_tokens, 0), quantized);
   range.end_token = quantized;
-  // Quantized tiles are distributed in pairs. If every warp can have window tiles, all warps get as
-  // many of both; otherwise window tiles come first, each at the cost of some pairs.
+  // Quantized tiles are distributed in pairs. With enough window tiles, all warps get equal shares
+  // of both. Otherwise window tiles come first, and each replaces some pairs.
   const int num_tiles = (quantized + kTileTokens - 1) / kTileTokens;
   const int first_pair = range.first_token / (2 * kTileTokens);
   const int num_pairs = (num_tiles + 1) / 2 - first_pair;
@@ -164,8 +164,8 @@ __global__ void __launch_bounds__(kDecodeThreads, Shape::kCtasPerSm)
     windows.keys = cache.windows + (slab + kv_head) * WindowHeadValues(cache);
     windows.values = windows.keys + int64_t{WindowSlots(cache)} * Shape::kK;
     if (threadIdx.x == 0) kept = windows;
-    // Prefetches into the L2 cache, even while it is written. There is no gain if windows are much
-    // of the data read.
+    // Prefetches into the L2 cache, even while it is written. If windows are a large part of the
+    // data, this gains nothing.
     if (!spread && first_window < last_window)
       WindowPieces<Shape>::Prefetch(cache, windows, first_window, lane);
   }
@@ -211,7 +211,7 @@ __global__ void __launch_bounds__(kDecodeThreads, Shape::kCtasPerSm)
                             SharedAddress(shared + Layout::kBf16Rows), ring, lane, state);
   }
 
-  __syncthreads();  // rings become merge buffers
+  __syncthreads();  // the rings become merge buffers
   const MergeBuffers<Shape> buffers(shared + Layout::kRing, heads);
   StoreWarp<Shape>(buffers, heads, warp, lane, state);
   __syncthreads();
@@ -220,7 +220,7 @@ __global__ void __launch_bounds__(kDecodeThreads, Shape::kCtasPerSm)
   MergeWarps<Shape>(buffers, result, heads, cta, splits == 1);
   if (splits == 1) return;
 
-  // Publishes this CTA's part: the barrier orders its threads' stores before thread 0's arrival,
+  // Publishes this CTA's part. The barrier orders its threads' stores before thread 0's arrival,
   // which releases them and acquires the stores of the other CTAs.
   int* is_last = reinterpret_cast<int*>(shared + Layout::kScratch);
   __syncthreads();

@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The launch of one compiled instance. Each pair of head dims is its own translation unit
-// (instances/), so that they compile in parallel. Shared memory above 48 KB needs the attribute on
-// every device.
+// Launches one compiled instance. Each pair of head dims is its own translation unit (instances/),
+// so that they compile in parallel. Shared memory above 48 KB needs an attribute on every device.
 #pragma once
 
 #include <string>
@@ -14,7 +13,7 @@
 
 namespace oscar {
 
-// The shared memory of a CTA, after checking that the GPU has it.
+// Returns the shared memory of a CTA, after checking that the GPU has that much.
 template <class Shape>
 int SharedBytes(int record_bytes) {
   const int bytes = DecodeSharedLayout<Shape>::Bytes(record_bytes);

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Merges the running softmax of warps into the attention output. Warps of a CTA merge in shared
-// memory, CTAs of a request's unit in global memory. There the last CTA to arrive adds up all parts
-// in a fixed order, so that results do not depend on which was last. The arrival count must be zero
+// memory, CTAs of a request's unit in global memory. The last CTA to arrive adds up all parts in a
+// fixed order, so that results do not depend on which one was last. The arrival count must be zero
 // before a launch and is zero after it.
 #pragma once
 
@@ -18,8 +18,8 @@ inline constexpr int kDecodeThreads = 32 * kDecodeWarps;
 // and sums.
 template <class Shape>
 struct MergeBuffers {
-  static constexpr int kRow = Shape::kV + 4;  // per head; padded so that the lanes of a store have
-                                              // no bank conflict
+  static constexpr int kRow = Shape::kV + 4;  // per head; padded so that the stores of a warp have
+                                              // no bank conflicts
   float* out;                                 // [kDecodeWarps, heads, kRow]
   float* reference;                           // [kDecodeWarps, heads]
   float* sum;                                 // [kDecodeWarps, heads]
@@ -31,7 +31,7 @@ struct MergeBuffers {
   static constexpr int kBytes = kDecodeWarps * kUnitHeads * (kRow + 2) * 4;
 };
 
-// Turns sums over codes into sums of p v, as window tiles add them. Called once, after the last
+// Turns sums over codes into sums of p v, the form of window tiles. Called once, after the last
 // record.
 template <class Shape, class State>
 __device__ inline void FinishCodes(State& state) {
@@ -49,7 +49,7 @@ __device__ inline void FinishCodes(State& state) {
       for (int i = h; i < 4; i += Shape::kLaneHeads) {
         const int octet = 2 * b + i / 2;
         const float codes = state.out[b][i] * (0x1p24F / static_cast<float>(1 << 2 * (octet % 4)));
-        // The two columns of a narrow head share its zeros, which count once.
+        // A narrow head has two columns but one set of zeros, which must count once.
         const bool mine = !Shape::kNarrow || i % 2 == 0;
         const float zeros =
             mine ? state.zeros[octet * Shape::kValueGranules / (Shape::kV / 8)][h] : 0;
@@ -90,7 +90,7 @@ struct DecodeResult {
   const DecodeKernelArguments& args;
   int request, first_head;
 
-  // The factor of the outputs of a softmax with reference `reference` and denominator `sum`.
+  // Factor for the outputs of a softmax with reference `reference` and denominator `sum`.
   __device__ float Normalizer(int head, float reference, float sum) const {
     const float* sinks = args.call.attention_sinks;
     if (sinks == nullptr) return sum > 0 || sum != sum ? 1 / sum : 0;
@@ -130,8 +130,8 @@ __device__ inline float4 Scaled(const float4& x, float factor) {
   return make_float4(x.x * factor, x.y * factor, x.z * factor, x.w * factor);
 }
 
-// Merges the warps' outputs. With one split that is the result, otherwise this CTA's partial output
-// at `cta`.
+// Merges the warps' outputs. With one split that is the result, otherwise it is this CTA's partial
+// output at `cta`.
 template <class Shape>
 __device__ inline void MergeWarps(const MergeBuffers<Shape>& buffers, const DecodeResult& result,
                                   int heads, int cta, bool final) {
@@ -168,8 +168,8 @@ constexpr int MergeSplitsBytes(int splits) {
   return 16 * kDecodeThreads + 4 * kUnitHeads * (splits + 2);
 }
 
-// The last CTA of a unit adds up all its `splits`, starting with CTA `first_cta`. `shared` holds
-// MergeSplitsBytes.
+// Called by the last CTA of a unit: adds up its `splits`, starting with CTA `first_cta`. `shared`
+// holds MergeSplitsBytes.
 template <class Shape>
 __device__ inline void MergeSplits(const DecodeResult& result, int heads, int first_cta, int splits,
                                    float* shared) {
@@ -180,8 +180,7 @@ __device__ inline void MergeSplits(const DecodeResult& result, int heads, int fi
   float* factors = totals + 2 * kUnitHeads;              // [heads, splits]
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 
-  // Each output is shared by as many threads as there are, and their parts are added in a fixed
-  // order.
+  // As many threads as possible share an output. Their parts are added in a fixed order.
   const int items = heads * kItems;
   int parts = 1;
   while (parts * 2 * items <= kDecodeThreads) parts *= 2;

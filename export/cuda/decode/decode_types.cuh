@@ -11,21 +11,21 @@
 
 namespace oscar {
 
-inline constexpr float kNoScore = -1e30F;  // reference of a softmax without any token
+inline constexpr float kNoScore = -1e30F;  // the reference of a softmax over no token
 inline constexpr float kLog2E = 1.44269504F;
-inline constexpr int kRingStages = 2;     // of a warp
-inline constexpr int kScratchWords = 16;  // per CTA, for example for maxima over warps
-inline constexpr float kMaxRise = 8;      // log2: scores may exceed the reference by this
+inline constexpr int kRingStages = 2;     // stages per warp
+inline constexpr int kScratchWords = 16;  // words per CTA, for example for maxima over warps
+inline constexpr float kMaxRise = 8;      // log2 units: scores may exceed the reference by this
 inline constexpr float kMostByteValueScale = 0x1p15F;
 inline constexpr float kMaxStepSum = 512;  // per step: see AttendTiles
 
-// A row of a window tile is loaded in pieces of up to 128 dims, padded by 16 bytes so that eight
-// rows lie in different banks.
+// A row of a window tile is loaded in pieces of up to 128 dims. A padding of 16 bytes puts eight
+// rows into different banks.
 constexpr int WindowPieceDims(int dim) { return dim % 128 == 0 ? 128 : dim % 96 == 0 ? 96 : 64; }
 constexpr int WindowRowBytes(int dim) { return 2 * WindowPieceDims(dim) + 16; }
 
-// One compiled instance. Fast ones know the bits of both sides and the type of scales at compile
-// time, and have one scale per row or four, in bytes or float32. The general one (bits 0) reads all
+// One compiled instance. A fast one knows the bits of both sides and the type of scales at compile
+// time, and has one or four scales per row, as bytes or float32. The general one (bits 0) reads all
 // of that at run time and looks up scales per 32 dims (16 at head dim 64), for any group size.
 enum class ScaleType { kFloat32, kBFloat16, kByteQuarters, kFloat32Quarters, kAny };
 
@@ -50,15 +50,15 @@ struct DecodeShape {
   static_assert(!kNarrow || (kKBits == 2 && kK % 64 == 0));
   static constexpr int kUnit = kNarrow ? kNarrowUnitHeads : kUnitHeads;  // maximum number of query
                                                                          // heads
-  static constexpr int kLaneHeads = kNarrow ? 1 : 2;                     // query heads of a lane
+  static constexpr int kLaneHeads = kNarrow ? 1 : 2;                     // query heads per lane
   static constexpr int kScores = 2 * kLaneHeads;  // per lane and tile: [2 tokens, kLaneHeads]
   static_assert(kGeneral == (kKBits == 0) && kGeneral == (kVBits == 0));
   static constexpr int kKeyGranules = GranulesOf(kK, kScales);
   static constexpr int kValueGranules = GranulesOf(kV, kScales);
   static constexpr bool kBytes = kScales == ScaleType::kByteQuarters;
-  static constexpr bool kHalves = kBytes && kIsNarrow;  // weights and zeros are halves, see
+  static constexpr bool kHalves = kBytes && kIsNarrow;  // half-precision weights and zeros, see
                                                         // AttendTiles
-  // Maximum bytes of a record; exact for a fast instance.
+  // Maximum size of a record in bytes; exact for a fast instance.
   static constexpr CacheFormat kFormat = {{kK, kGeneral ? 4 : kKBits, kK / kKeyGranules},
                                           {kV, kGeneral ? 4 : kVBits, kV / kValueGranules},
                                           kBytes ? MetadataType::kByte
@@ -67,8 +67,8 @@ struct DecodeShape {
                                               : MetadataType::kFloat32};
   static constexpr int kMaxRecord = RecordBytes(kFormat);
   static constexpr int kCtasPerSm = DecodeCtasPerSm(kK, kV, kGeneral);
-  // Records are loaded in stages, two of which fit the ring of a warp, and attended to in steps. A
-  // piece of a window tile is a stage, too.
+  // Records are loaded in stages, two of which fit into a warp's ring, and are attended to in
+  // steps. A piece of a window tile is also a stage.
   static constexpr int kStageTiles = kMaxRecord <= 1408 ? 4 : kMaxRecord <= 7168 ? 2 : 1;
   static constexpr int kStepTiles = kStageTiles >= 2 ? 2 : 1;
   __host__ __device__ static constexpr int StageBytes(int record_bytes) {
@@ -76,28 +76,27 @@ struct DecodeShape {
     constexpr int kPiece = kTileTokens * (kKeyRow > kValueRow ? kKeyRow : kValueRow);
     return kStageTiles * record_bytes > kPiece ? kStageTiles * record_bytes : kPiece;
   }
-  static constexpr int kWindowTileCost = WindowTileCost(kFormat);  // of a fast instance
-  static constexpr int kQueryStride = kK + 8;  // values per row in shared memory, without bank
-                                               // conflicts
+  static constexpr int kWindowTileCost = WindowTileCost(kFormat);  // for a fast instance
+  static constexpr int kQueryStride = kK + 8;  // values per row in shared memory, chosen to avoid
+                                               // bank conflicts
   static constexpr int kQueryWords = kK / 16;  // per lane in a narrow instance
   static constexpr bool kQueryInRegisters = kK <= 128;
 };
 
 // The running softmax of one warp. Lane 4 g + t owns query heads 2t and 2t + 1, or head t (narrow).
 //
-// Accumulators: out[b][0..1] is dimension 16 b + g, out[b][2..3] dimension 16 b + 8 + g, of sum p
-// sigma 2^v code 4^(octet % 4) 2^-24: codes enter the mma at their place in the word, as fp16
+// Accumulators hold the sum of p sigma 2^v code 4^(octet % 4) 2^-24: out[b][0..1] for dimension
+// 16 b + g, out[b][2..3] for 16 b + 8 + g. Codes enter the mma at their place in the word, as fp16
 // subnormals. Values are sigma (code - zero), so the zeros add one number per head.
 template <int kV, int kGranules, int kHeads>
 struct RunningSoftmax {
   float out[kV / 16][4];
   float reference[kHeads];         // no score exceeds it by more than kMaxRise
-  float sum[kHeads];               // of this lane's tokens: 2^(score - reference)
-  float zeros[kGranules][kHeads];  // of this lane's tokens: sum p sigma 2^v zero
-  float value_scale;               // 2^v: keeps p sigma 2^v in fp16's range
+  float sum[kHeads];               // sum of 2^(score - reference) over this lane's tokens
+  float zeros[kGranules][kHeads];  // sum of p sigma 2^v zero over this lane's tokens
+  float value_scale;               // 2^v, which keeps p sigma 2^v in fp16's range
 
-  // `largest_value_scale`: initial value scale. The first tile with scales too large for it lowers
-  // it.
+  // `largest_value_scale`: the initial value scale, which the first tile with larger scales lowers.
   __device__ void Clear(float largest_value_scale) {
 #pragma unroll
     for (int b = 0; b < kV / 16; ++b)
@@ -128,8 +127,8 @@ struct RunningSoftmax {
     }
   }
 
-  // Raises the reference to the warp's largest value of `highest` (per lane), and lowers the value
-  // scale so that the largest `sigma`, a lane's sum of some scales, becomes 4 to 8.
+  // Raises the reference to the warp's largest `highest` (given per lane). Lowers the value scale
+  // so that the largest `sigma`, a lane's sum of some scales, becomes 4 to 8.
   __device__ void Adjust(const float (&highest)[kHeads], float sigma) {
     float factor[kHeads];
 #pragma unroll
@@ -162,7 +161,7 @@ using Softmax = RunningSoftmax<Shape::kV, Shape::kValueGranules, Shape::kLaneHea
 
 using PackPair = uint32_t(float low, float high);
 
-// Packs the weights of the tile's tokens g and g + 8, in the halves of `pair`, for a narrow
+// Packs the weights of the tile's tokens g and g + 8 into the halves of `pair`, for a narrow
 // instance.
 __device__ inline void NarrowWeightOperand(uint32_t pair, int lane, uint32_t (&b)[2]) {
   pair = Transpose8x8(pair);
@@ -201,7 +200,7 @@ __device__ inline void LoadWords(const uint8_t* plane, int lane, uint32_t (&word
 }
 
 // Applies the softcap to a scaled product, for bf16 windows and quantized tiles.
-__device__ inline float Softcapped(float score, float softcap) {  // log2 units
+__device__ inline float Softcapped(float score, float softcap) {  // `score` in log2 units
   const float cap = softcap * kLog2E;
   return softcap > 0 ? cap * tanhf(score / cap) : score;
 }

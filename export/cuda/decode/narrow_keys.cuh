@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products of up to 4 query heads with 2-bit keys as integers: a query is 16 bits, scaled by a
-// power of two per head, in two 8-bit columns (high, low) of m16n8k32; codes are bytes masked in
-// place, four to a word where fp16 takes two. Sums are exact. With one group, codes at odd places
+// Products of up to 4 query heads with 2-bit keys as integers. A query is 16 bits, scaled by a
+// power of two per head, in two 8-bit columns (high, low) of m16n8k32. Codes are bytes masked in
+// place, four per word instead of two in fp16. Sums are exact. With one group, codes at odd places
 // of a byte are weighted by four, so the sum over even places is multiplied by 4 and every product
 // is 4 times too large (kPlaceWeight). With quarters all places are shifted down, and a group of 32
 // dims or fewer has the even or the odd bytes of a word.
@@ -18,17 +18,17 @@
 
 namespace oscar {
 
-// Query fragments of a lane, whose head is t.
+// The query fragments of a lane, which owns head t.
 template <class Shape>
 struct NarrowQuery {
   uint32_t b[Shape::kNarrow ? Shape::kQueryWords : 1];  // [dim / 64, odd place, half of k]
   float sums[Shape::kKeyGranules];  // kPlaceWeight times the sum of the integers
-  float factor;                     // of scores: attention scale, log2 e, powers of two
+  float factor;                     // factor of scores: attention scale, log2 e, powers of two
   static constexpr int kPlaceWeight = Shape::kKeyGranules == 1 ? 4 : 1;
 };
 
-// Locates the codes of a quarter: words [first, last) of a token, bytes of a word selected by
-// their low bits, and places in a byte.
+// Where the codes of a quarter are: words [first, last) of a token, the bytes of a word (marked by
+// their low bits), and the places in a byte.
 struct QuarterPlaces {
   int first_word, last_word;
   uint32_t bytes;
@@ -41,13 +41,13 @@ constexpr QuarterPlaces PlacesOfQuarter(int n) {
   return {kDim == 128 ? n / 2 : 0, kDim == 128 ? n / 2 + 1 : 1, bytes, kDim == 128 ? 0 : n % 2 * 2,
           kDim == 128 ? 4 : n % 2 * 2 + 2};
 }
-// Index of the query's word for a place in a token's word u.
+// Index of the query word for a place in word u of a token.
 constexpr int QueryWord(int u, int place) { return 4 * u + 2 * (place % 2) + place / 2; }
 
 // Combines the high and the low column of a product.
 __device__ inline int JoinColumns(int high, int low) { return high * 256 + low; }
 
-// Number of lanes that search the largest value together, 8 dims each: a power of two that divides
+// Number of lanes that search the largest value together, 8 dims each. A power of two that divides
 // the head.
 constexpr int NarrowSpan(int dim) {
   int span = 1;
@@ -55,9 +55,9 @@ constexpr int NarrowSpan(int dim) {
   return span;
 }
 
-// Leaves the unit's queries in `rows` [kNarrowUnitHeads, kQueryStride], builds the fragments of all
-// warps in `fragments` [kQueryWords, 32] (both in shared memory), and loads this lane's. `q`
-// [heads, kK]; `scratch` [kScratchWords]. All threads must call.
+// Writes the unit's queries to `rows` [kNarrowUnitHeads, kQueryStride] and the fragments of all
+// warps to `fragments` [kQueryWords, 32] (both in shared memory), then loads this lane's fragments.
+// `q` [heads, kK]; `scratch` [kScratchWords]. All threads must call it.
 template <class Shape>
 __device__ inline void PrepareNarrowQuery(const __nv_bfloat16* q, int heads, float scale,
                                           __nv_bfloat16* rows, uint32_t* fragments,
@@ -70,7 +70,7 @@ __device__ inline void PrepareNarrowQuery(const __nv_bfloat16* q, int heads, flo
     uint4 x = make_uint4(0, 0, 0, 0);
     if (i / kOctets < heads) x = __ldcg(reinterpret_cast<const uint4*>(q) + i);
     *reinterpret_cast<uint4*>(rows + i / kOctets * Shape::kQueryStride + i % kOctets * 8) = x;
-    // bf16 magnitudes have the same order as their bit patterns.
+    // Magnitudes in bf16 have the same order as their bit patterns.
     const uint32_t pair = __vmaxu2(__vmaxu2(x.x & 0x7FFF7FFFU, x.y & 0x7FFF7FFFU),
                                    __vmaxu2(x.z & 0x7FFF7FFFU, x.w & 0x7FFF7FFFU));
     uint32_t largest = max(pair & 0xFFFFU, pair >> 16);
@@ -81,14 +81,14 @@ __device__ inline void PrepareNarrowQuery(const __nv_bfloat16* q, int heads, flo
   }
   __syncthreads();
 
-  // The head of this column, and its dims 8 octet + 2 t and + 1.
+  // The head of this column, and its dims 8 octet + 2 t and 8 octet + 2 t + 1.
   const int head = lane / 8, t = lane % 4;
   const bool low = lane & 4;
   const auto pair_at = [&](int octet) {
     return *reinterpret_cast<const uint32_t*>(rows + head * Shape::kQueryStride + 8 * octet +
                                               2 * t);
   };
-  // 2^(14 - floor(log2 largest)) of a head; 1 for a query that is zero or not finite.
+  // 2^(14 - floor(log2 largest)) for a head; 1 for a query that is zero or not finite.
   const auto exponent_of = [&](int of_head) {
     uint32_t largest = scratch[of_head * kSpans];
 #pragma unroll
@@ -143,7 +143,7 @@ __device__ inline void NarrowProducts(const uint8_t* records, const NarrowQuery<
                                       int lane, float (&product)[kTiles][2]) {
   constexpr int kHalf = Shape::kK / 64;  // words per token
   uint32_t words[kTiles][2 * kHalf];
-  int sums[kTiles][2][4];  // over even and odd places
+  int sums[kTiles][2][4];  // separate sums over even and odd places
 #pragma unroll
   for (int i = 0; i < kTiles; ++i) {
     LoadWords(records + i * Shape::kMaxRecord, lane, words[i]);
@@ -171,8 +171,8 @@ __device__ inline void NarrowProducts(const uint8_t* records, const NarrowQuery<
     }
 }
 
-// NarrowProducts over each quarter of the dims: product[i][n][e]. Where two quarters share words,
-// each uses its own bytes of the query.
+// Computes NarrowProducts over each quarter of the dims: product[i][n][e]. If two quarters share
+// words, each uses its own bytes of the query.
 template <class Shape, int kTiles>
 __device__ inline void NarrowQuarters(const uint8_t* records, const NarrowQuery<Shape>& query,
                                       int lane, float (&product)[kTiles][4][2]) {

@@ -1,13 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A warp's share of the quantized pages. Codes go from their words into the tensor cores by one AND
-// each, in two tiles at a time so that each hides the other's latencies. Invalid tokens may hold
-// any values, even NaN scales.
+// Attends to a warp's share of the quantized pages. Codes go from their words into the tensor cores
+// by one AND each. Two tiles are processed at a time, so that each hides the other's latencies.
+// Invalid tokens may hold any values, even NaN scales.
 //
 // A code masked in place is the fp16 subnormal code * 4^i * 2^-24, which mma.sync multiplies
-// exactly and at full rate. 4^-i is folded into the query fragment (QK) or
-// the output row (PV).
+// exactly and at full rate. 4^-i is folded into the query fragment (QK) or the output row (PV).
 #pragma once
 
 #include "export/cuda/decode/decode_types.cuh"
@@ -18,7 +17,7 @@
 
 namespace oscar {
 
-// A lane's codes of one side of a tile as fp16 pairs for the mma; kBits 0: known at run time.
+// A lane's codes of one side of a tile as fp16 pairs for the mma. kBits 0: known at run time.
 template <int kDim, int kBits>
 class CodeOperands {
  public:
@@ -66,15 +65,15 @@ class CodeOperands {
   uint32_t high_mask_;
 };
 
-// Query fragments of one unit. Shared memory holds fp16 rows already scaled by 4^-(octet % 4).
+// The query fragments of a unit. Shared memory holds fp16 rows already scaled by 4^-(octet % 4).
 template <class Shape>
 struct QueryFragments {
-  NarrowQuery<Shape> narrow;  // the only member that a narrow instance uses
+  NarrowQuery<Shape> narrow;  // a narrow instance uses only this member
   uint32_t b[Shape::kQueryInRegisters ? Shape::kK / 16 : 1][2];
   const __half* rows = nullptr;  // [kUnitHeads, kQueryStride] shared
   float sums[Shape::kKeyGranules]
             [2];  // sums of the query over each granule, times 2^-24; heads 2t, 2t+1
-  float factor;   // of scores: attention scale, log2 e and the query's exponent
+  float factor;   // factor of scores: attention scale, log2 e and the query's exponent
 
   __device__ uint32_t Fragment(int lane, int step, int part) const {
     if constexpr (Shape::kQueryInRegisters) return b[step][part];
@@ -93,8 +92,8 @@ struct QueryFragments {
   }
 };
 
-// score[i][e kLaneHeads + h] and factor[i][e] of token g + 8 e: products with the keys after
-// subtracting the zeros.
+// Computes score[i][e kLaneHeads + h], the products with the keys after subtracting the zeros, and
+// factor[i][e], for token g + 8 e.
 template <class Shape, int kTiles>
 __device__ inline void KeyScores(const DecodeKernelArguments& args, const uint8_t* records,
                                  const QueryFragments<Shape>& query, int lane,
@@ -148,7 +147,7 @@ __device__ inline void KeyScores(const DecodeKernelArguments& args, const uint8_
     }
 #pragma unroll
     for (int n = 0; n < kKG; ++n) {
-      float product[kTiles][2][4];  // two chains each, because an mma waits for the previous one on
+      float product[kTiles][2][4];  // two chains each, because an mma waits for the one that wrote
                                     // its sums
 #pragma unroll
       for (int i = 0; i < kTiles; ++i)
@@ -180,7 +179,7 @@ __device__ inline void KeyScores(const DecodeKernelArguments& args, const uint8_
   }
 }
 
-// Computes the weights of granule n of a step's tiles as the mma's B operands, and sums the zeros.
+// Computes the weights of granule n of a step's tiles as the mma's B operands. Also sums the zeros.
 template <class Shape, int kTiles>
 __device__ inline void GranuleWeights(const ValueScales<Shape> (&scales)[kTiles], int n,
                                       const float (&p)[kTiles][Shape::kScores],
@@ -201,8 +200,8 @@ __device__ inline void GranuleWeights(const ValueScales<Shape> (&scales)[kTiles]
   }
 }
 
-// GranuleWeights in halves, for byte scales in narrow instances: p times 32, scales of up to 8 /
-// 32. kMaxStepSum keeps sums below 2^16.
+// GranuleWeights in half precision, for byte scales in narrow instances: p times 32, and scales of
+// up to 8 divided by 32. kMaxStepSum keeps sums below 2^16.
 template <class Shape, int kTiles>
 __device__ inline void GranuleWeightsInHalves(const ValueScales<Shape> (&scales)[kTiles], int n,
                                               const __half2 (&p)[kTiles], __half2 value_scale,
@@ -219,8 +218,8 @@ __device__ inline void GranuleWeightsInHalves(const ValueScales<Shape> (&scales)
   state.zeros[n][0] += sum.x + sum.y;
 }
 
-// Attends to kTiles tiles with adjacent records in shared memory. Plain tiles are whole and not
-// softcapped. In others only the tokens from begin to end count, and the rest may hold any values.
+// Attends to kTiles tiles with adjacent records in shared memory. Plain tiles are complete and have
+// no softcap. In others only tokens from `begin` to `end` count; the rest may hold any values.
 template <class Shape, int kTiles, bool kPlain>
 __device__ inline void AttendTiles(const DecodeKernelArguments& args, const uint8_t* records,
                                    int begin, int end, const QueryFragments<Shape>& query, int lane,
@@ -237,8 +236,8 @@ __device__ inline void AttendTiles(const DecodeKernelArguments& args, const uint
     return kPlain || (token >= begin && token < end);
   };
 
-  // Scores are score * factor. The factor is the token's own, or one for all if several groups were
-  // summed.
+  // A logit is score * factor. The factor belongs to the token, or is the same for all tokens if
+  // several groups were summed.
   float score[kTiles][Shape::kScores], factor[kTiles][2];
   KeyScores<Shape, kTiles>(args, records, query, lane, score, factor);
   if constexpr (!kPlain) {
@@ -253,7 +252,7 @@ __device__ inline void AttendTiles(const DecodeKernelArguments& args, const uint
     }
   }
 
-  // Loads the scales of the values and checks whether the reference is still large enough.
+  // Loads the scales of the values. Checks whether the reference is still large enough.
   ValueScales<Shape> scales[kTiles];
   float sigmas = 0;
 #pragma unroll
@@ -275,7 +274,7 @@ __device__ inline void AttendTiles(const DecodeKernelArguments& args, const uint
   };
   exponentials();
   // One comparison covers all limits: exponentials stay below 2^9, and their products with scaled
-  // sigmas fit fp16.
+  // sigmas fit into fp16.
   float largest = 4 * state.value_scale * sigmas;
 #pragma unroll
   for (int h = 0; h < kHeads; ++h) largest += sum[h];
@@ -328,7 +327,7 @@ __device__ inline void AttendQuantized(const DecodeKernelArguments& args, const 
                                        const QueryFragments<Shape>& query, RecordRing<Shape>& ring,
                                        int lane, Softmax<Shape>& state) {
   constexpr int kTiles = Shape::kStepTiles;
-  // Steps from plain_first to plain_last are plain: whole tiles without a softcap.
+  // Steps from plain_first to plain_last are plain: complete tiles without a softcap.
   const int plain_first = (range.first_token + kTileTokens - 1) / kTileTokens;
   const int plain_last =
       args.call.rule.softcap > 0 ? 0 : min(range.last, range.end_token / kTileTokens);
@@ -336,7 +335,7 @@ __device__ inline void AttendQuantized(const DecodeKernelArguments& args, const 
     int tile = ring.tile();
     const int stage_end = ring.end();
     const uint8_t* records = ring.Wait();
-    // This loop is not unrolled: a second copy costs more in instruction fetches than it saves.
+    // Not unrolled: a second copy of the loop costs more instruction fetches than it saves.
     const int plain_end = tile >= plain_first ? min(stage_end, plain_last) : 0;
 #pragma unroll 1
     for (; tile + kTiles <= plain_end; tile += kTiles, records += kTiles * ring.RecordBytes())

@@ -15,10 +15,10 @@
 
 namespace oscar {
 
-// A warp's quantized tiles.
+// The quantized tiles of a warp.
 struct TileRange {
-  int first, last;             // tiles of the request
-  int first_token, end_token;  // quantized tokens that count
+  int first, last;             // tile indices within the request
+  int first_token, end_token;  // the quantized tokens that count
   const int32_t* pages;        // the request's row of the page table
   int head;                    // KV head
 };
@@ -29,7 +29,7 @@ class RecordRing {
   static constexpr int kTiles = Shape::kStageTiles;
 
   // `slots`: [kRingStages, StageBytes()]; `barriers`: [kRingStages]; both belong to this warp.
-  // `windows` is in shared memory and read when the last records are released.
+  // `windows` is in shared memory and is read when the last records are released.
   __device__ RecordRing(const DecodeKernelArguments& args, const TileRange& range, uint8_t* slots,
                         uint64_t* barriers, const WindowView& windows, int lane)
       : args_(args),
@@ -61,8 +61,8 @@ class RecordRing {
 #pragma unroll 1
     while (asks_ < kRingStages && asked_ < last_) ++asks_, Ask(windows_);
   }
-  // Appends window tiles [first, last) after the records. `windows` is the constructor's, now
-  // filled.
+  // Appends window tiles [first, last) after the records. `windows` is the one passed to the
+  // constructor, filled by now.
   __device__ void AddWindows(const WindowView& windows, int first, int last) {
     piece_ = first * Pieces::kPerTile;
     last_piece_ = last * Pieces::kPerTile;
@@ -70,7 +70,7 @@ class RecordRing {
     for (; asks_ < kRingStages; ++asks_) Ask(windows);
   }
 
-  // Tiles [tile, end) are the next stage. It ends at a multiple of kTiles, so that it lies in one
+  // The next stage has tiles [tile, end). It ends at a multiple of kTiles, so that it lies in one
   // page if pages are that large. After done() the next stages are pieces of window tiles.
   __device__ bool done() const { return tile_ >= last_; }
   __device__ int tile() const { return tile_; }
@@ -94,7 +94,7 @@ class RecordRing {
     __syncwarp();
     return slots_ + slot_ * StageBytes();
   }
-  // Marks this stage as read and requests a refill of its slot.
+  // Marks this stage as read and requests data for its slot.
   __device__ void Release() {
     tile_ = end();
     if (++slot_ == kRingStages) slot_ = 0, parity_ ^= 1;
@@ -108,7 +108,7 @@ class RecordRing {
   __device__ int EndOf(int tile) const { return min((tile / kTiles + 1) * kTiles, last_); }
 
   // Loads the page number of the next stage long before it is needed. If pages are smaller than
-  // stages, lane i loads that of tile i.
+  // stages, lane i loads the number for tile i.
   __device__ void LoadPage() {
     const int tile = asked_ + (whole_ ? 0 : lane_);
     if (tile < last_) page_ = __ldg(pages_ + (tile >> args_.tiles_per_page_log2));
@@ -140,7 +140,7 @@ class RecordRing {
       ++piece_;
     }
     if (++asked_slot_ == kRingStages) asked_slot_ = 0;
-    CopyAsyncCommit();  // even if empty, since waits count the later commits
+    CopyAsyncCommit();  // even without copies, because waits count commits
   }
 
   __device__ void Copy(uint32_t to, const uint8_t* from, int bytes, uint32_t barrier) {
@@ -156,15 +156,15 @@ class RecordRing {
   uint8_t* slots_;
   uint32_t barriers_;
   int lane_;
-  bool whole_;       // a stage lies in one page
-  int tile_, last_;  // first of the stage to be read next, end of the range
-  int asked_;        // next to request
+  bool whole_;       // whether a stage lies in one page
+  int tile_, last_;  // first tile of the next stage to read, and end of the range
+  int asked_;        // the next tile to request
   const int32_t* pages_;
   const uint8_t* head_base_;
   int page_ = 0;
   int slot_ = 0, asked_slot_ = 0, parity_ = 0;
-  int asks_ = 0;                    // before the first release
-  int piece_ = 0, last_piece_ = 0;  // next piece of the window tiles to request, and their end
+  int asks_ = 0;                    // requests before the first release
+  int piece_ = 0, last_piece_ = 0;  // next piece of a window tile to request, and the end
 };
 
 }  // namespace oscar

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Loads the scales and zeros of a tile from a record in shared memory. Lane 4 g + t has those of
+// Loads the scales and zeros of a tile from a record in shared memory. Lane 4 g + t holds those of
 // tokens g and g + 8.
 #pragma once
 
@@ -11,12 +11,12 @@
 
 namespace oscar {
 
-// Scale and zero of tokens g and g + 8.
+// Scales and zeros of tokens g and g + 8.
 struct TokenScales {
   float scale[2], zero[2];
 };
 
-// Decodes bytes [token g's scale, zero, token g + 8's]. The low bits of 2^23 hold a zero's steps.
+// Decodes bytes [scale, zero of token g; those of g + 8]. The low bits of 2^23 hold a zero's steps.
 __device__ inline TokenScales ByteScales(uint32_t bytes, int bits) {
   const uint32_t halves = (bytes & 0x00FF00FFU) << 7, biased = bytes ^ 0x80008000U;
   const float2 scale = __half22float2(reinterpret_cast<const __half2&>(halves));
@@ -55,8 +55,8 @@ __device__ inline TokenScales LoadScales(const uint8_t* metadata, const PagedSid
   return s;
 }
 
-// Scales of a tile's values, 0 for tokens that do not count. Those of quarters stay in stored form
-// until they are used, because registers are scarce.
+// The scales of a tile's values, 0 for tokens that do not count. Scales of quarters stay in stored
+// form until they are used, because registers are scarce.
 template <class Shape>
 class ValueScales {
  public:
@@ -83,7 +83,7 @@ class ValueScales {
     else
       return scales_[n];
   }
-  // An upper bound of the scales.
+  // Returns an upper bound of the scales.
   __device__ float Sigma(const CacheFormat& format) const {
     if constexpr (Shape::kBytes) {  // bytes have the same order as their scales
       const auto larger = [](uint32_t a, uint32_t b) {
@@ -104,12 +104,12 @@ class ValueScales {
     }
   }
 
-  // The byte scales and zeros of both tokens as halves.
+  // Returns the byte scales and zeros of both tokens as halves.
   __device__ __half2 HalfScales(int n) const {
     const uint32_t halves = (bytes_[n] & 0x00FF00FFU) << 7;
     return reinterpret_cast<const __half2&>(halves);
   }
-  __device__ __half2 HalfZeros(int n) const {  // the low bits of 2^10 hold steps
+  __device__ __half2 HalfZeros(int n) const {  // the low bits of 2^10 + steps hold the steps
     const uint32_t steps = __byte_perm(bytes_[n] ^ 0x80008000U, 0x64646464U, 0x4341);
     return __hfma2(reinterpret_cast<const __half2&>(steps), __float2half2_rn(1.0F / 32),
                    __float2half2_rn(1.5F - (1024 + 128) / 32.0F));

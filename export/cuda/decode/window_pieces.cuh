@@ -11,15 +11,15 @@
 
 namespace oscar {
 
-// The windows of one request as tiles: sink slots first, then the ring from its oldest token on.
+// The windows of a request as tiles: sink slots first, then the ring from its oldest token on.
 struct WindowTiles {
-  int first_sink, num_sink;   // tiles
-  int num_recent;             // tiles of the ring; they wrap
+  int first_sink, num_sink;   // in tiles
+  int num_recent;             // tiles of the ring, which wrap around
   int recent;                 // recent tokens
-  int oldest;                 // slot of the oldest of them, if FindOldestSlot was called
-  int first_recent_position;  // position of the oldest of them
-  int first_position;         // positions before it are out of the sliding window
-  int num_tokens;             // of the request
+  int oldest;                 // slot of the oldest recent token, set by FindOldestSlot
+  int first_recent_position;  // position of the oldest recent token
+  int first_position;         // the sliding window begins here
+  int num_tokens;             // tokens of the request
 
   __device__ int count() const { return num_sink + num_recent; }
 };
@@ -34,7 +34,7 @@ __device__ inline WindowTiles FindWindowTiles(const CacheView& cache, int length
       max((min(length, cache.sink_tokens) + kTileTokens - 1) / kTileTokens - w.first_sink, 0);
   w.first_recent_position = cache.sink_tokens + quantized;
   w.recent = max(length - w.first_recent_position, 0);
-  // The ring's size is a multiple of a tile, so this is the place of the oldest token in its tile.
+  // The ring's size is a multiple of a tile, so this is the oldest token's place in its tile.
   const int in_tile = quantized % kTileTokens;
   w.num_recent = w.recent == 0 ? 0
                                : min((in_tile + w.recent + kTileTokens - 1) / kTileTokens,
@@ -47,7 +47,7 @@ __device__ inline void FindOldestSlot(const CacheView& cache, WindowTiles& w) {
   w.oldest = (w.first_recent_position - cache.sink_tokens) % cache.recent_slots;
 }
 
-// The first slot of window tile `tile`.
+// Returns the first slot of window tile `tile`.
 __device__ inline int WindowTileSlot(const WindowTiles& w, const CacheView& cache, int tile) {
   if (tile < w.num_sink) return (w.first_sink + tile) * kTileTokens;
   int slot = w.oldest / kTileTokens * kTileTokens + (tile - w.num_sink) * kTileTokens;
@@ -55,7 +55,7 @@ __device__ inline int WindowTileSlot(const WindowTiles& w, const CacheView& cach
   return cache.sink_tokens + slot;
 }
 
-// Which of the 16 slots starting at `slot` in window tile `tile` hold tokens that count.
+// Returns which of the 16 slots from `slot` on in window tile `tile` hold tokens that count.
 __device__ inline uint32_t ValidSlots(const WindowTiles& w, const CacheView& cache, int tile,
                                       int slot, int lane) {
   slot += lane % kTileTokens;
@@ -88,7 +88,7 @@ struct WindowPieces {
     PrefetchRows<kTileTokens * Shape::kV>(view.values + slot * Shape::kV, lane);
   }
 
-  // Requests piece `piece` of window tile `tile` for a warp; keys come first.
+  // Requests piece `piece` of window tile `tile` for a warp. Pieces of keys come first.
   __device__ static void Ask(const CacheView& cache, const WindowView& view, int tile, int piece,
                              uint32_t to, int lane) {
     const int slot = WindowTileSlot(view.tiles, cache, tile);

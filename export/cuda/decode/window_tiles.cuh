@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A warp's share of the bf16 windows, 16 slots at a time, through the same ring as its records:
-// pieces of up to 128 dims of a tile's keys, then of its values, in padded rows. A slot without a
-// token may hold any value, even NaN, so zeros are loaded in its place.
+// Attends to a warp's share of the bf16 windows, 16 slots at a time. They use the ring of its
+// records, in pieces of up to 128 dims of a tile's keys, then of its values, in padded rows. A slot
+// without a token may hold any value, even NaN, so zeros are loaded in its place.
 //
 // Probabilities enter the product with V as the sum of two bf16 numbers, because these tokens get
 // most of the attention.
@@ -15,7 +15,7 @@
 
 namespace oscar {
 
-// Attends to a tile, which is the ring's next pieces. query: [kUnit, kQueryStride] in shared
+// Attends to a tile that is in the ring's next pieces. query: [kUnit, kQueryStride] in shared
 // memory.
 template <class Shape, class Ring, class State>
 __device__ inline void AttendWindowTile(const DecodeRule& rule, uint32_t valid, uint32_t query,

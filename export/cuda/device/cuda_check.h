@@ -15,6 +15,6 @@ void CheckCuda(cudaError_t status, const char* what, const char* file, int line)
 }  // namespace oscar
 
 #define OSCAR_CUDA_CHECK(call) ::oscar::CheckCuda((call), #call, __FILE__, __LINE__)
-// After <<<>>>: reports configuration errors of the launch itself.
+// To be used after <<<>>>: reports configuration errors of the launch itself.
 #define OSCAR_CUDA_CHECK_LAUNCH(name) \
   ::oscar::CheckCuda(cudaGetLastError(), "launch of " name, __FILE__, __LINE__)

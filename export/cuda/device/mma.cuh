@@ -34,7 +34,7 @@ __device__ inline void MmaBf16(float (&c)[4], uint32_t a0, uint32_t a1, uint32_t
       : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
 
-// m16n8k32 with integers: A and B as above, with four bytes 4t.. and 4t + 16.. instead of pairs.
+// Integer m16n8k32: A and B as above, with four bytes from 4t and 4t + 16 on instead of pairs.
 __device__ inline void MmaU8S8(int (&c)[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3,
                                uint32_t b0, uint32_t b1) {
   asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
@@ -43,7 +43,7 @@ __device__ inline void MmaU8S8(int (&c)[4], uint32_t a0, uint32_t a1, uint32_t a
       : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
 
-// MmaU8S8 with signed bytes in A.
+// The same as MmaU8S8 with signed bytes in A.
 __device__ inline void MmaS8(int (&c)[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3,
                              uint32_t b0, uint32_t b1) {
   asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
@@ -52,8 +52,8 @@ __device__ inline void MmaS8(int (&c)[4], uint32_t a0, uint32_t a1, uint32_t a2,
       : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
 
-// Loads four 8 x 8 matrices of 16-bit values from shared memory, each as it is or transposed. Lane
-// l gives the address of row l % 8 of matrix l / 8.
+// Loads four 8 x 8 matrices of 16-bit values from shared memory, unchanged or transposed. Lane l
+// gives the address of row l % 8 of matrix l / 8.
 __device__ inline void LoadMatrices(uint32_t (&r)[4], uint32_t address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
@@ -67,7 +67,7 @@ __device__ inline void LoadMatricesTransposed(uint32_t (&r)[4], uint32_t address
                : "memory");
 }
 
-// Stores four matrices; addresses as in LoadMatrices.
+// Stores four matrices. Addresses are given as for LoadMatrices.
 __device__ inline void StoreMatrices(const uint32_t (&r)[4], uint32_t address) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(address),
@@ -124,7 +124,7 @@ __device__ inline uint32_t SharedAddress(const void* shared) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(shared));
 }
 
-// Copies 16 bytes from global to shared memory, bypassing L1; both 16-byte aligned.
+// Copies 16 bytes from global to shared memory, bypassing L1. Both must be 16-byte aligned.
 __device__ inline void CopyAsync16(uint32_t shared, const void* global) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared), "l"(global) : "memory");
 }
@@ -150,8 +150,7 @@ __device__ inline void PrefetchL2(const void* global) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(global));
 }
 
-// Bulk copies (sm_90): one thread requests a piece, and a barrier in shared memory counts its
-// bytes.
+// Bulk copies (sm_90): one thread requests a copy, and a barrier in shared memory counts its bytes.
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 #define OSCAR_BULK_COPY 1
 #else
@@ -167,7 +166,7 @@ __device__ inline void BarrierInit(uint32_t barrier, int arrivals) {
 __device__ inline void FenceAsyncProxy() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
-// Arrives for this thread, and announces `bytes` that this phase waits for.
+// Lets this thread arrive at the barrier and announces the `bytes` that its phase waits for.
 __device__ inline void BarrierExpect(uint32_t barrier, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
                : "memory");
@@ -185,7 +184,7 @@ __device__ inline void BarrierWait(uint32_t barrier, int parity) {
       "r"(parity)
       : "memory");
 }
-// Needs both addresses 16-byte aligned and `bytes` a multiple of 16.
+// Both addresses must be 16-byte aligned and `bytes` a multiple of 16.
 __device__ inline void CopyBulk(uint32_t shared, const void* global, int bytes, uint32_t barrier) {
   asm volatile(
       "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
@@ -195,8 +194,8 @@ __device__ inline void CopyBulk(uint32_t shared, const void* global, int bytes, 
 }
 #endif
 
-// Programmatic dependent launch (sm_90): lets the next kernel start, and waits for the writes of
-// the previous one.
+// Programmatic dependent launch (sm_90): lets the next kernel start, or waits for the writes of the
+// previous one.
 __device__ inline void LaunchDependents() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;");

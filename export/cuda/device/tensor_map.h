@@ -15,8 +15,8 @@ namespace oscar {
 // Whether the current device has warpgroup products and tensor copies: compute capability 9.0.
 bool HasWgmma();
 
-// Boxes of `box_tokens` tokens of one head, 64 columns, 128-byte swizzle; zeros outside the tensor.
-// dim is a multiple of 8 and `data` 16-byte aligned.
+// Makes a map with boxes of `box_tokens` tokens of one head, 64 columns, 128-byte swizzle, and
+// zeros outside the tensor. `dim` must be a multiple of 8 and `data` 16-byte aligned.
 CUtensorMap TensorMapOf(const __nv_bfloat16* data, int64_t tokens, int64_t heads, int64_t dim,
                         int box_tokens);
 

@@ -1,21 +1,21 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One value of a cache, found only by the tables of cache_format.h and cache_view.h: the reference
-// for the fused kernels. It is slow on purpose.
+// Reads one value of a cache, using only the tables of cache_format.h and cache_view.h: the
+// reference for the fused kernels. It is slow on purpose.
 #pragma once
 
 #include "export/cuda/cache/record_values.cuh"
 
 namespace oscar {
 
-// Value d of the key or value row of token `position` of a request.
+// Returns value d of the key or value row of the token at `position` in a request.
 __device__ inline double CacheValue(const CacheView& view, CacheOrder order, int request,
                                     int kv_head, int position, int d) {
   const CacheFormat& format = view.format;
   const bool keys = order == CacheOrder::kKeys;
   const PagedSide& side = keys ? format.k : format.v;
-  const int i = position - view.sink_tokens;  // quantized or recent token
+  const int i = position - view.sink_tokens;  // index among quantized and recent tokens
   if (i < 0 || i >= view.quantized[request]) {
     const int slot = i < 0 ? position : view.sink_tokens + i % view.recent_slots;
     const __nv_bfloat16* head =

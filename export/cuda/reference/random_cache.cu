@@ -15,14 +15,14 @@ namespace {
 constexpr int kThreads = 256;
 
 __device__ inline uint64_t Hash(uint64_t x) { return SplitMix64(x).Next(); }
-__device__ inline float Uniform(uint64_t x) {  // (0, 1]
+__device__ inline float Uniform(uint64_t x) {  // in (0, 1]
   return static_cast<float>((Hash(x) >> 40) + 1) * 0x1p-24F;
 }
 __device__ inline float Normal(uint64_t x) {
   return sqrtf(-2 * logf(Uniform(2 * x))) * cospif(2 * Uniform(2 * x + 1));
 }
 
-// Byte zeros are between codes 0 and the largest code.
+// Zeros stored as bytes lie between code 0 and the largest code.
 __device__ inline void StoreMetadata(uint8_t* metadata, const PagedSide& side, MetadataType type,
                                      int token, int group, float scale, float zero) {
   const int index = MetadataIndex(side, type, token, group);
@@ -38,7 +38,7 @@ __device__ inline void StoreMetadata(uint8_t* metadata, const PagedSide& side, M
   }
 }
 
-// One CTA per tile: grid [tiles, num_kv_heads, requests].
+// One CTA per tile; grid [tiles, num_kv_heads, requests].
 __global__ void FillPages(const CacheView view, uint64_t seed, float outlier_share) {
   const int tile = blockIdx.x, head = blockIdx.y, request = blockIdx.z;
   const int quantized = view.quantized[request];
@@ -59,7 +59,7 @@ __global__ void FillPages(const CacheView view, uint64_t seed, float outlier_sha
     uint8_t* metadata = record + (side == 0 ? KMetadataOffset(format) : VMetadataOffset(format));
     for (int i = threadIdx.x; i < GroupsPerRow(s) * kTileTokens; i += kThreads) {
       const int token = i % kTileTokens, group = i / kTileTokens;
-      if (tile * kTileTokens + token >= quantized) continue;  // keeps NaN
+      if (tile * kTileTokens + token >= quantized) continue;  // stays NaN
       const uint64_t x = base + 100000 + 1000 * side + 2 * i;
       const float max_code = static_cast<float>((1 << s.bits) - 1);
       float scale = (0.5F + Uniform(x)) * 3 / max_code;
@@ -70,7 +70,7 @@ __global__ void FillPages(const CacheView view, uint64_t seed, float outlier_sha
   }
 }
 
-// grid [slots, num_kv_heads, requests]
+// Grid: [slots, num_kv_heads, requests].
 __global__ void FillWindows(const CacheView view, uint64_t seed) {
   const int slot = blockIdx.x, head = blockIdx.y, request = blockIdx.z;
   const int length = view.lengths[request], quantized = view.quantized[request];
@@ -127,7 +127,7 @@ RandomCache::RandomCache(const RandomCacheOptions& options) {
               (quantized.back() / static_cast<double>(kTileTokens) * RecordBytes(format) +
                2.0 * (length - quantized.back()) * (format.k.dim + format.v.dim));
   }
-  std::vector<int32_t> order(num_pages + 3);  // three pages stay unused
+  std::vector<int32_t> order(num_pages + 3);  // leaves three pages unused
   std::iota(order.begin(), order.end(), 0);
   std::shuffle(order.begin(), order.end(), std::mt19937_64(options.seed));
   view_.page_table_stride = most_pages;

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A cache of plausible random numbers, for tests and benchmarks of its readers: pages in random
-// order, NaN wherever there is no token. Tensors are filled on the device from a hash of position
-// and seed, so equal seeds give equal caches for any page size.
+// A cache of plausible random numbers for tests and benchmarks of its readers. Pages are in random
+// order, and every slot without a token holds NaN. Tensors are filled on the device from a hash of
+// position and seed, so equal seeds give equal caches for any page size.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -21,12 +21,12 @@ struct RandomCacheOptions {
   int num_kv_heads = 8;
   std::vector<int> lengths = {1024};  // tokens per request
   int sink_tokens = 64;
-  int recent_tokens = 256;  // in bf16; up to 7 more, because 8 tokens are quantized at a time
+  int recent_tokens = 256;  // tokens in bf16; up to 7 more, as 8 are quantized at a time
   int recent_slots = 272;
   uint64_t seed = 1;
-  double outlier_share = 0.002;  // of tokens, with keys 20 times as large
-  // The new cache shares lengths and page table with this one, as layers of one model do. Both need
-  // the same options, and this cache must outlive the new one.
+  double outlier_share = 0.002;  // share of tokens whose keys are 20 times as large
+  // If set, the new cache shares lengths and page table with this one, as layers of one model do.
+  // Both need the same options, and this cache must outlive the new one.
   const CacheView* same_tables = nullptr;
 };
 
@@ -34,7 +34,7 @@ class RandomCache {
  public:
   explicit RandomCache(const RandomCacheOptions& options);
   const CacheView& view() const { return view_; }
-  // Bytes that one decode step reads: records of quantized tokens, and bf16 rows.
+  // Returns the bytes that one decode step reads: records of quantized tokens, and bf16 rows.
   double bytes() const { return bytes_; }
 
  private:

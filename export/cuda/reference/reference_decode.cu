@@ -24,7 +24,7 @@ __device__ double BlockReduce(double x, double* shared, const Combine& combine) 
   return result;
 }
 
-// Grid: one CTA per query head and request; scores [num_requests, num_q_heads, max_length].
+// Grid: one CTA per query head and request. scores: [num_requests, num_q_heads, max_length].
 __global__ void ReferenceKernel(const DecodeArguments args, int num_q_heads, int max_length,
                                 double* scores, double* out, double* spread, double* lse) {
   __shared__ double shared[kThreads];
@@ -58,7 +58,7 @@ __global__ void ReferenceKernel(const DecodeArguments args, int num_q_heads, int
   if (args.attention_sinks != nullptr) sum += exp(args.attention_sinks[head] - top);
   if (threadIdx.x == 0) lse[row] = sum > 0 ? top + log(sum) : -INFINITY;
 
-  // Several threads share one dimension and split its tokens.
+  // Several threads share a dimension and divide its tokens.
   const int dims = cache.format.v.dim;
   const int parts = dims < kThreads ? kThreads / dims : 1;
   for (int base = 0; base < dims; base += kThreads / parts) {

@@ -12,7 +12,7 @@
 namespace oscar {
 namespace {
 
-// The offsets of a side's bytes in a record.
+// Byte offsets of a side within a record.
 struct RecordSide {
   PagedSide side;
   CacheOrder order;
@@ -26,7 +26,7 @@ constexpr RecordSide ValuesOfRecord(const CacheFormat& format) {
   return {format.v, CacheOrder::kValues, VCodesOffset(format), VMetadataOffset(format)};
 }
 
-// Grid: tokens, heads, sides. Threads run over the values of a row.
+// Grid: tokens, heads, sides. Threads loop over the values of a row.
 __global__ void UnpackKernel(const __grid_constant__ CacheView view, int request, int64_t begin,
                              const __grid_constant__ UnpackedRows rows) {
   const int64_t token = begin + blockIdx.x;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Unpacks pages into plain codes, one thread per value: a check for kernels that write pages.
+// Unpacks pages into plain codes with one thread per value, to check kernels that write pages.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -12,7 +12,7 @@
 
 namespace oscar {
 
-// Unpacked quantized tokens [begin, begin + num_tokens) of one request. Null arrays are skipped.
+// Quantized tokens [begin, begin + num_tokens) of one request, unpacked. Null arrays are skipped.
 struct UnpackedRows {
   uint8_t* k_codes = nullptr;       // [num_tokens, num_kv_heads, k.dim]
   uint8_t* v_codes = nullptr;       // [num_tokens, num_kv_heads, v.dim]

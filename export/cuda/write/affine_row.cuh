@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Device versions of linalg/affine_group.h and linalg/affine_metadata.h, and a record's metadata,
-// with one rounding per operation. Nvcc contracts a * b + c wherever it may, so nothing here uses
-// plain operators.
+// with one rounding per operation. Nvcc may contract a * b + c, so nothing here uses plain
+// operators.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -15,7 +15,7 @@
 
 namespace oscar {
 
-// min and max are those after clipping.
+// `min` and `max` are the extremes after clipping.
 __device__ inline AffineGroup<float> FitAffineGroup(float min, float max, int max_code) {
   const float scale =
       __fdiv_rn(fmaxf(__fsub_rn(max, min), kMinAffineRange), static_cast<float>(max_code));
@@ -50,7 +50,7 @@ __device__ inline AffineGroup<float> AsStored(const AffineGroup<float>& affine, 
           __fadd_rn(middle, __fmul_rn(zero, 1 / steps))};  // steps are a power of two
 }
 
-// The bytes of a scale and, above it, a zero: values of AsStored, or NaN and 0.
+// The byte of a scale, and above it that of a zero, for values of AsStored; NaN gives NaN and 0.
 __device__ inline uint32_t AffineBytes(const AffineGroup<float>& affine, int bits) {
   const uint32_t scale =
       affine.scale == affine.scale ? __half_as_ushort(__float2half_rn(affine.scale)) >> 7 : 0xFF;
@@ -64,14 +64,14 @@ __device__ inline uint32_t AffineBytes(const AffineGroup<float>& affine, int bit
 __device__ inline bool IsStorable(const AffineGroup<float>& affine, MetadataType type) {
   if (type == MetadataType::kByte)
     return affine.scale == affine.scale && affine.zero == affine.zero;
-  // The largest float that rounds to a finite bfloat16, and the largest float.
+  // The largest float that rounds to a finite bfloat16, or the largest float.
   const float limit =
       type == MetadataType::kBFloat16 ? __uint_as_float(0x7F7F7FFFU) : __uint_as_float(0x7F7FFFFFU);
   return (affine.scale <= limit) & (fabsf(affine.zero) <= limit);
 }
 
-// Stores the scale and zero of token t and a group, rounded to the metadata type. Byte metadata
-// takes the values of AsStored, or NaN and 0.
+// Stores the scale and zero of token t and a group, rounded to the metadata type. For byte metadata
+// they must come from AsStored; NaN is stored as NaN and 0.
 __device__ inline void StoreAffine(uint8_t* metadata, const PagedSide& side, MetadataType type,
                                    int t, int group, const AffineGroup<float>& affine) {
   const int index = MetadataIndex(side, type, t, group);

@@ -14,16 +14,16 @@
 namespace oscar {
 
 struct PipelineMaps {
-  CUtensorMap rows[2];      // of each side's input, boxes of a tile
-  CUtensorMap rotation[2];  // [heads or 1 times dim, 1, dim], boxes of dim rows
+  CUtensorMap rows[2];      // per side: input rows, in boxes of a tile
+  CUtensorMap rotation[2];  // [heads or 1 times dim, 1, dim], in boxes of dim rows
 };
 
-// Data about a tile for the warp that quantizes it.
+// Describes a tile to the warp that quantizes it.
 struct TileNote {
-  int page;           // the number of its page, or its place in the page table until that is known
-  int record_offset;  // bytes from the beginning of the page
-  uint32_t tokens;    // bits of the quantized tokens; bit 31: rows also go elsewhere
-  int row;            // of the inputs
+  int page;           // number of its page; until that is loaded, its page table index
+  int record_offset;  // in bytes
+  uint32_t tokens;    // bit t: token t is quantized; bit 31: rows also go elsewhere
+  int row;            // first row in the inputs
 
   __device__ uint32_t Quantized() const { return tokens & 0xFFFFU; }
   __device__ bool RowsGoElsewhere() const { return tokens >> 31 != 0; }
@@ -42,13 +42,13 @@ struct BlockPipelineShared {
   static constexpr int kRotationThere = kEmpty + 8 * kSlots;
   static constexpr int kBytes = kRotationThere + 8;
 
-  // Notes of the four tiles of a block. The kernel says which of the kNotes a block uses.
+  // Returns the notes of a block's four tiles. The kernel decides which of the kNotes a block uses.
   __device__ static TileNote* Notes(uint8_t* shared, int index) {
     return reinterpret_cast<TileNote*>(shared + kNote) + index * 4;
   }
 };
 
-// Iterates over the slots of the ring; `round` counts the passes.
+// A place in the ring of slots. `round` counts the passes over the ring.
 template <int kSlots>
 struct RingPlace {
   int slot = 0, round = 0;
@@ -78,7 +78,7 @@ __device__ inline void FetchTile(const CUtensorMap* rows, int head, int row, int
   if (threadIdx.x % 32 == 0) {
     auto* fetched = reinterpret_cast<uint64_t*>(shared + Shared::kFetched + 8 * slot);
     uint8_t* const stage = shared + Shared::kStages + slot * kStageBytes<kDim>;
-    FenceAsyncProxy();  // threads wrote the slot, and now the copy engine does
+    FenceAsyncProxy();  // threads wrote the slot, and the copy engine writes next
 #pragma unroll
     for (int panel = 0; panel < kDim / 64; ++panel)
       CopyTensor(stage + panel * kPanelBytes + place * (kTileTokens * 128), rows, fetched,
@@ -89,13 +89,13 @@ __device__ inline void FetchTile(const CUtensorMap* rows, int head, int row, int
   __syncwarp();
 }
 
-// A CTA processes every gridDim.x-th block of one head of one side.
+// The blocks of a CTA: every gridDim.x-th block of one head of one side.
 struct PipelineWork {
   int head;
   bool values;
   int blocks;
 };
-// The index, among all tiles, of the tile at a place of four in a block of this CTA.
+// Returns the index, among all tiles, of one of the four tiles (`place`) in a block of this CTA.
 __device__ inline int IndexOfTile(int block, int place) {
   return 4 * (static_cast<int>(blockIdx.x) + block * static_cast<int>(gridDim.x)) + place;
 }
@@ -129,10 +129,10 @@ __device__ inline PipelineWork BeginPipeline(const WriteArguments& a, const Pipe
 // Synchronizes all threads of the rotating warpgroup.
 __device__ inline void SyncRotators() { asm volatile("bar.sync 1, 128;" ::: "memory"); }
 
-// Runs in the first warpgroup. A warp's `errands`: Begin(slot) before the products of a block,
-// Beside(block) during them, End(slot) before others see the rotated rows. kHalves: column parts,
-// one after the other, to save registers. kTogether: products between which others get a turn,
-// since the quantizing warps count with tensor cores.
+// Runs in the first warpgroup. A warp's `errands` are Begin(slot) before the products of a block,
+// Beside(block) during them, and End(slot) before others see the rotated rows. kHalves: number of
+// column parts computed in turn, to save registers. kTogether: products issued before the
+// quantizing warps, which also use tensor cores, get a turn.
 template <class Shared, int kHalves, int kTogether, class Errands>
 __device__ inline void RotateBlocks(int blocks, Errands& errands, uint8_t* shared) {
   constexpr int kDim = Shared::kDim;
@@ -148,7 +148,7 @@ __device__ inline void RotateBlocks(int blocks, Errands& errands, uint8_t* share
     errands.Begin(place.slot);
     constexpr int kPairs = kDim / 4 / kHalves;
     uint32_t y[kHalves][kPairs];
-#pragma unroll 1  // ptxas would drop one of two chains of products
+#pragma unroll 1  // otherwise ptxas drops one of two chains of products
     for (int half = 0; half < kHalves; ++half) {
       float sums[2 * kPairs];
 #pragma unroll
@@ -169,7 +169,7 @@ __device__ inline void RotateBlocks(int blocks, Errands& errands, uint8_t* share
         y[kHalves - 1][i] = PackBf16x2(sums[2 * i], sums[2 * i + 1]);
       }
     }
-    SyncRotators();  // all warps have read x
+    SyncRotators();  // all warps have read x by now
 #pragma unroll
     for (int i = 0; i < kDim / 16; ++i) {
       const uint32_t* c = &y[4 * i / kPairs][4 * i % kPairs];

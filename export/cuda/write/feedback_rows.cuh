@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Codes with error feedback (linalg/feedback_codec.h) of 16 or 32 rows in shared memory, one row
+// Quantizes 16 or 32 rows in shared memory with error feedback (linalg/feedback_codec.h), one row
 // per lane, in blocks of kFeedbackBlock coordinates. Inside a block, coordinates follow one another
 // with errors packed in bytes; the contribution of earlier blocks is a product of integers on
 // tensor cores. Errors and codes replace the values.
@@ -12,10 +12,10 @@
 
 namespace oscar {
 
-// A row's group: maps values to its range, and errors to quanta and back.
+// A row's group: how values map to its range, and errors to quanta and back.
 struct FeedbackFit {
   float share, zero;            // y = x share + zero
-  float of_quantum, in_quanta;  // powers of two if the row has one group
+  float of_quantum, in_quanta;  // factors to values and to quanta; powers of two for a single group
 };
 
 __device__ inline uint32_t LoadWord(uint32_t address) {
@@ -40,8 +40,9 @@ __device__ inline void StoreChunk(uint32_t address, const uint32_t (&x)[4]) {
                : "memory");
 }
 
-// `stored`: the reader's scale and zero; `unit`: the factor's. If a row has several groups, `wider`
-// is the widest scale over this one, at most kMostWider, and `narrower` this one over the widest.
+// `stored`: a reader's scale and zero. `unit`: the factor's unit. If a row has several groups,
+// `wider` is the widest scale over this one, at most kMostWider, and `narrower` this one over the
+// widest.
 __device__ inline FeedbackFit FitFeedback(const AffineGroup<float>& stored, int bits, float unit,
                                           float wider = 1, float narrower = 1) {
   const float share = CodeShare(bits), quanta = FeedbackQuanta(bits);
@@ -49,8 +50,8 @@ __device__ inline FeedbackFit FitFeedback(const AffineGroup<float>& stored, int 
           narrower * quanta};
 }
 
-// The row whose chunks hold a row's sums. With chunk c of row r at c ^ (r % 8) neither rows nor
-// fragments have bank conflicts.
+// Returns the row whose chunks hold a row's sums. If chunk c of row r is stored at c ^ (r % 8),
+// neither rows nor fragments have bank conflicts.
 __device__ inline int SumRow(int row) { return (row & ~7) | row % 4 * 2 | row / 4 % 2; }
 
 // Replaces byte i of a word by the low byte of `byte`.
@@ -61,15 +62,15 @@ __device__ inline uint32_t WithByte(uint32_t word, uint32_t byte, int i) {
                   : __byte_perm(word, byte, 0x4210);
 }
 
-// x y + z, clamped to 0 to 1.
+// Returns x y + z, clamped to [0, 1].
 __device__ inline float SaturatedFma(float x, float y, float z) {
   float sum;
   asm("fma.rn.sat.f32 %0, %1, %2, %3;" : "=f"(sum) : "f"(x), "f"(y), "f"(z));
   return sum;
 }
 
-// Loads B fragments of factor columns [n, n + 16) and coordinates of two blocks. kShared: from
-// shared memory, with columns 16 bytes apart modulo 128; otherwise from anywhere.
+// Loads the B fragments of factor columns [n, n + 16) and the coordinates of two blocks. kShared:
+// from shared memory, with columns 16 bytes apart modulo 128; otherwise from any memory.
 template <bool kShared>
 __device__ inline void LoadFactors(const int8_t* columns, int stride, uint32_t (&b)[4]) {
   const int lane = static_cast<int>(threadIdx.x % 32);
@@ -84,11 +85,11 @@ __device__ inline void LoadFactors(const int8_t* columns, int stride, uint32_t (
   }
 }
 
-// Adding this to an integer within 2^22 leaves the integer in the low bits of the float.
+// Adding this to an integer within +-2^22 leaves the integer in the low bits of the float.
 inline constexpr float kInteger = 12582912.0F;  // 2^23 + 2^22
 
-// The last byte of the result is an error in quanta, x * in_quanta, rounded to an integer and
-// clamped to +-kMaxFeedback. kTame: it needs no clamping. kOneGroup: in_quanta is a power of two.
+// Returns a word whose last byte is an error in quanta, x * in_quanta, rounded and clamped to
+// +-kMaxFeedback. kTame: clamping is not needed. kOneGroup: in_quanta is a power of two.
 template <bool kTame, bool kOneGroup>
 __device__ inline uint32_t RoundedError(float x, float in_quanta) {
   if constexpr (kTame && kOneGroup) {
@@ -102,12 +103,12 @@ __device__ inline uint32_t RoundedError(float x, float in_quanta) {
   }
 }
 
-// Quantizes the rows of a warp. chunk(row, c) is the address of the 16 bytes of values [8c, 8c + 8)
-// of a row, fit_of(d) this lane's fit of dim d, and factor [dim, stride] the result of
-// PackFeedbackFactor. kDim is dim for rows of 2 bits, or 0 for any rows. kOneGroup: a row is one
-// group. kTame: no error exceeds kMaxFeedback. Afterwards chunk 2b + 1 of a row has the codes of
-// block b as bytes. If kDim is not 0, chunk 8s + 7 has those of dims [64 s, 64 s + 64) as words of
-// K's planes, one for each lane of a quad.
+// Quantizes the rows of a warp. chunk(row, c): address of the 16 bytes of values [8c, 8c + 8) of a
+// row. fit_of(d): this lane's fit of dim d. factor [dim, stride]: the result of PackFeedbackFactor.
+// kDim: dim for rows of 2 bits, or 0 for any rows. kOneGroup: a row is one group. kTame: no error
+// exceeds kMaxFeedback. Afterwards chunk 2b + 1 of a row has the codes of block b as bytes. If kDim
+// is not 0, chunk 8s + 7 has those of dims [64 s, 64 s + 64) as words of K's planes, one for each
+// lane of a quad.
 template <int kTiles, bool kTame, int kDim, bool kOneGroup, class Chunk, class FitOf>
 __device__ inline void FeedBack(int dim, int bits, const int8_t* factor, int stride,
                                 const Chunk& chunk, const FitOf& fit_of) {
@@ -126,8 +127,8 @@ __device__ inline void FeedBack(int dim, int bits, const int8_t* factor, int str
 #pragma unroll 1
     for (int first = segment; first < (kPlanes ? segment + 64 : min(segment + 64, dim));
          first += kFeedbackBlock) {
-      // Feedback of earlier blocks: tensor cores compute [rows, 16], which moves to the rows'
-      // lanes.
+      // Applies the feedback of earlier blocks. Tensor cores compute [rows, 16], which moves to the
+      // rows' lanes.
       int c[kTiles][2][4] = {};
       const auto add = [&](int i) {  // coordinates [i, i + 32): this block's own factors are 0
         uint32_t b[4];
@@ -154,8 +155,8 @@ __device__ inline void FeedBack(int dim, int bits, const int8_t* factor, int str
       const uint32_t x[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
       int fed[16];
 #pragma unroll
-      for (int n = 0; n < 2; ++n) {  // eight at a time, stored over the values
-        __syncwarp();                // all lanes have read the old values
+      for (int n = 0; n < 2; ++n) {  // eight sums at a time, which overwrite the values
+        __syncwarp();                // all lanes have read the old values by now
 #pragma unroll
         for (int i = 0; i < 2 * kTiles; ++i)
           StorePair(chunk(SumRow(8 * i + lane / 4), first / 8 + lane % 4 / 2) + lane % 2 * 8,
@@ -185,11 +186,11 @@ __device__ inline void FeedBack(int dim, int bits, const int8_t* factor, int str
         const float value = p % 2 == 0 ? LowBf16(x[p / 2]) : HighBf16(x[p / 2]);
         const float y = __fadd_rn(__fmul_rn(value, fit.share), fit.zero);
         const float sum = __int2float_rn(fed[p]);
-        const float moved = kOneGroup ? SaturatedFma(sum, fit.of_quantum, y)  // an exact product
+        const float moved = kOneGroup ? SaturatedFma(sum, fit.of_quantum, y)  // exact product
                                       : __saturatef(__fadd_rn(y, __fmul_rn(sum, fit.of_quantum)));
         const float raised = __fmaf_rn(moved, max_code, kInteger);
         const float code = __fsub_rn(raised, kInteger);
-        const float error = __fmaf_rn(code, -share, y);  // so is this one
+        const float error = __fmaf_rn(code, -share, y);  // this product is also exact
         q[p / 4] = WithByte(q[p / 4], RoundedError<kTame, kOneGroup>(error, fit.in_quanta), p % 4);
         if constexpr (kPlanes) {
           codes[p % 8] = __fmaf_rn(code, p < 8 ? weight : 4 * weight, codes[p % 8]);
@@ -198,7 +199,7 @@ __device__ inline void FeedBack(int dim, int bits, const int8_t* factor, int str
         }
       }
       weight *= 16;
-      __syncwarp();  // all lanes have read the sums
+      __syncwarp();  // all lanes have read the sums by now
       if (lane < 16 * kTiles) {
         StoreChunk(chunk(row, first / 8), q);
         if constexpr (!kPlanes) StoreChunk(chunk(row, first / 8 + 1), bytes);

@@ -41,7 +41,7 @@ __device__ inline void QuantizeTileWithFeedback(const WriteArguments& a, const S
   for (int h = 0; h < 2; ++h) {
     if (!of_rows.good[h]) continue;
     for (int o = 0; o < rows.octets; ++o) {
-      // The codes of octet o, four to a word, are in the second half of its block.
+      // The codes of octet o, four per word, are in the second half of its block.
       const uint32_t word = y[(g + 8 * h) * stride + o / 2 * 8 + 4 + o % 2 * 2 + lane % 4 / 2];
       const uint32_t pair = __byte_perm(word, 0, lane % 2 == 0 ? 0x4140 : 0x4342);
       AddCodes(planes, s.side, h, o, pair);

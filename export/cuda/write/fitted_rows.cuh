@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scales of linalg/scale_fit.h as bytes, for 2-bit groups of 32 values of rows in shared memory,
-// one row per lane, so that a group's sums need no other lane. Codes and values in steps are packed
-// in bytes and multiplied four at a time. A warp takes the fast arithmetic unless a group of its
-// rows that matter needs more care.
+// Fits scales (linalg/scale_fit.h) and stores them as bytes, for 2-bit groups of 32 values in rows
+// in shared memory. Each lane has a row, so a group's sums need no other lane. Codes and values in
+// steps are packed in bytes and multiplied four at a time. A warp uses fast arithmetic unless a
+// group in a row that matters needs more care.
 #pragma once
 
 #include "export/cuda/write/feedback_rows.cuh"
@@ -15,9 +15,9 @@ inline constexpr int kFittedGroup = 32;  // values
 inline constexpr float kFittedSteps = ScaleSteps(2);
 inline constexpr float kMiddleCode = 1.5F;
 
-// x / scale rounded as one division, for a bf16 x, where inverse is 1 / scale correctly rounded. Of
-// all 2^23 x 128 pairs of significands none is rounded differently (write_division_test.cu). x = 0,
-// or the quotient is above 2^-60.
+// Returns x / scale rounded as by one division. x is a bf16, and inverse is 1 / scale correctly
+// rounded. None of all 2^23 x 128 pairs of significands is rounded differently
+// (write_division_test.cu). Requires x = 0 or a quotient above 2^-60.
 __device__ inline float DivideBf16(float x, float scale, float inverse) {
   const float q = __fmul_rn(x, inverse);
   return __fmaf_rn(__fmaf_rn(-scale, q, x), inverse, q);
@@ -30,28 +30,28 @@ __device__ inline bool HasReciprocal(float scale) {
          ((__float_as_uint(scale) & 0x7FFFFFU) != 0x7FFFFFU);
 }
 
-// An integer whose last byte is the code of a value at place x / scale + zero, given in steps. The
-// bounds of a code, where place + 1/2 rounds to 1, 2 and 3, become those of a sum rounded up, by
-// trial of all places.
+// Returns an integer whose last byte is the code of a value at place x / scale + zero, given in
+// steps. A code's bound is where place + 1/2 rounds to 1, 2 or 3. It becomes a bound of a sum
+// rounded up; a test of all places confirms that.
 __device__ inline uint32_t RaisedCode(float steps) {
-  float share;  // above 1/4, 1/2, 3/4 exactly from code 1, 2, 3 on
+  float share;  // reaches 1/4, 1/2, 3/4 exactly at code 1, 2, 3
   asm("fma.rp.sat.f32 %0, %1, %2, %3;"
       : "=f"(share)
       : "f"(steps), "f"(1 / (4 * kFittedSteps)), "f"(0.125F + 0x1p-26F));
   return __float_as_uint(__fmaf_rz(share, 4 - 0x1p-22F, 0x1p23F));
 }
 
-// The last bytes of four integers.
+// Packs the last bytes of four integers.
 __device__ inline uint32_t PackBytes(const uint32_t (&x)[4]) {
   return __byte_perm(__byte_perm(x[0], x[1], 0x0040), __byte_perm(x[2], x[3], 0x0040), 0x5410);
 }
 
-// Sums over a group of codes c and values q, in steps from the middle code plus 128.
+// Sums over a group of codes c and of values q. Values are in steps from the middle code, plus 128.
 struct GroupSums {
-  uint32_t c = 0, q = 0, squares = 0, products = 0;  // squares: of c or of q
+  uint32_t c = 0, q = 0, squares = 0, products = 0;  // `squares`: of c or of q
 };
 
-// kClamped: values may be more than 127 steps from the middle. kOfCodes: which squares to sum.
+// kClamped: values may be more than 127 steps from the middle. kOfCodes: sums squares of codes.
 template <bool kClamped, bool kOfCodes>
 __device__ inline GroupSums SumGroup(const float (&x)[kFittedGroup],
                                      const AffineGroup<float>& affine) {
@@ -80,7 +80,7 @@ __device__ inline GroupSums SumGroup(const float (&x)[kFittedGroup],
   return sums;
 }
 
-// The same for any scale and zero. word(i) loads pair i of the group.
+// Computes the same for any scale and zero. word(i) loads pair i of the group.
 template <class Word>
 __device__ inline GroupSums SumAnyGroup(const Word& word, const AffineGroup<float>& affine,
                                         bool of_codes) {
@@ -105,16 +105,16 @@ __device__ inline GroupSums SumAnyGroup(const Word& word, const AffineGroup<floa
   return sums;
 }
 
-// One step of linalg/scale_fit.h on a lane's group. `extremes`: of its values, the largest and the
-// negated smallest one. matters: whether the lane's row is stored and finite.
+// Makes one step of linalg/scale_fit.h on a lane's group. `extremes`: the largest and the negated
+// smallest value. `matters`: whether the lane's row is stored and finite.
 template <bool kLeastSquares, class Word>
 __device__ inline AffineGroup<float> RefitGroup(const float (&x)[kFittedGroup], uint32_t extremes,
                                                 const AffineGroup<float>& affine, bool matters,
                                                 const Word& word) {
   const float inverse = Reciprocal(affine.scale), middle = affine.zero - kMiddleCode;
-  const float low = __fmaf_rn(HighBf16(extremes), inverse, -middle);  // negated
+  const float low = __fmaf_rn(HighBf16(extremes), inverse, -middle);  // the negated distance
   const float high = __fmaf_rn(LowBf16(extremes), inverse, middle);
-  const float furthest = fmaxf(low, high);  // of any value from the middle code
+  const float furthest = fmaxf(low, high);  // largest distance of a value from the middle code
   constexpr float kLimit = kMaxScaleSteps / kFittedSteps;
   const bool divides = HasReciprocal(affine.scale);
   GroupSums sums;
@@ -141,7 +141,7 @@ __device__ inline AffineGroup<float> RefitGroup(const float (&x)[kFittedGroup], 
   return cov > 0 ? AffineGroup<float>{__fmul_rn(affine.scale, slope), zero} : affine;
 }
 
-// Fits a lane's group, whose range is that of the clipped values and 0.
+// Fits a lane's group. The range covers the clipped values and 0.
 template <class Word>
 __device__ inline AffineGroup<float> FitGroupOfBytes(const uint32_t (&x)[16], uint32_t extremes,
                                                      float threshold, bool matters,
@@ -153,13 +153,13 @@ __device__ inline AffineGroup<float> FitGroupOfBytes(const uint32_t (&x)[16], ui
 #pragma unroll
   for (int i = 0; i < kFittedGroup; ++i) {
     values[i] = i % 2 == 0 ? LowBf16(x[i / 2]) : HighBf16(x[i / 2]);
-    asm("" : "+f"(values[i]));  // or the compiler unpacks them in each step
+    asm("" : "+f"(values[i]));  // otherwise the compiler unpacks them in each step
   }
   affine = RefitGroup<true>(values, extremes, affine, matters, word);
   return RefitGroup<false>(values, extremes, affine, matters, word);
 }
 
-// AsStored and AffineBytes of a 2-bit group in fewer instructions.
+// Does the same as AsStored and AffineBytes for a 2-bit group in fewer instructions.
 struct ByteAffine {
   AffineGroup<float> affine;
   uint32_t bytes;
@@ -174,10 +174,10 @@ __device__ inline ByteAffine RoundToBytes(const AffineGroup<float>& affine) {
       __byte_perm(__half_as_ushort(__float2half_rn(scale)) >> 7, __float_as_uint(raised), 0x1140)};
 }
 
-// The smallest bf16 values of codes 1, 2 and 3, twice each, for values of RoundToBytes: the bounds
-// between codes have so few bits that no other bf16 is near, except at 0 (tried for all).
+// Finds the smallest bf16 values of codes 1, 2 and 3, twice each, for values of RoundToBytes. The
+// bounds between codes have few bits, so no other bf16 is near, except at 0 (tested for all).
 __device__ inline void StepsOfBytes(const AffineGroup<float>& affine, uint32_t (&code)[3]) {
-  constexpr float kLetThrough[3] = {0x1.7FFFFEp-25F, 0x1p-24F, 0x1p-23F};  // by roundings
+  constexpr float kLetThrough[3] = {0x1.7FFFFEp-25F, 0x1p-24F, 0x1p-23F};  // rounding margins
 #pragma unroll
   for (int c = 0; c < 3; ++c) {
     const uint32_t x = __float_as_uint(

@@ -9,15 +9,15 @@
 
 namespace oscar {
 
-// The number of quantizing warpgroups that leaves the rotating one enough registers for its sums; a
+// This number of quantizing warpgroups leaves the rotating one enough registers for its sums, if a
 // CTA fills a multiprocessor.
 inline constexpr int kQuantizers = 4;
 inline constexpr int kPipelineThreads = 128 * (1 + kQuantizers);
 inline constexpr int kRotatorRegisters = 128, kQuantizerRegisters = 88;
 inline constexpr int kPipelineSlots = 9;
-inline constexpr int kPipelineAhead = 2;   // blocks on their way from memory
-inline constexpr int kPlannedBlocks = 32;  // at a time, one per lane
-inline constexpr int kTogether = 4;        // products in flight, of 8 of a block
+inline constexpr int kPipelineAhead = 2;   // blocks being loaded from memory
+inline constexpr int kPlannedBlocks = 32;  // blocks planned at a time, one per lane
+inline constexpr int kTogether = 4;        // products in flight, of 8 per block
 
 template <int kDim>
 using PipelineShared = BlockPipelineShared<kDim, kPipelineSlots, 2 * kPlannedBlocks>;
@@ -28,7 +28,7 @@ __device__ inline TileNote* PlannedNotes(uint8_t* shared, int block) {
   return PipelineShared<kDim>::Notes(shared, block % (2 * kPlannedBlocks));
 }
 
-// A rotating warp's errands: it plans a tile of each block and requests it.
+// The errands of a rotating warp: it plans a tile of each block and requests it.
 template <int kDim>
 class TilePlanner {
   using Shared = PipelineShared<kDim>;
@@ -43,7 +43,7 @@ class TilePlanner {
         warp_(warp),
         shared_(shared) {}
 
-  // Plans the next kPlannedBlocks. StorePages() adds their pages later.
+  // Plans the next kPlannedBlocks blocks. StorePages() adds their pages later.
   __device__ void Plan() {
     const int block = planned_ + static_cast<int>(threadIdx.x % 32);
     const int index = IndexOfTile(block, warp_);
@@ -70,7 +70,7 @@ class TilePlanner {
   __device__ void Begin(int) {}
   __device__ void Beside(int block) {
     Fetch();
-    // Half the notes belong to blocks that are already quantized.
+    // The notes of blocks that are already quantized take half of the space.
     if (block % kPlannedBlocks == kPlannedBlocks / 2 && planned_ < work_.blocks) {
       Plan();
       StorePages();
@@ -94,7 +94,7 @@ class TilePlanner {
   int page_ = 0;
 };
 
-// Quantizes every kQuantizers-th block; `group` is the index of this warpgroup.
+// Quantizes every kQuantizers-th block. `group` is the index of this warpgroup.
 template <int kDim, bool kTwoBits, int kFits>
 __device__ inline void QuantizeBlocks(const WriteArguments& a, const PipelineWork& work, int group,
                                       uint8_t* shared) {
@@ -115,7 +115,7 @@ __device__ inline void QuantizeBlocks(const WriteArguments& a, const PipelineWor
     const auto fitted = FitTile<kDim / 8, kTwoBits, kFits>(a, s, load);
     const TileNote note = PlannedNotes<kDim>(shared, block)[warp];
     const RegisterRows<kDim / 8> rows =
-        load();  // they were dropped to free registers while thresholds were found
+        load();  // reloads rows that were dropped to free registers for the thresholds
     __syncwarp();
     if (LaneAgain() == 0) BarrierArrive(base + Shared::kEmpty + 8 * place.slot);
     if (note.RowsGoElsewhere()) {
@@ -147,8 +147,8 @@ __global__ void __launch_bounds__(kPipelineThreads, 1)
   using Shared = PipelineShared<kDim>;
   extern __shared__ __align__(1024) uint8_t shared[];
   const PipelineWork work = BeginPipeline<Shared>(a, maps, first_side, shared);
-  // The shuffle shows the compiler that all lanes agree; without it, each product would wait for
-  // the previous one.
+  // The shuffle shows the compiler that all lanes agree. Otherwise each product would wait for the
+  // previous one.
   const int warp = __shfl_sync(kWarp, static_cast<int>(threadIdx.x) / 32, 0);
   if (warp < 4) {
     TakeRegisters<kRotatorRegisters>();

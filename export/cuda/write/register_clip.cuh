@@ -22,8 +22,8 @@ __device__ inline RegisterRows<kOctets> Magnitudes(const RegisterRows<kOctets>& 
   return magnitudes;
 }
 
-// Counts the values of whole rows g and g + 8 that reach the pivots (patterns in the halves of a
-// word): indicators in A fragments times ones.
+// Counts the values of whole rows g and g + 8 that reach the pivots (bit patterns in the halves of
+// a word). It multiplies indicators in A fragments by ones.
 template <int kOctets>
 __device__ inline void CountReaching(const RegisterRows<kOctets>& magnitudes, uint32_t pivots,
                                      float (&count)[2]) {
@@ -39,16 +39,15 @@ __device__ inline void CountReaching(const RegisterRows<kOctets>& magnitudes, ui
   count[1] = c[0][2] + c[1][2];
 }
 
-// Finds the thresholds that `rank` values reach, as patterns in the halves of a word, by bisecting
-// all patterns. It runs rarely.
+// Finds the thresholds that `rank` values reach, by bisection over all bit patterns. Returns the
+// patterns in the halves of a word. It runs rarely.
 template <int kOctets>
 __device__ inline uint32_t FindThresholds(const RegisterRows<kOctets>& rows, float rank) {
   constexpr uint32_t kOnes = 0x3F803F80U;
   uint32_t found = 0;
 #pragma unroll 1
   for (uint32_t step = 1U << 14; step > 0; step >>= 1) {
-    uint32_t magnitude;  // a mask, recreated in each step so that magnitudes do not occupy
-                         // registers
+    uint32_t magnitude;  // recreated in each step so that magnitudes do not occupy registers
     asm volatile("mov.u32 %0, 0x7FFF7FFF;" : "=r"(magnitude));
     const uint32_t pivots = found + step * 0x10001U;
     const uint32_t pivot[2] = {__byte_perm(pivots, pivots, 0x1010),
@@ -64,8 +63,8 @@ __device__ inline uint32_t FindThresholds(const RegisterRows<kOctets>& rows, flo
   return found;
 }
 
-// Magnitudes as bytes, four to a word in any order: the distance of their patterns from `low`, at
-// most 127.
+// Stores magnitudes as bytes, four per word in any order: the distance of their patterns from
+// `low`, at most 127.
 template <int kOctets>
 struct RowKeys {
   uint32_t k[2][kOctets / 2];
@@ -86,8 +85,8 @@ __device__ inline RowKeys<kOctets> KeysAbove(const RegisterRows<kOctets>& magnit
   return keys;
 }
 
-// Sums (keys + offset) as signed bytes over whole rows. `offset` holds one value per row, four
-// times.
+// Sums (keys + offset) as signed bytes over whole rows. `offset` holds one value per row, repeated
+// four times.
 template <int kOctets>
 __device__ inline void SumKeys(const RowKeys<kOctets>& keys, const uint32_t (&offset)[2],
                                int (&sum)[2]) {
@@ -102,10 +101,10 @@ __device__ inline void SumKeys(const RowKeys<kOctets>& keys, const uint32_t (&of
 }
 
 // Finds the thresholds of both rows by linalg's ClipThresholdSort: the largest pattern that dim -
-// index magnitudes reach. It searches 126 patterns around `guess`. If a row of the tile has its
-// threshold elsewhere, it searches all patterns in the rows that load() returns, so that rows need
-// not stay in registers until then. Adding 128 - p makes a key x that reaches p negative as a byte,
-// so the sum of those bytes reveals the count in multiples of 256.
+// index magnitudes reach. It searches 126 patterns around `guess`. If the threshold of a row lies
+// elsewhere, it searches all patterns in the rows that load() returns, so that rows need not stay
+// in registers until then. Adding 128 - p makes a key x that reaches p negative as a byte, so the
+// sum of those bytes reveals the count in multiples of 256.
 template <int kOctets, class Load>
 __device__ inline void SortThresholds(const RegisterRows<kOctets>& rows, const Load& load,
                                       int index, const float (&guess)[2], float (&threshold)[2]) {
@@ -118,8 +117,8 @@ __device__ inline void SortThresholds(const RegisterRows<kOctets>& rows, const L
     low[h] = static_cast<uint32_t>(min(max(middle - 64, 0), 0x7F80 - 128));
   }
   const RowKeys<kOctets> keys = KeysAbove(magnitudes, low);
-  uint32_t offset[2] = {0, 0};  // 128 - p, four times
-  int limit[2];                 // limits of the sum, if `rank` keys reach p
+  uint32_t offset[2] = {0, 0};  // 128 - p, repeated four times
+  int limit[2];                 // sums are at most this if `rank` keys reach p
   SumKeys(keys, offset, limit);
 #pragma unroll
   for (int h = 0; h < 2; ++h) {

@@ -1,28 +1,28 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Codes of a tile in registers. Two bits: code(x) = clamp(trunc(x / scale + zero + 0.5), 0, 3) does
-// not decrease with x, so it is the number of steps that x reaches: the smallest bf16 values with
-// codes 1, 2 and 3, found with the exact formula in six divisions per row. A row without a step
-// between its own values (constant rows, a step at zero itself) is divided value by value. Clipped
-// values need no clamping only because every step lies between the smallest and the largest value
-// of the group.
+// Computes codes of a tile in registers. For two bits, code(x) = clamp(trunc(x / scale + zero +
+// 0.5), 0, 3) does not decrease with x, so it is the number of steps that x reaches. The steps are
+// the smallest bf16 values with codes 1, 2 and 3, found with the exact formula in six divisions per
+// row. A row without a step between its own values (constant rows, a step at zero itself) is
+// divided value by value. Clipped values need no clamping, because every step lies between the
+// smallest and the largest value of the group.
 #pragma once
 
 #include "export/cuda/write/register_rows.cuh"
 
 namespace oscar {
 
-// 1 / x, correctly rounded, for x from 2^-30 to 2^100.
+// Returns 1 / x, correctly rounded, for x from 2^-30 to 2^100.
 __device__ inline float Reciprocal(float x) {
   float y;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return __fmaf_rn(__fmaf_rn(-x, y, 1), y, y);
 }
 
-// x / scale rounded as one division, for such scales, and x = 0 or quotients above 2^-26
-// (adding 0.5 absorbs smaller ones). inverse: Reciprocal(scale). The second quotient is
-// off by less than one unit, and so the third is exact (Markstein, IBM J. Res. Dev. 34,
+// Returns x / scale rounded as by one division, for scales in the range of Reciprocal, and x = 0 or
+// quotients above 2^-26 (adding 0.5 absorbs smaller ones). inverse: Reciprocal(scale). The second
+// quotient is off by less than one unit, so the third is exact (Markstein, IBM J. Res. Dev. 34,
 // 1990).
 __device__ inline float DivideBy(float x, float scale, float inverse) {
   float q = __fmul_rn(x, inverse);
@@ -34,12 +34,12 @@ __device__ inline float DivideBy(float x, float scale, float inverse) {
 struct GroupFit {
   AffineGroup<float> affine;
   float min, max;
-  float inverse;  // of the scale
-  bool regular;   // whether DivideBy is exact for its values
+  float inverse;  // reciprocal of the scale
+  bool regular;   // whether DivideBy is exact for all values
 };
 
-// extremes: the largest value and the negated smallest one, bf16. FitAffineGroup with fewer
-// instructions: 3, 7 and 15 divide exactly after one correction.
+// Does the same as FitAffineGroup in fewer instructions: 3, 7 and 15 divide exactly after one
+// correction. `extremes`: the largest value and the negated smallest one, bf16.
 __device__ inline GroupFit FitGroup(uint32_t extremes, float threshold, int max_code) {
   GroupFit fit;
   fit.max = fminf(fmaxf(LowBf16(extremes), -threshold), threshold);
@@ -58,13 +58,13 @@ __device__ inline GroupFit FitGroup(uint32_t extremes, float threshold, int max_
   return fit;
 }
 
-__device__ inline float CodeSum(float x, const GroupFit& fit) {  // AffineCodeSum
+__device__ inline float CodeSum(float x, const GroupFit& fit) {  // matches AffineCodeSum
   return __fadd_rn(__fadd_rn(DivideBy(x, fit.affine.scale, fit.inverse), fit.affine.zero), 0.5F);
 }
 
-// The smallest bf16 value of code c. Quotient plus zero must reach `sum` = c - 1/2, less half a
-// step that the roundings of both sums let through. Computed in float32 this has four rounding
-// errors, so the result is the nearest bf16 value or the next one.
+// Finds the smallest bf16 value of code c. Quotient plus zero must reach `sum` = c - 1/2, minus
+// half a step that the roundings of both sums allow. In float32 this has four rounding errors, so
+// the result is the nearest bf16 value or the next one.
 __device__ inline uint32_t FindStep(const GroupFit& fit, float sum, float let_through) {
   const float x =
       __fmul_rn(__fsub_rn(__fsub_rn(sum, fit.affine.zero), let_through), fit.affine.scale);
@@ -74,8 +74,8 @@ __device__ inline uint32_t FindStep(const GroupFit& fit, float sum, float let_th
   return reached ? nearest : next;
 }
 
-// Finds the steps of a group in the lanes with q = 0 and 1: `steps` has the pattern of code 1 or 3
-// in its low half and of code 2 in its high half. Returns false if the largest value does not have
+// Finds the steps of a group in the lanes with q = 0 and 1: the low half of `steps` has the pattern
+// of code 1 or 3, the high half that of code 2. Returns false if the largest value does not have
 // code 3. The smallest one has code 0, because it determines `zero`.
 __device__ inline bool FindSteps(const GroupFit& fit, int q, uint32_t& steps) {
   const uint32_t end = FindStep(fit, q == 0 ? 0.5F : 2.5F, q == 0 ? 0x3p-26F : 0x1p-23F);
@@ -90,7 +90,7 @@ __device__ inline float OfRow(float x, int h) {
   return __shfl_sync(kWarp, x, quad + 2 * h);
 }
 
-// The smallest values with codes 1, 2 and 3 of a row's group, as bf16 pairs of equal values.
+// The smallest values with codes 1, 2 and 3 in a row's group, as bf16 pairs of equal values.
 struct CodeSteps {
   uint32_t code[3];
 };
@@ -106,10 +106,10 @@ __device__ inline CodeSteps StepsOfRow(uint32_t steps, int h) {
 template <int kOctets>
 struct RegisterPlanes {
   uint32_t low[kOctets / 4];
-  uint32_t high[kOctets / 4];  // for 3 bits only the first half is used
+  uint32_t high[kOctets / 4];  // only the first half is used for 3 bits
 };
 
-// Computes codes by the steps of `kFits` groups of both rows. A mask of the steps that a pair
+// Computes codes from the steps of `kFits` groups of both rows. The mask of the steps that a pair
 // reaches is 0xFFFF times a pair of ones and zeros, and 0xFFFF times kShift is 1 in 32 bits. So
 // each product adds the codes of octet n to a word, shifted to their place.
 template <int kOctets, int kFits>
@@ -135,7 +135,7 @@ __device__ inline void TwoBitPlanes(const RegisterRows<kOctets>& rows,
   }
 }
 
-// Computes codes of any bits by one division per value, for good and regular rows.
+// Computes codes of any bit width by one division per value. Requires good and regular rows.
 template <int kOctets, int kFits>
 __device__ inline void DividedPlanes(const RegisterRows<kOctets>& rows,
                                      const AffineGroup<float> (&affine)[2][kFits],
@@ -157,14 +157,14 @@ __device__ inline void DividedPlanes(const RegisterRows<kOctets>& rows,
         const float t = __fadd_rn(
             __fadd_rn(DivideBy(clipped, affine[h][fit].scale, inverse[fit]), affine[h][fit].zero),
             0.5F);
-        // Truncates to an integer in the low bits of 2^23 + t.
+        // Truncates t to an integer, which is in the low bits of 2^23 + t.
         return __float_as_uint(__fadd_rz(fminf(fmaxf(t, 0.0F), max_code), 8388608.0F));
       };
       const uint32_t pair =
           PairOf(code(LowBf16(rows.y[h][octet])), code(HighBf16(rows.y[h][octet])));
       const int n = h * kOctets + octet;
       planes.low[n / 8] |= (pair & 0x00030003U) << (2 * (n % 8));
-      const int bit = n % 16 / 8 * 8 + n % 16 / 4 % 2 + 2 * (n % 4);  // within a 1-bit plane
+      const int bit = n % 16 / 8 * 8 + n % 16 / 4 % 2 + 2 * (n % 4);  // place within a 1-bit plane
       if (bits == 3) {
         planes.high[n / 16] |= (pair >> 2 & 0x00010001U) << bit;
       } else if (bits == 4) {
@@ -174,15 +174,15 @@ __device__ inline void DividedPlanes(const RegisterRows<kOctets>& rows,
   }
 }
 
-// DividedPlanes for all rows; those that are not `good` get 0. The loop stays rolled because it
-// runs rarely.
+// Calls DividedPlanes for all rows. Rows that are not `good` get 0. The loop is not unrolled
+// because it runs rarely.
 template <int kOctets>
 __device__ inline void ExactPlanes(const RegisterRows<kOctets>& rows,
                                    const GroupFit (&fits)[2][kOctets / 4],
                                    const float (&threshold)[2], const bool (&good)[2], int bits,
                                    RegisterPlanes<kOctets>& planes) {
-  // The arrays are in memory so that rows stay in registers. They form one struct, because the
-  // compiler lets other arrays share the memory of arrays, and keeps them there.
+  // The arrays are in memory so that rows stay in registers. They are in one struct, because the
+  // compiler gives separate arrays the same memory as other arrays, and then keeps those there.
   struct {
     volatile uint32_t y[kOctets], low[kOctets / 4], high[kOctets / 4];
   } stored;

@@ -69,8 +69,8 @@ __global__ void __launch_bounds__(32 * RegisterWarps(kDim), kRegisterCtas<kDim>)
   const bool values = first_side + blockIdx.z == 1;
   const SideArguments& s = a.sides[values ? 1 : 0];
 
-  // Rows of tokens outside the call may hold any values, such as the first row, because their
-  // results are not stored.
+  // Tokens outside the call may use any row, such as the first, because their results are not
+  // stored.
   const __nv_bfloat16* input_rows = s.x + head * kDim;
   const int row_values = a.view.num_kv_heads * kDim;
 
@@ -83,9 +83,9 @@ __global__ void __launch_bounds__(32 * RegisterWarps(kDim), kRegisterCtas<kDim>)
   if constexpr (kRotated)
     LoadRotation<kDim, 32 * kWarps>(s.rotation + head * s.rotation_stride, copy);
   WaitForPreviousKernel();
-  // The state of the staged tile; the rest is recomputed where it is needed.
+  // The state of the staged tile. The rest is recomputed where needed.
   uint32_t quantized = 0;
-  bool to_rows = false;  // whether rows go to windows, or to the caller's rotated rows
+  bool to_rows = false;  // whether rows go to windows or to the caller's array
   int record_offset = 0;
   const auto stage_tile = [&](const TokenTile& tile) {
     quantized = tile.quantized;
@@ -106,7 +106,7 @@ __global__ void __launch_bounds__(32 * RegisterWarps(kDim), kRegisterCtas<kDim>)
     uint8_t* const record = a.view.pages + int64_t{pages[warp]} * a.page_bytes + record_offset;
     const uint32_t tokens = quantized;
     first += static_cast<int>(gridDim.x) * kWarps;
-    __syncwarp();  // all lanes have read the stage and the page
+    __syncwarp();  // all lanes have read the stage and the page by now
     stage_tile(tile_at(first + warp));
     const auto fitted = FitTile<kDim / 8, kTwoBits, kFits>(a, s, [&] { return rows; });
     QuantizeRegisters<kDim / 8, kTwoBits, kFits>(a, s, tokens, record, rows, fitted);
@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(32)
   for (int index = static_cast<int>(blockIdx.x);; index += static_cast<int>(gridDim.x)) {
     const TokenTile tile = FlushTile(a, request, index);
     if (tile.tokens == 0) return;
-    const auto row = [&](int t) {  // tokens outside the call take any row
+    const auto row = [&](int t) {  // tokens outside the call may use any row
       const int token = (tile.tokens >> t & 1) != 0 ? t : 0;
       return WindowRow(a.view, request, head, values, tile.position + token);
     };

@@ -21,8 +21,8 @@ constexpr bool FitsRegisters(int dim, bool rotated, int shared_bytes) {
   return dim % 64 == 0 && dim <= 256 && RegisterSharedBytes(dim, rotated) <= shared_bytes;
 }
 
-// Writes sides [first_side, first_side + num_sides) of a prefill, or of a flush
-// (a.quantized_before).
+// Writes sides [first_side, first_side + num_sides) of a prefill, or of a flush (if
+// a.quantized_before is set).
 void LaunchRegisterWrite64(const WriteArguments& a, int first_side, int num_sides,
                            cudaStream_t stream);
 void LaunchRegisterWrite128(const WriteArguments& a, int first_side, int num_sides,
@@ -32,8 +32,8 @@ void LaunchRegisterWrite192(const WriteArguments& a, int first_side, int num_sid
 void LaunchRegisterWrite256(const WriteArguments& a, int first_side, int num_sides,
                             cudaStream_t stream);
 
-// Writes rotated prefills of dim 128 and two bits on Hopper: with error feedback rows of one group,
-// or with fitted scales of a byte groups of 32, with or without error feedback.
+// Writes rotated prefills of dim 128 and two bits on Hopper: either rows of one group with error
+// feedback, or groups of 32 with fitted byte scales, with or without error feedback.
 void LaunchRowPrefill128(const WriteArguments& a, int first_side, int num_sides,
                          cudaStream_t stream);
 

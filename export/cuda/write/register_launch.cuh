@@ -27,12 +27,12 @@ template <class... Parameters>
 void AllowSharedMemory(void (*kernel)(Parameters...), int bytes) {
   OSCAR_CUDA_CHECK(
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-  // Without this the driver leaves too little shared memory for all CTAs that would fit.
+  // By default the driver leaves too little shared memory for all CTAs that would fit.
   OSCAR_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
                                         cudaSharedmemCarveoutMaxShared));
 }
 
-// Launches `ctas` for each head and side.
+// Launches `ctas` CTAs for each head and side.
 template <class... Parameters, class... Arguments>
 void LaunchPrefill(void (*kernel)(Parameters...), int ctas, int num_sides, int threads, int bytes,
                    cudaStream_t stream, const WriteArguments& a, const Arguments&... arguments) {
@@ -61,7 +61,7 @@ void LaunchRegisterPrefill(const WriteArguments& a, int first_side, int num_side
   int resident = 0;
   OSCAR_CUDA_CHECK(
       cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, kThreads, bytes));
-  // Launches as many CTAs as are resident, the same number for every head and side.
+  // Launches as many CTAs as are resident, with the same number for every head and side.
   const int groups = (a.tiles + RegisterWarps(kDim) - 1) / RegisterWarps(kDim);
   const int ctas =
       std::clamp(Multiprocessors() * resident / (a.view.num_kv_heads * num_sides), 1, groups);

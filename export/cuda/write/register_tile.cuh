@@ -45,16 +45,16 @@ __device__ inline void StoreWords(uint8_t* plane, uint32_t (&words)[kWords], int
   }
 }
 
-// The fits of this lane's row (kFits blocks), both thresholds, and whether both rows are good.
+// The fits of this lane's row (kFits blocks), and the thresholds of both rows.
 template <int kFits>
 struct TileFits {
   GroupFit fits[kFits];
   float threshold[2];
-  float largest;  // magnitude of this lane's row
-  bool good;      // so is the row
+  float largest;  // largest magnitude in this lane's row
+  bool good;      // this lane's row can be stored
 };
 
-// This lane's largest and smallest values of the groups of both rows, with both halves separate.
+// This lane's largest and smallest values in the groups of both rows. The halves are separate.
 template <int kFits>
 struct LaneExtremes {
   uint32_t max[2][kFits], min[2][kFits];
@@ -71,7 +71,7 @@ __device__ inline LaneExtremes<kFits> FindExtremes(const RegisterRows<kOctets>& 
       uint32_t& max = extremes.max[h][fit] = y[0];
       uint32_t& min = extremes.min[h][fit] = y[0];
 #pragma unroll
-      for (int i = 1; i < kCount; ++i) {  // in sequence: Hopper combines three at a time
+      for (int i = 1; i < kCount; ++i) {  // in sequence, because Hopper combines three at a time
         max = MaxPair(max, y[i]);
         min = MinPair(min, y[i]);
       }
@@ -80,7 +80,7 @@ __device__ inline LaneExtremes<kFits> FindExtremes(const RegisterRows<kOctets>& 
   return extremes;
 }
 
-// The largest value of a group and its negated smallest value, in all lanes of the quad.
+// Returns the largest value of a group and its negated smallest value in all lanes of the quad.
 __device__ inline uint32_t QuadExtremes(uint32_t max, uint32_t min) {
   max = MaxPair(max, SwapPair(max));
   min = NegatePair(MinPair(min, SwapPair(min)));
@@ -91,7 +91,7 @@ __device__ inline uint32_t QuadExtremes(uint32_t max, uint32_t min) {
   return extremes;
 }
 
-// The approximate sums, over eight pieces of a row, of the spread of their values; both rows.
+// Approximates, for both rows, the sum over eight pieces of a row of the spread of their values.
 template <int kFits>
 __device__ inline void SumSpreads(const LaneExtremes<kFits>& extremes, float (&sum)[2]) {
   uint32_t spread[2];
@@ -113,8 +113,8 @@ __device__ inline void SumSpreads(const LaneExtremes<kFits>& extremes, float (&s
   sum[1] = HighBf16(both);
 }
 
-// Finds the clip thresholds of both rows, and their largest magnitudes as patterns. `extremes`: the
-// rows' largest and negated smallest values. load() returns the rows and may be called again.
+// Finds the clip thresholds of both rows, and their largest magnitudes as bit patterns. `extremes`:
+// the rows' largest and negated smallest values. load() returns the rows and may be called again.
 template <int kOctets, int kFits, class Load>
 __device__ inline void ClipRows(const WriteArguments& a, int clip_index, float clip_guess,
                                 const Load& load, const RegisterRows<kOctets>& rows,
@@ -187,7 +187,7 @@ __device__ inline void SlowPlanes(const RegisterRows<kOctets>& rows, const TileF
   ExactPlanes(rows, fits, tile.threshold, good, bits, planes);
 }
 
-// Quantizes the tokens of a mask. Each block of 32 dims has its own fit unless kFits is 1.
+// Quantizes the tokens of a mask. Blocks of 32 dims have their own fits unless kFits is 1.
 template <int kOctets, bool kTwoBits, int kFits>
 __device__ inline void QuantizeRegisters(const WriteArguments& a, const SideArguments& s,
                                          uint32_t tokens, uint8_t* record,

@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Loads rows into registers. The tiles of a CTA wait in shared memory, where y = x R replaces
-// x: on Hopper with one wgmma per 128 columns and 16 dims for the four tiles of a warpgroup,
-// elsewhere with mma. Wgmma reads the rows of all four warps, so they wait and rotate
-// together.
+// Loads rows into registers. The tiles of a CTA are in shared memory, where y = x R replaces x: on
+// Hopper with one wgmma per 128 columns and 16 dims for the four tiles of a warpgroup, elsewhere
+// with mma. Wgmma reads the rows of all four warps, so they wait and rotate together.
 #pragma once
 
 #include "export/cuda/device/wgmma.cuh"
@@ -13,8 +12,8 @@
 
 namespace oscar {
 
-// Rows of a warpgroup's tiles, [kDim / 64][64 rows][128 bytes]. The 16-byte chunks of a row are
-// permuted by the row's index modulo 8, as in wgmma's operands swizzled by 128 bytes.
+// The rows of a warpgroup's tiles, [kDim / 64][64 rows][128 bytes]. The 16-byte chunks of a row are
+// permuted by the row's index modulo 8, like wgmma operands swizzled by 128 bytes.
 inline constexpr int kPanelBytes = 64 * 128;
 template <int kDim>
 inline constexpr int kStageBytes = kDim / 64 * kPanelBytes;
@@ -23,8 +22,8 @@ __device__ inline uint32_t StagedChunk(uint32_t stage, int row, int chunk) {
   return stage + chunk / 8 * kPanelBytes + row * 128 + (chunk % 8 ^ row % 8) * 16;
 }
 
-// Requests the rows of this warp's tile: row t at `rows` + t * stride. Tokens outside the mask use
-// `other` instead.
+// Requests the rows of this warp's tile: row t is at `rows` + t * stride. Tokens outside the mask
+// use `other` instead.
 template <int kDim>
 __device__ inline void StageRows(uint32_t stage, const __nv_bfloat16* rows, int64_t stride,
                                  uint32_t tokens, const __nv_bfloat16* other) {
@@ -33,7 +32,7 @@ __device__ inline void StageRows(uint32_t stage, const __nv_bfloat16* rows, int6
   const int first = lane / 8;
   const int tile_row = static_cast<int>(threadIdx.x) / 32 % 4 * 16;
   const uint32_t even = StagedChunk(stage, tile_row + first, chunk);
-  const uint32_t odd = even ^ 64;  // four rows on
+  const uint32_t odd = even ^ 64;  // the address four rows later
   const auto copy = [&](int i, const __nv_bfloat16* row) {
 #pragma unroll
     for (int panel = 0; panel < kDim / 64; ++panel)
@@ -51,11 +50,11 @@ __device__ inline void StageRows(uint32_t stage, const __nv_bfloat16* rows, int6
   CopyAsyncCommit();
 }
 
-// The address of this lane's row of the fragment of dims [16 s, 16 s + 16) of this warp's tile.
+// Address of this lane's row for the fragment of dims [16 s, 16 s + 16) in this warp's tile.
 __device__ inline uint32_t StagedFragment(uint32_t stage, int s) {
   const int lane = static_cast<int>(threadIdx.x % 32);
   const int tile_row = static_cast<int>(threadIdx.x) / 32 % 4 * 16;
-  // Chunk 2 s + c of a panel differs from chunk c by two bits only, for any row.
+  // In any row, chunk 2 s + c of a panel differs from chunk c in only two bits.
   return (StagedChunk(stage, tile_row + lane % 16, lane / 16) ^ s % 4 * 32) + s / 4 * kPanelBytes;
 }
 
@@ -73,7 +72,7 @@ __device__ inline void LoadRegisters(uint32_t stage, RegisterRows<kDim / 8>& row
 }
 
 // Copies R as matrices of 8 rows x 16 bytes, [kDim / 8][kDim / 8], kDim * kDim values in all. Eight
-// threads fill a matrix, for stores without bank conflicts.
+// threads fill a matrix, which avoids bank conflicts.
 template <int kDim, int kThreads>
 __device__ inline void LoadRotation(const __nv_bfloat16* r, __nv_bfloat16* copy) {
   const uint32_t shared = SharedAddress(copy);
@@ -88,9 +87,9 @@ __device__ inline void LoadRotation(const __nv_bfloat16* r, __nv_bfloat16* copy)
 }
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-// Describes B [16, kDim], made of 8 x 8 matrices whose rows run along n. Steps between matrices are
-// 128 bytes along n and kDim * 16 along k. PTX ISA, "Asynchronous Warpgroup Level Matrix Shared
-// Memory Layout".
+// Describes B [16, kDim], made of 8 x 8 matrices whose rows run along n. The step between matrices
+// is 128 bytes along n and kDim * 16 bytes along k. See PTX ISA, "Asynchronous Warpgroup Level
+// Matrix Shared Memory Layout".
 template <int kDim>
 __device__ inline uint64_t RotationDescriptor(uint32_t address) {
   constexpr uint64_t kAlongK = kDim * 16 / 16;  // in units of 16 bytes
@@ -99,7 +98,7 @@ __device__ inline uint64_t RotationDescriptor(uint32_t address) {
 }
 #endif
 
-// Waits until the rows staged by each thread are visible to all of them and to wgmma.
+// Waits until the rows staged by each thread are visible to all threads and to wgmma.
 __device__ inline void WaitForStage() {
   CopyAsyncWait<0>();
 #if OSCAR_BULK_COPY
@@ -108,7 +107,7 @@ __device__ inline void WaitForStage() {
   __syncthreads();
 }
 
-// c = x R.
+// Computes c = x R.
 template <int kDim>
 __device__ inline void MultiplyTile(uint32_t stage, const __nv_bfloat16* copy,
                                     float (&c)[kDim / 8][4]) {
@@ -121,7 +120,7 @@ __device__ inline void MultiplyTile(uint32_t stage, const __nv_bfloat16* copy,
     const uint64_t a = x + s / 4 * (kPanelBytes / 16) + s % 4 * (32 / 16);
     const uint64_t b = r + s * (2 * kDim * 16 / 16);
 #pragma unroll
-    for (int j = 0; j + 16 <= kDim / 8; j += 16)  // 128 columns each, and possibly 64 at the end
+    for (int j = 0; j + 16 <= kDim / 8; j += 16)  // 128 columns each, and 64 at the end if needed
       Wgmma<true>(reinterpret_cast<float(&)[64]>(c[j]), a, b + j * (128 / 16), s > 0);
     if constexpr (kDim % 128 == 64)
       Wgmma<true>(reinterpret_cast<float(&)[32]>(c[kDim / 8 - 8]), a,
@@ -150,13 +149,13 @@ __device__ inline void MultiplyTile(uint32_t stage, const __nv_bfloat16* copy,
 #endif
 }
 
-// Replaces x by y = x R in shared memory. Registers of the sums are tied to each other; rows read
-// back from memory are not.
+// Replaces x by y = x R in shared memory. The registers of the sums are fixed, while rows read back
+// from memory may use any.
 template <int kDim>
 __device__ inline void RotateStage(uint32_t stage, const __nv_bfloat16* copy) {
   float c[kDim / 8][4];
   MultiplyTile<kDim>(stage, copy, c);
-  __syncthreads();  // all warps have read x
+  __syncthreads();  // all warps have read x by now
 #pragma unroll
   for (int s = 0; s < kDim / 16; ++s) {
     const float(&low)[4] = c[2 * s];

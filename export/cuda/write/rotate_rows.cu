@@ -15,7 +15,7 @@
 namespace oscar {
 namespace {
 
-// Warps per CTA, one tile each; limited by devices with 99 KB of shared memory.
+// Warps per CTA, one tile each. Devices with 99 KB of shared memory set the limit.
 constexpr int RotateWarps(int dim) { return dim > 256 ? 1 : 2; }
 constexpr int ColumnBytes(int dim, bool transposed) {
   return 2 * (transposed ? kPieceColumns * RowStride(dim) : dim * RowStride(kPieceColumns));
@@ -25,8 +25,8 @@ constexpr int RotateSharedBytes(int dim, bool transposed) {
 }
 constexpr int Columns(int dim) { return (dim + kPieceColumns - 1) / kPieceColumns; }
 
-// Loads R [.., n0..] (rows of the transpose: R [n0.., ..]) to shared memory; columns beyond dim are
-// not written.
+// Loads columns [n0, ..) of R (for the transpose: of its rows) to shared memory. Columns beyond dim
+// are not written.
 template <bool kTransposed>
 __device__ void LoadColumns(const __nv_bfloat16* matrix, int dim, int n0, __nv_bfloat16* columns) {
   const int row_values = kTransposed ? dim : min(kPieceColumns, dim - n0);
@@ -41,7 +41,7 @@ __device__ void LoadColumns(const __nv_bfloat16* matrix, int dim, int n0, __nv_b
   CopyAsyncCommit();
 }
 
-// Multiplies the warp's tile x by 64 columns into c: c[j] is columns 8j..
+// Multiplies the warp's tile x by 64 columns into c: c[j] holds columns from 8j on.
 template <bool kTransposed>
 __device__ void MultiplyColumns(const __nv_bfloat16* x, const __nv_bfloat16* columns, int dim,
                                 float (&c)[8][4]) {
@@ -71,8 +71,8 @@ __device__ void MultiplyColumns(const __nv_bfloat16* x, const __nv_bfloat16* col
   }
 }
 
-// Rotates the rows from(r), r in [0, num_rows), to the pointers to(r) (null: skipped), columns [64
-// column, ..) in steps of 64 column_step.
+// Rotates the rows from(r), r in [0, num_rows), and writes them to to(r) (null: skipped). Computes
+// columns [64 column, ..) in steps of 64 column_step.
 template <bool kTransposed, typename From, typename To>
 __device__ void RotateCta(const __nv_bfloat16* matrix, int dim, int64_t first_tile, int column,
                           int column_step, int64_t num_rows, From from, To to) {
@@ -139,7 +139,7 @@ struct AppendArguments {
   const __nv_bfloat16* x[2];
   const __nv_bfloat16* rotation[2];
   bool per_head[2];
-  int column_ctas;  // of the larger dim
+  int column_ctas;  // CTAs along the columns of the larger dim
 };
 
 __global__ void AppendKernel(const __grid_constant__ AppendArguments a) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The launches of RotateRows and AppendTokens, after their checks (write_cache.cc). Trap: these
+// Launches RotateRows and AppendTokens after their checks (write_cache.cc). Trap: these functions
 // check nothing.
 #pragma once
 

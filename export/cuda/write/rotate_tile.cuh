@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// y = x R for tiles of 16 rows in shared memory, one per warp, any dimension. R streams through
-// shared memory in pieces of 32 x 64 that the warps of a CTA share. Rows are padded by 8 values,
-// for ldmatrix without bank conflicts. Every warp of the CTA must call.
+// Computes y = x R for tiles of 16 rows in shared memory, one per warp, any dimension. R streams
+// through shared memory in pieces of 32 x 64 that the warps of a CTA share. Rows are padded by 8
+// values, for ldmatrix without bank conflicts. Every warp of the CTA must call it.
 #pragma once
 
 #include "export/cuda/device/mma.cuh"
@@ -16,21 +16,21 @@ inline constexpr int kPieceDepth = 32;                          // rows of R
 inline constexpr int kPieceColumns = 64;
 inline constexpr int kPieceValues = kPieceDepth * RowStride(kPieceColumns);
 
-// Loads R[k0.., n0..] to `piece`; columns beyond dim are not written.
+// Loads R[k0.., n0..] to `piece`. Columns beyond dim are not written.
 __device__ inline void LoadPiece(const __nv_bfloat16* r, int dim, int k0, int n0,
                                  __nv_bfloat16* piece) {
   for (int i = static_cast<int>(threadIdx.x); i < kPieceDepth * kPieceColumns / 8;
        i += static_cast<int>(blockDim.x)) {
     const int row = i / (kPieceColumns / 8);
     const int column = i % (kPieceColumns / 8) * 8;
-    if (n0 + column < dim)  // the last piece may be half as wide
+    if (n0 + column < dim)  // the last piece may have only half the width
       CopyAsync16(SharedAddress(piece + row * RowStride(kPieceColumns) + column),
                   r + int64_t{k0 + row} * dim + n0 + column);
   }
   CopyAsyncCommit();
 }
 
-// Multiplies the warp's tile x [16, RowStride(dim)] into y of the same layout; `pieces`
+// Multiplies the warp's tile x [16, RowStride(dim)] into y, which has the same layout. `pieces`:
 // [2][kPieceValues].
 __device__ inline void RotateTile(const __nv_bfloat16* x, const __nv_bfloat16* r, int dim,
                                   __nv_bfloat16* y, __nv_bfloat16* pieces) {

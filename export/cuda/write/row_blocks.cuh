@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rotated prefills on Hopper, dim 128, two bits, whose rows take many steps each: with error
-// feedback, with fitted scales of a byte for groups of 32, or both. Two warps quantize a block
+// Writes rotated prefills on Hopper, dim 128, two bits, whose rows take many steps: with error
+// feedback, with fitted byte scales for groups of 32, or both. Two warps quantize a block
 // (block_pipeline.cuh), two tiles each, so that each lane has a row. Factors stay in shared memory.
 #pragma once
 
@@ -11,8 +11,8 @@
 
 namespace oscar {
 
-// Twenty quantizing warps leave each thread 80 registers, so that the columns of R are multiplied
-// in two halves. Shared memory has more slots than blocks in progress: one, or two without factors.
+// Twenty quantizing warps leave each thread 80 registers, so the columns of R are multiplied in two
+// halves. Shared memory has one slot more than blocks in progress, or two without factors.
 inline constexpr int kRowWarps = 20;
 inline constexpr int kRowThreads = 128 + 32 * kRowWarps;
 
@@ -28,7 +28,7 @@ struct RowShared : BlockPipelineShared<kDim, kRowSlots<kFeedback>, kRowSlots<kFe
 };
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-// Copies the factor's columns to shared memory; the quantizing threads call it.
+// Copies the factor's columns to shared memory. The quantizing threads call it.
 template <int kDim>
 __device__ inline void LoadFactor(const int8_t* factor, uint8_t* shared) {
   using Shared = RowShared<kDim, true>;
@@ -53,7 +53,7 @@ __device__ inline void FindAndFetchTile(const WriteArguments& a, const SideArgum
       [&] { Shared::Notes(shared, slot)[place] = NoteOf(a, s, tile, head); }, shared);
 }
 
-// A rotating warp's errands: it loads the page of a tile during the rotation.
+// The errands of a rotating warp: it loads the page of a tile during the rotation.
 template <class Shared>
 struct PageErrands {
   const int32_t* page_table;
@@ -71,16 +71,16 @@ struct PageErrands {
   }
 };
 
-// A lane's row while it is quantized.
+// The state of a lane's row while it is quantized.
 struct LaneRow {
   float threshold = 0;
-  float largest = 0;            // magnitude
-  bool good = false;            // can be stored
-  AffineGroup<float> affine{};  // of rows of one group
-  uint32_t bytes[2] = {};       // AffineBytes of four groups
+  float largest = 0;            // largest magnitude
+  bool good = false;            // whether it can be stored
+  AffineGroup<float> affine{};  // fit of a row with one group
+  uint32_t bytes[2] = {};       // AffineBytes of a row with four groups
 };
 
-// The scale and zero of group i, as a reader gets them.
+// Returns the scale and zero of group i as a reader gets them.
 __device__ inline AffineGroup<float> StoredGroup(const LaneRow& row, int i) {
   const uint32_t bytes = (i < 2 ? row.bytes[0] : row.bytes[1]) >> 16 * (i % 2);
   const auto zero = static_cast<float>(static_cast<int8_t>(bytes >> 8));
@@ -88,8 +88,8 @@ __device__ inline AffineGroup<float> StoredGroup(const LaneRow& row, int i) {
           __fmaf_rn(zero, 1 / kFittedSteps, kMiddleCode)};
 }
 
-// Finds each row's threshold and largest magnitude, and the fit of a row of one group, in the order
-// of fragments, and gives them to the rows' lanes.
+// Finds each row's threshold and largest magnitude, and the fit of a row with one group, in the
+// order of fragments. Passes them to the rows' lanes.
 template <int kDim, bool kFitted, class Load>
 __device__ inline void ClipTile(const WriteArguments& a, const SideArguments& s, int clip_index,
                                 float clip_guess, const Load& load, bool own, LaneRow& row) {
@@ -119,8 +119,8 @@ __device__ inline void ClipTile(const WriteArguments& a, const SideArguments& s,
   if (own) row = {threshold, largest, good != 0, affine};
 }
 
-// Fits the groups of a row, one after the other. Without feedback also writes their codes, as words
-// of K's planes for the lanes of a quad, over the last chunk of every 64 dims.
+// Fits the groups of a row one after the other. Without feedback also writes their codes over the
+// last chunk of every 64 dims, as words of K's planes for the lanes of a quad.
 template <int kDim, bool kCodes, class Chunk>
 __device__ inline void FitRow(const Chunk& chunk, bool stored, LaneRow& row, float& largest_error,
                               float& widest) {
@@ -159,7 +159,7 @@ __device__ inline void FitRow(const Chunk& chunk, bool stored, LaneRow& row, flo
     if constexpr (kCodes) {
       uint32_t code[3];
       StepsOfBytes(as_stored, code);
-      load();  // again, so that they did not occupy registers
+      load();  // loaded again, so that rows did not occupy registers
 #pragma unroll
       for (int t = 0; t < 4; ++t) {
         uint32_t word = 0;
@@ -173,7 +173,7 @@ __device__ inline void FitRow(const Chunk& chunk, bool stored, LaneRow& row, flo
       }
       if (i % 2 == 1) StoreChunk(chunk(4 * i + 3), words);
     } else {
-      // No code is further from a value than 0 from the largest, or 3 from the smallest one.
+      // The error is largest if the largest value has code 0 or the smallest value has code 3.
       const float high = __fmaf_rn(as_stored.zero, as_stored.scale, LowBf16(extremes)),
                   low = __fmaf_rn(-as_stored.zero, as_stored.scale, HighBf16(extremes));
       largest_error = fmaxf(largest_error, fmaxf(high, __fmaf_rn(3, as_stored.scale, low)));
@@ -182,7 +182,7 @@ __device__ inline void FitRow(const Chunk& chunk, bool stored, LaneRow& row, flo
   }
 }
 
-// Quantizes every (kRowWarps / 2)-th block; `warp` counts the quantizing warps.
+// Quantizes every (kRowWarps / 2)-th block. `warp` counts the quantizing warps.
 template <int kDim, bool kFitted, bool kFeedback>
 __device__ inline void QuantizeRowBlocks(const WriteArguments& a, const SideArguments& s,
                                          const CUtensorMap* map, bool values, int head, int warp,
@@ -204,9 +204,9 @@ __device__ inline void QuantizeRowBlocks(const WriteArguments& a, const SideArgu
   if constexpr (kFitted) {
     clip_index = s.ClipIndexOf(head);
     const float rank = (static_cast<float>(clip_index) + 0.5F) / kDim;
-    clip_guess = s.spread_share * 1.41421356F * erfinvf(rank);  // as clip_guess of the side
+    clip_guess = s.spread_share * 1.41421356F * erfinvf(rank);  // see clip_guess
   }
-  PrefillCursor cursor;  // of the tiles that this warp requests
+  PrefillCursor cursor;  // for the tiles that this warp requests
   RingPlace<kSlots> place;
   place.slot = warp / 2;
 #pragma unroll 1
@@ -275,14 +275,14 @@ __device__ inline void QuantizeRowBlocks(const WriteArguments& a, const SideArgu
                   const AffineGroup<float> group = StoredGroup(row, first / kFittedGroup);
                   const float inverse = Reciprocal(group.scale), share = CodeShare(2),
                               quanta = FeedbackQuanta(2);
-                  // As FitFeedback; scales have four bits, and none is 2^34 times another.
+                  // The same as FitFeedback. Scales have four bits, and none is 2^34 times another.
                   return fit = {DivideBy(share, group.scale, inverse), group.zero * share,
                                 DivideBf16(widest, group.scale, inverse) * (unit / quanta),
                                 DivideBf16(group.scale, widest, of_widest) * quanta};
                 });
     } else if constexpr (kFeedback) {
       const FeedbackFit fit = FitFeedback(AsStored(row.affine, a.view.format.metadata, 2), 2, unit);
-      // Whether no value is further from a code than the largest allowed error.
+      // Whether the distance from a value to a code never exceeds the largest allowed error.
       const bool tame = row.largest * fit.share + fmaxf(fit.zero, 1 - fit.zero) <
                         (kMaxFeedback - 1) / FeedbackQuanta(2);
       feed_back(tame, [&](int) { return fit; });
@@ -306,8 +306,8 @@ __device__ inline void QuantizeRowBlocks(const WriteArguments& a, const SideArgu
       StoreWords(record(note) + s.codes_offset, planes, 2, kDim, note.Quantized(), s.transposed);
     }
     __syncwarp();
-    // The warp that empties a slot requests its next contents, so that none waits for a slower
-    // warp.
+    // The warp that empties a slot requests its next contents, so that no warp waits for a slower
+    // one.
     if (block + kSlots < blocks) {
 #pragma unroll 1
       for (int i = 0; i < 2; ++i)

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A warp quantizes a tile of 16 rows in shared memory: any dimension, bits and group, one simple
-// loop after another. Lane 4g + t holds dims 8o + 2t and + 1 of rows g and g + 8 for every octet o,
-// as an accumulator of mma.m16n8k16 would, which is the order of K's planes. V's planes are their 8
-// x 8 transposes. All 32 lanes must call, whatever tokens the tile holds.
+// A warp quantizes a tile of 16 rows in shared memory, for any dimension, bits and group, with one
+// simple loop after another. Lane 4g + t holds dims 8o + 2t and + 1 of rows g and g + 8 for every
+// octet o, as an accumulator of mma.m16n8k16 would, which is the order of K's planes. V's planes
+// are their 8 x 8 transposes. All 32 lanes must call it, whichever tokens the tile holds.
 #pragma once
 
 #include "export/cuda/device/mma.cuh"
@@ -43,7 +43,7 @@ __device__ inline int CountAbove(const LaneRows& rows, int h, float m) {
   return QuadSum(count);
 }
 
-// Threshold of row h (percentile_clip.h); `index` < 0: infinity. `max`: the largest magnitude.
+// The threshold of row h (percentile_clip.h); infinity if `index` < 0. `max`: largest magnitude.
 __device__ inline float ClipThresholdOfRow(const LaneRows& rows, int h, int index, bool bisect,
                                            float max) {
   const int dim = 8 * rows.octets;
@@ -57,8 +57,8 @@ __device__ inline float ClipThresholdOfRow(const LaneRows& rows, int h, int inde
     }
     return high;
   }
-  // Finds the smallest bfloat16 that at most dim - 1 - index magnitudes exceed, which is one of
-  // them.
+  // Finds the smallest bfloat16 that at most dim - 1 - index magnitudes exceed. It is one of the
+  // magnitudes.
   int low = -1;
   int high = static_cast<int>(__float_as_uint(max) >> 16);
   while (__any_sync(kWarp, high - low > 1)) {
@@ -70,8 +70,8 @@ __device__ inline float ClipThresholdOfRow(const LaneRows& rows, int h, int inde
   return __uint_as_float(static_cast<uint32_t>(high) << 16);
 }
 
-// Fits scale and zero of octets [begin, end) of row h, clipped. `with_zero`: extends the range to
-// 0.
+// Fits scale and zero of octets [begin, end) of row h after clipping. `with_zero`: extends the
+// range to 0.
 __device__ inline AffineGroup<float> FitOctets(const LaneRows& rows, int h, int begin, int end,
                                                float threshold, int max_code, bool with_zero) {
   float negative_min = with_zero ? 0 : -__uint_as_float(0x7F800000U);
@@ -86,7 +86,7 @@ __device__ inline AffineGroup<float> FitOctets(const LaneRows& rows, int h, int 
   return FitAffineGroup(-negative_min, max, max_code);
 }
 
-// One step of linalg/scale_fit.h on the unclipped octets [begin, end) of row h.
+// Makes one step of linalg/scale_fit.h on the unclipped octets [begin, end) of row h.
 __device__ inline AffineGroup<float> RefitOctets(const LaneRows& rows, int h, int begin, int end,
                                                  const AffineGroup<float>& affine, int bits,
                                                  bool least_squares) {
@@ -119,7 +119,7 @@ __device__ inline AffineGroup<float> RefitOctets(const LaneRows& rows, int h, in
                        : Refitted(affine, m, m.q_var, m.cov, bits, static_cast<size_t>(n));
 }
 
-// The bits of a plane word whose codes belong to tokens of the mask, before V's transposition.
+// Returns the bits of a plane word that hold codes of the mask's tokens, before V's transposition.
 __device__ inline uint32_t PlaneMask(int plane_bits, int dim, int word, uint32_t tokens) {
   const int g = static_cast<int>(threadIdx.x % 32) / 4;
   uint32_t mask = 0;
@@ -135,8 +135,8 @@ __device__ inline uint32_t PlaneMask(int plane_bits, int dim, int word, uint32_t
   return mask;
 }
 
-// Writes this lane's planes, [words][32 lanes], to the record; codes of tokens outside the mask
-// stay.
+// Writes this lane's planes, [words][32 lanes], to the record. Codes of tokens outside the mask are
+// kept.
 __device__ inline void StorePlane(uint8_t* plane, const uint32_t* words, int plane_bits, int dim,
                                   uint32_t tokens, bool transposed) {
   const int lane = static_cast<int>(threadIdx.x % 32);
@@ -183,15 +183,15 @@ constexpr int TileFitBytes(const PagedSide& side) {
   return kTileTokens * GroupsPerRow(side) * static_cast<int>(sizeof(AffineGroup<float>));
 }
 
-// Rows g and g + 8 of a tile, as a lane knows them after FitTileRows.
+// The result of FitTileRows for rows g and g + 8 of a tile.
 struct RowFits {
   float threshold[2];
-  bool good[2];  // can be stored
+  bool good[2];  // whether the row can be stored
 };
 
-// Fits the groups of all rows, leaves the fits that make codes in `fits` (`by_stored`: the reader's
-// values), and stores scales and zeros of the quantized tokens, or NaN for rows that cannot be
-// stored.
+// Fits the groups of all rows. Writes the fits that determine codes to `fits` (`by_stored`: as a
+// reader gets them). Stores scales and zeros of the quantized tokens, or NaN for rows that cannot
+// be stored.
 __device__ inline RowFits FitTileRows(const WriteArguments& a, const SideArguments& s,
                                       const TokenTile& tile, int head, const LaneRows& rows,
                                       bool by_stored, uint8_t* record, AffineGroup<float>* fits) {
@@ -243,8 +243,8 @@ __device__ inline RowFits FitTileRows(const WriteArguments& a, const SideArgumen
 }
 
 // Quantizes the tokens `tile.quantized` of `y` (shared memory [16][stride words]) into the record.
-// `planes` and `fits` are this warp's scratch: CodeBytes(side) and TileFitBytes(side) of shared
-// memory.
+// `planes` and `fits` are this warp's scratch space in shared memory: CodeBytes(side) and
+// TileFitBytes(side).
 __device__ inline void QuantizeTile(const WriteArguments& a, const SideArguments& s,
                                     const TokenTile& tile, int head, uint32_t* y, int stride,
                                     uint32_t* planes, AffineGroup<float>* fits) {
@@ -259,7 +259,7 @@ __device__ inline void QuantizeTile(const WriteArguments& a, const SideArguments
   const RowFits of_rows = FitTileRows(a, s, tile, head, rows, false, record, fits);
   for (int h = 0; h < 2; ++h) {
     if (!of_rows.good[h]) continue;
-    // Values that scales are fitted to are coded without clipping.
+    // Values are not clipped if scales were fitted to them.
     const float threshold =
         FitsScale(s.scales, s.side.bits) ? __uint_as_float(0x7F800000U) : of_rows.threshold[h];
     for (int o = 0; o < rows.octets; ++o) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which tokens a tile of a write holds and where they go. A tile is 16 neighbouring positions that
+// The tokens of a tile in a write, and where they go. A tile is 16 neighbouring positions that
 // start at a multiple of 16, so that its quantized tokens share one record. Its first and last
 // tokens may be outside the call or go elsewhere (to the windows).
 #pragma once
@@ -12,30 +12,30 @@ namespace oscar {
 
 struct TokenTile {
   int request = 0;
-  int position = 0;        // of token 0, a multiple of 16
+  int position = 0;        // position of token 0, a multiple of 16
   int row = 0;             // row of token 0 in the inputs; undefined for tokens outside the call
   uint32_t tokens = 0;     // bit t: token t is written by this call
-  uint32_t quantized = 0;  // the tokens that go into pages
+  uint32_t quantized = 0;  // bit t: token t goes into pages
 };
 
-__device__ inline uint32_t TokenMask(int begin, int end) {  // bits in [0, 16)
+__device__ inline uint32_t TokenMask(int begin, int end) {  // bits [begin, end)
   const int low = min(max(begin, 0), kTileTokens);
   const int high = min(max(end, 0), kTileTokens);
   return low < high ? (1U << high) - (1U << low) : 0;
 }
 
-// Walks forward through the tiles of a prefill. Request r's tiles start at row_begin[r] / 16 + 2 r,
-// which leaves room for its partial tiles. The unused places between requests have no tokens.
+// Walks forward through the tiles of a prefill. The tiles of request r start at row_begin[r] / 16 +
+// 2 r, which leaves room for its partial tiles. Unused places between requests have no tokens.
 struct PrefillCursor {
   int request = 0;
-  int end_index = -1;       // of the request's tiles
-  int position_shift = 0;   // position that token 0 of tile 0 would have
-  int row_shift = 0;        // from positions to rows of the inputs
-  int full_begin = 0;       // positions of tiles that are quantized as a whole
-  unsigned full_count = 0;  // number of such positions
+  int end_index = -1;       // end of the request's tiles
+  int position_shift = 0;   // the position of token 0 in tile 0
+  int row_shift = 0;        // row in the inputs minus position
+  int full_begin = 0;       // first position of the tiles that are quantized as a whole
+  unsigned full_count = 0;  // number of positions in such tiles
 };
 
-// Positions [begin, end) of a request's tokens in the call. The tokens before quantized_end, except
+// Positions [begin, end) of a request's tokens in the call. Tokens before quantized_end, except
 // sinks, are quantized.
 struct RequestTokens {
   int begin, end, quantized_end;
@@ -52,7 +52,7 @@ __device__ inline void FindRequest(const WriteArguments& a, int index, PrefillCu
            2 * request;
   };
   int low = 0;
-  int high = a.view.num_requests;  // request in [low, high)
+  int high = a.view.num_requests;  // the request is in [low, high)
   while (high - low > 1) {
     const int middle = (low + high) / 2;
     (first_tile(middle) <= index ? low : high) = middle;
@@ -85,7 +85,7 @@ __device__ inline TokenTile PrefillTile(const WriteArguments& a, int index, Pref
   return tile;
 }
 
-// Tile `index` of the tokens that a flush moves in a request.
+// Returns tile `index` of the tokens that a flush moves in a request.
 __device__ inline TokenTile FlushTile(const WriteArguments& a, int request, int index) {
   const int begin = a.quantized_before[request];
   const int end = a.view.quantized[request];
@@ -98,7 +98,7 @@ __device__ inline TokenTile FlushTile(const WriteArguments& a, int request, int 
   return tile;
 }
 
-// Index of the value where the row of token t begins, in inputs and in rotated rows.
+// Index of the first value of token t's row, in inputs and in rotated rows.
 __device__ inline int64_t InputOffset(const WriteArguments& a, const SideArguments& s,
                                       const TokenTile& tile, int t, int head) {
   return (int64_t{tile.row + t} * a.view.num_kv_heads + head) * s.side.dim;
@@ -110,7 +110,7 @@ __device__ inline int WindowSlot(const CacheView& view, int position) {
              : view.sink_tokens + (position - view.sink_tokens) % view.recent_slots;
 }
 
-// The row of `position` in the windows of a request and head.
+// Returns the row of `position` in the windows of a request and head.
 __device__ inline __nv_bfloat16* WindowRow(const CacheView& view, int request, int head,
                                            bool values, int position) {
   const int64_t window = int64_t{view.window_of_request[request]} * view.num_kv_heads + head;
@@ -120,7 +120,7 @@ __device__ inline __nv_bfloat16* WindowRow(const CacheView& view, int request, i
          int64_t{WindowSlot(view, position)} * dim;
 }
 
-// The page table entry of a tile that holds quantized tokens, and the address of its record.
+// Page table entry of a tile that holds quantized tokens, and the address of its record.
 __device__ inline const int32_t* PageOf(const WriteArguments& a, const TokenTile& tile) {
   const auto token = static_cast<unsigned>(tile.position - a.view.sink_tokens);
   return a.view.page_table + int64_t{tile.request} * a.view.page_table_stride +

@@ -13,22 +13,22 @@
 
 namespace oscar {
 
-inline constexpr int kMaxClipHeads = 128;  // maximum number of KV heads with their own clip ratios
+inline constexpr int kMaxClipHeads = 128;  // the most KV heads that may have their own clip ratios
 
 struct SideArguments {
   const __nv_bfloat16* x = nullptr;         // [rows, num_kv_heads, dim]; null in a flush
   __nv_bfloat16* rotated = nullptr;         // alike, or null
   const __nv_bfloat16* rotation = nullptr;  // [num_kv_heads or 1, dim, dim], or null
-  int64_t rotation_stride = 0;              // values from head to head
+  int64_t rotation_stride = 0;              // values between heads
   PagedSide side;
   int clip_index = -1;
   bool clip_of_head = false;  // uses head_clip instead of clip_index
   int16_t head_clip[kMaxClipHeads] = {};
   ScaleFit scales = ScaleFit::kRange;
-  float clip_guess = 0;     // threshold of a Gaussian row over the spread of its pieces
-  float spread_share = 0;   // its standard deviation over that
-  bool transposed = false;  // V's order of codes
-  int codes_offset = 0;     // bytes in a record
+  float clip_guess = 0;     // threshold of a Gaussian row, divided by the spread of its pieces
+  float spread_share = 0;   // standard deviation of such a row, divided by that spread
+  bool transposed = false;  // codes in V's order
+  int codes_offset = 0;     // byte offset in a record
   int metadata_offset = 0;
   const int8_t* feedback = nullptr;  // as in WriteSide
   const float* feedback_units = nullptr;
@@ -41,18 +41,18 @@ struct SideArguments {
 struct WriteArguments {
   CacheView view;
   SideArguments sides[2];  // keys, values
-  bool bisect = false;     // how thresholds are found
+  bool bisect = false;     // finds thresholds by bisection
   bool overlap_previous = false;
   uint32_t* bad_rows = nullptr;
-  const int32_t* row_begin = nullptr;         // prefill
-  const int32_t* position_begin = nullptr;    // prefill
+  const int32_t* row_begin = nullptr;         // in a prefill
+  const int32_t* position_begin = nullptr;    // in a prefill
   const int32_t* quantized_before = nullptr;  // for a flush; null in a prefill
-  int page_bytes = 0;                         // from view; saves a division
-  int head_bytes = 0;                         // of a page
+  int page_bytes = 0;                         // computed from `view` to save a division
+  int head_bytes = 0;                         // bytes of a head in a page
   int record_bytes = 0;
   int page_tokens_log2 = 0;
-  int rows = 0;   // prefill: of the inputs
-  int tiles = 0;  // prefill: upper bound of the total; flush: per request, with a loop for more
+  int rows = 0;   // rows of the inputs in a prefill
+  int tiles = 0;  // prefill: upper bound in total; flush: per request, with a loop for more
 };
 
 }  // namespace oscar

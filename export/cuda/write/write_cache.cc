@@ -17,7 +17,7 @@
 namespace oscar {
 namespace {
 
-// Divides by recent_slots, so that must not be 0.
+// The kernels divide by recent_slots, so it must not be 0.
 void CheckWindows(const CacheView& view) {
   if (view.recent_slots > 0 && view.windows != nullptr) return;
   throw UsageError(
@@ -37,9 +37,9 @@ double HalfNormalQuantile(double p) {
   return high;
 }
 
-// The standard deviation of a row of `dim` Gaussian values, relative to the sum over eight pieces
-// of the row of the largest minus the smallest value. The expected largest of n is Blom's
-// (Statistical Estimates and Transformed Beta-Variables, 1958).
+// Standard deviation of a row of `dim` Gaussian values, divided by the sum over eight pieces of the
+// row of their largest minus smallest value. The expected largest of n is Blom's (Statistical
+// Estimates and Transformed Beta-Variables, 1958).
 float GaussianSpreadShare(int dim) {
   const double n = dim / 8.0;
   const double largest = HalfNormalQuantile(2 * (n - 0.375) / (n + 0.25) - 1);
@@ -131,7 +131,7 @@ void WritePrefill(const CacheView& view, const WriteOptions& options, const Pref
 
 void FlushWindows(const CacheView& view, const WriteOptions& options,
                   const int32_t* quantized_before, int max_tokens, cudaStream_t stream) {
-  WriteOptions as_they_are = options;  // rows of the windows are rotated already
+  WriteOptions as_they_are = options;  // rows in the windows are already rotated
   as_they_are.k.rotation = as_they_are.v.rotation = nullptr;
   as_they_are.rotated_k = as_they_are.rotated_v = nullptr;
   WriteArguments a = MakeArguments(view, as_they_are, {});

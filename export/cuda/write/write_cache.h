@@ -28,13 +28,13 @@ struct WriteSide {
   const __nv_bfloat16* rotation = nullptr;  // [num_kv_heads or 1, dim, dim]; null: not rotated
   bool per_head = true;                     // whether `rotation` has a matrix for every KV head
   double clip_ratio = 0;                    // <= 0: not clipped
-  // Host array [num_kv_heads] that replaces clip_ratio, of up to kMaxClipHeads values; empty: one
-  // for all.
+  // Host array [num_kv_heads] that replaces clip_ratio, with up to kMaxClipHeads values; empty: one
+  // ratio for all.
   std::span<const double> head_clip_ratios = {};
   ScaleFit scales = ScaleFit::kRange;
-  // Error feedback, on the device; null: none. Columns [num_kv_heads, dim, FeedbackStride(dim)],
-  // 16-byte aligned, and units [num_kv_heads] of the factors from PackFeedbackFactor
-  // (linalg/error_feedback.h).
+  // Error feedback factors on the device; null: none. From PackFeedbackFactor
+  // (linalg/error_feedback.h): columns [num_kv_heads, dim, FeedbackStride(dim)], 16-byte aligned,
+  // and units [num_kv_heads].
   const int8_t* feedback = nullptr;
   const float* feedback_units = nullptr;
 };
@@ -42,46 +42,45 @@ struct WriteSide {
 struct WriteOptions {
   WriteSide k, v;
   ClipMethod clip_method = ClipMethod::kSort;
-  uint32_t* bad_rows = nullptr;  // device, incremented; required if rows are quantized
-  // WritePrefill also writes the rotated rows here, in the layout of the inputs; null: nowhere.
+  uint32_t* bad_rows = nullptr;  // device counter, incremented; required if rows are quantized
+  // If not null, WritePrefill also writes the rotated rows here, in the layout of the inputs.
   __nv_bfloat16* rotated_k = nullptr;
   __nv_bfloat16* rotated_v = nullptr;
   // Starts WritePrefill while the previous kernel in the stream ends (programmatic dependent
-  // launch, sm_90). That kernel may write anything but the rotations.
+  // launch, sm_90). That kernel may write anything except the rotations.
   bool overlap_previous = false;
 };
 
-// New tokens of one or more requests, request by request.
+// The new tokens of one or more requests, one request after the other.
 struct PrefillTokens {
   const __nv_bfloat16* k = nullptr;         // [num_tokens, num_kv_heads, k.dim]
   const __nv_bfloat16* v = nullptr;         // [num_tokens, num_kv_heads, v.dim]
-  int num_tokens = 0;                       // of all requests
-  const int32_t* row_begin = nullptr;       // device [num_requests + 1]: rows of request r
-  const int32_t* position_begin = nullptr;  // device [num_requests]: of its first row; null: 0
+  int num_tokens = 0;                       // total of all requests
+  const int32_t* row_begin = nullptr;       // device [num_requests + 1]: first row of each request
+  const int32_t* position_begin = nullptr;  // device [num_requests]: position of that row; null: 0
 };
 
-// Writes every token where `view` says its position is: quantized into pages, or rotated bf16
-// into the windows. Tokens of earlier calls are not changed, so a prompt may come in chunks. If
-// a longer sequence makes window tokens quantized, call FlushWindows *before* this to move
-// them.
+// Writes every token where `view` assigns its position: quantized into pages, or rotated bf16 into
+// the windows. Tokens of earlier calls are not changed, so a prompt may come in chunks. If a longer
+// sequence makes window tokens quantized, call FlushWindows *before* this to move them.
 void WritePrefill(const CacheView& view, const WriteOptions& options, const PrefillTokens& tokens,
                   cudaStream_t stream);
 
-// Writes one new token of every request, k [num_requests, num_kv_heads, k.dim] and v alike, at
-// position lengths[request] - 1 into the windows. Skips requests of length 0.
+// Writes one new token of every request into the windows, at position lengths[request] - 1. k:
+// [num_requests, num_kv_heads, k.dim], v alike. Skips requests of length 0.
 void AppendTokens(const CacheView& view, const WriteOptions& options, const __nv_bfloat16* k,
                   const __nv_bfloat16* v, cudaStream_t stream);
 
-// Quantizes window tokens (already rotated): moves the quantized tokens [quantized_before[r],
-// quantized[r]) of each request from the recent ring into pages; none if they are equal. It moves
-// at most `max_tokens` per request (8 for a decode flush) and leaves out more, so the caller must
+// Quantizes window tokens, which are already rotated: moves the quantized tokens
+// [quantized_before[r], quantized[r]) of each request from the recent ring into pages. It moves at
+// most `max_tokens` per request (8 for a decode flush) and leaves the rest, so the caller must
 // check the count.
 void FlushWindows(const CacheView& view, const WriteOptions& options,
                   const int32_t* quantized_before, int max_tokens, cudaStream_t stream);
 
-// y = x R or x Rᵀ, rounded to bf16; x and y [num_rows, num_heads, dim], the same array or disjoint.
-// Head h uses matrix h / (num_heads / num_matrices): queries use the rotation of their KV head,
-// outputs the transposed one.
+// Computes y = x R or x Rᵀ, rounded to bf16. x and y are [num_rows, num_heads, dim], the same array
+// or disjoint. Head h uses matrix h / (num_heads / num_matrices): queries use the rotation of their
+// KV head, outputs the transposed one.
 struct RotateArguments {
   const __nv_bfloat16* x = nullptr;
   __nv_bfloat16* y = nullptr;

@@ -56,7 +56,7 @@ void LaunchWrite(const WriteArguments& a, cudaStream_t stream) {
   const bool flush = a.quantized_before != nullptr;
   const SideArguments& k = a.sides[0];
   const SideArguments& v = a.sides[1];
-  // One launch writes both sides if they agree in shape.
+  // One launch writes both sides if they have the same shape.
   const bool same = k.side.dim == v.side.dim && k.side.bits == v.side.bits &&
                     k.side.quant_group_size == v.side.quant_group_size &&
                     (k.rotation != nullptr) == (v.rotation != nullptr) &&

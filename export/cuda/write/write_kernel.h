@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The launch of WritePrefill and FlushWindows, after their checks (write_cache.cc).
+// Launches WritePrefill and FlushWindows after their checks (write_cache.cc).
 #pragma once
 
 #include <cuda_runtime.h>

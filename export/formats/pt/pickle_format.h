@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The pickle dialect of torch.save, defined once for reader and writer: opcodes, globals and
-// limits. Trap: this is an allow-list. An opcode or global that is not here does not exist for us;
-// adding one needs a reason why it can only ever build data.
+// limits. Trap: this is an allow-list. An opcode or global that is not listed is refused; adding
+// one needs a reason why it can only build data.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +14,12 @@
 namespace oscar::pickle {
 
 inline constexpr unsigned char kProtocol = 2;
-inline constexpr size_t kMaxBytes = size_t{16} << 20;   // of data.pkl
-inline constexpr size_t kMaxMemo = size_t{1} << 16;     // slots
-inline constexpr size_t kMaxStack = size_t{1} << 16;    // objects
-inline constexpr size_t kMaxObjects = size_t{1} << 17;  // made while reading
+inline constexpr size_t kMaxBytes = size_t{16} << 20;   // size of data.pkl
+inline constexpr size_t kMaxMemo = size_t{1} << 16;     // memo slots
+inline constexpr size_t kMaxStack = size_t{1} << 16;    // stack objects
+inline constexpr size_t kMaxObjects = size_t{1} << 17;  // objects made while reading
 
-// Everything torch.save's protocol 2 emits for data. Source: Python's Lib/pickletools.py.
+// All opcodes that torch.save's protocol 2 emits for data. Source: Python's Lib/pickletools.py.
 enum Opcode : unsigned char {
   kProto = 0x80,
   kStop = '.',
@@ -56,9 +56,9 @@ enum Opcode : unsigned char {
 enum class Callable { kRebuildTensor, kOrderedDict, kStorageClass };
 
 struct Global {
-  std::string_view name;  // module and attribute, as the GLOBAL opcode spells them
+  std::string_view name;  // module and attribute, spelled as in the GLOBAL opcode
   Callable callable;
-  DType dtype{};  // of a storage class
+  DType dtype{};  // for a storage class
 };
 
 inline constexpr Global kGlobals[] = {

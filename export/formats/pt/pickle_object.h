@@ -21,19 +21,19 @@ struct Storage {
   uint64_t numel = 0;
 };
 
-// An object on the stack: a mark, a value of the result, or a torch object that only
-// _rebuild_tensor and persistent ids may consume.
+// An object on the stack: a mark, a value of the result, or a torch object that may only be used by
+// _rebuild_tensor and persistent ids.
 struct Object {
-  PtValue* value = nullptr;  // null for the three below
+  PtValue* value = nullptr;  // null for a mark, a global and a storage
   bool mark = false;
   const Global* global = nullptr;
   std::optional<Storage> storage;
   std::vector<Object*> tuple;  // items of a tuple that holds torch objects
   bool torch_tuple = false;
 
-  bool used = false;      // something refers to it: it may not change any more
+  bool used = false;      // another object refers to it, so it must not change any more
   int depth = 1;          // levels of nesting
-  uint64_t expanded = 1;  // nodes when walked by value
+  uint64_t expanded = 1;  // nodes when it is walked without sharing
 };
 
 }  // namespace oscar::pickle

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The stack machine of pickle, cut down to data. A container may be changed only while
-// nothing refers to it yet (picklers fill it right after making it); this rules out cycles and
-// makes the depth and expanded size of a value final when it is first used.
+// The stack machine of pickle, reduced to data. A container may be changed only while nothing
+// refers to it yet (picklers fill it right after making it). This rules out cycles and makes the
+// depth and expanded size of a value final when it is first used.
 #include "export/formats/pt/pickle_reader.h"
 
 #include <fmt/format.h>
@@ -90,7 +90,7 @@ class Machine {
     return items;
   }
 
-  // `child` becomes part of `parent`; both limits are checked here and nowhere else.
+  // Makes `child` a part of `parent`. Both limits are checked here and nowhere else.
   const PtValue* Adopt(Object* parent, Object* child) {
     if (child->value == nullptr) Fail("a storage or global outside a tensor");
     child->used = true;
@@ -105,7 +105,7 @@ class Machine {
     return child->value;
   }
 
-  // The container of type T on top of the stack, still fresh.
+  // Returns the container of type T on top of the stack, to which nothing refers yet.
   template <typename T>
   T* Container() const {
     Object* top = stack_.empty() ? nullptr : stack_.back();
@@ -218,7 +218,7 @@ class Machine {
     return object->value ? object->value->If<T>() : nullptr;
   }
 
-  // ("storage", storage class, key, location, number of elements)
+  // Reads ("storage", storage class, key, location, number of elements).
   void PushStorage() {
     const Object* id = Pop();
     const auto& items = id->tuple;
@@ -252,7 +252,7 @@ class Machine {
     }
   }
 
-  // (storage, offset, size, stride, requires_grad, backward hooks)
+  // Reads (storage, offset, size, stride, requires_grad, backward hooks).
   Object* RebuildTensor(const Object* arguments) {
     const auto& items = arguments->tuple;
     if (!arguments->torch_tuple || items.size() != 6) Fail("a tensor with the wrong arguments");

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ties the pickle's claims to the archive's records. Sizes are multiplied with overflow
-// checks and compared with records before anything is allocated.
+// Connects the pickle's claims to the archive's records. Sizes are multiplied with overflow checks
+// and compared with records before anything is allocated.
 #include "export/formats/pt/pt_file.h"
 
 #include <fmt/format.h>
@@ -25,8 +25,8 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "storages are read in place");
 
-constexpr uint64_t kExpansion = 16;                      // tensor bytes per byte of file
-constexpr uint64_t kSmallExpansion = uint64_t{1} << 20;  // bytes always allowed
+constexpr uint64_t kExpansion = 16;                      // allowed tensor bytes per byte of file
+constexpr uint64_t kSmallExpansion = uint64_t{1} << 20;  // bytes that are always allowed
 constexpr int kMaxArchiveVersion = 10;
 
 std::string_view TextOf(std::span<const std::byte> bytes) {
@@ -55,7 +55,7 @@ void CheckArchive(const ZipReader& archive) {
   }
 }
 
-// Number of elements, or nothing if it overflows 64 bits.
+// Returns the number of elements, or nothing if it overflows 64 bits.
 std::optional<int64_t> CheckedCount(const std::vector<int64_t>& shape) {
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
   int64_t count = 1;
@@ -150,7 +150,7 @@ void PtFile::CheckTensors() const {
   const uint64_t budget = std::max(kSmallExpansion, kExpansion * archive_.file_size());
   uint64_t expanded = 0;
   std::map<std::string, std::pair<DType, uint64_t>> storages;  // key to dtype and element count
-  std::set<std::string> seen;                                  // views counted already
+  std::set<std::string> seen;                                  // views that were already counted
   for (const PtValue& value : tree_.values) {
     const auto* tensor = value.If<PtTensor>();
     if (tensor == nullptr) continue;
@@ -174,7 +174,7 @@ void PtFile::CheckTensors() const {
     }
     const auto count = CheckedCount(tensor->shape);
     if (!count) fail("the element count overflows");
-    int64_t last = static_cast<int64_t>(tensor->offset);  // of a non-empty tensor, then its end
+    int64_t last = static_cast<int64_t>(tensor->offset);  // index of the last element, then the end
     bool overflow = false;
     for (size_t d = 0; *count > 0 && d < tensor->shape.size(); ++d) {
       int64_t step = 0;

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A .pt file: archive, pickle and storages, opened and checked as a whole. Trap: tensors are views;
-// several may share a storage, be strided or begin at an offset, and all of that is legitimate, so
-// values are always read through here and never straight from a record.
+// A .pt file: archive, pickle and storages, opened and checked together. Trap: tensors are views.
+// Several may share a storage, be strided or begin at an offset, and all of that is valid, so
+// values must be read through this class and never directly from a record.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@
 
 namespace oscar {
 
-// Values of one tensor in logical row-major order.
+// The values of one tensor in logical row-major order.
 struct FloatTensor {
   std::vector<int64_t> shape;
   std::vector<float> values;  // product of shape
@@ -29,9 +29,9 @@ using FloatTensorPtr = std::shared_ptr<const FloatTensor>;
 
 class PtFile {
  public:
-  // Throws InputError naming the file if the archive, the pickle, the byte order, the version or a
-  // storage is not as torch.save writes it, or a tensor reaches outside its storage. All tensors
-  // together may expand to at most 16 times the file's size.
+  // Opens a file. Throws InputError naming it if the archive, the pickle, the byte order, the
+  // version or a storage is not as torch.save writes it, or a tensor exceeds its storage. All
+  // tensors together may expand to at most 16 times the file's size.
   static PtFile Open(const std::filesystem::path& path) { return Open(MappedFile::Open(path)); }
   static PtFile Open(MappedFile file);
 
@@ -40,10 +40,10 @@ class PtFile {
   const std::vector<std::string>& globals() const { return globals_; }
   const PtValue& root() const { return *tree_.root; }
 
-  static int64_t Count(const PtTensor& tensor);  // elements
-  // Elements in logical row-major order, in the tensor's own dtype, little-endian.
+  static int64_t Count(const PtTensor& tensor);  // number of elements
+  // The elements in logical row-major order, in the tensor's own dtype, little-endian.
   std::vector<std::byte> RawBytes(const PtTensor& tensor) const;
-  // Converted; throws InputError naming `what` unless the dtype is a float of 16, 32 or 64 bits.
+  // Converted. Throws InputError naming `what` unless the dtype is a float of 16, 32 or 64 bits.
   std::vector<float> Floats(const PtTensor& tensor, std::string_view what) const;
   std::vector<double> Doubles(const PtTensor& tensor, std::string_view what) const;
 

@@ -66,7 +66,7 @@ std::string_view TorchDTypeName(DType dtype) {
     case DType::kF6E3M2:
     case DType::kF8E4M3Fnuz:
     case DType::kF8E5M2Fnuz:
-      break;  // no storage class that the reader allows
+      break;  // the reader allows no storage of this class
   }
   OSCAR_CHECK(false);
   return "";

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The content of a .pt file once unpickled: none, bool, int, float, string, list, tuple, dict and
-// references to tensors. Values live in a PtTree and are shared, never copied. Sharing makes the
+// The content of a .pt file after unpickling: none, bool, int, float, string, list, tuple, dict and
+// references to tensors. Values belong to a PtTree and are shared, never copied. Sharing makes the
 // tree a graph. PtTree guarantees that it is at most kMaxDepth deep and that walking it by value
-// visits at most kMaxExpandedNodes nodes, so a plain recursive walk is safe. So is its output: a
-// node becomes at most 128 bytes of JSON.
+// visits at most kMaxExpandedNodes nodes, so a plain recursive walk is safe. Its output is limited
+// too: a node becomes at most 128 bytes of JSON.
 #pragma once
 
 #include <cstdint>
@@ -25,14 +25,14 @@ namespace oscar {
 struct PtValue;
 struct PtNone {};
 
-// A strided view into one storage record, checked against it when the file is opened.
+// A strided view into a storage record. It is checked against the record when the file is opened.
 struct PtTensor {
   std::string storage;  // key of the record "data/<storage>"
   DType dtype{};
   uint64_t storage_numel = 0;
-  uint64_t offset = 0;           // elements into the storage
+  uint64_t offset = 0;           // elements from the start of the storage
   std::vector<int64_t> shape;    // empty for a scalar
-  std::vector<int64_t> strides;  // elements, one per dimension
+  std::vector<int64_t> strides;  // in elements, one per dimension
   bool operator==(const PtTensor&) const = default;
 };
 
@@ -49,7 +49,7 @@ struct PtDict {
   std::vector<std::pair<PtKey, const PtValue*>> entries;  // in file order
   std::map<PtKey, const PtValue*> index;
 
-  // nullptr if absent.
+  // Returns nullptr if the key is absent.
   const PtValue* Find(std::string_view key) const;
 };
 
@@ -57,17 +57,17 @@ struct PtValue {
   std::variant<PtNone, bool, int64_t, double, std::string, PtList, PtTuple, PtDict, PtTensor> data;
 
   template <typename T>
-  const T* If() const {  // nullptr if it holds something else
+  const T* If() const {  // nullptr if it holds another type
     return std::get_if<T>(&data);
   }
 };
 
-// Owns every value of one file. Addresses stay valid when it is moved.
+// Owns every value of one file. Addresses stay valid when the tree is moved.
 struct PtTree {
   static constexpr int kMaxDepth = 16;
   static constexpr uint64_t kMaxExpandedNodes = uint64_t{1} << 20;
   static constexpr uint64_t kTextOfNode = 16;    // bytes of a string that count as one more node
-  static constexpr uint64_t kNodesOfTensor = 8;  // and one more for each dimension
+  static constexpr uint64_t kNodesOfTensor = 8;  // plus one for each dimension
 
   std::deque<PtValue> values;
   const PtValue* root = nullptr;
@@ -76,11 +76,11 @@ struct PtTree {
 std::string PtTypeName(const PtValue& value);  // "dict", "tensor", as in Python
 std::string PtKeyText(const PtKey& key);       // 7 or "7" as text
 
-// "float32", "bfloat16", ...: torch's names.
+// Returns torch's name of a type: "float32", "bfloat16", ...
 std::string_view TorchDTypeName(DType dtype);
 
-// None, bool, numbers, strings, lists, tuples and dicts as JSON; a tensor becomes its dtype, shape,
-// stride and offset. A float that JSON cannot hold becomes the string "nan", "inf" or "-inf".
+// Converts None, bool, numbers, strings, lists, tuples and dicts to JSON. A tensor becomes its
+// dtype, shape, stride and offset; a float that JSON cannot hold becomes "nan", "inf" or "-inf".
 Json PtToJson(const PtValue& value);
 Json PtTensorJson(const PtTensor& tensor);
 

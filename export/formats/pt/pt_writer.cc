@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The pickle half of torch.save: values without a memo, tensors as _rebuild_tensor_v2 over
-// persistent storage ids. A plain `dict` must be EMPTY_DICT + SETITEMS and nothing around it;
-// a type tag makes torch.load(weights_only=True) refuse the file.
+// persistent storage ids. A plain `dict` must be exactly EMPTY_DICT + SETITEMS, because a type tag
+// makes torch.load(weights_only=True) refuse the file.
 #include "export/formats/pt/pt_writer.h"
 
 #include <fmt/format.h>
@@ -120,7 +120,7 @@ class Pickler {
     WriteView(tensor, storages_.size() - 1);
   }
 
-  // The whole of a storage as a contiguous tensor.
+  // Writes a whole storage as a contiguous tensor.
   void WriteView(const TensorBytes& tensor, size_t storage) {
     int64_t count = 1;
     for (const int64_t size : tensor.shape) count *= size;
@@ -157,7 +157,7 @@ class Pickler {
     for (const Global& global : kGlobals) {
       if (global.callable == Callable::kStorageClass && global.dtype == dtype) return global.name;
     }
-    OSCAR_CHECK(false);  // a type that torch's storages do not have
+    OSCAR_CHECK(false);  // torch has no storage of this type
     return {};
   }
 
@@ -168,7 +168,7 @@ class Pickler {
   }
 
   std::string out_;
-  std::map<const FloatTensor*, size_t> keys_;  // to position in storages_
+  std::map<const FloatTensor*, size_t> keys_;  // to index in storages_
   std::vector<std::span<const std::byte>> storages_;
 };
 

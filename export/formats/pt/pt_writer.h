@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Writes .pt files that torch.load(weights_only=True) and our own reader load: plain dicts with int
-// or str keys, lists, numbers, strings, None and tensors. The bytes depend on the value alone.
-// Trap: tensors given as the same FloatTensorPtr share one storage in the file; a TensorBytes only
-// points to its values.
+// or str keys, lists, numbers, strings, None and tensors. The bytes depend only on the value. Trap:
+// tensors given as the same FloatTensorPtr share a storage in the file; a TensorBytes only points
+// to its values.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@
 
 namespace oscar {
 
-// A tensor of any type of storage, whose values somebody else holds until the file is written.
+// A tensor of any storage type. The values must stay valid until the file is written.
 struct TensorBytes {
   DType dtype{};
   std::vector<int64_t> shape;
@@ -31,7 +31,7 @@ struct TensorBytes {
 
 struct PtOut;
 using PtOutList = std::vector<PtOut>;
-using PtOutDict = std::vector<std::pair<PtKey, PtOut>>;  // in order
+using PtOutDict = std::vector<std::pair<PtKey, PtOut>>;  // entries in order
 
 struct PtOut {
   std::variant<PtNone, bool, int64_t, double, std::string, PtOutList, PtOutDict, FloatTensorPtr,
@@ -44,10 +44,10 @@ struct PtOut {
   PtOut(const char* text) : data(std::string(text)) {}  // NOLINT(google-explicit-constructor)
 };
 
-// JSON as what Python's json.load gives; unsigned numbers beyond int64 throw InputError.
+// Converts JSON as Python's json.load does. InputError for unsigned numbers beyond int64.
 PtOut PtFromJson(const Json& json);
 
-// Writes `value` atomically; records are named after `prefix` (torch: the stem of the file's name).
+// Writes `value` atomically. Records are named after `prefix` (torch uses the file name's stem).
 // Throws InputError if the value nests deeper than readers accept or is too large for the format.
 void WritePt(const std::filesystem::path& path, const PtOut& value, std::string_view prefix);
 

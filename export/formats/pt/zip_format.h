@@ -20,7 +20,7 @@ inline constexpr uint32_t kEnd64Signature = 0x06064b50;
 inline constexpr uint32_t kEnd64LocatorSignature = 0x07064b50;
 inline constexpr uint32_t kEndSignature = 0x06054b50;
 
-// Bytes of the fixed part of each structure.
+// Size of the fixed part of each structure, in bytes.
 inline constexpr size_t kLocalBytes = 30;
 inline constexpr size_t kDescriptorBytes = 16;
 inline constexpr size_t kDescriptor64Bytes = 24;
@@ -34,14 +34,14 @@ inline constexpr uint16_t kFlagUtf8 = 1 << 11;
 inline constexpr uint16_t kMethodStored = 0;
 
 inline constexpr uint16_t kExtraZip64 = 0x0001;
-inline constexpr uint16_t kExtraPadding = 0x4246;  // "FB": torch.save aligns data with it
+inline constexpr uint16_t kExtraPadding = 0x4246;  // "FB": torch.save uses it to align data
 inline constexpr char kPaddingByte = 'Z';
-inline constexpr uint64_t kTorchAlignment = 64;  // bytes, of every record's data
+inline constexpr uint64_t kTorchAlignment = 64;  // bytes, for the data of every record
 
 inline constexpr uint16_t kMax16 = 0xffff;
 inline constexpr uint32_t kMax32 = 0xffffffff;
 
-// The caller has checked that [offset, offset + sizeof(T)) lies inside `bytes`.
+// The caller must have checked that [offset, offset + sizeof(T)) lies inside `bytes`.
 template <typename T>
 T Load(std::span<const std::byte> bytes, size_t offset) {
   static_assert(std::is_unsigned_v<T>);

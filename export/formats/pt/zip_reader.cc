@@ -23,7 +23,7 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
-// The central directory's account of one entry.
+// One entry as described in the central directory.
 struct Entry {
   std::string name;
   uint16_t flags = 0, method = 0, time = 0, date = 0;
@@ -61,7 +61,7 @@ class Parser {
     return entries;
   }
 
-  // Walks local headers, data and descriptors; returns where each entry's data begins.
+  // Walks local headers, data and descriptors. Returns where each entry's data begins.
   std::vector<uint64_t> CheckLayout(const std::vector<Entry>& entries) const {
     std::vector<size_t> order(entries.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -119,7 +119,7 @@ class Parser {
     return directory;
   }
 
-  // Returns where the zip64 end record begins, which is where the directory must end.
+  // Returns where the zip64 end record begins. The directory must end there.
   uint64_t ReadEnd64(uint64_t locator, Directory* directory) const {
     if (locator < zip::kEnd64Bytes) Fail("no room for a zip64 end record");
     const uint64_t at = locator - zip::kEnd64Bytes;
@@ -162,8 +162,8 @@ class Parser {
     return next;
   }
 
-  // constants.pkl is what torch.load(weights_only=True) goes by (torch/serialization.py,
-  // _is_torchscript_zip); code/ is the program, should somebody have taken the constants away.
+  // torch.load(weights_only=True) recognizes TorchScript by constants.pkl (torch/serialization.py,
+  // _is_torchscript_zip). The program itself is in code/, even if constants.pkl was removed.
   void CheckIsNoProgram(std::string_view name) const {
     const std::string_view record = name.substr(name.find('/') + 1);
     if (record != "constants.pkl" && !record.starts_with("code/")) return;
@@ -204,7 +204,7 @@ class Parser {
     if (bad) Fail(fmt::format("unsafe record name '{}'", name));
   }
 
-  // Returns where the data begins; `next` is where the following record or the directory begins.
+  // Returns where the data begins. `next`: where the following record or the directory begins.
   uint64_t CheckLocal(const Entry& entry, uint64_t next) const {
     const std::string name = Escaped(entry.name);
     const uint64_t at = entry.header_offset;
@@ -246,8 +246,8 @@ class Parser {
     return Get<uint64_t>(at + 8) == entry.size && Get<uint64_t>(at + 16) == entry.size;
   }
 
-  // Extra fields: torch.save's padding, and zip64, which must hold exactly those of `fields` (null:
-  // not there) whose 32-bit value is saturated.
+  // Reads extra fields: torch.save's padding, and zip64. The latter must hold exactly those
+  // `fields` (null: absent) whose 32-bit value is saturated.
   void ReadExtra(uint64_t at, uint64_t size, std::string_view name,
                  std::vector<uint64_t*> fields) const {
     std::erase_if(fields, [](const uint64_t* f) { return f == nullptr || *f != zip::kMax32; });

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// ZIP archives as torch.save writes them, and nothing else: stored entries under one prefix,
-// headers and directory in agreement, CRC right, every byte of the file accounted for. Trap:
-// published files carry zero sizes and CRC in their local headers (a data descriptor follows the
-// data); the central directory is what counts, and it must agree with the descriptor.
+// ZIP archives as torch.save writes them, and no others: stored entries under one prefix,
+// consistent headers and directory, correct CRCs, and no unexplained bytes. Trap: published files
+// have zero sizes and CRCs in their local headers (a data descriptor follows the data). The central
+// directory counts, and it must agree with the descriptor.
 #pragma once
 
 #include <cstddef>
@@ -23,17 +23,17 @@ namespace oscar {
 
 struct ZipRecord {
   std::string name;     // without the prefix: "data.pkl", "data/0"
-  uint64_t offset = 0;  // of the data, bytes from the start of the file
+  uint64_t offset = 0;  // where the data begins, bytes from the start of the file
   uint64_t size = 0;    // bytes
   uint32_t crc = 0;     // CRC-32
 };
 
 class ZipReader {
  public:
-  // Reads the file once (every CRC is checked). Throws InputError naming the file, the record where
-  // there is one, expected and found. Refuses programs (TorchScript), compression, encryption,
-  // comments, more than one volume, overlaps, gaps, doubled or unsafe names, and sizes beyond the
-  // file.
+  // Reads the file once and checks every CRC. Throws InputError naming the file, the record if
+  // there is one, what was expected and what was found. Refuses programs (TorchScript),
+  // compression, encryption, comments, several volumes, overlaps, gaps, repeated or unsafe names,
+  // and sizes beyond the file.
   static ZipReader Open(const std::filesystem::path& path) { return Open(MappedFile::Open(path)); }
   static ZipReader Open(MappedFile file);
 
@@ -48,7 +48,7 @@ class ZipReader {
   MappedFile file_;
   std::string prefix_;
   std::vector<ZipRecord> records_;
-  std::map<std::string, size_t, std::less<>> index_;  // name to position in records_
+  std::map<std::string, size_t, std::less<>> index_;  // name to index in records_
 };
 
 }  // namespace oscar

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes the archive torch.save writes, byte for byte: stored entries, data at multiples of 64
-// bytes, sizes in data descriptors, a zip64 end record always. Torch zeroes sizes and CRC in
-// local headers; tests compare our bytes with published files, so this stays that way.
+// Writes the archive that torch.save writes, byte for byte: stored entries, data at multiples of 64
+// bytes, sizes in data descriptors, and always a zip64 end record. Torch zeroes sizes and CRCs in
+// local headers, and so does this, because tests compare our bytes with published files.
 #pragma once
 
 #include <cstddef>
@@ -19,9 +19,9 @@ namespace oscar {
 
 class ZipWriter {
  public:
-  // Records are named "<prefix>/<name>". Throws ResourceError if the file cannot be made.
+  // Names records "<prefix>/<name>". Throws ResourceError if the file cannot be created.
   ZipWriter(const std::filesystem::path& path, std::string prefix);
-  // Throws InputError if the archive would pass 4 GiB.
+  // Throws InputError if the archive would exceed 4 GiB.
   void Add(std::string_view name, std::span<const std::byte> data);
   void Add(std::string_view name, std::string_view data) {
     Add(name, std::as_bytes(std::span(data)));
@@ -32,8 +32,8 @@ class ZipWriter {
   AtomicFile file_;
   std::filesystem::path path_;
   std::string prefix_;
-  std::string directory_;  // central directory so far
-  uint64_t count_ = 0;     // entries
+  std::string directory_;  // the central directory so far
+  uint64_t count_ = 0;     // number of entries
 };
 
 }  // namespace oscar

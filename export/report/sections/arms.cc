@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// All arms side by side: their errors with intervals, and how the KL is distributed.
+// All arms side by side: their errors with intervals, and the distribution of the KL.
 #include <fmt/format.h>
 
 #include "export/report/arm_table.h"
@@ -66,7 +66,7 @@ std::string Legend(const std::vector<ArmLook>& arms) {
   return html + "</dl></details>\n";
 }
 
-// Each arm that has the measure, a mean KL, and as a ring what it is `carried` along.
+// Shows `measure`, a mean KL, for each arm that has it, and `carried` as a ring.
 RowChart KlChart(const std::vector<ArmLook>& arms, const Measure& measure, const Measure* carried) {
   RowChart chart;
   chart.scale = Scale::kLog;

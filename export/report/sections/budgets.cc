@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// At how many bits: what was chosen at each budget beside published methods and the types of
-// released servers, what they cost the next token, and what a device holds of them.
+// Compares what was chosen at each budget with published methods and the types of released servers:
+// the cost for the next token, and how much a device holds.
 #include <fmt/format.h>
 
 #include <algorithm>

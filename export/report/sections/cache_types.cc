@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Types of a runtime's cache by layer: budget against KL of the next token, the ways to share a
-// budget out, and what was decided.
+// Types of a runtime's cache by layer: KL of the next token against the budget, the ways to
+// distribute a budget, and the decision.
 #include <fmt/format.h>
 
 #include <string>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The choices of oscar-calibrate --auto for every layer, against Hadamard + clip on the rows that
-// judge, and what windows cost. KL of keys and output error of values are no one unit.
+// The choices of oscar-calibrate --auto for every layer, compared with Hadamard + clip on held-out
+// rows, and the cost of windows. KL of keys and output error of values differ in units.
 #include <fmt/format.h>
 
 #include <string>
@@ -14,9 +14,9 @@
 namespace oscar {
 namespace {
 
-constexpr size_t kNameCharacters = 48;  // of a recipe
+constexpr size_t kNameCharacters = 48;  // limit for a recipe's name
 
-// One number, or those of heads.
+// Formats one number, or one per head.
 std::string Numbers(const Record& list, Format format) {
   std::string html;
   for (const Record& number : list.Items())
@@ -97,7 +97,7 @@ std::string WindowsTable(const Record& serving) {
       rows);
 }
 
-// Which sides need more bits than others, where the next token was asked.
+// Lists the sides that need more bits than others, if next-token costs were measured.
 std::string SensitiveSides(const Record& serving) {
   if (!serving.Has("bits_by") || !serving["bits_by"].Has("sensitive")) return {};
   std::string items;

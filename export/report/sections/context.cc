@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the error grows with what lies behind a token. Arms with and without 16-bit windows are drawn
-// apart, on one scale: their lines would hide each other.
+// The error against the length of the context. Arms with and without 16-bit windows have separate
+// charts with the same scale, because their lines would hide each other.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 
 using Arms = std::vector<ArmLook>;
 
-// The arms with or without windows; the reference has no error to draw.
+// Returns the arms with or without windows, except the reference, which has no error.
 Arms Group(const Arms& arms, bool windows) {
   Arms group;
   for (const ArmLook& look : arms) {
@@ -28,7 +28,7 @@ Arms Group(const Arms& arms, bool windows) {
   return group;
 }
 
-// A line from an array of objects with from, to and `member`: its points stand in the middle.
+// Makes a line from objects with from, to and `member`, with points in the middle of each range.
 ChartSeries ByPosition(const ArmLook& look, const Record& buckets, const char* member) {
   ChartSeries series{look.chart_label, look.line_css, {}, buckets.pointer(), member};
   for (const Record& bucket : buckets.Items()) {
@@ -44,7 +44,7 @@ std::vector<double> Ends(const Record& buckets) {
   return {buckets[0]["from"].Number(), buckets[buckets.size() - 1]["to"].Number()};
 }
 
-// Positions whose whole context lies inside the windows, where the arms keep them.
+// The positions at which the windows hold the whole context, if the arms have windows.
 std::vector<ChartBand> WindowsBand(const Arms& arms) {
   double end = 0;
   for (const ArmLook& look : arms) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every arm on each domain of the text: whether what was fitted holds on text of every kind.
+// Every arm on each domain of the text: whether fitted parts work on text of every kind.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 constexpr size_t kMostCharts = 12;
 constexpr size_t kDomainCharacters = 40;
 
-// Bars of arms on one domain; `member` is what they show.
+// Makes bars for the arms on one domain. `member`: the value shown.
 RowChart DomainChart(const std::vector<ArmLook>& arms, size_t domain, const char* member,
                      const Range& range) {
   RowChart chart;
@@ -44,7 +44,7 @@ RowChart DomainChart(const std::vector<ArmLook>& arms, size_t domain, const char
   return chart;
 }
 
-// A row for each domain and arm, so that any number of domains fits a page.
+// Makes a row for each domain and arm, so that any number of domains fits on a page.
 std::string DomainTable(const std::vector<ArmLook>& arms, bool text) {
   std::vector<TableRow> rows;
   for (size_t i = 0; i < arms[0].arm["by_domain"].size(); ++i) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Layer by KV head: where the headline arm's error lives.
+// The headline arm's error by layer and KV head.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The results of the CUDA kernels on the model's own queries, keys and values: whether they store
-// the codec's codes, and the error of their attention, layer by layer.
+// the codec's codes, and the error of their attention in each layer.
 #include <fmt/format.h>
 
 #include <limits>
@@ -18,7 +18,7 @@ constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 constexpr const char* kDifferences[] = {"differing_codes", "differing_metadata",
                                         "differing_simulated"};
 
-// Names the head with the largest value; red above `limit`.
+// Names the head with the largest value, in red if it is above `limit`.
 std::string Largest(const std::vector<Record>& heads, const char* key, double limit) {
   if (heads.empty()) return "";
   size_t worst = 0;
@@ -30,7 +30,7 @@ std::string Largest(const std::vector<Record>& heads, const char* key, double li
                                              : fmt::format("<span class=\"fail\">{}</span>", html);
 }
 
-// The heads that store something else than they should, or "0".
+// Lists the heads that store wrong values, or returns "0".
 std::string Differences(const std::vector<Record>& heads, const char* key) {
   std::string html;
   for (size_t i = 0; i < heads.size(); ++i) {

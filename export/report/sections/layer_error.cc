@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Errors that oscar-calibrate measured on its held-out rows: arms by layer. Its arms have no heads
-// and no positions; oscar-validate's do.
+// Errors that oscar-calibrate measured on its held-out rows, for each arm and layer. Only
+// oscar-validate's arms have heads and positions.
 #include <fmt/format.h>
 
 #include "export/report/arm_look.h"
@@ -18,7 +18,7 @@ namespace {
 constexpr struct {
   const char* heading;
   const char* key;
-  bool beyond = false;  // of rows that see a quantized key, of which there may be none
+  bool beyond = false;  // only rows that see a quantized key; there may be none
 } kErrorColumns[] = {{"attention-KL", "kl_mean_beyond", true},
                      {"largest", "kl_max", true},
                      {"output error", "output_rel_error_beyond", true},

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every method on equal terms: what it costs against what it keeps, all numbers in one table, and
-// what serving runtimes lose against the method that they implement.
+// Compares every method on equal terms: costs and errors, all numbers in one table, and the losses
+// of serving runtimes against the method that they implement.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ const ArmLook* Named(const std::vector<ArmLook>& arms, const std::string& name) 
   return nullptr;
 }
 
-// A row per simulated runtime: its own numbers stand in the table of all arms.
+// Makes a row per simulated runtime. The table of all arms has its other numbers.
 std::string RuntimeTable(const std::vector<ArmLook>& arms) {
   std::vector<TableRow> rows;
   std::vector<Measure> columns = Measures(kLoss);

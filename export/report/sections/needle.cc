@@ -19,13 +19,13 @@
 namespace oscar {
 namespace {
 
-// Colour of an accuracy, as of an error: 1 is h0, 0 is h8.
+// Uses the colours of errors for accuracies: 1 is h0, 0 is h8.
 std::string HeatCss(double accuracy) {
   const int step = std::clamp(static_cast<int>((1 - accuracy) * 8.999), 0, 8);
   return fmt::format("heat h{}{}", step, step > 4 ? " dense" : "");
 }
 
-// Accuracies in a grid of rows and columns, named by html, each at most once.
+// A grid of accuracies. Rows and columns are named by HTML and occur at most once.
 class Grid {
  public:
   void Set(const std::string& row, const std::string& column, const Record& accuracy) {
@@ -70,7 +70,7 @@ Grid TasksByLength(const Record& needle) {
   return grid;
 }
 
-// Rows from the top of the text to its end.
+// Rows in order from the top of the text to its end.
 Grid DepthsByLength(const Record& needle) {
   Grid grid;
   if (!needle.Has("by_length_depth")) return grid;
@@ -149,7 +149,7 @@ std::string DepthChart(const std::vector<ArmLook>& arms) {
   return RenderLineChart(chart);
 }
 
-// Like the headline arm in its windows, and the reference: what a chart can hold legibly.
+// Returns the arms with the headline's windows, and the reference; more would not be legible.
 std::vector<ArmLook> Drawn(const std::vector<ArmLook>& arms) {
   std::vector<ArmLook> drawn;
   for (const ArmLook& look : arms) {
@@ -158,7 +158,7 @@ std::vector<ArmLook> Drawn(const std::vector<ArmLook>& arms) {
   return drawn;
 }
 
-// Tasks that say nothing about a cache, because the model fails them without one of these.
+// Lists tasks that the model fails even with an exact cache, so they say nothing about caches.
 std::string LeftOut(const Record& validation) {
   if (!validation.Has("recall")) return {};
   std::string list;

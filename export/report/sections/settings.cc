@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Everything else the record says about how it came to be, member by member, so that nothing is
-// only in the JSON.
+// All other members of the record about its origin, so that no information is only in the JSON.
 #include <fmt/format.h>
 
 #include "export/report/html.h"
@@ -11,15 +10,15 @@
 namespace oscar {
 namespace {
 
-constexpr size_t kMaxRows = 400;         // of one list: a model may have hundreds of shards
-constexpr size_t kMaxCharacters = 2000;  // of one value
+constexpr size_t kMaxRows = 400;         // rows per list: a model may have hundreds of shards
+constexpr size_t kMaxCharacters = 2000;  // characters per value
 
 std::string Shown(const Record& value) {
   if (value.IsString()) return HtmlCut(value.Text(), kMaxCharacters);
   return fmt::format("<code>{}</code>", HtmlCut(value.Text(), kMaxCharacters));
 }
 
-// A file digest on one line.
+// Formats a file digest on one line.
 bool IsDigest(const Record& value) {
   return value.IsObject() && value.size() == 2 && value.IsText("sha256") && value.IsNumber("size");
 }

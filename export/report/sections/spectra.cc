@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How unevenly importance is spread over directions (eigenvalues), and how evenly over coordinates
-// after the rotation. Documented arithmetic: "before" draws dim · spectrum[0], the largest
-// eigenvalue over the mean one; it is drawn, not printed.
+// How unevenly importance is distributed over directions (eigenvalues), and how evenly over
+// coordinates after the rotation. Documented arithmetic: "before" shows dim · spectrum[0], the
+// largest eigenvalue over the mean one; it is drawn, not printed.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -49,7 +49,7 @@ std::string Spectra(const Record& report, const char* side, const char* title) {
   return RenderLineChart(chart);
 }
 
-// Largest over mean importance of a coordinate, by layer.
+// Charts the largest importance of a coordinate over the mean, by layer.
 std::string Flatness(const Record& report, const char* side, const char* title, const char* css) {
   LineChart chart;
   chart.id = fmt::format("flatness-{}", side);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calls whose arguments stand far back in a conversation: what each arm does to them, task by task.
+// Calls whose arguments are far back in a conversation: the effect of each arm on them, by task.
 #include <fmt/format.h>
 
 #include "export/report/arm_look.h"
@@ -11,7 +11,7 @@
 namespace oscar {
 namespace {
 
-// "task, length" of each column: those of the first arm that has some.
+// Column headings "task, length", from the first arm that has tool calls.
 std::vector<std::string> Header(const Record& tool_call) {
   std::vector<std::string> header = {"configuration"};
   for (const Record& row : tool_call["by_task"].Items()) {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The top of the page: is it safe, and the four numbers that say so, in plain words. A report
-// without validation says that it is none.
+// The top of the page: whether the artifact is safe to use, and four numbers that show it, in plain
+// words. Without a validation, it says that there is none.
 #include "export/report/verdict.h"
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ std::string Badge(std::string_view css, std::string_view sign, std::string_view 
                      sign, html);
 }
 
-// `big` empty: not measured.
+// If `big` is empty, the tile says "not measured".
 std::string Tile(std::string_view name, const std::string& big, const std::string& small_html) {
   return fmt::format(
       "<div class=\"tile\"><h3>{}</h3><div class=\"big{}\">{}</div><p>{}</p></div>\n", name,
@@ -54,7 +54,7 @@ std::string GateBadge(const Record& validation) {
                                              : Badge("fail", "✗", "Gate failed");
 }
 
-// Only where it is bad news: the section of the kernels has the rest.
+// Shown only for a failure. The section on kernels has all other results.
 std::string KernelBadge(const Record& validation) {
   if (!validation.Has("kernels") || validation["kernels"]["passed"].True()) return {};
   return Badge("fail", "✗", "CUDA kernels failed on this model");

@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every line is one rounding; fusing or reordering them changes
-// codes.
+// Every line is one rounding. Fusing or reordering them changes codes.
 #include "export/simulate/codecs/affine_family_tensor.h"
 
 #include <ATen/ATen.h>
@@ -13,7 +12,7 @@
 namespace oscar {
 namespace {
 
-// A tensor: a scalar divisor would become a product with its reciprocal.
+// Uses tensors, because dividing by a scalar would become multiplying by its reciprocal.
 struct Ends {
   at::Tensor lo, hi;
 };
@@ -68,7 +67,7 @@ AffineFamilyCodes EncodeUnbounded(const at::Tensor& x, const AffineRule& rule) {
 AffineFamilyCodes EncodeAffineFamily(const at::Tensor& groups, const AffineRule& rule) {
   OSCAR_CHECK(groups.scalar_type() == at::kFloat || groups.scalar_type() == at::kDouble);
   AffineFamilyCodes encoded = EncodeUnbounded(groups, rule);
-  encoded.codes.clamp_(0, MaxCode(rule.bits)).abs_();  // no -0
+  encoded.codes.clamp_(0, MaxCode(rule.bits)).abs_();  // avoids -0
   encoded.scales = RoundTo(encoded.scales, rule.metadata);
   encoded.offsets = RoundTo(encoded.offsets, rule.metadata);
   return encoded;

@@ -19,26 +19,26 @@ struct AffineFamilyCodes {
   at::Tensor scales, offsets;  // [..., 1], rounded to the rule's metadata type
 };
 
-// `groups` [..., group size] float32 or float64.
+// `groups`: [..., group size] float32 or float64.
 AffineFamilyCodes EncodeAffineFamily(const at::Tensor& groups, const AffineRule& rule);
 at::Tensor DecodeAffineFamily(const AffineFamilyCodes& encoded, const AffineRule& rule);
 
-// Both, of rows [..., dim] whose groups are `quant_group_size` neighbours.
+// Encodes and decodes rows [..., dim] in groups of `quant_group_size` neighbouring values.
 at::Tensor AffineFamilyRoundTrip(const at::Tensor& rows, const AffineRule& rule,
                                  int64_t quant_group_size);
 
-// linalg/stored_float.h.
+// Rounds as linalg/stored_float.h does.
 at::Tensor RoundTo(const at::Tensor& x, StoredFloat type);
 
-// tests/reference/tree_sum.h along `dim`, which stays with size 1.
+// Sums along `dim`, which stays with size 1, in the order of tests/reference/tree_sum.h.
 at::Tensor TreeSum(const at::Tensor& x, int64_t dim);
 
-// Divides with one rounding; for a plain number a GPU would multiply by its inverse.
+// Divides with one rounding. For a plain number a GPU would multiply by its inverse.
 at::Tensor DividedBy(const at::Tensor& x, int64_t divisor);
 
-// sqrt, exp and ln of float32 computed in float64 and rounded, which gives the same bits
-// everywhere: at::sqrt on a CPU is MKL's, which misses the nearest float in 6 of 1000 cases.
-// float64 as it is.
+// sqrt, exp and ln of float32, computed in float64 and rounded. This gives the same bits
+// everywhere: at::sqrt on a CPU uses MKL, which misses the nearest float in 6 of 1000 cases.
+// float64 is not rounded.
 at::Tensor RoundedSqrt(const at::Tensor& x);
 at::Tensor RoundedExp(const at::Tensor& x);
 at::Tensor RoundedLog(const at::Tensor& x);

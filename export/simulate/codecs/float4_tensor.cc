@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Divisors are tensors, because a scalar one would become a product with its reciprocal.
+// Divisors are tensors, because dividing by a scalar would become multiplying by its reciprocal.
 #include "export/simulate/codecs/float4_tensor.h"
 
 #include <ATen/ATen.h>
@@ -11,7 +11,7 @@
 namespace oscar {
 namespace {
 
-// Neighbouring levels are .5 apart below 2, 1 apart below 4 and 2 apart above.
+// Neighbouring levels differ by .5 below 2, by 1 below 4 and by 2 above.
 at::Tensor RoundToE2M1(const at::Tensor& x) {
   const at::Tensor y = x.clamp(-kE2M1Max, kE2M1Max), size = y.abs();
   const at::Tensor step = size.ge(2).to(y.scalar_type()).add_(size.ge(4)).exp2_().mul_(0.5);

@@ -11,7 +11,7 @@
 
 namespace oscar {
 
-// Returns rows [..., dim] as read: float32 or float64, finite, dim a multiple of 16. `scale`: g.
+// Returns rows [..., dim] read back: float32 or float64, finite, dim a multiple of 16. `scale`: g.
 at::Tensor Nvfp4RoundTrip(const at::Tensor& rows, float scale);
 
 }  // namespace oscar

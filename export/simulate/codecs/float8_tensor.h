@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// linalg/float8.h on tensors of any device: what is read of rows stored in 8-bit floats.
+// linalg/float8.h on tensors of any device: rows stored in 8-bit floats and read back.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,7 +10,7 @@
 
 namespace oscar {
 
-// rows float32 or float64, finite; scales of the same type, broadcast over them.
+// `rows`: float32 or float64, finite. `scales`: of the same type, broadcast over the rows.
 at::Tensor Float8RoundTrip(const at::Tensor& rows, const at::Tensor& scales, Float8Type type);
 
 }  // namespace oscar

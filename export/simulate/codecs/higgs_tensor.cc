@@ -16,7 +16,7 @@
 namespace oscar {
 namespace {
 
-constexpr int64_t kHiggsWidth = 2;  // values of one code
+constexpr int64_t kHiggsWidth = 2;  // values per code
 
 at::Tensor FittedGrid(int64_t entries) {
   constexpr int64_t kSide = 256;  // kSide^2 draws: 128 points for each of 256 entries

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every line is one rounding; fusing or reordering them changes
-// codes. Divisors are tensors, because a scalar one would become a product with its reciprocal.
+// Every line is one rounding. Fusing or reordering them changes codes. Divisors are tensors,
+// because dividing by a scalar would become multiplying by its reciprocal.
 #include "export/simulate/codecs/lloyd_max_tensor.h"
 
 #include <ATen/ATen.h>
@@ -13,7 +13,7 @@
 namespace oscar {
 namespace {
 
-// The standard deviation of groups [..., values] after their mean was subtracted.
+// Standard deviation of groups [..., values] whose mean was subtracted.
 at::Tensor Deviation(const at::Tensor& centred, LloydMaxForm form) {
   const int64_t count = centred.size(-1);
   const at::Tensor sum = TreeSum(centred.mul(centred), -1);

@@ -12,7 +12,7 @@
 
 namespace oscar {
 
-// Returns rows [..., dim] as read: float32 or float64, rotated and clipped before.
+// Returns rows [..., dim] read back: float32 or float64, already rotated and clipped.
 at::Tensor LloydMaxRoundTrip(const at::Tensor& rows, LloydMaxForm form,
                              StoredFloat metadata = StoredFloat::kFloat32);
 

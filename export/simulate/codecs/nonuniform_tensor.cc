@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every line is one rounding; fusing or reordering them changes
-// values.
+// Every line is one rounding. Fusing or reordering them changes values.
 #include "export/simulate/codecs/nonuniform_tensor.h"
 
 #include <ATen/ATen.h>
@@ -18,7 +17,7 @@ struct OffsetAndHalf {
 };
 
 OffsetAndHalf Center(const TensorRange& range) {
-  // Halving is exact, as a product or as a quotient.
+  // Halving is exact, both as a product and as a quotient.
   return {range.high.add(range.low).mul(0.5), range.high.sub(range.low).mul(0.5)};
 }
 
@@ -35,7 +34,7 @@ TensorRange RangeOfSorted(const at::Tensor& sorted, double kept, int64_t dim) {
   return {OneOfSorted(sorted, quantiles.low, dim), OneOfSorted(sorted, quantiles.high, dim)};
 }
 
-// Tensors as divisors: a scalar one would become a product with its reciprocal.
+// Divisors are tensors, because dividing by a scalar would become multiplying by its reciprocal.
 at::Tensor UniformValues(const at::Tensor& y, const TensorRange& range,
                          const NonuniformFormat& format) {
   const int max_code = MaxCode(format.bits);
@@ -45,7 +44,7 @@ at::Tensor UniformValues(const at::Tensor& y, const TensorRange& range,
   return y.mul(a).sub_(z).round_().clamp_(0, max_code).add_(0).add_(z).div_(a);
 }
 
-// The extremes of the last dimension; adding 0 turns -0 into +0, as a minimum may give either.
+// The extremes of the last dimension. Adding 0 removes -0, because a minimum may return either.
 TensorRange Extremes(const at::Tensor& y) {
   return {y.amin(1, true).add_(0), y.amax(1, true).add_(0)};
 }

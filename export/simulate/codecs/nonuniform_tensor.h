@@ -11,24 +11,24 @@
 
 namespace oscar {
 
-// Quantiles of `values` along `dim`, which is kept with size 1: interpolated as in
+// Quantiles of `values` along `dim`, which stays with size 1. They are interpolated as in
 // linalg/quantile.h.
 struct TensorRange {
   at::Tensor low, high;
 };
 TensorRange QuantileRange(const at::Tensor& values, double kept, int64_t dim);
 
-// (y - offset) / half of a range: [-1, 1] inside it.
+// (y - offset) / half of the range, which is in [-1, 1] for values within the range.
 at::Tensor Normalized(const at::Tensor& y, const TensorRange& range);
 
-// The level nearest to each u, of `read_back` (the format's values or its levels).
+// Returns the level nearest to each u. `read_back`: the format's values instead of its levels.
 at::Tensor NearestLevels(const at::Tensor& u, const NonuniformFormat& format, bool read_back);
 
-// y [tokens, channels] float32 or float64; the range of each channel [1, channels] in that type.
+// `y`: [tokens, channels] float32 or float64. `range`: per channel [1, channels], the same type.
 at::Tensor RoundTripChannels(const at::Tensor& y, const TensorRange& range,
                              const NonuniformFormat& format, bool keep_outliers);
 
-// Each token by the range of what its own outliers leave; kept = 1: no outliers.
+// Uses a range per token that leaves out its outliers. kept = 1: no outliers.
 at::Tensor RoundTripTokens(const at::Tensor& y, double kept, const NonuniformFormat& format);
 
 }  // namespace oscar

@@ -23,7 +23,7 @@ at::Tensor RootMeanSquare(const at::Tensor& x) {  // [..., dim] -> [..., 1]
   return RoundedSqrt(TreeSum(x.square(), -1).div(static_cast<double>(x.size(-1))));
 }
 
-// The divisor for tokens of zeros.
+// Avoids division by zero for tokens of zeros.
 at::Tensor OrOne(const at::Tensor& x) { return x.masked_fill(x.le(0), 1); }
 
 at::Tensor FittedCodebook(int bits) {

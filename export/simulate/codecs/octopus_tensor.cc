@@ -14,22 +14,21 @@
 namespace oscar {
 namespace {
 
-constexpr int kPoints = 1 << 15;  // that stand for a density
+constexpr int kPoints = 1 << 15;  // points that represent a density
 
 at::Tensor Signs(const at::Tensor& x) { return x.ge(0).to(x.scalar_type()).mul_(2).sub_(1); }
 
-// Maps the lower half of the octahedron and the outer triangles of the square onto each other:
-// points [..., 2].
+// Swaps the lower half of the octahedron and the outer triangles of the square: points [..., 2].
 at::Tensor Fold(const at::Tensor& xy) { return Signs(xy).mul_(xy.abs().neg_().add_(1).flip(-1)); }
 
-// Folds triplets [..., 3], not all zero, onto the square: [..., 2].
+// Folds triplets [..., 3], which must not be zero, onto the square: [..., 2].
 at::Tensor OntoSquare(const at::Tensor& triplets) {
   const at::Tensor p = triplets.div(triplets.abs().sum(-1, true));
   const at::Tensor xy = p.narrow(-1, 0, 2);
   return at::where(p.narrow(-1, 2, 1).ge(0), xy, Fold(xy));
 }
 
-// Unit vectors [..., 3].
+// Returns unit vectors [..., 3].
 at::Tensor FromSquare(const at::Tensor& xy) {
   const at::Tensor z = xy.abs().sum(-1, true).neg_().add_(1);
   const at::Tensor p = at::cat({at::where(z.ge(0), xy, Fold(xy)), z}, -1);
@@ -43,7 +42,7 @@ std::vector<double> LloydMaxOf(const std::vector<float>& sorted, const std::vect
   return {levels.begin(), levels.end()};
 }
 
-std::vector<double> CoordinateLevels(int bits) {  // of evenly spread directions (Fibonacci)
+std::vector<double> CoordinateLevels(int bits) {  // for evenly spread directions (Fibonacci)
   at::Tensor points = at::empty({kPoints, 3}, at::kDouble);
   double* p = points.mutable_data_ptr<double>();
   for (int i = 0; i < kPoints; ++i) {

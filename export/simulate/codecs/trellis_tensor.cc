@@ -13,14 +13,14 @@
 namespace oscar {
 namespace {
 
-constexpr int64_t kRowsAtOnce = 512;  // bounds the memory of paths
+constexpr int64_t kRowsAtOnce = 512;  // limits the memory of paths
 
-// Levels on the path of least squared error for rows [rows, dim]. Four states lead to each state:
-// their last bits are its bits without the last two, and their first two bits differ.
+// Returns the levels on the path of least squared error for rows [rows, dim]. Each state has four
+// predecessors, which end with its bits except the last two and differ in their first two bits.
 at::Tensor BestPath(const at::Tensor& rows, const at::Tensor& levels) {
   const int64_t count = rows.size(0), dim = rows.size(1), tails = levels.size(0) / 4;
   const auto error = [&](int64_t i) { return rows.narrow(1, i, 1).sub(levels).square_(); };
-  std::vector<at::Tensor> heads;  // [rows, tails]: first two bits of the best state before
+  std::vector<at::Tensor> heads;  // [rows, tails]: first two bits of the best predecessor
   at::Tensor cost = error(0);
   for (int64_t i = 1; i < dim; ++i) {
     const auto [least, head] = cost.view({count, 4, tails}).min(1);

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // linalg/trellis_code.h on tensors of any device. The path is the best one for a row scaled to unit
-// variance; the scale stored keeps the row's norm, between that of least error, at which rows come
-// out short, and that of linalg/scale_fit.h.
+// variance. The stored scale preserves the row's norm: it is between the scale of least error, at
+// which rows become too short, and that of linalg/scale_fit.h.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,7 +12,7 @@
 
 namespace oscar {
 
-// Returns rows [..., dim] as read: float32 or float64, rotated; state_bits > 2.
+// Returns rows [..., dim] as read back: float32 or float64, already rotated. state_bits > 2.
 at::Tensor TrellisRoundTrip(const at::Tensor& rows, int state_bits = kTrellisStateBits);
 
 }  // namespace oscar

@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every line is one rounding; fusing or reordering them changes
-// codes.
+// Every line is one rounding. Fusing or reordering them changes codes.
 #include "export/simulate/codecs/turboquant_tensor.h"
 
 #include <ATen/ATen.h>
@@ -24,7 +23,7 @@ at::Tensor OfUnitVectors(std::vector<double> values, const at::Tensor& rows) {
 struct Direction {
   at::Tensor norm;   // [..., 1], not rounded
   at::Tensor unit;   // [..., dim]
-  at::Tensor level;  // nearest levels of it
+  at::Tensor level;  // nearest levels of `unit`
 };
 
 Direction EncodeDirection(const at::Tensor& rows, const SphereRule& rule) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every line is one rounding; fusing or reordering them changes codes.
+// Every line is one rounding. Fusing or reordering them changes codes.
 #include "export/simulate/codecs/variance_tensor.h"
 
 #include <ATen/ATen.h>
@@ -14,14 +14,14 @@ namespace {
 
 constexpr int64_t kRowDim = -2, kColumnDim = -1;
 
-// The sample standard deviation (divisor n - 1) along `dim`, which stays with size 1.
+// Sample standard deviation (divisor n - 1) along `dim`, which stays with size 1.
 at::Tensor SampleStd(const at::Tensor& x, int64_t dim) {
   const int64_t count = x.size(dim);
   const at::Tensor mean = DividedBy(TreeSum(x, dim), count);
   return RoundedSqrt(DividedBy(TreeSum(x.sub(mean).square_(), dim), count - 1));
 }
 
-// Standard deviations of columns run along rows, and the other way round.
+// Standard deviations of columns are taken along rows, and those of rows along columns.
 at::Tensor ColumnStds(const at::Tensor& x) { return SampleStd(x, kRowDim); }
 at::Tensor RowStds(const at::Tensor& x) { return SampleStd(x, kColumnDim); }
 
@@ -32,7 +32,7 @@ at::Tensor Imbalance(const at::Tensor& divided) {
   return spread(ColumnStds(divided), kColumnDim).add_(spread(RowStds(divided), kRowDim));
 }
 
-// Logarithms after a step.
+// Returns the logarithms after one step.
 at::Tensor Step(const at::Tensor& logs, const at::Tensor& stds) {
   return RoundedLog(stds.clamp(kVarianceStdFloor, kVarianceStdCeiling))
       .add_(logs)

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // KVarN's variance normalization and its tiles (linalg/variance_normalization.h) on tensors of any
-// device, all tiles at once, equal to the scalar ones bit for bit. Rows are what scales and
-// zeros belong to: channels for keys, tokens for values.
+// device, all tiles at once, equal to the scalar ones bit for bit. Scales and zeros belong to rows,
+// which are channels for keys and tokens for values.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,7 +17,7 @@ struct VarianceFactorTensors {
   at::Tensor imbalance;      // [..., 1, 1]
 };
 
-// `tiles` [..., rows, columns] float32 or float64.
+// `tiles`: [..., rows, columns] float32 or float64.
 VarianceFactorTensors NormalizeVariance(const at::Tensor& tiles, int iterations);
 
 struct KvarnTileTensors {

@@ -13,7 +13,7 @@
 namespace oscar {
 namespace {
 
-constexpr int64_t kPointsAtOnce = 1 << 16;  // bounds the memory of products with all entries
+constexpr int64_t kPointsAtOnce = 1 << 16;  // limits the memory of products with all entries
 
 at::Tensor NearestIndices(const at::Tensor& points, const at::Tensor& codebook) {  // [count]
   const at::Tensor half = codebook.square().sum(1).mul_(0.5);
@@ -41,7 +41,7 @@ at::Tensor VectorCodebook(const at::Tensor& points, const CodebookOptions& optio
   if (options.spherical) x = Normalized(x);
   at::Tensor codebook = Start(x, options);
   const at::Tensor narrow =
-      x.to(at::kFloat);  // halves the time, which goes into looking for entries
+      x.to(at::kFloat);  // takes half the time, most of which is the search for entries
   for (int i = 0; i < options.iterations; ++i) {
     const at::Tensor nearest = NearestIndices(narrow, codebook.to(at::kFloat));
     const at::Tensor count =

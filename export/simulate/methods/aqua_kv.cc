@@ -4,9 +4,9 @@
 // AQUA-KV (arXiv 2501.19392, section 3; goodevening13/aquakv). Keys before rope are predicted from
 // the previous layer's keys; values from that layer's values and their own keys. Both use linear
 // regression on rows as they are read back, not as written. HIGGS rounds the residuals to 2 bits,
-// those of the first layer to 4. The first 4 tokens stay exact, and later tokens until 128 of them
-// are quantized at once. "predicted" rounds residuals as OSCAR does: rotations, scales fitted in
-// bytes, error feedback of keys, the arm's windows.
+// and the first layer to 4. The first 4 tokens stay exact. Later tokens stay exact until 128 of
+// them are quantized at once. "predicted" rounds residuals as OSCAR does: rotations, fitted byte
+// scales, error feedback of keys, the arm's windows.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
@@ -24,11 +24,11 @@ namespace oscar {
 namespace {
 
 constexpr int64_t kAquaSink = 4, kAquaBlock = 128;      // tokens
-constexpr int64_t kAquaFirst = 256, kAquaEntries = 16;  // of the first layer's grid, the others'
-constexpr double kAquaDamping = 1e-3;                   // of the mean diagonal
-constexpr int kFirstBits = 4;                           // of the layer that nothing predicts
+constexpr int64_t kAquaFirst = 256, kAquaEntries = 16;  // grid entries: first layer, others
+constexpr double kAquaDamping = 1e-3;                   // factor on the mean diagonal
+constexpr int kFirstBits = 4;                           // first layer: nothing predicts it
 
-// y = [x 1] W, [in + 1, out] float64.
+// y = [x 1] W, with W [in + 1, out] float64.
 struct Predictor {
   at::Tensor weights;
 
@@ -49,12 +49,12 @@ Predictor FitPredictor(const std::vector<at::Tensor>& inputs,
   return {at::linalg_solve(gram.cpu(), products.cpu())};
 }
 
-// Returns a residual [tokens, channels] float64 as it is read; that of keys before their rope.
+// Returns residuals [tokens, channels] float64 as read back. Keys are before rope.
 using Round = std::function<at::Tensor(const at::Tensor& rows)>;
 struct Rounding {
   Round k, v;
 };
-// How a method rounds a layer.
+// Returns how a method rounds a layer.
 using RoundingOf = Rounding (*)(const MethodContext& context, size_t layer_index);
 
 Rounding AquaRounding(const MethodContext&, size_t layer_index) {
@@ -88,7 +88,7 @@ at::Tensor RoundResidual(const Round& round, const at::Tensor& rows, const at::T
   return round(rows.sub(predicted)).add_(predicted);
 }
 
-// A layer's rows as the method computes them: [tokens, channels] float64, keys before their rope.
+// A layer's rows as the method computes them: [tokens, channels] float64, with keys before rope.
 struct AquaRows {
   at::Tensor k, v;
 };

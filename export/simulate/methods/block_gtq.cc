@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Block-GTQ (arXiv 2606.24033; JIA-Lab-research/blockgtq): rope turns a key's dimensions in pairs
-// and keeps the energy of each, so pairs get bits by it, those of 1 to 8 that minimize the sum of
-// s 4^-bits, s = (E|q|^2 + E|k|^2) / 2 of the pair (blockgtq/freq_analysis.py, allocator.py). The
-// pairs of a head with the same bits are one vector of TurboQuant with corrected norms: a norm, a
-// random rotation, Gaussian levels (blockgtq/block_gtq_pipeline.py). Values are TurboQuant's,
-// evenly.
+// Block-GTQ (arXiv 2606.24033; JIA-Lab-research/blockgtq). Rope rotates a key's dimensions in pairs
+// and keeps the energy of each. So energy determines the bits of pairs, from 1 to 8, that minimize
+// the sum of s 4^-bits, with s = (E|q|^2 + E|k|^2) / 2 of the pair (blockgtq/freq_analysis.py,
+// allocator.py). The pairs of a head with the same bits form one vector of TurboQuant with
+// corrected norms: a norm, a random rotation, Gaussian levels (blockgtq/block_gtq_pipeline.py).
+// Values use TurboQuant with equal bits.
 #include <ATen/ATen.h>
 
 #include <array>
@@ -39,10 +39,10 @@ constexpr BlockGtqRow kBlockGtqTable[] = {
      "Block-GTQ: keys 3 bits, divided among rotary pairs by their energy; values 2 bits", 3, 2},
 };
 
-// Dimensions of a key, by their bits.
+// The dimensions of a key, by their bits.
 using BlockGroups = std::map<int, std::vector<int64_t>>;
 
-// Dimensions without rope are paired as if they had it.
+// Dimensions without rope form pairs as if they had it.
 BlockGroups GroupsOf(const LayerMoments& moments, int64_t head, RopeSpec rope, int bits) {
   rope.rotary_dim = moments.head_dim;
   const Vector energy =
@@ -67,7 +67,7 @@ BlockGroups GroupsOf(const LayerMoments& moments, int64_t head, RopeSpec rope, i
   return groups;
 }
 
-// Levels of N(0, 1), which are those of the sphere in so many dimensions, and corrected norms.
+// Levels of N(0, 1), to which those of the sphere converge in many dimensions, and corrected norms.
 const SphereRule& GaussianRule(int bits) {
   static const auto rules = [] {
     std::array<SphereRule, 9> all;
@@ -100,7 +100,7 @@ std::vector<BlockGroups> HeadGroups(const MethodContext& context, size_t layer_i
   return heads;
 }
 
-// Rotates each group of dimensions within itself; groups are placed next to each other by bits.
+// Rotates each group of dimensions separately. The groups are placed next to each other, by bits.
 Matrix GroupedRotation(const BlockGroups& groups, int64_t dim, uint64_t seed, uint64_t stream) {
   Matrix rotation = Matrix::Zero(dim, dim);
   Eigen::Index begin = 0;
@@ -134,7 +134,7 @@ RotatedSides BlockGtqSides(const BlockGtqRow& row, const MethodContext& context,
            }}};
 }
 
-// The paper counts only the bits of codes; each group also stores a norm.
+// The paper counts only code bits, although each group also stores a norm.
 CacheCost BlockGtqCost(const BlockGtqRow& row, const MethodContext& context,
                        const ArmOptions& options, int64_t tokens) {
   double groups = 0, heads = 0;

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// 8-bit floats as vLLM and SGLang store them: a scale of 1, which is what runtimes take where a
-// checkpoint brings none, or scales calibrated to the largest magnitude of calibration rows, one
-// per tensor or per head. Rows beyond a scale saturate.
+// 8-bit floats as vLLM and SGLang store them. The scale is 1, which runtimes use if a checkpoint
+// has none, or calibrated to the largest magnitude of calibration rows, one per tensor or per head.
+// Rows beyond a scale saturate.
 #include <ATen/ATen.h>
 
 #include "export/simulate/affine_cost.h"
@@ -36,7 +36,7 @@ constexpr Float8Row kTable[] = {
      Float8Type::kE5M2, ScaleSource::kHead},
 };
 
-// [num_kv_heads or 1, 1, 1] float32 of calibration rows [tokens, num_kv_heads, dim].
+// Returns [num_kv_heads or 1, 1, 1] float32 for calibration rows [tokens, num_kv_heads, dim].
 at::Tensor Scales(const std::vector<at::Tensor>& sequences, const Float8Row& row) {
   at::Tensor largest;
   for (const at::Tensor& rows : sequences) {

@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// HeadQ (arXiv 2605.03562, abstract): stores a low-rank code of each key's error beside
-// the key, in a basis learned from queries, and adds it to logits. A logit is linear in
-// its key, so this adds q U U^T e, with U [head_dim, rank] the leading eigenvectors of
-// the queries' covariance per KV head and U^T e as stored. The abstract does not name
-// the quantizer, the rank and the side code's bits. Here: 2 bits after a Hadamard, an
-// eighth of the head, and 4 bits with their own scale and zero.
+// HeadQ (arXiv 2605.03562, abstract): stores a low-rank code of each key's error beside the key, in
+// a basis learned from queries, and adds it to logits. A logit is linear in its key, so this adds q
+// U U^T e, with U [head_dim, rank] the leading eigenvectors of the queries' covariance per KV head
+// and U^T e as stored. The abstract does not give the quantizer, the rank and the side code's bits.
+// Here they are 2 bits after a Hadamard, an eighth of the head, and 4 bits with their own scale and
+// zero.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
@@ -23,7 +23,7 @@
 namespace oscar {
 namespace {
 
-constexpr int64_t kShare = 8;  // of a head's directions one in so many has a side code
+constexpr int64_t kShare = 8;  // one in eight of a head's directions has a side code
 constexpr int kSideBits = 4;
 
 // [num_kv_heads, head_dim, rank] float32

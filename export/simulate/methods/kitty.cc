@@ -15,7 +15,7 @@
 namespace oscar {
 namespace {
 
-constexpr int64_t kValueGroup = 128;  // channels
+constexpr int64_t kValueGroup = 128;  // in channels
 constexpr float kSixteenBitFloor = 1e-4F, kFloatFloor = 1e-6F;
 
 bool IsSixteenBit(const at::Tensor& rows) {
@@ -65,10 +65,10 @@ int64_t KittyKeysEnd(int64_t length, int64_t prefill_tokens) {
   const auto pages = [](int64_t tokens) {
     return kKittySink + std::max<int64_t>(0, tokens - kKittySink) / kKittyPage * kKittyPage;
   };
-  // A prefill that just fills the buffer stays there.
+  // A prefill that exactly fills the buffer stays there.
   const int64_t prefill = std::min(prefill_tokens, length - 1);
   const int64_t prefilled = prefill > kKittySink + kKittyPage ? pages(prefill) : kKittySink;
-  // Steps before this one: the last that can have emptied the buffer brought token length - 2.
+  // The last step that can have emptied the buffer is the one that appended token length - 2.
   return length - 1 <= prefill ? prefilled : std::max(prefilled, pages(length - 2));
 }
 
@@ -99,7 +99,7 @@ LayerCache KittyCache(const KittyOptions& options, int64_t prefill_tokens) {
 
 CacheCost KittyCost(const KittyOptions& options, const std::vector<LayerSpec>& layers,
                     int64_t tokens) {
-  // Sinks, key buffer and recent values are allocated whole.
+  // Sinks, key buffer and recent values are always fully allocated.
   const auto kept = static_cast<double>(kKittySink + kKittyPage);
   const int64_t behind = std::max<int64_t>(0, tokens - kKittySink);
   const auto keys = [&](int64_t dim, int64_t) {

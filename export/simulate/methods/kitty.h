@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Kitty (arXiv 2511.18643): KIVI's grouping in pages of 128 tokens, where the channels with the
-// largest mean |k| of a page get 4 bits. The key buffer empties when a token arrives that does not
-// fit, not when it is full; a prefill empties it whenever it is full.
+// largest mean |k| of a page get 4 bits. While decoding, the key buffer is not emptied when it is
+// full, but when a token arrives that does not fit. A prefill empties it whenever it is full.
 #pragma once
 
 #include "export/simulate/cache_method.h"
@@ -17,23 +17,23 @@ enum class KittyVariant {
 };
 
 struct KittyOptions {
-  double boosted = 0.125;  // rho: part of the key channels that get 4 bits
+  double boosted = 0.125;  // rho: share of the key channels that get 4 bits
   KittyVariant variant = KittyVariant::kSimulator;
   bool quantizes = true;
 };
 
-inline constexpr int64_t kKittyPage = 128;  // tokens; of the key buffer and recent values as well
+inline constexpr int64_t kKittyPage = 128;  // tokens; also of the key buffer and recent values
 inline constexpr int64_t kKittySink = 32;   // tokens
 
-// The quantizer of rows that are stored in 16 bits, or not. Its bits are the plain channels'.
+// The quantizer of rows, which are stored in 16 bits or not. Its bits are those of plain channels.
 AffineRule KittyRule(KittyVariant variant, bool sixteen_bit_rows);
 
-// End of the keys that a query reads quantized in a cache of `length` tokens, its own included,
-// after a prefill of `prefill_tokens`. A query inside the prefill reads what a prefill that ended
-// before it would have left.
+// Returns the end of the keys that a query reads quantized. The cache has `length` tokens,
+// including the query's own, after a prefill of `prefill_tokens`. A query within the prefill reads
+// what a prefill that ended before it would have left.
 int64_t KittyKeysEnd(int64_t length, int64_t prefill_tokens);
 
-// Pages [pages, 128, num_kv_heads, dim], float32 or float64; dequantized.
+// Reads back quantized keys of pages [pages, 128, num_kv_heads, dim], float32 or float64.
 at::Tensor KittyKeysRoundTrip(const at::Tensor& pages, double boosted, const AffineRule& rule);
 
 LayerCache KittyCache(const KittyOptions& options, int64_t prefill_tokens);

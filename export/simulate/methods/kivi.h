@@ -3,8 +3,8 @@
 //
 // KIVI (arXiv 2402.02750): keys per channel over consecutive tokens, values per token over
 // neighbouring channels, family A2 with float16 scale and minimum, and a residual of exact tokens.
-// Keys leave the residual all at once, values one by one, and the query of the step that quantizes
-// still reads what is about to be.
+// Keys leave the residual all at once, values one by one. The query of the step that quantizes
+// still reads these rows exactly.
 #pragma once
 
 #include "export/simulate/cache_method.h"
@@ -12,16 +12,16 @@
 namespace oscar {
 
 struct KiviOptions {
-  int bits = 2;                    // 0: nothing is quantized
-  int64_t quant_group_size = 128;  // G: tokens of a key's channel, channels of a value's token
+  int bits = 2;                    // 0: not quantized
+  int64_t quant_group_size = 128;  // G: tokens in a key channel, channels in a token's value
   int64_t residual = 128;          // R: tokens, a multiple of G
   int64_t sink = 0;                // first tokens, exact
 };
 
-// Blocks of R keys are counted from the sinks on. Wherever prefill ended, a query at `length` reads
-// keys from sink + R floor((length - 1 - sink) / R) on and the last R + 1 values exactly: its own
-// token is appended before, and quantization follows attention.
-// `channels`: keys' channels [blocks, num_kv_heads, dim, R tokens] to what is read of them; empty:
+// Blocks of R keys are counted from the end of the sinks. Wherever prefill ended, a query at
+// `length` reads exactly the keys from sink + R floor((length - 1 - sink) / R) on and the last R +
+// 1 values, because its own token is appended before and quantization follows attention. `channels`
+// maps key channels [blocks, num_kv_heads, dim, R tokens] to what is read back; empty:
 // KiviChannels.
 LayerCache KiviCache(const KiviOptions& options,
                      std::function<at::Tensor(const at::Tensor&)> channels = {});

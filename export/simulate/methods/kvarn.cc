@@ -15,8 +15,8 @@
 namespace oscar {
 namespace {
 
-// `to_tiles` brings [blocks, tile, num_kv_heads, dim] into [blocks, num_kv_heads, rows, columns],
-// `from_tiles` undoes that.
+// `to_tiles` converts [blocks, tile, num_kv_heads, dim] to [blocks, num_kv_heads, rows, columns],
+// and `from_tiles` converts back.
 at::Tensor Side(const at::Tensor& rows, int bits, const KvarnOptions& options,
                 at::IntArrayRef to_tiles, at::IntArrayRef from_tiles) {
   const at::Tensor x = ComputeRows(rows);
@@ -56,7 +56,7 @@ LayerCache KvarnCache(const KvarnOptions& options) {
 CacheCost KvarnCost(const KvarnOptions& options, const std::vector<LayerSpec>& layers,
                     int64_t tokens) {
   const int64_t tiles = std::max<int64_t>(0, tokens - kKvarnSink) / options.tile;
-  // The sink block and one unfinished tile are allocated whole.
+  // The sink block and one unfinished tile are always fully allocated.
   const auto kept = static_cast<double>(kKvarnSink + options.tile);
   const auto side = [&](const TileShape& shape, int bits, int64_t dim) {
     const auto tile_bits = static_cast<double>(8 * KvarnTileBytes(shape, bits));

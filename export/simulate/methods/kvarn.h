@@ -11,14 +11,14 @@
 namespace oscar {
 
 struct KvarnOptions {
-  int k_bits = 4, v_bits = 2;  // 0: that side is not quantized
+  int k_bits = 4, v_bits = 2;  // 0: the side is not quantized
   int64_t tile = 128;          // tokens
   int iterations = 16;         // newer releases: 8
 };
 
 inline constexpr int64_t kKvarnSink = 128;  // tokens
 
-// The first 128 tokens and the unfinished tile are exact; a tile is quantized with its last token.
+// The first 128 tokens and the unfinished tile are exact. A tile is quantized with its last token.
 LayerCache KvarnCache(const KvarnOptions& options);
 CacheCost KvarnCost(const KvarnOptions& options, const std::vector<LayerSpec>& layers,
                     int64_t tokens);

@@ -16,7 +16,7 @@
 namespace oscar {
 namespace {
 
-// Tokens from `first` on of all sequences: [tokens, channels] float32. `prepare` sees whole ones.
+// All tokens from `first` on: [tokens, channels] float32. `prepare` gets whole sequences.
 at::Tensor Channels(const std::vector<at::Tensor>& sequences, int64_t first,
                     const std::function<at::Tensor(const at::Tensor&)>& prepare) {
   std::vector<at::Tensor> parts;
@@ -31,7 +31,7 @@ at::Tensor Channels(const std::vector<at::Tensor>& sequences, int64_t first,
   return at::cat(parts);
 }
 
-constexpr double kEndRounding = 1e-6;  // of a normalized float32
+constexpr double kEndRounding = 1e-6;  // tolerance of a normalized float32
 
 at::Tensor Unchanged(const at::Tensor& rows) { return rows; }
 
@@ -51,12 +51,12 @@ MeanAndSigma Statistics(const at::Tensor& x) {
   return {wide.mean().item<double>(), wide.std(/*unbiased=*/false).item<double>()};
 }
 
-// Levels for normalized values u [n]; those beyond +-1 are outliers and count for nothing.
+// Fits levels to normalized values u [n]. Values beyond +-1 are outliers and do not count.
 NonuniformFormat FitLevels(const at::Tensor& u, const KvQuantOptions& options) {
   NonuniformFormat format;
   format.bits = options.bits;
   if (options.levels == KvQuantLevels::kUniform) return format;
-  // The ends of a range are +-1 up to rounding. False for the NaN of a range without width.
+  // The ends of a range are +-1 up to rounding. A range without width gives NaN, and thus false.
   const at::Tensor inside = u.abs().le(1 + kEndRounding);
   const at::Tensor inliers = u.masked_select(inside);
   if (inliers.numel() == 0)

@@ -3,9 +3,9 @@
 //
 // KVTC (arXiv 2511.01815): keys before their rotary embedding, and values, as principal components
 // of a whole layer. Dynamic programming gives each component its bits, and many none (kvtc_fit.h).
-// The first 4 tokens are exact, and the last 128, of which 16 are coded at once. The paper takes
-// components over all layers, which a cache per layer cannot; its table B.10 has both. The paper
-// also applies DEFLATE (1.2 times smaller); bits here are those before it.
+// The first 4 and the last 128 tokens are exact, and 16 tokens are coded at once. The paper
+// computes components over all layers, which a cache per layer cannot do; its table B.10 has both.
+// The paper also applies DEFLATE (1.2 times smaller); bits here are before DEFLATE.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
@@ -30,7 +30,7 @@ constexpr KvtcRow kKvtcTable[] = {
 };
 
 constexpr CacheWindows kKvtcWindows = {4, 128};
-constexpr int64_t kKvtcBlock = 16;  // tokens that are coded at once
+constexpr int64_t kKvtcBlock = 16;  // tokens coded at once
 
 LayerCache KvtcCache(const KvtcRow& row, const MethodContext& context, size_t layer_index) {
   const LayerSpec& layer = context.layers()[layer_index];
@@ -55,7 +55,7 @@ LayerCache KvtcCache(const KvtcRow& row, const MethodContext& context, size_t la
   return {.store = store, .k_exact = exact, .v_exact = exact};
 }
 
-// The bits that a token may take; the groups' sizes may leave some of them unused.
+// Bits that a token may take. The sizes of groups may leave some of them unused.
 CacheCost KvtcCost(const KvtcRow& row, const std::vector<LayerSpec>& layers, int64_t tokens) {
   const int64_t quantized = std::max<int64_t>(0, tokens - kKvtcWindows.sink - kKvtcWindows.recent);
   const auto bits = [&](int64_t coded) {

@@ -20,8 +20,8 @@ namespace oscar {
 namespace {
 
 constexpr int64_t kFactorBits = 16 + 16;    // shift and scale of a group
-constexpr int64_t kAllocationTokens = 512;  // that bits are allocated on, evenly taken
-constexpr int64_t kWindowsAtOnce = 64;      // bounds the memory of their groups
+constexpr int64_t kAllocationTokens = 512;  // evenly spaced tokens on which bits are allocated
+constexpr int64_t kWindowsAtOnce = 64;      // limits the memory of their groups
 
 int64_t BitsOf(KvtcType type) {
   switch (type) {
@@ -47,7 +47,7 @@ at::Tensor Float8Group(const at::Tensor& x) {
   return Float8RoundTrip(x.sub(shift), divisor, Float8Type::kE4M3).add_(shift);
 }
 
-// The errors of all runs of `group.size` neighbouring components, by the run's first component.
+// Errors of all runs of `group.size` neighbouring components, by the first component of the run.
 std::vector<double> WindowErrors(const at::Tensor& components, const KvtcGroup& group) {
   const at::Tensor windows = components.unfold(1, group.size, 1);  // [tokens, begins, size]
   std::vector<double> errors;
@@ -141,8 +141,8 @@ KvtcSide FitKvtc(const std::vector<at::Tensor>& sequences, const KvtcOptions& op
   return side;
 }
 
-// Computes in float64 for rows of any type: every value of a token depends on every code, so one
-// code that rounds differently would move them all.
+// Always computes in float64. Every value of a token depends on every code, so one code that is
+// rounded differently would change them all.
 at::Tensor KvtcRoundTrip(const at::Tensor& rows, const KvtcSide& side) {
   const at::Tensor mean = side.mean.to(rows.device()), basis = side.basis.to(rows.device());
   at::Tensor components = at::matmul(rows.to(at::kDouble).sub(mean), basis);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// KVTC's transform coder (arXiv 2511.01815, section 3) fitted to rows of one layer: principal
-// components of all its heads' channels together, and which of them get how many bits.
+// Fits KVTC's transform coder (arXiv 2511.01815, section 3) to rows of one layer: principal
+// components over the channels of all heads, and the bits of each.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,11 +14,11 @@
 
 namespace oscar {
 
-// Neighbouring components of one token are coded together, with a 16-bit shift and scale of their
-// own: integers between the group's least and largest value, or E4M3 floats about their middle.
+// Neighbouring components of a token are coded together, with a 16-bit shift and scale. Codes are
+// integers between the group's smallest and largest value, or E4M3 floats around their middle.
 enum class KvtcType { kInt2, kInt4, kFloat8 };
 inline constexpr KvtcType kKvtcTypes[] = {KvtcType::kInt2, KvtcType::kInt4, KvtcType::kFloat8};
-inline constexpr int64_t kKvtcGroupSizes[] = {1, 16, 64, 256, 1024};  // components
+inline constexpr int64_t kKvtcGroupSizes[] = {1, 16, 64, 256, 1024};  // in components
 
 struct KvtcGroup {
   int64_t size = 1;
@@ -26,15 +26,15 @@ struct KvtcGroup {
 
   bool operator==(const KvtcGroup&) const = default;
 };
-int64_t KvtcGroupBits(const KvtcGroup& group);  // of one token
+int64_t KvtcGroupBits(const KvtcGroup& group);  // per token
 
-// Returns components [..., size] of one group as they are read, float32 or float64.
+// Returns components [..., size] of one group as read back, float32 or float64.
 at::Tensor KvtcGroupRoundTrip(const at::Tensor& components, KvtcType type);
 
-// The groups of least error that `budget` bits pay for, from the first component on. Components
-// after the last group have no bits and are read as their mean; their error is their energy.
-// `error(begin, group)` is that of components [begin, begin + group.size). Dynamic programming over
-// components and bits, as in the paper's appendix B.17.
+// Returns the groups with the least error within `budget` bits, from the first component on.
+// Components after the last group have no bits and are read as their mean, so their error is their
+// energy. `error(begin, group)`: of components [begin, begin + group.size). Uses dynamic
+// programming over components and bits, as in the paper's appendix B.17.
 std::vector<KvtcGroup> AllocateKvtcBits(
     std::span<const double> energies,
     const std::function<double(int64_t begin, const KvtcGroup& group)>& error, int64_t budget);
@@ -42,21 +42,21 @@ std::vector<KvtcGroup> AllocateKvtcBits(
 // One side of a layer, channels = num_kv_heads * dim.
 struct KvtcSide {
   at::Tensor mean;   // [channels] float64
-  at::Tensor basis;  // [channels, coded components] float64, by falling variance
+  at::Tensor basis;  // [channels, coded components] float64, by decreasing variance
   std::vector<KvtcGroup> groups;
 };
 
 struct KvtcOptions {
-  double ratio = 8;  // of 16 bits to what a quantized token takes, before DEFLATE
-  int64_t sink = 4;  // first tokens, exact, and not fitted to
+  double ratio = 8;  // 16 bits divided by bits of a quantized value, before DEFLATE
+  int64_t sink = 4;  // first tokens: exact, and left out of the fit
 };
 
-// `sequences` [tokens, channels] each, `what` they are, for errors. Throws InputError if none is
+// `sequences`: [tokens, channels] each. `what` names them in errors. Throws InputError if none is
 // longer than the exact first tokens, NumericalError if the rows do not vary.
 KvtcSide FitKvtc(const std::vector<at::Tensor>& sequences, const KvtcOptions& options,
                  const std::string& what);
 
-// Returns rows [tokens, channels] as they are read, in their type.
+// Returns rows [tokens, channels] as read back, in their type.
 at::Tensor KvtcRoundTrip(const at::Tensor& rows, const KvtcSide& side);
 
 }  // namespace oscar

@@ -3,7 +3,7 @@
 //
 // OSCAR's rotations with the Lloyd-Max codecs of linalg/lloyd_max_codec.h on the whole head: the
 // exact one, the equidistant one of OSCAR's serving code, and llama.cpp's blocks of 32 with its own
-// table. A server holds a mixture, since it writes only prompts so; see runtime_sglang_lm.
+// table. A server uses this only for prompts, so its cache is a mixture; see runtime_sglang_lm.
 // llama.cpp's own Hadamard transform is off, as in OSCAR's branch.
 #include "export/simulate/affine_cost.h"
 #include "export/simulate/codecs/lloyd_max_tensor.h"
@@ -17,7 +17,7 @@ namespace {
 struct LloydMaxRow {
   std::string_view name, description;
   LloydMaxForm form;
-  bool hadamard = false;  // else the artifact's rotation of each KV head
+  bool hadamard = false;  // otherwise the artifact's rotation of each KV head
 };
 
 constexpr LloydMaxForm kExact = LloydMaxForm::kExact, kServing = LloydMaxForm::kServing,
@@ -48,8 +48,8 @@ LayerCache Make(const LloydMaxRow& row, const MethodContext& context, size_t lay
   return RotatedCache(context, options, std::move(sides));
 }
 
-// A deviation and a mean replace scale and zero: float32 in SGLang's buffers, fp16 per 32 values in
-// llama.cpp's blocks.
+// A deviation and a mean replace scale and zero. They are float32 in SGLang's buffers, fp16 per 32
+// values in llama.cpp's blocks.
 AffineSide CostOf(LloydMaxForm form) {
   if (form == kLlamaCpp) return {.actual_metadata_bits = 32, .quant_group_size = kLlamaScaleValues};
   return {.quant_group_size = kWholeHead};

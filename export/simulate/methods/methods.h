@@ -16,11 +16,11 @@ CacheMethod HadamardInt2Method();
 CacheMethod HadamardInt4Method();
 CacheMethod OscarSharedMethod();
 CacheMethod OscarPerHeadMethod();
-CacheMethod AutoChoiceMethod();  // the headline's
+CacheMethod AutoChoiceMethod();  // the headline choice
 
 std::vector<CacheMethod> WriterMethods();
-// OSCAR's rotations of KV heads with the artifact's clip ratios, fitted scales and error feedback
-// of keys. Throws InputError where the artifact has no moments.
+// Returns OSCAR's per-head rotations with the artifact's clip ratios, fitted scales and error
+// feedback for keys. Throws InputError if the artifact has no moments.
 RotatedSides FedPerHeadSides(const MethodContext& context, size_t layer_index);
 std::vector<CacheMethod> PairScaledMethods();
 std::vector<CacheMethod> BalancedMethods();

@@ -28,11 +28,11 @@ constexpr NsnRow kNsnTable[] = {
     {"nsnquant_1", "NSNQuant: centred in blocks of 64, an index of 8 bits for 8 values", 1},
 };
 
-// Splits whole blocks of rows [tokens, num_kv_heads, dim]: the block becomes dimension 0.
+// Splits rows [tokens, num_kv_heads, dim] into whole blocks. Dimension 0 becomes the block.
 at::Tensor Blocks(const at::Tensor& rows) { return rows.unflatten(0, {-1, kNsnBlock}); }
 
-// `rows` [tokens, num_kv_heads, dim], with `rope` for keys, nullptr for values. Frequencies may
-// depend on the length, so rope is applied to a tensor as long as the sequence.
+// `rows`: [tokens, num_kv_heads, dim]. `rope`: for keys; nullptr for values. Frequencies may depend
+// on the length, so rope is applied to a tensor as long as the sequence.
 at::Tensor NsnSide(const at::Tensor& rows, const RopeSpec* rope, int bits) {
   const int64_t quantized = rows.size(0) / kNsnBlock * kNsnBlock;
   if (quantized == 0) return rows;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rotations that know nothing of the model's attention. OSCAR's gain must vanish with them, or the
+// Rotations without knowledge of the model's attention. OSCAR's gain must vanish with them, or the
 // measurement cannot be trusted.
 #include <optional>
 
@@ -47,7 +47,7 @@ at::Tensor RandomRotations(const MethodContext& context, size_t layer_index, cha
   return RotationTensor(rotations);
 }
 
-// Another layer of the same geometry, half the model away, if there is one.
+// Returns another layer with the same geometry, half the model away, if there is one.
 std::optional<size_t> OtherLayer(const MethodContext& context, size_t layer_index) {
   const auto& layers = context.layers();
   const AttentionSpec& own = layers[layer_index].attention;
@@ -68,8 +68,8 @@ bool EveryLayerHasAnother(const MethodContext& context) {
   return true;
 }
 
-// Shuffling the tokens of each channel on its own keeps the channels' energies and destroys their
-// correlation: only the diagonal of the covariance stays.
+// Shuffling the tokens of each channel separately keeps the channels' energies but destroys their
+// correlation, so only the diagonal of the covariance remains.
 Matrix Shuffled(const Matrix& covariance) { return covariance.diagonal().asDiagonal(); }
 
 LayerCache ShuffledTokens(const MethodContext& context, size_t layer_index,

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// OCTOPUS (arXiv 2605.21226) on keys and values: signs drawn for each head, a Hadamard matrix, and
-// triplets of coordinates rounded together (codecs/octopus_tensor.h). Without its one-bit residual.
+// OCTOPUS (arXiv 2605.21226) on keys and values, without its one-bit residual: random signs for
+// each head, a Hadamard matrix, and rounded triplets of coordinates (codecs/octopus_tensor.h).
 #include <Eigen/Core>
 
 #include "export/simulate/affine_cost.h"
@@ -39,8 +39,8 @@ RotatedQuantizer OctopusSide(int bits, int64_t heads, int64_t dim, uint64_t seed
           }};
 }
 
-// 2 (b + 1) + (b - 1) bits for three values, and a float32 norm; all heads are counted like those
-// of the first layer.
+// Three values take 2 (b + 1) + (b - 1) bits, and a row has a float32 norm. All heads are counted
+// like those of the first layer.
 CacheCost OctopusCost(int bits, const MethodContext& context, const ArmOptions& options,
                       int64_t tokens) {
   const auto side = [bits](int64_t dim) {

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// OptR (arXiv 2608.02691): INT2 with keys centred by the artifact's key mean and a rotation per KV
+// OptR (arXiv 2608.02691): INT2 with keys centred by the artifact's key mean, and a rotation per KV
 // head that gradient descent on calibration rows refined (calib/search/rotation_refinement.h). It
-// learns with the windows of the options whether or not the arm has them, so that an arm without
-// windows reads the same quantized rows.
+// learns with the options' windows whether or not the arm has them, so that an arm without windows
+// reads the same quantized rows.
 #include <ATen/ATen.h>
 
 #include <array>
@@ -21,7 +21,7 @@ namespace {
 
 struct OptrRow {
   std::string_view name, description;
-  bool hadamard = false;  // where it starts; else from the artifact's shared rotation
+  bool hadamard = false;  // the starting point; otherwise the artifact's shared rotation
 };
 
 constexpr std::array kOptrTable = {
@@ -79,7 +79,7 @@ LayerCache MakeCache(bool hadamard, const MethodContext& context, size_t layer_i
 }
 
 bool Available(bool hadamard, const MethodContext& context) {
-  if (!HasFit(context)) return false;  // the key mean
+  if (!HasFit(context)) return false;  // no key mean
   return hadamard || HasStoredRotations(RotationGrouping::kShared)(context);
 }
 

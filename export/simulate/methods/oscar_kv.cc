@@ -14,7 +14,7 @@
 namespace oscar {
 namespace {
 
-constexpr double kKeyNormBits = 32;  // of a token's keys; the kernels store float32
+constexpr double kKeyNormBits = 32;  // per token; the kernels store float32
 
 CachedRows Store(const CacheSides& rows, const OscarKvOptions& options) {
   if (options.bits == 0) return {{ComputeRows(rows.k), ComputeRows(rows.v)}, {}};

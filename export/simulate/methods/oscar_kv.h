@@ -12,18 +12,18 @@
 namespace oscar {
 
 struct OscarKvOptions {
-  int bits = 2;  // 0: nothing is quantized
+  int bits = 2;  // 0: not quantized
 };
 
-inline constexpr int64_t kOscarKvResidual = 128;  // tokens, of both sides
-inline constexpr int64_t kOscarKvGroup = 32;      // tokens of a channel, channels of a token
+inline constexpr int64_t kOscarKvResidual = 128;  // tokens on both sides
+inline constexpr int64_t kOscarKvGroup = 32;      // tokens in a channel, channels in a token
 
 AffineRule OscarKvRule(int bits);
 
-// Rotated keys in blocks [blocks, 128, num_kv_heads, dim], float32 or float64; dequantized.
+// Reads back rotated keys in blocks [blocks, 128, num_kv_heads, dim], float32 or float64.
 at::Tensor OscarKvKeysRoundTrip(const at::Tensor& blocks, const AffineRule& rule);
 
-// Both sides keep an unfinished block of 128 tokens exact; the query of the step that fills it
+// Both sides keep an unfinished block of 128 tokens exact. The query of the step that fills it
 // still reads it exactly.
 LayerCache OscarKvCache(const OscarKvOptions& options);
 CacheCost OscarKvCost(const OscarKvOptions& options, const std::vector<LayerSpec>& layers,

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// OSCAR with one thing changed: other bits of keys and values, the bisected clip threshold of
-// decode kernels, scales and zeros in bf16 as the paper counts them. `oscar_shared_*` takes one
-// rotation per layer, `oscar_*` the artifact's own. Clip ratios are those chosen for 2 bits; more
-// bits want less clipping.
+// OSCAR with one change: other bits of keys and values, the bisected clip threshold of decode
+// kernels, or scales and zeros in bf16 as the paper counts them. `oscar_shared_*` uses one rotation
+// per layer, `oscar_*` the artifact's own. Clip ratios are those chosen for 2 bits; more bits need
+// less clipping.
 #include <utility>
 
 #include "export/simulate/affine_cost.h"

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // QuaRot (arXiv 2404.00456): a Hadamard rotation of every head with QuaRot's own quantizers: one
-// with an integer zero, and the symmetric one without rotation. Clipping is QuaRot's too: both ends
-// times 0.95, where OSCAR takes a percentile. `hadamard` and `int4_hadamard` are the rotation with
-// OSCAR's quantizer, as in OSCAR's tables. A group of the path per token spans all KV heads, and
-// its range includes 0.
+// with an integer zero, and the symmetric one without rotation. Clipping is QuaRot's too: it
+// multiplies both ends by 0.95, while OSCAR uses a percentile. `hadamard` and `int4_hadamard` are
+// the rotation with OSCAR's quantizer, as in OSCAR's tables. A group of the per-token path spans
+// all KV heads, and its range includes 0.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
@@ -33,7 +33,7 @@ constexpr AffineRule WithZero(int bits) {
   rule.include_zero = true;
   return rule;
 }
-// quarot/transformers/kv_cache.py: minimum instead of a zero, and a floor of the range.
+// As in quarot/transformers/kv_cache.py: a minimum instead of a zero, and a least range.
 constexpr AffineRule Kernel(int bits) {
   return {.family = AffineFamily::kMinOffset,
           .bits = bits,
@@ -69,7 +69,7 @@ RotatedQuantizer Side(const QuarotRow& row, int64_t dim, const ArmOptions& optio
 
 CacheCost Cost(const QuarotRow& row, const MethodContext& context, const ArmOptions& options,
                int64_t tokens) {
-  // Counts all layers like the first, also in models whose layers differ in their heads.
+  // Counts all layers like the first, even if layers differ in their heads.
   const int64_t heads = row.all_heads ? context.layers().at(0).attention.num_kv_heads : 1;
   const double bits = 32 / static_cast<double>(heads);
   return AffineCost({.bits = static_cast<double>(row.rule.bits),

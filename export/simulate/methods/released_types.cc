@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Types of 8 and 4 bits that released servers store a cache in without a file of ours, beside the
-// 8-bit floats of float8.cc. llama.cpp (--cache-type-k, --cache-type-v): blocks of 32 values of a
-// token, all KV heads in a row, each with a scale in 16 bits; ggml-quants.c, quantize_row_q8_0_ref
-// and quantize_row_q4_0_ref. LMDeploy (quant_policy 8 and 4): a scale and an offset in 16 bits for
-// each token and head.
+// Types with 8 and 4 bits in which released servers store a cache without our files, in addition to
+// the 8-bit floats of float8.cc. llama.cpp (--cache-type-k, --cache-type-v): blocks of 32 values of
+// a token, with all KV heads in a row, each with a scale in 16 bits; ggml-quants.c,
+// quantize_row_q8_0_ref and quantize_row_q4_0_ref. LMDeploy (quant_policy 8 and 4): a scale and an
+// offset in 16 bits for each token and head.
 #include <ATen/ATen.h>
 
 #include "export/simulate/affine_cost.h"
@@ -18,12 +18,12 @@ namespace {
 
 constexpr int64_t kLlamaBlock = 32;  // values
 
-// Blocks [..., 32] times the inverse of their scale [..., 1]; zeros where that is 0.
+// Multiplies blocks [..., 32] by the inverse of their scale [..., 1], or by 0 if the scale is 0.
 at::Tensor Scaled(const at::Tensor& blocks, const at::Tensor& scale) {
   return blocks * at::where(scale != 0, scale.reciprocal(), 0);
 }
 
-// Returns blocks as read: codes are made with the exact scale, readers have it in 16 bits.
+// Returns blocks as read back: codes use the exact scale, readers its 16-bit value.
 at::Tensor Q8Blocks(const at::Tensor& blocks) {
   const at::Tensor scale = DividedBy(blocks.abs().amax(-1, true), 127);
   const at::Tensor scaled = Scaled(blocks, scale);
@@ -31,7 +31,7 @@ at::Tensor Q8Blocks(const at::Tensor& blocks) {
   return codes * RoundTo(scale, StoredFloat::kFloat16);
 }
 
-// The value of the largest magnitude, with its sign, becomes -8 times the scale.
+// Maps the value with the largest magnitude, including its sign, to -8 times the scale.
 at::Tensor Q4Blocks(const at::Tensor& blocks) {
   const at::Tensor scale = blocks.gather(-1, blocks.abs().argmax(-1, true)).div(-8);
   const at::Tensor codes = Scaled(blocks, scale).add(8.5).floor().clamp_max(15);

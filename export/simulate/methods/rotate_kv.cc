@@ -16,7 +16,7 @@
 namespace oscar {
 namespace {
 
-// H_heads (x) H_dim, which for powers of two is H_(heads * dim).
+// Returns H_heads (x) H_dim, which is H_(heads * dim) for powers of two.
 at::Tensor HeadsHadamard(int64_t heads, int64_t dim) {
   const auto tensor = [](const Matrix& symmetric) {
     return at::from_blob(const_cast<double*>(symmetric.data()),
@@ -59,7 +59,7 @@ constexpr std::array kRotateKvTable = {
                 4, 1, 15},
 };
 
-// A 16-bit scale and zero per group; the sources simulate, so bytes are counted the same way.
+// A 16-bit scale and zero per group. The sources only simulate, so bytes are counted the same way.
 CacheCost Cost(const RotateKvOptions& options, const MethodContext& context, int64_t tokens) {
   return MeanOverCache(context.layers(), tokens, [&](size_t layer_index, bool keys) {
     const AttentionSpec& spec = context.layers()[layer_index].attention;
@@ -85,7 +85,7 @@ RotateKvLayer FitRotateKv(const AttentionSpec& spec, const CalibrationRows& rows
     const at::Tensor keys = UndoRope(k.to(at::kFloat), spec.rope).flatten(1).to(at::kDouble);
     sums.add_(keys.sum(0).cpu());
   }
-  // The sum of rotated keys is the rotated sum of keys.
+  // The sum of rotated keys equals the rotated sum of keys.
   layer.permutation = std::get<1>(Rotated(sums.unsqueeze(0), layer.k_rotation)
                                       .squeeze(0)
                                       .sort(/*stable=*/true, /*dim=*/0, /*descending=*/false));

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// RotateKV (arXiv 2501.16383): keys before rope are rotated by one Hadamard over the dimensions of
-// four KV heads and their channels put in order of size, values by one per head; both quantized per
-// token in groups of 128 channels (family A3). A group runs over the channels of all heads, so it
-// may hold parts of several.
+// RotateKV (arXiv 2501.16383). A Hadamard matrix over the dimensions of four KV heads rotates keys
+// before rope, and their channels are sorted by size. Values are rotated by one matrix per head.
+// Both are quantized per token in groups of 128 channels (family A3). A group covers channels of
+// all heads, so it may hold parts of several.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,23 +16,23 @@
 namespace oscar {
 
 struct RotateKvOptions {
-  int bits = 2;                    // 0: transformed and back
+  int bits = 2;                    // 0: only transformed and back
   float clip_ratio = 0.8F;         // multiplies a group's minimum and maximum
-  int divisor = 0;                 // of max - min; 0: 2^bits - 1; the published code: bits^2 - 1
-  int64_t quant_group_size = 128;  // channels; fewer where 128 does not divide all of them
-  // First tokens, exact: the sources keep the tokens of the 20 largest hidden states, which a cache
-  // cannot see and which are mostly the first one.
+  int divisor = 0;                 // divides the range; 0: 2^bits - 1; published: bits^2 - 1
+  int64_t quant_group_size = 128;  // channels; fewer if 128 does not divide their number
+  // Number of exact first tokens. The sources keep the tokens with the 20 largest hidden states,
+  // which a cache cannot see and which are mostly the first one.
   int64_t sink = 1;
 };
 
 struct RotateKvLayer {
   at::Tensor k_rotation;   // [heads_rotated * head_dim, same], symmetric, float64
   at::Tensor v_rotation;   // [v_head_dim, v_head_dim], symmetric, float64
-  at::Tensor permutation;  // [num_kv_heads * head_dim] int64: rotated channel at each place
+  at::Tensor permutation;  // [num_kv_heads * head_dim] int64: rotated channel per place
 };
 
-// Consecutive KV heads that one Hadamard mixes: 4, or the largest power of two below that divides
-// their number.
+// Number of consecutive KV heads that one Hadamard matrix mixes: 4, or the largest smaller power of
+// two that divides their number.
 int64_t HeadsRotated(int64_t num_kv_heads);
 
 // The permutation sorts channels by the sum of their rotated keys over all `rows.k`, ascending.

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // SAW-INT4: keys rotated by a block-diagonal Hadamard matrix of order 16 or of the whole head,
-// values as they are unless asked for, both in 4 bits with one scale and zero per token and head.
-// The rotated row is rounded to bf16 before it is quantized, and the metadata buffer is float32
-// where the paper counts 16 bits.
+// unrotated values by default, both in 4 bits with one scale and zero per token and head. The
+// rotated row is rounded to bf16 before it is quantized. The metadata buffer is float32, although
+// the paper counts 16 bits.
 #include <algorithm>
 
 #include "export/simulate/affine_cost.h"
@@ -18,7 +18,7 @@ namespace {
 
 struct SawRow {
   std::string_view name, description;
-  int64_t order;  // of a block; 0: the head
+  int64_t order;  // block size; 0: the head
   int bits = 4;
 };
 
@@ -28,7 +28,7 @@ constexpr SawRow kSawTable[] = {
     {"saw_int8", "SAW with 8 bits: Hadamard blocks of 16 on keys", 16, 8},
 };
 
-// I (x) H_order; smaller blocks where the order does not divide the head.
+// I (x) H_order, with smaller blocks if the order does not divide the head.
 at::Tensor BlockRotation(int64_t dim, int64_t order) {
   const int64_t largest = HadamardBlockSize(dim);
   const int64_t block = order == 0 ? largest : std::min(order, largest);

@@ -21,7 +21,7 @@
 namespace oscar {
 namespace {
 
-// The right arm in one layer, from which a fault is made.
+// The correct arm in one layer, from which a fault is made.
 struct Right {
   const CacheMethod& method;
   const ArmOptions& options;
@@ -29,7 +29,7 @@ struct Right {
   size_t layer_index;
 };
 
-// Rotations, pair scales and codes of a layer, as the right arm has them.
+// Returns rotations, pair scales and codes of a layer as in the correct arm.
 RotatedSides SidesOf(const Right& right) {
   const auto runtime = std::ranges::find(Runtimes(), right.method.name, &RuntimeSpec::method);
   const bool is_runtime = runtime != Runtimes().end();
@@ -45,7 +45,7 @@ at::Tensor InverseOf(const RotatedQuantizer& side) {
   return side.inverse.defined() ? side.inverse : side.rotation.transpose(1, 2);
 }
 
-// Rows [tokens, heads, d] times matrices [heads / n or 1, d, d]: n heads in a row share a matrix.
+// Rows [tokens, heads, d] times matrices [heads / n or 1, d, d]; n consecutive heads share one.
 at::Tensor Turned(const at::Tensor& rows, const at::Tensor& matrices) {
   const at::Tensor m = matrices.to(rows.device(), rows.scalar_type());
   const at::Tensor grouped = rows.unflatten(1, {m.size(0), -1}).permute({1, 0, 2, 3});
@@ -56,7 +56,7 @@ at::Tensor Turned(const at::Tensor& rows, const at::Tensor& matrices) {
       .contiguous();
 }
 
-// The right cache in a space that is turned: writes x T, and reads with T's inverse.
+// Puts the correct cache into a rotated space: it writes x T, and reads with T's inverse.
 LayerCache InSpace(LayerCache right, const CacheSides& t, const CacheSides& inverse) {
   const auto turned = [](const at::Tensor& rows, const at::Tensor& m) {
     return rows.defined() && m.defined() ? Turned(rows, m) : rows;
@@ -78,8 +78,7 @@ LayerCache InSpace(LayerCache right, const CacheSides& t, const CacheSides& inve
   return cache;
 }
 
-// Applies `change` to the rows that are read as keys (true) and values; leaves out layers that are
-// stored as they come.
+// Applies `change` to rows that are read as keys (true) and values. Leaves out unquantized layers.
 LayerCache Misread(LayerCache right,
                    std::function<at::Tensor(const at::Tensor& rows, bool keys)> change,
                    bool windows) {
@@ -109,7 +108,7 @@ LayerCache WrongArtifact(LayerCache cache, const Right& right) {
   return InSpace(std::move(cache), t, {t.k.transpose(1, 2), t.v.transpose(1, 2)});
 }
 
-// Keys are in the cache's basis, queries in that of `queries` [heads or 1, d, d], transposed.
+// Keys use the cache's basis, queries the transpose of the basis `queries` [heads or 1, d, d].
 LayerCache OtherBasis(LayerCache cache, const RotatedSides& sides, const at::Tensor& queries) {
   at::Tensor turn = sides.k.rotation;
   if (queries.defined()) turn = at::matmul(turn, queries);
@@ -130,8 +129,8 @@ LayerCache OtherHead(LayerCache cache, const Right& right) {
   return OtherBasis(std::move(cache), sides, InverseOf(sides.k).roll(-1, 0));
 }
 
-// Returns rows [tokens, heads, d] as a reader gets them that takes codes to have a step of 1. Each
-// quantization group has its lowest and its highest code.
+// Returns rows [tokens, heads, d] for a reader that assumes a step of 1 between codes. In each
+// quantization group the lowest and the highest code occur.
 at::Tensor WithStepOfOne(const at::Tensor& rows, const RotatedQuantizer& side) {
   const auto like = [&](const at::Tensor& t) { return t.to(rows.device(), rows.scalar_type()); };
   const AffineQuantizer& codes = side.codes;

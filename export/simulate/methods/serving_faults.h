@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Mistakes of servers with an artifact, as methods: each is the cache of a right arm with one
+// Mistakes of servers with an artifact, as methods: each is the cache of a correct arm with one
 // mistake. Trap: the effect of wrong rows depends on whether a server's windows are rotated, which
-// is taken from the right arm.
+// the correct arm determines.
 #pragma once
 
 #include <memory>
@@ -12,10 +12,10 @@
 
 namespace oscar {
 
-// `right`: OSCAR's rotations (oscar_shared, oscar_per_head), the automatic choice, or a runtime's
-// version of either; UsageError for another method. Leaves out what the artifact does not allow:
-// another head's matrix where all heads share one. `context` must outlive the methods' creation
-// alone.
+// Makes faulty versions of `right`: OSCAR's rotations (oscar_shared, oscar_per_head), the automatic
+// choice, or a runtime's version of either. Throws UsageError for another method. Leaves out faults
+// that the artifact does not allow, such as another head's matrix if all heads share one. `context`
+// is used only during this call.
 GuestMethods ServingFaults(const CacheMethod& right, const ArmOptions& options,
                            const MethodContext& context);
 

@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// SQuat (arXiv 2503.24358) on KIVI's format: keys' channels are rounded 64 at a time, and those not
-// yet rounded move so that the error stays out of what queries span. With P = I + lambda Q^T Q, Q
-// the queries' first r singular directions times their singular values, an error e of some channels
-// b moves the rest by -P_rest,rest^-1 P_rest,b e, which minimizes the whole error in the metric P
-// (Red-Hat-AI-Innovation-Team/SQuat, quant/new_pack.py, whose recursion gives the same matrices).
-// Q is of a calibration sequence's queries, as in its my_test_math500_offline.py; the online form
-// takes the prompt's. Ranks and sizes are those of its example.py.
+// SQuat (arXiv 2503.24358) on KIVI's format. Keys' channels are rounded 64 at a time, and the
+// remaining ones move so that the error leaves the subspace of the queries. With P = I + lambda Q^T
+// Q, Q the queries' first r singular directions times their singular values, an error e of some
+// channels b moves the rest by -P_rest,rest^-1 P_rest,b e, which minimizes the whole error in the
+// metric P (Red-Hat-AI-Innovation-Team/SQuat, quant/new_pack.py, whose recursion gives the same
+// matrices). Q comes from a calibration sequence's queries, as in its my_test_math500_offline.py;
+// the online form uses the prompt's. Ranks and sizes are those of its example.py.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
@@ -25,11 +25,11 @@ namespace oscar {
 namespace {
 
 constexpr KiviOptions kSquatFormat = {.bits = 2, .quant_group_size = 32, .residual = 32};
-constexpr int64_t kSquatChannels = 64;  // rounded together
+constexpr int64_t kSquatChannels = 64;  // channels rounded together
 constexpr int64_t kSquatRank = 20;      // r
 constexpr double kSquatLambda = 0.001;
 
-// Sum of q^T q over a KV head's queries, of a calibration sequence of mean length.
+// Sum of q^T q over a KV head's queries, for a calibration sequence of mean length.
 Matrix QueryGram(const std::vector<at::Tensor>& sequences, int64_t head, int64_t num_kv_heads) {
   at::Tensor sum;
   for (const at::Tensor& queries : sequences) {
@@ -42,7 +42,7 @@ Matrix QueryGram(const std::vector<at::Tensor>& sequences, int64_t head, int64_t
   return Eigen::Map<const Matrix>(sum.const_data_ptr<double>(), sum.size(0), sum.size(1));
 }
 
-// P of gram [dim, dim].
+// The matrix P for `gram` [dim, dim].
 Matrix SubspaceMetric(const Matrix& gram, const std::string& what) {
   const Eigenbasis basis = SymmetricEigenbasis(gram, what);
   const Eigen::Index dim = gram.rows(), rank = std::min<Eigen::Index>(kSquatRank, dim);
@@ -52,7 +52,7 @@ Matrix SubspaceMetric(const Matrix& gram, const std::string& what) {
                                           directions.transpose();
 }
 
-// The moves of the later channels per unit of error in channels [begin, end): [num_kv_heads, dim -
+// How far the later channels move per unit of error in channels [begin, end): [num_kv_heads, dim -
 // end, end - begin].
 at::Tensor MovedBy(const std::vector<Matrix>& metrics, int64_t begin, int64_t end) {
   std::vector<at::Tensor> moves;
@@ -66,7 +66,7 @@ at::Tensor MovedBy(const std::vector<Matrix>& metrics, int64_t begin, int64_t en
   return at::stack(moves).transpose(1, 2);
 }
 
-// Rounds channels [blocks, num_kv_heads, dim, tokens] in turn and moves the rest by the error.
+// Rounds channels [blocks, num_kv_heads, dim, tokens] in turn; errors move the remaining ones.
 at::Tensor RoundInTurn(const at::Tensor& channels, const std::vector<at::Tensor>& moves) {
   at::Tensor read = channels.clone();
   const int64_t dim = channels.size(2);

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// TurboQuant (arXiv 2504.19874): keys and values randomly rotated, the direction in levels of the
-// sphere's marginal, the norm in fp16, with and without the quantized residual that makes inner
-// products unbiased; and vLLM's form of it (pull request 38479), which rotates keys by a Hadamard
-// matrix and quantizes values affinely, unrotated. vLLM leaves out the first and last two layers by
-// default; here every layer is quantized, as in OSCAR's comparison.
+// TurboQuant (arXiv 2504.19874): keys and values are rotated randomly; the direction is stored in
+// levels of the sphere's marginal, the norm in fp16, with and without the quantized residual that
+// makes inner products unbiased. Also vLLM's form of it (pull request 38479), which rotates keys by
+// a Hadamard matrix and quantizes unrotated values affinely. By default vLLM leaves out the first
+// and last two layers; here every layer is quantized, as in OSCAR's comparison.
 #include <ATen/ATen.h>
 
 #include "export/simulate/affine_cost.h"
@@ -24,7 +24,7 @@ constexpr double kNormBits = 16;
 struct PaperRow {
   std::string_view name, description;
   int bits;
-  bool product;  // b - 1 bits and the signs of the residual's projections
+  bool product;  // b - 1 bits, and the signs of the residual's projections
 };
 
 constexpr PaperRow kPaper[] = {
@@ -52,7 +52,7 @@ constexpr VllmRow kVllm[] = {
 
 at::Tensor OneMatrix(const Matrix& matrix) { return RotationTensor(std::vector<Matrix>{matrix}); }
 
-// One rotation and one S for all heads of a layer's side.
+// All heads of a side share one rotation and one S.
 RotatedQuantizer PaperSide(const PaperRow& row, const MethodContext& context, size_t layer_index,
                            bool values, int64_t dim) {
   const uint64_t stream = (uint64_t{1} << 62) | layer_index << 2 | (values ? 2U : 0U);
@@ -92,7 +92,7 @@ RotatedQuantizer VllmValues(const VllmRow& row) {
   }};
 }
 
-// The published 3.25 counts two numbers on both sides; slots hold one for keys.
+// The published 3.25 counts two numbers on both sides, but slots hold only one for keys.
 AffineSide VllmKeyCost(int bits) {
   if (bits == 8) return {.bits = 8, .metadata_bits = 0, .actual_metadata_bits = 0};
   return {.bits = static_cast<double>(bits),

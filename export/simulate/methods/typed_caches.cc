@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The types by layer that oscar-calibrate --for modelopt and similar runtimes chose, as the runtime
-// serves them: rows are not rotated, and scales come from the calibration's largest magnitudes. The
-// other methods here spend the same budget by each of the prices.
+// serves them: rows are not rotated, and scales come from the calibration's largest magnitudes.
+// Other methods here distribute the same budget by each of the other prices.
 #include <fmt/format.h>
 
 #include <algorithm>

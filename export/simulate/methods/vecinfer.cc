@@ -19,7 +19,7 @@ namespace {
 
 struct VecInferRow {
   std::string_view name, description;
-  int64_t width;  // values of a vector of 8 bits
+  int64_t width;  // values per vector, which has 8 bits
 };
 
 constexpr VecInferRow kVecInferTable[] = {
@@ -28,9 +28,9 @@ constexpr VecInferRow kVecInferTable[] = {
 };
 
 constexpr CacheWindows kVecInferWindows = {0, 128};
-constexpr int64_t kVecInferPoints = 1 << 14;  // that a codebook is fitted to, evenly taken
+constexpr int64_t kVecInferPoints = 1 << 14;  // evenly spaced points to which a codebook is fitted
 
-// sqrt(max|x|), 1 for a channel of zeros.  // [num_kv_heads, dim] float64 on the host
+// Returns sqrt(max|x|), or 1 for a channel of zeros: [num_kv_heads, dim] float64 on the host.
 at::Tensor SmoothScales(const std::vector<at::Tensor>& sequences) {
   at::Tensor largest;
   for (const at::Tensor& rows : sequences) {
@@ -40,8 +40,8 @@ at::Tensor SmoothScales(const std::vector<at::Tensor>& sequences) {
   return largest.masked_fill(largest.eq(0), 1).sqrt();
 }
 
-// Rows [tokens, num_kv_heads, dim] of all sequences, rotated if `rotation` is defined, and cut into
-// vectors.
+// Cuts rows [tokens, num_kv_heads, dim] of all sequences into vectors. Rotates them first if
+// `rotation` is defined.
 at::Tensor VectorsOf(const std::vector<at::Tensor>& sequences, const at::Tensor& rotation,
                      int64_t width) {
   at::Tensor rows = at::cat(sequences).to(at::kCPU, at::kDouble).transpose(0, 1);

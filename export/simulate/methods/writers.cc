@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The improvements that a writer alone can make on existing rotations: scales fitted to codes
+// Improvements of existing rotations that need only another writer: scales fitted to codes
 // (linalg/scale_fit.h) and error feedback (linalg/error_feedback.h). Feedback of keys uses the
 // metric of the queries in the artifact's moments, that of values the metric of o_proj. Bits,
-// format and reader are those of the method without it.
+// format and reader stay the same.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
@@ -26,7 +26,7 @@ enum class Feedback { kNone, kKeys, kBoth };
 
 using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-// Factors of every KV head, [num_kv_heads, dim, dim].
+// Returns the factors of every KV head, [num_kv_heads, dim, dim].
 at::Tensor Factors(const CacheSide& side, const LayerMoments& moments,
                    const std::function<Matrix(int64_t head)>& metric, std::string_view what) {
   return MatricesOf(FeedbackFactors(side, moments.num_kv_heads, metric, what), side.dim, side.dim);
@@ -40,7 +40,7 @@ CacheSides FactorsOf(const MethodContext& context, size_t layer_index, const Cac
     return fmt::format("layer {}, error feedback of {}", moments.layer_id, side);
   };
   CacheSides factors;
-  if (k.feedback.empty()) {  // else it is written so in any case
+  if (k.feedback.empty()) {  // otherwise the choice already has feedback
     factors.k = Factors(
         k, moments, [&](int64_t head) { return moments.QueryCovariance(head); }, what("keys"));
   }
@@ -65,7 +65,7 @@ CacheSide HadamardSide(int64_t dim) {
   return side;
 }
 
-// The rotations and clip ratios of a layer's two sides.
+// Returns the rotations and clip ratios of both sides of a layer.
 struct TurnedSides {
   CacheSide k, v;
   ClipPair clip;
@@ -93,7 +93,7 @@ struct Row {
   std::string_view name, description;
   CacheMethod (*without)();
   TurnedSidesOf
-      sides;  // nullptr: the automatic choice, which says itself whether scales are fitted
+      sides;  // nullptr: the automatic choice, which determines itself whether scales are fitted
   Feedback feedback = Feedback::kKeys;
   bool fitted_scales = false;
 };
@@ -136,7 +136,7 @@ constexpr Row kRows[] = {
      Shared, Feedback::kNone, true},
 };
 
-// The same method without the improved write.
+// Returns a row's method: `without`, with the improved write added.
 CacheMethod Method(const Row& row) {
   CacheMethod method = row.without();
   method.name = row.name;
