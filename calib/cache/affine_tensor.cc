@@ -238,9 +238,12 @@ at::Tensor QuantizedRows(const at::Tensor& rows, const AffineQuantizer& quantize
   if (std::ranges::any_of(quantizer.clip, [](double ratio) { return ratio > 0; })) {
     if (quantizer.clip_groups && group < dim) {  // each group is a row
       const at::Tensor groups = rows.unflatten(-1, {-1, group}).flatten(-3, -2);
-      thresholds = HeadThresholds(SortedMagnitudes(groups), quantizer.clip).expand_as(groups).reshape(rows.sizes());
+      thresholds = HeadThresholds(SortedMagnitudes(groups), quantizer.clip)
+                       .expand_as(groups)
+                       .reshape(rows.sizes());
     } else {
-      thresholds = HeadThresholds(sorted.defined() ? sorted : SortedMagnitudes(rows), quantizer.clip);
+      thresholds =
+          HeadThresholds(sorted.defined() ? sorted : SortedMagnitudes(rows), quantizer.clip);
     }
   }
   const auto round_trip = [&](const at::Tensor& of_heads, const at::Tensor& clamps, int width,

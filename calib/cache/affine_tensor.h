@@ -37,7 +37,7 @@ at::Tensor ClipThresholds(const at::Tensor& sorted, double ratio);
 at::Tensor SortedMagnitudes(const at::Tensor& rows);  // |rows| in that order
 // ClipThresholds with one ratio per head. [..., num_kv_heads, tokens, 1]
 at::Tensor HeadThresholds(const at::Tensor& sorted, std::span<const double> clip);
-at::Tensor Clamped(const at::Tensor& rows, const at::Tensor& thresholds);           // to [-t, t]
+at::Tensor Clamped(const at::Tensor& rows, const at::Tensor& thresholds);  // to [-t, t]
 
 // Quantizes and dequantizes rotated `rows` [..., num_kv_heads, tokens, dim]. `sorted`: their sorted
 // magnitudes, if known. `feedback` [num_kv_heads or 1, dim, dim] on the same device: error feedback

@@ -41,10 +41,9 @@ bool IsSupported(const at::Tensor& rows, const AffineFormat& format) {
 template <typename Run>
 void OnHostThreads(int64_t rows, int64_t columns, const Run& run) {
   const int64_t step = std::max<int64_t>(kRowsOfPiece, kValuesOfPiece / columns);
-  ParallelFor(
-      (rows + step - 1) / step,
-      [&](int64_t piece) { run(piece * step, std::min(rows, (piece + 1) * step)); },
-      at::get_num_threads());
+  ParallelFor((rows + step - 1) / step,
+              [&](int64_t piece) { run(piece * step, std::min(rows, (piece + 1) * step)); },
+              at::get_num_threads());
 }
 
 template <typename T>
@@ -110,7 +109,8 @@ std::optional<at::Tensor> FeedbackRoundTripInTwoKernels(const at::Tensor& rows,
                                                         const AffineFormat& format,
                                                         const at::Tensor& factor) {
   const int64_t dim = rows.size(-1), heads = factor.size(0);
-  if (!IsSupported(rows, format) || (!rows.is_cpu() && dim > kMaxGpuFeedbackDim)) return std::nullopt;
+  if (!IsSupported(rows, format) || (!rows.is_cpu() && dim > kMaxGpuFeedbackDim))
+    return std::nullopt;
   OSCAR_CHECK(factor.scalar_type() == rows.scalar_type() && factor.device() == rows.device());
   OSCAR_CHECK(heads == 1 || rows.size(-3) == heads);
   const int64_t groups = dim / format.quant_group_size;
@@ -252,9 +252,8 @@ std::optional<LogitComparison> CompareLogitsInOneKernel(const ReferenceLogits& o
     arguments.kl_terms = Writable<T>(result.kl_terms);
     arguments.logit_errors_sq = Writable<T>(result.logit_errors_sq);
     if (!logits.x.is_cpu()) return GpuKernelsOf<T>()->compare(arguments, logits.x.device());
-    OnHostThreads(arguments.rows, arguments.tokens, [&](int64_t begin, int64_t end) {
-      CompareLogitsOnHost(arguments, begin, end);
-    });
+    OnHostThreads(arguments.rows, arguments.tokens,
+                  [&](int64_t begin, int64_t end) { CompareLogitsOnHost(arguments, begin, end); });
   });
   return result;
 }

@@ -58,9 +58,9 @@ OSCAR_INLINE ReadRow<T> ReadLogits(const LogitComparisonArguments<T>& a, int64_t
   const T* logits = a.logits + row * a.tokens;
   const int64_t tokens = a.tokens;
   if (a.kept != nullptr) {
-    const bool* const kept = a.kept + (row / a.rows_of_sequence % a.sequences * a.rows_per_head +
-                                       row % a.rows_per_head) *
-                                          tokens;
+    const bool* const kept =
+        a.kept +
+        (row / a.rows_of_sequence % a.sequences * a.rows_per_head + row % a.rows_per_head) * tokens;
     if (a.exact != nullptr) {
       const T* const exact = a.exact + row % a.exact_rows * tokens;
 #pragma omp simd
@@ -161,14 +161,14 @@ OSCAR_INLINE void Compare(const LogitComparisonArguments<T>& a, int64_t begin, i
   }
 }
 
-#define OSCAR_INSTANCE(T)                                                                       \
-  OSCAR_FOR_EACH_PROCESSOR void SoftmaxOf(const LogitComparisonArguments<T>& a, T* log,         \
-                                          int64_t begin, int64_t end) {                         \
-    Softmax(a, log, begin, end);                                                                \
-  }                                                                                             \
-  OSCAR_FOR_EACH_PROCESSOR void CompareOf(const LogitComparisonArguments<T>& a, int64_t begin,  \
-                                          int64_t end) {                                        \
-    Compare(a, begin, end);                                                                     \
+#define OSCAR_INSTANCE(T)                                                                      \
+  OSCAR_FOR_EACH_PROCESSOR void SoftmaxOf(const LogitComparisonArguments<T>& a, T* log,        \
+                                          int64_t begin, int64_t end) {                        \
+    Softmax(a, log, begin, end);                                                               \
+  }                                                                                            \
+  OSCAR_FOR_EACH_PROCESSOR void CompareOf(const LogitComparisonArguments<T>& a, int64_t begin, \
+                                          int64_t end) {                                       \
+    Compare(a, begin, end);                                                                    \
   }
 OSCAR_INSTANCE(float)
 OSCAR_INSTANCE(double)

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the kernels of host_kernels.h share.
+// Shared by the kernels of host_kernels.h.
 #pragma once
 
 // Marks a function that is compiled for several instruction sets; the loader picks one.

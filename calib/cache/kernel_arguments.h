@@ -52,9 +52,9 @@ struct LogitComparisonArguments {
   const T* p;                 // [reference_rows, columns]
   const T* reference_logits;  // [reference_rows, tokens]; null: no logit errors
   const T* logits;            // [rows, tokens]
-  // On a CPU only. Where `kept` is not null and holds true, a row reads `exact` instead of `logits`,
-  // or a hidden token if `exact` is null. Row r has row (r / rows_of_sequence % sequences *
-  // rows_per_head + r % rows_per_head) of `kept` and row r % exact_rows of `exact`.
+  // On a CPU only. Where `kept` is not null and holds true, a row reads `exact` instead of
+  // `logits`, or a hidden token if `exact` is null. Row r has row (r / rows_of_sequence % sequences
+  // * rows_per_head + r % rows_per_head) of `kept` and row r % exact_rows of `exact`.
   const bool* kept;
   const T* exact;
   int64_t rows_of_sequence, sequences, exact_rows;

@@ -16,8 +16,8 @@ namespace {
 
 // Multiplies scores [num_kv_heads, gqa_ratio, rows, tokens] by values [num_kv_heads, tokens, dim].
 at::Tensor Weighted(const at::Tensor& scores, const at::Tensor& values) {
-  return BatchProduct(scores.flatten(1, 2), values).view(
-      {scores.size(0), scores.size(1), scores.size(2), values.size(2)});
+  return BatchProduct(scores.flatten(1, 2), values)
+      .view({scores.size(0), scores.size(1), scores.size(2), values.size(2)});
 }
 
 }  // namespace

@@ -195,8 +195,8 @@ uint64_t AttentionErrorMemory(const LayerSpec& spec, int64_t tokens, int64_t row
 
 std::vector<ArmResult> MeasureAttentionError(const ObservedLayer& layer, const LayerSpec& spec,
                                              const std::vector<CacheArm>& arms,
-                                             const CacheWindows& windows,
-                                             int64_t quant_group_size, at::ScalarType type) {
+                                             const CacheWindows& windows, int64_t quant_group_size,
+                                             at::ScalarType type) {
   if (layer.queries.empty()) return {};
   const auto float64 = layer.keys.at(0).options().dtype(at::kDouble);
   std::vector<KeySet> sets = KeySetsOf(arms, float64);
@@ -215,8 +215,8 @@ std::vector<ArmResult> MeasureAttentionError(const ObservedLayer& layer, const L
     const std::vector<RowComparison::Prepared> stored =
         StoreSets(comparison, sets, keys, values, quant_group_size, type);
     const int64_t num_rows = queries.rows.size(0);
-    const int64_t step = RowsPerSlice(
-        spec.attention, keys.size(0), static_cast<int64_t>(c10::elementSize(type)), score_bytes);
+    const int64_t step = RowsPerSlice(spec.attention, keys.size(0),
+                                      static_cast<int64_t>(c10::elementSize(type)), score_bytes);
     for (int64_t begin = 0; begin < num_rows; begin += step) {
       const int64_t end = std::min(num_rows, begin + step);
       const at::Tensor positions = queries.rows.slice(0, begin, end);
@@ -224,8 +224,7 @@ std::vector<ArmResult> MeasureAttentionError(const ObservedLayer& layer, const L
       comparison.SetRows(
           {positions, rows_of_slice,
            queries.q_pe.defined() ? queries.q_pe.slice(0, begin, end) : queries.q_pe});
-      const at::Tensor slice_beyond =
-          BeyondWindows(positions, windows, spec.attention).to(type);
+      const at::Tensor slice_beyond = BeyondWindows(positions, windows, spec.attention).to(type);
       beyond.add_(slice_beyond.sum());
       const RowComparison::ExactMasks exact[] = {comparison.MasksOf({in_windows, in_windows}), {}};
       at::Tensor own;  // queries of the choice whose sets these are

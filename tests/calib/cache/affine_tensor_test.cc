@@ -52,7 +52,7 @@ void ExpectScalarValues(const at::Tensor& rows, double ratio, const AffineFormat
   }
 }
 
-// Of many rows at once, and with ties.
+// The network sorts many rows at once, rows of any length, and ties.
 TEST(AffineTensor, MagnitudesAreSorted) {
   for (const int64_t dim : {1, 3, 64, 96, 128, 200, 512}) {
     for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {

@@ -326,8 +326,8 @@ TEST(AutoSearch, TheArmIsMeasuredWhereTheConsumerTakesOneRatio) {
     judged.v_option().SetRatio(0.94);
     const ArmResult alone =
         MeasureAttentionError(observed, layer.spec,
-                              {{.name = "auto", .choice = &judged, .point = to}}, options.windows(), 0,
-                              at::kFloat)
+                              {{.name = "auto", .choice = &judged, .point = to}}, options.windows(),
+                              0, at::kFloat)
             .at(0);
     EXPECT_EQ(measured->arm.kl_mean, alone.kl_mean);
     EXPECT_EQ(measured->arm.output_rel_error, alone.output_rel_error);
