@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 #include "linalg/base/parallel_for.h"
@@ -39,6 +41,24 @@ TEST(ParallelFor, BeginsNothingBehindAFailure) {
   };
   EXPECT_THROW(ParallelFor(100, body, 1), std::runtime_error);
   EXPECT_EQ(calls, 3);
+}
+
+TEST(ParallelFor, MayBeNestedAndCalledFromSeveralThreads) {
+  std::vector<std::atomic<int>> calls(4 * 8 * 50);
+  std::vector<std::jthread> callers;
+  for (int64_t caller = 0; caller < 4; ++caller) {
+    callers.emplace_back([&calls, caller] {
+      ParallelFor(
+          8,
+          [&](int64_t i) {
+            ParallelFor(
+                50, [&](int64_t j) { ++calls[static_cast<size_t>((caller * 8 + i) * 50 + j)]; }, 3);
+          },
+          3);
+    });
+  }
+  callers.clear();
+  for (const std::atomic<int>& of_piece : calls) EXPECT_EQ(of_piece, 1);
 }
 
 TEST(Product, ThreadsGetTheSameBytes) {
