@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
+//
+// Longer than 400 lines because all sections of the file are read by one cursor.
 #include "capture/checkpoint/gguf_file.h"
 
 #include <fmt/format.h>

@@ -9,12 +9,12 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <span>
 #include <vector>
 
 #include "linalg/affine_metadata.h"
 #include "linalg/base/error.h"
 #include "tests/linalg/random_values.h"
-#include "tests/reference/int2_codec.h"
 
 namespace oscar {
 namespace {
@@ -59,19 +59,68 @@ TEST(AffineCodec, EveryGroupHasItsOwnScale) {
   EXPECT_EQ(e.codes, (Codes{0, 15, 3, 0, 0, 15, 12, 13}));
 }
 
-// Two bits are the INT2 codec, whose bytes have vectors of their own.
-TEST(AffineCodec, TwoBitsAreTheInt2Codec) {
-  const Int2Format int2{
-      .head_dim = 128, .quant_group_size = 32, .metadata = MetadataType::kBFloat16};
-  const Floats x = RandomRow(128, 1);
-  const Encoded e = Encode(x, {2, 32, MetadataType::kBFloat16});
-  Codes packed(32), codes(128);
-  Floats scales_zeros(8);
-  EncodeRow(x, int2, packed, scales_zeros);
-  UnpackCodes(packed, int2, codes);
-  EXPECT_EQ(e.codes, codes);
-  EXPECT_EQ(e.scales_zeros, scales_zeros);
-  for (const float value : scales_zeros) EXPECT_EQ(std::bit_cast<uint32_t>(value) & 0xFFFFU, 0U);
+// A tiny range on a large offset: the sum cancels to far outside [0, 3] and must not spill over.
+TEST(AffineCodec, CodesAreClamped) {
+  for (const float offset : {100.0F, 1e4F, -1e4F, 1e20F, -1e20F}) {
+    const float next = std::nextafter(offset, std::numeric_limits<float>::infinity());
+    const AffineFormat format{.bits = 2, .quant_group_size = 4};
+    const Encoded e = Encode({offset, next, offset, next}, format);
+    Floats y(4);
+    DecodeAffineRow(e.codes, e.scales_zeros, format, y);
+    for (const uint8_t code : e.codes) EXPECT_LE(code, 3) << offset;
+    for (const float value : y) EXPECT_NEAR(value / offset, 1, 1e-6F);
+  }
+}
+
+TEST(AffineCodec, BFloat16MetadataRoundsWhatIsStoredAndNotTheCodes) {
+  const Floats x = RandomRow(128, 5);
+  const Encoded full = Encode(x, {2, 32}), half = Encode(x, {2, 32, MetadataType::kBFloat16});
+  EXPECT_EQ(full.codes, half.codes);
+  EXPECT_NE(full.scales_zeros, half.scales_zeros);
+  for (const float value : half.scales_zeros)
+    EXPECT_EQ(std::bit_cast<uint32_t>(value) & 0xFFFFU, 0U);
+  // 1.00390625 = 1 + 2^-8 lies halfway between two bfloat16 numbers and goes to the even one, 1;
+  // 1 + 3 * 2^-8 goes up to 1 + 2^-6.
+  const AffineFormat format{2, 4, MetadataType::kBFloat16};
+  EXPECT_EQ(Encode({0, 0, 0, 3 * 1.00390625F}, format).scales_zeros[0], 1);
+  EXPECT_EQ(Encode({0, 0, 0, 3 * 1.01171875F}, format).scales_zeros[0], 1.015625F);
+}
+
+// Expected errors on i.i.d. N(0, 1) rows of 128 (Monte Carlo).
+struct GaussianCase {
+  int64_t quant_group_size;
+  double ratio, mse, mean_scale, mean_threshold;  // 0: not listed
+};
+
+TEST(AffineCodec, MeanSquaredErrorOfTwoBitsOnGaussianRows) {
+  constexpr int64_t kRows = 20000;
+  const std::vector<double> rows = RandomRows(kRows, 128, 7);
+  const Floats x(rows.begin(), rows.end());
+  for (const GaussianCase& c :
+       {GaussianCase{128, 0, 0.2501, 1.729, 0}, GaussianCase{128, 0.96, 0.1561, 1.344, 2.018},
+        GaussianCase{128, 0.92, 0.1271, 1.157, 1.735}, GaussianCase{64, 0, 0.2023, 0, 0},
+        GaussianCase{64, 0.96, 0.1502, 0, 0}, GaussianCase{64, 0.92, 0.1265, 0, 0}}) {
+    const AffineFormat format{.bits = 2, .quant_group_size = c.quant_group_size};
+    double squared_error = 0, threshold_sum = 0, scale_sum = 0;
+    Codes codes(128);
+    Floats scales_zeros(static_cast<size_t>(256 / c.quant_group_size)), y(128);
+    for (size_t first = 0; first < x.size(); first += 128) {
+      const std::span<const float> values(x.data() + first, 128);
+      threshold_sum +=
+          ClipAndEncodeAffineRow(values, format, {c.ratio, ClipMethod::kSort}, codes, scales_zeros);
+      DecodeAffineRow(codes, scales_zeros, format, y);
+      for (size_t i = 0; i < 128; ++i) squared_error += std::pow(double{y[i]} - values[i], 2);
+      scale_sum += scales_zeros[0];
+    }
+    EXPECT_NEAR(squared_error / (kRows * 128), c.mse, 8e-4)
+        << c.quant_group_size << ", " << c.ratio;
+    if (c.mean_scale > 0) {
+      EXPECT_NEAR(scale_sum / kRows, c.mean_scale, 3e-3) << c.ratio;
+    }
+    if (c.mean_threshold > 0) {
+      EXPECT_NEAR(threshold_sum / kRows, c.mean_threshold, 3e-3) << c.ratio;
+    }
+  }
 }
 
 TEST(AffineCodec, ClippedRowsAreWhatAReaderGets) {
@@ -94,7 +143,6 @@ TEST(AffineCodec, ClippedRowsAreWhatAReaderGets) {
   }
 }
 
-// Also where what is left has no range to speak of, and a clipped value lies many codes beyond it.
 TEST(AffineCodec, AClippedValueIsCodedAsTheThreshold) {
   Floats two(64), ramp(64);
   for (size_t i = 0; i < two.size(); ++i) {
@@ -121,7 +169,6 @@ TEST(AffineCodec, AClippedValueIsCodedAsTheThreshold) {
   }
 }
 
-// Scales are the bytes s << 7 as float16, zeros are steps from the middle code.
 TEST(AffineCodec, BytesHoldScaleAndZero) {
   std::vector<float> scales;
   for (uint32_t s = 1; s < 0xF8; ++s) {
@@ -164,7 +211,6 @@ TEST(AffineCodec, AByteZeroIsWithin127StepsOfTheMiddle) {
   EXPECT_EQ(zero(100), 1.5 + 127 / 32.0);
 }
 
-// A group far from 0 keeps what it can: its range holds 0.
 TEST(AffineCodec, AGroupFarFromZeroStaysThere) {
   Floats x(16, 100), y(16);
   for (size_t i = 0; i < x.size(); ++i) x[i] += 0.01F * static_cast<float>(i);
@@ -176,6 +222,8 @@ TEST(AffineCodec, RefusesRowsThatDoNotFit) {
   const float max = std::numeric_limits<float>::max();
   const float nan = std::numeric_limits<float>::quiet_NaN();
   EXPECT_THROW(Encode({0, nan}, {4, 2}), NumericalError);
+  EXPECT_THROW(Encode({0, INFINITY}, {2, 2}), NumericalError);
+  EXPECT_THROW(Encode({max, max}, {2, 2}), NumericalError);  // the zero
   EXPECT_THROW(Encode({-max, max}, {4, 2}), NumericalError);
   // A scale that float32 holds and bfloat16 rounds to infinity.
   const Floats wide = {0, max};

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The INT2 codec, clip thresholds, Hadamard signs and bit reversal against an independent
-// implementation, bit for bit. What is compared is what the file holds, so a larger file of the
-// same kind is compared whole.
+// The affine codec of 2 bits, clip thresholds, Hadamard signs and bit reversal against an
+// independent implementation, bit for bit. What is compared is what the file holds, so a larger
+// file of the same kind is compared whole.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "capture/checkpoint/safetensors.h"
+#include "linalg/affine_codec.h"
 #include "linalg/hadamard.h"
 #include "tests/linalg/oracle_pack.h"
-#include "tests/reference/int2_codec.h"
 #include "tests/support/test_data.h"
 
 namespace oscar {
@@ -45,20 +45,19 @@ size_t CompareCase(const SafetensorsFile& file, const std::string& name, int64_t
   const auto codes = ReadTensor<uint8_t>(file, name + ".codes");
   const auto packed = ReadTensor<uint8_t>(file, name + ".packed_quartered");
   const auto dequantized = ReadTensor<float>(file, name + ".dequantized");
-  const Int2Format format{.head_dim = dim, .quant_group_size = dim / num_groups};
+  const AffineFormat format{.bits = 2, .quant_group_size = dim / num_groups};
   const auto width = static_cast<size_t>(dim);
   const auto groups = static_cast<size_t>(num_groups);
   const size_t rows = x.size() / width;
-  std::vector<uint8_t> row_packed(width / 4), row_codes(width);
+  std::vector<uint8_t> row_codes(width);
   std::vector<float> scales_zeros(2 * groups), y(width);
   for (size_t row = 0; row < rows; ++row) {
     SCOPED_TRACE(fmt::format("{}, row {}", name, row));
     std::vector<float> values(x.begin() + row * width, x.begin() + (row + 1) * width);
     ClampRow<float>(values, ClipThresholdSort<float>(values, percent / 100.0));
-    EncodeRow(values, format, row_packed, scales_zeros);
-    UnpackCodes(row_packed, format, row_codes);
-    DecodeRow(row_packed, scales_zeros, format, y);
-    EXPECT_TRUE(SameBytes<uint8_t>(row_packed, packed, row * width / 4));
+    EncodeAffineRow(values, format, row_codes, scales_zeros);
+    DecodeAffineRow(row_codes, scales_zeros, format, y);
+    EXPECT_TRUE(SameBytes<uint8_t>(PackQuartered(row_codes), packed, row * width / 4));
     EXPECT_TRUE(SameBytes<uint8_t>(row_codes, codes, row * width));
     EXPECT_TRUE(SameBytes<float>(y, dequantized, row * width));
     for (size_t group = 0; group < groups; ++group) {

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "linalg/base/error.h"
@@ -92,7 +91,6 @@ TEST(CodeShare, HasExactProductsWithCodes) {
   }
 }
 
-// Rows that the plain codec refuses are refused, and constant rows read as it reads them.
 TEST(ScalarFeedback, TreatsRowsThatBreakCodecsAsThePlainCodec) {
   const Matrix factor = FeedbackFactor(RandomCovariance(kDim, 3), 0.2, "test");
   std::vector<float> row_major;
@@ -168,8 +166,6 @@ TEST(ScalarFeedback, CostsTheReaderLess) {
   }
 }
 
-// Errors are those of a group's own scale: fed back within the wider group alone, it reads as it
-// would without the other.
 TEST(ScalarFeedback, ReadsEachGroupByItsOwnScale) {
   constexpr int64_t kGroup = kDim / 2;
   const Matrix factor = FeedbackFactor(RandomCovariance(kGroup, 4), 0.2, "test");

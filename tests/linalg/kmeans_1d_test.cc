@@ -44,31 +44,6 @@ TEST(KMeans1d, FindsClustersThatAreApart) {
     EXPECT_EQ(KMeans1d(x, {}, {4, 50, seed}), (Floats{-59, 0.5F, 50.25F, 100})) << seed;
 }
 
-// Two levels of a normal distribution are at +-0.798 with MSE 0.363; four of them at +-0.453 and
-// +-1.510 with 0.117, up to sampling.
-TEST(KMeans1d, IsLloydMaxForNormalValues) {
-  const Floats x = SortedNormal(100000, 1);
-  const Floats two = KMeans1d(x, {}, {2, 50, 0});
-  EXPECT_NEAR(two[0], -0.7979, 0.02);
-  EXPECT_NEAR(two[1], 0.7979, 0.02);
-  EXPECT_NEAR(KMeansDistortion(x, {}, two), 0.36338, 0.004);
-  const Floats four = KMeans1d(x, {}, {4, 500, 0});
-  EXPECT_NEAR(four[2], 0.45278, 0.02);
-  EXPECT_NEAR(four[3], 1.51042, 0.02);
-  EXPECT_NEAR(KMeansDistortion(x, {}, four), 0.11748, 0.002);
-}
-
-TEST(KMeans1d, IterationsLowerTheDistortion) {
-  const Floats x = SortedNormal(5000, 2);
-  double last = std::numeric_limits<double>::infinity();
-  for (const int64_t iterations : {0, 1, 2, 5, 10, 50}) {
-    const double distortion = KMeansDistortion(x, {}, KMeans1d(x, {}, {8, iterations, 7}));
-    EXPECT_LE(distortion, last + 1e-12);
-    last = distortion;
-  }
-  EXPECT_LT(last, 0.05);
-}
-
 TEST(KMeans1d, AnIterationIsLloyds) {
   const Floats x = SortedNormal(500, 6);
   for (const int64_t iterations : {0, 1, 2}) {

@@ -5,8 +5,6 @@
 // each other's calls. See linalg/CMakeLists.txt.
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "linalg/eigh.h"
 #include "tests/linalg/lapack_twin.h"
 

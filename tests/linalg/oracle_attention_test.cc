@@ -12,8 +12,8 @@
 #include <map>
 
 #include "capture/files/digest.h"
+#include "linalg/affine_codec.h"
 #include "tests/linalg/oracle_pack.h"
-#include "tests/reference/int2_codec.h"
 #include "tests/reference/scalar_attention_kl.h"
 #include "tests/support/test_data.h"
 
@@ -69,7 +69,7 @@ double Scale(const Vector& row) { return std::max(row.maxCoeff() - row.minCoeff(
 QuantizedSide Quantize(const std::vector<double>& tensor, const AttentionShape& shape,
                        const std::vector<Matrix>& rotations, double ratio) {
   const int64_t d = shape.head_dim;
-  const Int2Format format{.head_dim = d, .quant_group_size = d};
+  const AffineFormat format{.bits = 2, .quant_group_size = d};
   const RowClip clip{ratio, ClipMethod::kSort};
   const auto tokens = static_cast<double>(shape.tokens);
   QuantizedSide side;
@@ -86,14 +86,15 @@ QuantizedSide Quantize(const std::vector<double>& tensor, const AttentionShape& 
       threshold_sum += threshold;
       const Vector clipped = rotated.col(t).cwiseMin(threshold).cwiseMax(-threshold);
       side.mean_scale += Scale(clipped) / (tokens * static_cast<double>(shape.num_kv_heads));
-      QuantizeDequantizeRow<double>(row, format, clip, row);
+      QuantizeDequantizeAffineRow<double>(row, format, clip, row);
 
       std::vector<float> values(row.size()), scale_zero(2);
       for (int64_t i = 0; i < d; ++i) values[i] = static_cast<float>(rotated(i, t));
       ClampRow<float>(values, ClipThreshold<float>(values, ratio, clip.method));
-      EncodeRow(values, format,
-                std::span(side.packed).subspan((t * shape.num_kv_heads + h) * d / 4, d / 4),
-                scale_zero);
+      std::vector<uint8_t> codes(row.size());
+      EncodeAffineRow(values, format, codes, scale_zero);
+      std::ranges::copy(PackQuartered(codes),
+                        side.packed.begin() + (t * shape.num_kv_heads + h) * d / 4);
       if (t == 0 && h == 0) side.first_scale_zero = scale_zero;
     }
     side.restored.push_back(rotations[h] * y);

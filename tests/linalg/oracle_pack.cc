@@ -63,8 +63,7 @@ std::vector<OracleModel> ReadOracle(const std::filesystem::path& oracle) {
 
 std::vector<HeadStatistics> StatisticsOf(const OracleLayer& layer) {
   const int64_t lengths[] = {layer.shape.tokens};
-  return AttentionStatistics(layer.shape, std::span(layer.q), std::span(layer.k),
-                             std::span(layer.v), lengths, layer.rule,
+  return AttentionStatistics(layer.shape, layer.q, layer.k, layer.v, lengths, layer.rule,
                              fmt::format("layer {}", layer.id));
 }
 

@@ -20,6 +20,15 @@
 
 namespace oscar {
 
+// Codes of 2 bits as upstream's server stores a row of d of them: byte i = q[i] | q[i + d/4] << 2 |
+// q[i + d/2] << 4 | q[i + 3d/4] << 6.
+inline std::vector<uint8_t> PackQuartered(const std::vector<uint8_t>& codes) {
+  std::vector<uint8_t> packed(codes.size() / 4);
+  for (size_t i = 0; i < codes.size(); ++i)
+    packed[i % packed.size()] |= static_cast<uint8_t>(codes[i] << (2 * (i / packed.size())));
+  return packed;
+}
+
 // A tensor's elements; fails the test by throwing if its size is not that of T.
 template <typename T>
 std::vector<T> ReadTensor(const SafetensorsFile& file, std::string_view name) {

@@ -10,10 +10,10 @@
 #include <cmath>
 #include <vector>
 
+#include "linalg/affine_codec.h"
 #include "linalg/hadamard.h"
 #include "linalg/rotation.h"
 #include "tests/linalg/random_values.h"
-#include "tests/reference/int2_codec.h"
 
 namespace oscar {
 namespace {
@@ -37,10 +37,9 @@ std::vector<float> Permuted(const std::vector<float>& row, const std::vector<int
 
 std::vector<float> RoundTrip(const std::vector<float>& x, int64_t quant_group_size,
                              double ratio = 0) {
-  const Int2Format format{.head_dim = static_cast<int64_t>(x.size()),
-                          .quant_group_size = quant_group_size};
+  const AffineFormat format{.bits = 2, .quant_group_size = quant_group_size};
   std::vector<float> y(x.size());
-  QuantizeDequantizeRow<float>(x, format, {ratio, ClipMethod::kSort}, y);
+  QuantizeDequantizeAffineRow<float>(x, format, {ratio, ClipMethod::kSort}, y);
   return y;
 }
 

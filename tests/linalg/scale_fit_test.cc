@@ -132,7 +132,6 @@ TEST(ScaleFit, RowsThatDoNotVaryAndWideCodesAreWrittenByTheirRange) {
   }
 }
 
-// One value far beyond the others does not blow them up: steps end.
 TEST(ScaleFit, AnOutlierThatWasClippedMovesTheRestLittle) {
   Row x = RandomRows(1, kRowDim, 5);
   x[17] = 1e6;

@@ -41,13 +41,8 @@ struct HeadStatistics {
 // q: row-major [tokens, num_q_heads, head_dim], post-RoPE; k: [tokens, num_kv_heads, head_dim];
 // v: [tokens, num_kv_heads, v_head_dim]. sequence_lengths (tokens, each > 0) sum to shape.tokens;
 // no query sees another sequence. Returns one entry per KV head. Throws NumericalError naming
-// `what` (for example "layer 3") and the head, if there is no token, a value is not finite, or all
-// keys of a head are orthogonal to C_Q (a dead head).
-std::vector<HeadStatistics> AttentionStatistics(const AttentionShape& shape,
-                                                std::span<const float> q, std::span<const float> k,
-                                                std::span<const float> v,
-                                                std::span<const int64_t> sequence_lengths,
-                                                const AttentionRule& rule, std::string_view what);
+// `what` (for example "layer 3") and the head, if all keys of a head are orthogonal to C_Q (a dead
+// head).
 std::vector<HeadStatistics> AttentionStatistics(const AttentionShape& shape,
                                                 std::span<const double> q,
                                                 std::span<const double> k,

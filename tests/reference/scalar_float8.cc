@@ -3,7 +3,6 @@
 #include "tests/reference/scalar_float8.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 

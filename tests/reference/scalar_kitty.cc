@@ -6,36 +6,18 @@
 #include <cmath>
 #include <numeric>
 
-#include "linalg/affine_group.h"  // MaxCode
 #include "linalg/base/check.h"
-#include "tests/reference/code_packing.h"
 #include "tests/reference/scalar_affine_families.h"
 #include "tests/reference/tree_sum.h"
 
 namespace oscar {
 namespace {
 
-constexpr size_t kCodesPerByte = 4;
-
 template <typename T>
 std::vector<T> Channel(std::span<const T> page, size_t channels, size_t channel) {
   std::vector<T> values;
   for (size_t i = channel; i < page.size(); i += channels) values.push_back(page[i]);
   return values;
-}
-
-// Two bits of every code from `shift` on, packed densely.
-std::vector<uint8_t> Plane(std::span<const uint8_t> codes, int shift) {
-  std::vector<uint8_t> bits(codes.size()), packed(codes.size() / kCodesPerByte);
-  for (size_t i = 0; i < codes.size(); ++i) bits[i] = (codes[i] >> shift) & MaxCode(kKittyBits);
-  PackCodes(bits, kKittyBits, CodePacking::kDense, packed);
-  return packed;
-}
-
-std::vector<uint8_t> PlaneRow(std::span<const uint8_t> plane, size_t row, size_t bytes) {
-  std::vector<uint8_t> codes(bytes * kCodesPerByte);
-  UnpackCodes(plane.subspan(row * bytes, bytes), kKittyBits, CodePacking::kDense, codes);
-  return codes;
 }
 
 }  // namespace
@@ -88,41 +70,6 @@ void DecodeKittyPage(const KittyPage<T>& page, std::span<T> y) {
     const size_t c = i % channels;
     y[i] = static_cast<T>(page.codes[i]) * page.scales[c] + page.offsets[c];
   }
-}
-
-KittyPlanes PackKittyCodes(std::span<const uint8_t> codes, const std::vector<bool>& boosted) {
-  const size_t channels = boosted.size();
-  OSCAR_CHECK_EQ(codes.size() % (kCodesPerByte * channels), 0U);
-  const auto append = [](std::vector<uint8_t>& plane, const std::vector<uint8_t>& row) {
-    plane.insert(plane.end(), row.begin(), row.end());
-  };
-  const auto count = static_cast<uint8_t>(std::count(boosted.begin(), boosted.end(), true));
-  KittyPlanes planes;
-  uint8_t slot = 0;
-  for (size_t c = 0; c < channels; ++c) {
-    const std::vector<uint8_t> channel = Channel(codes, channels, c);
-    append(planes.low, Plane(channel, 0));
-    if (boosted[c]) append(planes.high, Plane(channel, kKittyBits));
-    planes.slots.push_back(boosted[c] ? slot++ : count);
-  }
-  return planes;
-}
-
-std::vector<uint8_t> UnpackKittyCodes(const KittyPlanes& planes) {
-  const size_t channels = planes.slots.size();
-  const size_t bytes = planes.low.size() / channels;  // of a channel in one plane
-  const size_t num_slots = planes.high.size() / bytes;
-  std::vector<uint8_t> codes(planes.low.size() * kCodesPerByte);
-  for (size_t c = 0; c < channels; ++c) {
-    std::vector<uint8_t> channel = PlaneRow(planes.low, c, bytes);
-    if (planes.slots[c] < num_slots) {
-      const std::vector<uint8_t> high = PlaneRow(planes.high, planes.slots[c], bytes);
-      for (size_t t = 0; t < channel.size(); ++t)
-        channel[t] = static_cast<uint8_t>(channel[t] + (high[t] << kKittyBits));
-    }
-    for (size_t t = 0; t < channel.size(); ++t) codes[t * channels + c] = channel[t];
-  }
-  return codes;
 }
 
 #define OSCAR_INSTANTIATE(T)                                                                 \

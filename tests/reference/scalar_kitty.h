@@ -32,10 +32,4 @@ KittyPage<T> EncodeKittyPage(std::span<const T> page, const KittyShape& shape, d
 template <typename T>
 void DecodeKittyPage(const KittyPage<T>& page, std::span<T> y);  // [tokens, channels]
 
-struct KittyPlanes {
-  std::vector<uint8_t> low, high, slots;
-};
-KittyPlanes PackKittyCodes(std::span<const uint8_t> codes, const std::vector<bool>& boosted);
-std::vector<uint8_t> UnpackKittyCodes(const KittyPlanes& planes);  // [tokens, channels]
-
 }  // namespace oscar

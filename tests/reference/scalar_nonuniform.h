@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "linalg/nonuniform_codec.h"
 #include "linalg/quantile.h"

@@ -9,6 +9,8 @@
 
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <string>
 #include <string_view>
@@ -39,6 +41,14 @@ inline std::string RawInfo(std::string_view name, const std::vector<uint64_t>& d
   return info + RawNumber(type) + RawNumber(offset);
 }
 
+// Replaces the file: who has mapped the old one keeps it.
+inline std::filesystem::path WriteBytes(const std::filesystem::path& path,
+                                        const std::string& bytes) {
+  std::filesystem::remove(path);
+  std::ofstream(path, std::ios::binary) << bytes;
+  return path;
+}
+
 struct RawGguf {
   uint32_t version = 3;
   size_t alignment = 32;             // bytes
@@ -53,6 +63,9 @@ struct RawGguf {
     for (const std::string& info : infos) bytes += info;
     bytes.resize((bytes.size() + alignment - 1) / alignment * alignment);
     return bytes + data;
+  }
+  std::filesystem::path Write(const std::filesystem::path& path) const {
+    return WriteBytes(path, Bytes());
   }
 };
 

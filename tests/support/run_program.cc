@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <iterator>
+#include <sstream>
 
 #include "tests/support/test_data.h"
 
@@ -25,6 +27,28 @@ std::string TakeText(const fs::path& path) {
 }
 
 }  // namespace
+
+testing::AssertionResult Exits(const ProgramExit& exit, int code, std::string_view said) {
+  if (exit.code == code && exit.err.find(said) != std::string::npos)
+    return testing::AssertionSuccess();
+  return testing::AssertionFailure() << "exit code " << exit.code << ", expected " << code
+                                     << " and \"" << said << "\"; it said\n"
+                                     << exit.all();
+}
+
+ProgramStrings Words(const std::string& line, const ProgramStrings& values) {
+  std::istringstream stream(line);
+  ProgramStrings words{std::istream_iterator<std::string>(stream), {}};
+  auto value = values.begin();
+  for (std::string& word : words)
+    if (word == "%") word = *value++;
+  return words;
+}
+
+ProgramStrings operator+(ProgramStrings first, const ProgramStrings& then) {
+  first.insert(first.end(), then.begin(), then.end());
+  return first;
+}
 
 pid_t StartProgram(const std::string& program, const ProgramStrings& arguments,
                    const ProgramStrings& environment, const fs::path& log) {

@@ -5,10 +5,12 @@
 // that kills them, for example). Trap: forks; a test that runs threads must have joined them.
 #pragma once
 
+#include <gtest/gtest.h>
 #include <sys/types.h>
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace oscar {
@@ -20,7 +22,14 @@ struct ProgramExit {
   std::string all() const { return err + out; }
 };
 
+// Whether it ended with this code, and `said` stands in what it wrote to stderr.
+testing::AssertionResult Exits(const ProgramExit& exit, int code, std::string_view said = "");
+
 using ProgramStrings = std::vector<std::string>;
+
+// Splits a command line at spaces; each word "%" stands for the next of `values`.
+ProgramStrings Words(const std::string& line, const ProgramStrings& values = {});
+ProgramStrings operator+(ProgramStrings first, const ProgramStrings& then);
 
 // `environment`: NAME=VALUE. Output goes to the files LOG.out and LOG.err.
 pid_t StartProgram(const std::string& program, const ProgramStrings& arguments,

@@ -12,20 +12,17 @@
 #include "capture/files/strict_json.h"
 #include "export/artifact/artifact_reader.h"
 #include "tests/support/run_program.h"
+#include "tests/support/said.h"
 #include "tests/support/test_data.h"
+#include "tests/tools/small_runs.h"
 
 namespace fs = std::filesystem;
 
 namespace oscar {
 namespace {
 
-std::string TinyModel() { return TestData("tiny-qwen3/config.json").parent_path().string(); }
-
-ProgramExit CalibrateBits(const fs::path& path, std::vector<std::string> flags) {
-  std::vector<std::string> arguments = {TinyModel(), "-o",   path.string(),  "--device", "cpu",
-                                        "--tokens",  "3000", "--error-rows", "8"};
-  arguments.insert(arguments.end(), flags.begin(), flags.end());
-  return RunProgram(OSCAR_CALIBRATE, arguments);
+ProgramExit CalibrateBits(const fs::path& path, const ProgramStrings& flags) {
+  return RunProgram(OSCAR_CALIBRATE, TinyRun(path) + flags);
 }
 
 // One artifact for all tests: bytes for scales up to 4 bits, 16 bits for those of 5.
@@ -33,9 +30,8 @@ const fs::path& OfList() {
   static const fs::path artifact = [] {
     const fs::path path = TestScratch("budgets") / "artifact";
     const ProgramExit exit = CalibrateBits(path, {"--for", "sglang-oct", "--bits", "3,2.5,2,5"});
-    EXPECT_EQ(exit.code, 0) << exit.all();
-    EXPECT_NE(exit.out.find("choices for the runtime 'any' at each budget"), std::string::npos)
-        << exit.out;
+    EXPECT_TRUE(Exits(exit, 0));
+    EXPECT_TRUE(Says(exit.out, "choices for the runtime 'any' at each budget"));
     return path;
   }();
   return artifact;
@@ -50,9 +46,9 @@ TEST(BudgetsProgram, AListHoldsWhatSingleRunsChoose) {
     SCOPED_TRACE(bits);
     const fs::path path = TestScratch("budgets_single") / "artifact";
     // 2 in a list are the fewest: a byte each of a scale and a zero for 64 values.
-    const ProgramExit exit = CalibrateBits(
-        path, {"--for", "any", "--bits", fmt::format("{:g}", bits == 2 ? 2.25 : bits)});
-    ASSERT_EQ(exit.code, 0) << exit.all();
+    ASSERT_TRUE(Exits(CalibrateBits(path, {"--for", "any", "--bits",
+                                           fmt::format("{:g}", bits == 2 ? 2.25 : bits)}),
+                      0));
     const Artifact single = Artifact::Open(path);
     for (const int id : single.layer_ids()) {
       const StoredChoice a = list.ReadChoice(id, list.ChoiceAt(bits));
@@ -97,49 +93,28 @@ TEST(BudgetsProgram, AnExportTakesOneOfThem) {
     }
     EXPECT_EQ(codes("plain").at(i).at("quant_group_size"), 16);
   }
-  const ProgramExit other = write("oscar-torch", "x", {"--bits", "3.5"});
-  EXPECT_EQ(other.code, 3);
-  EXPECT_NE(other.err.find("no choice at 3.5 bits, but at 3, 2.5, 2, 5"), std::string::npos)
-      << other.err;
+  EXPECT_TRUE(Exits(write("oscar-torch", "x", {"--bits", "3.5"}), 3,
+                    "no choice at 3.5 bits, but at 3, 2.5, 2, 5"));
   const ProgramExit width = write("sglang", "x", {"--bits", "3"});
-  EXPECT_EQ(width.code, 2);
-  EXPECT_NE(
-      width.err.find(
-          "sglang stores 2 bits everywhere; --bits works with --to oscar-torch, modelopt, trtllm"),
-      std::string::npos)
-      << width.err;
+  EXPECT_TRUE(Exits(width, 2));
+  EXPECT_TRUE(Says(
+      width.err,
+      "sglang stores 2 bits everywhere; --bits works with --to oscar-torch, modelopt, trtllm"));
   EXPECT_FALSE(fs::exists(scratch / "x"));
 }
 
 TEST(BudgetsProgram, AreMeasuredAndAFailedGateIsToldWhatPasses) {
   const fs::path output = TestScratch("budgets_validate") / "report";
   const auto validate = [&](const char* gate, std::vector<std::string> flags = {}) {
-    std::vector<std::string> arguments = {OfList().string(),
-                                          "--model",
-                                          TinyModel(),
-                                          "--device",
-                                          "cpu",
-                                          "--rows",
-                                          "16",
-                                          "--bootstrap",
-                                          "20",
-                                          "--sequences",
-                                          "1",
-                                          "--length",
-                                          "1024",
-                                          "--self-generate",
-                                          "0",
-                                          "--needle-samples",
-                                          "0",
-                                          "-o",
-                                          output.string(),
-                                          "--gate",
-                                          gate};
-    arguments.insert(arguments.end(), flags.begin(), flags.end());
-    return RunProgram(OSCAR_VALIDATE, arguments);
+    return RunProgram(
+        OSCAR_VALIDATE,
+        Words("% --model % --device cpu --rows 16 --bootstrap 20 --sequences 1 --length 1024 "
+              "--self-generate 0 --needle-samples 0 -o % --gate %",
+              {OfList().string(), TinyModel(), output.string(), gate}) +
+            flags);
   };
   const ProgramExit failed = validate("top1_agreement>=0.93");
-  ASSERT_EQ(failed.code, 1) << failed.all();
+  ASSERT_TRUE(Exits(failed, 1));
   const Json report = ReadJsonFile((output / "report.json").string());
   const Json& validation = report.at("validation");
   EXPECT_GT(validation.at("capacity").at("weight_bytes"), 0);
@@ -165,26 +140,22 @@ TEST(BudgetsProgram, AreMeasuredAndAFailedGateIsToldWhatPasses) {
   }
   EXPECT_EQ(measured, 4u);
   ASSERT_GT(fewest, 2);
-  EXPECT_NE(failed.out.find(fmt::format("{:g} bits would pass, the fewest among", fewest)),
-            std::string::npos)
-      << failed.out;
-  EXPECT_NE(failed.out.find("requests of 32768 on 80 GB"), std::string::npos) << failed.out;
+  EXPECT_TRUE(Says(failed.out, fmt::format("{:g} bits would pass, the fewest among", fewest)));
+  EXPECT_TRUE(Says(failed.out, "requests of 32768 on 80 GB"));
   const std::string page = ReadText(output / "report.html");
-  EXPECT_NE(page.find("id=\"bits\""), std::string::npos);
-  EXPECT_NE(page.find("chosen at 2.5 bits"), std::string::npos);
-  EXPECT_NE(page.find("llama.cpp"), std::string::npos);
+  EXPECT_TRUE(Says(page, "id=\"bits\""));
+  EXPECT_TRUE(Says(page, "chosen at 2.5 bits"));
+  EXPECT_TRUE(Says(page, "llama.cpp"));
   fs::remove_all(output);
   EXPECT_EQ(validate("kl<=0", {"--arms", "any@3+windows"}).code, 1);
   fs::remove_all(output);
-  const ProgramExit unknown = validate("kl<=1", {"--arms", "any@7+windows"});
-  EXPECT_EQ(unknown.code, 2) << unknown.all();
+  EXPECT_TRUE(Exits(validate("kl<=1", {"--arms", "any@7+windows"}), 2));
 }
 
 TEST(BudgetsProgram, MergedArtifactsKeepTheirBits) {
   const fs::path merged = TestScratch("budgets_merged") / "artifact";
-  const ProgramExit exit =
-      RunProgram(OSCAR_CALIBRATE, {"--merge", OfList().string(), "-o", merged.string()});
-  ASSERT_EQ(exit.code, 0) << exit.all();
+  ASSERT_TRUE(
+      Exits(RunProgram(OSCAR_CALIBRATE, {"--merge", OfList().string(), "-o", merged.string()}), 0));
   const Artifact artifact = Artifact::Open(merged), list = Artifact::Open(OfList());
   ASSERT_EQ(artifact.budgets(), list.budgets());
   for (const auto& [bits, name] : list.budgets()) {
@@ -210,9 +181,7 @@ TEST(BudgetsProgram, ListsThatMakeNoSenseAreRefused) {
       {{"--bits", "5,6", "--for", "modelopt"}, "--for modelopt takes one budget"},
       {{"--bits", "2.5,3", "--no-auto"}, "--bits has no effect with --no-auto"}};
   for (const auto& [flags, why] : refused) {
-    const ProgramExit exit = CalibrateBits(path, flags);
-    EXPECT_EQ(exit.code, 2) << exit.all();
-    EXPECT_NE(exit.err.find(why), std::string::npos) << exit.err;
+    EXPECT_TRUE(Exits(CalibrateBits(path, flags), 2, why));
     EXPECT_FALSE(fs::exists(path));
   }
 }

@@ -5,30 +5,23 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <set>
 
 #include "capture/files/strict_json.h"
 #include "tests/support/run_program.h"
 #include "tests/support/test_data.h"
+#include "tests/tools/small_runs.h"
 
 namespace fs = std::filesystem;
 
 namespace oscar {
 namespace {
 
-std::string Tiny() { return TestData("tiny-qwen3/config.json").parent_path().string(); }
-
-ProgramExit Calibrate(const fs::path& path, std::vector<std::string> flags) {
-  std::vector<std::string> arguments = {Tiny(),     "-o",   path.string(),  "--device", "cpu",
-                                        "--tokens", "3000", "--error-rows", "8"};
-  arguments.insert(arguments.end(), flags.begin(), flags.end());
-  return RunProgram(OSCAR_CALIBRATE, arguments);
-}
-
 TEST(CacheTypesProgram, AreMeasuredWrittenAndServed) {
   const fs::path scratch = TestScratch("cache_types"), artifact = scratch / "artifact";
-  const ProgramExit made = Calibrate(artifact, {"--for", "modelopt", "--bits", "6"});
-  ASSERT_EQ(made.code, 0) << made.all();
+  ASSERT_TRUE(
+      Exits(RunProgram(OSCAR_CALIBRATE,
+                       TinyRun(artifact) + ProgramStrings({"--for", "modelopt", "--bits", "6"})),
+            0));
   const Json report = ReadJsonFile((artifact / "report.json").string());
   const Json& types = report.at("serving").at("cache_types");
   EXPECT_EQ(types.at("for"), "modelopt");
@@ -49,12 +42,11 @@ TEST(CacheTypesProgram, AreMeasuredWrittenAndServed) {
   EXPECT_GT(types.at("curve").front().at("token_kl"), types.at("curve").back().at("token_kl"));
 
   const auto write = [&](const char* to, std::vector<std::string> flags) {
-    std::vector<std::string> arguments = {artifact.string(), "--to", to, "-o",
-                                          (scratch / to).string()};
-    arguments.insert(arguments.end(), flags.begin(), flags.end());
-    return RunProgram(OSCAR_EXPORT, arguments);
+    return RunProgram(
+        OSCAR_EXPORT,
+        ProgramStrings{artifact.string(), "--to", to, "-o", (scratch / to).string()} + flags);
   };
-  ASSERT_EQ(write("modelopt", {"--model", Tiny()}).code, 0);
+  ASSERT_EQ(write("modelopt", {"--model", TinyModel()}).code, 0);
   const Json config = ReadJsonFile((scratch / "modelopt" / "hf_quant_config.json").string());
   const Json& layers = config.at("quantization").at("kv_cache_quantized_layers");
   for (const Json& layer : types.at("layers")) {
@@ -75,35 +67,16 @@ TEST(CacheTypesProgram, AreMeasuredWrittenAndServed) {
   fs::remove_all(scratch / "trtllm");
   EXPECT_EQ(write("trtllm", {"--bits", "3"}).code, 2);
   const ProgramExit removed = write("kvtuner", {"--bits", "5"});
-  EXPECT_EQ(removed.code, 2);
+  EXPECT_TRUE(Exits(removed, 2));
   EXPECT_NE(removed.err.find("which was removed; use trtllm or modelopt"), std::string::npos);
 
   // The error of the served types lies between those of the two types that they combine.
-  const ProgramExit served = RunProgram(OSCAR_VALIDATE, {artifact.string(),
-                                                         "--model",
-                                                         Tiny(),
-                                                         "--device",
-                                                         "cpu",
-                                                         "--rows",
-                                                         "16",
-                                                         "--bootstrap",
-                                                         "20",
-                                                         "--sequences",
-                                                         "1",
-                                                         "--length",
-                                                         "512",
-                                                         "--needle-lengths",
-                                                         "512",
-                                                         "--needle-tasks",
-                                                         "single_1",
-                                                         "--self-generate",
-                                                         "0",
-                                                         "-o",
-                                                         (scratch / "validation").string(),
-                                                         "--arms",
-                                                         "nvfp4_calibrated",
-                                                         "cache_types",
-                                                         "fp8_e4m3_calibrated"});
+  const ProgramExit served =
+      RunProgram(OSCAR_VALIDATE,
+                 Words("% --model % --device cpu --rows 16 --bootstrap 20 --sequences 1 --length "
+                       "512 --needle-lengths 512 --needle-tasks single_1 --self-generate 0 -o % "
+                       "--arms nvfp4_calibrated cache_types fp8_e4m3_calibrated",
+                       {artifact.string(), TinyModel(), (scratch / "validation").string()}));
   ASSERT_LE(served.code, 1) << served.all();
   const Json arms =
       ReadJsonFile((scratch / "validation" / "report.json").string()).at("validation").at("arms");
@@ -126,8 +99,9 @@ TEST(CacheTypesProgram, WhatCannotBeIsRefusedFirst) {
            {{"--for", "any", "--bits", "12"}, "at most 8"},
            {{"--for", "any", "--bits", "1.5"}, "2-bit codes take 2.25"},
            {{"--for", "sglang-oct", "--bits", "1.5"}, "sglang-oct stores 2 bits everywhere"}}) {
-    const ProgramExit refused = Calibrate(scratch / "a", flags);
-    EXPECT_EQ(refused.code, 2) << refused.all();
+    const ProgramExit refused =
+        RunProgram(OSCAR_CALIBRATE, TinyRun(scratch / "a") + ProgramStrings(flags));
+    EXPECT_TRUE(Exits(refused, 2));
     EXPECT_NE(refused.all().find(why), std::string::npos) << refused.all();
     EXPECT_FALSE(fs::exists(scratch / "a"));
   }

@@ -39,28 +39,16 @@ using Arguments = std::vector<std::string>;
 
 // The bundled model with little data.
 Arguments BundledModel() {
-  return {TestData("tiny-qwen3/config.json").parent_path(),
-          "--tokens",
-          "1500",
-          "--max-sequence",
-          "400",
-          "--error-rows",
-          "8"};
+  return Words("% --tokens 1500 --max-sequence 400 --error-rows 8",
+               {TestData("tiny-qwen3/config.json").parent_path()});
 }
 
 // A model without a tokenizer, so its data are ids.
 Arguments ModelOf(const std::string& family, const fs::path& scratch) {
   const fs::path data = scratch / "ids.jsonl";
   WriteDocuments(data, std::vector<int>(6, 150), 32);
-  return {TestData("families/" + family),
-          "--data",
-          data,
-          "--quant-group-size",
-          "0",
-          "--sink-tokens",
-          "8",
-          "--recent-tokens",
-          "8"};
+  return Words("% --data % --quant-group-size 0 --sink-tokens 8 --recent-tokens 8",
+               {TestData("families/" + family), data});
 }
 
 // Half the time: what fails is how files are written, whatever they hold.
@@ -215,7 +203,7 @@ TEST_F(Crash, OtherWeightsInTheSamePlaceAreNoticed) {
   fs::rename(model / "new", weights);
   fs::last_write_time(weights, time);
   const ProgramExit exit = Calibrate(subject_, output, {}, log);
-  EXPECT_EQ(exit.code, 3) << exit.all();
+  EXPECT_TRUE(Exits(exit, 3));
   EXPECT_NE(exit.err.find(weights.filename().string()), std::string::npos) << exit.err;
   EXPECT_NE(exit.err.find("--restart"), std::string::npos) << exit.err;
 }
@@ -284,7 +272,7 @@ TEST(SmallDisk, IsSaidBeforeALayerRuns) {
   const ProgramExit exit =
       Calibrate(BundledModel(), scratch / "out",
                 {"LD_PRELOAD=" OSCAR_WRITE_FAULTS, "OSCAR_FAULT_FREE=1000000"}, scratch / "log");
-  EXPECT_EQ(exit.code, 4) << exit.all();
+  EXPECT_TRUE(Exits(exit, 4));
   EXPECT_NE(exit.err.find("of disk space, but only 1.0 MB are free"), std::string::npos)
       << exit.err;
   EXPECT_EQ(exit.err.find("layer 0"), std::string::npos) << exit.err;

@@ -37,7 +37,7 @@ for verb in ("calibrate", "capture", "validate", "export", "zoo"):
         sys.exit(f"oscar {verb} is not oscar-{verb}")
 if not run_oscar("doctor", "--help").stdout.startswith("oscar-calibrate doctor:"):
     sys.exit("oscar doctor is not oscar-calibrate doctor")
-for arguments, code, words in ((["calibrat"], 2, "nearest: calibrate"), ([], 2, "calibrate, capture"), (["zoo", "pul"], 2, "nearest: pull")):
+for arguments, code, words in ((["calibrat"], 2, "the nearest is calibrate"), ([], 2, "calibrate, capture"), (["zoo", "pul"], 2, "the nearest is pull")):
     refused = run_oscar(*arguments)
     if refused.returncode != code or words not in refused.stderr:
         sys.exit(f"oscar {arguments}: {refused.returncode} {refused.stderr}")

@@ -13,23 +13,19 @@
 #include "capture/files/strict_json.h"
 #include "tests/support/run_program.h"
 #include "tests/support/test_data.h"
+#include "tests/tools/small_runs.h"
 
 namespace oscar {
 namespace {
 
-ProgramExit CalibrateTiny(const std::filesystem::path& artifact, std::vector<std::string> options) {
-  options.insert(options.end(),
-                 {TestData("tiny-qwen3/config.json").parent_path().string(), "-o",
-                  artifact.string(), "--device", "cpu", "--tokens", "3000", "--error-rows", "8"});
-  return RunProgram(OSCAR_CALIBRATE, options);
+ProgramExit CalibrateTiny(const std::filesystem::path& artifact, const ProgramStrings& options) {
+  return RunProgram(OSCAR_CALIBRATE, TinyRun(artifact) + options);
 }
 
 // report.json's text.
-std::string Calibrate(const std::string& name, std::vector<std::string> options = {}) {
+std::string Calibrate(const std::string& name, const ProgramStrings& options = {}) {
   const std::filesystem::path path = TestScratch("next_token_" + name) / "artifact";
-  options.insert(options.end(), {"--for", "any"});
-  const ProgramExit exit = CalibrateTiny(path, std::move(options));
-  EXPECT_EQ(exit.code, 0) << exit.all();
+  EXPECT_TRUE(Exits(CalibrateTiny(path, options + ProgramStrings{"--for", "any"}), 0));
   return ReadText(path / "report.json");
 }
 
@@ -68,8 +64,7 @@ TEST(NextTokenPlan, BitsGoWhereTheNextTokenNeedsThem) {
 
 TEST(NextTokenPlan, OnACpuTheDefaultSharesBitsOutWithoutPasses) {
   const std::filesystem::path path = TestScratch("next_token_default") / "artifact";
-  const ProgramExit exit = CalibrateTiny(path, {});
-  ASSERT_EQ(exit.code, 0) << exit.all();
+  ASSERT_TRUE(Exits(CalibrateTiny(path, {}), 0));
   const Json report = Json::parse(ReadText(path / "report.json"));
   const Json& automatic = report.at("calibration").at("auto");
   EXPECT_EQ(automatic.at("for"), "any");
@@ -95,7 +90,7 @@ TEST(NextTokenPlan, WhatIsNotMeasuredSharesOutNothing) {
       {{"--for", "sglang-oct", "--bits-by", "uniform"}, "--bits-by"}};
   for (const auto& [options, why] : refused) {
     const ProgramExit exit = CalibrateTiny(TestScratch("next_token_refused") / "artifact", options);
-    EXPECT_EQ(exit.code, 2) << exit.all();
+    EXPECT_TRUE(Exits(exit, 2));
     EXPECT_NE(exit.all().find(why), std::string::npos) << exit.all();
   }
 }

@@ -32,16 +32,9 @@ TEST_P(OddDocumentsTest, AreCalibratedOnOrRefused) {
   for (int i = 0; i < given.count; ++i)
     lengths.push_back(given.lengths[static_cast<size_t>(i) % given.lengths.size()]);
   WriteDocuments(scratch / "ids.jsonl", lengths, 32);
-  ProgramStrings arguments = {TestData("families/qwen2"),
-                              "--data",
-                              scratch / "ids.jsonl",
-                              "--whole-documents",
-                              "--min-tokens",
-                              "1",
-                              "--device",
-                              "cpu",
-                              "-o",
-                              scratch / "artifact"};
+  ProgramStrings arguments =
+      Words("% --data % --whole-documents --min-tokens 1 --device cpu -o %",
+            {TestData("families/qwen2"), scratch / "ids.jsonl", scratch / "artifact"});
   arguments.insert(arguments.end(), given.options.begin(), given.options.end());
   const ProgramExit exit = RunProgram(OSCAR_CALIBRATE, arguments);
   EXPECT_EQ(exit.code, *given.refusal == 0 ? 0 : 3) << exit.signal << exit.all();

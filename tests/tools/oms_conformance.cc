@@ -3,7 +3,6 @@
 //
 // oms-conformance: our reading of OpenSSF Model Signing v1.0 behind the command line of its
 // conformance suite, which asks for the exit code alone: 0, or what is wrong. No zoo is involved.
-#include <functional>
 
 #include "linalg/base/error.h"
 #include "tools/cli/verbs.h"

@@ -7,6 +7,7 @@
 
 #include "linalg/base/error.h"
 #include "tests/support/run_program.h"
+#include "tests/support/said.h"
 #include "tests/support/test_data.h"
 #include "tests/zoo/sample_zoo.h"
 #include "tests/zoo/signing/sample_keys.h"
@@ -22,11 +23,10 @@ ProgramExit Oms(const Strings& arguments) { return RunProgram(OSCAR_OMS_CONFORMA
 
 TEST(OmsConformance, KeylessIsRefusedByName) {
   for (const char* verb : {"verify-model", "sign-model"}) {
-    const ProgramExit refused =
-        Oms({verb, "--method", "sigstore", "--model-path", "x",
-             std::string(verb) == "sign-model" ? "--output-bundle" : "--bundle", "y"});
-    EXPECT_EQ(refused.code, 2);
-    EXPECT_NE(refused.err.find("keyless"), std::string::npos) << refused.err;
+    EXPECT_TRUE(
+        Exits(Oms({verb, "--method", "sigstore", "--model-path", "x",
+                   std::string(verb) == "sign-model" ? "--output-bundle" : "--bundle", "y"}),
+              2, "keyless"));
   }
 }
 
@@ -71,9 +71,10 @@ TEST(OmsConformance, SignsWithEveryKeyOfThePack) {
     EXPECT_TRUE(verified(curve + ".pub"));
     EXPECT_FALSE(verified("other.pub"));
   }
-  EXPECT_EQ(Oms({"sign-model", "--method", "certificate", "--model-path", dir, "--output-bundle",
-                 bundle, "--private-key", file("leaf.key"), "--signing-cert", file("leaf.crt"),
-                 "--cert-chain", file("inter.crt"), "--cert-chain", file("root.crt")})
+  EXPECT_EQ(Oms(Words("sign-model --method certificate --model-path % --output-bundle % "
+                      "--private-key % --signing-cert % --cert-chain % --cert-chain %",
+                      {dir, bundle, file("leaf.key"), file("leaf.crt"), file("inter.crt"),
+                       file("root.crt")}))
                 .code,
             0);
   EXPECT_EQ(Oms({"verify-model", "--method", "certificate", "--model-path", dir, "--bundle", bundle,
@@ -88,12 +89,9 @@ TEST(OmsConformance, VectorsOfTheSpecification) {
     EXPECT_NO_THROW(ParseBundle(ReadText(pack / name), name)) << name;
   for (const auto& file : fs::directory_iterator(pack / "invalid"))
     EXPECT_THROW(ParseBundle(ReadText(file.path()), "b"), InputError) << file.path();
-  try {
-    ParseBundle(ReadText(pack / "valid/sigstore.bundle.json"), "b");
-    ADD_FAILURE() << "a keyless signature was taken";
-  } catch (const InputError& error) {
-    EXPECT_NE(std::string(error.what()).find("keyless"), std::string::npos) << error.what();
-  }
+  EXPECT_TRUE(Says(
+      ErrorOf<InputError>([&] { ParseBundle(ReadText(pack / "valid/sigstore.bundle.json"), "b"); }),
+      "keyless"));
 }
 
 class ModelSigning : public testing::Test {
@@ -121,28 +119,17 @@ class ModelSigning : public testing::Test {
     return RunProgram("/usr/bin/env", arguments);
   }
   ProgramExit TheyVerify(const Strings& more = {}) const {
-    Strings arguments = {"verify",
-                         method_,
-                         File("1"),
-                         "--signature",
-                         File("model.sig"),
-                         method_ == "key" ? "--public_key" : "--certificate_chain",
-                         File(method_ == "key" ? "alice.pub" : "root.crt")};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return Theirs(arguments);
+    return Theirs(ProgramStrings{"verify", method_, File("1"), "--signature", File("model.sig"),
+                                 method_ == "key" ? "--public_key" : "--certificate_chain",
+                                 File(method_ == "key" ? "alice.pub" : "root.crt")} +
+                  more);
   }
   ProgramExit WeVerify(const Strings& more = {}) const {
-    Strings arguments = {"verify-model",
-                         "--method",
-                         method_,
-                         "--model-path",
-                         File("1"),
-                         "--bundle",
-                         File("model.sig"),
-                         method_ == "key" ? "--public-key" : "--cert-chain",
-                         File(method_ == "key" ? "alice.pub" : "root.crt")};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return Oms(arguments);
+    return Oms(ProgramStrings{"verify-model", "--method", method_, "--model-path", File("1"),
+                              "--bundle", File("model.sig"),
+                              method_ == "key" ? "--public-key" : "--cert-chain",
+                              File(method_ == "key" ? "alice.pub" : "root.crt")} +
+               more);
   }
   // Both of the same mind about the model as it was signed, and about each way to spoil it.
   void ExpectBothVerify() {
@@ -181,9 +168,10 @@ TEST_F(ModelSigning, VerifiesOurKeySignatures) {
 
 TEST_F(ModelSigning, VerifiesOurCertificateSignatures) {
   method_ = "certificate";
-  EXPECT_EQ(Oms({"sign-model", "--method", "certificate", "--model-path", File("1"),
-                 "--output-bundle", File("model.sig"), "--private-key", File("leaf.key"),
-                 "--signing-cert", File("leaf.crt"), "--cert-chain", File("root.crt")})
+  EXPECT_EQ(Oms(Words("sign-model --method certificate --model-path % --output-bundle % "
+                      "--private-key % --signing-cert % --cert-chain %",
+                      {File("1"), File("model.sig"), File("leaf.key"), File("leaf.crt"),
+                       File("root.crt")}))
                 .code,
             0);
   ExpectBothVerify();
@@ -217,7 +205,7 @@ TEST_F(ModelSigning, VerifiesAPulledVersion) {
   EXPECT_EQ(zoo({"publish", File("1")}).code, 0);
   const ProgramExit made =
       zoo({"sign", "example/Tiny@0.1.0", "--key", File("alice.key"), "--json"});
-  EXPECT_EQ(made.code, 0) << made.all();
+  EXPECT_TRUE(Exits(made, 0));
   fs::copy(Json::parse(made.out).at("signature").get<std::string>(), File("model.sig"));
   fs::remove_all(File("1"));
   EXPECT_EQ(zoo({"pull", "example/Tiny@0.1.0", "-o", File("1")}).code, 0);

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "tests/support/run_program.h"
+#include "tests/support/said.h"
 #include "tests/support/test_data.h"
 #include "tests/tools/artifact_bytes.h"
 #include "tests/tools/small_runs.h"
@@ -47,21 +48,6 @@ class Ranks : public testing::Test {
     arguments.push_back(output);
     arguments.insert(arguments.end(), more.begin(), more.end());
     return RunProgram(OSCAR_CALIBRATE, arguments, environment);
-  }
-
-  void ExpectSameBytes(const Arguments& subject, const std::vector<int>& ranks) const {
-    const fs::path one = scratch_ / "one";
-    const ProgramExit exit = Calibrate(subject, {}, one);
-    ASSERT_EQ(exit.code, 0) << exit.all();
-    const auto expected = ArtifactBytes(one);
-    ASSERT_EQ(expected.size(), 6U);
-    for (const int count : ranks) {
-      const fs::path output = scratch_ / ("of" + std::to_string(count));
-      const ProgramExit of_ranks = Calibrate(subject, {"--ranks", std::to_string(count)}, output);
-      ASSERT_EQ(of_ranks.code, 0) << of_ranks.all();
-      for (const auto& [name, bytes] : ArtifactBytes(output))
-        EXPECT_TRUE(bytes == expected.at(name)) << count << " ranks: " << name << " differs";
-    }
   }
 
   fs::path scratch_ = TestScratch("ranks");
@@ -118,10 +104,6 @@ std::vector<pid_t> ProcessesOf(const std::string& text) {
     if (line.find(text) != line.npos) found.push_back(std::stoi(entry.path().filename()));
   }
   return found;
-}
-
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 // A fault of write_faults.c in one rank, when it opens or writes some file.
@@ -199,11 +181,10 @@ class Faults : public Ranks {
 
   void ExpectWhole(const ProgramExit& exit, const fs::path& output) {
     if (whole_.empty()) {
-      const ProgramExit one = Calibrate(model_, {}, scratch_ / "whole");
-      ASSERT_EQ(one.code, 0) << one.all();
+      ASSERT_TRUE(Exits(Calibrate(model_, {}, scratch_ / "whole"), 0));
       whole_ = ArtifactBytes(scratch_ / "whole");
     }
-    ASSERT_EQ(exit.code, 0) << exit.all();
+    ASSERT_TRUE(Exits(exit, 0));
     EXPECT_TRUE(ArtifactBytes(output) == whole_);
     EXPECT_FALSE(fs::exists(output.string() + ".job"));
   }
@@ -231,7 +212,7 @@ class Faults : public Ranks {
       SCOPED_TRACE(std::string(place.when) + ", rank " + std::to_string(place.rank));
       EXPECT_EQ(exits[i].code, 4) << exits[i].all();
       const std::string& err = exits[i].err;
-      EXPECT_TRUE(Contains(err, says.at(static_cast<size_t>(place.rank)))) << err;
+      EXPECT_TRUE(Says(err, says.at(static_cast<size_t>(place.rank))));
       const size_t error = err.find("error: ");
       EXPECT_TRUE(error != err.npos && err.find("error: ", error + 1) == err.npos) << err;
       ExpectGoesOn(runs[i].output(), 1 + static_cast<int>(i % 3));
@@ -279,9 +260,7 @@ TEST_F(Faults, ARunThatIsAskedToStopCommitsAndGoesOn) {
     const Struck run = Start(place, {"OSCAR_FAULT_KILL_AT=1", "OSCAR_FAULT_SLEEP=2"});
     AwaitStrike(run);
     kill(run.launcher, SIGTERM);
-    const ProgramExit exit = WaitForProgram(run.launcher, run.folder / "log");
-    EXPECT_EQ(exit.code, 130) << exit.all();
-    EXPECT_TRUE(Contains(exit.err, "to resume: ")) << exit.err;
+    EXPECT_TRUE(Exits(WaitForProgram(run.launcher, run.folder / "log"), 130, "to resume: "));
     ExpectGoesOn(run.output(), 3);
   }
 }
@@ -307,93 +286,67 @@ TEST_F(Faults, AJobThatWasPublishedIsClearedUp) {
       output);
   const int last = std::stoi(ReadText(count)) - 1;
   const Struck run = Start(job, {"OSCAR_FAULT_KILL_AT=" + std::to_string(last)});
-  const ProgramExit exit = End(run);
-  EXPECT_EQ(exit.code, 4) << exit.all();
+  EXPECT_TRUE(Exits(End(run), 4));
   EXPECT_TRUE(ArtifactBytes(run.output()) == ArtifactBytes(output));
   // The rest of the job may no longer show that it was done.
   const ProgramExit again =
       RunProgram(OSCAR_CALIBRATE, RunOf(model_, run.output(), {"--ranks", "2"}));
-  EXPECT_TRUE(again.code == 0 || Contains(again.err, "exists already")) << again.all();
+  EXPECT_TRUE(again.code == 0 || Says(again.err, "exists already")) << again.all();
   EXPECT_TRUE(ArtifactBytes(run.output()) == ArtifactBytes(output));
 }
 
 // Arms are shared out; what all ranks measure is what one does.
 TEST_F(Ranks, AValidationBySeveralHasTheReportOfOne) {
   const fs::path artifact = scratch_ / "artifact";
-  const ProgramExit made = Calibrate(Bundled(), {}, artifact);
-  ASSERT_EQ(made.code, 0) << made.all();
+  ASSERT_TRUE(Exits(Calibrate(Bundled(), {}, artifact), 0));
   const auto report = [&](const Arguments& more) {
-    Arguments arguments = {artifact,
-                           "--model",
-                           Bundled().front(),
-                           "--device",
-                           "cpu",
-                           "--sequences",
-                           "2",
-                           "--length",
-                           "700",
-                           "--needle-samples",
-                           "1",
-                           "--needle-tasks",
-                           "single_1",
-                           "--needle-lengths",
-                           "400",
-                           "--arms",
-                           "naive",
-                           "hadamard",
-                           "oscar_per_head",
-                           "-o",
-                           scratch_ / ("report" + std::to_string(more.size()))};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    const ProgramExit exit = RunProgram(OSCAR_VALIDATE, arguments);
-    EXPECT_EQ(exit.code, 0) << exit.all();
+    EXPECT_TRUE(Exits(
+        RunProgram(OSCAR_VALIDATE,
+                   Words("% --model % --device cpu --sequences 2 --length 700 --needle-samples 1 "
+                         "--needle-tasks "
+                         "single_1 --needle-lengths 400 --arms naive hadamard oscar_per_head -o %",
+                         {artifact, Bundled().front(),
+                          scratch_ / ("report" + std::to_string(more.size()))}) +
+                       more),
+        0));
     return ReadText(scratch_ / ("report" + std::to_string(more.size())) / "report.json");
   };
   const std::string one = report({});
   ASSERT_FALSE(one.empty());
   EXPECT_TRUE(report({"--ranks", "2"}) == one);
-  const ProgramExit many = RunProgram(
-      OSCAR_VALIDATE, {artifact, "--model", Bundled().front(), "--device", "cpu", "--local-only",
-                       "--arms", "naive", "--ranks", "2", "-o", scratch_ / "none"});
-  EXPECT_EQ(many.code, 2) << many.all();
-  EXPECT_TRUE(Contains(many.err, "1 configurations besides the exact model")) << many.err;
+  EXPECT_TRUE(Exits(RunProgram(OSCAR_VALIDATE, {artifact, "--model", Bundled().front(), "--device",
+                                                "cpu", "--local-only", "--arms", "naive", "--ranks",
+                                                "2", "-o", scratch_ / "none"}),
+                    2, "1 configurations besides the exact model"));
 }
 
-// Each writes its sequences, and over them stands a dump of all.
 TEST_F(Ranks, ADeviceThatIsNotThereIsRefusedOnceBeforeTextIsRead) {
   const ProgramExit exit = RunProgram(
       OSCAR_CALIBRATE, {TestData("tiny-qwen3/config.json").parent_path().string(), "--device",
                         "cuda:99", "--ranks", "2", "-o", (scratch_ / "out").string()});
-  EXPECT_EQ(exit.code, 4) << exit.all();
-  const size_t first = exit.err.find("error: device 'cuda:99' is not there");
+  EXPECT_TRUE(Exits(exit, 4));
+  const size_t first = exit.err.find("error: device 'cuda:99' does not exist");
   EXPECT_NE(first, std::string::npos) << exit.err;
   EXPECT_EQ(exit.err.find("error:", first + 1), std::string::npos) << exit.err;
   EXPECT_EQ(exit.err.find("data:"), std::string::npos) << exit.err;
 }
 
+// Each writes its sequences, and over them stands a dump of all.
 TEST_F(Ranks, ACaptureBySeveralIsReadAsThatOfOne) {
   std::string rotations;
   for (const char* ranks : {"1", "2"}) {
     const fs::path dump = scratch_ / (std::string("dump") + ranks + ".h5"),
                    artifact = scratch_ / (std::string("fitted") + ranks);
-    Arguments arguments = {Bundled().front(),
-                           "--tokens",
-                           "4000",
-                           "--max-sequence",
-                           "1500",
-                           "--scores",
-                           "none",
-                           "-o",
-                           dump};
+    Arguments arguments =
+        Words("% --tokens 4000 --max-sequence 1500 --scores none -o %", {Bundled().front(), dump});
     for (const char* argument : {"--device", "cpu", "--ranks", ranks})
       arguments.emplace_back(argument);
-    const ProgramExit captured = RunProgram(OSCAR_CAPTURE, arguments);
-    ASSERT_EQ(captured.code, 0) << captured.all();
+    ASSERT_TRUE(Exits(RunProgram(OSCAR_CAPTURE, arguments), 0));
     EXPECT_EQ(fs::exists(scratch_ / "dump2.rank1.h5"), std::string(ranks) == "2");
-    const ProgramExit fitted = RunProgram(
-        OSCAR_CALIBRATE, {"--from", dump, "--device", "cpu", "--no-auto", "--clip", "fixed",
-                          "--error-rows", "8", "--min-tokens", "1", "-o", artifact});
-    ASSERT_EQ(fitted.code, 0) << fitted.all();
+    ASSERT_TRUE(Exits(RunProgram(OSCAR_CALIBRATE,
+                                 {"--from", dump, "--device", "cpu", "--no-auto", "--clip", "fixed",
+                                  "--error-rows", "8", "--min-tokens", "1", "-o", artifact}),
+                      0));
     const std::string bytes = ReadText(artifact / "rotations.safetensors");
     EXPECT_TRUE(rotations.empty() || bytes == rotations);
     rotations = bytes;
@@ -403,11 +356,11 @@ TEST_F(Ranks, ACaptureBySeveralIsReadAsThatOfOne) {
 // Two ranks of other launchers, which differ in something.
 class Apart : public Faults {
  protected:
-  struct Exits {
+  struct TwoExits {
     ProgramExit rank0, rank1;
   };
   Arguments Run() const { return RunOf(model_, scratch_ / "out"); }
-  Exits RunApart(const Arguments& of0, const Arguments& of1, int size_of1 = 2) const {
+  TwoExits RunApart(const Arguments& of0, const Arguments& of1, int size_of1 = 2) const {
     const Port port(false);
     const pid_t first =
         StartProgram(OSCAR_CALIBRATE, of0, PlaceOf(0, 2, port.number()), scratch_ / "log0");
@@ -423,11 +376,10 @@ TEST_F(Apart, ARankThatSeesOtherDataIsNamed) {
   ids[ids.find('3')] = '4';
   std::ofstream(changed) << ids;
   other[2] = changed;
-  const Exits exits = RunApart(Run(), RunOf(other, scratch_ / "out"));
-  EXPECT_EQ(exits.rank0.code, 3) << exits.rank0.all();
-  EXPECT_EQ(exits.rank1.code, 3) << exits.rank1.all();
-  EXPECT_TRUE(Contains(exits.rank0.err, "rank 1 has other options, files or data"))
-      << exits.rank0.err;
+  const TwoExits exits = RunApart(Run(), RunOf(other, scratch_ / "out"));
+  EXPECT_TRUE(Exits(exits.rank0, 3));
+  EXPECT_TRUE(Exits(exits.rank1, 3));
+  EXPECT_TRUE(Says(exits.rank0.err, "rank 1 has other options, files or data"));
   EXPECT_EQ(exits.rank1.err, "");
 }
 
@@ -447,12 +399,11 @@ fs::path Damaged(const fs::path& scratch, int64_t at) {
 TEST_F(Apart, ARankWithDamagedWeightsIsNamed) {
   Arguments damaged = Bundled();
   damaged[0] = Damaged(scratch_, 7360000);  // of layer 2
-  const Exits exits =
+  const TwoExits exits =
       RunApart(RunOf(Bundled(), scratch_ / "out"), RunOf(damaged, scratch_ / "out"));
-  EXPECT_EQ(exits.rank0.code, 3) << exits.rank0.all();
-  EXPECT_EQ(exits.rank1.code, 3) << exits.rank1.all();
-  EXPECT_TRUE(Contains(exits.rank0.err, "rank 1 loaded other weights for layer 2"))
-      << exits.rank0.err;
+  EXPECT_TRUE(Exits(exits.rank0, 3));
+  EXPECT_TRUE(Exits(exits.rank1, 3));
+  EXPECT_TRUE(Says(exits.rank0.err, "rank 1 loaded other weights for layer 2"));
   EXPECT_EQ(exits.rank1.err, "");
   model_ = Bundled();
   ExpectGoesOn(scratch_ / "out", 2);
@@ -462,27 +413,25 @@ TEST_F(Apart, ARankWithDamagedWeightsIsNamed) {
 TEST_F(Apart, ARankWithDamagedEmbeddingsIsNamed) {
   Arguments damaged = Bundled();
   damaged[0] = Damaged(scratch_, 38057 * 60 + 20000);
-  const Exits exits =
+  const TwoExits exits =
       RunApart(RunOf(Bundled(), scratch_ / "out"), RunOf(damaged, scratch_ / "out"));
-  EXPECT_EQ(exits.rank0.code, 3) << exits.rank0.all();
-  EXPECT_EQ(exits.rank1.code, 3) << exits.rank1.all();
-  EXPECT_TRUE(Contains(exits.rank0.err, "rank 1 read another model.safetensors"))
-      << exits.rank0.err;
+  EXPECT_TRUE(Exits(exits.rank0, 3));
+  EXPECT_TRUE(Exits(exits.rank1, 3));
+  EXPECT_TRUE(Says(exits.rank0.err, "rank 1 read another model.safetensors"));
   EXPECT_FALSE(fs::exists(scratch_ / "out"));
 }
 
 TEST_F(Apart, RanksThatAreCountedDifferentlyAreRefused) {
-  const Exits exits = RunApart(Run(), Run(), 3);
-  EXPECT_EQ(exits.rank0.code, 2) << exits.rank0.all();
-  EXPECT_EQ(exits.rank1.code, 2) << exits.rank1.all();
-  EXPECT_TRUE(Contains(exits.rank0.err, "3 ranks")) << exits.rank0.err;
+  const TwoExits exits = RunApart(Run(), Run(), 3);
+  EXPECT_TRUE(Exits(exits.rank0, 2));
+  EXPECT_TRUE(Exits(exits.rank1, 2));
+  EXPECT_TRUE(Says(exits.rank0.err, "3 ranks"));
 }
 
 TEST_F(Apart, APortThatIsTakenIsSaid) {
   const Port port(true);
-  const ProgramExit exit = RunProgram(OSCAR_CALIBRATE, Run(), PlaceOf(0, 2, port.number()));
-  EXPECT_EQ(exit.code, 4) << exit.all();
-  EXPECT_TRUE(Contains(exit.err, "MASTER_PORT")) << exit.err;
+  EXPECT_TRUE(
+      Exits(RunProgram(OSCAR_CALIBRATE, Run(), PlaceOf(0, 2, port.number())), 4, "MASTER_PORT"));
 }
 
 TEST_F(Apart, ARank0ThatCannotBeReachedIsSaid) {
@@ -492,27 +441,14 @@ TEST_F(Apart, ARank0ThatCannotBeReachedIsSaid) {
   const auto took = std::chrono::steady_clock::now() - begin;
   EXPECT_GE(took, kTimeout);
   EXPECT_LT(took, kTimeout + std::chrono::seconds(5));
-  EXPECT_EQ(exit.code, 4) << exit.all();
-  EXPECT_TRUE(Contains(exit.err, "cannot reach rank 0")) << exit.err;
+  EXPECT_TRUE(Exits(exit, 4, "cannot reach rank 0"));
   EXPECT_EQ(std::ranges::count(exit.err, '\n'), 1) << exit.err;
 }
 
 TEST_F(Apart, RanksThatDoNotComeAreNamed) {
   const Port port(false);
-  const ProgramExit exit = RunProgram(OSCAR_CALIBRATE, Run(), PlaceOf(0, 3, port.number()));
-  EXPECT_EQ(exit.code, 4) << exit.all();
-  EXPECT_TRUE(Contains(exit.err, "did not join within 12 s; missing ranks: 1 2")) << exit.err;
-}
-
-TEST_F(Ranks, OfTheBundledModelMakeTheBytesOfOne) {
-  ExpectSameBytes({TestData("tiny-qwen3/config.json").parent_path(), "--tokens", "9000",
-                   "--max-sequence", "1500", "--error-rows", "8", "--whole-documents"},
-                  {4});
-}
-TEST_F(Ranks, OfAMixtureOfExpertsMakeTheBytesOfOne) { ExpectSameBytes(Model("qwen3_moe"), {2, 3}); }
-TEST_F(Ranks, OfALatentModelMakeTheBytesOfOne) { ExpectSameBytes(Model("deepseek_v3"), {3}); }
-TEST_F(Ranks, OfAModelThatSharesItsCacheMakeTheBytesOfOne) {
-  ExpectSameBytes(Model("gemma4_text-ple"), {2});
+  EXPECT_TRUE(Exits(RunProgram(OSCAR_CALIBRATE, Run(), PlaceOf(0, 3, port.number())), 4,
+                    "did not join within 12 s; missing ranks: 1 2"));
 }
 
 }  // namespace

@@ -43,16 +43,9 @@ void Succeeds(const std::string& program, const ProgramStrings& arguments) {
 
 // A sequence of 1,024 tokens, two sequences in all where `sequences` is 2; float32 on the CPU.
 ProgramStrings Arguments(const fs::path& model, int sequences, const ProgramStrings& more) {
-  ProgramStrings arguments = {model.string(),
-                              "--device",
-                              "cpu",
-                              "--dtype",
-                              "f32",
-                              "--tokens",
-                              std::to_string(1024 * sequences),
-                              "--max-sequence",
-                              "1024"};
-  arguments.insert(arguments.end(), more.begin(), more.end());
+  ProgramStrings arguments = Words("% --device cpu --dtype f32 --tokens % --max-sequence 1024",
+                                   {model.string(), std::to_string(1024 * sequences)}) +
+                             more;
   return arguments;
 }
 
@@ -76,7 +69,7 @@ class RealModel : public testing::Test {
     }
     if (converted_.err.find("No module named 'gguf'") != std::string::npos)
       OSCAR_SKIP_WITHOUT_PACKAGE("gguf");
-    ASSERT_EQ(converted_.code, 0) << converted_.all();
+    ASSERT_TRUE(Exits(converted_, 0));
   }
 
   // Queries, keys, values and logits of the golden text, each against its own largest magnitude.
@@ -151,28 +144,12 @@ TEST_F(RealModel, GoesFromWeightsToAZoo) {
   for (const auto& [name, info] : a.tensors())
     EXPECT_TRUE(Values<std::byte>(a, name) == Values<std::byte>(b, name)) << name;
 
-  ASSERT_NO_FATAL_FAILURE(Succeeds(OSCAR_VALIDATE, {artifact,
-                                                    "--model",
-                                                    gguf_,
-                                                    "--device",
-                                                    "cpu",
-                                                    "--dtype",
-                                                    "f32",
-                                                    "--sequences",
-                                                    "1",
-                                                    "--length",
-                                                    "1408",
-                                                    "--score-from",
-                                                    "64",
-                                                    "--self-generate",
-                                                    "0",
-                                                    "--needle-samples",
-                                                    "0",
-                                                    "--arms",
-                                                    "hadamard+clip+windows",
-                                                    "oscar_per_head+clip+windows",
-                                                    "--gate",
-                                                    "kl<=2,ppl_ratio<=3"}));
+  ASSERT_NO_FATAL_FAILURE(
+      Succeeds(OSCAR_VALIDATE,
+               Words("% --model % --device cpu --dtype f32 --sequences 1 --length 1408 "
+                     "--score-from 64 --self-generate 0 --needle-samples 0 --arms "
+                     "hadamard+clip+windows oscar_per_head+clip+windows --gate kl<=2,ppl_ratio<=3",
+                     {artifact, gguf_})));
   ASSERT_NO_FATAL_FAILURE(
       Succeeds(OSCAR_EXPORT, {artifact, "--to", "sglang", "-o", scratch_ / "exported"}));
   ASSERT_NO_FATAL_FAILURE(Succeeds(OSCAR_ZOO_PROGRAM, {"init", zoo}));

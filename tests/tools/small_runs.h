@@ -15,18 +15,17 @@
 
 namespace oscar {
 
+inline std::string TinyModel() { return TestData("tiny-qwen3/config.json").parent_path(); }
+
+// Returns the arguments of a short run of the bundled model to `output`.
+inline ProgramStrings TinyRun(const std::filesystem::path& output) {
+  return Words("% -o % --device cpu --tokens 3000 --error-rows 8", {TinyModel(), output});
+}
+
 inline ProgramStrings BundledRun() {
-  return {TestData("tiny-qwen3/config.json").parent_path(),
-          "--tokens",
-          "9000",
-          "--max-sequence",
-          "1500",
-          "--whole-documents",
-          "--error-rows",
-          "8",
-          "--no-auto",
-          "--clip",
-          "fixed"};
+  return Words(
+      "% --tokens 9000 --max-sequence 1500 --whole-documents --error-rows 8 --no-auto --clip fixed",
+      {TinyModel()});
 }
 
 // Writes documents for models without a tokenizer: next_id(document, place).
@@ -67,20 +66,10 @@ inline ProgramStrings FamilyRun(const std::string& name, const std::filesystem::
   for (int document = 0; document < documents; ++document)
     lengths.push_back(200 + document % 9 * 7);
   WriteDocuments(data, lengths, 64);
-  return {TestData("families/" + name + "/config.json").parent_path(),
-          "--data",
-          data,
-          "--whole-documents",
-          "--quant-group-size",
-          "0",
-          "--sink-tokens",
-          "8",
-          "--recent-tokens",
-          "8",
-          "--min-tokens",
-          "1",
-          "--error-rows",
-          "8"};
+  return Words(
+      "% --data % --whole-documents --quant-group-size 0 --sink-tokens 8 --recent-tokens 8 "
+      "--min-tokens 1 --error-rows 8",
+      {TestData("families/" + name + "/config.json").parent_path(), data});
 }
 
 }  // namespace oscar

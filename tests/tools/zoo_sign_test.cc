@@ -11,6 +11,7 @@
 
 #include "tests/export/artifact/sample_artifact.h"
 #include "tests/support/run_program.h"
+#include "tests/support/said.h"
 #include "tests/support/test_data.h"
 #include "tests/zoo/fault_server.h"
 #include "tests/zoo/sample_zoo.h"
@@ -59,16 +60,16 @@ class ZooSigning : public testing::Test {
 
 TEST_F(ZooSigning, ExitCodesTellWhatIsWrong) {
   const ProgramExit none = Trusted("example/Tiny@0.1.0");
-  EXPECT_EQ(none.code, 10) << none.all();
-  EXPECT_NE(none.out.find("UNSIGNED: example/Tiny@0.1.0"), std::string::npos) << none.out;
+  EXPECT_TRUE(Exits(none, 10));
+  EXPECT_TRUE(Says(none.out, "UNSIGNED: example/Tiny@0.1.0"));
   EXPECT_EQ(Sign("example/Tiny@0.1.0", "bob").code, 0);
   EXPECT_EQ(Trusted("example/Tiny@0.1.0").code, 11);
   const ProgramExit signed_by_alice = Sign("example/Tiny@0.1.0", "alice");
-  EXPECT_EQ(signed_by_alice.code, 0);
+  EXPECT_TRUE(Exits(signed_by_alice, 0));
   EXPECT_EQ(signed_by_alice.out.find("signed example/Tiny@0.1.0"), 0u) << signed_by_alice.out;
   const ProgramExit good = Trusted("example/Tiny@0.1.0");
-  EXPECT_EQ(good.code, 0) << good.all();
-  EXPECT_NE(good.out.find("TRUSTED: example/Tiny@0.1.0 by "), std::string::npos) << good.out;
+  EXPECT_TRUE(Exits(good, 0));
+  EXPECT_TRUE(Says(good.out, "TRUSTED: example/Tiny@0.1.0 by "));
   const Json json =
       Json::parse(Run({"verify", "example/Tiny", "--trust", File("trust.yaml"), "--json"}).out);
   EXPECT_EQ(json.at("ok"), false);  // 0.2.0 is unsigned
@@ -83,8 +84,7 @@ TEST_F(ZooSigning, ExitCodesTellWhatIsWrong) {
                         pulled.string(), "--trust",      File("trust.yaml")};
   fs::remove(fs::path(zoo_) / "entries/example/Tiny/0.2.0.json");
   fs::remove(fs::path(zoo_) / "entries/example/Tiny/latest.json");
-  const ProgramExit old = Run(pull);
-  EXPECT_EQ(old.code, 14) << old.all();
+  EXPECT_TRUE(Exits(Run(pull), 14));
   EXPECT_FALSE(fs::exists(pulled));
   EXPECT_EQ(
       Run({"pull", "example/Tiny@0.1.0", "-o", pulled.string(), "--trust", File("trust.yaml")})
@@ -101,19 +101,18 @@ TEST_F(ZooSigning, UnderWarnItIsPrintedAndPulled) {
   const std::string out = File("pulled");
   const ProgramExit pulled =
       Run({"pull", "example/Tiny", "-o", out}, {"OSCAR_TRUST=" + File("trust.yaml")});
-  EXPECT_EQ(pulled.code, 0) << pulled.all();
-  EXPECT_NE(pulled.all().find("UNSIGNED"), std::string::npos) << pulled.all();
+  EXPECT_TRUE(Exits(pulled, 0));
+  EXPECT_TRUE(Says(pulled.all(), "UNSIGNED"));
   EXPECT_TRUE(fs::exists(out));
 }
 
 TEST_F(ZooSigning, APullWithoutAPolicySaysWhoSigned) {
   const auto says = [&](const std::string& words, const Strings& more = {}) {
     fs::remove_all(scratch_ / "pulled");
-    Strings arguments = {"pull", "example/Tiny", "-o", File("pulled")};
-    arguments.insert(arguments.end(), more.begin(), more.end());
+    Strings arguments = ProgramStrings{"pull", "example/Tiny", "-o", File("pulled")} + more;
     const ProgramExit pulled = Run(arguments);
-    EXPECT_EQ(pulled.code, 0) << pulled.all();
-    EXPECT_NE(pulled.out.find(words), std::string::npos) << pulled.out;
+    EXPECT_TRUE(Exits(pulled, 0));
+    EXPECT_TRUE(Says(pulled.out, words));
   };
   says("not signed");
   EXPECT_EQ(Sign("example/Tiny", "alice").code, 0);
@@ -149,8 +148,8 @@ TEST_F(ZooSigning, TheSnapshotShowsWhatAMirrorHides) {
   fs::remove(fs::path(zoo_) / "entries/example/Tiny/0.2.0.json");
   fs::remove(fs::path(zoo_) / "entries/example/Tiny/latest.json");
   const ProgramExit hidden = Trusted("example/Tiny");
-  EXPECT_EQ(hidden.code, 14) << hidden.all();
-  EXPECT_NE(hidden.out.find("lists example/Tiny up to 0.2.0"), std::string::npos) << hidden.out;
+  EXPECT_TRUE(Exits(hidden, 14));
+  EXPECT_TRUE(Says(hidden.out, "lists example/Tiny up to 0.2.0"));
 }
 
 // The site tells a publisher the same as verify does, before and after, yanked or not, and both
@@ -165,8 +164,8 @@ TEST_F(ZooSigning, TheSiteAndVerifyAgree) {
       EXPECT_EQ(site.code, code) << site.all();
       EXPECT_EQ(verify.code, code) << verify.all();
       const std::string html = ReadText(scratch_ / "site/models/example/Tiny/index.html");
-      EXPECT_NE(html.find(page), std::string::npos) << page;
-      EXPECT_NE(verify.out.find(verified), std::string::npos) << verify.out;
+      EXPECT_TRUE(Says(html, page));
+      EXPECT_TRUE(Says(verify.out, verified));
       EXPECT_EQ(html.find("UNTRUSTED") != html.npos, code == 14);
     }
   };
@@ -180,21 +179,18 @@ TEST_F(ZooSigning, TheSiteAndVerifyAgree) {
 }
 
 TEST_F(ZooSigning, PublishWarnsOfNamesThatLookAlike) {
-  const ProgramExit like = Run({"publish", File("1"), "--name", "examp1e/Tiny"}),
-                    other = Run({"publish", File("1"), "--name", "someone/Tiny"});
-  EXPECT_EQ(like.code, 0) << like.all();
-  EXPECT_NE(like.err.find("warning: examp1e/Tiny: its organisation looks like"), std::string::npos)
-      << like.err;
-  EXPECT_EQ(other.err.find("organisation"), std::string::npos) << other.err;
+  EXPECT_TRUE(Exits(Run({"publish", File("1"), "--name", "examp1e/Tiny"}), 0,
+                    "warning: examp1e/Tiny: its organisation looks like"));
+  EXPECT_FALSE(Says(Run({"publish", File("1"), "--name", "someone/Tiny"}).err, "organisation"));
 }
 
 // The line that ends a publish, a signature and a yank is the command that readers wait for.
 TEST_F(ZooSigning, TheSnapshotThatIsNeededIsSaid) {
   const std::string start = "now: oscar-zoo snapshot --zoo " + zoo_ + " --key ";
   const auto says = [&](const ProgramExit& ended, const std::string& words) {
-    EXPECT_EQ(ended.code, 0) << ended.all();
+    EXPECT_TRUE(Exits(ended, 0));
     EXPECT_EQ(ended.out.find("now: ") == std::string::npos, words.empty()) << ended.out;
-    EXPECT_NE(ended.out.find(words), std::string::npos) << ended.out;
+    EXPECT_TRUE(Says(ended.out, words));
   };
   says(Sign("example/Tiny@0.1.0", "bob"), start + File("bob.key") + " --days 30\n");
   EXPECT_EQ(Run({"snapshot", "--key", File("bob.key"), "--days", "14"}).code, 0);
@@ -217,11 +213,9 @@ TEST_F(ZooSigning, PublishWarnsOfTheSameBytes) {
   Strings dry = again;
   dry.push_back("--dry-run");
   for (const Strings& arguments : {dry, again}) {
-    const ProgramExit published = Run(arguments);
-    EXPECT_EQ(published.code, 0) << published.all();
-    EXPECT_NE(published.err.find(same), std::string::npos) << published.err;
+    EXPECT_TRUE(Exits(Run(arguments), 0, same));
   }
-  EXPECT_EQ(Run({"publish", File("2")}).err.find("warning"), std::string::npos);
+  EXPECT_FALSE(Says(Run({"publish", File("2")}).err, "warning"));
 }
 
 // hf, the Hub's own client, is a script here that copies what it is to upload to where the server
@@ -234,34 +228,26 @@ TEST_F(ZooSigning, WhatIsPushedToTheHubIsPulledFromIt) {
   Strings environment = {"HF_ENDPOINT=" + server.Url("plain"), "HF_TOKEN=hf_secret",
                          "PATH=" + bin.string()};
   const auto push = [&](const Strings& what) {
-    Strings arguments = {"push", "hf:me/Tiny-oscar"};
-    arguments.insert(arguments.end(), what.begin(), what.end());
-    return RunProgram(OSCAR_ZOO_PROGRAM, arguments, environment);
+    return RunProgram(OSCAR_ZOO_PROGRAM, ProgramStrings{"push", "hf:me/Tiny-oscar"} + what,
+                      environment);
   };
-  const ProgramExit absent = push({File("1")});
-  EXPECT_EQ(absent.code, 4) << absent.all();
-  EXPECT_NE(absent.err.find("pip install -U huggingface_hub"), std::string::npos) << absent.err;
+  EXPECT_TRUE(Exits(push({File("1")}), 4, "pip install -U huggingface_hub"));
   WriteText(
       bin / "hf",
       "#!/bin/sh\nPATH=/bin:/usr/bin\n[ \"$1 $4 $5\" = 'upload . --commit-message' ] || exit 1\n"
       "echo \"uploaded $2: $6\"; rm -rf " +
           hub.string() + "/$2; cp -r \"$3\" " + hub.string() + "/$2\n");
   fs::permissions(bin / "hf", fs::perms::owner_all);
-  const ProgramExit dry = push({File("1"), "--dry-run"});
-  EXPECT_EQ(dry.code, 0) << dry.all();
+  EXPECT_TRUE(Exits(push({File("1"), "--dry-run"}), 0));
   EXPECT_TRUE(fs::is_empty(hub / "me"));
   const ProgramExit first = push({File("1")});
-  EXPECT_EQ(first.code, 0) << first.all();
-  EXPECT_NE(first.err.find("uploaded me/Tiny-oscar: example/Tiny@0.1.0, identity "),
-            std::string::npos)
-      << first.err;
-  EXPECT_NE(first.out.find("pull it: oscar-zoo pull hf:me/Tiny-oscar"), std::string::npos);
-  EXPECT_NE(push({File("1")}).out.find("already pushed: example/Tiny@0.1.0"), std::string::npos);
+  EXPECT_TRUE(Exits(first, 0, "uploaded me/Tiny-oscar: example/Tiny@0.1.0, identity "));
+  EXPECT_TRUE(Says(first.out, "pull it: oscar-zoo pull hf:me/Tiny-oscar"));
+  EXPECT_TRUE(Says(push({File("1")}).out, "already pushed: example/Tiny@0.1.0"));
   const auto pull = [&](const std::string& what, const Strings& more = {}) {
     fs::remove_all(scratch_ / "pulled");
-    Strings arguments = {"pull", what, "-o", File("pulled")};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return RunProgram(OSCAR_ZOO_PROGRAM, arguments, environment);
+    return RunProgram(OSCAR_ZOO_PROGRAM, ProgramStrings{"pull", what, "-o", File("pulled")} + more,
+                      environment);
   };
   EXPECT_EQ(pull("hf:me/Tiny-oscar").code, 0);
   EXPECT_TRUE(TreeBytes(scratch_ / "pulled") == TreeBytes(scratch_ / "1"));
@@ -272,17 +258,14 @@ TEST_F(ZooSigning, WhatIsPushedToTheHubIsPulledFromIt) {
   // A version of a zoo takes its signatures along.
   EXPECT_EQ(Sign("example/Tiny@0.2.0", "alice").code, 0);
   EXPECT_EQ(push({"example/Tiny@0.2.0", "--zoo", zoo_, "--ungated"}).code, 2);
-  const ProgramExit second = push({"example/Tiny@0.2.0", "--zoo", zoo_});
-  EXPECT_EQ(second.code, 0) << second.all();
+  EXPECT_TRUE(Exits(push({"example/Tiny@0.2.0", "--zoo", zoo_}), 0));
   const ProgramExit trusted = pull("hf:me/Tiny-oscar", {"--trust", File("trust.yaml")});
-  EXPECT_EQ(trusted.code, 0) << trusted.all();
-  EXPECT_NE(trusted.out.find("example/Tiny@0.2.0"), std::string::npos) << trusted.out;
-  EXPECT_NE(trusted.out.find("TRUSTED by alice.pub"), std::string::npos) << trusted.out;
-  EXPECT_EQ(push({File("2"), "--version", "0.1.0"}).out.find("pushed"), std::string::npos);
+  EXPECT_TRUE(Exits(trusted, 0));
+  EXPECT_TRUE(Says(trusted.out, "example/Tiny@0.2.0"));
+  EXPECT_TRUE(Says(trusted.out, "TRUSTED by alice.pub"));
+  EXPECT_FALSE(Says(push({File("2"), "--version", "0.1.0"}).out, "pushed"));
   WriteText(bin / "hf", "#!/bin/sh\nexit 1\n");
-  const ProgramExit failed = push({File("1")});
-  EXPECT_EQ(failed.code, 3) << failed.all();
-  EXPECT_NE(failed.err.find("hf:me/Tiny-oscar was not uploaded"), std::string::npos) << failed.err;
+  EXPECT_TRUE(Exits(push({File("1")}), 3, "hf:me/Tiny-oscar was not uploaded"));
 }
 
 TEST_F(ZooSigning, APolicyThatIsNoneSaysWhere) {
@@ -311,7 +294,7 @@ TEST_F(ZooSigning, APolicyThatIsNoneSaysWhere) {
     Policy(text);
     const ProgramExit refused = Trusted("example/Tiny@0.1.0");
     EXPECT_TRUE(refused.code == 2 || refused.code == 3) << text << refused.all();
-    EXPECT_NE(refused.err.find(what), std::string::npos) << text << "\n" << refused.err;
+    EXPECT_TRUE(Says(refused.err, what)) << text;
   }
 }
 
@@ -372,8 +355,7 @@ TEST_F(ZooSigning, KilledOrFailingAtAnyStepNothingIsHalfSigned) {
       EXPECT_EQ(Run({"verify", "example/Tiny@0.1.0", "--public-key", File("alice.pub")}).code, 0);
       ASSERT_EQ(Sign("example/Tiny@0.1.0", "bob").code, 0);
       EXPECT_EQ(Trusted("example/Tiny@0.1.0").code, 0);
-      for (const auto& [file, bytes] : TreeBytes(zoo_))
-        EXPECT_EQ(file.find(".tmp-"), std::string::npos) << file;
+      for (const auto& [file, bytes] : TreeBytes(zoo_)) EXPECT_FALSE(Says(file, ".tmp-"));
     }
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
+// Longer than 400 lines because it is the one table of all options.
 // Artifacts store the keys and their meanings (resolved configuration), so nothing may be renamed.
 #include "tools/calibrate/calibrate_options.h"
 

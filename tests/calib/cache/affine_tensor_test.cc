@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
+#include "linalg/affine_codec.h"
 #include "linalg/feedback_codec.h"
-#include "tests/reference/int2_codec.h"
 
 namespace oscar {
 namespace {
@@ -64,7 +64,6 @@ TEST(AffineTensor, MagnitudesAreSorted) {
   EXPECT_TRUE(SortedMagnitudes(unknown).isnan().all().item<bool>());
 }
 
-// Heads with numbers of their own are each what it is with those numbers for all.
 TEST(QuantizedRows, HeadsHaveTheirOwnBitsAndClipRatios) {
   at::manual_seed(7);
   const at::Tensor rows = at::randn({3, 40, 32});

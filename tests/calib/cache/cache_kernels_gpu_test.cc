@@ -8,7 +8,6 @@
 
 #include <cmath>
 #include <limits>
-#include <vector>
 
 #include "calib/cache/affine_tensor.h"
 #include "calib/cache/cache_kernels.h"

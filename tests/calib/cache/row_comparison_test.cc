@@ -62,7 +62,6 @@ TEST(RowComparison, SoftCapsAndSinksAreThoseOfTheLayer) {
   Expect(c);
 }
 
-// Logits that are off by more than e^x can hold, beside such that hardly differ.
 TEST(RowComparison, KlIsFiniteHoweverFarALogitIsOff) {
   at::manual_seed(5);
   for (const double size : {1e-3, 1.0, 30.0, 200.0, 3000.0}) {
@@ -83,8 +82,7 @@ TEST(RowComparison, KlIsFiniteHoweverFarALogitIsOff) {
   }
 }
 
-// Several rules at once are each rule alone.
-// Of all rows of a case, and their KL.
+// Returns the errors by distance of all rows of a case, and their KL.
 std::pair<DistanceErrors, at::Tensor> ByDistance(const RowCase& c) {
   const AttentionSpec spec = c.Spec();
   RowComparison comparison(spec, c.k, c.v, at::kDouble);

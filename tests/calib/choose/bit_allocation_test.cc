@@ -71,12 +71,6 @@ TEST(BitAllocation, APartPaysForItsElements) {
   EXPECT_EQ(AllocateBits(parts, 3 * 2 + 1), (std::vector<double>{2, 3}));
 }
 
-TEST(BitAllocation, AlikePartsGetTheSame) {
-  const std::vector<BitPart> parts(6, Part(0.3, 128));
-  for (const int bits : {2, 3, 4, 5, 6})
-    EXPECT_EQ(AllocateBits(parts, 6 * 128 * bits), std::vector<double>(6, bits)) << bits;
-}
-
 TEST(BitAllocation, StepsOverPointsAboveTheHull) {
   // 2 -> 4 takes 0.4 a bit, 2 -> 3 nothing; the other part 0.3 a bit.
   const std::vector<BitPart> parts = {{1, {{2, 1.0}, {3, 1.0}, {4, 0.2}}},

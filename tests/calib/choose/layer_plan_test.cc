@@ -136,7 +136,6 @@ TEST(AutoPlan, TheBudgetHoldsMetadata) {
   for (double bits = 2.25; bits <= 4; bits += 0.13) EXPECT_LE(plan(bits).stored_bits, bits + 1e-9);
 }
 
-// Layers alike, values as much in need as keys: everyone gets the same.
 TEST(AutoPlan, AlikeLayersGetEqualBits) {
   for (const int bits : {2, 3, 4}) {
     std::vector<AutoChoice> choices(3, Layer(0.1));
@@ -149,13 +148,6 @@ TEST(AutoPlan, AlikeLayersGetEqualBits) {
       EXPECT_EQ(choice.k_bits, bits);
       EXPECT_EQ(choice.v_bits, bits);
     }
-  }
-}
-
-TEST(AutoPlan, NeverSpendsMoreThanTheBudget) {
-  for (double bits = 2; bits <= 4; bits += 0.13) {
-    std::vector<AutoChoice> choices = {Layer(0.1), Layer(0.01), Layer(0.3)};
-    EXPECT_LE(PlanLayers({.bits = bits}, kThree, choices).bits, bits + 1e-9);
   }
 }
 
@@ -172,17 +164,6 @@ TEST(AutoPlan, WindowsChangeOnlyIfAskedAndWithinTheBudget) {
   EXPECT_EQ(windows(true, 2 + price), 256);
   // All keys have their bits, and the windows are worth more than bits of values.
   EXPECT_EQ(windows(true, 3 + price), 1024);
-}
-
-// The scores of all layers are summed: neither the first nor the last layer decides.
-TEST(AutoPlan, TheSharedRatioIsThatOfTheSummedScores) {
-  for (const size_t worst : {0, 1, 2}) {
-    std::vector<AutoChoice> choices = {Layer(0.1), Layer(0.1), Layer(0.1)};
-    choices[worst].k_options[0].curve = {0.3, 0.9};
-    PlanLayers({.consumer = Consumer::kSglang}, kThree, choices);
-    for (const AutoChoice& choice : choices)
-      EXPECT_EQ(choice.k_option().clip, std::vector<double>{0.90}) << worst;
-  }
 }
 
 TEST(AutoPlan, OneRatioForAllLayersWhereAConsumerTakesNoMore) {

@@ -13,6 +13,7 @@
 #include "linalg/base/error.h"
 #include "tests/calib/choose/sample_choice.h"
 #include "tests/calib/moments/sample_moments.h"
+#include "tests/support/said.h"
 #include "tests/support/test_data.h"
 
 namespace fs = std::filesystem;
@@ -141,12 +142,7 @@ TEST(LayerFile, EveryKindOfChoiceComesBackExactly) {
 }
 
 std::string Message(const fs::path& path) {
-  try {
-    ReadLayerFile(path);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
+  return ErrorOf<InputError>([&] { ReadLayerFile(path); });
 }
 
 TEST(LayerFile, ATruncatedOneIsAnErrorThatNamesIt) {
@@ -157,7 +153,7 @@ TEST(LayerFile, ATruncatedOneIsAnErrorThatNamesIt) {
   const std::string whole = ReadText(path);
   for (const size_t size : {size_t{0}, size_t{100}, whole.size() / 2, whole.size() - 1}) {
     std::ofstream(path, std::ios::binary) << whole.substr(0, size);
-    EXPECT_NE(Message(path).find("layer.safetensors"), std::string::npos) << size;
+    EXPECT_TRUE(Says(Message(path), "layer.safetensors")) << size;
   }
 }
 
@@ -176,11 +172,9 @@ TEST(LayerFile, ASideThatDoesNotFitTheLayerIsAnError) {
         +[](AutoChoice& c) { c.k.query_rotation.pop_back(); },
         +[](AutoChoice& c) { c.k.mean.pop_back(); }, +[](AutoChoice& c) { c.k.pair_scale = {1}; },
         +[](AutoChoice& c) { c.k.num_rotations = 3; }, +[](AutoChoice& c) { c.k.dim = 4; }}) {
-    EXPECT_NE(message(edit).find("choice.0.k does not match 2 KV heads of dimension 8"),
-              std::string::npos);
+    EXPECT_TRUE(Says(message(edit), "choice.0.k does not match 2 KV heads of dimension 8"));
   }
-  EXPECT_NE(message([](AutoChoice& c) { c.v.rotation.clear(); }).find("choice.0.v"),
-            std::string::npos);
+  EXPECT_TRUE(Says(message([](AutoChoice& c) { c.v.rotation.clear(); }), "choice.0.v"));
 }
 
 TEST(MomentsFile, RoundTripAndIds) {

@@ -5,8 +5,6 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include <functional>
-
 namespace oscar {
 namespace {
 

@@ -198,7 +198,6 @@ TEST(StatisticsObserver, ReadersOfALayerJoinItsSums) {
   }
 }
 
-// Queries that do not count are in no sum and not among those that judge; keys and values are.
 TEST(StatisticsObserver, CountsTheQueriesThatCount) {
   const std::vector<int64_t> lengths = {1500, 40, 300};
   const GoldenLayer layer = RandomLayer(6, 2, 8, 4, lengths, {}, 3);

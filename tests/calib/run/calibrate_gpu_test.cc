@@ -195,7 +195,6 @@ struct MemoryCase {
   RunOptions run;
 };
 
-// The memory with which --dry-run and --max-vram count, against LibTorch's own count.
 TEST_F(Gpu, MemoryStaysWithinThePlan) {
   const TestModel model;
   std::vector<MemoryCase> cases(4);

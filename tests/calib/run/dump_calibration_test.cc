@@ -121,20 +121,6 @@ void ExpectSameFit(const std::vector<LayerResult>& found, const std::vector<Laye
   }
 }
 
-TEST(DumpCalibration, EqualsTheStreamingFit) {
-  const TinyModel model;
-  const fs::path scratch = TestScratch("dump-calibration");
-  const auto source = model.Source();
-  const CalibrationInput streaming = Input(source);
-  const auto expected = Calibrate(streaming, scratch / "stream.job");
-  CaptureHdf5(*source, scratch / "d.h5");
-
-  const auto reader = std::make_shared<const DumpReader>(scratch / "d.h5");
-  const CalibrationInput input = Input(std::make_shared<DumpSource>(reader, at::kCPU, at::kFloat));
-  EXPECT_EQ(CheckCalibration(input).fit_rows, CheckCalibration(streaming).fit_rows);
-  ExpectSameFit(Calibrate(input, scratch / "dump.job"), expected, 1e-6);
-}
-
 TEST(DumpCalibration, AnUpstreamDirectoryEqualsItToo) {
   const TinyModel model;
   const fs::path scratch = TestScratch("upstream-calibration");

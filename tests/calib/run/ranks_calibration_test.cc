@@ -29,44 +29,8 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-struct Case {
-  std::string family;
-  bool chooses = true;       // --auto
-  int64_t refine = 0;        // steps
-  int64_t expert_bytes = 1;  // an expert at a time
-  int64_t token_chunk = 256;
-  bool masked = false;  // not all queries count
-};
-
-CalibrationInput InputOf(const Case& of, const ModelSpec& spec, const Checkpoint& checkpoint,
-                         RankGroup& group) {
-  CalibrationInput input{.device = at::kCPU, .dtype = at::kFloat, .options = {}};
-  std::vector<std::vector<int32_t>> texts = ShortTexts();
-  LoopOptions loop = CalibrationLoopOptions();
-  loop.expert_bytes = of.expert_bytes;
-  loop.token_chunk = of.token_chunk;
-  loop.ranks = input.ranks.group = &group;
-  input.ranks.number = static_cast<size_t>(group.rank());
-  for (const auto& text : texts) input.ranks.lengths.push_back(std::ssize(text));
-  input.ranks.shares = ShareOut(spec, input.ranks.lengths, of.token_chunk, group.size());
-  const RankShare& own = input.ranks.own();
-  loop.tokens_before = own.first_token;
-  loop.tokens_of_all = input.num_tokens();
-  const auto first = texts.begin() + static_cast<std::ptrdiff_t>(own.first_sequence);
-  texts = {first, first + static_cast<std::ptrdiff_t>(own.num_sequences)};
-  input.source = std::make_shared<ModelSource>(checkpoint, spec, texts, at::kCPU, at::kFloat, loop);
-  if (of.masked) input.counted = ShortMasks();
-  input.options.min_tokens = 1;
-  input.options.error_rows = 7;
-  input.options.sink_tokens = input.options.recent_tokens = 8;
-  input.options.automatic.enabled = of.chooses;
-  input.options.automatic.consumer = Consumer::kAny;
-  input.options.automatic.refine = of.refine;
-  return input;
-}
-
 // One rank of `size`, in its own process: its exit code.
-int RunRank(const Case& of, const fs::path& job, int rank, int size, int port, bool stop) {
+int RunRank(const ShortRun& of, const fs::path& job, int rank, int size, int port, bool stop) {
   const ModelSpec spec =
       ReadModelSpec(TestData("families/" + of.family + "/config.json").parent_path());
   const Checkpoint checkpoint =
@@ -80,7 +44,8 @@ int RunRank(const Case& of, const fs::path& job, int rank, int size, int port, b
     });
     group->OpenChannel(at::kCPU);
   }
-  const CalibrationInput input = InputOf(of, spec, checkpoint, group ? *group : OneRank());
+  const CalibrationInput input = ShortInput(of, spec, checkpoint, size, static_cast<size_t>(rank),
+                                            group ? &*group : &OneRank());
   CalibrationHooks hooks;
   hooks.on_experts = [&](const LayerSpec& layer, const std::vector<int64_t>& tokens) {
     if (rank != 0) return;
@@ -123,7 +88,7 @@ int FreePort() {
 }
 
 // Exit codes of all ranks.
-std::vector<int> RunAll(const Case& of, const fs::path& job, int size, bool stop = false) {
+std::vector<int> RunAll(const ShortRun& of, const fs::path& job, int size, bool stop = false) {
   const int port = FreePort();
   std::vector<pid_t> ranks;
   for (int rank = 0; rank < size; ++rank) {
@@ -168,7 +133,7 @@ uint64_t BytesRead(const fs::path& job, int size) {
   return bytes;
 }
 
-void ExpectSame(const Case& of, const std::vector<int>& sizes) {
+void ExpectSame(const ShortRun& of, const std::vector<int>& sizes) {
   const fs::path scratch = TestScratch("ranks_" + of.family + std::to_string(of.refine));
   ASSERT_EQ(RunAll(of, scratch / "one", 1), std::vector<int>{0});
   const auto expected = Files(scratch / "one");
@@ -210,7 +175,7 @@ TEST(RanksCalibration, OfLinearAttentionLeavesTheBytesOfOne) {
 
 TEST(RanksCalibration, ThatWasStoppedGoesOnWithAnotherNumberOfRanks) {
   const fs::path scratch = TestScratch("ranks_resume");
-  const Case of{.family = "qwen3_moe"};
+  const ShortRun of{.family = "qwen3_moe"};
   ASSERT_EQ(RunAll(of, scratch / "one", 1), std::vector<int>{0});
   ASSERT_EQ(RunAll(of, scratch / "some", 2, /*stop=*/true), (std::vector<int>{130, 130}));
   const size_t done = Files(scratch / "some").size();

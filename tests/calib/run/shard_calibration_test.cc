@@ -9,7 +9,6 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -19,6 +18,7 @@
 #include "calib/run/shard_directory.h"
 #include "linalg/base/error.h"
 #include "tests/calib/run/short_texts.h"
+#include "tests/support/said.h"
 #include "tests/support/test_data.h"
 
 namespace fs = std::filesystem;
@@ -26,20 +26,12 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-struct Case {
-  std::string family;
-  int64_t token_chunk = 256;
-  int64_t refine = 0;  // steps
-  bool chooses = true;
-  bool masked = false;  // not all queries count
-};
-
 class ShardCalibration : public testing::Test {
  protected:
   // The tests of the program have more threads.
   ShardCalibration() { at::set_num_threads(1); }
 
-  void Open(const Case& of) {
+  void Open(const ShortRun& of) {
     of_ = of;
     const fs::path model = TestData("families/" + of.family + "/config.json").parent_path();
     spec_ = ReadModelSpec(model);
@@ -48,31 +40,7 @@ class ShardCalibration : public testing::Test {
 
   // Returns the input of all documents or, with `count`, of shard number `own` of that many.
   CalibrationInput InputOf(int count = 0, size_t own = 0) const {
-    CalibrationInput input{.device = at::kCPU, .dtype = at::kFloat, .options = {}};
-    std::vector<std::vector<int32_t>> texts = ShortTexts();
-    LoopOptions loop = CalibrationLoopOptions();
-    loop.token_chunk = of_.token_chunk;
-    if (count > 0) {
-      for (const auto& text : texts) input.ranks.lengths.push_back(std::ssize(text));
-      input.ranks.shares = ShareOut(spec_, input.ranks.lengths, of_.token_chunk, count, true);
-      input.ranks.number = own;
-      input.ranks.apart = true;
-      const RankShare& share = input.ranks.own();
-      const auto first = texts.begin() + static_cast<std::ptrdiff_t>(share.first_sequence);
-      texts = {first, first + static_cast<std::ptrdiff_t>(share.num_sequences)};
-      loop.tokens_before = share.first_token;
-      loop.tokens_of_all = input.num_tokens();
-    }
-    input.source =
-        std::make_shared<ModelSource>(*checkpoint_, spec_, texts, at::kCPU, at::kFloat, loop);
-    if (of_.masked) input.counted = ShortMasks();
-    input.options.min_tokens = 1;
-    input.options.error_rows = 7;
-    input.options.sink_tokens = input.options.recent_tokens = 8;
-    input.options.automatic.consumer = Consumer::kAny;
-    input.options.automatic.enabled = of_.chooses;
-    input.options.automatic.refine = of_.refine;
-    return input;
+    return ShortInput(of_, spec_, *checkpoint_, count, own);
   }
 
   // The files of the layers, and the loss of the text.
@@ -119,7 +87,7 @@ class ShardCalibration : public testing::Test {
     return Run(input, name);
   }
 
-  void ExpectSame(const Case& of, const std::vector<int>& counts, bool stops = false) {
+  void ExpectSame(const ShortRun& of, const std::vector<int>& counts, bool stops = false) {
     Open(of);
     const Results one = Run(InputOf(), "one");
     ASSERT_GT(one.size(), 1U);
@@ -135,7 +103,7 @@ class ShardCalibration : public testing::Test {
   }
 
   fs::path scratch_ = TestScratch("shards");
-  Case of_;
+  ShortRun of_;
   ModelSpec spec_;
   std::optional<Checkpoint> checkpoint_;
 };
@@ -186,20 +154,8 @@ class ShardRefusals : public ShardCalibration {
  protected:
   ShardRefusals() { Open({.family = "llama-yarn", .chooses = false}); }
 
-  // "": it is not refused.
-  std::string Refusal(const std::function<void()>& function) const {
-    try {
-      function();
-    } catch (const InputError& error) {
-      return error.what();
-    }
-    return "";
-  }
   std::string RefusalOf(const std::vector<fs::path>& shards) const {
-    return Refusal([&] { ShardSet::Open(shards); });
-  }
-  void ExpectContains(const std::string& text, const std::string& part) const {
-    EXPECT_NE(text.find(part), std::string::npos) << text;
+    return ErrorOf<InputError>([&] { ShardSet::Open(shards); });
   }
 };
 
@@ -215,33 +171,38 @@ TEST_F(ShardRefusals, NameTheShardThatIsMissingTwiceThereOrForeign) {
   EXPECT_EQ(RefusalOf({b, copy, c}),
             "shard 2 of 3 is there twice: " + b.string() + " and " + copy.string());
   const fs::path whole = MakeShard(1, 0);
-  ExpectContains(RefusalOf({a, b, c, whole}), "they belong to different runs");
-  ExpectContains(RefusalOf({a, b, scratch_ / "nothing"}), "nothing: not a shard of a calibration");
+  EXPECT_TRUE(Says(RefusalOf({a, b, c, whole}), "they belong to different runs"));
+  EXPECT_TRUE(
+      Says(RefusalOf({a, b, scratch_ / "nothing"}), "nothing: not a shard of a calibration"));
   JobDirectory unfinished(fs::path(c.string() + ".job"), {}, false);
-  ExpectContains(RefusalOf({a, b, unfinished.path()}), ".job: not finished: run that shard again");
+  EXPECT_TRUE(
+      Says(RefusalOf({a, b, unfinished.path()}), ".job: not finished; run that shard again"));
 
   Json other = RunJson();
   other["options"] = {{"bits", 3}};
   const auto check = [&](const Json& run, size_t layers) {
     const std::vector<int64_t> lengths = InputOf().lengths();
-    return Refusal([&] { ShardSet::Open({a, b, c}).CheckRun(run, layers, lengths); });
+    return ErrorOf<InputError>([&] { ShardSet::Open({a, b, c}).CheckRun(run, layers, lengths); });
   };
   const size_t layers = spec_.layers.size();
   EXPECT_EQ(check(RunJson(), layers), "");
-  ExpectContains(check(other, layers), a.string() + " belongs to a run with other options");
-  ExpectContains(check(other, layers), "options.bits: was absent, now 3");
-  ExpectContains(check(RunJson(), layers + 1),
-                 "its documents or layers differ from those of shard 1");
-  EXPECT_EQ(Refusal([&] { ShardSet::Open({a, b, c}).CheckWeights({{"weights", "digest"}}); }), "");
-  ExpectContains(Refusal([&] {
-                   ShardSet::Open({a, b, c}).CheckWeights({{"weights", "another"}});
-                 }),
-                 a.string() + " read another weights");
+  EXPECT_TRUE(Says(check(other, layers), a.string() + " belongs to a run with other options"));
+  EXPECT_TRUE(Says(check(other, layers), "options.bits: was absent, now 3"));
+  EXPECT_TRUE(
+      Says(check(RunJson(), layers + 1), "its documents or layers differ from those of shard 1"));
+  EXPECT_EQ(ErrorOf<InputError>([&] {
+              ShardSet::Open({a, b, c}).CheckWeights({{"weights", "digest"}});
+            }),
+            "");
+  EXPECT_TRUE(Says(ErrorOf<InputError>([&] {
+                     ShardSet::Open({a, b, c}).CheckWeights({{"weights", "another"}});
+                   }),
+                   a.string() + " read another weights"));
 }
 
 TEST_F(ShardRefusals, NameTheFileThatIsDamaged) {
   const std::vector<fs::path> shards = {MakeShard(2, 0), MakeShard(2, 1)};
-  const auto refusal = [&] { return Refusal([&] { Merge(shards, "merged"); }); };
+  const auto refusal = [&] { return ErrorOf<InputError>([&] { Merge(shards, "merged"); }); };
   const auto with = [&](const fs::path& file, const std::string& bytes) {
     const std::string whole = ReadText(file);
     std::ofstream(file, std::ios::binary) << bytes;
@@ -255,21 +216,21 @@ TEST_F(ShardRefusals, NameTheFileThatIsDamaged) {
   };
   const fs::path layer = shards[1] / LayerFileName(1),
                  hidden = shards[1] / HiddenFileName(spec_.layers.size());
-  ExpectContains(with(layer, changed(ReadText(layer))), layer.string() + ": damaged");
-  ExpectContains(with(layer, "x"), layer.string() + ": has 1 bytes");
-  ExpectContains(with(hidden, changed(ReadText(hidden))), hidden.string() + ": damaged");
+  EXPECT_TRUE(Says(with(layer, changed(ReadText(layer))), layer.string() + ": damaged"));
+  EXPECT_TRUE(Says(with(layer, "x"), layer.string() + ": has 1 bytes"));
+  EXPECT_TRUE(Says(with(hidden, changed(ReadText(hidden))), hidden.string() + ": damaged"));
   const fs::path document = shards[1] / "shard.json";
   for (const char* member : {"run", "weights"}) {
     Json json = ReadJsonFile(document.string());
     json[member] = 1;
-    ExpectContains(with(document, json.dump()),
-                   fmt::format("shard.json: {}: expected an object", member));
+    EXPECT_TRUE(Says(with(document, json.dump()),
+                     fmt::format("shard.json: {}: expected an object", member)));
     json.erase(member);
-    ExpectContains(with(document, json.dump()), member);
+    EXPECT_TRUE(Says(with(document, json.dump()), member));
   }
   const std::string bytes = ReadText(layer);
   fs::remove(layer);
-  ExpectContains(refusal(), layer.string() + ": missing");
+  EXPECT_TRUE(Says(refusal(), layer.string() + ": missing"));
   std::ofstream(layer, std::ios::binary) << bytes;
   EXPECT_EQ(refusal(), "");  // goes on
 }

@@ -2,13 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Documents of many lengths, of ids that every model of tests/data/families has: enough to be
-// shared out, in pieces of a few hundred tokens.
+// shared out, in pieces of a few hundred tokens; and calibrations on them.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <memory>
 #include <random>
+#include <string>
 #include <vector>
+
+#include "calib/run/calibrate.h"
+#include "capture/ranks/rank_group.h"
 
 namespace oscar {
 
@@ -32,6 +38,50 @@ inline std::vector<std::vector<uint8_t>> ShortMasks() {
       mask.push_back(kind == 1 ? 0 : kind == 4 ? i % 2 : i >= text.size() / 3);
   }
   return masks;
+}
+
+// A small calibration of a family of tests/data/families.
+struct ShortRun {
+  std::string family;
+  bool chooses = true;       // --auto
+  int64_t refine = 0;        // steps
+  int64_t expert_bytes = 1;  // an expert at a time
+  int64_t token_chunk = 256;
+  bool masked = false;  // not all queries count
+};
+
+// Returns the input of all texts or, with `count`, of piece `own` of that many: of the rank of
+// `group`, or of a shard.
+inline CalibrationInput ShortInput(const ShortRun& of, const ModelSpec& spec,
+                                   const Checkpoint& checkpoint, int count = 0, size_t own = 0,
+                                   RankGroup* group = nullptr) {
+  CalibrationInput input{.device = at::kCPU, .dtype = at::kFloat, .options = {}};
+  std::vector<std::vector<int32_t>> texts = ShortTexts();
+  LoopOptions loop = CalibrationLoopOptions();
+  loop.expert_bytes = of.expert_bytes;
+  loop.token_chunk = of.token_chunk;
+  if (count > 0) {
+    input.ranks.apart = group == nullptr;
+    if (group != nullptr) loop.ranks = input.ranks.group = group;
+    for (const auto& text : texts) input.ranks.lengths.push_back(std::ssize(text));
+    input.ranks.shares =
+        ShareOut(spec, input.ranks.lengths, of.token_chunk, count, input.ranks.apart);
+    input.ranks.number = own;
+    const RankShare& share = input.ranks.own();
+    const auto first = texts.begin() + static_cast<std::ptrdiff_t>(share.first_sequence);
+    texts = {first, first + static_cast<std::ptrdiff_t>(share.num_sequences)};
+    loop.tokens_before = share.first_token;
+    loop.tokens_of_all = input.num_tokens();
+  }
+  input.source = std::make_shared<ModelSource>(checkpoint, spec, texts, at::kCPU, at::kFloat, loop);
+  if (of.masked) input.counted = ShortMasks();
+  input.options.min_tokens = 1;
+  input.options.error_rows = 7;
+  input.options.sink_tokens = input.options.recent_tokens = 8;
+  input.options.automatic.enabled = of.chooses;
+  input.options.automatic.consumer = Consumer::kAny;
+  input.options.automatic.refine = of.refine;
+  return input;
 }
 
 }  // namespace oscar

@@ -97,7 +97,6 @@ TEST(AttentionError, ASlidingWindowInsideTheRecentOneHidesTheError) {
   EXPECT_EQ(results[0].kl_mean, 0);
 }
 
-// Arms of the oracle on 768 tokens; rotations fitted here from float64 moments, sign rule included.
 TEST(AttentionError, EqualsTheOracle) {
   OSCAR_PACK_OR_SKIP(input_path, "oracle/tiny-qwen3-768.input.safetensors");
   OSCAR_PACK_OR_SKIP(oracle_path, "oracle/tiny-qwen3-768.json");

@@ -73,7 +73,6 @@ TEST(AutoSearch, ClipRatiosOfHeadsOnlyWhereTheyAreWanted) {
   EXPECT_EQ(shared.v_option().clip.size(), 1u);
 }
 
-// The order of a rotation's factors is part of the choice.
 TEST(AutoSearch, OtherOrdersOfTheFactorsAreTried) {
   CalibrationOptions options = Options();
   const GoldenLayer layer = Layer(true);

@@ -6,8 +6,6 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "calib/search/choice_search.h"
 #include "calib/search/clip_grid.h"
 #include "tests/calib/observe/golden_layer.h"

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <map>
 #include <ranges>
 #include <set>
@@ -24,7 +23,6 @@
 #include "calib/run/process_layer.h"
 #include "calib/search/attention_error.h"
 #include "calib/search/clip_grid.h"
-#include "linalg/base/error.h"
 #include "tests/calib/observe/golden_layer.h"
 #include "tests/calib/search/searched_layer.h"
 
@@ -192,7 +190,6 @@ TEST(AutoSearch, FeedsErrorsBackWhereTheWriterCan) {
   }
 }
 
-// One search for all finds the same as a search for each alone, for any headline consumer.
 TEST(AutoSearch, EveryConsumerGetsItsOwnChoice) {
   const GoldenLayer layer = Layer(true);
   const ObservedLayer observed = Observe(layer, kSplit, 64);
@@ -227,7 +224,6 @@ TEST(AutoSearch, EveryConsumerGetsItsOwnChoice) {
   }
 }
 
-// Each of several budgets gets its own choice too; budgets with the same scales share a search.
 TEST(AutoSearch, EveryBudgetGetsItsOwnChoice) {
   const GoldenLayer layer = Layer(true);
   const ObservedLayer observed = Observe(layer, kSplit, 64);
@@ -280,7 +276,6 @@ at::Tensor OfFourLevels(const at::Tensor& v, const GoldenLayer& layer) {
   return levels.matmul(rotation.t());
 }
 
-// A consumer with one ratio for all layers: whatever the plan makes of a layer has been measured.
 TEST(AutoSearch, TheArmIsMeasuredWhereTheConsumerTakesOneRatio) {
   GoldenLayer layer = Layer(true);
   for (at::Tensor& v : layer.v) v = OfFourLevels(v, layer);
@@ -397,25 +392,6 @@ TEST(AutoSearch, MoreBitsAndLargerWindowsAreBetter) {
   ASSERT_EQ(choice.windows.at(0).windows.recent, 16);
   ASSERT_EQ(choice.windows.at(1).windows.recent, 0);
   EXPECT_GT(choice.k_options[0].in_windows.at(1), choice.k_options[0].in_windows.at(0));
-}
-
-// If a Hadamard is already as good as possible, nothing that costs more is chosen.
-TEST(AutoSearch, NeverWorseThanHadamardOnJudgingRows) {
-  for (const bool outliers : {false, true}) {
-    const AutoChoice choice =
-        Searched(Observe(Layer(outliers), kSplit, 64), Layer(outliers).spec, Options());
-    if (choice.k_fallback.empty()) {
-      EXPECT_LE(choice.k_check, choice.k_hadamard);
-    } else {
-      EXPECT_EQ(choice.keys.composition, Composition::kHPbr);
-      EXPECT_EQ(choice.keys.kind, KeyTransformKind::kOscar);
-    }
-    if (choice.v_fallback.empty()) {
-      EXPECT_LE(choice.v_check, choice.v_hadamard);
-    } else {
-      EXPECT_EQ(choice.values.composition, Composition::kHPbr);
-    }
-  }
 }
 
 // Halves of one kind of text, and one half without the outlier channels of the other and of what is

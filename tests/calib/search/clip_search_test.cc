@@ -9,8 +9,8 @@
 
 #include "calib/cache/side_tensors.h"
 #include "calib/fit/fit.h"
+#include "linalg/affine_codec.h"
 #include "tests/calib/observe/golden_layer.h"
-#include "tests/reference/int2_codec.h"
 
 namespace oscar {
 namespace {
@@ -34,8 +34,8 @@ std::vector<double> PlainCurve(const at::Tensor& rows, const std::vector<Matrix>
         const Eigen::Map<const Vector> x(row.data(), dim);
         const Vector y = r_transposed * x;  // (x R)ᵀ
         std::vector<float> y32(y.data(), y.data() + dim), stored(static_cast<size_t>(dim));
-        QuantizeDequantizeRow<float>(y32, {dim, dim, MetadataType::kFloat32},
-                                     {ratio, ClipMethod::kSort}, stored);
+        QuantizeDequantizeAffineRow<float>(y32, {2, dim, MetadataType::kFloat32},
+                                           {ratio, ClipMethod::kSort}, stored);
         Vector e(dim);
         for (int64_t i = 0; i < dim; ++i)
           e[i] = static_cast<double>(stored[static_cast<size_t>(i)]) - y[i];

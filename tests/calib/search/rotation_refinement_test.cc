@@ -92,18 +92,6 @@ TEST(StraightThrough, ValuesAreTheQuantizers) {
   EXPECT_TRUE(StraightThrough(rows, {.bits = {0}, .clip = {0.5}}).equal(rows));
 }
 
-// A head with a ratio of its own is what it is by itself.
-TEST(StraightThrough, HeadsHaveTheirOwnClipRatios) {
-  at::manual_seed(2);
-  const at::Tensor rows = at::randn({2, 50, 64}, at::kDouble);
-  const AffineQuantizer quantizer{.clip = {0.9, 0}};  // of the second head nothing
-  const at::Tensor both = StraightThrough(rows, quantizer);
-  for (const int64_t head : {0, 1}) {
-    const double ratio = quantizer.clip[static_cast<size_t>(head)];
-    EXPECT_TRUE(both[head].equal(StraightThrough(rows[head], {.clip = {ratio}})));
-  }
-}
-
 // x^ = x + (q - t) s, where q - t is a constant: the ends of the range move s, the rest moves
 // itself.
 TEST(StraightThrough, GradientPassesRoundingAndReachesTheScale) {
@@ -136,7 +124,6 @@ TEST(SplitRows, SetsAsideAQuarterOrHalfOfOne) {
   EXPECT_THROW(SplitRows({}), InputError);
 }
 
-// The losses are those of the scalar reference: KL, and the error of the output.
 TEST(RefinementLoss, IsTheReferencesKlAndOutputError) {
   RefinementProblem problem = Problem();
   problem.attention.window = 30;
@@ -221,7 +208,6 @@ TEST(RotationRefinement, IsAFunctionOfItsRows) {
   EXPECT_TRUE(one.transforms.transform.equal(two.transforms.transform));
 }
 
-// A sequence or two make a step, by turns; none is left out.
 TEST(RotationRefinement, TakesSequencesByTurns) {
   const auto refined = [](int64_t per_step, uint64_t second) {
     RefinementProblem problem = Problem();
@@ -238,8 +224,6 @@ TEST(RotationRefinement, TakesSequencesByTurns) {
   EXPECT_FALSE(refined(1, 2).equal(refined(1, 8)));
 }
 
-// The tokens left out are those that weigh least.
-// The loss of the queries that count alone: that of a sequence of them at their places.
 TEST(RefinementLoss, IsOfTheQueriesThatCount) {
   const RefinementProblem problem = Problem();
   const RefinementOptions options = Options(1);
@@ -329,7 +313,6 @@ TEST(RotationRefinement, WithoutQuantizerOrWithEverythingExactNothingMoves) {
   }
 }
 
-// Softmax does not see a constant in all keys of a head, and with centring neither does the grid.
 TEST(RotationRefinement, AConstantInAllKeysChangesNothing) {
   RefinementProblem problem = Problem();
   problem.key_mean = at::zeros({kHeads, kDim}, at::kFloat);
@@ -344,7 +327,6 @@ TEST(RotationRefinement, AConstantInAllKeysChangesNothing) {
     EXPECT_NEAR(after.loss_before[head] / before.loss_before[head], 1, 1e-3);
 }
 
-// A start that is not a rotation keeps its own inverse.
 TEST(RotationRefinement, AnyInvertibleTransformMayBeTheStart) {
   at::manual_seed(3);
   const at::Tensor scales = at::exp(at::randn({1, kDim}, at::kFloat));

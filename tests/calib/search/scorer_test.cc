@@ -75,8 +75,6 @@ TEST(AutoScorer, AgreesWithTheMeasuredArm) {
   EXPECT_LT(value_error(half), 0.85 * value_error(all));
 }
 
-// The last rows of one long document read its first tokens and its last ones, and score as those of
-// a document that has no others.
 TEST(AutoScorer, RowsBehindItsTokensReadTheFirstAndTheLast) {
   constexpr int64_t kLength = AutoScorer::kTokens + 700, kSinks = 4;
   const GoldenLayer layer = Layer({kLength});
@@ -144,7 +142,6 @@ double MeanRelativeError(const ObservedLayer& observed, const LayerSpec& spec,
   return of_rows.index_select(-1, beyond).mean().item<double>();
 }
 
-// Both scores of latents agree with the arm, over all rows and over those outside the windows.
 TEST(AutoScorer, LatentsAgreeWithTheMeasuredArm) {
   const GoldenLatents layer = RandomLatents(4, 32, {160, 160, 160, 160}, 11);
   const ObservedLayer observed =

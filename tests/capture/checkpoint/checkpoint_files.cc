@@ -3,7 +3,6 @@
 #include "tests/capture/checkpoint/checkpoint_files.h"
 
 #include <fstream>
-#include <sstream>
 
 namespace oscar {
 

@@ -4,7 +4,6 @@
 // Small checkpoints, sound and broken, built in code.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>

@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <functional>
 
 #include "capture/checkpoint/model_config.h"
@@ -12,18 +11,13 @@
 #include "capture/checkpoint/weight_storage.h"
 #include "linalg/base/error.h"
 #include "tests/support/gguf_bytes.h"
+#include "tests/support/said.h"
 #include "tests/support/test_data.h"
 
 namespace fs = std::filesystem;
 
 namespace oscar {
 namespace {
-
-fs::path Put(const fs::path& path, const RawGguf& gguf) {
-  fs::remove(path);
-  std::ofstream(path, std::ios::binary) << gguf.Bytes();
-  return path;
-}
 
 void AddTensor(RawGguf& gguf, const std::string& name, const std::vector<uint64_t>& dims,
                uint32_t type = 0, uint64_t bytes = 0) {
@@ -60,7 +54,7 @@ RawGguf Llama() {
 }
 
 TEST(GgufModel, IsAHuggingFaceModel) {
-  const fs::path path = Put(TestScratch("gguf-model") / "m.gguf", Llama());
+  const fs::path path = Llama().Write(TestScratch("gguf-model") / "m.gguf");
   const GgufModel model = GgufModel::Open(path);
   const Json config = model.Config();
   EXPECT_EQ(config["model_type"], "llama");
@@ -87,19 +81,14 @@ TEST(GgufModel, IsAHuggingFaceModel) {
 
 TEST(GgufModel, IsFoundInADirectory) {
   const fs::path scratch = TestScratch("gguf-found");
-  const fs::path path = Put(scratch / "a.gguf", Llama());
+  const fs::path path = Llama().Write(scratch / "a.gguf");
   EXPECT_EQ(ResolveModel(path.string()).directory, path);
   EXPECT_EQ(ResolveModel(path.string()).id, "a");
   EXPECT_EQ(ResolveModel(scratch.string()).directory, path);
-  Put(scratch / "mmproj-a.gguf", Llama());
+  Llama().Write(scratch / "mmproj-a.gguf");
   EXPECT_EQ(ResolveModel(scratch.string()).directory, path);
-  Put(scratch / "b.gguf", Llama());
-  try {
-    ResolveModel(scratch.string());
-    ADD_FAILURE() << "took one of two models";
-  } catch (const InputError& error) {
-    EXPECT_NE(std::string(error.what()).find("a.gguf, b.gguf"), std::string::npos) << error.what();
-  }
+  Llama().Write(scratch / "b.gguf");
+  EXPECT_TRUE(Says(ErrorOf<InputError>([&] { ResolveModel(scratch.string()); }), "a.gguf, b.gguf"));
 }
 
 TEST(GgufModel, IsReadFromASplitSet) {
@@ -113,17 +102,12 @@ TEST(GgufModel, IsReadFromASplitSet) {
   split(first, 0);
   split(second, 1);
   AddTensor(second, "blk.0.attn_v.weight", {32, 16});
-  const fs::path one = Put(scratch / "m-00001-of-00002.gguf", first);
+  const fs::path one = first.Write(scratch / "m-00001-of-00002.gguf");
   const auto refused = [](const fs::path& path, const std::string& words) {
-    try {
-      GgufModel::Open(path);
-      ADD_FAILURE() << "read, and not: " << words;
-    } catch (const InputError& error) {
-      EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
-    }
+    EXPECT_TRUE(Says(ErrorOf<InputError>([&] { GgufModel::Open(path); }), words));
   };
   refused(one, "m-00002-of-00002.gguf is missing");
-  const fs::path two = Put(scratch / "m-00002-of-00002.gguf", second);
+  const fs::path two = second.Write(scratch / "m-00002-of-00002.gguf");
   const Checkpoint checkpoint = Checkpoint::Open(one);
   EXPECT_EQ(checkpoint.files(),
             (std::vector<std::string>{"m-00001-of-00002.gguf", "m-00002-of-00002.gguf"}));
@@ -131,12 +115,12 @@ TEST(GgufModel, IsReadFromASplitSet) {
   EXPECT_TRUE(checkpoint.Contains("model.layers.0.self_attn.v_proj.weight"));
   EXPECT_EQ(ResolveModel(scratch.string()).directory, one);
   refused(two, "give the first");
-  refused(Put(scratch / "other.gguf", first), "its name must end in -00001-of-00002.gguf");
+  refused(first.Write(scratch / "other.gguf"), "its name must end in -00001-of-00002.gguf");
   AddTensor(second, "blk.0.attn_norm.weight", {32});
-  Put(two, second);
+  second.Write(two);
   refused(one, "is also in another file");
   second.entries.clear();
-  Put(two, second);
+  second.Write(two);
   refused(one, "belong to different models");
 }
 
@@ -145,16 +129,14 @@ TEST(GgufModel, SaysWhatIsNotSupported) {
   const auto refused = [&](const std::function<void(RawGguf&)>& change, const std::string& words) {
     RawGguf gguf = Llama();
     change(gguf);
-    const fs::path path = Put(scratch / "m.gguf", gguf);
-    try {
+    const fs::path path = gguf.Write(scratch / "m.gguf");
+    const std::string error = ErrorOf<InputError>([&] {
       const GgufModel model = GgufModel::Open(path);
       (void)model.Config();
       (void)model.Weights();
-      ADD_FAILURE() << "read, and not: " << words;
-    } catch (const InputError& error) {
-      EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
-      EXPECT_NE(std::string(error.what()).find("m.gguf"), std::string::npos) << error.what();
-    }
+    });
+    EXPECT_TRUE(Says(error, words));
+    EXPECT_TRUE(Says(error, "m.gguf"));
   };
   const auto entry = [](size_t i, const std::string& raw) {
     return [i, raw](RawGguf& gguf) { gguf.entries.at(i) = raw; };

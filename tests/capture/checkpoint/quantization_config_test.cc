@@ -7,11 +7,11 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <functional>
 
 #include "capture/checkpoint/module_rules.h"
 #include "linalg/base/error.h"
 #include "tests/capture/checkpoint/checkpoint_files.h"
+#include "tests/support/said.h"
 #include "tests/support/test_data.h"
 
 namespace oscar {
@@ -25,19 +25,6 @@ std::string SchemeName(const std::string& quantization, const std::string& modul
   const QuantizationConfig config = Read(quantization);
   const WeightScheme* scheme = config.SchemeOf(module);
   return scheme == nullptr ? "plain" : scheme->name;
-}
-
-std::string WhyRefused(const std::function<void()>& read) {
-  try {
-    read();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
-}
-
-void ExpectMentions(const std::string& message, std::string_view text) {
-  EXPECT_NE(message.find(text), std::string::npos) << "'" << text << "' is not in: " << message;
 }
 
 // A compressed-tensors config of one group.
@@ -66,7 +53,7 @@ TEST(QuantizationConfig, TextPartsAndOldSpellings) {
   both["quantization_config"] = fp8;
   EXPECT_EQ(QuantizationConfig::Read(both).method(), "fp8");
   both["quantization_config"] = awq;
-  ExpectMentions(WhyRefused([&] { QuantizationConfig::Read(both); }), "contradicts");
+  EXPECT_TRUE(Says(ErrorOf<InputError>([&] { QuantizationConfig::Read(both); }), "contradicts"));
 }
 
 TEST(QuantizationConfig, MixedGroupsGoByNameThenExpressionThenClass) {
@@ -112,8 +99,9 @@ TEST(QuantizationConfig, ModelOptInEitherFile) {
   EXPECT_TRUE(config.unknown_fields().empty());
   const Json nvfp4 = {
       {"quantization_config", {{"quant_method", "modelopt"}, {"quant_algo", "NVFP4"}}}};
-  ExpectMentions(WhyRefused([&] { QuantizationConfig::Read(nvfp4, "config.json", &file); }),
-                 "contradicts");
+  EXPECT_TRUE(
+      Says(ErrorOf<InputError>([&] { QuantizationConfig::Read(nvfp4, "config.json", &file); }),
+           "contradicts"));
 }
 
 TEST(QuantizationConfig, AMissingMethodIsThatOfTheProducer) {
@@ -128,10 +116,10 @@ TEST(QuantizationConfig, AMissingMethodIsThatOfTheProducer) {
     ASSERT_NE(read.SchemeOf("model.layers.0.mlp.gate_proj"), nullptr);
     EXPECT_TRUE(read.unknown_fields().empty());
   }
-  ExpectMentions(WhyRefused([&] {
-                   QuantizationConfig::Read({{"quantization_config", {{"bits", 4}}}});
-                 }),
-                 "quant_method");
+  EXPECT_TRUE(Says(ErrorOf<InputError>([&] {
+                     QuantizationConfig::Read({{"quantization_config", {{"bits", 4}}}});
+                   }),
+                   "quant_method"));
 }
 
 TEST(QuantizationConfig, OldFilesBesideIt) {
@@ -203,7 +191,7 @@ TEST(QuantizationConfig, RefusesByName) {
       {Group(kInt4, "pack-quantized", R"(, "ignore": "lm_head")"), "ignore"},
   };
   for (const auto& [text, expected] : cases)
-    ExpectMentions(WhyRefused([&] { Read(text); }), expected);
+    EXPECT_TRUE(Says(ErrorOf<InputError>([&] { Read(text); }), expected));
 }
 
 TEST(QuantizationConfig, UnknownFieldsAreNamed) {
@@ -240,7 +228,7 @@ TEST(ModuleRules, ReadExpressionsAsPythonDoes) {
   EXPECT_EQ(rules.Match("a.b.c1"), 3u);
   EXPECT_EQ(rules.Match("a.b.c12"), std::nullopt);
   rules.AddRegex("a.*", 4, "test");
-  ExpectMentions(WhyRefused([&] { (void)rules.Match("a.b.c1"); }), "a.b.c1");
+  EXPECT_TRUE(Says(ErrorOf<InputError>([&] { (void)rules.Match("a.b.c1"); }), "a.b.c1"));
 }
 
 // Patterns that Python reads otherwise than PCRE2 does, or not at all.
@@ -249,7 +237,8 @@ TEST(ModuleRules, RefuseWhatIsForeignToPython) {
                               "[[:alpha:]]", "[^a[:alpha:]]", "[][.a.]]", "\\h", "\\1", "\\Z",
                               "(?C1)a", "(a", "*a", "[a", "a{2}{99999}", "\\"}) {
     ModuleRules rules;
-    ExpectMentions(WhyRefused([&] { rules.AddRegex(pattern, 0, "test"); }), "not understood");
+    EXPECT_TRUE(
+        Says(ErrorOf<InputError>([&] { rules.AddRegex(pattern, 0, "test"); }), "not understood"));
   }
 }
 
@@ -263,9 +252,12 @@ TEST(ModuleRules, HostileExpressionsEndInTime) {
     ModuleRules rules;
     rules.AddRegex(pattern, 0, "test");
     std::optional<size_t> found;
-    const std::string why = WhyRefused([&] { found = rules.Match(std::string(2000, 'a') + "!"); });
+    const std::string why =
+        ErrorOf<InputError>([&] { found = rules.Match(std::string(2000, 'a') + "!"); });
     EXPECT_EQ(found, std::nullopt) << pattern;
-    if (!why.empty()) ExpectMentions(why, "backtrack");
+    if (!why.empty()) {
+      EXPECT_TRUE(Says(why, "backtrack"));
+    }
   }
   ModuleRules rules;
   EXPECT_THROW(rules.AddRegex(std::string(2000, '('), 0, "test"), InputError);

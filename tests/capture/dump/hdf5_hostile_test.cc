@@ -13,6 +13,7 @@
 #include "capture/dump/hdf5_file.h"
 #include "capture/files/sandbox.h"
 #include "linalg/base/error.h"
+#include "tests/support/said.h"
 #include "tests/support/test_data.h"
 
 #ifdef __SANITIZE_ADDRESS__
@@ -50,17 +51,12 @@ hid_t Doubles(hid_t file, const char* name, hsize_t count, hid_t creation = H5P_
 }
 
 std::string Refusal(const fs::path& path) {
-  try {
-    const Hdf5Reader reader(path);
-    return "";
-  } catch (const InputError& error) {
-    return error.what();
-  }
+  return ErrorOf<InputError>([&] { const Hdf5Reader reader(path); });
 }
 
 void ExpectHostileRefused(const char* reason, const std::function<void(hid_t)>& build) {
   const std::string refusal = Refusal(Build(build));
-  EXPECT_NE(refusal.find(reason), refusal.npos) << "expected: " << reason << "\nfound: " << refusal;
+  EXPECT_TRUE(Says(refusal, reason));
 }
 
 TEST(HostileHdf5, AcceptsAPlainForeignFile) {

@@ -4,7 +4,6 @@
 // A small dump with reproducible values, and the same values for comparison.
 #pragma once
 
-#include <bit>
 #include <cstring>
 #include <filesystem>
 #include <vector>

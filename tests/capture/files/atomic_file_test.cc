@@ -11,9 +11,9 @@
 #include <sys/stat.h>
 
 #include <csignal>
-#include <fstream>
 
 #include "linalg/base/error.h"
+#include "tests/support/said.h"
 #include "tests/support/test_data.h"
 
 namespace oscar {
@@ -89,9 +89,9 @@ TEST(AtomicFile, FullDiskAtEveryByteKeepsTheOldFile) {
         message = error.what();
       }
     }
-    ASSERT_NE(message.find((dir / "a").string()), message.npos) << room << ": " << message;
-    ASSERT_NE(message.find("write 300 bytes at offset 0"), message.npos) << message;
-    ASSERT_NE(message.find("File too large"), message.npos) << message;
+    ASSERT_TRUE(Says(message, (dir / "a").string())) << room;
+    ASSERT_TRUE(Says(message, "write 300 bytes at offset 0"));
+    ASSERT_TRUE(Says(message, "File too large"));
     ASSERT_EQ(ReadText(dir / "a"), "old");
     ASSERT_EQ(Entries(dir), 1u);
   }
@@ -111,12 +111,8 @@ TEST(AtomicFile, CannotBeCommittedAfterAFailedWrite) {
 
 TEST(AtomicFile, MissingDirectoryIsAResourceErrorWithAdvice) {
   const fs::path dir = TestScratch("atomic");
-  try {
-    AtomicFile file(dir / "none/a");
-    FAIL();
-  } catch (const ResourceError& error) {
-    EXPECT_NE(std::string(error.what()).find("create the directory first"), std::string::npos);
-  }
+  EXPECT_TRUE(Says(ErrorOf<ResourceError>([&] { AtomicFile file(dir / "none/a"); }),
+                   "create the directory first"));
 }
 
 TEST(AtomicFile, ADirectoryInTheWayIsNotReplaced) {

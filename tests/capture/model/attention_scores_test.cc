@@ -70,7 +70,6 @@ TEST(AttentionScores, AreTheScalarSoftmaxForEveryWindow) {
   }
 }
 
-// In bf16 the operands are rounded, but the scores are not.
 TEST(AttentionScores, OfRoundedOperandsAreStillFloat32) {
   AttentionSpec spec;
   spec.num_q_heads = spec.num_kv_heads = 2;

@@ -9,13 +9,12 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <numeric>
-
 #include "capture/dump/dump_reader.h"
 #include "capture/dump/hdf5_file.h"
 #include "capture/model/run/dump_observer.h"
 #include "linalg/base/error.h"
 #include "tests/capture/model/run_model.h"
+#include "tests/support/said.h"
 
 namespace fs = std::filesystem;
 
@@ -213,14 +212,10 @@ TEST(DumpObserver, ANanIsRefusedByName) {
   const at::Tensor k = at::empty({40, a.num_kv_heads, a.head_dim}).fill_(1), v = k.clone();
   k[3][1][5] = std::nanf("");
   observer.OnLayerBegin(layer);
-  try {
-    observer.OnAttention({layer, 1, 0, 0, q, k, v, q});
-    FAIL();
-  } catch (const NumericalError& error) {
-    EXPECT_NE(std::string(error.what()).find("layer 1: k of sequence 0, token 3, head 1"),
-              std::string::npos)
-        << error.what();
-  }
+  EXPECT_TRUE(Says(ErrorOf<NumericalError>([&] {
+                     observer.OnAttention({layer, 1, 0, 0, q, k, v, q});
+                   }),
+                   "layer 1: k of sequence 0, token 3, head 1"));
 }
 
 }  // namespace

@@ -229,7 +229,6 @@ TEST(Generate, IsStoppedBetweenSteps) {
   EXPECT_EQ(tokens, 9);
 }
 
-// Compares with the probabilities themselves: 20,000 draws from five tokens.
 TEST(TokenSampler, DrawsWithTheProbabilitiesOfTheNucleus) {
   const std::vector<float> logits = {1.0f, 3.0f, -2.0f, 2.0f, 0.0f};
   const double temperature = 1.5;
@@ -270,7 +269,6 @@ TEST(DecodeLoop, CountsItsBytes) {
   EXPECT_EQ(DecodeLoop::WeightBytes(model.spec, at::kBFloat16), 2 * values);
 }
 
-// A GPU gives the CPU's result in float32, and in bfloat16 up to its rounding.
 TEST(DecodeLoop, WritesOnAGpu) {
   if (ParseDevice("auto").is_cpu()) GTEST_SKIP() << "no GPU";
   for (const fs::path& folder : FamiliesAndPacks()) {

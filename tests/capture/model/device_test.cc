@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "linalg/base/error.h"
+#include "tests/support/said.h"
 
 namespace oscar {
 namespace {
@@ -19,12 +20,7 @@ TEST(Device, NamesAreParsed) {
 }
 
 TEST(Device, AMissingGpuIsAResourceError) {
-  try {
-    ParseDevice("cuda:99");
-    FAIL();
-  } catch (const ResourceError& error) {
-    EXPECT_NE(std::string(error.what()).find("cuda:99"), std::string::npos);
-  }
+  EXPECT_TRUE(Says(ErrorOf<ResourceError>([&] { ParseDevice("cuda:99"); }), "cuda:99"));
   if (NumGpus() == 0) {
     EXPECT_THROW(ParseDevice("cuda"), ResourceError);
   }

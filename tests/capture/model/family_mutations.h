@@ -6,18 +6,11 @@
 // reads the field.
 #pragma once
 
-#include <vector>
-
 #include "capture/files/strict_json.h"
 
 namespace oscar {
 
-struct Mutation {
-  const char* family;  // folder
-  const char* field;   // JSON pointer in config.json
-  Json value;
-};
-
-const std::vector<Mutation>& Mutations();
+// By folder: lists of [JSON pointer in config.json, its new value].
+const Json& Mutations();
 
 }  // namespace oscar

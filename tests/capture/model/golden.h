@@ -45,6 +45,10 @@ std::map<std::string, at::Tensor> RunTokens(const std::filesystem::path& weights
                                             const GoldenRun& run = {});
 GoldenErrors CompareWithGolden(const std::filesystem::path& model, const GoldenRun& run = {});
 
+struct SilentObserver : LayerObserver {
+  void OnAttention(const AttentionView&) override {}
+};
+
 // Keeps everything an observer is shown, on the CPU in float32, concatenated over sequences:
 // "layer.0.q", ...
 class KeepingObserver : public LayerObserver {

@@ -62,17 +62,6 @@ TEST(Golden, BundledModelInBFloat16) { ExpectBFloat16Golden(TestData("tiny-qwen3
 TEST(Golden, SlidingLayersWithBias) { ExpectFloatGolden(TestData("arch/qwen2-swa")); }
 TEST(Golden, Llama3Rope) { ExpectFloatGolden(TestData("arch/llama")); }
 
-TEST(Golden, HalfPrecisionIsBetweenBFloat16AndFloat32) {
-  const auto run = [](at::ScalarType dtype) {
-    return CompareWithGolden(TestData("arch/llama"),
-                             {"config.json", "golden.safetensors", at::kCPU, dtype, {}})
-        .Logits();
-  };
-  const double half = run(at::kHalf);
-  EXPECT_LT(half, 0.005);
-  EXPECT_LT(half, run(at::kBFloat16));
-}
-
 // The same values whether attention sees a sequence whole or in chunks, and tokens go in small
 // steps.
 TEST(Golden, ChunkingDoesNotChangeResults) {

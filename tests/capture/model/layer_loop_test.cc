@@ -110,7 +110,6 @@ TEST(LayerLoop, LayersThatReadAnothersCacheNeedItInTheSameRun) {
   }
 }
 
-// Order of the calls, and the false that stops the loop.
 TEST(LayerLoop, ObserverSeesEverySequenceOfEveryLayerInOrder) {
   struct Recorder : LayerObserver {
     void OnLayerBegin(const LayerSpec& layer) override {
@@ -172,7 +171,6 @@ TEST(LayerLoop, AStoredHeadMustAgreeWithATiedOne) {
   }
 }
 
-// Streams go through the same weights, which are read once a layer whatever their number.
 TEST(LayerLoop, StreamsShareOneReadAndDifferInWhatTheirObserverSays) {
   class Zeroed : public LayerObserver {
    public:
@@ -199,16 +197,13 @@ TEST(LayerLoop, StreamsShareOneReadAndDifferInWhatTheirObserverSays) {
   loop.Run(streams, {5}, 0, observer, go_on);
   EXPECT_EQ(observer.layers, model.spec.layers.size());
   EXPECT_EQ(observer.next, 3 * model.spec.layers.size());
-  class : public LayerObserver {
-    void OnAttention(const AttentionView&) override {}
-  } nothing;
+  SilentObserver nothing;
   loop.Run(alone, {5}, 0, nothing, go_on);
   EXPECT_TRUE(streams[0].equal(alone));
   EXPECT_TRUE(streams[1].equal(alone));
   EXPECT_FALSE(streams[2].equal(alone));
 }
 
-// The first stream alone runs the sequences that the others lack; the rest does not notice.
 TEST(LayerLoop, LaterStreamsMayLackTheFirstSequences) {
   class Count : public LayerObserver {
    public:
@@ -225,9 +220,7 @@ TEST(LayerLoop, LaterStreamsMayLackTheFirstSequences) {
     }
     int leads = 0, rest = 0;
   } count;
-  class : public LayerObserver {
-    void OnAttention(const AttentionView&) override {}
-  } nothing;
+  SilentObserver nothing;
   const Model model("arch/llama");
   const LayerLoop loop(model.checkpoint, model.spec, at::kCPU, at::kFloat);
   const Sequences lead = SomeSequences({7, 9}), rest = SomeSequences({5, 11, 3});
@@ -260,9 +253,7 @@ TEST(LayerLoop, AStreamMayEndBeforeTheOthers) {
     }
     std::vector<std::pair<int64_t, size_t>> seen;
   } record;
-  class : public LayerObserver {
-    void OnAttention(const AttentionView&) override {}
-  } nothing;
+  SilentObserver nothing;
   const Model model("arch/llama");
   const LayerLoop loop(model.checkpoint, model.spec, at::kCPU, at::kFloat);
   const Sequences all = SomeSequences({7, 5, 11, 3});
@@ -276,7 +267,6 @@ TEST(LayerLoop, AStreamMayEndBeforeTheOthers) {
   EXPECT_TRUE(streams[2].narrow(0, 0, 16).equal(alone));
 }
 
-// In a float32 model with a bf16 cache, attention sees rows rounded to bf16.
 TEST(LayerLoop, RoundsWhatEntersAttentionToTheCacheType) {
   class : public LayerObserver {
    public:

@@ -88,7 +88,6 @@ TEST(Memory, DoesNotGrowWithLayersAndIsAsPlanned) {
   remove_all(directory);
 }
 
-// The codes and values of only one weight are in memory at the same time.
 TEST(Memory, OfQuantizedWeightsIsAsPlanned) {
 #if defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "the sanitizer's own memory is in the way";

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "linalg/base/error.h"
+#include "tests/support/said.h"
 
 namespace oscar {
 namespace {
@@ -30,15 +31,11 @@ TEST(RopeText, ComesBackToTheLastBit) {
 TEST(RopeText, RefusesWhatItDoesNotWrite) {
   const auto refuses = [](std::string text, const std::string& from, const std::string& to,
                           const std::string& why) {
-    ASSERT_NE(text.find(from), std::string::npos) << from;
+    ASSERT_TRUE(Says(text, from));
     text.replace(text.find(from), from.size(), to);
-    try {
-      (void)RopeFromText(text, 8, "layer 3");
-      ADD_FAILURE() << text;
-    } catch (const InputError& error) {
-      EXPECT_NE(std::string(error.what()).find("layer 3"), std::string::npos) << error.what();
-      EXPECT_NE(std::string(error.what()).find(why), std::string::npos) << error.what();
-    }
+    const std::string error = ErrorOf<InputError>([&] { (void)RopeFromText(text, 8, "layer 3"); });
+    EXPECT_TRUE(Says(error, "layer 3"));
+    EXPECT_TRUE(Says(error, why));
   };
   RopeSpec rope{.kind = RopeKind::kLongRope, .rotary_dim = 8};
   rope.short_factor = rope.long_factor = {1, 2, 3, 4};

@@ -118,15 +118,5 @@ TEST(RopeSpec, ProportionalLeavesTheOtherPairsStanding) {
   EXPECT_TRUE(InverseFrequencies(rope).empty());
 }
 
-TEST(RopeSpec, DescriptionsNameEverySetting) {
-  RopeSpec rope{RopeKind::kLlama3, 500000, 8, 1, 4, 8192, 128};
-  EXPECT_EQ(DescribeRope(rope), "llama3 theta=500000 factor=8 low=1 high=4 original=8192");
-  rope.kind = RopeKind::kLinear;
-  EXPECT_EQ(DescribeRope(rope), "linear theta=500000 factor=8");
-  rope.layout = RopeLayout::kInterleaved;
-  rope.attention_factor = 1.25;
-  EXPECT_EQ(DescribeRope(rope), "linear theta=500000 factor=8 attention=1.25 interleaved");
-}
-
 }  // namespace
 }  // namespace oscar

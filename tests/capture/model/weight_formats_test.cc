@@ -62,7 +62,6 @@ TEST(WeightFormats, EveryPackIsExact) {
   std::cout << "[ formats  ] " << weights << " weights\n";
 }
 
-// A field of the configuration that means something, flipped: refused, or other weights.
 TEST(WeightFormats, EveryFieldThatMattersIsRead) {
   OSCAR_PACK_OR_SKIP(path, "formats");
   struct Flip {
@@ -74,31 +73,29 @@ TEST(WeightFormats, EveryFieldThatMattersIsRead) {
   const std::string bits = group + "num_bits", strategy = group + "strategy",
                     group_size = group + "group_size", symmetric = group + "symmetric",
                     block = group + "block_structure";
-  const Flip flips[] = {
-      {"gptq-4bit-descact", "/checkpoint_format", "gptq_v2"},
-      {"gptq-4bit-descact", "/bits", 8},
-      {"gptq-4bit-descact", "/group_size", 64},
-      {"gptq-8bit", "/bits", 4},
-      {"gptq-v2-asym", "/checkpoint_format", "gptq"},
-      {"gptq-v2-asym", "/group_size", -1},
-      {"awq-gemm", "/group_size", 64},
-      {"awq-gemm", "/quant_method", "gptq"},
-      {"fp8-block", "/weight_block_size", {64, 128}},
-      {"fp8-block", "/weight_block_size", {128, 64}},
-      {"fp8-block", "/weight_block_size", nullptr},
-      {"ct-float-block", block.c_str(), {128, 64}},
-      {"ct-float-channel", strategy.c_str(), "tensor"},
-      {"ct-float-tensor", strategy.c_str(), "channel"},
-      {"ct-int8-channel", format.c_str(), "float-quantized"},
-      {"ct-pack-w4a16", bits.c_str(), 8},
-      {"ct-pack-w4a16", group_size.c_str(), 64},
-      {"ct-pack-w4a16-asym", symmetric.c_str(), true},
-      {"ct-pack-w4a16", symmetric.c_str(), false},
-      {"ct-nvfp4", format.c_str(), "mxfp4-pack-quantized"},
-      {"modelopt-fp8", "/quant_algo", "NVFP4"},
-      {"modelopt-nvfp4", "/quant_algo", "FP8"},
-      {"mxfp4-gpt-oss", "/quant_method", "fp8"},
-  };
+  const Flip flips[] = {{"gptq-4bit-descact", "/checkpoint_format", "gptq_v2"},
+                        {"gptq-4bit-descact", "/bits", 8},
+                        {"gptq-4bit-descact", "/group_size", 64},
+                        {"gptq-8bit", "/bits", 4},
+                        {"gptq-v2-asym", "/checkpoint_format", "gptq"},
+                        {"gptq-v2-asym", "/group_size", -1},
+                        {"awq-gemm", "/group_size", 64},
+                        {"awq-gemm", "/quant_method", "gptq"},
+                        {"fp8-block", "/weight_block_size", {64, 128}},
+                        {"fp8-block", "/weight_block_size", {128, 64}},
+                        {"fp8-block", "/weight_block_size", nullptr},
+                        {"ct-float-block", block.c_str(), {128, 64}},
+                        {"ct-float-channel", strategy.c_str(), "tensor"},
+                        {"ct-float-tensor", strategy.c_str(), "channel"},
+                        {"ct-int8-channel", format.c_str(), "float-quantized"},
+                        {"ct-pack-w4a16", bits.c_str(), 8},
+                        {"ct-pack-w4a16", group_size.c_str(), 64},
+                        {"ct-pack-w4a16-asym", symmetric.c_str(), true},
+                        {"ct-pack-w4a16", symmetric.c_str(), false},
+                        {"ct-nvfp4", format.c_str(), "mxfp4-pack-quantized"},
+                        {"modelopt-fp8", "/quant_algo", "NVFP4"},
+                        {"modelopt-nvfp4", "/quant_algo", "FP8"},
+                        {"mxfp4-gpt-oss", "/quant_method", "fp8"}};
   for (const Flip& flip : flips) {
     const auto model = TestScratch("flipped");
     std::filesystem::create_symlink(path / flip.pack / "model.safetensors",

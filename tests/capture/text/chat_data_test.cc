@@ -13,6 +13,7 @@
 #include "capture/text/data/samples.h"
 #include "linalg/base/error.h"
 #include "tests/capture/text/tiny_tokenizer.h"
+#include "tests/support/said.h"
 #include "tests/support/test_data.h"
 
 namespace oscar {
@@ -37,11 +38,7 @@ class ChatData : public testing::Test {
   }
   template <class Error>
   void ExpectError(const std::string& row, const std::string& part) {
-    try {
-      ADD_FAILURE() << "accepted: " << Text(row);
-    } catch (const Error& error) {
-      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
-    }
+    EXPECT_TRUE(Says(ErrorOf<Error>([&] { Load(row); }), part));
   }
 
   std::filesystem::path folder_ = TestScratch("chat");
@@ -93,8 +90,8 @@ TEST_F(ChatData, TemplateSeesTokensVariablesAndTheDate) {
   EXPECT_EQ(data.chat_template.at("variables").at("b"), "x=y");
   EXPECT_EQ(data.chat_template.at("date"), "2024-02-29");
   const std::string samples = ShowSamples(data, &tokenizer_, 1);
-  EXPECT_NE(samples.find("(chat format: template "), std::string::npos) << samples;
-  EXPECT_NE(samples.find(", date 2024-02-29)"), std::string::npos) << samples;
+  EXPECT_TRUE(Says(samples, "(chat format: template "));
+  EXPECT_TRUE(Says(samples, ", date 2024-02-29)"));
 }
 
 TEST_F(ChatData, ColumnsAreFoundAsModelOptFindsThem) {
@@ -181,14 +178,8 @@ TEST_F(ChatData, OtherTokenizersAreNamed) {
   DataOptions options;
   options.files = {folder_ / "rows.jsonl"};
   options.model_directory = folder_;
-  try {
-    LoadData(options, nullptr, 262);
-    FAIL();
-  } catch (const InputError& error) {
-    EXPECT_NE(std::string(error.what()).find("only tiktoken.model, which is not supported"),
-              std::string::npos)
-        << error.what();
-  }
+  EXPECT_TRUE(Says(ErrorOf<InputError>([&] { LoadData(options, nullptr, 262); }),
+                   "only tiktoken.model, which is not supported"));
 }
 
 TEST_F(ChatData, MistakesAreNamed) {

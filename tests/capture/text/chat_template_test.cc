@@ -15,6 +15,7 @@
 
 #include "capture/text/template/json_value.h"
 #include "linalg/base/error.h"
+#include "tests/support/said.h"
 #include "tests/support/test_data.h"
 
 namespace oscar {
@@ -150,7 +151,6 @@ TEST(ChatTemplate, TimeIsReported) {
   EXPECT_FALSE(render("{{ 'x' or strftime_now('%Y') }}").reads_time);
 }
 
-// No template may crash the program or run for ever.
 TEST(ChatTemplate, HostileTemplatesEndInErrors) {
   const auto nested = [](const std::string& open, const std::string& inner,
                          const std::string& close, int times) {
@@ -214,8 +214,7 @@ TEST(ChatTemplate, HostileTemplatesEndInErrors) {
   for (const auto& [source, message] : cases) {
     const std::string found = Render(source, {});
     EXPECT_EQ(found.starts_with("error: "), !message.empty()) << source.substr(0, 200) << found;
-    EXPECT_NE(found.find(message), std::string::npos) << source.substr(0, 200) << "\n"
-                                                      << found.substr(0, 300);
+    EXPECT_TRUE(Says(found, message)) << source.substr(0, 200) << "\n" << found.substr(0, 300);
   }
 }
 
@@ -237,7 +236,7 @@ TEST(ChatTemplate, TextsAndListsAreBounded) {
   };
   for (const auto& [source, message] : cases) {
     const std::string found = Render(source, {}, {}, jinja::Session::kMaxSteps);
-    EXPECT_NE(found.find(message), std::string::npos) << source << "\n" << found.substr(0, 300);
+    EXPECT_TRUE(Says(found, message)) << source << "\n" << found.substr(0, 300);
   }
 }
 
@@ -245,11 +244,10 @@ TEST(ChatTemplate, TextsAndListsAreBounded) {
 // `reverse` is an integer, and a comment that begins where the template ends is not a comment.
 TEST(ChatTemplate, NumbersFlagsAndCommentsAsPython) {
   EXPECT_EQ(Render("{{ 1e400 }} {{ 1e-400 }} {{ 00 }} {{ 09.5 }}", {}), "inf 0.0 0 9.5");
-  EXPECT_NE(Render("{{ 099 }}", {}).find("begins with 0"), std::string::npos);
+  EXPECT_TRUE(Says(Render("{{ 099 }}", {}), "begins with 0"));
   EXPECT_EQ(Render("{{ [2, 1]|sort(reverse=1) }}", {}), "[2, 1]");
-  EXPECT_NE(Render("{{ [2, 1]|sort(reverse=undefined) }}", {}).find("is undefined"),
-            std::string::npos);
-  EXPECT_NE(Render("{{ [2, 1]|sort(reverse=none) }}", {}).find("as an integer"), std::string::npos);
+  EXPECT_TRUE(Says(Render("{{ [2, 1]|sort(reverse=undefined) }}", {}), "is undefined"));
+  EXPECT_TRUE(Says(Render("{{ [2, 1]|sort(reverse=none) }}", {}), "as an integer"));
   EXPECT_EQ(Render("x{#", {}), "x");
   EXPECT_EQ(Render("x{#-", {}), "x");
   EXPECT_TRUE(Render("x{# ", {}).starts_with("error"));

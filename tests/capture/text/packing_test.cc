@@ -10,6 +10,7 @@
 
 #include "linalg/base/error.h"
 #include "tests/capture/text/tiny_tokenizer.h"
+#include "tests/support/said.h"
 #include "tests/support/test_data.h"
 
 namespace oscar {
@@ -31,12 +32,7 @@ void Write(const std::filesystem::path& file, const nlohmann::json& json) {
 
 template <class Error, class Function>
 void ExpectError(Function function, const std::string& part) {
-  try {
-    function();
-    ADD_FAILURE() << "no error with: " << part;
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
-  }
+  EXPECT_TRUE(Says(ErrorOf<Error>([&] { function(); }), part));
 }
 
 TEST(Packing, SeparatorStandsBetweenDocuments) {

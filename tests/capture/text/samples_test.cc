@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/capture/text/tiny_tokenizer.h"
+#include "tests/support/said.h"
 
 namespace oscar {
 namespace {
@@ -33,11 +34,9 @@ TEST(Samples, ShowsOriginLengthAndBothEnds) {
             "[1] x.jsonl:1: 5 tokens\n"
             "  all   <|im_start|>hi<|im_end|>\\n\n");
   const std::string both = ShowSamples(data, &tokenizer, 9);
-  EXPECT_NE(both.find("[2] x.jsonl:2: 96 tokens\n  first A" + std::string(39, 'z') + "\n  last  " +
-                      std::string(39, 'z') + "E\n"),
-            std::string::npos)
-      << both;
-  EXPECT_NE(ShowSamples(data, nullptr, 1).find("all   260 104 105 261 10"), std::string::npos);
+  EXPECT_TRUE(Says(both, "[2] x.jsonl:2: 96 tokens\n  first A" + std::string(39, 'z') +
+                             "\n  last  " + std::string(39, 'z') + "E\n"));
+  EXPECT_TRUE(Says(ShowSamples(data, nullptr, 1), "all   260 104 105 261 10"));
 }
 
 }  // namespace

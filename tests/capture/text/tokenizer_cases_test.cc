@@ -60,7 +60,6 @@ TEST(TokenizerCases, ComponentsAreEqual) {
   EXPECT_GE(cases, 100);
 }
 
-// Every layout of the pack either agrees on all cases or is refused by name.
 TEST(TokenizerCases, PackIsEqualOrRefused) {
   OSCAR_PACK_OR_SKIP(path, "tokenizers");
   int layouts_equal = 0;

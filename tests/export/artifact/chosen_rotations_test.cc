@@ -25,6 +25,7 @@
 #include "tests/calib/moments/sample_moments.h"
 #include "tests/export/artifact/chosen_artifact.h"
 #include "tests/export/artifact/sample_artifact.h"
+#include "tests/support/said.h"
 #include "tests/support/test_data.h"
 
 namespace fs = std::filesystem;
@@ -49,19 +50,6 @@ void ExpectSide(const CacheSide& read, const CacheSide& wrote) {
   EXPECT_EQ(read.query_rotation, AsStored(wrote.query_rotation));
   EXPECT_EQ(read.pair_scale, AsStored(wrote.pair_scale));
   EXPECT_EQ(read.mean, AsStored(wrote.mean));
-}
-
-// Returns the message of the refusal.
-std::string Message(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
-}
-bool Holds(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
 }
 
 TEST(ChosenArtifact, ReadsBackEveryKindOfChoice) {
@@ -97,7 +85,6 @@ TEST(ChosenArtifact, ReadsBackEveryKindOfChoice) {
   EXPECT_GT(v_more, 0);
 }
 
-// Beside layers with one number for all heads, in the manifest as well as in the report.
 TEST(ChosenArtifact, BitsOfHeadsComeBack) {
   const fs::path path = TestScratch("chosen-heads") / "a";
   const auto load = [](size_t i) {
@@ -185,8 +172,8 @@ TEST(ChosenArtifact, ABrokenChoiceIsRefusedWithItsName) {
   for (const auto& broken : cases) {
     const fs::path path = scratch / std::to_string(count++);
     WriteEdited(path, broken.edit);
-    const std::string message = Message([&] { Artifact::Open(path).ReadLayer(1); });
-    EXPECT_TRUE(Holds(message, broken.said)) << message;
+    const std::string message = ErrorOf<InputError>([&] { Artifact::Open(path).ReadLayer(1); });
+    EXPECT_TRUE(Says(message, broken.said));
   }
 }
 
@@ -323,9 +310,9 @@ TEST(ChosenArtifact, EveryConsumerReadsItsOwnChoice) {
     EXPECT_EQ(pair.k.calibration.at("choice"), name);
   }
   // A consumer that turns queries by a matrix of their own needs no folded checkpoint.
-  EXPECT_TRUE(
-      Holds(Message([&] { (void)artifact.ChoiceFor("sglang-oct", true); }), "folds nothing"));
-  EXPECT_TRUE(Holds(Message([&] { (void)artifact.ChoiceFor("trt", false); }), "trt"));
+  EXPECT_TRUE(Says(ErrorOf<InputError>([&] { (void)artifact.ChoiceFor("sglang-oct", true); }),
+                   "folds nothing"));
+  EXPECT_TRUE(Says(ErrorOf<InputError>([&] { (void)artifact.ChoiceFor("trt", false); }), "trt"));
 }
 
 TEST(ChosenRotations, Version3CarriesTheArtifactsTensors) {
@@ -336,7 +323,7 @@ TEST(ChosenRotations, Version3CarriesTheArtifactsTensors) {
   EXPECT_EQ(exported.serving.k_clip_ratio, 0.92);
   EXPECT_EQ(exported.serving.v_clip_ratio, 0.9);
   const std::string card = ModelCard(artifact.report());  // the ratios of OSCAR's own are others
-  EXPECT_NE(card.find("clip ratio K 0.92, V 0.90; for OSCAR's own rotations K"), card.npos) << card;
+  EXPECT_TRUE(Says(card, "clip ratio K 0.92, V 0.90; for OSCAR's own rotations K"));
   EXPECT_NE(artifact.report().at("serving").at("k_clip_ratio"), 0.92);
   EXPECT_EQ(exported.serving.quant_group_size, 8);
   EXPECT_EQ(exported.key_transform, "mixed");
@@ -390,25 +377,25 @@ TEST(ChosenRotations, WhatAFileCannotHoldIsRefused) {
                         {.consumer = Consumer::kSglang, .fold = false});
     const Artifact artifact = Artifact::Open(path);
     const std::string message =
-        Message([&] { ChosenForRuntime(artifact, Consumer::kSglang, false); });
-    EXPECT_TRUE(Holds(message, refused.said)) << message;
+        ErrorOf<InputError>([&] { ChosenForRuntime(artifact, Consumer::kSglang, false); });
+    EXPECT_TRUE(Says(message, refused.said));
   }
 }
 
 TEST(ChosenRotations, ARuntimeWithoutAChoiceIsToldWhatThereIs) {
   const fs::path scratch = TestScratch("chosen-none");
   WriteSampleArtifact(scratch / "none");
-  EXPECT_TRUE(Holds(Message([&] {
-                      ChosenForRuntime(Artifact::Open(scratch / "none"), Consumer::kSglangOct,
-                                       false);
-                    }),
-                    "contains no automatic choice"));
+  EXPECT_TRUE(Says(ErrorOf<InputError>([&] {
+                     ChosenForRuntime(Artifact::Open(scratch / "none"), Consumer::kSglangOct,
+                                      false);
+                   }),
+                   "contains no automatic choice"));
   WriteChosenArtifact(scratch / "plain", {SampleRecipes()[0]},
                       {.consumer = Consumer::kSglang, .fold = false});
-  EXPECT_TRUE(Holds(Message([&] {
-                      ChosenForRuntime(Artifact::Open(scratch / "plain"), Consumer::kSglang, true);
-                    }),
-                    "folds nothing"));
+  EXPECT_TRUE(Says(ErrorOf<InputError>([&] {
+                     ChosenForRuntime(Artifact::Open(scratch / "plain"), Consumer::kSglang, true);
+                   }),
+                   "folds nothing"));
 }
 
 TEST(ChoiceDemands, OneRatioOfAllHeadsIsOneRatio) {

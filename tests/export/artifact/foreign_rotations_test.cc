@@ -6,7 +6,6 @@
 
 #include "calib/moments/moments_file.h"
 #include "export/formats/rotation_pair.h"
-#include "linalg/base/error.h"
 #include "tests/export/artifact/sample_artifact.h"
 #include "tests/export/formats/float_tensor.h"
 #include "tests/support/test_data.h"

@@ -8,6 +8,7 @@
 #include "export/artifact/artifact_reader.h"
 #include "linalg/base/error.h"
 #include "tests/export/artifact/sample_artifact.h"
+#include "tests/support/said.h"
 #include "tests/support/test_data.h"
 
 namespace fs = std::filesystem;
@@ -54,13 +55,11 @@ TEST(MergeArtifacts, TheDiagonalTargetCannotBeMerged) {
   WriteSampleArtifact(scratch / "b", 7);
   CalibrationOptions options;
   options.fit.value_target = ValueTarget::kDiagonal;
-  try {
-    MergeArtifacts({scratch / "a", scratch / "b"}, options, {}, scratch / "merged");
-    FAIL();
-  } catch (const InputError& error) {
-    EXPECT_NE(std::string(error.what()).find("each run's own tokens"), std::string::npos)
-        << error.what();
-  }
+  EXPECT_TRUE(
+      Says(ErrorOf<InputError>([&] {
+             MergeArtifacts({scratch / "a", scratch / "b"}, options, {}, scratch / "merged");
+           }),
+           "each run's own tokens"));
   EXPECT_FALSE(fs::exists(scratch / "merged"));
 }
 
@@ -74,12 +73,10 @@ TEST(MergeArtifacts, TheSameDataTwiceIsRefused) {
   WriteSampleArtifact(scratch / "c", 9, one);
   MergeArtifacts({scratch / "a", scratch / "b"}, {}, {}, scratch / "ab");
   for (const char* with : {"a", "ab"}) {  // by itself, and as part of a merge
-    try {
-      MergeArtifacts({scratch / with, scratch / "c"}, {}, {}, scratch / "twice");
-      FAIL() << with;
-    } catch (const InputError& error) {
-      EXPECT_NE(std::string(error.what()).find("the same data"), std::string::npos) << error.what();
-    }
+    EXPECT_TRUE(Says(ErrorOf<InputError>([&] {
+                       MergeArtifacts({scratch / with, scratch / "c"}, {}, {}, scratch / "twice");
+                     }),
+                     "the same data"));
     EXPECT_FALSE(fs::exists(scratch / "twice"));
   }
 }
@@ -90,14 +87,10 @@ TEST(MergeArtifacts, OtherModelsAreRefusedWithTheDifference) {
   other.model["revision"] = "def";
   WriteSampleArtifact(scratch / "a");
   WriteSampleArtifact(scratch / "b", 1, other);
-  try {
-    MergeArtifacts({scratch / "a", scratch / "b"}, {}, {}, scratch / "merged");
-    FAIL();
-  } catch (const InputError& error) {
-    EXPECT_NE(std::string(error.what()).find("revision: was \"abc\", now \"def\""),
-              std::string::npos)
-        << error.what();
-  }
+  EXPECT_TRUE(Says(ErrorOf<InputError>([&] {
+                     MergeArtifacts({scratch / "a", scratch / "b"}, {}, {}, scratch / "merged");
+                   }),
+                   "revision: was \"abc\", now \"def\""));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "tests/calib/moments/sample_moments.h"
 #include "tests/export/artifact/sample_artifact.h"
 #include "tests/export/report/sample_report.h"
+#include "tests/support/said.h"
 
 namespace oscar {
 namespace {
@@ -59,7 +60,7 @@ TEST(Report, IsWhatTheSchemaDemands) {
                                       {"serving", report.at("serving")}},
                                      {LayerReport(RefitLayer(SampleMoments(3, 50, 1), {}, {}))});
   EXPECT_NO_THROW(CheckReport(unmeasured, "refitted, nothing held out"));
-  EXPECT_NE(ReportPage(unmeasured).find("No tokens were held out"), std::string::npos);
+  EXPECT_TRUE(Says(ReportPage(unmeasured), "No tokens were held out"));
 }
 
 TEST(Report, SpectrumIsTheMeanOfTheRotationsSharesOfTheirTrace) {
@@ -98,38 +99,36 @@ TEST(Report, SpectrumHasSixtyFourEvenRanksFromTheLargestToTheSmallest) {
 
 TEST(Report, PageShowsTheRecordAndEscapesNames) {
   const std::string page = ReportPage(Calibrated("<script>alert(1)</script>"));
-  EXPECT_EQ(page.find("<script"), std::string::npos);
-  EXPECT_NE(page.find("&lt;script&gt;"), std::string::npos);
-  EXPECT_NE(page.find("data-path=\"/summary/arms/naive/kl_mean_beyond\">0.5000</data>"),
-            std::string::npos);
-  EXPECT_NE(page.find("<section id=\"spectra\""), std::string::npos);
+  EXPECT_FALSE(Says(page, "<script"));
+  EXPECT_TRUE(Says(page, "&lt;script&gt;"));
+  EXPECT_TRUE(Says(page, "data-path=\"/summary/arms/naive/kl_mean_beyond\">0.5000</data>"));
+  EXPECT_TRUE(Says(page, "<section id=\"spectra\""));
 }
 
 TEST(Report, CardSpeaksOfTheValidationWhereThereIsOne) {
   const Json calibrated = Calibrated("m");
-  EXPECT_EQ(ModelCard(calibrated).find("## Validation"), std::string::npos);
+  EXPECT_FALSE(Says(ModelCard(calibrated), "## Validation"));
   Json validated = SampleReport();
   const std::string card = ModelCard(validated);
-  EXPECT_NE(card.find("Gate `kl<=0.05,ppl_ratio<=1.02`: passed"), std::string::npos) << card;
-  EXPECT_NE(card.find("| **oscar_per_head+clip+windows** | 0.0351 | 0.0667 | 0.0109 | 2.4715 | "
-                      "1.0043 | 93.0 % | 3.32 |"),
-            std::string::npos)
-      << card;
+  EXPECT_TRUE(Says(card, "Gate `kl<=0.05,ppl_ratio<=1.02`: passed"));
+  EXPECT_TRUE(Says(card,
+                   "| **oscar_per_head+clip+windows** | 0.0351 | 0.0667 | 0.0109 | 2.4715 | "
+                   "1.0043 | 93.0 % | 3.32 |"));
   for (const char* sentence : {"better than a Hadamard rotation by 0.0013 (0.0001 to 0.0024)",
                                "Among 3 domains of the text, it is worst on tables"})
-    EXPECT_NE(card.find(sentence), std::string::npos) << sentence << "\n" << card;
+    EXPECT_TRUE(Says(card, sentence));
   std::string hostile = ModelCard(SampleReport({.hostile = true}));
   hostile.erase(0, hostile.find("\n---\n"));   // front matter: JSON strings
   hostile.erase(hostile.find("Gate `"), 400);  // code: shown as it stands
-  EXPECT_EQ(hostile.find("<script"), std::string::npos);
+  EXPECT_FALSE(Says(hostile, "<script"));
   validated["validation"].erase("gate");
-  EXPECT_NE(ModelCard(validated).find("No gate was given"), std::string::npos);
+  EXPECT_TRUE(Says(ModelCard(validated), "No gate was given"));
 }
 
 TEST(Report, CardCannotBreakOutOfItsFrontMatter) {
   const std::string card = ModelCard(Calibrated("evil\n---\nlicense: other"));
-  EXPECT_EQ(card.find("\nlicense:"), std::string::npos) << card;
-  EXPECT_NE(card.find("base_model: \"evil\\n---"), std::string::npos) << card;
+  EXPECT_FALSE(Says(card, "\nlicense:"));
+  EXPECT_TRUE(Says(card, "base_model: \"evil\\n---"));
 }
 
 }  // namespace

@@ -187,7 +187,6 @@ std::vector<double> Head(const Bf16s& tensor, int64_t tokens, int64_t heads, int
   return out;
 }
 
-// The scalar reference shares no code with the float64 kernel.
 TEST(AttentionKl, SumsAreThoseOfTheScalarReference) {
   for (const int window : {0, 90}) {
     Case c = CaseOf(300, 2, 2, 64, 64);

@@ -44,19 +44,6 @@ TEST(CacheFormat, EveryBitOfAPlaneHoldsOneCodeBit) {
   }
 }
 
-TEST(CacheFormat, ValuesAreTheTransposeOfKeys) {
-  for (int t = 0; t < kTileTokens; ++t) {
-    for (int d = 0; d < 128; ++d) {
-      const CodePlace k = PlaceOfCode(CacheOrder::kKeys, 128, 2, t, d);
-      const CodePlace v = PlaceOfCode(CacheOrder::kValues, 128, 2, t, d);
-      EXPECT_EQ(k.word, v.word);
-      EXPECT_EQ(k.bit % 16, v.bit % 16);
-      EXPECT_EQ(2 * (k.lane % 4) + k.bit / 16, v.lane / 4);
-      EXPECT_EQ(k.lane / 4, 2 * (v.lane % 4) + v.bit / 16);
-    }
-  }
-}
-
 TEST(CacheFormat, RecordsAreAligned) {
   for (int dim = kMinCacheDim; dim <= kMaxCacheDim; dim += 32) {
     for (const int k_bits : {2, 3, 4}) {
@@ -104,7 +91,6 @@ TEST(CacheFormat, PlacesOfScales) {
   EXPECT_EQ(MetadataIndex({64, 2, 64}, MetadataType::kByte, 15, 0), 30);
 }
 
-// The places of single codes, in bytes counted by hand from the table of cache_format.h.
 TEST(CacheFormat, LiteralPlaces) {
   const auto only = [](const std::vector<uint32_t>& words, size_t byte, uint8_t value) {
     std::vector<uint8_t> bytes(4 * words.size());

@@ -3,7 +3,6 @@
 //
 // WritePrefill: every byte of pages and windows is what linalg makes of the same rotated bf16 rows,
 // and those are x R within their rounding.
-#include <fmt/format.h>
 
 #include <cmath>
 
@@ -25,17 +24,6 @@ struct PrefillCase {
   std::vector<int> quantized = {168};
   int heads = 3;
 };
-
-std::string Name(const ::testing::TestParamInfo<PrefillCase>& info) {
-  const PrefillCase& c = info.param;
-  const auto side = [](const PagedSide& s) {
-    return fmt::format("{}x{}g{}", s.dim, s.bits, s.quant_group_size);
-  };
-  return fmt::format("k{}_v{}_page{}_{}_{}_rotations{}_{}", side(c.k), side(c.v), c.page_tokens,
-                     c.metadata == MetadataType::kFloat32 ? "fp32" : "bf16",
-                     c.method == ClipMethod::kSort ? "sort" : "bisect",
-                     static_cast<int>(c.rotations), info.index);
-}
 
 // max |y - x R| over its bound: half a bf16 step and float32 sums.
 double WorstRotation(const Bf16Rows& x, const Bf16Rows& y, const Bf16Rows& r, bool per_head,
@@ -220,10 +208,10 @@ std::vector<PrefillCase> Lengths() {
   return cases;
 }
 
-INSTANTIATE_TEST_SUITE_P(BitPairs, WritePrefillTest, ::testing::ValuesIn(BitPairs()), Name);
-INSTANTIATE_TEST_SUITE_P(Shapes, WritePrefillTest, ::testing::ValuesIn(Shapes()), Name);
-INSTANTIATE_TEST_SUITE_P(Options, WritePrefillTest, ::testing::ValuesIn(Options()), Name);
-INSTANTIATE_TEST_SUITE_P(Lengths, WritePrefillTest, ::testing::ValuesIn(Lengths()), Name);
+INSTANTIATE_TEST_SUITE_P(BitPairs, WritePrefillTest, ::testing::ValuesIn(BitPairs()));
+INSTANTIATE_TEST_SUITE_P(Shapes, WritePrefillTest, ::testing::ValuesIn(Shapes()));
+INSTANTIATE_TEST_SUITE_P(Options, WritePrefillTest, ::testing::ValuesIn(Options()));
+INSTANTIATE_TEST_SUITE_P(Lengths, WritePrefillTest, ::testing::ValuesIn(Lengths()));
 
 }  // namespace
 }  // namespace oscar

@@ -6,7 +6,6 @@
 #include <bit>
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <random>
 
 #include "tests/export/cuda/write_test_cache.h"

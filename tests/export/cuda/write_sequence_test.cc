@@ -163,7 +163,6 @@ INSTANTIATE_TEST_SUITE_P(Sides, WriteSequenceTest,
                                            PagedSide{96, 3, 32}, PagedSide{64, 3, 64},
                                            PagedSide{256, 2, 64}));
 
-// x R Rᵀ of an orthogonal-ish product against float64, one matrix per query head group.
 TEST(RotateRows, EqualsFloat64) {
   for (const int dim : {64, 96, 128, 256, 512}) {
     for (const bool transposed : {false, true}) {
@@ -234,7 +233,6 @@ TEST(WritePrefill, OverlapsTheKernelBefore) {
   EXPECT_TRUE(cache.Matches());
 }
 
-// AppendTokens rotates as RotateRows does.
 TEST(AppendTokens, RotatesIntoTheWindows) {
   WriteTestShape shape;
   shape.format = {{192, 2, 192}, {128, 2, 128}, MetadataType::kFloat32, 64};

@@ -124,7 +124,6 @@ TEST(Haystack, FewSamplesCoverAllDepths) {
   }
 }
 
-// ... and the other sentences stay where they were, in their order.
 TEST(Haystack, TheAnswerStandsAtTheDepthAskedFor) {
   for (const char* task : {"single_1", "single_2", "multikey_1", "multikey_3"}) {
     for (const double depth : {0.0, 10.0, 50.0, 85.0, 100.0}) {
@@ -160,7 +159,6 @@ TEST(Haystack, TheAnswerStandsAtTheDepthAskedFor) {
   }
 }
 
-// Five statements need five lines, and find five places.
 TEST(Haystack, SmallestSizeHoldsAllSentences) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     const Made made = MakeContexts("variable_tracking", {5}, TenSentences(), seed);

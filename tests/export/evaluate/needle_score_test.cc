@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "export/evaluate/needle.h"
 
 namespace oscar {

@@ -4,12 +4,9 @@
 // Folded copies of real models, run: the logits stay, and OSCAR fitted to the copy has what the
 // scales gain.
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
-#include <random>
 
 #include "capture/checkpoint/safetensors.h"
 #include "capture/model/run/layer_loop.h"
@@ -96,7 +93,6 @@ TEST(FoldedModel, HoldsEverythingThatTheModelHeld) {
                InputError);
 }
 
-// Two shards with an index and metadata, and a tensor per shard to change.
 TEST(FoldedModel, ShardsKeepTheirTensors) {
   const TinyModel model;
   const fs::path sharded = TestScratch("fold_shards") / "model";
@@ -130,7 +126,6 @@ TEST(FoldedModel, ShardsKeepTheirTensors) {
   EXPECT_TRUE(at::equal(Logits(folded, ids), Logits(model, ids)));
 }
 
-// Without QK-norm each KV head has scales of its own; with biases they are scaled along.
 TEST(FoldedModel, ProjectionsAndBiases) {
   for (const char* family : {"arch/llama", "arch/qwen2-swa"}) {
     const TinyModel model(TestData(std::string(family) + "/config.json").parent_path());
@@ -174,54 +169,6 @@ TEST(FoldedModel, PlainRotationsOfTheFoldedTwinKeepTheGain) {
   const double kept = kl(TinyArtifactOf(folded, "fold_folded_artifact"), folded);
   EXPECT_GT(spoiled, 5 * plain);
   EXPECT_LT(kept, 1.05 * plain);
-}
-
-// A model that computes the same with a quarter of its rope pairs louder in K and quieter in Q, at
-// random.
-fs::path Rescaled(const TinyModel& model, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::vector<LayerFold> layers;
-  for (const LayerSpec& layer : model.spec.layers) {
-    Vector d = Vector::Ones(layer.attention.head_dim);
-    const RopePairs pairs{layer.attention.rope.rotary_dim, false};
-    for (int64_t i = 0; i < d.size() / 2; ++i) {
-      if (random() % 4 == 0) d[i] = d[pairs.Partner(i)] = std::exp2(random() % 5 + 1);
-    }
-    layers.push_back({.key_scales = {d}, .values = {}});
-  }
-  const fs::path to = TestScratch(fmt::format("fold_rescaled_{}", seed)) / "model";
-  WriteFoldedCheckpoint(model.checkpoint, model.spec, layers, Json::object(), to);
-  return to;
-}
-
-// The same function has the same best cache: what OSCAR loses to channels that are loud in K is
-// lost to an accident of the weights.
-TEST(KeyTransforms, SeeThroughRescaledPairsWhereOscarDoesNot) {
-  const std::vector<std::string> through = {
-      "balanced+clip+windows", "pair_scaled+clip+windows", "pair_scaled_pow2+clip+windows",
-      "balanced+clip+windows+bf16", "pair_scaled+clip+windows+bf16"};
-  std::vector<std::string> arms = through;
-  arms.emplace_back("oscar_per_head+clip+windows");
-  arms.emplace_back("oscar_per_head_centred+clip+windows");
-  ValidationOptions options = QuickOptions(arms);
-  options.local_only = true;
-  const TinyModel model;
-  const Json plain = ValidateTiny(TinyArtifact(), options);
-  for (const uint64_t seed : {1, 2}) {
-    const TinyModel rescaled(Rescaled(model, seed));
-    const fs::path artifact = TinyArtifactOf(rescaled, fmt::format("fold_loud_pairs_{}", seed));
-    const Json other = ValidateTiny(artifact, options, at::kCPU, 768, rescaled);
-    for (const std::string& arm : through)
-      EXPECT_NEAR(Kl(other, arm) / Kl(plain, arm), 1, 0.01) << arm;
-    for (const char* arm : {"oscar_per_head+clip+windows", "oscar_per_head_centred+clip+windows"})
-      EXPECT_GT(Kl(other, arm), 2 * Kl(plain, arm)) << arm;
-  }
-}
-
-TEST(FoldedModel, RefusesAnotherModelsArtifact) {
-  const TinyModel llama(TestData("arch/llama/config.json").parent_path());
-  EXPECT_THROW(PlanFold(Artifact::Open(TinyArtifact()), llama.checkpoint, llama.spec, {}),
-               InputError);
 }
 
 }  // namespace

@@ -98,7 +98,6 @@ TEST(WeightEdits, RefusesScalesThatDoNotCommuteWithRope) {
   EXPECT_THROW(WeightEdits(Layer(true), {.key_scales = {d}, .values = {}}), UsageError);
 }
 
-// The output of o_proj stays the same for values mixed with any softmax weights.
 TEST(WeightEdits, ValuesComeOutOfOProjAsTheyWere) {
   const std::vector<KeyTransform> values = {RandomTransform(1), RandomTransform(2)};
   const auto edits = WeightEdits(Layer(true), {.key_scales = {}, .values = values});

@@ -4,8 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
-
 #include "linalg/base/error.h"
 #include "tests/support/gguf_bytes.h"
 #include "tests/support/test_data.h"
@@ -14,12 +12,6 @@ namespace fs = std::filesystem;
 
 namespace oscar {
 namespace {
-
-fs::path Put(const fs::path& path, const std::string& bytes) {
-  fs::remove(path);
-  std::ofstream(path, std::ios::binary) << bytes;
-  return path;
-}
 
 TEST(GgufWriter, WritesOneThatIsReadByHand) {
   const fs::path path = TestScratch("gguf-written") / "r.gguf";
@@ -48,7 +40,7 @@ TEST(GgufWriter, AppendsAndChangesNothingElse) {
     model.entries = {RawEntry("general.alignment", alignment)};
     model.infos = {RawInfo("a", {3}, 0, 0)};
     model.data = std::string(12, 'v');
-    const GgufFile before = GgufFile::Open(Put(scratch / "m.gguf", model.Bytes()));
+    const GgufFile before = GgufFile::Open(model.Write(scratch / "m.gguf"));
     const fs::path path = scratch / "out.gguf";
     AppendToGguf(before, path, {{"oscar.x", true}}, {{"new", values}});
     const ReadGguf old(model.Bytes()), read(ReadText(path));

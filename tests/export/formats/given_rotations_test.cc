@@ -8,7 +8,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 #include <fstream>
 #include <map>
 #include <span>
@@ -18,6 +17,7 @@
 #include "capture/checkpoint/safetensors.h"
 #include "export/formats/npy_file.h"
 #include "linalg/base/error.h"
+#include "tests/support/said.h"
 #include "tests/support/test_data.h"
 
 namespace fs = std::filesystem;
@@ -68,12 +68,7 @@ fs::path Tensors(const fs::path& path, const std::map<std::string, FloatTensor>&
 }
 
 std::string WhyRefused(const std::string& files) {
-  try {
-    ReadGivenRotations(files);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was refused";
+  return ErrorOf<Error>([&] { ReadGivenRotations(files); });
 }
 
 bool Has(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }

@@ -12,6 +12,7 @@
 #include "export/formats/pt/pt_writer.h"
 #include "linalg/base/error.h"
 #include "tests/export/formats/float_tensor.h"
+#include "tests/support/said.h"
 #include "tests/support/test_data.h"
 
 namespace oscar {
@@ -34,10 +35,9 @@ TEST(Inspect, SafetensorsListNameDtypeAndShape) {
   EXPECT_EQ(report["tensors"]["a"]["shape"], Json({2, 3}));
   EXPECT_EQ(report["tensors"]["b"]["shape"], Json::array());
   const std::string text = InspectText(report);
-  EXPECT_NE(text.find("BF16   [2, 3]"), std::string::npos) << text;
+  EXPECT_TRUE(Says(text, "BF16   [2, 3]"));
 }
 
-// Whatever safetensors may hold is listed, also what no weight format here is made of.
 TEST(Inspect, SafetensorsOfEveryElementTypeAreListed) {
   const auto path = TestScratch("inspect-types") / "m.safetensors";
   const std::pair<const char*, uint64_t> types[] = {
@@ -97,11 +97,10 @@ TEST(Inspect, TextOfARotationFileShowsLayersAndMeasures) {
   for (const char* part :
        {"K and V from the same calibration", "kind v1, 3 layers", "layer 11",
         "objective: \"sst_r_h_pbr\"", "max|R Rt - I|", "sha256 7bdfd6205a828ff9"}) {
-    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+    EXPECT_TRUE(Says(text, part));
   }
 }
 
-// A tensor that is none of the format's is listed, whatever it is called.
 TEST(Inspect, OnlyRotationsAreMeasuredAsRotations) {
   const auto path = TestScratch("inspect-spare") / "layer_0.pt";
   WritePt(path,
@@ -132,20 +131,15 @@ TEST(Inspect, WhatIsLongIsCutInTextAndWholeInJson) {
           "x");
   const Json report = InspectFile(path);
   const std::string text = InspectText(report);
-  EXPECT_NE(text.find("nnn... (5008 characters; --json prints all)\n"), std::string::npos) << text;
-  EXPECT_NE(report.dump().find(note), std::string::npos);
+  EXPECT_TRUE(Says(text, "nnn... (5008 characters; --json prints all)\n"));
+  EXPECT_TRUE(Says(report.dump(), note));
 }
 
 TEST(Inspect, AnythingElseIsRefusedWithAListOfFormats) {
   const auto scratch = TestScratch("inspect-else");
   std::ofstream(scratch / "notes.txt") << "hello, world";
   for (const auto& path : {scratch / "notes.txt", scratch}) {
-    try {
-      InspectFile(path);
-      FAIL();
-    } catch (const InputError& error) {
-      EXPECT_NE(std::string(error.what()).find("a .safetensors file"), std::string::npos);
-    }
+    EXPECT_TRUE(Says(ErrorOf<InputError>([&] { InspectFile(path); }), "a .safetensors file"));
   }
   EXPECT_THROW(InspectFile(scratch / "missing"), InputError);
 }

@@ -6,9 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <iterator>
-#include <memory>
 #include <span>
 
 #include "capture/files/digest.h"
@@ -147,7 +145,6 @@ TEST(SglangPair, WhatIsReadBackIsCompared) {
                ResourceError);
 }
 
-// A field of one layer is filled in on the others, and one of none is on none.
 TEST(MlaFolder, HasAFieldOnEveryLayerOrOnNone) {
   const auto scratch = TestScratch("mla-folder");
   const FloatTensorPtr wide = MakeTensor({2, 2}, {2, 0, 0, .5F}),
@@ -180,19 +177,6 @@ TEST(SglangChoice, NothingIsPublishedWhereQueriesDoNotUndoKeys) {
   EXPECT_THROW(WriteSglangChoice(scratch / "export", Choice({layer}), SglangVersion::kV3),
                NumericalError);
   EXPECT_TRUE(std::filesystem::is_empty(scratch));
-}
-
-TEST(SglangChoice, LaunchTextNamesTheFoldedModelAndTheRatios) {
-  const auto out = TestScratch("sglang-choice-launch") / "export";
-  SglangChoice choice = Choice({Scaled(0)});
-  choice.folded = true;
-  WriteSglangChoice(out, choice, SglangVersion::kV3);
-  std::ifstream file(out / "launch.txt");
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  EXPECT_NE(text.find("--model-path FOLDED_MODEL "), std::string::npos) << text;
-  EXPECT_NE(text.find("--to folded-checkpoint --model "), std::string::npos) << text;
-  EXPECT_NE(text.find("k_rotation_oscar2_auto.pt \\\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("SGLANG_OSCAR_K_CLIP_RATIO=0.9 \\\n"), std::string::npos) << text;
 }
 
 TEST(SglangChoice, TwoExportsHaveTheSameBytes) {

@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <fstream>
 #include <functional>
 #include <iterator>
 
@@ -16,6 +15,7 @@
 #include "linalg/base/error.h"
 #include "tests/capture/dump/sample_dump.h"
 #include "tests/export/formats/torch_python.h"
+#include "tests/support/said.h"
 #include "tests/support/test_data.h"
 
 namespace fs = std::filesystem;
@@ -147,8 +147,7 @@ void ExpectRefused(const char* reason, const std::function<void(const fs::path&)
   const SampleDump sample;
   const fs::path path = Write(sample, "upstream-hostile");
   change(path);
-  std::string refusal;
-  try {
+  const std::string refusal = ErrorOf<InputError>([&] {
     const UpstreamDump dump(path, options);
     for (size_t i = 0; i < dump.layers().size(); ++i) {
       for (const DumpTensor tensor : {DumpTensor::kQ, DumpTensor::kK, DumpTensor::kV}) {
@@ -156,11 +155,9 @@ void ExpectRefused(const char* reason, const std::function<void(const fs::path&)
         dump.ReadRows(i, tensor, 0, all);
       }
     }
-  } catch (const InputError& error) {
-    refusal = error.what();
-  }
+  });
   EXPECT_EQ(refusal.empty(), reason[0] == '\0') << refusal;
-  EXPECT_NE(refusal.find(reason), refusal.npos) << "expected: " << reason << "\nfound: " << refusal;
+  EXPECT_TRUE(Says(refusal, reason));
 }
 
 std::vector<float> Ramp(size_t count) {
@@ -170,7 +167,7 @@ std::vector<float> Ramp(size_t count) {
 }
 
 TEST(UpstreamDump, WhatIsMissingIsNamed) {
-  ExpectRefused("holds no layer_<id>", [](const fs::path& path) {
+  ExpectRefused("contains no layer_<id>", [](const fs::path& path) {
     fs::remove_all(path / "layer_3");
     fs::remove_all(path / "layer_10");
   });

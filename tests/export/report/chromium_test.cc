@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The pages as a browser shows them; chromium_check.py does the looking. OSCAR_REPORT_SHOTS names a
-// folder for screenshots.
+// folder for the pages and their screenshots.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
@@ -56,7 +56,8 @@ TEST(Chromium, ShowsEveryPageWholeAndEveryNumberAsRecorded) {
   const fs::path directory = TestScratch("report-pages");
   const std::pair<const char*, SampleReportOptions> samples[] = {
       {"validated", {}},
-      {"failed", {.gate_passes = false}},
+      {"failed", {.gate_passes = false, .kernels_pass = false}},
+      {"no-gate", {.gate = false}},
       {"dump", {.end_to_end = false, .gate_passes = false}},
       {"calibrated", {.validation = false}},
       {"nothing-held-out", {.validation = false, .held_out = false}},
@@ -74,6 +75,8 @@ TEST(Chromium, ShowsEveryPageWholeAndEveryNumberAsRecorded) {
     Write(directory, hostile ? "comparison-hostile" : "comparison", comparison,
           ComparisonPage(comparison));
   }
+  if (const char* shots = std::getenv("OSCAR_REPORT_SHOTS"))
+    fs::copy(directory, shots, fs::copy_options::overwrite_existing | fs::copy_options::recursive);
   const Outcome outcome = Check(directory);
   if (NoChromium(outcome)) OSCAR_SKIP_WITHOUT_PACKAGE("chromium");
   EXPECT_EQ(outcome.code, 0) << outcome.output;

@@ -109,35 +109,24 @@ Json Choice(const SampleReportOptions& options, int layer) {
   const bool mixed = layer % 3 == 0, lost = layer == 1;
   const int heads = options.num_kv_heads;
   const char* const name = options.hostile ? kHostileText : "pair_scaled per_head centred r_h_pbr";
-  return {{"keys", {{"name", lost ? "oscar shared h_pbr" : name}}},
-          {"values", {{"name", "attention_output per_head r_h_pbr"}}},
-          {"quant_group_size", 128},
-          {"k_bits", mixed ? 3.0 : 2.0},
-          {"v_bits", 2.0},
-          {"k_options", Options(layer, heads, mixed, 9)},
-          {"v_options", Options(layer, heads, false, 10)},
-          {"guard",
-           {{"k", 0.033},
-            {"k_hadamard", 0.041},
-            {"k_fallback", lost ? name : ""},
-            {"v", 0.21},
-            {"v_hadamard", 0.24},
-            {"v_fallback", ""}}},
-          {"stability",
-           {{"k_cost", layer == 2 ? 0.31 : 0.02},
-            {"v_cost", 0.01},
-            {"tokens", 7000},
-            {"few_tokens", false},
-            {"unstable", layer == 2}}},
-          {"refined", layer == 4},
-          {"scores",
-           {{{"side", "k"},
-             {"recipe", name},
-             {"bits", 2},
-             {"clip", 0.92},
-             {"quant_group_size", 128},
-             {"score", 0.03},
-             {"check", 0.033}}}}};
+  Json choice = Json::parse(R"({
+    "values": {"name": "attention_output per_head r_h_pbr"},
+    "quant_group_size": 128, "v_bits": 2.0,
+    "guard": {"k": 0.033, "k_hadamard": 0.041, "k_fallback": "", "v": 0.21, "v_hadamard": 0.24,
+              "v_fallback": ""},
+    "stability": {"v_cost": 0.01, "tokens": 7000, "few_tokens": false},
+    "scores": [{"side": "k", "bits": 2, "clip": 0.92, "quant_group_size": 128, "score": 0.03,
+                "check": 0.033}]})");
+  choice["keys"]["name"] = lost ? "oscar shared h_pbr" : name;
+  if (lost) choice["guard"]["k_fallback"] = name;
+  choice["k_bits"] = mixed ? 3.0 : 2.0;
+  choice["k_options"] = Options(layer, heads, mixed, 9);
+  choice["v_options"] = Options(layer, heads, false, 10);
+  choice["stability"]["k_cost"] = layer == 2 ? 0.31 : 0.02;
+  choice["stability"]["unstable"] = layer == 2;
+  choice["refined"] = layer == 4;
+  choice["scores"][0]["recipe"] = name;
+  return choice;
 }
 
 }  // namespace
@@ -169,26 +158,14 @@ Json SampleLayerReport(const SampleReportOptions& options, int layer) {
 }
 
 Json SampleServingChoice() {
-  return {{"for", "any"},
-          {"bits", 2.5},
-          {"bits_spent", 2.25},
-          {"bits_stored", 2.5},
-          {"windows_priced_at_tokens", 32768},
-          {"unstable_layers", 1},
-          {"hadamard_layers", 1},
-          {"k_clip_ratio", 0.9},
-          {"v_clip_ratio", 0.88},
-          {"windows",
-           {{{"sink_tokens", 64},
-             {"recent_tokens", 256},
-             {"bits_per_element", 0.137},
-             {"rows_beyond", 90},
-             {"kl", 0.021}},
-            {{"sink_tokens", 128},
-             {"recent_tokens", 1024},
-             {"bits_per_element", 0.492},
-             {"rows_beyond", 40},
-             {"kl", 0.006}}}}};
+  return Json::parse(R"({
+    "for": "any", "bits": 2.5, "bits_spent": 2.25, "bits_stored": 2.5,
+    "windows_priced_at_tokens": 32768, "unstable_layers": 1, "hadamard_layers": 1,
+    "k_clip_ratio": 0.9, "v_clip_ratio": 0.88,
+    "windows": [{"sink_tokens": 64, "recent_tokens": 256, "bits_per_element": 0.137,
+                 "rows_beyond": 90, "kl": 0.021},
+                {"sink_tokens": 128, "recent_tokens": 1024, "bits_per_element": 0.492,
+                 "rows_beyond": 40, "kl": 0.006}]})");
 }
 
 Json SampleSummary(const SampleReportOptions& options) {
@@ -222,27 +199,18 @@ Json SampleKernels(const SampleReportOptions& options) {
                       {"decode_us", 14.2 + layer},
                       {"heads", heads}});
   }
-  return {{"gpu", options.hostile ? kHostileText : "NVIDIA H200"},
-          {"rotations", "per_head"},
-          {"format",
-           {{"k_bits", 2},
-            {"v_bits", 2},
-            {"quant_group_size", 128},
-            {"page_tokens", 128},
-            {"metadata", "f32"}}},
-          {"sink_tokens", 64},
-          {"recent_tokens", 256},
-          {"tokens", 24576},
-          {"queries", 48},
-          {"codes", int64_t{kCodes} * options.num_layers * options.num_kv_heads},
-          {"differing_codes", differing},
-          {"differing_metadata", 0},
-          {"differing_simulated", differing},
-          {"kernel_error", 0.0011},
-          {"kernel_error_limit", 0.01},
-          {"total_error", 0.121},
-          {"passed", options.kernels_pass},
-          {"layers", layers}};
+  Json kernels = Json::parse(R"({
+    "gpu": "NVIDIA H200", "rotations": "per_head", "sink_tokens": 64, "recent_tokens": 256,
+    "format": {"k_bits": 2, "v_bits": 2, "quant_group_size": 128, "page_tokens": 128,
+               "metadata": "f32"},
+    "tokens": 24576, "queries": 48, "differing_metadata": 0, "kernel_error": 0.0011,
+    "kernel_error_limit": 0.01, "total_error": 0.121})");
+  if (options.hostile) kernels["gpu"] = kHostileText;
+  kernels["codes"] = int64_t{kCodes} * options.num_layers * options.num_kv_heads;
+  kernels["differing_codes"] = kernels["differing_simulated"] = differing;
+  kernels["passed"] = options.kernels_pass;
+  kernels["layers"] = layers;
+  return kernels;
 }
 
 }  // namespace oscar

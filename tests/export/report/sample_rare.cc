@@ -7,30 +7,20 @@ namespace {
 
 // Chosen by the next token, a plan of llama.cpp's cache types, and two runtimes.
 Json RareOfServing() {
-  const Json plan = {{"by", "next token"},
-                     {"bits", 2.5},
-                     {"bits_stored", 2.75},
-                     {"token_kl", 0.02},
-                     {"token_kl_p99", 0.3}};
-  const Json cost = {{"type", "q4_0"},
-                     {"token_kl", 0.01},
-                     {"token_kl_p99", 0.1},
-                     {"attention_kl", 0.03},
-                     {"output_error", 0.1}};
+  const Json plan = Json::parse(R"({"by": "next token", "bits": 2.5, "bits_stored": 2.75,
+                                    "token_kl": 0.02, "token_kl_p99": 0.3})");
+  const Json cost = Json::parse(R"({"type": "q4_0", "token_kl": 0.01, "token_kl_p99": 0.1,
+                                    "attention_kl": 0.03, "output_error": 0.1})");
   const auto runtime = [](const char* name, const char* choice, double kl) -> Json {
     return {{"runtime", name},     {"fold_checkpoint", true}, {"choice", choice},      {"kl", kl},
             {"hadamard_kl", 0.07}, {"output_error", 0.2},     {"error_feedback", true}};
   };
-  const Json bits_by = {
-      {"price", "next token"},
-      {"tokens", 2048},
-      {"tokens_priced", 1024},
-      {"sink_tokens", 64},
-      {"recent_tokens", 256},
-      {"plans", {plan, plan}},
-      {"sensitive",
-       {{{"layer_id", 0}, {"side", "k"}, {"token_kl", 0.4}, {"share", 0.6}, {"bits", 4}},
-        {{"layer_id", 0}, {"side", "v"}, {"token_kl", 0.1}, {"share", 0.2}}}}};
+  Json bits_by = Json::parse(R"({
+    "price": "next token", "tokens": 2048, "tokens_priced": 1024, "sink_tokens": 64,
+    "recent_tokens": 256,
+    "sensitive": [{"layer_id": 0, "side": "k", "token_kl": 0.4, "share": 0.6, "bits": 4},
+                  {"layer_id": 0, "side": "v", "token_kl": 0.1, "share": 0.2}]})");
+  bits_by["plans"] = {plan, plan};
   const auto budget = [&](double bits, const char* choice) -> Json {
     return {{"bits", bits},        {"choice", choice},  {"bits_spent", bits - 0.125},
             {"bits_stored", bits}, {"kl", 0.02},        {"hadamard_kl", 0.07},
@@ -59,41 +49,22 @@ Json RareOfServing() {
 
 // Words of the model's own beside a text that is foreign to it, distances, and what it recalls.
 Json RareOfValidation() {
-  const Json tasks = {{"measurable", true},
-                      {"tasks",
-                       {{{"task", "copied_argument"},
-                         {"length", 512},
-                         {"samples", 8},
-                         {"exact", 0.9},
-                         {"counts", true}},
-                        {{"task", "json_edit"},
-                         {"length", 512},
-                         {"samples", 8},
-                         {"exact", 0.2},
-                         {"counts", false}}}}};
-  return {{"own_words",
-           {{"sequences", 6},
-            {"length", 512},
-            {"scored_words", 2304},
-            {"scored_bytes", 12595},
-            {"seed", 0},
-            {"digest", "b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9"},
-            {"reason", "the text is foreign to the model"}}},
-          {"verdict_text",
-           {{"member", "own_words"},
-            {"perplexity_ratio", 7.5},
-            {"reason", "its perplexity is 7.5 times that of the model's own words"}}},
-          {"by_distance",
-           {{"attention_sinks", {{"mass", 0.4}, {"kl", 0.001}}},
-            {"buckets",
-             {{{"from", 0}, {"to", 256}, {"mass", 0.4}, {"kl", 0.01}},
-              {{"from", 256}, {"to", 4096}, {"mass", 0.2}, {"kl", 0.02}}}}}},
-          {"recall", tasks},
-          {"tool_call", tasks},
-          {"capacity",
-           {{"device_bytes", 80'000'000'000},
-            {"weight_bytes", 16'000'000'000},
-            {"request_tokens", 32768}}}};
+  Json json = Json::parse(R"({
+    "own_words": {"sequences": 6, "length": 512, "scored_words": 2304, "scored_bytes": 12595,
+                  "digest": "b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9",
+                  "seed": 0, "reason": "the text is foreign to the model"},
+    "verdict_text": {"member": "own_words", "perplexity_ratio": 7.5,
+                     "reason": "its perplexity is 7.5 times that of the model's own words"},
+    "by_distance": {"attention_sinks": {"mass": 0.4, "kl": 0.001},
+                    "buckets": [{"from": 0, "to": 256, "mass": 0.4, "kl": 0.01},
+                                {"from": 256, "to": 4096, "mass": 0.2, "kl": 0.02}]},
+    "recall": {"measurable": true, "tasks": [
+      {"task": "copied_argument", "length": 512, "samples": 8, "exact": 0.9, "counts": true},
+      {"task": "json_edit", "length": 512, "samples": 8, "exact": 0.2, "counts": false}]},
+    "capacity": {"device_bytes": 80000000000, "weight_bytes": 16000000000,
+                 "request_tokens": 32768}})");
+  json["tool_call"] = json["recall"];
+  return json;
 }
 
 // The capacity of arm `index`: the headline and 4 bits are budgets, and only 4 bits would pass.

@@ -327,35 +327,25 @@ Json Validation(const SampleReportOptions& options, const std::string& model) {
   const std::string headline = "oscar_per_head+clip+windows";
   Json texts = Json::array();
   for (int length : Lengths(options)) texts.push_back({{"length", length}, {"sequences", 6}});
-  Json validation = {
-      {"rotations",
-       {{"sha256", "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"},
-        {"size", 4198400}}},
-      {"source", options.end_to_end ? "model" : "dump"},
-      {"data",
-       {{"name", options.hostile ? kHostileText : "heldout.jsonl"},
-        {"digest", "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae"},
-        {"tokens", 24576},
-        {"texts", texts},
-        {"overlap", {{"fraction", 0.0}, {"longest", "the quick brown"}}}}},
-      {"program", {{"name", "oscar"}, {"version", "0.1.0"}, {"git_commit", "94daeac"}}},
-      {"machine", {{"device", "NVIDIA H200"}, {"compute_dtype", "f32"}, {"libtorch", "2.11.0"}}},
-      {"settings",
-       {{"sink_tokens", 64},
-        {"recent_tokens", 256},
-        {"quant_group_size", 128},
-        {"clip", {{"oscar", "as the artifact chose per layer"}, {"others_k", 0.96}}},
-        {"cache_dtype", "bf16"},
-        {"compute_dtype", "f32"},
-        {"measure_dtype", "f64"},
-        {"rows_per_sequence", 256},
-        {"score_from", "length / 4 + 1"},
-        {"seed", 0},
-        {"bootstrap", 1000},
-        {"weights_read", 1},
-        {"arms", names}}},
-      {"headline_arm", headline},
-      {"arms", arms}};
+  Json validation = Json::parse(R"({
+    "rotations": {"sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+                  "size": 4198400},
+    "data": {"name": "heldout.jsonl", "tokens": 24576,
+             "digest": "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae",
+             "overlap": {"fraction": 0.0, "longest": "the quick brown"}},
+    "program": {"name": "oscar", "version": "0.1.0", "git_commit": "94daeac"},
+    "machine": {"device": "NVIDIA H200", "compute_dtype": "f32", "libtorch": "2.11.0"},
+    "settings": {"sink_tokens": 64, "recent_tokens": 256, "quant_group_size": 128,
+                 "clip": {"oscar": "as the artifact chose per layer", "others_k": 0.96},
+                 "cache_dtype": "bf16", "compute_dtype": "f32", "measure_dtype": "f64",
+                 "rows_per_sequence": 256, "score_from": "length / 4 + 1", "seed": 0,
+                 "bootstrap": 1000, "weights_read": 1}})");
+  validation["source"] = options.end_to_end ? "model" : "dump";
+  if (options.hostile) validation["data"]["name"] = kHostileText;
+  validation["data"]["texts"] = texts;
+  validation["settings"]["arms"] = names;
+  validation["headline_arm"] = headline;
+  validation["arms"] = arms;
   if (options.end_to_end) validation["model"] = {{"id", model}, {"revision", "1f3a"}};
   if (options.kernels) validation["kernels"] = SampleKernels(options);
   if (options.gate) {
@@ -390,38 +380,30 @@ Json SampleReport(const SampleReportOptions& options) {
   const std::string model = options.hostile ? kHostileText : "example/proof-qwen3";
   Json layers = Json::array();
   for (int i = 0; i < options.num_layers; ++i) layers.push_back(SampleLayerReport(options, i));
-  Json report = {
-      {"$schema", {{"name", "oscar-report"}, {"version", kReportVersion}}},
-      {"model",
-       {{"id", model},
-        {"revision", options.hostile ? kHostileText : "1f3a"},
-        {"model_type", options.hostile ? kHostileText : "qwen3"},
-        {"num_layers", options.num_layers},
-        {"rope", "default, theta 1000000"},
-        {"stored_dtype", "bf16"},
-        {"config",
-         {{"sha256", "a591a6d40bf420404a011733cfb7b190d62c65bf0bcda32b57b277d9ad9f146e"},
-          {"size", 726}}}}},
-      {"data",
-       {{"name", options.hostile ? kHostileText : "prompts.jsonl"},
-        {"digest", "b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9"},
-        {"documents", {{"sent", 120}, {"used", 8}, {"truncated", 1}, {"dropped", 0}}},
-        {"tokens", {{"sent", 20481}, {"used", 16384}, {"truncated", 97}, {"dropped", 0}}}}},
-      {"calibration",
-       {{"value_target", "attention_output"},
-        {"composition", "r_h_pbr"},
-        {"held_out", {{"share", 0.125}, {"kind", "documents"}, {"tokens", 2048}}},
-        {"configuration", {{"tokens", 16384}, {"seed", 0}}}}},
-      {"serving",
-       {{"k_clip_ratio", 0.96},
-        {"v_clip_ratio", 0.92},
-        {"k_clip_ratio_shared", 0.96},
-        {"v_clip_ratio_shared", 0.92},
-        {"sink_tokens", 64},
-        {"recent_tokens", 256},
-        {"quant_group_size", 128}}},
-      {"summary", SampleSummary(options)},
-      {"layers", layers}};
+  Json report = Json::parse(R"({
+    "model": {"revision": "1f3a", "model_type": "qwen3", "rope": "default, theta 1000000",
+              "stored_dtype": "bf16",
+              "config": {"size": 726, "sha256":
+                         "a591a6d40bf420404a011733cfb7b190d62c65bf0bcda32b57b277d9ad9f146e"}},
+    "data": {"name": "prompts.jsonl",
+             "digest": "b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9",
+             "documents": {"sent": 120, "used": 8, "truncated": 1, "dropped": 0},
+             "tokens": {"sent": 20481, "used": 16384, "truncated": 97, "dropped": 0}},
+    "calibration": {"value_target": "attention_output", "composition": "r_h_pbr",
+                    "held_out": {"share": 0.125, "kind": "documents", "tokens": 2048},
+                    "configuration": {"tokens": 16384, "seed": 0}},
+    "serving": {"k_clip_ratio": 0.96, "v_clip_ratio": 0.92, "k_clip_ratio_shared": 0.96,
+                "v_clip_ratio_shared": 0.92, "sink_tokens": 64, "recent_tokens": 256,
+                "quant_group_size": 128}})");
+  report["$schema"] = {{"name", "oscar-report"}, {"version", kReportVersion}};
+  report["model"]["id"] = model;
+  report["model"]["num_layers"] = options.num_layers;
+  report["summary"] = SampleSummary(options);
+  report["layers"] = layers;
+  if (options.hostile) {
+    report["model"]["revision"] = report["model"]["model_type"] = kHostileText;
+    report["data"]["name"] = kHostileText;
+  }
   if (options.held_out) report["serving"]["auto"] = SampleServingChoice();
   if (options.hostile) report["calibration"][kHostileText] = kHostileText;
   if (options.validation) report["validation"] = Validation(options, model);

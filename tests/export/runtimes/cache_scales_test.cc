@@ -19,6 +19,7 @@
 #include "tests/export/artifact/chosen_artifact.h"
 #include "tests/export/artifact/sample_artifact.h"
 #include "tests/export/runtimes/exporter_named.h"
+#include "tests/support/said.h"
 #include "tests/support/test_data.h"
 
 namespace fs = std::filesystem;
@@ -60,16 +61,6 @@ std::vector<float> Values(const SafetensorsFile& file, const std::string& name) 
 
 std::string Said(const fs::path& output) { return ReadText(output / "launch.txt"); }
 
-template <typename Work>
-std::string Refusal(const Work& work) {
-  try {
-    work();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
-}
-
 TEST(KvScales, OverlayACheckpointThatStaysAsItIs) {
   const fs::path scratch = TestScratch("kv-scales"), model = TestData("tiny-qwen3");
   const std::string before = DigestFile(model / "model.safetensors").sha256;
@@ -100,7 +91,7 @@ TEST(KvScales, OverlayACheckpointThatStaysAsItIs) {
   EXPECT_EQ(scheme.at("strategy"), "tensor");
   EXPECT_EQ(scheme.at("symmetric"), true);
   EXPECT_FALSE(fs::exists(scratch / "out" / "model.safetensors"));
-  EXPECT_NE(Said(scratch / "out").find("cp -rL "), std::string::npos);
+  EXPECT_TRUE(Says(Said(scratch / "out"), "cp -rL "));
 }
 
 TEST(KvScales, AWholeCopyIsAModelThatIsReadAsBefore) {
@@ -122,25 +113,25 @@ TEST(KvScales, AWholeCopyIsAModelThatIsReadAsBefore) {
             (std::vector<float>{LargestOf(moments.key_abs_max, 0, 64) / 448.0F,
                                 LargestOf(moments.key_abs_max, 64, 128) / 448.0F}));
   // A second time it has them.
-  EXPECT_NE(Refusal([&] {
-              WriteForRuntime(ExporterNamed("kv-scales"), Tiny(scratch / "b"),
-                              {.checkpoint = scratch / "out"}, scratch / "again");
-            }).find("k_scale"),
-            std::string::npos);
+  EXPECT_TRUE(Says(ErrorOf<InputError>([&] {
+                     WriteForRuntime(ExporterNamed("kv-scales"), Tiny(scratch / "b"),
+                                     {.checkpoint = scratch / "out"}, scratch / "again");
+                   }),
+                   "k_scale"));
   EXPECT_FALSE(fs::exists(scratch / "again"));
 }
 
 TEST(KvScales, AreRefusedForAnotherModelAndWithoutMaxima) {
   const fs::path scratch = TestScratch("kv-scales-refused"), model = TestData("tiny-qwen3");
   const auto refusal = [&](const Artifact& artifact) {
-    const std::string said = Refusal([&] {
+    const std::string said = ErrorOf<InputError>([&] {
       WriteForRuntime(ExporterNamed("kv-scales"), artifact, {.checkpoint = model}, scratch / "out");
     });
     EXPECT_FALSE(fs::exists(scratch / "out"));
     return said;
   };
   WriteSampleArtifact(scratch / "other");  // of layers 3 and 11
-  EXPECT_NE(refusal(Artifact::Open(scratch / "other")).find("layer 11"), std::string::npos);
+  EXPECT_TRUE(Says(refusal(Artifact::Open(scratch / "other")), "layer 11"));
   const std::vector<SampleRecipe> recipes(4, SampleRecipes()[0]);
   const auto write = [&](const char* name, const auto& change) {
     WriteChosenArtifact(scratch / name, recipes, {.fold = false}, [&](int id) {
@@ -150,13 +141,11 @@ TEST(KvScales, AreRefusedForAnotherModelAndWithoutMaxima) {
     });
     return Artifact::Open(scratch / name);
   };
-  EXPECT_NE(refusal(write("old", [](LayerMoments& m) { m.value_abs_max.clear(); }))
-                .find("layer 0, values: the largest magnitude is unknown"),
-            std::string::npos);
-  EXPECT_NE(
-      refusal(write("dead", [](LayerMoments& m) { std::fill_n(m.key_abs_max.begin(), 64, 0.0); }))
-          .find("layer 0, keys: KV head 0 has a largest magnitude of 0"),
-      std::string::npos);
+  EXPECT_TRUE(Says(refusal(write("old", [](LayerMoments& m) { m.value_abs_max.clear(); })),
+                   "layer 0, values: the largest magnitude is unknown"));
+  EXPECT_TRUE(Says(
+      refusal(write("dead", [](LayerMoments& m) { std::fill_n(m.key_abs_max.begin(), 64, 0.0); })),
+      "layer 0, keys: KV head 0 has a largest magnitude of 0"));
 }
 
 // QuantParamSchema: dtype, as many ranks as the server has, a factor for each of all layers.
@@ -164,7 +153,7 @@ TEST(SglangScales, AreTheServersSchema) {
   const fs::path scratch = TestScratch("sglang-scales");
   const Artifact artifact = Tiny(scratch / "a");
   WriteForRuntime(ExporterNamed("sglang-scales"), artifact, {}, scratch / "out");
-  EXPECT_NE(Said(scratch / "out").find("/kv_cache_scales_tp1.json\n"), std::string::npos);
+  EXPECT_TRUE(Says(Said(scratch / "out"), "/kv_cache_scales_tp1.json\n"));
   for (const int ranks : {1, 2, 4, 8}) {
     const Json cache =
         ReadJsonFile(
@@ -223,11 +212,11 @@ TEST(Trtllm, SaysBitsByLayer) {
   EXPECT_EQ(ReadText(scratch / "trtllm" / "extra_llm_api_options.yaml"),
             "kv_cache_config:\n  dtype: \"0:fp8,1-2:nvfp4,3:fp8\"\n");
   WriteSampleArtifact(scratch / "none");
-  EXPECT_NE(Refusal([&] {
-              WriteForRuntime(ExporterNamed("trtllm"), Artifact::Open(scratch / "none"), {},
-                              scratch / "out");
-            }).find("contains no automatic choice"),
-            std::string::npos);
+  EXPECT_TRUE(Says(ErrorOf<InputError>([&] {
+                     WriteForRuntime(ExporterNamed("trtllm"), Artifact::Open(scratch / "none"), {},
+                                     scratch / "out");
+                   }),
+                   "contains no automatic choice"));
 }
 
 }  // namespace

@@ -21,16 +21,6 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-// Two layers with 2 KV heads of 64 and 32, one rotation and one clip ratio.
-Artifact Written(const fs::path& path, Consumer consumer) {
-  std::vector<SampleRecipe> recipes(2, SampleRecipes()[0]);
-  for (SampleRecipe& recipe : recipes) recipe.k_clip = recipe.v_clip = {0.9};
-  WriteChosenArtifact(path, recipes, {.consumer = consumer, .fold = false}, [](int i) {
-    return SampleMoments(i, 60, 4 + static_cast<unsigned>(i), 64, 32);
-  });
-  return Artifact::Open(path);
-}
-
 // Returns the SHA-256 of each tensor by its name; empty if the package is not installed.
 std::map<std::string, std::string> LoadedBy(const std::string& package, const fs::path& file) {
   const ProgramExit exit =
@@ -48,11 +38,6 @@ std::map<std::string, std::string> LoadedBy(const std::string& package, const fs
 std::string Digest(const std::vector<float>& values) {
   return Sha256Hex(std::as_bytes(std::span(values)));
 }
-std::vector<float> Twice(const std::vector<double>& matrix) {
-  std::vector<float> twice(matrix.begin(), matrix.end());
-  twice.insert(twice.end(), matrix.begin(), matrix.end());
-  return twice;
-}
 std::vector<float> Transposed(const std::vector<double>& matrix, int64_t dim) {
   std::vector<float> transposed;
   for (int64_t i = 0; i < dim; ++i)
@@ -63,7 +48,7 @@ std::vector<float> Transposed(const std::vector<double>& matrix, int64_t dim) {
 
 TEST(ConsumerPackages, OnnxLoadsTheInitializers) {
   const fs::path scratch = TestScratch("consumers-onnx");
-  const Artifact artifact = Written(scratch / "a", Consumer::kOnnx);
+  const Artifact artifact = WideArtifact(scratch / "a", Consumer::kOnnx);
   WriteForRuntime(ExporterNamed("onnx"), artifact, {}, scratch / "out");
   const auto tensors = LoadedBy("onnx", scratch / "out" / "rotations.onnx");
   if (tensors.empty()) OSCAR_SKIP_WITHOUT_PACKAGE("onnx");
@@ -78,7 +63,7 @@ TEST(ConsumerPackages, OnnxLoadsTheInitializers) {
 
 TEST(ConsumerPackages, GgufLoadsTheTensors) {
   const fs::path scratch = TestScratch("consumers-gguf");
-  const Artifact artifact = Written(scratch / "a", Consumer::kLlamacpp);
+  const Artifact artifact = WideArtifact(scratch / "a", Consumer::kLlamacpp);
   WriteForRuntime(ExporterNamed("llamacpp"), artifact, {}, scratch / "out");
   const auto tensors = LoadedBy("gguf", scratch / "out" / "rotations.gguf");
   if (tensors.empty()) OSCAR_SKIP_WITHOUT_PACKAGE("gguf");
@@ -93,7 +78,7 @@ TEST(ConsumerPackages, GgufLoadsTheTensors) {
 
 TEST(ConsumerPackages, GgufLoadsTheKeyMeans) {
   const fs::path scratch = TestScratch("consumers-means");
-  const Artifact artifact = Written(scratch / "a", Consumer::kLlamacpp);
+  const Artifact artifact = WideArtifact(scratch / "a", Consumer::kLlamacpp);
   WriteForRuntime(ExporterNamed("kv-mean-center"), artifact, {}, scratch / "out");
   const auto tensors = LoadedBy("gguf", scratch / "out" / "kv-mean-center-no-rotation.gguf");
   if (tensors.empty()) OSCAR_SKIP_WITHOUT_PACKAGE("gguf");
@@ -123,7 +108,7 @@ TEST(ConsumerPackages, SafetensorsLoadsScales) {
 
 TEST(ConsumerPackages, TorchLoadsMoments) {
   const fs::path scratch = TestScratch("consumers-torch");
-  const Artifact artifact = Written(scratch / "a", Consumer::kSglangOct);
+  const Artifact artifact = WideArtifact(scratch / "a", Consumer::kSglangOct);
   WriteForRuntime(ExporterNamed("upstream-moments"), artifact, {}, scratch / "moments");
   const auto moments = LoadedBy("torch", scratch / "moments" / "oscar_moments_rank0.pt");
   if (moments.empty()) OSCAR_SKIP_WITHOUT_PACKAGE("torch");

@@ -11,27 +11,16 @@
 #include "export/artifact/foreign_rotations.h"
 #include "export/runtimes/exporter.h"
 #include "linalg/base/error.h"
-#include "tests/calib/moments/sample_moments.h"
-#include "tests/export/artifact/chosen_artifact.h"
 #include "tests/export/artifact/sample_artifact.h"
 #include "tests/export/runtimes/exporter_named.h"
 #include "tests/support/gguf_bytes.h"
+#include "tests/support/said.h"
 #include "tests/support/test_data.h"
 
 namespace fs = std::filesystem;
 
 namespace oscar {
 namespace {
-
-// Two layers with 2 KV heads of 64 and 32, one clip ratio.
-Artifact Wide(const fs::path& path, int first_layer = 0, int64_t d = 64) {
-  std::vector<SampleRecipe> recipes(2, SampleRecipes()[0]);
-  for (SampleRecipe& recipe : recipes) recipe.k_clip = recipe.v_clip = {0.9};
-  WriteChosenArtifact(path, recipes, {.consumer = Consumer::kLlamacpp, .fold = false}, [&](int i) {
-    return SampleMoments(first_layer + i, 60, 4 + static_cast<unsigned>(i), d, 32);
-  });
-  return Artifact::Open(path);
-}
 
 std::vector<float> MulMat(const ReadGguf& file, const std::string& name,
                           const std::vector<float>& x) {
@@ -92,15 +81,9 @@ RawGguf Model(const std::string& arch = "qwen3") {
   return model;
 }
 
-fs::path Put(const fs::path& path, const RawGguf& model) {
-  fs::remove(path);
-  std::ofstream(path, std::ios::binary) << model.Bytes();
-  return path;
-}
-
 TEST(LlamacppFiles, TurnKeysAndValuesAsChosen) {
   const fs::path scratch = TestScratch("llamacpp-chosen");
-  const Artifact artifact = Wide(scratch / "a");
+  const Artifact artifact = WideArtifact(scratch / "a", Consumer::kLlamacpp);
   WriteForRuntime(ExporterNamed("llamacpp"), artifact, {}, scratch / "out");
   const ReadGguf file(ReadText(scratch / "out" / "rotations.gguf"));
   EXPECT_EQ(file.version, 3U);
@@ -114,13 +97,13 @@ TEST(LlamacppFiles, TurnKeysAndValuesAsChosen) {
        {"LLAMA_KV_NO_HADAMARD=1 ", "LLAMA_KV_CLIP_RATIO=0.9 ", "LLAMA_KV_HP_SINK=64 ",
         "LLAMA_KV_HP_RECENT=256 ", "-m MERGED.gguf --cache-type-k q2_0 --cache-type-v q2_0\n",
         "--merge-into MODEL.gguf"})
-    EXPECT_NE(launch.find(said), std::string::npos) << said << "\n" << launch;
+    EXPECT_TRUE(Says(launch, said));
 }
 
 // convert_hf_to_gguf.py, LlamaModel.permute: a head's rows (2, d / 2) become (d / 2, 2).
 TEST(LlamacppFiles, TurnKeysInTheOrderOfALlamasGguf) {
   const fs::path scratch = TestScratch("llamacpp-llama");
-  Wide(scratch / "a");
+  WideArtifact(scratch / "a", Consumer::kLlamacpp);
   Json manifest = ReadJsonFile((scratch / "a" / "manifest.json").string());
   manifest["model"]["model_type"] = "llama";
   std::ofstream(scratch / "a" / "manifest.json") << CanonicalJson(manifest);
@@ -141,7 +124,7 @@ TEST(LlamacppFiles, TurnKeysInTheOrderOfALlamasGguf) {
 
 TEST(LlamacppFiles, TurnAsOscarsOwnDo) {
   const fs::path scratch = TestScratch("llamacpp-own");
-  const Artifact artifact = Wide(scratch / "a");
+  const Artifact artifact = WideArtifact(scratch / "a", Consumer::kLlamacpp);
   WriteForRuntime(ExporterNamed("llamacpp"), artifact, {.chosen = false}, scratch / "out");
   const ReadGguf file(ReadText(scratch / "out" / "rotations.gguf"));
   const SglangExport own = ToSglang(artifact);
@@ -157,8 +140,8 @@ TEST(LlamacppFiles, TurnAsOscarsOwnDo) {
 
 TEST(LlamacppFiles, MergeIntoACopyOfAModel) {
   const fs::path scratch = TestScratch("llamacpp-merge");
-  const Artifact artifact = Wide(scratch / "a");
-  const fs::path model = Put(scratch / "tiny.gguf", Model());
+  const Artifact artifact = WideArtifact(scratch / "a", Consumer::kLlamacpp);
+  const fs::path model = Model().Write(scratch / "tiny.gguf");
   WriteForRuntime(ExporterNamed("llamacpp"), artifact, {.merge_into = model}, scratch / "out");
   const ReadGguf old(ReadText(model)), file(ReadText(scratch / "out" / "tiny.gguf"));
   EXPECT_EQ(old.bytes, Model().Bytes());  // it is only read
@@ -175,7 +158,7 @@ TEST(LlamacppFiles, MergeIntoACopyOfAModel) {
   for (const auto& [key, value] : old.entries) EXPECT_EQ(file.entries.at(key), value);
   EXPECT_EQ(file.entries.count("general.type"), 0U);  // a model as before
   const std::string launch = ReadText(scratch / "out" / "launch.txt");
-  EXPECT_NE(launch.find("/out/tiny.gguf --cache-type-k"), std::string::npos) << launch;
+  EXPECT_TRUE(Says(launch, "/out/tiny.gguf --cache-type-k"));
   // A second time they are there already.
   EXPECT_THROW(WriteForRuntime(ExporterNamed("llamacpp"), artifact,
                                {.merge_into = scratch / "out" / "tiny.gguf"}, scratch / "again"),
@@ -185,11 +168,11 @@ TEST(LlamacppFiles, MergeIntoACopyOfAModel) {
 
 TEST(LlamacppFiles, AreRefusedForAnotherModel) {
   const fs::path scratch = TestScratch("llamacpp-other-model");
-  const Artifact artifact = Wide(scratch / "a");
+  const Artifact artifact = WideArtifact(scratch / "a", Consumer::kLlamacpp);
   const auto merge = [&](size_t entry, const std::string& raw) -> std::string {
     RawGguf model = Model();
     model.entries.at(entry) = raw;
-    Put(scratch / "tiny.gguf", model);
+    model.Write(scratch / "tiny.gguf");
     fs::remove_all(scratch / "out");
     try {
       WriteForRuntime(ExporterNamed("llamacpp"), artifact, {.merge_into = scratch / "tiny.gguf"},
@@ -202,7 +185,7 @@ TEST(LlamacppFiles, AreRefusedForAnotherModel) {
   };
   const auto expect = [&](size_t entry, const std::string& raw, const std::string& words) {
     const std::string said = merge(entry, raw);
-    EXPECT_NE(said.find(words), std::string::npos) << words << "\n" << said;
+    EXPECT_TRUE(Says(said, words));
   };
   expect(0, RawEntry("other", "qwen3"), "no general.architecture");
   expect(0, RawEntry("general.architecture", "llama"), "llama.block_count is missing");
@@ -219,16 +202,15 @@ TEST(LlamacppFiles, AreRefusedForAnotherModel) {
 TEST(LlamacppFiles, AreRefusedWhereItsCacheCannotHoldThem) {
   const fs::path scratch = TestScratch("llamacpp-refused");
   const auto refused = [&](const Artifact& artifact, const std::string& words) {
-    try {
-      WriteForRuntime(ExporterNamed("llamacpp"), artifact, {}, scratch / "out");
-      ADD_FAILURE() << "written";
-    } catch (const InputError& error) {
-      EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
-    }
+    EXPECT_TRUE(Says(ErrorOf<InputError>([&] {
+                       WriteForRuntime(ExporterNamed("llamacpp"), artifact, {}, scratch / "out");
+                     }),
+                     words));
     EXPECT_FALSE(fs::exists(scratch / "out"));
   };
-  refused(Wide(scratch / "later", 1), "found layer 1 instead of layer 0");
-  refused(Wide(scratch / "narrow", 0, 8), "head dimension 8");
+  refused(WideArtifact(scratch / "later", Consumer::kLlamacpp, 1),
+          "found layer 1 instead of layer 0");
+  refused(WideArtifact(scratch / "narrow", Consumer::kLlamacpp, 0, 8), "head dimension 8");
 }
 
 }  // namespace

@@ -8,8 +8,7 @@
 
 #include "calib/consumers.h"
 #include "export/runtimes/exporter.h"
-#include "tests/calib/moments/sample_moments.h"
-#include "tests/export/artifact/chosen_artifact.h"
+#include "tests/export/runtimes/exporter_named.h"
 #include "tests/support/test_data.h"
 
 namespace fs = std::filesystem;
@@ -34,12 +33,7 @@ Artifact ArtifactFor(const Exporter& exporter, const fs::path& path) {
   const auto rules =
       std::ranges::find(AllConsumers(), exporter.name, &ConsumerRules::export_target);
   const Consumer consumer = rules == AllConsumers().end() ? Consumer::kAny : rules->consumer;
-  std::vector<SampleRecipe> recipes(2, SampleRecipes()[0]);
-  for (SampleRecipe& recipe : recipes) recipe.k_clip = recipe.v_clip = {0.9};
-  WriteChosenArtifact(path, recipes, {.consumer = consumer, .fold = false}, [](int i) {
-    return SampleMoments(i, 60, 4 + static_cast<unsigned>(i), 64, 32);
-  });
-  return Artifact::Open(path);
+  return WideArtifact(path, consumer);
 }
 
 // Checks all exporters except those that need a checkpoint.

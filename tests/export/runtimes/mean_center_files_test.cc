@@ -18,6 +18,7 @@
 #include "tests/export/artifact/sample_artifact.h"
 #include "tests/export/runtimes/exporter_named.h"
 #include "tests/support/gguf_bytes.h"
+#include "tests/support/said.h"
 #include "tests/support/test_data.h"
 
 namespace fs = std::filesystem;
@@ -98,7 +99,7 @@ TEST(MeanCenterFiles, HoldTheMeansInBothBases) {
   for (const char* said : {"-ctk q4_0 ", "/out/kv-mean-center.gguf\n", "-m MODEL.gguf ",
                            "LLAMA_ATTN_ROT_DISABLE=1, use kv-mean-center-no-rotation.gguf",
                            "no rotations, no clip ratios, no windows"})
-    EXPECT_NE(launch.find(said), std::string::npos) << said << "\n" << launch;
+    EXPECT_TRUE(Says(launch, said));
 }
 
 // Heads of 96 are turned in blocks of 32 there only where 64 divides them, so not at all.
@@ -107,8 +108,7 @@ TEST(MeanCenterFiles, HaveOneBasisWhereTheCacheIsNotTurned) {
   WriteForRuntime(ExporterNamed("kv-mean-center"), Of(scratch / "a", 96, "phi3"), {},
                   scratch / "out");
   EXPECT_FALSE(fs::exists(scratch / "out" / "kv-mean-center.gguf"));
-  EXPECT_NE(ReadText(scratch / "out" / "launch.txt").find("LLAMA_ATTN_ROT_DISABLE=1 \\\n"),
-            std::string::npos);
+  EXPECT_TRUE(Says(ReadText(scratch / "out" / "launch.txt"), "LLAMA_ATTN_ROT_DISABLE=1 \\\n"));
 }
 
 // LlamaModel.permute: weights.reshape(n_head, 2, d / 2, ...).swapaxes(1, 2).
@@ -149,12 +149,11 @@ TEST(MeanCenterFiles, NameTheModelTheyAreOf) {
 TEST(MeanCenterFiles, AreRefusedWithoutMeans) {
   const fs::path scratch = TestScratch("mean-center-none");
   const Artifact artifact = Of(scratch / "a", 64, "qwen3", false);
-  try {
-    WriteForRuntime(ExporterNamed("kv-mean-center"), artifact, {}, scratch / "out");
-    ADD_FAILURE() << "written";
-  } catch (const InputError& error) {
-    EXPECT_NE(std::string(error.what()).find("layer 3 has no key means"), std::string::npos);
-  }
+  EXPECT_TRUE(Says(ErrorOf<InputError>([&] {
+                     WriteForRuntime(ExporterNamed("kv-mean-center"), artifact, {},
+                                     scratch / "out");
+                   }),
+                   "layer 3 has no key means"));
   EXPECT_FALSE(fs::exists(scratch / "out"));
 }
 

@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <fstream>
 #include <map>
 
 #include "capture/files/atomic_file.h"
@@ -14,7 +13,6 @@
 #include "export/artifact/foreign_rotations.h"
 #include "export/formats/onnx_initializers.h"
 #include "export/runtimes/exporter.h"
-#include "linalg/base/error.h"
 #include "tests/export/artifact/chosen_artifact.h"
 #include "tests/export/artifact/sample_artifact.h"
 #include "tests/export/runtimes/exporter_named.h"
@@ -91,12 +89,6 @@ Json Metadata(const Fields& model) {
   const Fields entry = Parse(model.Bytes(14));
   EXPECT_EQ(entry.Bytes(1), "oscar");
   return Json::parse(entry.Bytes(2));
-}
-
-std::vector<float> Twice(const std::vector<double>& values) {
-  std::vector<float> twice(values.begin(), values.end());
-  twice.insert(twice.end(), values.begin(), values.end());
-  return twice;
 }
 
 TEST(OnnxFiles, HoldTheChoicePerHeadWithARatioForEachLayer) {

@@ -60,7 +60,7 @@ TEST(TorchFiles, HoldWhatTheArtifactHolds) {
   // For a model calibrated from a directory, the artifact knows only the directory's last name.
   std::ofstream(scratch / "run.py") << ReplaceAll(script, "\"example/Tiny\"", "\"Tiny\"");
   const ProgramExit nowhere = RunProgram(OSCAR_PYTHON, {(scratch / "run.py").string()});
-  EXPECT_EQ(nowhere.code, 1);
+  EXPECT_TRUE(Exits(nowhere, 1));
   EXPECT_EQ(nowhere.err,
             "run.py: there is no directory Tiny here; give the model's directory: python3 run.py "
             "MODEL\n");

@@ -11,6 +11,7 @@
 #include "tests/calib/moments/sample_moments.h"
 #include "tests/export/artifact/chosen_artifact.h"
 #include "tests/export/runtimes/exporter_named.h"
+#include "tests/support/said.h"
 #include "tests/support/test_data.h"
 
 namespace fs = std::filesystem;
@@ -43,22 +44,18 @@ TEST(UpstreamMomentsFiles, HoldMeansAndSums) {
   }
 }
 
-// The file says heads and their size once.
 TEST(UpstreamMomentsFiles, AreOfEqualLayers) {
   const auto refused = [](int64_t d, int64_t dv, int64_t tokens) {
-    try {
+    return ErrorOf<InputError>([&] {
       Written([&](int id) {
         return id == 0 ? SampleMoments(0, 60, 4) : SampleMoments(1, tokens, 5, d, dv);
       });
-    } catch (const InputError& error) {
-      return std::string(error.what()).find("layer 1 differs from layer 0") != std::string::npos;
-    }
-    return false;
+    });
   };
-  EXPECT_FALSE(refused(8, 4, 60));
-  EXPECT_TRUE(refused(16, 4, 60));
-  EXPECT_TRUE(refused(8, 8, 60));
-  EXPECT_TRUE(refused(8, 4, 61));
+  EXPECT_EQ(refused(8, 4, 60), "");
+  EXPECT_TRUE(Says(refused(16, 4, 60), "layer 1 differs from layer 0"));
+  EXPECT_TRUE(Says(refused(8, 8, 60), "layer 1 differs from layer 0"));
+  EXPECT_TRUE(Says(refused(8, 4, 61), "layer 1 differs from layer 0"));
 }
 
 }  // namespace

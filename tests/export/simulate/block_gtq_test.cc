@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Block-GTQ: pairs of much energy err less than TurboQuant's of the same mean bits, others more.
+// Block-GTQ: each pair of dimensions has the bits that the published rule gives it.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -71,21 +71,6 @@ TEST(BlockGtq, PairsHaveTheBitsOfTheGreedyRule) {
       }
     }
   }
-}
-
-TEST(BlockGtq, LogitsErrLessThanTurboQuants) {
-  RowContext rows(kWideRows);
-  const CacheSides x = RowsOf(rows, at::kFloat);
-  const at::Tensor q = rows.rows().q[0].unflatten(1, {2, -1}).permute({1, 0, 2, 3}).flatten(1, 2);
-  const auto seen = [&](const char* name) {
-    return at::matmul(q, (Stored(rows, name, x).k - x.k).permute({1, 2, 0}))
-        .square()
-        .mean()
-        .item<double>();
-  };
-  EXPECT_LT(seen("block_gtq_k2v2"), 0.8 * seen("turboquant_mse_2"));
-  EXPECT_LT(seen("block_gtq_k3v2"), 0.8 * seen("turboquant_mse_3"));
-  EXPECT_TRUE(Stored(rows, "block_gtq_k3v2", x).v.equal(Stored(rows, "block_gtq_k2v2", x).v));
 }
 
 TEST(BlockGtq, CostsItsBitsAndANormForEachGroup) {

@@ -143,9 +143,6 @@ TEST(CacheMethods, WhatQuantizesLosesSomethingAndWhatDoesNotNothing) {
   });
 }
 
-// The stored values depend on the method and not on the arithmetic of the measurement. The same
-// rows in float32 and in float64 read back as the same numbers, except for the few that lie where
-// two codes meet.
 TEST(CacheMethods, Float32AndFloat64StoreTheSame) {
   ForEachMethod(Rows(), [&](const CacheMethod& method) {
     const LayerCache& cache = Published(method);
@@ -197,20 +194,6 @@ TEST(AffineCost, IsTheMeanOfBothSides) {
   const CacheCost windows = AffineCost(k, v)(rows.context(), {.windows = true}, 8000);
   EXPECT_DOUBLE_EQ(windows.paper, both(PaperBitsPerElement));
   EXPECT_DOUBLE_EQ(windows.actual, both(ActualBitsPerElement));
-}
-
-// The published numbers, of heads of 128.
-TEST(AffineCost, OfTheFirstMethodsIsAsItWas) {
-  RowContext rows({.head_dim = 128, .v_head_dim = 128});
-  const auto cost = [&](const char* method, const ArmOptions& options, int64_t tokens) {
-    return CacheMethodNamed(method).cost(rows.context(), options, tokens);
-  };
-  EXPECT_DOUBLE_EQ(cost("naive", {}, 4096).paper, 2.25);
-  EXPECT_DOUBLE_EQ(cost("naive", {}, 4096).actual, 2.5);
-  EXPECT_DOUBLE_EQ(cost("int4_hadamard", {}, 4096).paper, 4.25);
-  EXPECT_NEAR(cost("oscar_per_head", {.windows = true}, 131072).paper, 2.28357, 5e-6);
-  EXPECT_NEAR(cost("oscar_shared", {.windows = true}, 131072).actual, 2.534, 1e-3);
-  EXPECT_EQ(cost("bf16", {}, 4096).paper, 16);
 }
 
 }  // namespace

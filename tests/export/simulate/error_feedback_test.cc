@@ -48,7 +48,6 @@ TEST(ErrorFeedback, QueriesSeeLessOfKeysAndValuesStayAsTheyWere) {
   }
 }
 
-// Values in the metric of o_proj: what leaves the layer is wrong by less.
 TEST(ErrorFeedback, OutputsSeeLessOfValues) {
   at::manual_seed(3);
   const int64_t dim = kWideRows.v_head_dim, heads = kWideRows.num_kv_heads,

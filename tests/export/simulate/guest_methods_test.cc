@@ -9,7 +9,6 @@
 #include <gtest/gtest.h>
 
 #include <utility>
-#include <vector>
 
 #include "export/simulate/rotation_caches.h"
 #include "linalg/base/error.h"
@@ -71,7 +70,6 @@ TEST(RotationMethod, ASideWithoutAFileIsNotRotated) {
       at::equal(Through(*method, rows, {}).v, Through(CacheMethodNamed("naive"), rows, {}).v));
 }
 
-// Per head, scaled, centred and undone by its own inverse: nothing but the quantizer loses.
 TEST(RotationMethod, ScalesMeansAndQueriesCancel) {
   RowContext rows(kWideRows);
   at::manual_seed(3);

@@ -38,13 +38,5 @@ TEST(HeadQ, ErrorsAlongLeadingDirectionsAreWritten) {
   }
 }
 
-TEST(HeadQ, CountsItsSideCode) {
-  RowContext rows({.head_dim = 128, .v_head_dim = 128});
-  const CacheCost cost = CacheMethodNamed("headq").cost(rows.context(), {}, 1 << 17);
-  // Keys 2 + 16 x 4 / 128 bits and two scales and zeros, values 2 bits and one.
-  EXPECT_DOUBLE_EQ(cost.paper, (2.5 + 0.5 + 2.25) / 2);
-  EXPECT_DOUBLE_EQ(cost.actual, (2.5 + 1 + 2.5) / 2);
-}
-
 }  // namespace
 }  // namespace oscar

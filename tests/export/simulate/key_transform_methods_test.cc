@@ -12,7 +12,6 @@
 #include "calib/cache/bf16_arithmetic.h"
 #include "export/simulate/bf16_cache.h"
 #include "export/simulate/fitted_moments.h"
-#include "linalg/base/error.h"
 #include "tests/export/simulate/per_token_rows.h"
 
 namespace oscar {
@@ -151,7 +150,6 @@ TEST(BalancedValues, NeedTheOutputProjection) {
   EXPECT_TRUE(CacheMethodNamed("balanced").available(rows.context()));
 }
 
-// Values that o_proj hardly reads may be wrong, and the others are more right for it.
 TEST(BalancedValues, FollowWhatOProjReads) {
   const int64_t width = kSquareRows.num_q_heads * kSquareRows.v_head_dim;
   at::manual_seed(2);

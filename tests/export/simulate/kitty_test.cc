@@ -161,7 +161,6 @@ TEST(Kitty, TheSimulatorRoundsHalvesToEvenAndTheKernelUp) {
   EXPECT_EQ(codes(KittyVariant::kKernel, true, least), (Codes{0, 0, 0, 1}));      // 1e-6
 }
 
-// 16-bit rows have another floor than the same rows in float32.
 TEST(Kitty, TheFloorOfTheRangeFollowsTheRows) {
   CacheSides rows = KittyRows(160);
   rows.k.select(-1, 7).copy_(at::arange(160).remainder(4).mul(1e-5).unsqueeze(1));
@@ -174,17 +173,6 @@ TEST(Kitty, TheFloorOfTheRangeFollowsTheRows) {
   };
   EXPECT_EQ(spread(rows), 4);
   EXPECT_EQ(spread(sixteen), 2);  // 1e-4 / 3 a step: codes 0 and 1 are left
-}
-
-TEST(Kitty, BoostingHelps) {
-  const CacheSides rows = KittyRows(32 + 256);
-  double last = 1e9;
-  for (const double ratio : {0.0, 0.125, 0.25, 1.0}) {
-    const at::Tensor k = KittyCache({.boosted = ratio}, 1).store(rows).quantized.k;
-    const double error = (k - rows.k).square().mean().item<double>();
-    EXPECT_LT(error, last) << ratio;
-    last = error;
-  }
 }
 
 }  // namespace

@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// KIVI's cache against a loop that lives its steps, and what block alignment means, which holds for
-// Kitty, KVarN and OScaR as well.
+// KIVI's cache against a loop that lives its steps.
 #include "export/simulate/methods/kivi.h"
 
 #include <ATen/ATen.h>
@@ -125,46 +124,6 @@ TEST(Kivi, KeepsEverythingWithinTheResidualOrWithoutAQuantizer) {
   ExpectEverythingExact(KiviCache({.bits = 0}), KiviRows(400));
   const CacheSides rows = KiviRows(300);
   EXPECT_FALSE(KiviCache({}).store(rows).quantized.k.equal(rows.k));
-}
-
-// 6.1(f): codes do not depend on a channel's scale and shift, so values follow them, except for the
-// half precision in which scales and minima are stored.
-TEST(Kivi, FollowsAffineMapsOfChannels) {
-  const CacheSides rows = KiviRows(128);
-  const CacheSides moved = {rows.k.mul(4).add(8), rows.v};
-  const at::Tensor a = KiviCache({}).store({rows.k.to(at::kDouble), rows.v}).quantized.k,
-                   b = KiviCache({}).store({moved.k.to(at::kDouble), rows.v}).quantized.k;
-  EXPECT_TRUE(a.mul(4).add(8).allclose(b, 0x1p-9, 0x1p-5));
-}
-
-// 9.9(5): the same prefix in sequences of different length has the same codes in complete blocks;
-// the unfinished block of one is quantized in the other, and moving the prefix by a token changes
-// the codes of keys but not of values.
-TEST(Kivi, CodesDependOnBlockAlignment) {
-  const LayerCache cache = KiviCache({.quant_group_size = 16, .residual = 32});
-  const CacheSides rows = KiviRows(200);
-  const auto head = [&](int64_t from, int64_t tokens) {
-    return CacheSides{rows.k.narrow(0, from, tokens), rows.v.narrow(0, from, tokens)};
-  };
-  const CacheSides longer = cache.store(head(0, 200)).quantized,
-                   shorter = cache.store(head(0, 110)).quantized,
-                   moved = cache.store(head(1, 199)).quantized;
-  EXPECT_TRUE(longer.k.narrow(0, 0, 96).equal(shorter.k.narrow(0, 0, 96)));
-  EXPECT_TRUE(shorter.k.narrow(0, 96, 14).equal(rows.k.narrow(0, 96, 14)));
-  EXPECT_FALSE(longer.k.narrow(0, 96, 14).equal(shorter.k.narrow(0, 96, 14)));
-  EXPECT_FALSE(longer.k.narrow(0, 1, 95).equal(moved.k.narrow(0, 0, 95)));
-  EXPECT_TRUE(longer.v.narrow(0, 1, 199).equal(moved.v));
-}
-
-// Scale and minimum are stored in half precision, whatever the rows are computed in.
-TEST(Kivi, Float64StoresHalfPrecisionToo) {
-  const CacheSides rows = KiviRows(128);
-  const at::Tensor k = rows.k.to(at::kDouble);
-  const at::Tensor read = KiviCache({}).store({k, rows.v.to(at::kDouble)}).quantized.k;
-  EXPECT_EQ(read.scalar_type(), at::kDouble);
-  const at::Tensor lo = k.amin(0), stored = lo.to(at::kHalf).to(at::kDouble);
-  EXPECT_FALSE(stored.equal(lo));
-  EXPECT_TRUE(read.amin(0).equal(stored));
 }
 
 }  // namespace

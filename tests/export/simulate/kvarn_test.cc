@@ -98,45 +98,5 @@ TEST(Kvarn, KeepsEverythingWithinTheFirstTileOrWithoutAQuantizer) {
   ExpectEverythingExact(KvarnCache({.k_bits = 0, .v_bits = 0}), KvarnRows(500));
 }
 
-// 9.9(5).
-TEST(Kvarn, CodesDependOnBlockAlignment) {
-  const CacheSides rows = KvarnRows(600);
-  const auto stored = [&](int64_t from, int64_t tokens) {
-    return KvarnCache({})
-        .store({rows.k.narrow(0, from, tokens), rows.v.narrow(0, from, tokens)})
-        .quantized;
-  };
-  const CacheSides longer = stored(0, 600), shorter = stored(0, 500), moved = stored(1, 599);
-  EXPECT_TRUE(longer.k.narrow(0, 0, 384).equal(shorter.k.narrow(0, 0, 384)));
-  EXPECT_TRUE(longer.v.narrow(0, 0, 384).equal(shorter.v.narrow(0, 0, 384)));
-  EXPECT_TRUE(shorter.k.narrow(0, 384, 116).equal(rows.k.narrow(0, 384, 116)));
-  EXPECT_FALSE(longer.k.narrow(0, 384, 116).equal(shorter.k.narrow(0, 384, 116)));
-  EXPECT_FALSE(longer.k.narrow(0, 129, 127).equal(moved.k.narrow(0, 128, 127)));
-  EXPECT_FALSE(longer.v.narrow(0, 129, 127).equal(moved.v.narrow(0, 128, 127)));
-}
-
-// The point of the method: an outlier token no longer stretches the range of every channel.
-TEST(Kvarn, NormalizingHelpsWhereATokenIsLarge) {
-  CacheSides rows = KvarnRows(256);
-  rows.k[200].mul_(50);
-  const auto error = [&](int iterations) {
-    const at::Tensor k =
-        KvarnCache({.k_bits = 2, .iterations = iterations}).store(rows).quantized.k;
-    const at::Tensor difference = (k - rows.k).square().mean({1, 2});
-    return difference.sum().item<double>() - difference[200].item<double>();
-  };
-  EXPECT_LT(error(16), 0.25 * error(0));
-}
-
-TEST(Kvarn, Float64ComesBackInFloat64) {
-  const CacheSides rows = KvarnRows(256);
-  const CacheSides y = KvarnCache({.k_bits = 8, .v_bits = 8})
-                           .store({rows.k.to(at::kDouble), rows.v.to(at::kDouble)})
-                           .quantized;
-  EXPECT_EQ(y.k.scalar_type(), at::kDouble);
-  EXPECT_LT((y.k - rows.k).abs().max().item<double>(), 0.5);
-  EXPECT_GT((y.k - rows.k).abs().max().item<double>(), 0);
-}
-
 }  // namespace
 }  // namespace oscar

@@ -26,15 +26,6 @@ TEST(KvLinc, IsKiviWithTurnedValues) {
   EXPECT_EQ(cache.v_exact.quantized_end(300), 300 - 129);
 }
 
-// A loud channel decides the levels of all others of a token, unless it is spread over them.
-TEST(KvLinc, LoudValuesCostLess) {
-  RowContext rows(kWideRows);
-  CacheSides x = RowsOf(rows, at::kFloat);
-  x.v.select(2, 3).mul_(10);
-  const auto error = [&](const char* name) { return RelativeError(Stored(rows, name, x).v, x.v); };
-  EXPECT_LT(error(kName), 0.8 * error("kivi2"));
-}
-
 TEST(KvLinc, CostsWhatKivisFormatCosts) {
   RowContext rows({.head_dim = 128, .v_head_dim = 128});
   const CacheCost cost = CacheMethodNamed(kName).cost(rows.context(), {}, 1 << 17);

@@ -23,47 +23,6 @@ RopeSpec Rope() {
   return rope;
 }
 
-const CacheMethod& KvQuantNamed(std::string_view name) {
-  static const std::vector<CacheMethod> methods = KvQuantMethods();
-  for (const CacheMethod& method : methods) {
-    if (method.name == name) return method;
-  }
-  throw std::out_of_range(std::string(name));
-}
-
-double MeanSquare(const at::Tensor& x) { return x.square().mean().item<double>(); }
-
-// Returns the squared error of held-out rows, divided by their energy.
-double RelativeError(const KvQuantOptions& options, bool keys) {
-  const CalibrationRows fitted = RandomCalibrationRows({});
-  const CalibrationRows other = RandomCalibrationRows({.sequences = 5});
-  const LayerCache cache = KvQuantCache(Rope(), FitKvQuant(Rope(), fitted, options), options);
-  const CacheSides rows = {other.k[4], other.v[4]};
-  const CachedRows cached = cache.store(rows);
-  return keys ? MeanSquare(cached.quantized.k - rows.k) / MeanSquare(rows.k)
-              : MeanSquare(cached.quantized.v - rows.v) / MeanSquare(rows.v);
-}
-
-TEST(KvQuant, MoreBitsAndOutliersHelp) {
-  for (const bool keys : {true, false}) {
-    double last = 1;
-    for (const int bits : {2, 3, 4}) {
-      const double error = RelativeError({.bits = bits}, keys);
-      EXPECT_LT(error, last / 2) << bits << keys;
-      last = error;
-    }
-  }
-  EXPECT_LT(RelativeError({.bits = 2}, true), RelativeError({.bits = 2, .kept = 1}, true));
-  EXPECT_LT(RelativeError({.bits = 3}, false), RelativeError({.bits = 3, .kept = 1}, false));
-}
-
-TEST(KvQuant, FittedLevelsBeatUniformOnes) {
-  for (const int bits : {2, 3, 4}) {
-    const double fitted = RelativeError({.bits = bits}, true);
-    EXPECT_LT(fitted, RelativeError({.bits = bits, .levels = KvQuantLevels::kUniform}, true));
-  }
-}
-
 TEST(KvQuant, NothingQuantizedIsExact) {
   const CalibrationRows rows = RandomCalibrationRows({});
   const KvQuantOptions off = {.bits = 0};
@@ -76,23 +35,11 @@ TEST(KvQuant, NothingQuantizedIsExact) {
 
 TEST(KvQuant, FirstTokensAreExactAndTheRestIsQuantizedAtOnce) {
   RowContext context({});
-  const LayerCache cache = KvQuantNamed("kvquant_nuq3").make(context.context(), 0, {});
+  const LayerCache cache = CacheMethodNamed("kvquant_nuq3").make(context.context(), 0, {});
   for (const ExactTokens* exact : {&cache.k_exact, &cache.v_exact}) {
     EXPECT_EQ(exact->sink, 1);
     EXPECT_FALSE(exact->quantized_end);
   }
-}
-
-// A token's values, and a channel's keys, are one token's business: what came before or comes
-// after changes nothing.
-TEST(KvQuant, TokensDoNotSeeEachOther) {
-  const CalibrationRows rows = RandomCalibrationRows({});
-  const KvQuantOptions options = {.bits = 3};
-  const LayerCache cache = KvQuantCache(Rope(), FitKvQuant(Rope(), rows, options), options);
-  const CachedRows whole = cache.store({rows.k[0], rows.v[0]});
-  const CachedRows part = cache.store({rows.k[0].slice(0, 0, 50), rows.v[0].slice(0, 0, 50)});
-  EXPECT_TRUE(part.quantized.k.equal(whole.quantized.k.slice(0, 0, 50)));
-  EXPECT_TRUE(part.quantized.v.equal(whole.quantized.v.slice(0, 0, 50)));
 }
 
 TEST(KvQuant, KeysHaveAFewLevelsPerChannelBeforeRopeAndOutliersAreExact) {
@@ -188,17 +135,17 @@ TEST(KvQuant, CostOfThePaperAndOfBytes) {
   const double exact = 1.0 / kTokens;
   for (const int bits : {2, 3, 4}) {
     const std::string name = "kvquant_nuq" + std::to_string(bits);
-    const CacheCost cost = KvQuantNamed(name).cost(context.context(), {}, kTokens);
+    const CacheCost cost = CacheMethodNamed(name).cost(context.context(), {}, kTokens);
     const double paper = bits + 32 * (0.01 * 1024 + 12) / 2048;
     EXPECT_NEAR(cost.paper, paper * (1 - exact) + 16 * exact, 1e-9);
     const double actual = paper + (2 * 32 + 32) / 2048.0;
     EXPECT_NEAR(cost.actual, actual * (1 - exact) + 16 * exact, 1e-9);
     if (bits > 2) continue;  // the others have outliers alone
-    const CacheCost dense = KvQuantNamed(name + "_dense").cost(context.context(), {}, kTokens);
+    const CacheCost dense = CacheMethodNamed(name + "_dense").cost(context.context(), {}, kTokens);
     EXPECT_NEAR(dense.paper, bits, 6e-4);
     EXPECT_NEAR(dense.actual, bits + 32 / 2048.0, 6e-4);
   }
-  EXPECT_EQ(KvQuantNamed("kvquant_nuq2").cost(context.context(), {}, 1).actual, 16);
+  EXPECT_EQ(CacheMethodNamed("kvquant_nuq2").cost(context.context(), {}, 1).actual, 16);
 }
 
 // The paper's 2.32 is of models with thousands of channels. One of 128 keeps 2 of a token's values.
@@ -208,13 +155,12 @@ TEST(KvQuant, BitsGrowWhereATokenHasFewChannels) {
                         .num_kv_heads = num_kv_heads,
                         .head_dim = dim,
                         .v_head_dim = dim});
-    return KvQuantNamed("kvquant_nuq2").cost(context.context(), {}, int64_t{1} << 30).paper;
+    return CacheMethodNamed("kvquant_nuq2").cost(context.context(), {}, int64_t{1} << 30).paper;
   };
   EXPECT_NEAR(paper(32, 128), 2.32, 0.005);
   EXPECT_NEAR(paper(2, 64), 2 + (0.32 + 32 * 2 / 128.0) / 2, 1e-6);  // 2.41
 }
 
-// The count of outliers that the cost counts is what really comes out.
 TEST(KvQuant, CountedValueOutliersAreThoseOfTheCodec) {
   at::manual_seed(5);
   const at::Tensor v = at::randn({1, 1024}, at::kFloat);

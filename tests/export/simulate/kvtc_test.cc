@@ -37,8 +37,8 @@ double LeastError(const std::vector<double>& energies, const GroupError& error, 
   return least;
 }
 
-double ErrorOf(const std::vector<KvtcGroup>& groups, const std::vector<double>& energies,
-               const GroupError& error) {
+double FitErrorOf(const std::vector<KvtcGroup>& groups, const std::vector<double>& energies,
+                  const GroupError& error) {
   double sum = 0;
   int64_t begin = 0;
   for (const KvtcGroup& group : groups) {
@@ -66,22 +66,11 @@ TEST(KvtcAllocation, NoOtherIsBetter) {
       int64_t bits = 0;
       for (const KvtcGroup& group : groups) bits += KvtcGroupBits(group);
       EXPECT_LE(bits, budget);
-      EXPECT_NEAR(ErrorOf(groups, energies, error), LeastError(energies, error, 0, budget), 1e-12)
+      EXPECT_NEAR(FitErrorOf(groups, energies, error), LeastError(energies, error, 0, budget),
+                  1e-12)
           << budget;
     }
   }
-}
-
-TEST(KvtcAllocation, ComponentsWithoutEnergyGetNoBits) {
-  std::vector<double> energies(64, 0.0);
-  for (size_t i = 0; i < 16; ++i) energies[i] = 1;
-  const GroupError error = [&](int64_t begin, const KvtcGroup& group) {
-    double sum = 0;
-    for (int64_t i = begin; i < begin + group.size; ++i) sum += energies[static_cast<size_t>(i)];
-    return sum * std::pow(0.1, static_cast<int>(group.type) + 1);
-  };
-  const std::vector<KvtcGroup> groups = AllocateKvtcBits(energies, error, 1000);
-  EXPECT_EQ(groups, (std::vector<KvtcGroup>{{16, KvtcType::kFloat8}}));
 }
 
 TEST(KvtcGroups, HaveAShiftAndAScale) {

@@ -13,14 +13,6 @@
 namespace oscar {
 namespace {
 
-const CacheMethod& OptrNamed(std::string_view name) {
-  static const std::vector<CacheMethod> methods = OptrMethods();
-  for (const CacheMethod& method : methods) {
-    if (method.name == name) return method;
-  }
-  throw std::out_of_range(std::string(name));
-}
-
 MethodContext::Options Windows(int64_t group = 0) {
   MethodContext::Options options;
   options.windows = {4, 16};
@@ -50,28 +42,16 @@ TEST(Optr, BeatsItsStartOnOtherRows) {
   const auto kl = [&](const CacheMethod& method) {
     return Kl(method.make(context.context(), 0, {.clip = true}), context.spec());
   };
-  const double start = kl(HadamardInt2Method()), refined = kl(OptrNamed("optr_hadamard"));
+  const double start = kl(HadamardInt2Method()), refined = kl(CacheMethodNamed("optr_hadamard"));
   EXPECT_LT(refined, 0.95 * start);
-  EXPECT_LT(kl(OptrNamed("optr")), kl(OscarSharedMethod()));
-}
-
-TEST(Optr, WindowsChangeWhatIsExactAndNothingElse) {
-  RowContext context({}, Windows());
-  const CacheSides rows = {context.rows().k[0], context.rows().v[0]};
-  const LayerCache with = OptrNamed("optr").make(context.context(), 0, {.windows = true}),
-                   without = OptrNamed("optr").make(context.context(), 0, {});
-  EXPECT_TRUE(with.store(rows).quantized.k.equal(without.store(rows).quantized.k));
-  EXPECT_TRUE(with.store(rows).quantized.v.equal(without.store(rows).quantized.v));
-  EXPECT_EQ(with.k_exact.sink, 4);
-  EXPECT_EQ(with.k_exact.quantized_end(100), 84);
-  EXPECT_FALSE(without.k_exact.any());
+  EXPECT_LT(kl(CacheMethodNamed("optr")), kl(OscarSharedMethod()));
 }
 
 // Centring removes a constant from all keys of a head. The constant changes no code, so the error
 // is the same.
 TEST(Optr, AConstantInAllKeysIsReadBack) {
   RowContext context({}, Windows());
-  const LayerCache cache = OptrNamed("optr").make(context.context(), 0, {.clip = true});
+  const LayerCache cache = CacheMethodNamed("optr").make(context.context(), 0, {.clip = true});
   const at::Tensor k = context.rows().k[0], v = context.rows().v[0];
   const at::Tensor mean = at::cat(context.rows().k).mean(0);
   const at::Tensor read =
@@ -88,8 +68,10 @@ TEST(Optr, GroupsHaveThresholdsOfTheirOwn) {
   options.k_clip = 0.8;
   RowContext context({}, options);
   const CacheSides rows = {context.rows().k[0], context.rows().v[0]};
-  const at::Tensor read =
-      OptrNamed("optr_hadamard").make(context.context(), 0, {.clip = true}).store(rows).quantized.k;
+  const at::Tensor read = CacheMethodNamed("optr_hadamard")
+                              .make(context.context(), 0, {.clip = true})
+                              .store(rows)
+                              .quantized.k;
   const at::Tensor hadamard = RotationTensor({HadamardRotation(32).matrix()})[0],
                    mean = at::cat(context.rows().k).mean(0);
   const at::Tensor groups = at::matmul(rows.k.sub(mean), hadamard).reshape({-1, 16});
@@ -104,10 +86,10 @@ TEST(Optr, GroupsHaveThresholdsOfTheirOwn) {
 // float32 scales and zeros, a ring of 263 tokens and pages of 8.
 TEST(Optr, Cost) {
   RowContext context({.num_q_heads = 32, .num_kv_heads = 8, .head_dim = 128, .v_head_dim = 128});
-  const CacheCost cost = OptrNamed("optr").cost(context.context(), {.windows = true}, 65536);
+  const CacheCost cost = CacheMethodNamed("optr").cost(context.context(), {.windows = true}, 65536);
   EXPECT_NEAR(cost.paper, 2.31714, 5e-6);
   EXPECT_NEAR(cost.actual, (65216 * 2.5 + 16.0 * (64 + 263)) / 65536, 1e-9);
-  EXPECT_EQ(OptrNamed("optr").cost(context.context(), {}, 65536).paper, 2.25);
+  EXPECT_EQ(CacheMethodNamed("optr").cost(context.context(), {}, 65536).paper, 2.25);
 }
 
 }  // namespace

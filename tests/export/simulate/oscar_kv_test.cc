@@ -125,34 +125,5 @@ TEST(OscarKv, KeepsEverythingWithinABlockOrWithoutAQuantizer) {
   ExpectEverythingExact(OscarKvCache({.bits = 0}), OscarKvRows(400));
 }
 
-// 9.9(5).
-TEST(OscarKv, CodesDependOnBlockAlignment) {
-  const CacheSides rows = OscarKvRows(400);
-  const auto stored = [&](int64_t from, int64_t tokens) {
-    return OscarKvCache({})
-        .store({rows.k.narrow(0, from, tokens), rows.v.narrow(0, from, tokens)})
-        .quantized;
-  };
-  const CacheSides longer = stored(0, 400), shorter = stored(0, 300), moved = stored(1, 399);
-  EXPECT_TRUE(longer.k.narrow(0, 0, 256).equal(shorter.k.narrow(0, 0, 256)));
-  EXPECT_TRUE(shorter.k.narrow(0, 256, 44).equal(rows.k.narrow(0, 256, 44)));
-  EXPECT_FALSE(longer.k.narrow(0, 256, 44).equal(shorter.k.narrow(0, 256, 44)));
-  EXPECT_FALSE(longer.k.narrow(0, 1, 255).equal(moved.k.narrow(0, 0, 255)));
-  EXPECT_TRUE(longer.v.narrow(0, 1, 255).allclose(moved.v.narrow(0, 0, 255), 1e-6, 1e-6));
-}
-
-// A large token stretches no range: the norm is taken out before.
-TEST(OscarKv, TheNormHelpsWhereATokenIsLarge) {
-  CacheSides rows = OscarKvRows(128);
-  const auto error_of_others = [&] {
-    const at::Tensor k = OscarKvCache({}).store(rows).quantized.k;
-    const at::Tensor error = (k - rows.k).square().mean({1, 2});
-    return (error.sum() - error[100]).item<double>();
-  };
-  const double before = error_of_others();
-  rows.k[100].mul_(1000);
-  EXPECT_LT(error_of_others(), 1.05 * before);
-}
-
 }  // namespace
 }  // namespace oscar

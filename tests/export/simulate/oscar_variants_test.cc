@@ -5,7 +5,6 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include <utility>
 #include <vector>
 
 #include "export/simulate/codecs/lloyd_max_tensor.h"
@@ -71,19 +70,6 @@ TEST(OscarVariants, Bf16MetadataEqualsTheScalarCodec) {
   }
   const at::Tensor back = at::matmul(expected, rotation.transpose(1, 2)).permute({1, 0, 2});
   EXPECT_TRUE(at::equal(y, back));
-}
-
-// Measured in float64, too, and by as much as in float32.
-TEST(OscarVariants, Bf16MetadataIsStoredWhateverTheArithmetic) {
-  RowContext rows(kWideRows);
-  const auto lost = [&](at::ScalarType dtype) {
-    const CacheSides x = RowsOf(rows, dtype);
-    const CacheSides bf16 = Stored(rows, "oscar_bf16_metadata", x),
-                     float32 = Stored(rows, "oscar_per_head", x);
-    return RelativeError(bf16.k, float32.k) + RelativeError(bf16.v, float32.v);
-  };
-  EXPECT_GT(lost(at::kDouble), 1e-7);
-  EXPECT_NEAR(lost(at::kDouble) / lost(at::kFloat), 1, 0.05);
 }
 
 TEST(LloydMaxMethods, QuantizeRotatedRows) {

@@ -27,42 +27,42 @@ constexpr int64_t kTokens = 131072;
 
 TEST(PerTokenCost, PublishedRows) {
   RowContext rows(kPublished);
-  const Expected kTable[] = {
-      {"bf16", 16, 16},
-      {"fp8_e4m3", 8, 8},
-      {"fp8_e5m2_per_head", 8, 8},
-      {"nvfp4", 4.5, 4.5},
-      {"fp8_k_nvfp4_v_calibrated", 6.25, 6.25},
-      {"hadamard_trellis", 2.1875, 2.1875},
-      {"octopus_2", 43 * 7 / 128.0 + 0.25, 43 * 7 / 128.0 + 0.25},
-      {"naive", 2.25, 2.5},  // really fp32 metadata
-      {"naive_int4", 4.25, 4.5},
-      {"hadamard", 2.25, 2.5},
-      {"quarot_int2", 2.25, 2.25},
-      {"quarot_int4", 4.25, 4.25},
-      {"quarot_int4_kernel", 4.25, 4.25},
-      {"quarot_int2_per_token", 2 + 32.0 / 1024, 2 + 32.0 / 1024},
-      {"saw_int4", 4.25, 4.5},
-      {"saw_int8", 8.25, 8.5},
-      {"turboquant_k3v3", 3.25, 3.1875},  // published, and the current slots
-      {"turboquant_k8v4", 6.125, 6.125},
-      {"turboquant_4bit_nc", 4.25, 4.1875},
-      {"turboquant_k3v4_nc", 3.75, 3.6875},
-      {"turboquant_3bit_nc", 3.25, 3.1875},
-      {"turboquant_mse_2", 2.125, 2.125},
-      {"turboquant_prod_4", 4.25, 4.25},
-      {"oscar_shared", 2.25, 2.5},
-      {"oscar_bf16_metadata", 2.25, 2.25},
-      {"oscar_k3v2", 2.75, 3.0},
-      {"oscar_k4v2", 3.25, 3.5},
-      {"oscar_lloyd_max", 2.25, 2.5},
-      {"oscar_lloyd_max_llamacpp", 3.0, 3.0},
-  };
+  const Expected kTable[] = {{"bf16", 16, 16},
+                             {"fp8_e4m3", 8, 8},
+                             {"fp8_e5m2_per_head", 8, 8},
+                             {"nvfp4", 4.5, 4.5},
+                             {"fp8_k_nvfp4_v_calibrated", 6.25, 6.25},
+                             {"hadamard_trellis", 2.1875, 2.1875},
+                             {"octopus_2", 43 * 7 / 128.0 + 0.25, 43 * 7 / 128.0 + 0.25},
+                             {"naive", 2.25, 2.5},  // really fp32 metadata
+                             {"naive_int4", 4.25, 4.5},
+                             {"hadamard", 2.25, 2.5},
+                             {"headq", 2.625, 3},  // keys 2 + 16 x 4 / 128, two scales
+                             {"quarot_int2", 2.25, 2.25},
+                             {"quarot_int4", 4.25, 4.25},
+                             {"quarot_int4_kernel", 4.25, 4.25},
+                             {"quarot_int2_per_token", 2 + 32.0 / 1024, 2 + 32.0 / 1024},
+                             {"saw_int4", 4.25, 4.5},
+                             {"saw_int8", 8.25, 8.5},
+                             {"turboquant_k3v3", 3.25, 3.1875},  // published, and the current slots
+                             {"turboquant_k8v4", 6.125, 6.125},
+                             {"turboquant_4bit_nc", 4.25, 4.1875},
+                             {"turboquant_k3v4_nc", 3.75, 3.6875},
+                             {"turboquant_3bit_nc", 3.25, 3.1875},
+                             {"turboquant_mse_2", 2.125, 2.125},
+                             {"turboquant_prod_4", 4.25, 4.25},
+                             {"oscar_shared", 2.25, 2.5},
+                             {"oscar_bf16_metadata", 2.25, 2.25},
+                             {"oscar_k3v2", 2.75, 3.0},
+                             {"oscar_k4v2", 3.25, 3.5},
+                             {"oscar_lloyd_max", 2.25, 2.5},
+                             {"oscar_lloyd_max_llamacpp", 3.0, 3.0}};
   for (const Expected& row : kTable) {
     const CacheCost cost = CacheMethodNamed(row.method).cost(rows.context(), {}, kTokens);
     EXPECT_NEAR(cost.paper, row.paper, 1e-9) << row.method;
     EXPECT_NEAR(cost.actual, row.actual, 1e-9) << row.method;
   }
+  EXPECT_EQ(CacheMethodNamed("int4_hadamard").cost(rows.context(), {}, kTokens).paper, 4.25);
 }
 
 // 64 sink and 256 recent tokens: 2.28 at 128K, 2.38 at 32K; 2.533 with fp32 metadata.

@@ -50,7 +50,6 @@ TEST(PerTokenMethods, AreManyAndAvailable) {
     EXPECT_TRUE(!method->available || method->available(rows.context())) << method->name;
 }
 
-// A window that holds the whole sequence: every query reads rows as they came.
 TEST(PerTokenMethods, WindowsOverEverythingAreExact) {
   RowContext rows(kSmallRows);
   for (const CacheMethod* method : PerTokenMethods()) {
@@ -81,17 +80,6 @@ TEST(PerTokenMethods, TokensDoNotSeeEachOther) {
       EXPECT_GT(RelativeError(whole.k, all.k), 1e-6);  // quantized at all
       EXPECT_LT(RelativeError(whole.v, all.v), 0.8);
     }
-  }
-}
-
-TEST(PerTokenMethods, Float32RowsGiveFloat32) {
-  RowContext rows(kSmallRows);
-  for (const CacheMethod* method : PerTokenMethods()) {
-    SCOPED_TRACE(method->name);
-    const CacheSides x = RowsOf(rows, at::kFloat);
-    const CacheSides y = Stored(rows, method->name, x);
-    EXPECT_EQ(y.k.scalar_type(), at::kFloat);
-    EXPECT_TRUE(at::isfinite(y.k).all().item<bool>() && at::isfinite(y.v).all().item<bool>());
   }
 }
 

@@ -8,15 +8,14 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <limits>
-#include <numeric>
 
 #include "capture/dump/dump_reader.h"
 #include "capture/dump/hdf5_file.h"
 #include "linalg/base/error.h"
 #include "tests/capture/dump/sample_dump.h"
 #include "tests/export/simulate/per_token_rows.h"
+#include "tests/support/said.h"
 #include "tests/support/test_data.h"
 
 namespace fs = std::filesystem;
@@ -82,11 +81,9 @@ uint16_t Bf16Bits(float x) { return static_cast<uint16_t>(std::bit_cast<uint32_t
 TEST(QuantizedRows, AreWhatTheFileHoldsInEveryFloatType) {
   const QuantizedFile given;
   const fs::path files[] = {
-      given.Write("f32.h5"),
-      given.Write<double>("f64.h5", [](float x) { return double{x}; }),
+      given.Write("f32.h5"), given.Write<double>("f64.h5", [](float x) { return double{x}; }),
       given.Write<Float16>("f16.h5", [](float x) { return Float16{c10::Half(x).x}; }),
-      given.Write<uint16_t>("bf16.h5", Bf16Bits),
-  };
+      given.Write<uint16_t>("bf16.h5", Bf16Bits)};
   RowContext context(kSmallRows);
   const int64_t lengths[] = {4, 1, 3}, first[] = {0, 4, 5};
   for (const fs::path& file : files) {
@@ -128,12 +125,9 @@ TEST(QuantizedRows, CostWhatTheFileSaysAndWindows) {
 
 TEST(QuantizedRows, AnotherFileIsRefused) {
   const auto refuses = [&](const fs::path& path, const std::string& why) {
-    try {
-      QuantizedMethod("mine", path, *Sample());
-      ADD_FAILURE() << "not refused: " << why;
-    } catch (const InputError& error) {
-      EXPECT_EQ(error.what(), path.string() + ": " + why);
-    }
+    const std::string error =
+        ErrorOf<InputError>([&] { QuantizedMethod("mine", path, *Sample()); });
+    EXPECT_EQ(error, path.string() + ": " + why);
   };
   refuses(QuantizedFile{.heads = 1}.Write("heads.h5"),
           "/layer/3/k: expected [8, 2, 3], as in the dump, found [8, 1, 3]");
@@ -162,13 +156,11 @@ TEST(QuantizedRows, AValueThatIsNoNumberIsRefusedWhenItIsRead) {
   RowContext context(kSmallRows);
   const LayerCache cache = method->make(context.context(), 1, {});
   cache.store({at::zeros({4, 2, 3}), at::zeros({4, 2, 2}), 0});
-  try {
+  const std::string error = ErrorOf<InputError>([&] {
     cache.store({at::zeros({1, 2, 3}), at::zeros({1, 2, 2}), 1});
-    ADD_FAILURE() << "not refused";
-  } catch (const InputError& error) {
-    EXPECT_EQ(error.what(),
-              path.string() + ": /layer/10/k: token 4, head 1, dimension 2 is NaN or infinite");
-  }
+  });
+  EXPECT_EQ(error,
+            path.string() + ": /layer/10/k: token 4, head 1, dimension 2 is NaN or infinite");
 }
 
 // A dump without token ids, as upstream's are.
@@ -186,15 +178,11 @@ class WithoutIds : public AttentionDump {
 
 TEST(QuantizedRows, ADumpWithoutTokensIsRefused) {
   const fs::path path = QuantizedFile{}.Write("any.h5");
-  try {
-    QuantizedMethod("mine", path, WithoutIds());
-    ADD_FAILURE() << "not refused";
-  } catch (const InputError& error) {
-    EXPECT_EQ(error.what(),
-              Sample()->name() + ": stores no token ids, so it cannot be checked whether " +
-                  path.string() +
-                  " belongs to the same text; capture the dump with oscar-capture as HDF5");
-  }
+  const std::string error =
+      ErrorOf<InputError>([&] { QuantizedMethod("mine", path, WithoutIds()); });
+  EXPECT_EQ(error, Sample()->name() + ": stores no token ids, so it cannot be checked whether " +
+                       path.string() +
+                       " belongs to the same text; capture the dump with oscar-capture as HDF5");
 }
 
 }  // namespace

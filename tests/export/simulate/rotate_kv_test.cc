@@ -14,14 +14,6 @@
 namespace oscar {
 namespace {
 
-const CacheMethod& RotateKvNamed(std::string_view name) {
-  static const std::vector<CacheMethod> methods = RotateKvMethods();
-  for (const CacheMethod& method : methods) {
-    if (method.name == name) return method;
-  }
-  throw std::out_of_range(std::string(name));
-}
-
 AttentionSpec Spec(const RowGeometry& g) {
   AttentionSpec spec;
   spec.num_q_heads = g.num_q_heads;
@@ -66,7 +58,6 @@ TEST(RotateKv, UnquantizedItIsTheRows) {
   }
 }
 
-// Channels ascend in the sum of what is quantized.
 TEST(RotateKv, ChannelsAreInOrderOfTheirSums) {
   const RowGeometry g = {};
   const CalibrationRows rows = RandomCalibrationRows(g);
@@ -81,7 +72,6 @@ TEST(RotateKv, ChannelsAreInOrderOfTheirSums) {
   EXPECT_GE(ordered.diff().min().item<double>(), 0);
 }
 
-// A token's row through the scalar codec: rotated, ordered, quantized in groups over all heads.
 TEST(RotateKv, RowsAreThoseOfTheScalarCodec) {
   const RowGeometry g = {.num_kv_heads = 4, .head_dim = 64};
   const CalibrationRows rows = RandomCalibrationRows(g);
@@ -109,21 +99,9 @@ TEST(RotateKv, RowsAreThoseOfTheScalarCodec) {
   }
 }
 
-double KeyError(std::string_view name) {
-  RowContext context({.num_kv_heads = 4});
-  const LayerCache cache = RotateKvNamed(name).make(context.context(), 0, {});
-  const at::Tensor k = context.rows().k[0];
-  return cache.store({k, context.rows().v[0]}).quantized.k.sub(k).square().mean().item<double>();
-}
-
-TEST(RotateKv, ErrorsFallWithBits) {
-  EXPECT_LT(KeyError("rotatekv3"), KeyError("rotatekv2") / 2);
-  EXPECT_LT(KeyError("rotatekv4"), KeyError("rotatekv3") / 2);
-}
-
 TEST(RotateKv, TokensDoNotSeeEachOtherAndTheFirstIsExact) {
   RowContext context({});
-  const LayerCache cache = RotateKvNamed("rotatekv2").make(context.context(), 0, {});
+  const LayerCache cache = CacheMethodNamed("rotatekv2").make(context.context(), 0, {});
   const at::Tensor k = context.rows().k[0], v = context.rows().v[0];
   const CachedRows whole = cache.store({k, v}),
                    part = cache.store({k.slice(0, 0, 40), v.slice(0, 0, 40)});
@@ -136,11 +114,12 @@ TEST(RotateKv, TokensDoNotSeeEachOtherAndTheFirstIsExact) {
 // 2 + 32 / 128, and a token in 16 bits.
 TEST(RotateKv, Cost) {
   RowContext context({.num_q_heads = 32, .num_kv_heads = 8, .head_dim = 128, .v_head_dim = 128});
-  EXPECT_NEAR(RotateKvNamed("rotatekv2").cost(context.context(), {}, 1 << 30).paper, 2.25, 1e-7);
-  const CacheCost cost = RotateKvNamed("rotatekv3").cost(context.context(), {}, 1000);
+  EXPECT_NEAR(CacheMethodNamed("rotatekv2").cost(context.context(), {}, 1 << 30).paper, 2.25, 1e-7);
+  const CacheCost cost = CacheMethodNamed("rotatekv3").cost(context.context(), {}, 1000);
   EXPECT_NEAR(cost.paper, 3.25 * 0.999 + 0.016, 1e-12);
   EXPECT_EQ(cost.actual, cost.paper);
-  EXPECT_NEAR(RotateKvNamed("rotatekv4").cost(context.context(), {}, 1 << 30).actual, 4.25, 1e-7);
+  EXPECT_NEAR(CacheMethodNamed("rotatekv4").cost(context.context(), {}, 1 << 30).actual, 4.25,
+              1e-7);
 }
 
 }  // namespace

@@ -186,13 +186,5 @@ TEST(RowCodecs, Product) {
   }
 }
 
-// At 8 bits with float32 norms almost nothing is lost, which shows that the table is used right.
-TEST(RowCodecs, FineSpheresAreNearlyExact) {
-  const at::Tensor rows = Rows(128).slice(0, 40, 60);
-  const SphereRule rule{SphereLevels(8, 128), false, StoredFloat::kFloat32};
-  const at::Tensor error = (SphereRoundTrip(rows, rule) - rows).square().sum(-1);
-  EXPECT_LT((error / rows.square().sum(-1)).max().item<double>(), 2e-4);
-}
-
 }  // namespace
 }  // namespace oscar

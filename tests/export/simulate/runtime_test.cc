@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -263,16 +262,14 @@ TEST(Runtime, WritesRowsAsItsScalarReferencesDo) {
   const struct {
     RowWriter writer;
     void (*scalar)(Row& y, double ratio);
-  } cases[] = {
-      {{RowCodec::kAffine, ClipVariant::kSort},
-       [](Row& y, double ratio) { Affine(y, ratio, ClipMethod::kSort); }},
-      {{RowCodec::kAffine, ClipVariant::kBisect},
-       [](Row& y, double ratio) { Affine(y, ratio, ClipMethod::kBisect); }},
-      {{RowCodec::kLloydMax, ClipVariant::kSort}, LloydMax},
-      {{RowCodec::kHalfOffset, ClipVariant::kInterpolate}, Half},
-      {{RowCodec::kLlamaQ2, ClipVariant::kSort},
-       [](Row& y, double ratio) { QuantizeDequantizeLlamaQ2(y, ratio, {}, y); }},
-  };
+  } cases[] = {{{RowCodec::kAffine, ClipVariant::kSort},
+                [](Row& y, double ratio) { Affine(y, ratio, ClipMethod::kSort); }},
+               {{RowCodec::kAffine, ClipVariant::kBisect},
+                [](Row& y, double ratio) { Affine(y, ratio, ClipMethod::kBisect); }},
+               {{RowCodec::kLloydMax, ClipVariant::kSort}, LloydMax},
+               {{RowCodec::kHalfOffset, ClipVariant::kInterpolate}, Half},
+               {{RowCodec::kLlamaQ2, ClipVariant::kSort},
+                [](Row& y, double ratio) { QuantizeDequantizeLlamaQ2(y, ratio, {}, y); }}};
   for (const auto& codec : cases) {
     for (const double ratio : {0.96, 0.5}) {
       const at::Tensor read = WriteAndRead(codec.writer, rows, ratio, kDim);

@@ -56,27 +56,6 @@ TEST(TokenBlockMethods, StoreRowsOfAnyHead) {
   }
 }
 
-// A token reads back independently of everything after its block: changed later tokens do not
-// change it.
-TEST(TokenBlockMethods, AreCausal) {
-  RowContext rows(kOdd);
-  const CacheSides sides = {rows.rows().k[0].to(at::kFloat), rows.rows().v[0].to(at::kFloat)};
-  CacheSides changed = {sides.k.clone(), sides.v.clone()};
-  constexpr int64_t kFirst = 450;
-  changed.k.slice(0, kFirst).mul_(3);
-  changed.v.slice(0, kFirst).mul_(3);
-  for (const std::string_view name : kNames) {
-    SCOPED_TRACE(name);
-    const LayerCache cache = CacheMethodNamed(name).make(rows.context(), 0, {});
-    const CacheSides a = cache.store(sides).quantized, b = cache.store(changed).quantized;
-    const int64_t k_end = cache.k_exact.quantized_end(kFirst),
-                  v_end = cache.v_exact.quantized_end(kFirst);
-    EXPECT_TRUE(a.k.narrow(0, 0, k_end).equal(b.k.narrow(0, 0, k_end)));
-    EXPECT_TRUE(a.v.narrow(0, 0, v_end).equal(b.v.narrow(0, 0, v_end)));
-    EXPECT_FALSE(a.k.equal(b.k));
-  }
-}
-
 // The context says where decoding begins; Kitty alone holds something else then.
 TEST(TokenBlockMethods, KittyKnowsThePrefill) {
   MethodContext::Options options;
@@ -87,7 +66,6 @@ TEST(TokenBlockMethods, KittyKnowsThePrefill) {
   EXPECT_EQ(kitty.make(any.context(), 0, {}).k_exact.quantized_end(289), 288);
 }
 
-// Only Hadamard products depend on the device, so this compares everything around them.
 TEST(TokenBlockMethods, AGpuGivesTheSameBits) {
   if (NumGpus() == 0) GTEST_SKIP() << "no GPU here";
   RowContext rows(kOdd);

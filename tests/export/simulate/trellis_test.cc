@@ -71,17 +71,5 @@ TEST(Trellis, GaussianRowsLoseWhatIsKnown) {
   EXPECT_TRUE(TrellisRoundTrip(at::zeros({3, 64})).eq(0).all().item<bool>());
 }
 
-// Below Lloyd-Max levels on the same rotation, above the bound of any code of its bits.
-TEST(Trellis, IsACeilingOfTheirLevels) {
-  RowContext rows(kWideRows);
-  const CacheSides x = RowsOf(rows, at::kFloat);
-  for (const auto& [trellis, levels] : {std::pair{"hadamard_trellis", "hadamard_lloyd_max"},
-                                        {"oscar_trellis", "oscar_lloyd_max"}}) {
-    const double error = RelativeError(Stored(rows, trellis, x).k, x.k);
-    EXPECT_LT(error, 0.75 * RelativeError(Stored(rows, levels, x).k, x.k)) << trellis;
-    EXPECT_GT(error, 0.05);
-  }
-}
-
 }  // namespace
 }  // namespace oscar

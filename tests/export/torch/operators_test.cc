@@ -10,6 +10,7 @@
 
 #include "export/cuda/cache/cache_format.h"
 #include "tests/export/torch/operator_cache.h"
+#include "tests/support/said.h"
 
 namespace oscar {
 namespace {
@@ -81,7 +82,6 @@ TEST(TorchOperators, KeepHeadsOfDifferentBitsInViews) {
   ExpectSimulatorsBits(MakeLayer(k, v, 4), "mixed bits");
 }
 
-// Plane by plane where cache_format.h has them, which is where kernels look.
 TEST(TorchOperators, PlaceCodesWhereTheFormatSays) {
   at::manual_seed(3);
   for (const int bits : {2, 3, 4}) {
@@ -123,7 +123,6 @@ TEST(TorchOperators, PlaceCodesWhereTheFormatSays) {
   }
 }
 
-// Reads and writes as a device without kernels of its own does.
 TEST(TorchOperators, ReadAndWriteByTensorsAsTheHostDoes) {
   at::manual_seed(4);
   for (const int bits : {2, 3, 4}) {
@@ -205,7 +204,6 @@ TEST(TorchOperators, KeepTailsAndRingsByTensorsAsTheHostDoes) {
   }
 }
 
-// A decode step of formats that no kernel reads, where there is no tail.
 TEST(TorchOperators, AnswerOneQueryByTensorsAsTheHostDoes) {
   at::manual_seed(9);
   const LayerFormat layer = MakeLayer({.metadata = MetadataType::kByte}, {});
@@ -246,13 +244,10 @@ TEST(TorchOperators, CountRowsThatCannotBeStored) {
 }
 
 TEST(TorchOperators, RefuseByName) {
-  const auto message = [](const std::vector<int64_t>& format) -> std::string {
-    try {
+  const auto message = [](const std::vector<int64_t>& format) {
+    return ErrorOf<std::exception>([&] {
       CallOperator("make_cache", {format, 1, 1, 1, c10::Device(at::kCPU)});
-    } catch (const std::exception& error) {
-      return error.what();
-    }
-    return "";
+    });
   };
   std::vector<int64_t> good = {64, 2, 64, 64, 2, 64, 0, 16, 16, 48, 24, 8};
   EXPECT_EQ(message(good), "");
@@ -261,13 +256,13 @@ TEST(TorchOperators, RefuseByName) {
     format[index] = value;
     return message(format);
   };
-  EXPECT_NE(with(0, 80).find("multiples of 32"), std::string::npos);
-  EXPECT_NE(with(1, 8).find("2 to 4 bits"), std::string::npos);
-  EXPECT_NE(with(5, 48).find("groups that divide"), std::string::npos);
-  EXPECT_NE(with(6, 3).find("metadata type 3"), std::string::npos);
-  EXPECT_NE(with(7, 32).find("16, 64 and 128"), std::string::npos);
-  EXPECT_NE(with(9, 16).find("slots"), std::string::npos);
-  EXPECT_NE(with(11, 4).find("1 and 8"), std::string::npos);
+  EXPECT_TRUE(Says(with(0, 80), "multiples of 32"));
+  EXPECT_TRUE(Says(with(1, 8), "2 to 4 bits"));
+  EXPECT_TRUE(Says(with(5, 48), "groups that divide"));
+  EXPECT_TRUE(Says(with(6, 3), "metadata type 3"));
+  EXPECT_TRUE(Says(with(7, 32), "16, 64 and 128"));
+  EXPECT_TRUE(Says(with(9, 16), "slots"));
+  EXPECT_TRUE(Says(with(11, 4), "1 and 8"));
 }
 
 }  // namespace

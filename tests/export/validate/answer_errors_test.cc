@@ -27,7 +27,6 @@ TokenErrors Errors(std::vector<uint8_t> right, std::vector<float> kl) {
           .is_top1 = right};
 }
 
-// The hidden state in front of a token predicts it.
 TEST(AnswerErrors, ScoreTheTokensOfAnswersAndNoOthers) {
   const std::vector<ScoredToken> tokens = AnswerTokens(Calls(), 100);
   ASSERT_EQ(tokens.size(), 9U);
@@ -62,7 +61,6 @@ TEST(AnswerErrors, AnArgumentIsExactWithAllItsTokensAndACallWithAllItsArguments)
   EXPECT_LT(json.at("accuracy_interval").at(0), json.at("accuracy_interval").at(1));
 }
 
-// Tasks at which the exact model fails do not count for exact match; their tokens count for KL.
 TEST(AnswerErrors, TasksBeyondTheModelHaveAKlAlone) {
   const std::vector<NeedleSample> calls = Calls();
   const std::vector<ScoredToken> tokens = AnswerTokens(calls, 0);

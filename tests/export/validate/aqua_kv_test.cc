@@ -6,7 +6,6 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include <map>
 #include <vector>
 
 #include "calib/job/job_directory.h"

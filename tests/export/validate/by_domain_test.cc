@@ -78,7 +78,6 @@ TEST(ByDomain, EachDomainStandsByItself) {
   EXPECT_EQ(validation.at("arms").at(1).at("by_domain").at(0).at("domain"), "prose");
 }
 
-// Measurements shared by two processes equal those of one process.
 TEST(ByDomain, OfSharedArmsIsTheSame) {
   const auto measure = [](const ArmsOfRank& share) {
     const TinyModel model;

@@ -9,7 +9,6 @@
 #include <gtest/gtest.h>
 
 #include "export/validate/validation_observer.h"
-#include "linalg/base/error.h"
 #include "tests/export/validate/tiny_validation.h"
 
 namespace oscar {

@@ -38,7 +38,6 @@ TEST(Divergence, IsAtTheEndWhereThereIsNone) {
   EXPECT_FALSE(json.contains("kl_after"));
 }
 
-// A sample that goes wrong says nothing of the next one.
 TEST(Divergence, BeginsAnewWithEverySample) {
   const Json json = Report({0, 1, 1, 1, 1, 1, 1, 1}, std::vector<float>(8, 1));
   EXPECT_EQ(json.at("diverged"), 0.5);

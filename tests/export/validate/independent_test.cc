@@ -9,7 +9,6 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <memory>
 
 #include "calib/job/layer_file.h"

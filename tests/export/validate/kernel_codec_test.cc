@@ -11,7 +11,6 @@
 
 #include <bit>
 #include <cmath>
-#include <cstring>
 
 #include "capture/model/run/attention.h"
 #include "export/validate/kernel_validation.h"

@@ -122,7 +122,6 @@ TEST(KernelValidation, SoftCapsSinksAndWindowsAreTheModels) {
   }
 }
 
-// The simulator of the arm and the real cache make the same mistake.
 TEST(KernelValidation, TheTotalErrorIsThatOfTheSimulatedArm) {
   if (NumGpus() == 0) GTEST_SKIP() << "needs a GPU";
   ValidationOptions options = QuickOptions({"oscar_per_head+clip+windows"});

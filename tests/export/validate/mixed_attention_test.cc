@@ -96,7 +96,6 @@ TEST(MixedAttention, IsItsDefinitionInWindows) {
   }
 }
 
-// Blocks, and keys and values that disagree.
 TEST(MixedAttention, IsItsDefinitionWhateverIsExact) {
   const ExactTokens blocks = ExactUntilBlocksFill(32, 128, 128),
                     groups = ExactUntilBlocksFill(0, 32, 0), windows = ExactInWindows({16, 100}),

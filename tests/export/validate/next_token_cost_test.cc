@@ -7,7 +7,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -123,7 +122,6 @@ TEST(NextTokenCost, SidesArePricedAlone) {
   EXPECT_NE(half.next_token_kl, choices[last].k_options[1].next_token_kl);
 }
 
-// Costs of types: a whole cache equals a validation of the same method; then single sides.
 TEST(NextTokenCost, OfTypesIsWhatAValidationSays) {
   const TinyModel model;
   NextTokenRun run = RunOf(model);

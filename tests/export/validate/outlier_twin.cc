@@ -9,7 +9,6 @@
 #include <cmath>
 #include <cstring>
 #include <map>
-#include <span>
 #include <string>
 #include <vector>
 

@@ -8,8 +8,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
-#include <set>
 
 #include "capture/model/generate/generate.h"
 #include "export/evaluate/nearest_cache.h"
@@ -113,7 +111,6 @@ TEST(ServedArms, HoldTheArtifactItsFaultsAndHadamard) {
   EXPECT_THROW(MakeServedArms({"kivi2"}, {}, context), UsageError);
 }
 
-// Whatever the headline is for, a server that does what another runtime gets is the artifact's.
 TEST(ServedArms, WhatEveryRuntimeGetsIsTheArtifact) {
   const auto names_of = [](Consumer consumer) {
     const std::filesystem::path path = TestScratch("served_choices") / "a";

@@ -8,8 +8,6 @@
 #include <ATen/Context.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "capture/dump/attention_dump.h"
 #include "capture/model/run/device.h"
 #include "export/artifact/attach_validation.h"
@@ -43,7 +41,6 @@ TEST(Validate, WithoutAQuantizerTheRotationChangesNothing) {
   EXPECT_NEAR(ArmOf(v, "quantizer_off").at("text").at("ppl_ratio").get<double>(), 1, 1e-3);
 }
 
-// Rows whose keys are all exact have no error; they are in no mean, and alone they are no text.
 TEST(Validate, RowsThatSeeAQuantizedKeyAreMeasured) {
   ValidationOptions options = QuickOptions({"naive+windows"});
   options.rows_per_sequence = 0;
@@ -105,7 +102,6 @@ TEST(Validate, QueriesThatDoNotCountAreNotMeasured) {
   EXPECT_EQ(scored(even) + scored(odd), scored(all));
 }
 
-// Rotations without knowledge of the model do what a Hadamard matrix does.
 TEST(Validate, NullControlsBehave) {
   const Json v = ValidateTiny(
       TinyArtifact(), QuickOptions({"hadamard+clip", "random_rotation+clip", "wrong_layer+clip",
@@ -150,7 +146,6 @@ TEST(ValidateGpu, GivesTheNumbersOfTheCpu) {
   }
 }
 
-// An arm that recall tasks do not run on has the numbers it would have with them.
 TEST(Validate, RecallRunsOnItsArmsAlone) {
   const TinyModel& model = TinyModel();
   NeedleSample needle;

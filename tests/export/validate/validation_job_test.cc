@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
 
 #include "tests/export/validate/tiny_validation.h"
 #include "tests/support/test_data.h"
@@ -50,7 +49,6 @@ TEST(ValidationJob, WhatIsStoppedGoesOnToTheSameReport) {
   EXPECT_EQ(ran, (std::vector<size_t>{2, 3}));
 }
 
-// A layer of a large model takes minutes, so it says how far it is.
 TEST(ValidationHooks, ALayerSaysHowFarItIs) {
   const TinyModel model;
   std::vector<std::vector<double>> layers(1);

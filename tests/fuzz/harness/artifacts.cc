@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
-#include <fstream>
 #include <functional>
 
 #include "calib/job/shard_document.h"

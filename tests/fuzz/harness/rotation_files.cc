@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "export/formats/gguf_writer.h"
 #include "export/formats/npy_file.h"

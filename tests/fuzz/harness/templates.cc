@@ -3,10 +3,8 @@
 //
 // Chat templates. Bytes alone seldom make one that parses, so this writes expressions and
 // statements of Jinja's grammar, every filter, test and method among them, into a template.
-#include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "capture/text/template/chat_template.h"
 #include "capture/text/template/json_value.h"

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "linalg/base/error_context.h"
+#include "tests/support/said.h"
 #include "tests/support/test_data.h"
 #include "tests/tools/cli/sample_command.h"
 
@@ -105,8 +106,7 @@ TEST(Command, ExitCodesByKindOfFailure) {
   EXPECT_EQ(RunThrowing(std::system_error(ENOSPC, std::generic_category(), "f")).exit_code, 4);
   EXPECT_EQ(RunThrowing(std::system_error(ENOENT, std::generic_category(), "f")).exit_code, 3);
   EXPECT_EQ(RunThrowing(std::logic_error("vector::at")).exit_code, 3);
-  EXPECT_NE(RunThrowing(std::logic_error("vector::at")).err.find("bug in oscar"),
-            std::string::npos);
+  EXPECT_TRUE(Says(RunThrowing(std::logic_error("vector::at")).err, "bug in oscar"));
 }
 
 TEST(Command, AFailureOfADeviceOrOfMemoryNamesWhatWasBeingDone) {
@@ -130,7 +130,7 @@ TEST(Command, AFailureOfADeviceOrOfMemoryNamesWhatWasBeingDone) {
   EXPECT_EQ(failing(std::bad_alloc()).err,
             "error: running layer 3: out of memory; --dry-run prints what is needed\n");
   EXPECT_EQ(failing(InputError("file.x: bad")).err, "error: file.x: bad\n");
-  EXPECT_NE(failing(std::logic_error("vector::at")).err.find("bug in oscar"), std::string::npos);
+  EXPECT_TRUE(Says(failing(std::logic_error("vector::at")).err, "bug in oscar"));
 }
 
 TEST(Command, UsageErrorsPointToTheHelpAndDoNotRun) {
@@ -141,10 +141,10 @@ TEST(Command, UsageErrorsPointToTheHelpAndDoNotRun) {
   const Outcome o = RunBrew({"bean", "--cpus", "2"}, forbidden);
   EXPECT_EQ(o.exit_code, 2);
   EXPECT_EQ(o.out, "");
-  EXPECT_EQ(
-      o.err,
-      "error: oscar-brew has no flag --cpus; nearest: --cups, --pours, --jars; see oscar-brew "
-      "--help\n");
+  EXPECT_EQ(o.err,
+            "error: oscar-brew has no flag --cpus; the nearest is --cups, --pours, --jars; see "
+            "oscar-brew "
+            "--help\n");
   EXPECT_EQ(RunBrew({}, forbidden).exit_code, 2);
   EXPECT_EQ(RunBrew({"--help"}, forbidden).exit_code, 0);
   EXPECT_EQ(RunBrew({"--version"}, forbidden).out.substr(0, 11), "oscar-brew ");
@@ -173,9 +173,9 @@ TEST(Command, ConfigFileThenFlagsThenPrintConfigRoundTrip) {
   std::ofstream(file) << "bean: arabica\ncups: 3\nmilk: true\n";
   const Outcome first = RunBrew({"--cups", "4", "--config", file, "--print-config"}, Nothing);
   EXPECT_EQ(first.exit_code, 0) << first.err;
-  EXPECT_NE(first.out.find("\ncups: 4\n"), std::string::npos) << first.out;
-  EXPECT_NE(first.out.find("\nmilk: true\n"), std::string::npos);
-  EXPECT_EQ(first.out.find("dry_run"), std::string::npos);
+  EXPECT_TRUE(Says(first.out, "\ncups: 4\n"));
+  EXPECT_TRUE(Says(first.out, "\nmilk: true\n"));
+  EXPECT_FALSE(Says(first.out, "dry_run"));
   const std::string printed = (folder / "printed.yaml").string();
   std::ofstream(printed) << first.out;
   EXPECT_EQ(RunBrew({"--config", printed, "--print-config"}, Nothing).out, first.out);
@@ -212,8 +212,7 @@ TEST(Command, FirstSignalAsksSecondKills) {
   };
   const Outcome o = RunBrew({"bean"}, stopped);
   EXPECT_EQ(o.exit_code, 130);
-  EXPECT_NE(o.err.find("layer 1 of 2 is finished; to resume: oscar-brew bean"), std::string::npos)
-      << o.err;
+  EXPECT_TRUE(Says(o.err, "layer 1 of 2 is finished; to resume: oscar-brew bean"));
   EXPECT_EXIT(RunBrew({"bean"},
                       [](CommandContext&) -> CommandResult {
                         std::raise(SIGINT);

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "linalg/base/error.h"
+#include "tests/support/said.h"
 #include "tests/support/test_data.h"
 
 namespace fs = std::filesystem;
@@ -15,26 +16,21 @@ namespace oscar {
 namespace {
 
 std::string Problem(const fs::path& path) {
-  try {
-    CheckNewOutput(path);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
+  return ErrorOf<InputError>([&] { CheckNewOutput(path); });
 }
 
 TEST(OutputPath, MustBeNewInADirectoryThatIsThere) {
   const fs::path folder = TestScratch("output_path");
   EXPECT_EQ(Problem(folder / "new"), "");
   EXPECT_EQ(Problem((folder / "new").string() + "/"), "");
-  EXPECT_NE(Problem(folder).find("exists already"), std::string::npos);
+  EXPECT_TRUE(Says(Problem(folder), "exists already"));
   fs::create_symlink(folder / "nowhere", folder / "dangling");
-  EXPECT_NE(Problem(folder / "dangling").find("exists already"), std::string::npos);
+  EXPECT_TRUE(Says(Problem(folder / "dangling"), "exists already"));
   EXPECT_EQ(Problem(folder / "a" / "b"),
             (folder / "a" / "b").string() + ": cannot be created, because " +
                 (folder / "a").string() + " is not a directory; create that directory first");
   std::ofstream(folder / "file") << "x";
-  EXPECT_NE(Problem(folder / "file" / "b").find("is no directory"), std::string::npos);
+  EXPECT_TRUE(Says(Problem(folder / "file" / "b"), "is not a directory"));
   CheckNewOutput(folder / "a" / "b", /*makes_folders=*/true);
   EXPECT_THROW(CheckNewOutput(folder / "file" / "b", /*makes_folders=*/true), InputError);
 }
@@ -44,9 +40,7 @@ TEST(OutputPath, TooLittleSpaceIsSaidInNumbers) {
   EXPECT_EQ(SpaceProblem(folder / "x", 1, "the dump"), "");
   EXPECT_EQ(SpaceProblem(folder / "not" / "yet" / "made", 1, "the dump"), "");
   const std::string problem = SpaceProblem(folder / "x", uint64_t{1} << 62, "the dump");
-  EXPECT_NE(problem.find("the dump needs 4611686018.43 GB of disk space, but only "),
-            std::string::npos)
-      << problem;
+  EXPECT_TRUE(Says(problem, "the dump needs 4611686018.43 GB of disk space, but only "));
   EXPECT_THROW(CheckSpace(folder / "x", uint64_t{1} << 62, "the dump"), ResourceError);
 }
 

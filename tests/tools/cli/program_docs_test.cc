@@ -59,7 +59,7 @@ TEST_F(ProgramDocsTest, BashCompletesFlagsValuesAndVerbs) {
                       "source " + (folder / "completion").string() + "; cd " + folder.string() +
                           "; COMP_WORDS=(" + words + "); COMP_CWORD=" + std::to_string(word) +
                           "; _oscar_brew; echo \"${COMPREPLY[*]}\""});
-    EXPECT_EQ(exit.code, 0) << exit.all();
+    EXPECT_TRUE(Exits(exit, 0));
     return exit.out;
   };
   EXPECT_EQ(complete("oscar-brew ke", 1), "kettle\n");

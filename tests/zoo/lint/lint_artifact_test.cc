@@ -10,7 +10,6 @@
 #include <cmath>
 
 #include "export/artifact/artifact_format.h"
-#include "linalg/base/error.h"
 #include "tests/export/artifact/sample_artifact.h"
 #include "tests/support/test_data.h"
 #include "tests/zoo/sample_zoo.h"

@@ -212,14 +212,6 @@ TEST_F(LintTest, TheNameThatUpstreamsReadmeGivesToTheVFile) {
   Expect("name-contradicts-content");
 }
 
-TEST_F(LintTest, SidesSwappedByName) {
-  Pair();
-  fs::rename(folder_ / "v_rotation_sst_r_h_pbr.pt", folder_ / "x.pt");
-  fs::rename(folder_ / "k_rotation_qqt_r_h_pbr.pt", folder_ / "v_rotation_sst_r_h_pbr.pt");
-  fs::rename(folder_ / "x.pt", folder_ / "k_rotation_qqt_r_h_pbr.pt");
-  EXPECT_NE(CodesOf(Look()).find("name-contradicts-content"), std::string::npos);
-}
-
 TEST_F(LintTest, SharedAndPerHeadInOneFolder) {
   Pair();
   Spoiled per_head;

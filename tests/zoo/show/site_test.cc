@@ -8,8 +8,6 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
-#include <cstdlib>
-
 #include "export/report/comparison.h"
 #include "tests/export/report/sample_report.h"
 #include "tests/support/run_program.h"
@@ -112,7 +110,7 @@ TEST_F(SiteTest, InABrowser) {
   };
   const ProgramExit whole = look();
   if (whole.code == 77) OSCAR_SKIP_WITHOUT_PACKAGE("chromium");
-  EXPECT_EQ(whole.code, 0) << whole.all();
+  EXPECT_TRUE(Exits(whole, 0));
   // The check turns red.
   const fs::path index = site_ / "index.html";
   const std::string page = ReadText(index);

@@ -6,8 +6,6 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
-
 #include "export/artifact/artifact_format.h"
 #include "linalg/base/error.h"
 #include "tests/support/test_data.h"
@@ -79,16 +77,6 @@ class ZooTest : public testing::Test {
   Zoo zoo_;
   ZooEntry first_, second_;
 };
-
-TEST_F(ZooTest, ListsAndResolves) {
-  EXPECT_EQ(zoo_.Names(), std::vector<ZooName>{kTinyName});
-  EXPECT_EQ(zoo_.Versions(kTinyName).size(), 2u);
-  EXPECT_EQ(zoo_.Resolve({kTinyName, {}}).text(), "0.2.0");
-  EXPECT_EQ(zoo_.Read(kTinyName, {0, 1, 0}).identity, first_.identity);
-  EXPECT_TRUE(zoo_.Versions({"no", "one"}).empty());
-  EXPECT_THROW(zoo_.Resolve({{"no", "one"}, {}}), InputError);
-  EXPECT_THROW(zoo_.Read(kTinyName, {7, 0, 0}), InputError);
-}
 
 TEST_F(ZooTest, IsSoundAsPublishedAndASharedFileIsOneBlob) {
   const Verified verified = Verify(zoo_, std::nullopt);

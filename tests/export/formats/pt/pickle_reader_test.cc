@@ -10,6 +10,7 @@
 
 #include "linalg/base/error.h"
 #include "tests/export/formats/pt/pt_builder.h"
+#include "tests/support/said.h"
 
 namespace oscar {
 namespace {
@@ -19,12 +20,7 @@ PickleResult Read(const std::string& pickle) {
 }
 
 std::string Refusal(const std::string& pickle) {
-  try {
-    Read(pickle);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "accepted";
+  return ErrorOf<InputError>([&] { Read(pickle); });
 }
 
 TEST(PickleReader, ReadsWhatPythonDumpsOfOneDict) {
@@ -61,9 +57,8 @@ TEST(PickleReader, LongsCoverInt64AndNoMore) {
   EXPECT_EQ(value("\xff"), -1);
   EXPECT_EQ(value(std::string("\xff\x00", 2)), 255);
   EXPECT_EQ(value(std::string("\x00\x00\x00\x00\x00\x00\x00\x80", 8)), INT64_MIN);
-  EXPECT_NE(Refusal(Pickle(std::string("\x8a\x09\x00\x00\x00\x00\x00\x00\x00\x00\x01", 11)))
-                .find("64 bits"),
-            std::string::npos);
+  EXPECT_TRUE(Says(Refusal(Pickle(std::string("\x8a\x09\x00\x00\x00\x00\x00\x00\x00\x00\x01", 11))),
+                   "64 bits"));
 }
 
 TEST(PickleReader, RefusesEveryOpcodeOutsideTheList) {
@@ -72,7 +67,7 @@ TEST(PickleReader, RefusesEveryOpcodeOutsideTheList) {
   for (int opcode = 0; opcode < 256; ++opcode) {
     if (allowed.find(static_cast<char>(opcode)) != std::string::npos) continue;
     const std::string why = Refusal("\x80\x02" + std::string(1, static_cast<char>(opcode)) + "N.");
-    EXPECT_NE(why.find("opcode"), std::string::npos) << opcode << why;
+    EXPECT_TRUE(Says(why, "opcode")) << opcode;
     ++refused;
   }
   EXPECT_EQ(refused, 256 - static_cast<int>(allowed.size()));
@@ -82,7 +77,7 @@ TEST(PickleReader, RefusesGlobalsThatAreNotData) {
   for (const char* global :
        {"os\nsystem\n", "builtins\neval\n", "torch\nload\n", "torch\nFooStorage\n",
         "torch.jit._pickle\nrestore_type_tag\n", "collections\nCounter\n"}) {
-    EXPECT_NE(Refusal(Pickle(std::string("c") + global)).find("not data"), std::string::npos);
+    EXPECT_TRUE(Says(Refusal(Pickle(std::string("c") + global)), "not data"));
   }
 }
 
@@ -93,9 +88,9 @@ TEST(PickleReader, DepthIsLimitedToSixteen) {
     for (int i = 1; i < levels; ++i) body += "a";
     return Pickle(body);
   };
-  EXPECT_EQ(Refusal(nested(16)), "accepted");
-  EXPECT_NE(Refusal(nested(17)).find("nested"), std::string::npos);
-  EXPECT_NE(Refusal(nested(60000)).find("nested"), std::string::npos);
+  EXPECT_EQ(Refusal(nested(16)), "");
+  EXPECT_TRUE(Says(Refusal(nested(17)), "nested"));
+  EXPECT_TRUE(Says(Refusal(nested(60000)), "nested"));
 }
 
 TEST(PickleReader, SharedValuesMayNotExpandWithoutEnd) {
@@ -106,7 +101,7 @@ TEST(PickleReader, SharedValuesMayNotExpandWithoutEnd) {
     for (int i = 0; i < 100; ++i) body += "h" + std::string(1, static_cast<char>(level - 1));
     body += "eq" + std::string(1, level);
   }
-  EXPECT_NE(Refusal(Pickle(body)).find("expand"), std::string::npos);
+  EXPECT_TRUE(Says(Refusal(Pickle(body)), "expand"));
 }
 
 // A list of `times` lists that are one, of a hundred that are one, each of a hundred times the
@@ -124,30 +119,30 @@ std::string Shared(const std::string& value, int times) {
 }
 
 TEST(PickleReader, SharedTextsAndTensorsCountByWhatTheyBecome) {
-  EXPECT_EQ(Refusal(Shared("N", 100)), "accepted");
+  EXPECT_EQ(Refusal(Shared("N", 100)), "");
   for (const std::string& value :
        {PickleText(std::string(150, '\1')), PickleTensor("0", 1, 0, {0, 1}, {1, 1})}) {
-    EXPECT_EQ(Refusal(Shared(value, 10)), "accepted");
-    EXPECT_NE(Refusal(Shared(value, 11)).find("expand"), std::string::npos);
+    EXPECT_EQ(Refusal(Shared(value, 10)), "");
+    EXPECT_TRUE(Says(Refusal(Shared(value, 11)), "expand"));
   }
 }
 
 TEST(PickleReader, ContainersMayNotChangeOnceUsed) {
   const std::string zero(1, '\0');
-  EXPECT_NE(Refusal(Pickle("]q" + zero + "h" + zero + "a")).find("fresh"), std::string::npos);
-  EXPECT_NE(Refusal(Pickle("]q" + zero + "]h" + zero + "ah" + zero + "Na")).find("fresh"),
-            std::string::npos);
+  EXPECT_TRUE(Says(Refusal(Pickle("]q" + zero + "h" + zero + "a")), "new container"));
+  EXPECT_TRUE(
+      Says(Refusal(Pickle("]q" + zero + "]h" + zero + "ah" + zero + "Na")), "new container"));
 }
 
 TEST(PickleReader, RefusesKeysGivenTwiceAndKeysThatAreNoKeys) {
-  EXPECT_NE(Refusal(Pickle("}(K\x01NK\x01Nu")).find("twice"), std::string::npos);
-  EXPECT_NE(Refusal(Pickle("}\x88Ns")).find("bool"), std::string::npos);
-  EXPECT_NE(Refusal(Pickle("}]Ns")).find("list"), std::string::npos);
+  EXPECT_TRUE(Says(Refusal(Pickle("}(K\x01NK\x01Nu")), "twice"));
+  EXPECT_TRUE(Says(Refusal(Pickle("}\x88Ns")), "bool"));
+  EXPECT_TRUE(Says(Refusal(Pickle("}]Ns")), "list"));
 }
 
 TEST(PickleReader, MemoSlotsAreLimited) {
-  EXPECT_EQ(Refusal(Pickle(std::string("Nr\xff\xff\x00\x00", 6))), "accepted");
-  EXPECT_NE(Refusal(Pickle(std::string("Nr\x00\x00\x01\x00", 6))).find("memo"), std::string::npos);
+  EXPECT_EQ(Refusal(Pickle(std::string("Nr\xff\xff\x00\x00", 6))), "");
+  EXPECT_TRUE(Says(Refusal(Pickle(std::string("Nr\x00\x00\x01\x00", 6))), "memo"));
 }
 
 TEST(PickleReader, TensorsAreReadInForm) {
@@ -159,8 +154,7 @@ TEST(PickleReader, TensorsAreReadInForm) {
             (std::vector<std::string>{"torch._utils._rebuild_tensor_v2", "torch.FloatStorage",
                                       "collections.OrderedDict"}));
   for (const char* key : {"../0", "/etc/passwd", "-1", "", "0x1", "1234567890123456789"}) {
-    EXPECT_NE(Refusal(Pickle(PickleTensor(key, 1, 0, {1}, {1}))).find("storage id"),
-              std::string::npos);
+    EXPECT_TRUE(Says(Refusal(Pickle(PickleTensor(key, 1, 0, {1}, {1}))), "storage id"));
   }
 }
 

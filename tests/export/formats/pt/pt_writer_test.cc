@@ -7,9 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <fstream>
 #include <iterator>
-#include <limits>
 
 #include "capture/files/digest.h"
 #include "linalg/base/error.h"
