@@ -127,9 +127,9 @@ TEST(CacheKernels, LogitsAreComparedAsByTensors) {
           ReferenceLogits reference{{WithSinks(own, sinks).log_softmax(-1), {}}, own};
           reference.p.scores = reference.p.log.exp();
           const LogitParts all{.scores = true, .kl_terms = true, .logit_errors = true};
-          const LogitComparison expected = CompareLogits(reference, other, sinks, all);
+          const LogitComparison expected = CompareLogits(reference, {other}, sinks, all);
           const auto found = CompareLogitsInOneKernel(
-              {{OnGpu(reference.p.log), OnGpu(reference.p.scores)}, OnGpu(own)}, OnGpu(other),
+              {{OnGpu(reference.p.log), OnGpu(reference.p.scores)}, OnGpu(own)}, {OnGpu(other)},
               OnGpu(sinks), all);
           ASSERT_TRUE(found);
           // A score is off by its logit's last place; sums of n are off by sqrt(n) of them.
