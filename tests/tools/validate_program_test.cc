@@ -515,7 +515,7 @@ TEST(ValidateProgram, ADumpDoesForTheLocalPart) {
       Validate(artifact, {"--from", dump, "--dry-run", "-o", planned.string()});
   EXPECT_TRUE(Exits(plan, 0));
   EXPECT_FALSE(fs::exists(planned));
-  EXPECT_TRUE(Says(plan.out, "arms"));
+  EXPECT_TRUE(Says(plan.out, "configurations"));
 
   // The report names the cache type that was used: a dump in f32 is rounded to bf16, or is not.
   EXPECT_EQ(validation.at("settings").at("cache_dtype"), "bf16");
