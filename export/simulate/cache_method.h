@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A way to store a KV cache, as a simulator of what attention reads back. A new method is one file
-// in methods/, a declaration in methods/methods.h and a row in methods/methods.cc. Trap: names are
-// stored in reports and never change their meaning.
+// in methods/ and a name in methods/methods.cc. Trap: names are stored in reports and never change
+// their meaning.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of methods, in the order of lists of arms. Each paper has a file in this folder.
+// The table of methods, in the order of lists of arms. Each paper has a file in this folder, whose
+// function is declared and listed here.
 #include "export/simulate/methods/methods.h"
 
 #include <span>
@@ -11,11 +12,17 @@
 #include "export/simulate/runtime_cache.h"
 
 namespace oscar {
+
+using Rows = std::vector<CacheMethod>();
+Rows KiviMethods, KittyMethods, KvarnMethods, OscarKvMethods, PairScaledMethods, BalancedMethods,
+    Float8Methods, QuarotMethods, SawMethods, OscarVariants, LloydMaxMethods, WriterMethods,
+    TurboQuantMethods, KvQuantMethods, RotateKvMethods, OptrMethods, Nvfp4Methods, SquatMethods,
+    TrellisMethods, BlockGtqMethods, OctopusMethods, VecInferMethods, NsnQuantMethods, KvtcMethods,
+    KvLincMethods, AquaKvMethods, HeadQMethods, CacheTypeMethods, ReleasedTypeMethods;
+
 namespace {
 
-using Rows = std::vector<CacheMethod> (*)();
-
-constexpr Rows kFamilies[] = {
+constexpr Rows* kFamilies[] = {
     KiviMethods,     KittyMethods,    KvarnMethods,      OscarKvMethods,      PairScaledMethods,
     BalancedMethods, Float8Methods,   QuarotMethods,     SawMethods,          OscarVariants,
     LloydMaxMethods, WriterMethods,   TurboQuantMethods, KvQuantMethods,      RotateKvMethods,
@@ -30,7 +37,7 @@ std::vector<CacheMethod> AllMethods() {
       OscarSharedMethod(),  OscarPerHeadMethod(),    AutoChoiceMethod(),  HadamardInt4Method(),
       IdentityControl(),    RandomRotationControl(), WrongLayerControl(), ShuffledTokensControl(),
       QuantizerOffControl()};
-  for (const Rows family : kFamilies) {
+  for (Rows* family : kFamilies) {
     for (CacheMethod& method : family()) methods.push_back(std::move(method));
   }
   for (const RuntimeSpec& runtime : Runtimes()) methods.push_back(RuntimeMethod(runtime));

@@ -16,7 +16,6 @@
 #include "calib/cache/side_tensors.h"
 #include "export/artifact/chosen_rotations.h"
 #include "export/formats/rotation_pair.h"
-#include "export/simulate/methods/methods.h"
 #include "export/simulate/runtime_choice.h"
 #include "linalg/base/error.h"
 #include "tests/export/artifact/chosen_artifact.h"

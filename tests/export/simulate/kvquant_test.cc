@@ -7,7 +7,6 @@
 #include <set>
 
 #include "export/simulate/methods/kvquant_fit.h"
-#include "export/simulate/methods/methods.h"
 #include "export/simulate/rope_rows.h"
 #include "linalg/base/error.h"
 #include "linalg/stored_float.h"

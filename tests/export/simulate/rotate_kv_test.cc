@@ -5,7 +5,6 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "export/simulate/methods/methods.h"
 #include "export/simulate/rope_rows.h"
 #include "linalg/hadamard.h"
 #include "tests/export/simulate/row_context.h"
