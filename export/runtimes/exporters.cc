@@ -1,12 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// To add a runtime: put its writer into its own file here and name the file in CMakeLists.txt; add
-// a declaration and a row below, and its loader in export/formats/loaders.cc. If it loads a choice,
-// add its name as export_target in calib/consumers.cc.
+// To add a runtime: put its writer into its own file here; add a declaration and a row below, and
+// its loader in export/formats/loaders.cc. If it loads a choice, add its name as export_target in
+// calib/consumers.cc.
 #include <fmt/format.h>
 
-#include <array>
 #include <string_view>
 
 #include "capture/files/atomic_file.h"
@@ -33,7 +32,7 @@ constexpr std::string_view kNoLatentBits =
     "sglang-oct";
 
 std::span<const Exporter> AllExporters() {
-  static constexpr std::array<Exporter, 13> kExporters = {{
+  static constexpr Exporter kExporters[] = {
       {.name = "oscar-torch",
        .help = "the complete choice, with factors of error feedback and run.py, for oscar-kv in "
                "Hugging Face transformers",
@@ -115,7 +114,7 @@ std::span<const Exporter> AllExporters() {
            "the headline choice: rotations, means, scales and the matrices that undo the rotations",
        .of_latents = "the rotations of latents",
        .write = WriteSafetensorsFiles},
-  }};
+  };
   return kExporters;
 }
 
