@@ -133,7 +133,9 @@ SampledRows::SampledRows(const AttentionSpec& spec, std::span<const SampledSeque
 
 // Logits [..., sequences, num_kv_heads, gqa_ratio, rows, tokens] as if no token were hidden.
 at::Tensor SampledRows::Products(const at::Tensor& queries, const at::Tensor& keys) const {
-  at::Tensor logits = BatchProduct(queries.mul(scale_), keys.transpose(-1, -2))
+  std::vector<int64_t> shape = queries.sizes().vec();
+  shape[0] = keys.size(0);  // several caches may share their queries
+  at::Tensor logits = BatchProduct(queries.mul(scale_).expand(shape), keys.transpose(-1, -2))
                           .unflatten(-2, {-1, hidden_.size(3)});
   if (position_logits_.defined()) logits.add_(position_logits_);
   SoftCap(softcap_, logits);

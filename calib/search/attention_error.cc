@@ -24,7 +24,7 @@ namespace {
 int64_t ScoreBytes(at::DeviceType device) { return (device == at::kCPU ? 16 : 48) << 20; }
 // Number of such tensors alive at once: reference logits and scores, an arm's logits and scores,
 // temporaries; on a CPU also what the C library caches.
-int64_t ScoreTensors(at::DeviceType device) { return device == at::kCPU ? 14 : 12; }
+constexpr int64_t kScoreTensors = 12;
 
 // Rows of the running sums for caches that share their keys, device float64 [kNumNumbers, caches]:
 // first sums over keys, then over values. kKlMax is a maximum.
@@ -183,14 +183,16 @@ void AddErrors(const RowErrors& windowed, const RowErrors& all, const at::Tensor
 uint64_t AttentionErrorMemory(const LayerSpec& spec, int64_t tokens, int64_t rows, int64_t num_arms,
                               const ChoiceArms& choice, at::DeviceType device) {
   const AttentionSpec& a = spec.attention;
-  const int64_t slice =
-      8 * a.num_q_heads * std::min(rows, RowsPerSlice(a, tokens, 8, ScoreBytes(device))) * tokens;
+  const int64_t element = device == at::kCPU ? 4 : 8;
+  const int64_t slice = element * a.num_q_heads *
+                        std::min(rows, RowsPerSlice(a, tokens, element, ScoreBytes(device))) *
+                        tokens;
   // Each arm holds keys, values, and exact minus stored values; one arm also holds temporaries.
   const int64_t of_token = num_arms * (a.head_dim + 2 * a.v_head_dim) +
                            4 * (a.head_dim + a.v_head_dim) +
                            2 * (choice.keys * a.head_dim + choice.points * a.v_head_dim);
-  return static_cast<uint64_t>(ScoreTensors(device) * slice +
-                               8 * a.num_kv_heads * tokens * of_token);
+  return static_cast<uint64_t>(kScoreTensors * slice +
+                               element * a.num_kv_heads * tokens * of_token);
 }
 
 std::vector<ArmResult> MeasureAttentionError(const ObservedLayer& layer, const LayerSpec& spec,

@@ -17,14 +17,20 @@ constexpr int64_t kKeyRecipes = 32, kKeyScores = 90, kValueRecipes = 11, kValueS
 constexpr int64_t kBitScores = 2,
                   kHalves = 3;  // per side: 3 and 4 bits; all tokens, and two halves
 
-// Float32 arrays the size of the scores: kept for a sequence, and made by a comparison.
-constexpr int64_t kKeptScores = 4, kComparedScores = 9;
 // Arrays the size of a side: a sequence's keys and values; a candidate's rows and sorted
 // magnitudes; temporaries of rotating, sorting, quantizing and comparing.
 constexpr int64_t kKeptRows = 3, kRotatedRows = 2, kQuantizedRows = 8;
 constexpr int64_t kLatentQueries = 6;  // arrays the size of the queries
-// Passes over an array for one score; a sort counts as several.
-constexpr int64_t kScorePasses = 14, kRowPasses = 14, kSortPasses = 30;
+struct DeviceCost {
+  // Float32 arrays the size of the scores: kept for a sequence, and made by a comparison.
+  int64_t kept_scores, compared_scores;
+  // Passes over an array for one score; a sort counts as several.
+  int64_t score_passes, row_passes, sort_passes;
+};
+DeviceCost CostOn(at::DeviceType device) {
+  // The kernels of a CPU (calib/cache/host_kernels.h) need no arrays between their steps.
+  return device == at::kCPU ? DeviceCost{5, 3, 6, 8, 12} : DeviceCost{5, 9, 14, 14, 30};
+}
 // Float32 arrays the size of a refined text's scores that its graph holds.
 constexpr int64_t kGraphScores = 16;
 constexpr double kEigenFlops = 12;  // flops per dim^3 for one eigenbasis
@@ -84,6 +90,7 @@ AutoCost CostOfChoice(const LayerSpec& layer, const std::vector<int64_t>& sequen
                       const HeldOutSplit& split, const AutoOptions& options, int64_t error_rows,
                       at::DeviceType device) {
   AutoCost cost;
+  const DeviceCost on = CostOn(device);
   if (!options.enabled || split.kind == HeldOutKind::kNone) return cost;
   const AttentionSpec& a = layer.attention;
   const int64_t q = a.num_q_heads, kv = a.num_kv_heads, d = a.head_dim, dv = a.v_head_dim;
@@ -98,10 +105,10 @@ AutoCost CostOfChoice(const LayerSpec& layer, const std::vector<int64_t>& sequen
     cost.multiply_adds += static_cast<double>(
         kKeyRecipes * (keys * d + q * rows * d * d) + key_scores * 2 * scores * d +
         (kValueRecipes + value_scores) * values * dv + value_scores * scores * dv);
-    cost.elements += static_cast<double>(key_scores * (kScorePasses * scores + kRowPasses * keys) +
-                                         value_scores * (scores + kRowPasses * values) +
-                                         kSortPasses * (kKeyRecipes * keys) +
-                                         kSortPasses * (kValueRecipes * values));
+    cost.elements += static_cast<double>(
+        key_scores * (on.score_passes * scores + on.row_passes * keys) +
+        value_scores * (scores + on.row_passes * values) + on.sort_passes * (kKeyRecipes * keys) +
+        on.sort_passes * (kValueRecipes * values));
   }
   if (sampled.empty()) return cost;
   // Every sequence is padded to the longest. Counts as many sequences, sides and clip ratios at a
@@ -115,9 +122,9 @@ AutoCost CostOfChoice(const LayerSpec& layer, const std::vector<int64_t>& sequen
   // Latents add logits of the position part, and queries that are longer than a head.
   const int64_t latents = a.latent ? scores + kLatentQueries * q * longest.rows * d : 0;
   const int64_t kept =
-      count * (kKeptScores * scores + kKeptRows * side + latents) + kRotatedRows * sides * side;
+      count * (on.kept_scores * scores + kKeptRows * side + latents) + kRotatedRows * sides * side;
   const int64_t compared = together(std::max(scores, side), count * kKeyRecipes) *
-                           (kComparedScores * scores + kQuantizedRows * side);
+                           (on.compared_scores * scores + kQuantizedRows * side);
   const int64_t rotated = together(side, sides) * kQuantizedRows * side;
   cost.bytes = static_cast<uint64_t>(4 * (kept + std::max(compared, rotated)));
   if (options.refine > 0) cost.bytes = std::max(cost.bytes, RefinementBytes(a, sequence_lengths));

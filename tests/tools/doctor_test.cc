@@ -182,11 +182,12 @@ TEST(Calibrate, SaysWhatOfATextIsUnusedAndWhatCutIt) {
     int ids;
     const char* unused;
   };
-  const Cut cuts[] = {{"tiny-qwen3", "8192 tokens (max_position_embeddings)", 9000, "808 of 9000"},
-                      {"families/glm_moe_dsa", "40 tokens (index_topk: ", 90, "50 of 90"},
-                      {"families/llama4_text", "32 tokens (attention_chunk_size: ", 90, "58 of 90"},
-                      {"families/minimax_m3", "32 tokens (index_topk_blocks: ", 90, "58 of 90"},
-                      {"families/phimoe", "(original_max_position_embeddings: ", 90, "of 90"}};
+  const Cut cuts[] = {
+      {"tiny-qwen3", "8192 positions (max_position_embeddings)", 9000, "808 of 9000"},
+      {"families/glm_moe_dsa", "40 positions (index_topk; ", 90, "50 of 90"},
+      {"families/llama4_text", "32 positions (attention_chunk_size; ", 90, "58 of 90"},
+      {"families/minimax_m3", "32 positions (index_topk_blocks; ", 90, "58 of 90"},
+      {"families/phimoe", "(original_max_position_embeddings; ", 90, "of 90"}};
   const fs::path data = TestScratch("unused") / "data.jsonl";
   for (const Cut& cut : cuts) {
     Json ids = Json::array();
@@ -196,7 +197,7 @@ TEST(Calibrate, SaysWhatOfATextIsUnusedAndWhatCutIt) {
         OSCAR_CALIBRATE, {TestData(cut.model).string(), "--device", "cpu", "--data", data.string(),
                           "--min-tokens", "1", "--dry-run", "--whole-documents"});
     EXPECT_TRUE(Exits(result, 0));
-    for (const std::string text : {cut.limit, cut.unused, "unused", "--pack joins documents"})
+    for (const std::string text : {cut.limit, cut.unused, "are not used", "--pack joins documents"})
       EXPECT_TRUE(Says(result.err, text));
   }
 }

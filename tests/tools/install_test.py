@@ -42,7 +42,7 @@ for arguments, code, words in ((["calibrat"], 2, "the nearest is calibrate"), ([
     if refused.returncode != code or words not in refused.stderr:
         sys.exit(f"oscar {arguments}: {refused.returncode} {refused.stderr}")
 (prefix / "bin/oscar-zoo").rename(prefix / "bin/zoo")
-if run_oscar("zoo").returncode != 4 or "oscar zoo needs oscar-zoo beside oscar" not in run_oscar("zoo").stderr:
+if run_oscar("zoo").returncode != 4 or "oscar zoo needs oscar-zoo" not in run_oscar("zoo").stderr:
     sys.exit(f"oscar zoo without oscar-zoo: {run_oscar('zoo').stderr}")
 for words, expected in (("oscar cal", "calibrate"), ("oscar calibrate --bits-b", "--bits-by"), ("oscar doctor --tab", "--tables"),
                         ("oscar zoo publish --versio", "--version")):

@@ -47,7 +47,7 @@ INSTANTIATE_TEST_SUITE_P(
                     OddDocuments{"two_tokens", {2}, 200, {"--for", "any", "--bits", "7"}, ""},
                     OddDocuments{"one", {250}, 1, {"--for", "any", "--bits", "7"}, ""},
                     OddDocuments{"mixed", {1, 2, 200, 3, 90}, 20, {"--for", "sglang"}, ""},
-                    OddDocuments{"one_row", {90}, 10, {"--error-rows", "1"}, "error_rows"},
+                    OddDocuments{"one_row", {90}, 10, {"--error-rows", "1"}, "--error-rows"},
                     OddDocuments{"plain", {1}, 400, {"--no-auto", "--clip", "fixed"}, ""}),
     [](const auto& of) { return std::string(of.param.name); });
 

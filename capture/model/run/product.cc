@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "capture/model/run/tensor_pieces.h"
+#include "linalg/base/check.h"
 
 namespace oscar {
 namespace {
@@ -83,6 +84,7 @@ at::Tensor BatchProduct(const at::Tensor& a, const at::Tensor& b) {
   if (!IsTiled(a, b)) return at::matmul(a, b);
   const auto batch = [](const at::Tensor& x) { return x.dim() == 3 ? x : x.flatten(0, -3); };
   std::vector<int64_t> shape = a.sizes().vec();
+  OSCAR_CHECK(a.sizes().slice(0, shape.size() - 2) == b.sizes().slice(0, shape.size() - 2));
   shape.back() = b.size(-1);
   at::Tensor product = at::empty(shape, a.options());
   Tiled(batch(product), batch(a), batch(b), /*add=*/false);

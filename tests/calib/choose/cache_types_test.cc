@@ -116,7 +116,7 @@ TEST(CacheTypes, MixedSidesNeedEqualWidths) {
 TEST(CacheTypes, WholeNumbersWereRemoved) {
   EXPECT_EQ(CacheTypeFromName("fp8"), kFp8);
   const std::string error = ErrorOf<UsageError>([&] { CacheTypeFromName("int8"); });
-  EXPECT_TRUE(Says(error, "was removed; nvfp4 and fp8"));
+  EXPECT_TRUE(Says(error, "was removed; the types are now nvfp4 and fp8"));
 }
 
 TEST(CacheTypes, StoredBitsCountScales) {

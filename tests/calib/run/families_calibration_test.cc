@@ -163,7 +163,7 @@ TEST(FamiliesCalibration, SaysWhatLatentsCannotHave) {
     change(input.options.automatic);
     EXPECT_TRUE(Says(ErrorOf<UsageError>([&] { (void)CheckCalibration(input); }), why));
   };
-  refused("any and sglang-oct do", [](AutoOptions& o) { o.consumer = Consumer::kVllm; });
+  refused("any and sglang-oct have one", [](AutoOptions& o) { o.consumer = Consumer::kVllm; });
   refused("cannot be refined", [](AutoOptions& o) { o.refine = 10; });
   // 16 values of 2 bits with their scale and zero, and 8 in 16 bits.
   refused("take 8 with", [](AutoOptions& o) { o.bits = 7.9; });

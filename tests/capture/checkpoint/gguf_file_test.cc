@@ -152,11 +152,11 @@ TEST(GgufFile, SaysWhatIsWrong) {
     return std::string(bytes).replace(at, value.size(), value);
   };
   refused(header(0, "GGML"), "wrong magic number");
-  refused(header(4, RawNumber<uint32_t>(1)), "version 1");
+  refused(header(4, RawNumber<uint32_t>(1)), "version is 1");
   refused(header(4, RawNumber<uint32_t>(3U << 24)), "big-endian");
   refused(header(8, RawNumber(kHuge)), "tensors and 7 entries");
   refused(header(16, RawNumber(kHuge)), "entries; expected");
-  refused(header(24, RawNumber(kHuge)), "a key of 18446744073709551615 bytes");
+  refused(header(24, RawNumber(kHuge)), "a key has 18446744073709551615 bytes");
   const auto entry = [&](const std::string& raw, const std::string& words) {
     changed([&](RawGguf& model) { model.entries.push_back(raw); }, words);
   };

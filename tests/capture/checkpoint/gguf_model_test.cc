@@ -142,7 +142,7 @@ TEST(GgufModel, SaysWhatIsNotSupported) {
     return [i, raw](RawGguf& gguf) { gguf.entries.at(i) = raw; };
   };
   refused(entry(0, RawEntry("general.architecture", "rwkv7")), "\"rwkv7\" is not implemented");
-  refused(entry(0, RawEntry("general.name", "x")), "no general.architecture");
+  refused(entry(0, RawEntry("general.name", "x")), "general.architecture is missing");
   refused(entry(1, RawEntry("llama.block_count", 5000)), "must be from 1 to 4096");
   refused(entry(2, RawEntry("x", 1)), "llama.context_length is missing");
   refused(entry(5, RawEntry("llama.attention.head_count", 5)), "must divide");

@@ -238,7 +238,7 @@ TEST(ModuleRules, RefuseWhatIsForeignToPython) {
                               "(?C1)a", "(a", "*a", "[a", "a{2}{99999}", "\\"}) {
     ModuleRules rules;
     EXPECT_TRUE(
-        Says(ErrorOf<InputError>([&] { rules.AddRegex(pattern, 0, "test"); }), "not understood"));
+        Says(ErrorOf<InputError>([&] { rules.AddRegex(pattern, 0, "test"); }), "is not supported"));
   }
 }
 

@@ -159,7 +159,7 @@ TEST(WeightStorage, GroupsThatDoNotDivide) {
   EXPECT_TRUE(Says(StorageProblem(packed), "m.weight_packed has shape"));
   StoredWeights awq = SoundWeights("awq");
   awq.quantization["group_size"] = 48;
-  EXPECT_TRUE(Says(StorageProblem(awq), "groups of 48"));
+  EXPECT_TRUE(Says(StorageProblem(awq), "the group size 48"));
 }
 
 TEST(WeightStorage, ShapeOfPackedWordsIsHostile) {

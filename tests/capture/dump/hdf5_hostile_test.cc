@@ -71,7 +71,7 @@ TEST(HostileHdf5, AcceptsAPlainForeignFile) {
 }
 
 TEST(HostileHdf5, LinksThatAreNotHard) {
-  ExpectHostileRefused("/s: a soft link", [](hid_t file) {
+  ExpectHostileRefused("/s: is a soft link", [](hid_t file) {
     Doubles(file, "a", 10);
     H5Lcreate_soft("/a", file, "s", H5P_DEFAULT, H5P_DEFAULT);
   });

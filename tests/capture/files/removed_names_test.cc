@@ -8,7 +8,7 @@ namespace oscar {
 namespace {
 
 TEST(RemovedNames, SaysWhatToUseForWholeNamesOnly) {
-  EXPECT_TRUE(RemovedHint("oci:").starts_with("was removed; publish to a directory"));
+  EXPECT_TRUE(RemovedHint("oci:").starts_with("was removed; publish to "));
   EXPECT_EQ(RemovedHint("fish"), RemovedHint("zsh"));
   for (const char* name : {"", "fis", "fish zsh", "fish ", "oci"}) EXPECT_EQ(RemovedHint(name), "");
 }

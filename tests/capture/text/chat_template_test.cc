@@ -185,7 +185,7 @@ TEST(ChatTemplate, HostileTemplatesEndInErrors) {
        "{% endfor %}{{ n.x.last }}{{ n.x.nextitem }}{{ n.x.nextitem.y.z }}",
        "no attribute 'y'"},
       {"{% set n = namespace() %}{% set n.x = n %}{{ n.x.x.x is defined }}", ""},
-      {"{{ 'x' * 999999999999 }}", "grew beyond"},
+      {"{{ 'x' * 999999999999 }}", "of more than"},
       {"{{ [0] * 999999999999 }}", "steps"},
       {"{{ ('x' * 30000000).replace('', 'xxxxx') }}", "steps"},
       {"{{ strftime_now('a' * 999999) }}", "at most"},
@@ -221,18 +221,18 @@ TEST(ChatTemplate, HostileTemplatesEndInErrors) {
 // Bytes are paid for before they are made: none of these takes a tenth of a second or 200 MB.
 TEST(ChatTemplate, TextsAndListsAreBounded) {
   const std::pair<std::string, std::string> cases[] = {
-      {"{{ [0] * 999999999999 }}", "grew beyond"},
-      {"{{ ('x' * 30000000).replace('', 'xxxxx') }}", "grew beyond"},
-      {"{{ '\\n' * 30000000 }}{{ ('\\n' * 30000000).splitlines()|length }}", "grew beyond"},
-      {"{{ ('a ' * 15000000).split()|length }}", "grew beyond"},
-      {"{{ ('\x01' * 30000000)|tojson|length }}", "grew beyond"},
-      {"{{ ('&' * 30000000)|escape|length }}", "grew beyond"},
-      {"{{ ('x' * 30000000)|upper|length }}", "grew beyond"},
-      {"{{ ('x' * 30000000)[::2]|length }}", "grew beyond"},
+      {"{{ [0] * 999999999999 }}", "of more than"},
+      {"{{ ('x' * 30000000).replace('', 'xxxxx') }}", "of more than"},
+      {"{{ '\\n' * 30000000 }}{{ ('\\n' * 30000000).splitlines()|length }}", "of more than"},
+      {"{{ ('a ' * 15000000).split()|length }}", "of more than"},
+      {"{{ ('\x01' * 30000000)|tojson|length }}", "of more than"},
+      {"{{ ('&' * 30000000)|escape|length }}", "of more than"},
+      {"{{ ('x' * 30000000)|upper|length }}", "of more than"},
+      {"{{ ('x' * 30000000)[::2]|length }}", "of more than"},
       {"{{ ('x' * 30000000).find('x' * 9999999 ~ 'y') }}", "steps"},
       {"{{ ('x' * 30000000).strip('a' * 999999 ~ 'x') }}", "steps"},
       {"{{ [('x' * 30000000)] * 9999 == [('x' * 30000000)] * 9999 }}", "steps"},
-      {"{{ (range(99999)|list * 99)|length }}", "grew beyond"},
+      {"{{ (range(99999)|list * 99)|length }}", "of more than"},
   };
   for (const auto& [source, message] : cases) {
     const std::string found = Render(source, {}, {}, jinja::Session::kMaxSteps);

@@ -53,7 +53,7 @@ TEST(DecodePlan, RefusesByName) {
   };
   EXPECT_TRUE(Says(message({{160, 2, 160}, {160, 2, 160}}, 8, 32, 1), "128/128"));
   EXPECT_TRUE(Says(message({}, 8, 30, 1), "30 query heads"));
-  EXPECT_TRUE(Says(message({}, 1, 64, 1), "up to 32"));
+  EXPECT_TRUE(Says(message({}, 1, 64, 1), "at most 32"));
   EXPECT_TRUE(Says(message({}, 8, 32, 300), "1 to 256"));
   EXPECT_TRUE(Says(message({{128, 5, 128}, {128, 2, 128}}, 8, 32, 1), "invalid"));
 }

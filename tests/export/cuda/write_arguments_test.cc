@@ -60,7 +60,8 @@ TEST(WriteArguments, RefusedByName) {
       "16-byte aligned"));
   RotateArguments rotate;
   rotate.num_rows = 1;
-  EXPECT_TRUE(Says(ErrorOf<UsageError>([&] { RotateRows(rotate, nullptr); }), "no rotation"));
+  EXPECT_TRUE(
+      Says(ErrorOf<UsageError>([&] { RotateRows(rotate, nullptr); }), "the rotation is null"));
   rotate.rotation = Somewhere<__nv_bfloat16>();
   rotate.num_heads = 6;
   rotate.num_matrices = 4;

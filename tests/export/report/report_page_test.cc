@@ -54,8 +54,8 @@ TEST(ReportPage, ShowsTheNumbersOfTheRecord) {
       expect(arm + share, Format::kPercent);
     for (const char* ratio : {"/text/perplexity", "/text/ppl_ratio"})
       expect(arm + ratio, Format::kPerplexity);
-    for (const char* bits : {"/bits_per_element/paper", "/bits_per_element/actual",
-                             "/reasoning/tokens_until", "/capacity/held/1/bits"})
+    for (const char* bits :
+         {"/bits_per_element/paper", "/bits_per_element/actual", "/reasoning/tokens_until"})
       expect(arm + bits, Format::kBits);
   }
   for (const char* choice :
@@ -76,6 +76,7 @@ TEST(ReportPage, ShowsTheNumbersOfTheRecord) {
   for (const char* share :
        {"/layers/2/auto/stability/k_cost", "/validation/arms/5/needle/by_length_depth/15/accuracy"})
     expect(share, Format::kPercent);
+  expect("/validation/arms/5/capacity/held/1/bits", Format::kBits);
   expect("/validation/arms/6/capacity/held/2/bytes", Format::kGigabytes);
   EXPECT_EQ(page.find("/layers/0/auto/k_options/0/clip"), page.npos);  // of other bits
 }
@@ -86,6 +87,18 @@ TEST(ReportPage, SaysOnWhichDomainsTheGainHolds) {
   EXPECT_TRUE(Says(verdict.domains, "worst on tables"));
   EXPECT_TRUE(Says(verdict.domains, "on 1 of 3 only (prose)"));
   EXPECT_EQ(verdict.caution, "");
+}
+
+// The page says which of the measured budgets would pass the gate.
+TEST(ReportPage, SaysHowManyBitsWouldPass) {
+  Json report = SampleReport({.every_member = true});
+  EXPECT_NE(ReportPage(report).find("4 bits would pass, the fewest among the measured budgets"),
+            std::string::npos);
+  for (Json& arm : report["validation"]["arms"]) arm["capacity"]["passes_gate"] = false;
+  EXPECT_NE(ReportPage(report).find("None of the measured budgets"), std::string::npos);
+  report["validation"]["arms"][1]["method"] = "fp8_e4m3";
+  report["validation"]["arms"][1]["capacity"]["passes_gate"] = true;
+  EXPECT_NE(ReportPage(report).find("vLLM, SGLang: --kv-cache-dtype fp8_e4m3"), std::string::npos);
 }
 
 TEST(ReportPage, ShowsWhereKernelsAndCodecDiffer) {

@@ -13,8 +13,8 @@
 namespace oscar {
 namespace {
 
-// 40 arms of Qwen3-8B over 100,000 tokens in bf16: 32.8 GB, and 2 * 8 * 128 values of 6 bytes for
-// each of 4096 tokens.
+// 40 configurations of Qwen3-8B over 100,000 tokens in bf16: 32.8 GB, and 2 * 8 * 128 values of 6
+// bytes for each of 4096 tokens.
 TEST(StreamMemory, WhatDoesNotFitIsRefusedWithItsNumbers) {
   ModelSpec spec;
   spec.hidden_size = 4096;
@@ -30,7 +30,8 @@ TEST(StreamMemory, WhatDoesNotFitIsRefusedWithItsNumbers) {
   CheckStreamsFit(need, bytes, "cuda:0");
   const std::string what =
       ErrorOf<ResourceError>([&] { CheckStreamsFit(need, bytes - 1, "cuda:0"); });
-  for (const char* part : {"40 arms", "100000 tokens", "32.8 GB", "2.0 GB", "cuda:0", "34.8 GB"})
+  for (const char* part :
+       {"40 configurations", "100000 tokens", "32.8 GB", "2.0 GB", "cuda:0", "34.8 GB"})
     EXPECT_TRUE(Says(what, part));
 }
 

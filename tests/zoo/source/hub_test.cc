@@ -97,7 +97,7 @@ TEST_F(HubTest, TheTokenIsFoundWhereTheHubsClientHasIt) {
   WriteText(hub_ / "me/Tiny-oscar/.private", "");
   ExpectRefused("plain", "HF_TOKEN");
   environment_["HF_TOKEN"] = "wrong";
-  ExpectRefused("plain", "answers 401");
+  ExpectRefused("plain", "status 401");
   environment_["HF_TOKEN"] = "two\nlines";
   EXPECT_THROW(Source(), InputError);
   environment_.erase("HF_TOKEN");

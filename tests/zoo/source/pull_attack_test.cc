@@ -121,7 +121,7 @@ std::vector<Attack> Attacks() {
       Digest("nul", std::string(63, 'a') + '\0'),
       Digest("number", 7, "must be a string"),
       Digest("of_nothing_there", std::string(64, 'a'), "the source does not have it"),
-      Size("negative", -1, "below 0"),
+      Size("negative", -1, "must be from 0"),
       Size("beyond_all", int64_t{1} << 60, "from 0 to 1 PiB"),
       Size("wraps", 18446744073709551615ULL, "a 64-bit integer"),
       Size("fraction", 1.5, "a 64-bit integer"),
