@@ -208,9 +208,8 @@ void AddArmOptions(OptionTable& table, ValidateOptions* options) {
        .main = true});
   table.Add(&options->runtimes,
             {.name = "runtime",
-             .help = "serving runtimes whose caches are simulated exactly as they compute and "
-                     "store, next to the configurations that they implement; half of each text is "
-                     "the prompt unless --prefill-tokens sets its length",
+             .help = "serving runtimes to simulate exactly as they compute and store; half of each "
+                     "text is the prompt unless --prefill-tokens sets its length",
              .choices = RuntimeNames(),
              .main = true});
   table.Add(

@@ -163,7 +163,7 @@ TEST(GgufFile, SaysWhatIsWrong) {
   entry(RawEntry("flag", 0), "is there twice");
   entry(RawEntry("x", 13, ""), "a value has type 13");
   entry(RawEntry("x", 7, RawNumber<uint8_t>(2)), "a bool has the value 2");
-  entry(RawEntry("x", 8, RawNumber(kHuge)), "a value of 18446744073709551615 bytes");
+  entry(RawEntry("x", 8, RawNumber(kHuge)), "a value has 18446744073709551615 bytes");
   entry(RawEntry("x", 9, RawNumber<uint32_t>(6) + RawNumber(kHuge / 4 + 2)), "the file ends");
   entry(RawEntry("x", 9, RawNumber<uint32_t>(8) + RawNumber(kHuge / 8 + 2)), "the file ends");
   entry(RawEntry("x", 9, RawNumber<uint32_t>(8) + RawNumber<uint64_t>(300)),
@@ -176,12 +176,12 @@ TEST(GgufFile, SaysWhatIsWrong) {
     changed([&](RawGguf& model) { model.infos.back() = info; }, words);
   };
   last(RawInfo("a", {5}, 1, 160), "is there twice");
-  last(RawInfo(std::string(64, 'x'), {5}, 1, 160), "a tensor's name of 64 bytes");
+  last(RawInfo(std::string(64, 'x'), {5}, 1, 160), "a tensor's name has 64 bytes");
   last(RawInfo("d", {}, 1, 160), "has 0 dimensions");
   last(RawInfo("d", {1, 1, 1, 1, 5}, 1, 160), "has 5 dimensions");
   last(RawInfo("d", {5, 0}, 1, 160), "a dimension of 0");
   last(RawInfo("d", {uint64_t{1} << 40, uint64_t{1} << 40}, 1, 160), "more bytes than 64 bits");
-  last(RawInfo("d", {33}, 8, 160), "in blocks of 32");
+  last(RawInfo("d", {33}, 8, 160), "the block size 32");
   last(RawInfo("d", {6}, 1, 160), "needs 12 bytes, but the file has only 10 left");
   changed([&](RawGguf& model) { model.infos[1] = RawInfo("b", {32, 2}, 8, 0); }, "expected 32");
   changed([&](RawGguf& model) { model.infos[1] = RawInfo("b", {32, 2}, 8, 64); }, "expected 32");
