@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -30,7 +31,6 @@
 #include "capture/checkpoint/model_location.h"  // ProcessEnvironment
 #include "capture/model/run/device.h"
 #include "tools/cli/command.h"
-#include "tools/input/thread_waits.h"
 
 namespace oscar {
 namespace {
@@ -247,8 +247,19 @@ void AddRankOptions(OptionTable& table, RankOptions* options, bool plans) {
   table.NotWith({"ranks"}, "gpus", "both set the number of ranks; give one of them");
 }
 
+namespace {
+
+// Tensors of tens of megabytes come and go by the thousand. By default the C library returns them
+// to the kernel, which then clears the same pages again and again.
+void KeepFreedMemory() {
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+}
+
+}  // namespace
+
 Console EnterJob() {
-  KeepWaitsShort();
+  KeepFreedMemory();
   Console console = ProcessConsole();
   std::optional<RankPlace> place;
   try {

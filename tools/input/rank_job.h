@@ -25,8 +25,8 @@ struct RankOptions {
 // `plans`: whether the command can plan for ranks on several machines.
 void AddRankOptions(OptionTable& table, RankOptions* options, bool plans = true);
 
-// Must be called first in main(). Keeps worker threads' waits short (thread_waits.h) and gives each
-// rank of a machine its own GPU. Only rank 0 writes output; the console of another rank writes
+// Must be called first in main(). Lets the process keep freed memory and gives each rank of a
+// machine its own GPU. Only rank 0 writes output; the console of another rank writes
 // errors only.
 Console EnterJob();
 

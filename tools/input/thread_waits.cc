@@ -1,8 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/input/thread_waits.h"
-
-#include <malloc.h>
+//
+// How long LibTorch's worker threads spin after a piece of work before they sleep. libgomp's
+// default is a thousandth of a second. Beside other processes, which need the core of a waiting
+// worker, a program then takes several times as long. A program that has this source starts with
+// GOMP_SPINCOUNT in its environment, unless its user set that or OMP_WAIT_POLICY. Traps: libgomp
+// reads its environment when it is loaded, so the program restarts itself before that; and only a
+// program, not a shared library, may have the section for it.
 #include <unistd.h>
 
 #include <climits>
@@ -39,12 +43,5 @@ __attribute__((section(".preinit_array"),
                used)) void (*const g_before_libraries)(int, char**, char**) = BeforeLibraries;
 
 }  // namespace
-
-void KeepWaitsShort() {
-  // Tensors of tens of megabytes come and go by the thousand. By default the C library returns them
-  // to the kernel, which then clears the same pages again and again.
-  mallopt(M_MMAP_THRESHOLD, 1 << 30);
-  mallopt(M_TRIM_THRESHOLD, 1 << 30);
-}
 
 }  // namespace oscar
