@@ -88,7 +88,7 @@ struct AutoOptions {
   int64_t context = 0;   // tokens over which positions of keys are spread; 0: DefaultContext
   int64_t refine = 0;    // steps of rotation refinement; 0: none
   SearchEffort effort = SearchEffort::kNormal;
-  // The measure by which bits are shared out. None: the one with the least cost over the whole
+  // The measure by which bits are shared out. None: the one with the lowest cost over the whole
   // cache, if model passes measure it; otherwise attention.
   std::optional<BitPrice> price = {};
   // `any` also gets a choice at each of these `bits`. 2 stands for the fewest possible: 2-bit codes

@@ -18,7 +18,7 @@ struct GroupOption {
   int64_t bits = 0;  // bits per token, metadata included
 };
 
-// Returns the groups with the least total error that fit into `budget` bits, from the first
+// Returns the groups with the smallest total error that fit into `budget` bits, from the first
 // component on, as indices into `options`. Components after the last group get no bits. `energies`:
 // each component's error without bits. `error(begin, option)`: error of a group that starts at
 // `begin`.

@@ -32,10 +32,10 @@ Matrix Shrunk(MatrixRef m, double epsilon);
 // Second moment about the mean: M - mean^T mean. m [dim, dim], mean [dim]
 Matrix Centred(MatrixRef m, VectorRef mean);
 
-// Returns X with least tr(X^T S X) tr(X^-1 C X^-T): X = A R, A the symmetric root of S^-1/2 (S^1/2
-// C S^1/2)^1/2 S^-1/2, R composed from the eigenvectors E of A S A (kRH: X = A E H). Then X^T S X
-// and X^-1 C X^-T are the same matrix; with H last, its diagonal is flat. Both moments are first
-// balanced by a diagonal scaling, then shrunk by `epsilon`. So a model whose key channels are
+// Returns the X that minimizes tr(X^T S X) tr(X^-1 C X^-T): X = A R, A the symmetric root of S^-1/2
+// (S^1/2 C S^1/2)^1/2 S^-1/2, R composed from the eigenvectors E of A S A (kRH: X = A E H). Then
+// X^T S X and X^-1 C X^-T are the same matrix; with H last, its diagonal is flat. Both moments are
+// first balanced by a diagonal scaling, then shrunk by `epsilon`. So a model whose key channels are
 // rescaled (and query channels inversely) gets the same cache. For keys: reader = C_Q, cached = the
 // key second moment (centred if keys are). For values: reader = the sum of W_O^T W_O over the
 // head's query heads, cached = the value second moment. Throws NumericalError, naming `what`, if a
@@ -63,7 +63,7 @@ struct PairScaling {
 };
 
 // Returns D [dim]: keys become k D and queries q D^-1. d_i^2 = sqrt(c_i / s_i), c and s summed over
-// the pair, is the diagonal with least tr(X^T S X) tr(X^-1 C X^-T) that commutes with rope. The
+// the pair, minimizes tr(X^T S X) tr(X^-1 C X^-T) among diagonals that commute with rope. The
 // arguments are the diagonals of C_Q and of the key second moment, [dim], not negative. A channel
 // that is never read or never written gets the limit; if neither, it gets the geometric mean.
 // Throws NumericalError, naming `what`, if no channel is in use, or a value is negative or not

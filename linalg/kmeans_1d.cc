@@ -98,7 +98,7 @@ double Draw(std::span<const float> x, const Prefix& sums, const std::vector<doub
   return centers.back();  // every value is a centre
 }
 
-// Greedy k-means++: draws 2 + floor(ln k) candidates and keeps the one with the least distortion.
+// Greedy k-means++: draws 2 + floor(ln k) candidates and keeps the one with the lowest distortion.
 std::vector<double> Start(std::span<const float> x, const Prefix& sums,
                           const KMeansOptions& options) {
   const int trials = 2 + static_cast<int>(std::log(static_cast<double>(options.clusters)));

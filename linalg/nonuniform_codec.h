@@ -8,7 +8,7 @@
 // remaining values.
 //
 //   levels:   u = (y - o) / h,  o = (high + low) / 2,  h = (high - low) / 2
-//             q = first level with the least |u - level|             y^ = value_q h + o
+//             q = first level with the smallest |u - level|          y^ = value_q h + o
 //   uniform:  a = m / (high - low),  z = low a,  m = 2^b - 1
 //             q = clamp(HE(a y - z), 0, m)                           y^ = (q + z) / a
 //

@@ -23,7 +23,7 @@ inline constexpr int64_t kMaxGpuGroup = 512, kMaxGpuFeedbackDim = 512;
 template <typename T>
 struct AffineRoundTripArguments {
   const T* rows;  // [num_rows, dim]
-  T* read;        // the same; null: not asked for
+  T* read;        // the same; null: not requested
   int64_t num_rows, dim;
   // The threshold of value i of row r is at [r * threshold_row + i * threshold_column]; null:
   // nothing is clipped.

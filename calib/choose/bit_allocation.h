@@ -21,10 +21,11 @@ struct BitPart {
   std::vector<BitPoint> points;  // ascending bits; a part gets at least the first
 };
 
-// Returns the bits of each part. Starting at the least, it always takes the step that lowers the
-// summed damage most per stored bit and fits into `budget` (bits per token for all parts). From a
-// hull point, a part's steepest step leads to the next one; other steps only fill what is left. The
-// summed damage never rises with the budget. Only the least can exceed the budget.
+// Returns the bits of each part. Starting with the fewest bits, it always takes the step that
+// lowers the summed damage most per stored bit and fits into `budget` (bits per token for all
+// parts). From a hull point, a part's steepest step leads to the next one; other steps only fill
+// what is left. The summed damage never rises with the budget. Only the starting point can exceed
+// the budget.
 std::vector<double> AllocateBits(std::span<const BitPart> parts, double budget);
 
 // Converts an error of values to nats. Wrong values and wrong keys both change the output, so

@@ -54,7 +54,7 @@ struct KeyFit {
 KeyFit FitKeyTransform(const LayerMoments& moments, int64_t head, const KeyRecipe& recipe,
                        RopePairs pairs);
 
-// Returns one D [head_dim] for all heads of a layer, with the least sum of the heads' trace
+// Returns the one D [head_dim] for all heads of a layer that minimizes the sum of the heads' trace
 // products. Weights that all heads share (QK-norm) can only hold one D.
 Vector SharedPairScales(const LayerMoments& moments, const KeyRecipe& recipe, RopePairs pairs);
 // Returns the D [head_dim] of one KV head.

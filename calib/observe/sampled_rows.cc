@@ -164,7 +164,7 @@ at::Tensor SampledRows::OutputSums(const at::Tensor& outputs) const {
   return ByTurns(OutputEnergies(outputs));
 }
 
-// Scores in windows[0], of sinks none.
+// Returns the scores of tokens in windows[0], without those of sinks.
 at::Tensor SampledRows::Scores(const Keys& keys) const {
   return SoftmaxOf(LogitsIn(0, Products(keys.queries, keys.stored), keys), sinks_)
       .scores.narrow(-1, 0, p_.size(-1));

@@ -88,10 +88,11 @@ class SampledRows {
   at::Tensor output_map_;       // [1, num_kv_heads, gqa_ratio, dv, outputs], or undefined
   at::Tensor position_logits_;  // [sequences, num_kv_heads, gqa_ratio, rows, tokens], or undefined
   at::Tensor hidden_;           // [sequences, 1, 1, rows, tokens] bool
-  std::vector<at::Tensor> exact_;  // the same for each of the windows; undefined: no token is
-  std::vector<at::Tensor> kept_;   // of each of the windows: hidden or exact
-  LogAndScores own_;  // [sequences, num_kv_heads, gqa_ratio, rows, tokens], of sinks a column more
-  at::Tensor p_;      // without it
+  std::vector<at::Tensor> exact_;  // by windows, shaped like hidden_: exact tokens; undefined: none
+  std::vector<at::Tensor> kept_;   // by windows, shaped like hidden_: hidden or exact tokens
+  // [sequences, num_kv_heads, gqa_ratio, rows, tokens], with one more column if there are sinks
+  LogAndScores own_;
+  at::Tensor p_;                 // own_'s scores without that column
   at::Tensor quantized_scores_;  // [sequences, num_kv_heads, gqa_ratio * rows, tokens]
   at::Tensor turns_;             // [sequences * rows, 2 + texts] float64, 0 or 1
   at::Tensor output_energies_;   // |P V|^2: [1, sequences, num_kv_heads, gqa_ratio, rows]

@@ -61,7 +61,7 @@ void CheckAutomaticLatents(int layer_id, const AutoOptions& automatic, const Con
   }
 }
 
-// Throws UsageError if fewer bits are asked for than 2-bit codes take.
+// Throws UsageError if fewer bits are requested than 2-bit codes take.
 void CheckBits(const std::vector<LayerSpec>& layers, const AutoOptions& automatic,
                int64_t quant_group_size) {
   std::vector<LayerElements> elements;
@@ -78,7 +78,7 @@ void CheckBits(const std::vector<LayerSpec>& layers, const AutoOptions& automati
   const double least = LeastStoredBits(elements);
   if (StoredBits(automatic, elements) < least - 1e-9) {
     throw UsageError(
-        fmt::format("{:g} bits per element were asked for, but 2-bit codes take {:g} with their "
+        fmt::format("{:g} bits per element were requested, but 2-bit codes take {:g} with their "
                     "scales and zeros; give at least that many, or 2 for 2-bit codes of any size",
                     automatic.bits, least));
   }
@@ -132,7 +132,7 @@ void CheckOptions(const CalibrationOptions& options) {
   const AutoOptions& automatic = options.automatic;
   const ConsumerRules& rules = RulesOf(automatic.consumer);
   if (!automatic.enabled || automatic.bits == 2 || rules.any_bits) return;
-  throw UsageError(fmt::format("{:g} bits per element were asked for, but {} stores 2 bits "
+  throw UsageError(fmt::format("{:g} bits per element were requested, but {} stores 2 bits "
                                "everywhere; the runtime 'any' can store other numbers of bits",
                                automatic.bits, rules.name),
                    Remedy::kOtherConsumer);

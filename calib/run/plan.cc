@@ -138,8 +138,9 @@ FitBytes FitMemory(const CalibrationInput& input) {
     peak.kept = std::max(peak.kept, kept);
     peak.observing = std::max(peak.observing, ObservingMemory(layer, longest));
     if (input.ranks.apart) continue;  // a shard fits nothing
-    // Static thresholds: |x R| of all tokens in float32, and kthvalue's copy with its index buffer;
-    // on a GPU, up to half of them with indices, and the longest document while it is converted.
+    // Static thresholds take |x R| of all tokens in float32. On a CPU, kthvalue adds a copy and an
+    // index buffer. On a GPU, up to half of the values with indices are added, and the longest
+    // document while it is converted.
     const uint64_t thresholds = tokens * kv * dim * (device == at::kCPU ? 4 + 4 + 8 : 4 + 6 + 8);
     // Clip search: rotated rows, sorted magnitudes and indices of the held-out rows; float32 and
     // float64 temporaries of a few candidates.

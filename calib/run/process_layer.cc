@@ -39,7 +39,7 @@ std::vector<int64_t> Lengths(const std::vector<at::Tensor>& sequences) {
   return lengths;
 }
 
-// Chooses one ratio for both sides: the least sum of their relative errors, the larger on ties.
+// Chooses the ratio that minimizes the sum of both sides' relative errors; the larger one on ties.
 void ShareClip(const std::vector<double>& candidates, SideResult& k, SideResult& v) {
   size_t best = 0;
   const auto error = [&](size_t i) { return k.clip_error[i] + v.clip_error[i]; };

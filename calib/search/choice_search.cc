@@ -108,7 +108,7 @@ struct LayerSearch {
   }
 };
 
-// The search for one consumer: in depth, or for a single choice with the windows in use.
+// The search for one consumer: a complete one (`in_depth`), or only for the windows in use.
 class Search {
  public:
   Search(LayerSearch& layer, const AutoOptions& options, bool in_depth)

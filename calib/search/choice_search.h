@@ -27,10 +27,10 @@ std::vector<AutoChoice> SearchEach(
     const AutoOptions& headline, const std::vector<AutoOptions>& others,
     const std::function<AutoChoice(const AutoOptions& options, bool is_headline)>& search);
 
-// Returns the choice under `options`, searched in depth, and those under `others` (OtherChoices).
-// Other choices with 2 bits have no stability and no window prices. Candidates are scored once.
-// Needs held-out queries. `observed.fit` has the sums of the fitted rows, to which the choices'
-// matrices are fitted. Phases go into `times` as "choice: ...".
+// Returns the choice for `options`, followed by one for each of `others` (OtherChoices). A simpler
+// search makes the other choices with 2 bits: it does not measure stability or price windows.
+// Candidates are scored once. Needs held-out queries. `observed.fit` has the sums of the fitted
+// rows, to which the choices' matrices are fitted. Adds its phases to `times` as "choice: ...".
 std::vector<AutoChoice> SearchChoices(const ObservedLayer& observed, const LayerSpec& spec,
                                       const SearchOptions& options,
                                       const std::vector<AutoOptions>& others, PhaseTimes& times);

@@ -25,8 +25,8 @@ at::Tensor RotateRows(const at::Tensor& rows, const at::Tensor& rotation);
 int64_t CandidatesAtOnce(int64_t values, at::DeviceType device);
 
 // `rows` [tokens, num_kv_heads, dim] are held out; `importance` per KV head [dim, dim] comes from
-// the fitted tokens. Fills side.clip_error (for `candidates`) and side.clip_ratio: the least error,
-// on ties the larger ratio.
+// the fitted tokens. Fills side.clip_error (for `candidates`) and sets side.clip_ratio to the
+// candidate with the smallest error; on ties, to the largest of them.
 void SearchClip(const at::Tensor& rows, const std::vector<Matrix>& importance,
                 const std::vector<double>& candidates, int64_t quant_group_size, SideResult& side);
 

@@ -71,7 +71,7 @@ void RefineChoice(const RefinedTexts& texts, const AttentionSpec& attention,
   if (steps == 0 || (!keys && !values)) return;
   std::vector<RefinementSequence> sequences;
   for (size_t i = 0; i < texts.keys.size(); ++i) {
-    // Texts that fit into the windows teach nothing.
+    // Texts that fit into the windows have no quantized tokens to learn from.
     if (texts.keys[i].size(0) <= windows.sink + windows.recent) continue;
     const bool shifted = attention.rope.rotary_dim > 0 && i % 2 == 1;
     sequences.push_back(

@@ -3,8 +3,9 @@
 //
 // Rotations refined by gradient descent through attention itself (OptR, arXiv 2608.02691): a head's
 // transform B becomes B expm(A - A^T), starting at A = 0. It is trained through the quantizer
-// (straight-through) to change attention and its output least. A few hundred queries are easily
-// overfitted, so a head keeps its refinement only if it is better on rows that were set aside.
+// (straight-through) to change attention and its output as little as possible. A few hundred
+// queries are easily overfitted, so a head keeps its refinement only if it is better on rows that
+// were set aside.
 #pragma once
 
 #include <ATen/core/Tensor.h>

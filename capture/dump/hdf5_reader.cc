@@ -208,7 +208,7 @@ void Hdf5Reader::ReadRaw(std::string_view name, int64_t first_row, void* out, si
   OSCAR_CHECK(row_values > 0 && count % row_values == 0);
   const size_t rows = count / row_values;
   if (first_row < 0 || rows > shape[0] || static_cast<hsize_t>(first_row) > shape[0] - rows) {
-    state_->Refuse(name, fmt::format("rows {} to {} were asked for, but it has {}", first_row,
+    state_->Refuse(name, fmt::format("rows {} to {} were requested, but it has {}", first_row,
                                      first_row + static_cast<int64_t>(rows), shape[0]));
   }
   std::vector<hsize_t> start(shape.size(), 0), extent = shape;

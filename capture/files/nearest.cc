@@ -35,7 +35,7 @@ size_t EditDistance(std::string_view a, std::string_view b) {
 }
 
 std::string Nearest(std::string_view name, const std::vector<std::string>& known) {
-  constexpr size_t kMost = 3, kLeastPart = 3;    // most names suggested, least letters
+  constexpr size_t kMost = 3, kLeastPart = 3;  // most suggestions; fewest letters to find in names
   std::vector<std::pair<size_t, size_t>> order;  // distance, index
   for (size_t i = 0; i < known.size(); ++i) {
     const auto part =

@@ -24,7 +24,7 @@ constexpr RemovedNames kRemoved[] = {
     {"--fisher", "KVQuant's levels are now fitted with equal weights for all rows"},
     {"oci:", "publish to hf:DIR or to a directory, which any web server or object store can serve"},
     {"ik-llama kvtuner vllm-skip-layers",
-     "use trtllm or modelopt, which write types by layer; oscar-export --inspect prints the bits "
+     "use trtllm or modelopt, which write per-layer types; oscar-export --inspect prints the bits "
      "of an artifact"},
     {"int2 int4 int8", "the types are now nvfp4 and fp8; calibrate again with --for modelopt"},
     {"nvfp4-mla-scales", "use sglang-oct, which writes the files of a 2-bit cache of latents"},

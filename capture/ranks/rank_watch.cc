@@ -51,8 +51,8 @@ double ProcessorSeconds(clockid_t clock) {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// Returns the clock of a thread by its kernel id (like clock_getcpuclockid for a process, with
-// another kind).
+// Returns the CPU-time clock of a thread, given its kernel id. clock_getcpuclockid computes a
+// process's clock in the same way, but without the thread flag.
 clockid_t ClockOf(pid_t thread) {
   constexpr int kOfAThread = 4, kScheduled = 2;
   return static_cast<clockid_t>((~static_cast<unsigned>(thread) << 3) | kOfAThread | kScheduled);

@@ -80,7 +80,8 @@ class Artifact {
   bool kv_heads_known() const;
   bool has_choices() const;                       // made by oscar-calibrate --auto
   std::vector<std::string> choice_names() const;  // the headline's comes first
-  // The manifest's record of a choice; the headline's is "auto". InputError if it is missing.
+  // Returns the manifest's record of a choice; the headline's is "auto". Throws InputError if it is
+  // missing.
   const Json& Choice(std::string_view name = kHeadlineChoice) const;
   // Returns the name of the choice that a runtime loads, for the original checkpoint or a folded
   // one. Throws InputError listing the runtime's choices if it has none.

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The record of cache types by layer, serving.cache_types of manifest and report: the decision, and
-// the costs. From the costs, types for another runtime with the same types or for another budget
-// can be decided without the model.
+// The record of per-layer cache types, serving.cache_types of manifest and report: the decision,
+// and the costs. From the costs, types for another runtime with the same types or for another
+// budget can be decided without the model.
 #pragma once
 
 #include <cstdint>

@@ -26,9 +26,9 @@ RotationPair OpenRotationPair(const std::filesystem::path& k_path,
                               const std::filesystem::path& v_path);
 void CheckRotationPair(const RotationPair& pair);
 
-// Finds the only k_rotation*.pt and the only v_rotation*.pt of a directory. Nothing if it has
-// neither. Throws InputError if it has one side only, or several files of a side (upstream's zoo
-// mixes shared and per-head pairs in a folder).
+// Finds the only k_rotation*.pt and the only v_rotation*.pt of a directory. Returns nothing if it
+// has neither. Throws InputError if it has one side only, or several files for a side (upstream's
+// zoo mixes shared and per-head pairs in a folder).
 std::optional<std::pair<std::filesystem::path, std::filesystem::path>> FindRotationPair(
     const std::filesystem::path& directory);
 

@@ -18,7 +18,7 @@ struct ArmLook {
   std::string label;        // plain text: "OSCAR per head, clip, windows"
   std::string chart_label;  // without windows, for charts whose arms have the same windows
   std::string css;          // colour class: s0 to s5, sn for null controls, sr for the reference
-  std::string line_css;     // the colour class, with "strong" or "dashed"
+  std::string line_css;     // `css`, followed by "strong" or "dashed" if the line is drawn so
   bool headline = false;
   bool null_control = false;
   bool windows = false;

@@ -44,7 +44,7 @@ std::string Text(const Measured& kl) {
 }
 
 // Returns the KL of `of` (an arm, or one domain of an arm) minus the headline's on the same text,
-// with the interval of that paired difference. Nothing if it was not measured.
+// with the interval of that paired difference. Returns nothing if it was not measured.
 std::optional<Measured> BehindOf(const Record& of, std::string_view member) {
   if (!of.Has("behind") || !of["behind"].Has(member) || !of["behind"][member].Has("interval"))
     return {};
@@ -57,7 +57,7 @@ Order OrderOf(const Measured& behind) {
   return behind.interval->second < 0 ? Order::kWorse : Order::kAlike;
 }
 
-// Returns the arm with the least KL among the `wanted` ones. If some have windows, considers only
+// Returns the arm with the lowest KL among the `wanted` ones. If some have windows, considers only
 // these, because the headline has windows.
 std::optional<Record> Least(const std::vector<Record>& arms, std::string_view text,
                             const auto& wanted) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// An artifact's bits by layer and side, in types that caches have: the decided types, or the
+// An artifact's bits per layer and side, in types that caches have: the decided types, or the
 // smallest type with at least that many bits. The runtime determines how a layer is stored; the
 // artifact determines how many bits it needs.
 #pragma once

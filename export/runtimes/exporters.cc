@@ -96,7 +96,7 @@ std::span<const Exporter> AllExporters() {
        .why_no_latents = kNoLatentScales,
        .write = WriteSglangScalesFiles},
       {.name = "trtllm",
-       .help = "types by layer for TensorRT-LLM's kv_cache_config.dtype (pull request 13695)",
+       .help = "per-layer types for TensorRT-LLM's kv_cache_config.dtype (pull request 13695)",
        .carries = "a type per layer, for keys and values together",
        .any_bits = true,
        .why_no_latents = kNoLatentBits,

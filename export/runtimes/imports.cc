@@ -104,7 +104,7 @@ ImportedFiles ReadPublished(std::string_view files) {
   if (path.extension() == ".pt") return FromPt(path);
   if (path.extension() == ".safetensors") return FromRotations(ReadGivenRotations(files), false);
   throw InputError(
-      fmt::format("{}: cannot be imported; supported are:\n{}", path.string(), ImportedKinds()));
+      fmt::format("{}: cannot be imported; supported files:\n{}", path.string(), ImportedKinds()));
 }
 
 }  // namespace

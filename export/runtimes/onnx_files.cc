@@ -24,7 +24,7 @@ constexpr std::string_view kLaunch =
 # after the rotary embedding. The node of layer i takes the inputs
 #     R_K = model.layers.i.attn.R_K, R_V = model.layers.i.attn.R_V
 # and the attributes k_quant_type = v_quant_type = "PER_GROUP", kv_cache_bit_width = 2, as released
-# exporters do not set them. Clip ratios by layer, group, windows and what each rotation was fitted
+# exporters do not set them. Clip ratios per layer, group, windows and what each rotation was fitted
 # to are JSON in the file's metadata "oscar".
 python3 - "$1" "$2" <<'END'
 import sys

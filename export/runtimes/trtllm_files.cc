@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// An artifact's bits by layer in the form of TensorRT-LLM's dtype map (pull request 13695:
+// An artifact's per-layer bits in the form of TensorRT-LLM's dtype map (pull request 13695:
 // "0-3:fp8,4-35:nvfp4").
 #include <fmt/format.h>
 
@@ -42,7 +42,7 @@ void WriteTrtllmFiles(const Artifact& artifact, const ExportRequest& request,
   WriteFileAtomically(
       directory.staging() / "launch.txt",
       fmt::format(
-          "#!/bin/sh\n# Starts TensorRT-LLM with the bits by layer that were chosen for {}.\n# "
+          "#!/bin/sh\n# Starts TensorRT-LLM with the per-layer bits that were chosen for {}.\n# "
           "Keys and values are stored as they are, {}:\n# no rotations, no means, no clip ratios, "
           "no windows.\n# Both sides of a layer have the same type, the wider one; the checkpoint "
           "holds scales of FP8\n# and NVFP4 (--to modelopt writes them). The map needs pull "

@@ -21,7 +21,8 @@ std::string ServedChoice(const RuntimeSpec& runtime, const Artifact& artifact);
 // Returns rotations, pair scales and codes of a choice as loaders make them.
 RotatedSides SidesOfChoice(const StoredChoice& choice);
 
-// Returns the choice as the runtime's loader makes it from exported files. InputError if it cannot.
+// Returns the choice as the runtime's loader makes it from exported files. Throws InputError if the
+// loader cannot.
 RotatedSides LoadChoice(const RuntimeSpec& runtime, const MethodContext& context,
                         size_t layer_index);
 

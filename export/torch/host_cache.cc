@@ -31,7 +31,7 @@ void CheckSide(const PagedSide& side, const char* name) {
                     side.dim % side.quant_group_size == 0;
   if (fits) return;
   throw UsageError(fmt::format(
-      "cache of {}: head dim {}, {} bits, quantization groups of {}; supported are multiples of 32 "
+      "cache of {}: head dim {}, {} bits, quantization groups of {}; supported: multiples of 32 "
       "from {} to {}, 2 to 4 bits, groups that divide the head and are multiples of {}",
       name, side.dim, side.bits, side.quant_group_size, kMinCacheDim, kMaxCacheDim, kGroupStep));
 }
@@ -73,7 +73,7 @@ CacheShape CacheShapeOf(std::span<const int64_t> format) {
   const auto at = [&](size_t i) { return static_cast<int>(format[i]); };
   if (at(6) > static_cast<int>(MetadataType::kByte))
     throw UsageError(
-        fmt::format("metadata type {} of a cache; supported are 0 (float32), 1 (bfloat16) and 2 "
+        fmt::format("metadata type {} of a cache; supported: 0 (float32), 1 (bfloat16) and 2 "
                     "(bytes)",
                     at(6)));
   CacheShape shape{.format = {.k = {at(0), at(1), at(2)},
@@ -88,10 +88,9 @@ CacheShape CacheShapeOf(std::span<const int64_t> format) {
   CheckSide(shape.format.v, "values");
   const int page = shape.format.page_tokens;
   if (page != 16 && page != 64 && page != 128)
-    throw UsageError(fmt::format("cache pages of {} tokens; supported are 16, 64 and 128", page));
+    throw UsageError(fmt::format("cache pages of {} tokens; supported: 16, 64 and 128", page));
   if (shape.step != 1 && shape.step != 8)
-    throw UsageError(
-        fmt::format("{} tokens quantized at a time; supported are 1 and 8", shape.step));
+    throw UsageError(fmt::format("{} tokens quantized at a time; supported: 1 and 8", shape.step));
   if (shape.sink_tokens % kTileTokens != 0 || shape.recent_slots % kTileTokens != 0 ||
       shape.recent_slots < shape.recent_tokens + shape.step)
     throw UsageError(fmt::format(

@@ -29,7 +29,7 @@ SideTensors SideOf(const OptionalTensor& rotation, const OptionalTensor& mean,
                    const OptionalTensor& feedback_units) {
   if (scales < 0 || scales > static_cast<int64_t>(ScaleFit::kUnbiasedRounded))
     throw UsageError(fmt::format(
-        "scales is {}; supported are 0 (of the range), 1 (unbiased) and 2 (unbiased, rounded)",
+        "scales is {}; supported: 0 (of the range), 1 (unbiased) and 2 (unbiased, rounded)",
         scales));
   return {rotation.value_or(at::Tensor()),
           mean.value_or(at::Tensor()),

@@ -60,7 +60,7 @@ class ArmErrors {
 
   Json Metrics() const;  // measures::AttentionErrors and kPieces (piece_sums.h)
   // Returns the headline rows' attention and KL by distance, as means over heads and layers like
-  // `kl`'s mean. Nothing if a layer has none.
+  // `kl`'s mean. Returns nothing if a layer has none.
   std::optional<measures::ByDistance> ByDistance() const;
 
   // Packed() returns a layer's results as numbers. A resumed validation adds the next layer from

@@ -18,7 +18,7 @@ std::vector<size_t> ShareOfArms(const ArmsOfRank& share, size_t arms,
   const auto ranks = static_cast<size_t>(share.ranks);
   if (ranks > 1 && arms < ranks + 1) {
     throw UsageError(
-        fmt::format("{} ranks were asked for, but there are only {} configurations besides the "
+        fmt::format("{} ranks were requested, but there are only {} configurations besides the "
                     "exact model to divide among them; use at most one rank for each",
                     ranks, arms - 1));
   }

@@ -19,8 +19,9 @@ struct ArmsOfRank {
 // The member of a report with its arms' places among those of all processes, until MergeArms.
 inline constexpr const char* kArmPlaces = "places";
 
-// The indices of the `arms` arms that this process runs, ascending, the exact model first.
-// `recall`: arms that also run the recall tasks, which cost most. UsageError for too few arms.
+// Returns which of the `arms` arms this process runs: ascending indices, the exact model first.
+// `recall`: arms that also run the recall tasks, which cost most. Throws UsageError if there are
+// too few arms.
 std::vector<size_t> ShareOfArms(const ArmsOfRank& share, size_t arms,
                                 const std::vector<size_t>& recall);
 

@@ -173,7 +173,7 @@ TEST(BudgetsProgram, ListsThatMakeNoSenseAreRefused) {
       {{"--bits", "2.5,9"}, "expected at most 8"},
       {{"--bits", "2.5,0"}, "0 cannot be part of a list"},
       {{"--bits", "2.5,1"}, "found 1 in a list, expected 2 to 8"},
-      {{"--bits", "2.1,3"}, "2.1 bits per element were asked for, but 2-bit codes take 2.25"},
+      {{"--bits", "2.1,3"}, "2.1 bits per element were requested, but 2-bit codes take 2.25"},
       {{"--bits", "2,2.25,2.5,2.75,3,3.25,3.5,3.75,4"}, "9 budgets were given, expected at most 8"},
       {{"--bits", "2,x"}, "expected a list, each a number"},
       {{"--bits", "2.5,3", "--windows", "auto"}, "give --bits one number"},

@@ -33,11 +33,12 @@ struct BenchBandwidth {
 // Makes, times and checks a case. It does not throw: the result holds the error.
 BenchResult RunEntry(const BenchEntry& entry, int samples);
 
-// The best read and copy among the results of ReferenceBandwidth(). ResourceError if none.
+// Returns the highest read and copy bandwidth among the results of ReferenceBandwidth(). Throws
+// ResourceError if there are none.
 BenchBandwidth BestBandwidth(const std::vector<BenchResult>& results);
 
-// The least possible time: max(bytes / read bandwidth, flops / peak) in microseconds. Nothing if
-// both are unknown, or if the data is not in device memory.
+// Returns the shortest possible time: max(bytes / read bandwidth, flops / peak) in microseconds.
+// Returns nothing if both are unknown, or if the data is not in device memory.
 std::optional<double> FloorUs(const BenchResult& result, const BenchBandwidth& bandwidth);
 
 // The speedup of a decode case over LibTorch's best BF16 attention at the same shape.

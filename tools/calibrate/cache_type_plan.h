@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Chooses the types of a runtime's cache by layer, by what each costs the next token. Runs of the
+// Chooses the per-layer types of a runtime's cache by their cost to the next token. Runs of the
 // model over its text measure every type on each single side of a layer, then whole caches.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace oscar {
 
-// Cache types by layer to plan for this runtime, within a budget in bits per value; "": none.
+// Per-layer cache types to plan for this runtime, within a budget in bits per value; "": none.
 struct CacheTypesWanted {
   std::string_view runtime;
   double bits = 0;

@@ -21,7 +21,7 @@
 
 namespace oscar {
 
-// --for: a consumer of a choice, or a runtime with types by layer (calib/choose/cache_types.h).
+// --for: a consumer of a choice, or a runtime with per-layer types (calib/choose/cache_types.h).
 struct ForRuntime {
   Consumer consumer = Consumer::kAny;
   std::string_view types = {};

@@ -170,7 +170,7 @@ std::string NextCommands(const Json& report, const std::filesystem::path& artifa
     text += fmt::format("  oscar-export {} --to {}{} -o {}\n", path, target, more,
                         ShellQuote(fmt::format("{}-{}", artifact.string(), target)));
   };
-  // The runtime with the least KL, and the one that is validated.
+  // The runtime with the lowest KL, and the one that is validated.
   const Json *best = nullptr, *judged = nullptr;
   const Json runtimes = report.at("serving").value("runtimes", Json::array());
   for (const Json& row : runtimes) {

@@ -23,7 +23,7 @@ struct DoctorOptions {
   CalibrateOptions calibrate;
   bool json = false;
   bool tables = false;  // print all that is supported, without a model
-  std::string into;     // a file with marks around the tables, or empty
+  std::string into;     // a file with markers around the tables, or empty
 };
 
 // The inputs and the plan of a run, as for --dry-run.

@@ -69,7 +69,7 @@ std::vector<std::vector<int32_t>> Continue(const ContinuationArguments& argument
   const int64_t length = arguments.prefix + arguments.length;
   if (length > input.spec.max_positions) {
     throw UsageError(
-        fmt::format("--reasoning: prefix and continuation have {} tokens in all, but the model "
+        fmt::format("--reasoning: prefix and continuation have {} tokens in total, but the model "
                     "supports only {} positions",
                     length, input.spec.max_positions));
   }

@@ -364,9 +364,8 @@ ModelInput OpenModelInput(const ModelArguments& model, const DataArguments& give
   ModelInput input = OpenModel(model, log, planning);
   if (planning && !input.tokenizer && data.data.empty()) {
     input.data = Placeholders(data, input.spec);
-    log.Info(
-        "data",
-        "data: there is no tokenizer, so the plan assumes the number of tokens that was asked for");
+    log.Info("data",
+             "data: there is no tokenizer, so the plan assumes the requested number of tokens");
     return input;
   }
   input.data = LoadModelData(data, BuiltinText::kCalibration, log, input);

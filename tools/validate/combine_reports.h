@@ -25,7 +25,7 @@ struct CombineOptions {
   std::string csv;                      // path of another copy of comparison.csv, or empty
   std::string write;                    // directory for WriteReportFiles, or empty
   std::vector<std::string> table_rows;  // names of arms (ComparisonMarkdown)
-  std::string table_into;               // a file with marks around the table, or empty
+  std::string table_into;               // a file with markers around the table, or empty
 };
 
 // Writes the rows of comparison.csv for one report to `path`. Throws InputError.

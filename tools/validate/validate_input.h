@@ -30,8 +30,8 @@ struct ValidationInput {
   bool same_model = true;              // the artifact was fitted to this model
 };
 
-// Whether the recall task in the model's own words is requested. The other tasks are made with the
-// input.
+// Whether the recall task over text that the model wrote is requested. OpenValidationInput does not
+// make its samples, only those of the other tasks.
 bool WantsPassages(const ValidateOptions& options);
 
 // Throws InputError for another model (unless allowed), and for text to which the rotations or a

@@ -30,7 +30,7 @@ struct ValidateOptions {
   bool replace = false;                 // replaces the existing validation of record
   std::vector<std::string> combine;     // reports to combine on one page, instead of validating
   std::vector<std::string> table_rows;  // arms in the table of --combine
-  std::string table_into;               // a file with marks around that table, or empty
+  std::string table_into;               // a file with markers around that table, or empty
   std::string csv;                      // a file for the numbers of all arms, or empty
   std::string write;                    // a directory for WriteReportFiles, or empty
   std::vector<std::string> runtimes;    // runtimes whose caches are simulated

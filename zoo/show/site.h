@@ -36,7 +36,7 @@ struct Site {
   std::vector<std::string> problems;  // models whose report cannot be shown, and why
 };
 
-// Writes the directory `output`, which must not exist or be an earlier site, with a single rename.
+// Writes the directory `output` with a single rename. It must be a new path or an earlier site.
 // It is not flushed to the disk, because it can be made again. Throws InputError, ResourceError.
 Site WriteSite(const Zoo& zoo, const std::filesystem::path& output, const SiteOptions& options);
 

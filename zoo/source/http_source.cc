@@ -143,7 +143,7 @@ bool Judge(Transfer* transfer) {
     return false;
   }
   if (!transfer->encoding.empty() && transfer->encoding != "identity") {
-    transfer->refused = fmt::format("the server sends compressed data ({}) that was not asked for",
+    transfer->refused = fmt::format("the server sends compressed data ({}) that was not requested",
                                     Quoted(transfer->encoding, 40));
     return false;
   }
@@ -320,7 +320,7 @@ class HttpReader {
     if (code == CURLE_OK && !transfer->judged) Judge(transfer);  // the body was empty
     if (transfer->thrown) std::rethrow_exception(transfer->thrown);
     if (transfer->range_wrong)
-      return {.broken = "the server answered with another range than was asked for"};
+      return {.broken = "the server answered with a different range than requested"};
     if (!transfer->refused.empty()) throw InputError(fmt::format("{}: {}", url, transfer->refused));
     if (transfer->drop) return Status(url);
     if (code == CURLE_OK) {

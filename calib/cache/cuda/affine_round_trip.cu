@@ -58,7 +58,7 @@ __device__ T CodeAt(T place, int max_code) {
   return trunc(Clamp(place + T(0.5F), T(0), T(max_code)));
 }
 
-// Converts NaN to 0, as a float cast does; a double cast would give the least integer (PTX ISA,
+// Converts NaN to 0, as a float cast does; a double cast would give the lowest integer (PTX ISA,
 // cvt). Otherwise a group whose scale is not finite would lose its NaN.
 template <typename T>
 __device__ int Integer(T x) {

@@ -27,7 +27,8 @@ void RequireM2(ConfigReader& config) {
   if (kinds != nullptr && (!kinds->is_array() || std::ranges::any_of(*kinds, [](const Json& kind) {
         return kind != 1;
       }))) {
-    config.Fail("attn_type_list", "is not implemented: linear attention. Supported: all 1");
+    config.Fail("attn_type_list",
+                "is not implemented: linear attention. Supported: a list with only 1");
   }
   // Fields without effect: classes that transformers now has, sizes of absent parts, layers that
   // predict further tokens, limits of a server.

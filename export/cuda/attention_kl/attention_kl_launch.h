@@ -24,7 +24,7 @@ void LaunchHopper(KlParams params, int items, cudaStream_t stream);
 // Launches the mma.sync kernel, for compute capability 8.0 and later. Sets params.tile_keys.
 void LaunchPortable(KlParams params, int items, cudaStream_t stream);
 
-// Returns a CTA's shared memory limit on this device. UsageError if `bytes` exceeds it.
+// Throws UsageError if `bytes` exceeds a CTA's shared memory limit on this device.
 void CheckSharedBytes(int bytes, const KlParams& params);
 
 }  // namespace oscar::kl

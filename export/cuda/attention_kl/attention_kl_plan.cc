@@ -29,19 +29,18 @@ size_t Align(size_t bytes) { return (bytes + 255) / 256 * 256; }
 void CheckShape(const AttentionKlShape& s, const AttentionKlOptions& o) {
   const auto fail = [](const std::string& what) { throw UsageError("attention-KL " + what); };
   if (s.tokens < 1 || s.tokens > (1 << 24) || s.rows < 1 || s.rows > (1 << 24))
-    fail(fmt::format("of {} rows over {} tokens; supported are 1 to 16777216 of each", s.rows,
+    fail(fmt::format("of {} rows over {} tokens; supported: 1 to 16777216 of each", s.rows,
                      s.tokens));
   if (s.num_kv_heads < 1 || s.num_q_heads < 1 || s.num_q_heads % s.num_kv_heads != 0 ||
       s.num_q_heads / s.num_kv_heads > 64 || s.num_q_heads > 65535)
     fail(
-        fmt::format("of {} query heads over {} KV heads; supported are 1 to "
-                    "64 query heads for "
-                    "each KV head",
+        fmt::format("of {} query heads over {} KV heads; supported: 1 to 64 query heads "
+                    "per KV head",
                     s.num_q_heads, s.num_kv_heads));
   if (s.head_dim < 8 || s.head_dim > 256 || s.head_dim % 8 != 0)
-    fail(fmt::format("of head dim {}; supported are multiples of 8 from 8 to 256", s.head_dim));
+    fail(fmt::format("of head dim {}; supported: multiples of 8 from 8 to 256", s.head_dim));
   if (o.outputs && (s.v_head_dim < 8 || s.v_head_dim > 512 || s.v_head_dim % 8 != 0))
-    fail(fmt::format("outputs of V head dim {}; supported are multiples of 8 from 8 to 512",
+    fail(fmt::format("outputs of V head dim {}; supported: multiples of 8 from 8 to 512",
                      s.v_head_dim));
   if (!(o.scale > 0) || !std::isfinite(o.scale) || !(o.softcap >= 0) || !std::isfinite(o.softcap))
     fail(
@@ -90,10 +89,10 @@ void CheckPointers(const AttentionKlOptions& o, const AttentionKlInputs& in,
     check(rows.output, "output");
     check(rows.output_hat, "output_hat");
   } else if (rows.output != nullptr || rows.output_hat != nullptr) {
-    throw UsageError("attention-KL: outputs are asked for, but options.outputs is off");
+    throw UsageError("attention-KL: outputs are requested, but options.outputs is off");
   }
   if (rows.logit_sq != nullptr && !o.logit_sq)
-    throw UsageError("attention-KL: logit_sq is asked for, but options.logit_sq is off");
+    throw UsageError("attention-KL: logit_sq is requested, but options.logit_sq is off");
 }
 
 void CheckWorkspace(const Plan& plan, const void* workspace, size_t bytes) {

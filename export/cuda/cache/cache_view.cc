@@ -12,7 +12,7 @@ namespace {
 void CheckSide(const PagedSide& side, const char* name) {
   if (IsValid(side)) return;
   throw UsageError(fmt::format(
-      "cache of {}: head dim {}, {} bits, quantization groups of {}; supported are multiples of 32 "
+      "cache of {}: head dim {}, {} bits, quantization groups of {}; supported: multiples of 32 "
       "from {} to {}, 2 to 4 bits, groups of the whole head, 64 or 32 that divide it, or a quarter "
       "of heads of "
       "64, 128, 256 or 512",
@@ -25,7 +25,7 @@ void CheckCacheView(const CacheView& view) {
   CheckSide(view.format.k, "keys");
   CheckSide(view.format.v, "values");
   if (!IsValid(view.format))
-    throw UsageError(fmt::format("cache pages of {} tokens; supported are 16, 64 and 128",
+    throw UsageError(fmt::format("cache pages of {} tokens; supported: 16, 64 and 128",
                                  view.format.page_tokens));
   if (view.num_kv_heads < 1 || view.num_requests < 1)
     throw UsageError(

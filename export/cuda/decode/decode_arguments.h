@@ -58,7 +58,8 @@ void LaunchDecode(const DecodeKernelArguments& args, dim3 grid, cudaStream_t str
 template <int kK, int kV, int kKBits>
 void LaunchDecodeBits(const DecodeKernelArguments& args, dim3 grid, cudaStream_t stream);
 
-// CTAs per SM for which the instances are compiled: 16 warps of up to 128 registers, or 8.
+// Returns the number of CTAs per SM for which an instance is compiled. Specialized instances for
+// small heads run 16 warps per SM, with up to 128 registers per thread; the others run 8 warps.
 constexpr int DecodeCtasPerSm(int k_dim, int v_dim, bool general) {
   return (k_dim + v_dim <= 256 && !general ? 16 : 8) / kDecodeWarps;
 }

@@ -33,9 +33,8 @@ const Instance& FindInstance(const CacheFormat& format) {
     if (instance.k_dim == format.k.dim && instance.v_dim == format.v.dim) return instance;
     supported += fmt::format(" {}/{}", instance.k_dim, instance.v_dim);
   }
-  throw UsageError(
-      fmt::format("decode attention with head dims {}/{} (keys/values); supported are{}",
-                  format.k.dim, format.v.dim, supported));
+  throw UsageError(fmt::format("decode attention with head dims {}/{} (keys/values); supported:{}",
+                               format.k.dim, format.v.dim, supported));
 }
 
 void Launch(const DecodeKernelArguments& args, dim3 grid, cudaStream_t stream) {
@@ -104,7 +103,7 @@ DecodePlan PlanDecode(const CacheFormat& format, int num_kv_heads, int num_q_hea
                     num_q_heads, num_kv_heads, kMaxGqaRatio));
   const int num_requests = static_cast<int>(max_lengths.size());
   if (num_requests < 1 || num_requests > kMaxDecodeRequests)
-    throw UsageError(fmt::format("decode attention of {} requests; supported are 1 to {}",
+    throw UsageError(fmt::format("decode attention of {} requests; supported: 1 to {}",
                                  num_requests, kMaxDecodeRequests));
 
   DecodePlan plan{format, num_kv_heads, num_q_heads, 0, 0, {}};

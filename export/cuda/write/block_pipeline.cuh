@@ -22,10 +22,11 @@ struct PipelineMaps {
 struct TileNote {
   int page;           // number of its page; until that is loaded, its page table index
   int record_offset;  // in bytes
-  uint32_t tokens;    // bit t: token t is quantized; bit 31: rows also go elsewhere
+  uint32_t tokens;    // bit t: token t is quantized; bit 31: see RowsGoElsewhere()
   int row;            // first row in the inputs
 
   __device__ uint32_t Quantized() const { return tokens & 0xFFFFU; }
+  // Whether rotated rows are also stored outside pages: in a window, or as an output of the call.
   __device__ bool RowsGoElsewhere() const { return tokens >> 31 != 0; }
 };
 

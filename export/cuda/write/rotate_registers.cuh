@@ -71,8 +71,8 @@ __device__ inline void LoadRegisters(uint32_t stage, RegisterRows<kDim / 8>& row
   }
 }
 
-// Copies R as matrices of 8 rows x 16 bytes, [kDim / 8][kDim / 8], kDim * kDim values in all. Eight
-// threads fill a matrix, which avoids bank conflicts.
+// Copies R as matrices of 8 rows x 16 bytes, [kDim / 8][kDim / 8], kDim * kDim values in total.
+// Eight threads fill a matrix, which avoids bank conflicts.
 template <int kDim, int kThreads>
 __device__ inline void LoadRotation(const __nv_bfloat16* r, __nv_bfloat16* copy) {
   const uint32_t shared = SharedAddress(copy);

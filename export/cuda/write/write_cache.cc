@@ -155,7 +155,7 @@ void AppendTokens(const CacheView& view, const WriteOptions& options, const __nv
 void RotateRows(const RotateArguments& arguments, cudaStream_t stream) {
   const int dim = arguments.dim;
   if (dim < kMinCacheDim || dim > kMaxCacheDim || dim % 32 != 0)
-    throw UsageError(fmt::format("rotate: head dim {}; supported are multiples of 32 from {} to {}",
+    throw UsageError(fmt::format("rotate: head dim {}; supported: multiples of 32 from {} to {}",
                                  dim, kMinCacheDim, kMaxCacheDim));
   if (arguments.num_heads < 1 || arguments.num_matrices < 1 ||
       arguments.num_heads % arguments.num_matrices != 0)

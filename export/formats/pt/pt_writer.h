@@ -44,7 +44,7 @@ struct PtOut {
   PtOut(const char* text) : data(std::string(text)) {}  // NOLINT(google-explicit-constructor)
 };
 
-// Converts JSON as Python's json.load does. InputError for unsigned numbers beyond int64.
+// Converts JSON as Python's json.load does. Throws InputError for unsigned numbers beyond int64.
 PtOut PtFromJson(const Json& json);
 
 // Writes `value` atomically. Records are named after `prefix` (torch uses the file name's stem).

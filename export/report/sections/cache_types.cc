@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Types of a runtime's cache by layer: KL of the next token against the budget, the ways to
+// Per-layer types of a runtime's cache: KL of the next token against the budget, the ways to
 // distribute a budget, and the decision.
 #include <fmt/format.h>
 

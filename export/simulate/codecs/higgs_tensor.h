@@ -3,7 +3,7 @@
 //
 // HIGGS on tokens (arXiv 2411.17525, section 4, as AQUA-KV uses it: goodevening13/aquakv,
 // aquakv/quantizers.py). A token's channels are rotated by Hadamard matrices of up to 1024, divided
-// by their norm, and rounded two at a time to the grid with the least error for normal values.
+// by their norm, and rounded two at a time to the grid that minimizes the error of normal values.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // linalg/trellis_code.h on tensors of any device. The path is the best one for a row scaled to unit
-// variance. The stored scale preserves the row's norm: it is between the scale of least error, at
-// which rows become too short, and that of linalg/scale_fit.h.
+// variance. The stored scale preserves the row's norm: it is between the scale with the smallest
+// error, at which rows become too short, and that of linalg/scale_fit.h.
 #pragma once
 
 #include <ATen/core/Tensor.h>

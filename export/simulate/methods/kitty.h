@@ -12,8 +12,8 @@
 namespace oscar {
 
 enum class KittyVariant {
-  kSimulator,  // HE; floor of the range 1e-4 for 16-bit rows, 1e-6 for others
-  kKernel,     // HU; floor of the scale 1e-6
+  kSimulator,  // half to even; the range is at least 1e-4 for 16-bit rows, 1e-6 for others
+  kKernel,     // half up; the scale is at least 1e-6
 };
 
 struct KittyOptions {

@@ -31,7 +31,7 @@ int64_t KvtcGroupBits(const KvtcGroup& group);  // per token
 // Returns components [..., size] of one group as read back, float32 or float64.
 at::Tensor KvtcGroupRoundTrip(const at::Tensor& components, KvtcType type);
 
-// Returns the groups with the least error within `budget` bits, from the first component on.
+// Returns the groups with the smallest error within `budget` bits, from the first component on.
 // Components after the last group have no bits and are read as their mean, so their error is their
 // energy. `error(begin, group)`: of components [begin, begin + group.size). Uses dynamic
 // programming over components and bits, as in the paper's appendix B.17.

@@ -33,7 +33,8 @@ constexpr AffineRule WithZero(int bits) {
   rule.include_zero = true;
   return rule;
 }
-// As in quarot/transformers/kv_cache.py: a minimum instead of a zero, and a least range.
+// As in quarot/transformers/kv_cache.py: a minimum instead of a zero, and a lower limit for the
+// range.
 constexpr AffineRule Kernel(int bits) {
   return {.family = AffineFamily::kMinOffset,
           .bits = bits,

@@ -28,11 +28,11 @@ struct PaperRow {
 };
 
 constexpr PaperRow kPaper[] = {
-    {"turboquant_mse_1", "TurboQuant of least error, 1 bit", 1, false},
-    {"turboquant_mse_2", "TurboQuant of least error, 2 bits", 2, false},
-    {"turboquant_mse_3", "TurboQuant of least error, 3 bits", 3, false},
-    {"turboquant_mse_4", "TurboQuant of least error, 4 bits", 4, false},
-    {"turboquant_prod_4", "TurboQuant of unbiased products, 4 bits", 4, true},
+    {"turboquant_mse_1", "TurboQuant with the smallest error, 1 bit", 1, false},
+    {"turboquant_mse_2", "TurboQuant with the smallest error, 2 bits", 2, false},
+    {"turboquant_mse_3", "TurboQuant with the smallest error, 3 bits", 3, false},
+    {"turboquant_mse_4", "TurboQuant with the smallest error, 4 bits", 4, false},
+    {"turboquant_prod_4", "TurboQuant with unbiased products, 4 bits", 4, true},
 };
 
 struct VllmRow {

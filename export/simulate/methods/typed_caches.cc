@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The types by layer that oscar-calibrate --for modelopt and similar runtimes chose, as the runtime
-// serves them: rows are not rotated, and scales come from the calibration's largest magnitudes.
-// Other methods here distribute the same budget by each of the other prices.
+// The per-layer types that oscar-calibrate --for modelopt and similar runtimes chose, as the
+// runtime serves them: rows are not rotated, and scales come from the calibration's largest
+// magnitudes. Other methods here distribute the same budget by each of the other prices.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,9 +24,10 @@ namespace {
 std::vector<LayerTypes> TypesOf(const MethodContext& context, std::optional<BitPrice> price) {
   const std::optional<CacheTypeRecord> record = CacheTypesOf(context.artifact());
   if (!record) {
-    throw InputError(context.artifact().directory().string() +
-                     ": contains no types by layer; measure their costs with oscar-calibrate --for "
-                     "modelopt --bits B");
+    throw InputError(
+        context.artifact().directory().string() +
+        ": contains no per-layer types; measure their costs with oscar-calibrate --for "
+        "modelopt --bits B");
   }
   if (!price) return record->types;
   const TypedRuntime* runtime = FindTypedRuntime(record->runtime);
@@ -71,11 +72,11 @@ CacheMethod Method(std::string_view name, std::string_view description,
 
 std::vector<CacheMethod> CacheTypeMethods() {
   return {Method("cache_types",
-                 "types by layer, as chosen for a runtime with types of 8 and 4 bits", {}),
+                 "per-layer types, as chosen for a runtime with types of 8 and 4 bits", {}),
           Method("cache_types_next_token",
-                 "types by layer within the same budget, by the KL of the next token",
+                 "per-layer types within the same budget, by the KL of the next token",
                  BitPrice::kNextToken),
-          Method("cache_types_attention", "types by layer within the same budget, by attention-KL",
+          Method("cache_types_attention", "per-layer types within the same budget, by attention-KL",
                  BitPrice::kAttention),
           Method("cache_types_uniform",
                  "types within the same budget, as equal for all layers as possible",

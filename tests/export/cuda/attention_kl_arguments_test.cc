@@ -25,7 +25,7 @@ void ExpectRefused(const std::function<void(AttentionKlShape&, AttentionKlOption
 
 TEST(AttentionKlArguments, RefusesWhatItCannotDoByName) {
   ExpectRefused([](auto& s, auto&) { s.head_dim = 512; },
-                "head dim 512; supported are multiples of 8 from 8 to 256");
+                "head dim 512; supported: multiples of 8 from 8 to 256");
   ExpectRefused([](auto& s, auto&) { s.head_dim = 100; }, "head dim 100");
   ExpectRefused([](auto& s, auto&) { s.num_kv_heads = 7; }, "32 query heads over 7 KV heads");
   ExpectRefused([](auto& s, auto&) { s.num_kv_heads = 0; }, "32 query heads over 0 KV heads");

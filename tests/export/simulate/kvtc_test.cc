@@ -20,7 +20,7 @@ namespace {
 
 using GroupError = std::function<double(int64_t begin, const KvtcGroup& group)>;
 
-// The least error of components from `begin` on at `budget` bits, by trying everything.
+// The smallest error of components from `begin` on at `budget` bits, by trying everything.
 double LeastError(const std::vector<double>& energies, const GroupError& error, size_t begin,
                   int64_t budget) {
   double least = 0;

@@ -60,8 +60,8 @@ TEST(Trellis, NoPathIsBetter) {
   }
 }
 
-// At the scale of least error, paths of 12 and 8 bits of state lose D of normal values; read at the
-// row's norm that is 2 (1 - sqrt(1 - D)).
+// At the scale with the smallest error, paths of 12 and 8 bits of state lose D of normal values;
+// read at the row's norm that is 2 (1 - sqrt(1 - D)).
 TEST(Trellis, GaussianRowsLoseWhatIsKnown) {
   at::manual_seed(9);
   const at::Tensor rows = at::randn({600, 128}, at::kFloat);

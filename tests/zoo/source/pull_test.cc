@@ -169,7 +169,7 @@ TEST_F(PullTest, AServerThatLiesAboutLengthsIsRefusedBeforeItsBytesAreTaken) {
 }
 
 TEST_F(PullTest, NothingIsDecompressed) {
-  ExpectRefused("gzip", {"compressed", "gzip", "was not asked for"});
+  ExpectRefused("gzip", {"compressed", "gzip", "was not requested"});
   ExpectRefused("gzip!", {"compressed", "entries/example/Tiny/latest.json"});
 }
 
