@@ -95,6 +95,12 @@ Json RecordedConfiguration(const Json& validation, std::string_view what) {
   if (!configuration.contains("scope")) configuration["scope"] = "normal";  // old reports have none
   configuration["arms"] = JsonMember(settings, "arms", what);
   configuration["methods"] = Json::array();
+  // Which of the configurations recall is measured for depends on how they were asked for.
+  if (configuration.value("needle_arms", Json::array()).empty()) {
+    configuration["needle_arms"] = Json::array();
+    for (const Json& arm : JsonMember(validation, "arms", what))
+      if (arm.contains("needle")) configuration["needle_arms"].push_back(arm.at("name"));
+  }
   configuration["headline_arm"] = JsonString(validation, "headline_arm", what);
   for (const char* member : {"sink_tokens", "recent_tokens", "quant_group_size"})
     configuration[member] = JsonInt(settings, member, what);

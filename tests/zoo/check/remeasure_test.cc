@@ -82,9 +82,11 @@ TEST(Remeasure, TheConfigurationNamesEverythingAndHasNoGate) {
                          {"gate", "kl<=1"},
                          {"kernels", true},
                          {"sequences", 3}}}}}};
+  validation["arms"] = {{{"name", "bf16"}, {"needle", Json::object()}}, {{"name", "auto+windows"}}};
   const Json configuration = RecordedConfiguration(validation, "x");
   EXPECT_EQ(configuration, Json({{"arms", {"bf16", "auto+windows"}},
                                  {"methods", Json::array()},
+                                 {"needle_arms", {"bf16"}},
                                  {"headline_arm", "auto+windows"},
                                  {"sink_tokens", 4},
                                  {"recent_tokens", 5},
