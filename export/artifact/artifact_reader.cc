@@ -270,7 +270,7 @@ std::string Artifact::ChoiceAt(double bits) const {
       fmt::format("{}: contains no choice at {:g} bits{}; oscar-calibrate --bits {},{:g} makes a "
                   "choice at each",
                   directory().string(), bits,
-                  there.empty() ? "or any other number of bits" : ", but at " + there,
+                  there.empty() ? " or at any other number" : ", but at " + there,
                   there.empty() ? "2" : there, bits));
 }
 
