@@ -81,17 +81,24 @@ constexpr AffineGroup<T> Refitted(const AffineGroup<T>& affine, const CodeMoment
 
 // `range`: FitAffine of the clipped group; `group`: the unclipped values. Keeps the previous fit if
 // codes and values are not positively correlated, and returns `range` above kMaxFittedBits.
-template <typename T>
-FittedGroup<T> FitScale(std::span<const T> group, const AffineGroup<T>& range, int bits,
-                        ScaleFit fit) {
+// `moments` returns what MomentsOfCodes does; it is inlined, for the caller's instruction set.
+template <typename T, typename Moments>
+[[gnu::always_inline]] inline FittedGroup<T> FitScale(std::span<const T> group,
+                                                      const AffineGroup<T>& range, int bits,
+                                                      ScaleFit fit, const Moments& moments) {
   if (!FitsScale(fit, bits)) return {range, range};
-  CodeMoments m = MomentsOfCodes(group, range, bits);
+  CodeMoments m = moments(group, range, bits);
   if (m.cov <= 0) return {range, range};
   const AffineGroup<T> least_squares = Refitted(range, m, m.cov, m.c_var, bits, group.size());
-  m = MomentsOfCodes(group, least_squares, bits);
+  m = moments(group, least_squares, bits);
   if (m.cov <= 0) return {least_squares, least_squares};
   const AffineGroup<T> unbiased = Refitted(least_squares, m, m.q_var, m.cov, bits, group.size());
   return {fit == ScaleFit::kUnbiased ? least_squares : unbiased, unbiased};
+}
+template <typename T>
+FittedGroup<T> FitScale(std::span<const T> group, const AffineGroup<T>& range, int bits,
+                        ScaleFit fit) {
+  return FitScale(group, range, bits, fit, MomentsOfCodes<T>);
 }
 
 }  // namespace oscar

@@ -18,6 +18,7 @@
 #include "linalg/affine_metadata.h"
 #include "linalg/feedback_codec.h"
 #include "linalg/scale_fit.h"
+#include "linalg/stored_float.h"
 
 namespace oscar {
 namespace {
@@ -37,13 +38,14 @@ OSCAR_INLINE int CodeOf(T x, const AffineGroup<T>& affine, T max_code) {
 
 // MomentsOfCodes of linalg/scale_fit.h. 32 bits hold the sums of rows of up to 2^17 values.
 template <typename T>
-OSCAR_INLINE CodeMoments Moments(const T* x, int n, const AffineGroup<T>& affine, int bits) {
+OSCAR_INLINE CodeMoments Moments(std::span<const T> x, const AffineGroup<T>& affine, int bits) {
+  const int n = static_cast<int>(x.size());
   const T max_code = static_cast<T>(MaxCode(bits)), middle = max_code / 2, limit = kMaxScaleSteps,
           steps = static_cast<T>(ScaleSteps(bits));
   int c_sum = 0, q_sum = 0, cc = 0, qq = 0, cq = 0;
 #pragma omp simd reduction(+ : c_sum, q_sum, cc, qq, cq)
   for (int i = 0; i < n; ++i) {
-    const T place = x[i] / affine.scale + affine.zero;
+    const T place = x.data()[i] / affine.scale + affine.zero;
     const int c = static_cast<int>(Clamp(place + T(0.5), T(0), max_code));
     const int q = static_cast<int>(Nearest(Clamp((place - middle) * steps, -limit, limit)));
     c_sum += c;
@@ -59,20 +61,6 @@ OSCAR_INLINE CodeMoments Moments(const T* x, int n, const AffineGroup<T>& affine
   return m;
 }
 
-// FitScale of linalg/scale_fit.h.
-template <typename T>
-OSCAR_INLINE FittedGroup<T> Fitted(const T* x, int n, const AffineGroup<T>& range,
-                                   const AffineFormat& format) {
-  const int bits = format.bits;
-  CodeMoments m = Moments(x, n, range, bits);
-  if (m.cov <= 0) return {range, range};
-  const AffineGroup<T> least_squares = Refitted(range, m, m.cov, m.c_var, bits, size_t(n));
-  m = Moments(x, n, least_squares, bits);
-  if (m.cov <= 0) return {least_squares, least_squares};
-  const AffineGroup<T> unbiased = Refitted(least_squares, m, m.q_var, m.cov, bits, size_t(n));
-  return {format.scales == ScaleFit::kUnbiased ? least_squares : unbiased, unbiased};
-}
-
 template <typename T>
 OSCAR_INLINE bool RoundTrip(const AffineRoundTripArguments<T>& a, const AffineFormat& format,
                             int64_t begin, int64_t end) {
@@ -84,28 +72,20 @@ OSCAR_INLINE bool RoundTrip(const AffineRoundTripArguments<T>& a, const AffineFo
   for (int64_t row = begin; row < end; ++row) {
     const T* const x = a.rows + row * dim;
     int unknown = 0;
-    if (a.thresholds == nullptr) {
+    if (a.threshold_column == 0) {
+      const T t = a.thresholds == nullptr ? std::numeric_limits<T>::infinity()
+                                          : a.thresholds[row * a.threshold_row];
+      unknown = t >= 0 ? 0 : 1;
 #pragma omp simd reduction(| : unknown)
       for (int i = 0; i < dim; ++i) {
         unknown |= std::abs(x[i]) <= most ? 0 : 1;
-        clipped[i] = x[i];
+        clipped[i] = Clamp(x[i], -t, t);
       }
     } else {
-      const T* const thresholds = a.thresholds + row * a.threshold_row;
-      const T common = thresholds[0];
-      if (a.threshold_column == 0) {
-        unknown = common >= 0 ? 0 : 1;
-#pragma omp simd reduction(| : unknown)
-        for (int i = 0; i < dim; ++i) {
-          unknown |= std::abs(x[i]) <= most ? 0 : 1;
-          clipped[i] = Clamp(x[i], -common, common);
-        }
-      } else {
-        for (int i = 0; i < dim; ++i) {
-          const T t = thresholds[i * a.threshold_column];
-          unknown |= std::abs(x[i]) <= most && t >= 0 ? 0 : 1;
-          clipped[i] = Clamp(x[i], -t, t);
-        }
+      for (int i = 0; i < dim; ++i) {
+        const T t = a.thresholds[row * a.threshold_row + i * a.threshold_column];
+        unknown |= std::abs(x[i]) <= most && t >= 0 ? 0 : 1;
+        clipped[i] = Clamp(x[i], -t, t);
       }
     }
     if (unknown != 0) return false;
@@ -123,7 +103,8 @@ OSCAR_INLINE bool RoundTrip(const AffineRoundTripArguments<T>& a, const AffineFo
       const T scale = std::max(high - low, static_cast<T>(kMinAffineRange)) / max_code;
       const AffineGroup<T> range = {scale, -low / scale};
       const FittedGroup<T> fit =
-          fits ? Fitted(x + first, group, range, format) : FittedGroup<T>{range, range};
+          FitScale(std::span<const T>(x + first, static_cast<size_t>(group)), range, format.bits,
+                   format.scales, [](const auto&... of_group) { return Moments<T>(of_group...); });
       const AffineGroup<T> stored = StoredAffine(fit.stored, format.metadata, format.bits);
       const AffineGroup<T> rounds = format.metadata == MetadataType::kByte ? stored : fit.rounds;
       if (a.scales != nullptr) {
@@ -200,9 +181,8 @@ OSCAR_INLINE void FeedbackOfRows(const FeedbackRoundTripArguments<T>& a, int64_t
 template <typename T>
 OSCAR_INLINE void Feedback(const FeedbackRoundTripArguments<T>& a, int64_t begin, int64_t end) {
   std::vector<T> x(size_t(a.dim) * kLanes), fed(x.size());
-  const int64_t of_head = a.heads == 1 ? std::numeric_limits<int64_t>::max() : a.rows_of_head;
   for (int64_t row = begin; row < end;) {
-    const int64_t next_head = a.heads == 1 ? end : (row / of_head + 1) * of_head;
+    const int64_t next_head = a.heads == 1 ? end : (row / a.rows_of_head + 1) * a.rows_of_head;
     const int64_t count = std::min({int64_t{kLanes}, end - row, next_head - row});
     FeedbackOfRows(a, row, static_cast<int>(count), x.data(), fed.data());
     row += count;
@@ -276,9 +256,8 @@ OSCAR_INSTANCE(double)
 OSCAR_FOR_EACH_PROCESSOR void RoundToBf16(const float* from, float* to, int64_t count) {
 #pragma omp simd
   for (int64_t i = 0; i < count; ++i) {
-    const auto bits = std::bit_cast<uint32_t>(from[i]);
-    const uint32_t rounded = (bits + 0x7FFFU + ((bits >> 16) & 1U)) & 0xFFFF0000U;
-    to[i] = std::bit_cast<float>(from[i] == from[i] ? rounded : 0x7FC00000U);
+    const float rounded = NearestBFloat16(from[i]);
+    to[i] = from[i] == from[i] ? rounded : std::numeric_limits<float>::quiet_NaN();
   }
 }
 

@@ -125,7 +125,8 @@ OSCAR_INLINE void Softmax(const LogitComparisonArguments<T>& a, T* log, int64_t 
 template <typename T>
 OSCAR_INLINE void Compare(const LogitComparisonArguments<T>& a, int64_t begin, int64_t end) {
   const int64_t columns = a.tokens + (a.sinks != nullptr ? 1 : 0);
-  std::vector<T> buffer(static_cast<size_t>(columns)), own_scores(buffer.size());
+  std::vector<T> buffer(static_cast<size_t>(columns)), own_scores(buffer.size()),
+      own_terms(buffer.size());
   for (int64_t r = begin; r < end; ++r) {
     const ReadRow<T> row = ReadLogits(a, r, buffer.data());
     const int64_t reference = r % a.reference_rows;
@@ -133,22 +134,17 @@ OSCAR_INLINE void Compare(const LogitComparisonArguments<T>& a, int64_t begin, i
     const T* const p = a.p + reference * columns;
     T* const scores = a.scores == nullptr ? own_scores.data() : a.scores + r * columns;
     const Normalizer<T> n = Normalize(row, scores);
+    T* const terms = a.kl_terms == nullptr ? own_terms.data() : a.kl_terms + r * columns;
     T kl = 0;
 #pragma omp simd reduction(+ : kl)
     for (int64_t i = 0; i < row.columns; ++i) {
       scores[i] *= n.part;
-      kl += TermOfKl(p[i], scores[i], ((row.logits[i] - n.most) - n.log_sum) - log_p[i]);
+      terms[i] = TermOfKl(p[i], scores[i], ((row.logits[i] - n.most) - n.log_sum) - log_p[i]);
+      kl += terms[i];
     }
     a.kl[r] = kl;
-    if (a.scores != nullptr) std::fill(scores + row.columns, scores + columns, T(0));
-    if (a.kl_terms != nullptr) {
-      T* const terms = a.kl_terms + r * columns;
-#pragma omp simd
-      for (int64_t i = 0; i < row.columns; ++i) {
-        terms[i] = TermOfKl(p[i], scores[i], ((row.logits[i] - n.most) - n.log_sum) - log_p[i]);
-      }
-      std::fill(terms + row.columns, terms + columns, T(0));
-    }
+    std::fill(scores + row.columns, scores + columns, T(0));
+    std::fill(terms + row.columns, terms + columns, T(0));
     if (a.logit_errors_sq == nullptr) continue;
     const T* const own = a.reference_logits + reference * a.tokens;
     T squares = 0;

@@ -45,6 +45,10 @@ at::Tensor KlOfRows(const LogAndScores& own, const LogAndScores& other) {
   return SumOf(TermsOfKl(own, other));
 }
 
+void Hide(at::Tensor& logits, const at::Tensor& hidden) {
+  logits.add_(hidden.to(logits.scalar_type()).mul_(kHiddenLogit));
+}
+
 at::Tensor CacheLogits::Read() const {
   if (!kept.defined()) return logits;
   return exact.defined() ? at::where(kept, exact, logits) : logits.masked_fill(kept, kHiddenLogit);

@@ -14,6 +14,9 @@ namespace oscar {
 // itself if there are no sinks.
 at::Tensor WithSinks(const at::Tensor& of_tokens, const at::Tensor& sinks);
 
+// Gives hidden tokens kHiddenLogit; `hidden` is bool and broadcast.
+void Hide(at::Tensor& logits, const at::Tensor& hidden);
+
 struct LogAndScores {
   at::Tensor log, scores;  // [..., tokens], scores = exp(log)
 };

@@ -63,7 +63,9 @@ at::Tensor RowComparison::Products(const at::Tensor& queries, const at::Tensor& 
 }
 
 at::Tensor RowComparison::Logits(const at::Tensor& queries, const at::Tensor& keys) const {
-  return Products(queries, keys).add_(hidden_.to(dtype_).mul_(kHiddenLogit));
+  at::Tensor logits = Products(queries, keys);
+  Hide(logits, hidden_);
+  return logits;
 }
 
 // |o|^2 of outputs [num_kv_heads, gqa_ratio, ..., dv], after the output map.

@@ -145,7 +145,9 @@ at::Tensor SampledRows::Products(const at::Tensor& queries, const at::Tensor& ke
 at::Tensor SampledRows::ExactLogits(const at::Tensor& queries, const at::Tensor& keys) const {
   const bool any = std::ranges::any_of(exact_, [](const at::Tensor& m) { return m.defined(); });
   if (!any) return {};
-  return Products(queries, keys).add_(hidden_.to(at::kFloat).mul_(kHiddenLogit));
+  at::Tensor logits = Products(queries, keys);
+  Hide(logits, hidden_);
+  return logits;
 }
 
 CacheLogits SampledRows::LogitsIn(size_t windows, const at::Tensor& products,

@@ -99,7 +99,7 @@ std::vector<ArmResult> MeasureArms(const ObservedLayer& observed, const LayerSpe
       {"oscar_per_head", &fit.k, &fit.v, fit.k.clip_ratio, fit.v.clip_ratio}};
   arms.insert(arms.end(), more.begin(), more.end());
   return MeasureAttentionError(observed, spec, arms, windows, clip.quant_group_size,
-                               observed.keys.at(0).is_cpu() ? at::kFloat : at::kDouble);
+                               ErrorType(observed.keys.at(0).device().type()));
 }
 
 // Returns the texts that refinement uses: the fitted rows, or all rows.

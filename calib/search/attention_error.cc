@@ -180,10 +180,14 @@ void AddErrors(const RowErrors& windowed, const RowErrors& all, const at::Tensor
 
 }  // namespace
 
+at::ScalarType ErrorType(at::DeviceType device) {
+  return device == at::kCPU ? at::kFloat : at::kDouble;
+}
+
 uint64_t AttentionErrorMemory(const LayerSpec& spec, int64_t tokens, int64_t rows, int64_t num_arms,
                               const ChoiceArms& choice, at::DeviceType device) {
   const AttentionSpec& a = spec.attention;
-  const int64_t element = device == at::kCPU ? 4 : 8;
+  const auto element = static_cast<int64_t>(c10::elementSize(ErrorType(device)));
   const int64_t slice = element * a.num_q_heads *
                         std::min(rows, RowsPerSlice(a, tokens, element, ScoreBytes(device))) *
                         tokens;

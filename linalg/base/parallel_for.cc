@@ -40,6 +40,8 @@ class Pieces {
     if (error_ != nullptr) std::rethrow_exception(error_);
   }
 
+  std::atomic<int64_t> helpers{0};  // that run these
+
  private:
   const int64_t count_;
   const std::function<void(int64_t)>& body_;
@@ -62,48 +64,50 @@ class Helpers {
       const std::lock_guard lock(mutex_);
       for (; threads_ < wanted; ++threads_) std::thread([this] { Serve(); }).detach();
       requests_.insert(requests_.end(), static_cast<size_t>(wanted), &pieces);
+      num_requests_ = requests_.size();
     }
-    requested_.notify_all();
+    for (int64_t i = 0; i < wanted; ++i) requested_.notify_one();
     pieces.Run();
+    {
+      const std::lock_guard lock(mutex_);
+      std::erase(requests_, &pieces);
+      num_requests_ = requests_.size();
+    }
+    const auto done = [&] { return pieces.helpers == 0; };
+    LookFor(done);
     std::unique_lock lock(mutex_);
-    std::erase(requests_, &pieces);
-    const auto done = [&] { return std::ranges::count(running_, &pieces) == 0; };
-    Look(lock, done);
     finished_.wait(lock, done);
   }
 
  private:
   void Serve() {
-    std::unique_lock lock(mutex_);
     while (true) {
-      const auto requested = [&] { return !requests_.empty(); };
-      Look(lock, requested);
-      requested_.wait(lock, requested);
+      LookFor([&] { return num_requests_ > 0; });
+      std::unique_lock lock(mutex_);
+      requested_.wait(lock, [&] { return !requests_.empty(); });
       Pieces* const pieces = requests_.front();
       requests_.pop_front();
-      running_.push_back(pieces);
+      num_requests_ = requests_.size();
+      ++pieces->helpers;
       lock.unlock();
       pieces->Run();
       lock.lock();
-      running_.erase(std::ranges::find(running_, pieces));
+      --pieces->helpers;  // its caller may go on once the lock is released
       finished_.notify_all();
     }
   }
 
-  // Returns when `happened` holds, or after a while.
-  static void Look(std::unique_lock<std::mutex>& lock, const auto& happened) {
+  // Returns when `happened` holds, or after a while. Takes no lock, for which many would compete.
+  static void LookFor(const auto& happened) {
     using Clock = std::chrono::steady_clock;
     const Clock::time_point end = Clock::now() + std::chrono::microseconds(200);
-    while (!happened() && Clock::now() < end) {
-      lock.unlock();
-      std::this_thread::yield();
-      lock.lock();
-    }
+    while (!happened() && Clock::now() < end) std::this_thread::yield();
   }
 
   std::mutex mutex_;
   std::condition_variable requested_, finished_;
-  std::deque<Pieces*> requests_, running_;
+  std::deque<Pieces*> requests_;
+  std::atomic<size_t> num_requests_{0};
   int64_t threads_ = 0;
 };
 

@@ -29,7 +29,7 @@ struct ValueType {
   int64_t lowest = 0, highest = 0;  // range of an integer field
 };
 
-// Where an option may be given, and whether it decides what is made.
+// Says whether an option decides the result, and where it may be given.
 enum class OptionScope {
   kResult,       // decides the result: flag or file, stored in artifacts
   kRun,          // flag or file, not stored: where to write, how to report

@@ -27,8 +27,8 @@ struct NarrowQuery {
   static constexpr int kPlaceWeight = Shape::kKeyGranules == 1 ? 4 : 1;
 };
 
-// Where the codes of a quarter are: words [first, last) of a token, the bytes of a word (marked by
-// their low bits), and the places in a byte.
+// The codes of a quarter are in words [first, last) of a token, in the bytes of a word that `bytes`
+// marks by their low bits, and at places [first, last) of a byte.
 struct QuarterPlaces {
   int first_word, last_word;
   uint32_t bytes;

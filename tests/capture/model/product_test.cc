@@ -9,7 +9,12 @@
 #include <ATen/ops/tanh.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
+#include <thread>
+
 #include "capture/model/run/elementwise.h"
+#include "capture/model/run/tensor_pieces.h"
 
 namespace oscar {
 namespace {
@@ -37,6 +42,19 @@ class Products : public testing::Test {
 
 at::Tensor Random(at::IntArrayRef shape, at::ScalarType dtype = at::kFloat) {
   return at::randn(shape, at::dtype(dtype));
+}
+
+// Each of two pieces waits for the other one to begin, which two threads do and one would never.
+TEST_F(Products, PiecesRunOnSeveralThreads) {
+  at::set_num_threads(2);
+  std::atomic<int> begun = 0, met = 0;
+  ForEachTensorPiece(2, [&](int64_t) {
+    ++begun;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (begun < 2 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+    met += begun == 2 ? 1 : 0;
+  });
+  EXPECT_EQ(met, 2);
 }
 
 // Rows that a BLAS cuts into pieces of other shapes for each number of threads: 3 to 60 of them.
