@@ -22,7 +22,7 @@ struct ProgramExit {
   std::string all() const { return err + out; }
 };
 
-// Whether it ended with this code, and `said` stands in what it wrote to stderr.
+// Returns whether it ended with this code, and wrote `said` to stderr.
 testing::AssertionResult Exits(const ProgramExit& exit, int code, std::string_view said = "");
 
 using ProgramStrings = std::vector<std::string>;

@@ -23,7 +23,8 @@ std::string ErrorOf(const Call& call) {
   return "";
 }
 
-// Whether `part` stands in `text`. A failed assertion shows both.
+// Returns whether `text` contains `part`; a failed assertion shows both. Every text contains an
+// empty part, so a table with empty parts also compares whether there was an error at all.
 inline testing::AssertionResult Says(std::string_view text, std::string_view part) {
   const bool found = text.find(part) != text.npos;
   return (found ? testing::AssertionSuccess() : testing::AssertionFailure())
