@@ -106,7 +106,9 @@ class CalibrationMemory : public testing::Test {
                 choose.c_str(), planned / 1e6, peak / 1e6);
     // The plan counts LibTorch's own first-use allocations as the largest that were observed.
     constexpr double kLibTorchDiffers = 20 << 20;
-    EXPECT_NEAR(planned, peak, 0.15 * peak + kLibTorchDiffers);
+    EXPECT_LE(peak, 1.15 * planned + kLibTorchDiffers);
+    // Equal runs differ by a tenth, as threads happen to hold buffers at the same time or not.
+    EXPECT_LE(planned, 1.3 * peak + kLibTorchDiffers);
     fs::remove_all(model.string() + "-oscar");
     return peak;
   }
