@@ -16,7 +16,7 @@ case "${1:-}" in
   "")
     name=tiny-qwen3 model=tests/data/tiny-qwen3
     calibration=()
-    validation=(--gate 'kl<=0.1')
+    validation=(--gate 'ppl_ratio<=1.02')
     ;;
   real)
     name=SmolLM2-135M-Instruct model=${OSCAR_TEST_REAL_MODEL:-.deps/real/SmolLM2-135M-Instruct.Q4_1.gguf}

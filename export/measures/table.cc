@@ -16,8 +16,9 @@ using enum Format;
 constexpr unsigned kShown = kInterval | kSmallPrint;
 constexpr unsigned kTables = kPage | kTerminal, kAlways = kGate | kTables | kLoss;
 constexpr Measure kMeasures[] = {
-    {"bits", "bits_per_element.paper", "bits", kBits, kTables, "by the paper's formula"},
-    {"stored_bits", "bits_per_element.actual", "stored bits", kBits, kTerminal,
+    {"bits", "bits_per_element.paper", "bits, formula", kBits, kTerminal,
+     "by the paper's formula"},
+    {"stored_bits", "bits_per_element.actual", "stored bits", kBits, kTables,
      "counting every byte"},
     {"kl", "local.kl.mean", "attention-KL", kError, kAlways | kShown,
      "mean attention-KL at the reference's q, k, v, in nats"},

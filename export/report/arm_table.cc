@@ -12,9 +12,6 @@ std::string MeasureCell(const Measure& measure, const Record& arm) {
   const std::optional<Record> number = arm.Find(measure.path);
   if (!number) return kNoNumber;
   std::string html = Value(*number, measure.format);
-  if (measure.name == "bits")
-    html +=
-        "<small>" + Value(arm["bits_per_element"]["actual"], measure.format) + " stored</small>";
   if (!measure.Is(kSmallPrint)) return html;
   const std::optional<Record> interval = arm.Find(measure.interval());
   return interval ? html + "<small>" + Interval(*interval, measure.format, "–") + "</small>" : html;

@@ -26,12 +26,12 @@ ScatterPoint Point(const ArmLook& look, const Record& bits, const Record& kl) {
   return point;
 }
 
-ScatterChart Chart(std::string_view id, const char* name, const char* title, const char* x_label,
+ScatterChart Chart(std::string_view id, const char* name, const char* title,
                    const char* y_label) {
   ScatterChart chart;
   chart.id = fmt::format("{}-{}", id, name);
   chart.title = title;
-  chart.x_label = x_label;
+  chart.x_label = "stored bits per element";
   chart.y_label = y_label;
   chart.x_ticks = {2, 2.5, 3, 4, 5, 6, 8, 12, 16};
   chart.description =
@@ -43,20 +43,17 @@ ScatterChart Chart(std::string_view id, const char* name, const char* title, con
 }  // namespace
 
 std::string ParetoCharts(const std::vector<ArmLook>& arms, std::string_view id) {
-  ScatterChart attention = Chart(id, "attention", "Attention error against the paper’s bits",
-                                 "bits per element, formula", "attention-KL, nats");
+  ScatterChart attention = Chart(id, "attention", "Attention error against stored bits", "attention-KL, nats");
   attention.note =
       "Filled and named: no other configuration has both fewer bits and less error (+w: with "
       "windows). Configurations without any error are not shown.";
-  ScatterChart token = Chart(id, "token", "Prediction error against stored bytes",
-                             "bits per element, stored", "next-token KL, nats");
-  token.note =
-      "The same comparison with every byte counted, and with the error of the model’s predictions.";
+  ScatterChart token = Chart(id, "token", "Prediction error against stored bits", "next-token KL, nats");
+  token.note = "The same comparison with the error of the model’s predictions.";
   for (const ArmLook& look : arms) {
-    const Record bits = look.arm["bits_per_element"];
-    attention.points.push_back(Point(look, bits["paper"], look.arm["local"]["kl"]));
+    const Record bits = look.arm["bits_per_element"]["actual"];
+    attention.points.push_back(Point(look, bits, look.arm["local"]["kl"]));
     if (look.arm.Has("text"))
-      token.points.push_back(Point(look, bits["actual"], look.arm["text"]["token_kl"]));
+      token.points.push_back(Point(look, bits, look.arm["text"]["token_kl"]));
   }
   return FigureRow(RenderScatterChart(attention) + RenderScatterChart(token));
 }
@@ -65,7 +62,7 @@ std::vector<bool> IsOnFront(const std::vector<ArmLook>& arms) {
   std::vector<std::pair<double, double>> points;
   std::vector<size_t> index;
   for (size_t i = 0; i < arms.size(); ++i) {
-    const double bits = arms[i].arm["bits_per_element"]["paper"].Number();
+    const double bits = arms[i].arm["bits_per_element"]["actual"].Number();
     const double kl = arms[i].arm["local"]["kl"]["mean"].Number();
     if (arms[i].null_control || kl <= 0) continue;
     points.emplace_back(bits, kl);

@@ -13,11 +13,11 @@
 
 namespace oscar {
 
-// Makes two charts: attention-KL against the paper's bits, and next-token KL against stored bytes.
+// Makes two charts against stored bits: attention-KL and next-token KL.
 // `id` makes them unique on the page.
 std::string ParetoCharts(const std::vector<ArmLook>& arms, std::string_view id);
 
-// [num_arms] Whether no arm has both fewer bits (paper) and less attention-KL. Null controls and
+// [num_arms] Whether no arm has both fewer stored bits and less attention-KL. Null controls and
 // arms without error do not count.
 std::vector<bool> IsOnFront(const std::vector<ArmLook>& arms);
 

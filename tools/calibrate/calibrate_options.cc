@@ -326,7 +326,8 @@ void AddRunOptions(OptionTable& table, CalibrateOptions* options) {
                                              "bits_of", "bits_by", "clip_of",  "context",
                                              "refine",  "effort",  "windows"};
   table.NotWhere(choosing, "merge", AreArtifacts,
-                 "the automatic choices of the artifact with the most tokens are fitted again");
+                 "the automatic choices of the artifact with the most tokens are fitted again; an "
+                 "artifact keeps no rows to choose others by, but shards do (--shard)");
   table.OnlyWith(choosing, "auto");
   table.OnlyWith({"bits_of", "bits_by"}, "for", "any");
   table.OnlyWith({"clip_k", "clip_v"}, "clip", "fixed");

@@ -62,9 +62,11 @@ std::string UnstableText(const Json& layers) {
           : "have too few tokens for each dimension";
   std::string text;
   AppendWrapped(
-      fmt::format("unstable: {} of {} layers ({}): fits to half of the tokens {}; give more "
-                  "--tokens, or --data that resembles what the model will be used for",
-                  unstable.size(), layers.size(), Listed(unstable), why),
+      fmt::format("unstable: {} of {} layers ({}): fits to half of the {} tokens {}; give more "
+                  "--tokens (twice as many, say), or --data that resembles what the model will be "
+                  "used for",
+                  unstable.size(), layers.size(), Listed(unstable),
+                  layers.at(0).at("tokens").get<int64_t>(), why),
       "  ", 100, &text);
   return text;
 }
@@ -143,6 +145,8 @@ std::string CalibrationTables(const Json& report, bool layers) {
   text += "choices for each runtime, best first (* marks the one that oscar-validate judges):\n" +
           Rendered(runtimes, {"runtime", "checkpoint", "writer"});
   if (!layers) AppendWrapped(measured, "  ", 100, &text);
+  if (const std::string bits = BitsText(serving); !bits.empty())
+    AppendWrapped("bits of the choice marked *: " + bits, "  ", 100, &text);
   if (const ReportTable budgets = BudgetsTable(serving, ""); !budgets.rows.empty()) {
     text +=
         "choices for the runtime 'any' at each budget (oscar-export --to oscar-torch --bits B):\n" +
@@ -162,10 +166,12 @@ std::string NextCommands(const Json& report, const std::filesystem::path& artifa
                          const CalibrateOptions& options) {
   const std::string path = ShellQuote(artifact.string());
   const std::string model = options.model.model.empty() ? "MODEL" : ShellQuote(options.model.model);
-  const std::string& device = options.model.device;
+  const std::string device = options.model.device == "auto"
+                                 ? ""
+                                 : " --device " + ShellQuote(options.model.device);
   std::string text =
-      fmt::format("next:\n  oscar-validate {} --model {}{} --gate 'ppl_ratio<=1.05'\n", path, model,
-                  device == "auto" ? "" : " --device " + ShellQuote(device));
+      fmt::format("next:\n  oscar-validate {} --model {}{} --gate 'ppl_ratio<=1.02'\n", path, model,
+                  device);
   const auto add_export = [&](std::string_view target, std::string_view more = "") {
     text += fmt::format("  oscar-export {} --to {}{} -o {}\n", path, target, more,
                         ShellQuote(fmt::format("{}-{}", artifact.string(), target)));
@@ -193,6 +199,12 @@ std::string NextCommands(const Json& report, const std::filesystem::path& artifa
     } else if (judged != nullptr) {
       add_export(TargetOf(*judged));
     }
+  }
+  if (report.at("serving").contains("auto") && !report.at("serving").contains("budgets") &&
+      options.types.runtime.empty() && !options.model.model.empty()) {
+    text += fmt::format(
+        "  oscar-calibrate {}{} --bits 2,2.5,3,4 -o {}  # a curve; add this run's other options\n",
+        model, device, ShellQuote(fmt::format("{}-bits", artifact.string())));
   }
   const char* zoo = std::getenv("OSCAR_ZOO");
   const bool has_zoo = zoo != nullptr && *zoo != 0;

@@ -97,10 +97,11 @@ std::string ArtifactText(const Artifact& artifact) {
                                  ? "a scale per head"
                                  : fmt::format("groups of {} values", serving.quant_group_size),
                              ClipText(report.at("serving"))));
+  if (const std::string bits = BitsText(report.at("serving")); !bits.empty()) add("bits", bits);
   const std::string sensitive = SensitiveSidesText(report.at("serving"));
-  add("bits", sensitive.empty() ? "it was not measured which layers need more than 2; run "
-                                  "oscar-calibrate with --bits 3 or --effort thorough"
-                                : sensitive);
+  add("sensitive", sensitive.empty() ? "not measured; oscar-calibrate --effort thorough, or more "
+                                       "--bits, measures which layers need more than 2 bits"
+                                     : sensitive);
   add("validated", ValidationText(report));
   add("made by", fmt::format("{} {}", Text(manifest, "/program/name"),
                              Text(manifest, "/program/version", "")));

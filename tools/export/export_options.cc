@@ -98,7 +98,8 @@ OptionTable ExportTable(ExportOptions* options) {
                      "because the artifact holds the cost of every type; 0: as calibrated",
              .min = 0,
              .max = 16,
-             .scope = OptionScope::kRun});
+             .scope = OptionScope::kRun,
+             .main = true});
   table.Add(&options->fold.runtime,
             {.name = "for",
              .help = "for --to folded-checkpoint and absorbed-checkpoint: the runtime that will "

@@ -147,9 +147,7 @@ DataSet Placeholders(const DataArguments& data, const ModelSpec& spec) {
 
 void AddModelOption(OptionTable& table, ModelArguments* model) {
   table.Add(&model->model, {.name = "model",
-                            .help = "directory of the model, a .gguf file (the first of a split "
-                                    "set), or ORG/NAME[@REVISION] in the local Hugging Face cache; "
-                                    "nothing is downloaded",
+                            .help = kModelHelp,
                             .scope = OptionScope::kRun,
                             .positional = true,
                             .path = true});

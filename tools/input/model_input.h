@@ -31,6 +31,11 @@ struct ChatArguments {
 };
 void AddChatOptions(OptionTable& table, ChatArguments* chat);
 
+// The help of every option that takes a model.
+inline constexpr const char* kModelHelp =
+    "directory of the model, a .gguf file (the first of a split set), or ORG/NAME[@REVISION] in the "
+    "local Hugging Face cache; nothing is downloaded";
+
 struct DataArguments {
   std::vector<std::string> data = {};  // files; empty: the built-in corpus
   int64_t tokens = 30000;              // 0: DefaultTokens

@@ -40,7 +40,7 @@ std::string GateHelp() {
     names += fmt::format("{}{}", names.empty() ? "" : ", ", metric.name);
   return fmt::format(
       "limits on the headline configuration, such as kl<=0.05,ppl_ratio<=1.02; the exit code is 1 "
-      "if one is exceeded. Metrics: {}",
+      "if one is exceeded; kl is attention-KL, token_kl that of the next token. Metrics: {}",
       names);
 }
 
@@ -52,8 +52,7 @@ void AddInputOptions(OptionTable& table, ValidateOptions* options) {
                                  .path = true});
   table.Add(&options->model.model,
             {.name = "model",
-             .help = "directory of the model, or ORG/NAME[@REVISION] in the local "
-                     "Hugging Face cache",
+             .help = kModelHelp,
              .scope = OptionScope::kRun,
              .main = true,
              .path = true});
@@ -209,7 +208,9 @@ void AddArmOptions(OptionTable& table, ValidateOptions* options) {
   table.Add(&options->runtimes,
             {.name = "runtime",
              .help = "serving runtimes to simulate exactly as they compute and store; half of each "
-                     "text is the prompt unless --prefill-tokens sets its length",
+                     "text is the prompt unless --prefill-tokens sets its length; runtime_NAME_auto loads the "
+                     "choice for NAME, _lm writes codes with SGLANG_LLOYD_MAX=1, and a name "
+                     "without either loads the rotations of OSCAR's paper",
              .choices = RuntimeNames(),
              .main = true});
   table.Add(

@@ -10,9 +10,12 @@
 #include <utility>
 #include <vector>
 
+#include "export/evaluate/gate.h"
 #include "export/measures/table.h"
 #include "export/report/capacity.h"
 #include "export/report/verdict.h"
+#include "export/report/verdict_text.h"
+#include "export/simulate/runtime_cache.h"
 #include "export/validate/arm.h"
 #include "tools/cli/text_table.h"
 
@@ -228,15 +231,31 @@ std::string DistanceLines(const Json& validation) {
   return fmt::format("attention-KL by distance to the key (share of attention): {}\n", buckets);
 }
 
-std::string GateLines(const Json& gate) {
-  std::string lines;
+// The gate judges one arm; says which, and which simulated servers would fail.
+std::string GateLines(const Json& validation) {
+  const Json& gate = validation.at("gate");
+  const std::string judged = gate.at("arm");
+  std::string lines, failing;
   for (const Json& check : gate.at("checks")) {
-    lines +=
-        fmt::format("gate: {} {} {}: {} ({})\n", check.at("metric").get<std::string>(),
-                    check.at("op").get<std::string>(), check.at("limit").get<double>(),
-                    check.at("passed").get<bool>() ? "passed" : "FAILED",
-                    check.contains("value") ? fmt::format("{:.6g}", check.at("value").get<double>())
-                                            : check.value("reason", "not measured"));
+    lines += fmt::format("gate: {} {} {} for {}: {} ({})\n", check.at("metric").get<std::string>(),
+                         check.at("op").get<std::string>(), check.at("limit").get<double>(), judged,
+                         check.at("passed").get<bool>() ? "passed" : "FAILED",
+                         check.contains("value")
+                             ? fmt::format("{:.6g}", check.at("value").get<double>())
+                             : check.value("reason", "not measured"));
+  }
+  for (const Json& arm : validation.at("arms")) {
+    const auto loads = [&](const RuntimeSpec& runtime) { return arm.at("method") == runtime.method; };
+    if (arm.at("name") == judged || std::ranges::none_of(Runtimes(), loads) ||
+        EvaluateGate(ParseGate(gate.at("text").get<std::string>()), ArmOfVerdict(validation, arm))
+            .passed)
+      continue;
+    failing += (failing.empty() ? "" : ", ") + arm.at("name").get<std::string>();
+  }
+  if (!failing.empty()) {
+    lines += fmt::format(
+        "gate: {} alone is judged; it would FAIL for {} (--headline-arm judges another)\n", judged,
+        failing);
   }
   return lines;
 }
@@ -276,7 +295,7 @@ std::string LinesBelow(const Json& validation) {
   return lines + RowLines(validation) + TextLines(validation) + DistanceLines(validation) +
          RecallLines(validation, "recall", "recall") +
          RecallLines(validation, "tool_call", "exact match of tool calls") +
-         (validation.contains("gate") ? GateLines(validation.at("gate")) : "") +
+         (validation.contains("gate") ? GateLines(validation) : "") +
          (verdict.remedy.empty() ? "" : verdict.remedy + "\n") +
          (validation.contains("kernels") ? KernelLines(validation.at("kernels")) : "");
 }
