@@ -9,7 +9,6 @@
 #include <functional>
 
 #include "calib/consumers.h"
-#include "export/evaluate/bits_per_element.h"
 #include "export/report/report_schema.h"
 #include "linalg/base/check.h"
 
@@ -247,25 +246,6 @@ std::string ClipText(const Json& serving) {
                          ? both(choice, "")
                          : "chosen for each layer, in the exported files",
                      own);
-}
-
-std::string BitsText(const Json& serving) {
-  if (!serving.contains("auto")) return "";
-  const Json& choice = serving.at("auto");
-  const double stored = choice.at("bits_stored");
-  const CacheLayout layout = {.payload_bits = stored,
-                              .metadata_bits = 0,
-                              .actual_metadata_bits = 0,
-                              .sink_tokens = choice.at("sink_tokens"),
-                              .recent_tokens = choice.at("recent_tokens")};
-  std::string text = fmt::format("{:.3g} per value in codes, {:.3g} with scales and zeros",
-                                 choice.at("bits_spent").get<double>(), stored);
-  if (layout.sink_tokens + layout.recent_tokens == 0) return text;
-  constexpr int64_t kTokens = 8192;
-  return text +
-         fmt::format(", {:.3g} in a cache of {} tokens whose {} first and {} last are in bf16",
-                     ActualBitsPerElement(layout, kTokens), kTokens, layout.sink_tokens,
-                     layout.recent_tokens);
 }
 
 }  // namespace oscar

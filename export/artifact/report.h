@@ -36,8 +36,5 @@ ReportTable BudgetsTable(const Json& serving, const std::string& artifact);
 // Returns "clip ratio K 0.92, V 0.90; ...": the exported ratios, then OSCAR's own. If the choice is
 // for a runtime with one ratio for all layers, that ratio is shown, else the ones in its files are.
 std::string ClipText(const Json& serving);
-// Returns how many bits per value the artifact's own choice takes: its codes, with scales and zeros,
-// and with the windows of a cache of 8,192 tokens; "" without an automatic choice.
-std::string BitsText(const Json& serving);
 
 }  // namespace oscar

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "export/evaluate/bits_per_element.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "linalg/base/check.h"
@@ -38,6 +40,25 @@ double ActualBitsPerElement(const CacheLayout& layout, int64_t tokens) {
               QuantizedBits(layout, layout.actual_metadata_bits) +
           kKeptBits * static_cast<double>(kept)) /
          static_cast<double>(tokens);
+}
+
+std::string BitsText(const Json& serving) {
+  if (!serving.contains("auto")) return "";
+  const Json& choice = serving.at("auto");
+  const double stored = choice.at("bits_stored");
+  const CacheLayout layout = {.payload_bits = stored,
+                              .metadata_bits = 0,
+                              .actual_metadata_bits = 0,
+                              .sink_tokens = choice.at("sink_tokens"),
+                              .recent_tokens = choice.at("recent_tokens")};
+  std::string text = fmt::format("{:.3g} per value in codes, {:.3g} with scales and zeros",
+                                 choice.at("bits_spent").get<double>(), stored);
+  if (layout.sink_tokens + layout.recent_tokens == 0) return text;
+  constexpr int64_t kTokens = 8192;
+  return text +
+         fmt::format(", {:.3g} in a cache of {} tokens whose {} first and {} last are in bf16",
+                     ActualBitsPerElement(layout, kTokens), kTokens, layout.sink_tokens,
+                     layout.recent_tokens);
 }
 
 }  // namespace oscar

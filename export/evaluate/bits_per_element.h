@@ -7,6 +7,9 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+
+#include "capture/files/strict_json.h"
 
 namespace oscar {
 
@@ -29,7 +32,12 @@ double PaperBitsPerElement(const CacheLayout& layout, int64_t tokens);
 // Returns the allocated bits per element for L >= 1 tokens. Counts metadata of
 // `actual_metadata_bits`, the sinks, a ring of W + 7 tokens, and quantized tokens in pages of 8.
 // Only whole pages leave the ring. Without recent tokens there is no ring, and the last page is
-// rounded up. The result exceeds 16 for short sequences, whose ring is half empty.
+// rounded up. The result exceeds 16 for short sequences, whose ring is mostly empty.
 double ActualBitsPerElement(const CacheLayout& layout, int64_t tokens);
+
+// Returns how many bits per value an artifact's own choice takes: in codes, with scales and zeros,
+// and in a cache of 8,192 tokens with its windows; "" if `serving`, the member of report.json, has
+// no automatic choice.
+std::string BitsText(const Json& serving);
 
 }  // namespace oscar

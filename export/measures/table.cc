@@ -16,8 +16,7 @@ using enum Format;
 constexpr unsigned kShown = kInterval | kSmallPrint;
 constexpr unsigned kTables = kPage | kTerminal, kAlways = kGate | kTables | kLoss;
 constexpr Measure kMeasures[] = {
-    {"bits", "bits_per_element.paper", "bits, formula", kBits, kTerminal,
-     "by the paper's formula"},
+    {"bits", "bits_per_element.paper", "bits, formula", kBits, kTerminal, "by the paper's formula"},
     {"stored_bits", "bits_per_element.actual", "stored bits", kBits, kTables,
      "counting every byte"},
     {"kl", "local.kl.mean", "attention-KL", kError, kAlways | kShown,

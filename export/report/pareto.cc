@@ -26,8 +26,7 @@ ScatterPoint Point(const ArmLook& look, const Record& bits, const Record& kl) {
   return point;
 }
 
-ScatterChart Chart(std::string_view id, const char* name, const char* title,
-                   const char* y_label) {
+ScatterChart Chart(std::string_view id, const char* name, const char* title, const char* y_label) {
   ScatterChart chart;
   chart.id = fmt::format("{}-{}", id, name);
   chart.title = title;
@@ -43,11 +42,13 @@ ScatterChart Chart(std::string_view id, const char* name, const char* title,
 }  // namespace
 
 std::string ParetoCharts(const std::vector<ArmLook>& arms, std::string_view id) {
-  ScatterChart attention = Chart(id, "attention", "Attention error against stored bits", "attention-KL, nats");
+  ScatterChart attention =
+      Chart(id, "attention", "Attention error against stored bits", "attention-KL, nats");
   attention.note =
       "Filled and named: no other configuration has both fewer bits and less error (+w: with "
       "windows). Configurations without any error are not shown.";
-  ScatterChart token = Chart(id, "token", "Prediction error against stored bits", "next-token KL, nats");
+  ScatterChart token =
+      Chart(id, "token", "Prediction error against stored bits", "next-token KL, nats");
   token.note = "The same comparison with the error of the model’s predictions.";
   for (const ArmLook& look : arms) {
     const Record bits = look.arm["bits_per_element"]["actual"];

@@ -188,8 +188,8 @@ TEST(ValidateProgram, ToolCallsAreMeasuredOnTheirArguments) {
                           {TinyModel(), output}));
   EXPECT_TRUE(Exits(exit, 1));
   EXPECT_TRUE(Says(exit.out, "exact match of tool calls cannot be measured"));
-  EXPECT_TRUE(Says(exit.out, "tool_call >= 0.9: FAILED (not measured"));
-  EXPECT_TRUE(Says(exit.out, "tool_call_kl <= 9: passed"));
+  EXPECT_TRUE(Says(exit.out, "tool_call >= 0.9 for naive: FAILED (not measured"));
+  EXPECT_TRUE(Says(exit.out, "tool_call_kl <= 9 for naive: passed"));
   const Json validation = ReadJsonFile(output / "report.json").at("validation");
   EXPECT_EQ(validation.at("tool_call").at("tasks").size(), 4U);
   const auto high_and_low = [&](size_t arm) {
@@ -220,8 +220,8 @@ TEST(ValidateProgram, ContinuationsSayWhereAnArmDeparts) {
   EXPECT_EQ(run(eight, KilledAfterDrawing(output)).signal, SIGKILL);
   const ProgramExit exit = run(eight);
   EXPECT_TRUE(Exits(exit, 1));
-  EXPECT_TRUE(Says(exit.out, "divergence >= 40: FAILED"));
-  EXPECT_TRUE(Says(exit.out, "reasoning_kl <= 9: passed"));
+  EXPECT_TRUE(Says(exit.out, "divergence >= 40 for naive: FAILED"));
+  EXPECT_TRUE(Says(exit.out, "reasoning_kl <= 9 for naive: passed"));
   EXPECT_FALSE(Says(exit.err, "self-generation")) << "drawn twice";
   const Json arms = ReadJsonFile(output / "report.json").at("validation").at("arms");
   const auto reasoning = [&](size_t arm) { return arms.at(arm).at("reasoning"); };
@@ -645,10 +645,14 @@ TEST(ValidateProgram, AllMethodsInOnePass) {
 // Half of the text is the prompt; every variant is compared with the arm that is its ideal.
 TEST(ValidateProgram, RuntimesAreHeldAgainstTheirIdeal) {
   const fs::path artifact = Copy("runtimes");
-  ASSERT_TRUE(
-      Exits(Validate(artifact, {"--model", TinyModel(), "--sequences", "1", "--length", "1024",
-                                "--needle-samples", "0", "--arms", "naive", "--runtime", "sglang"}),
-            0));
+  const ProgramExit exit =
+      Validate(artifact, {"--model", TinyModel(), "--sequences", "1", "--length", "1024",
+                          "--needle-samples", "0", "--arms", "naive", "--runtime", "sglang",
+                          "--headline-arm", "bf16", "--gate", "kl<=0.001"});
+  ASSERT_TRUE(Exits(exit, 0));
+  EXPECT_TRUE(Says(exit.out,
+                   "gate: bf16 alone is judged; it would FAIL for runtime_sglang, "
+                   "runtime_sglang_lm (--headline-arm judges another)"));
   const Json validation =
       ReadJsonFile(artifact.string() + "-comparison/report.json").at("validation");
   EXPECT_EQ(

@@ -11,6 +11,7 @@
 
 #include "calib/consumers.h"
 #include "export/artifact/report.h"
+#include "export/evaluate/bits_per_element.h"
 #include "tools/cli/command_line.h"  // ShellQuote
 #include "tools/cli/console.h"       // AppendWrapped
 #include "tools/cli/text_table.h"
@@ -166,12 +167,10 @@ std::string NextCommands(const Json& report, const std::filesystem::path& artifa
                          const CalibrateOptions& options) {
   const std::string path = ShellQuote(artifact.string());
   const std::string model = options.model.model.empty() ? "MODEL" : ShellQuote(options.model.model);
-  const std::string device = options.model.device == "auto"
-                                 ? ""
-                                 : " --device " + ShellQuote(options.model.device);
-  std::string text =
-      fmt::format("next:\n  oscar-validate {} --model {}{} --gate 'ppl_ratio<=1.02'\n", path, model,
-                  device);
+  const std::string device =
+      options.model.device == "auto" ? "" : " --device " + ShellQuote(options.model.device);
+  std::string text = fmt::format(
+      "next:\n  oscar-validate {} --model {}{} --gate 'ppl_ratio<=1.02'\n", path, model, device);
   const auto add_export = [&](std::string_view target, std::string_view more = "") {
     text += fmt::format("  oscar-export {} --to {}{} -o {}\n", path, target, more,
                         ShellQuote(fmt::format("{}-{}", artifact.string(), target)));

@@ -9,6 +9,7 @@
 #include "capture/files/quote.h"
 #include "export/artifact/artifact_format.h"
 #include "export/artifact/report.h"
+#include "export/evaluate/bits_per_element.h"
 #include "export/report/of_record.h"
 #include "export/report/sensitive_sides.h"
 #include "tools/cli/text_table.h"

@@ -33,7 +33,8 @@ void AddChatOptions(OptionTable& table, ChatArguments* chat);
 
 // The help of every option that takes a model.
 inline constexpr const char* kModelHelp =
-    "directory of the model, a .gguf file (the first of a split set), or ORG/NAME[@REVISION] in the "
+    "directory of the model, a .gguf file (the first of a split set), or ORG/NAME[@REVISION] in "
+    "the "
     "local Hugging Face cache; nothing is downloaded";
 
 struct DataArguments {

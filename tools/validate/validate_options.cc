@@ -50,12 +50,11 @@ void AddInputOptions(OptionTable& table, ValidateOptions* options) {
                                  .scope = OptionScope::kRun,
                                  .positional = true,
                                  .path = true});
-  table.Add(&options->model.model,
-            {.name = "model",
-             .help = kModelHelp,
-             .scope = OptionScope::kRun,
-             .main = true,
-             .path = true});
+  table.Add(&options->model.model, {.name = "model",
+                                    .help = kModelHelp,
+                                    .scope = OptionScope::kRun,
+                                    .main = true,
+                                    .path = true});
   table.Add(
       &options->output,
       {.name = "output",
@@ -208,7 +207,8 @@ void AddArmOptions(OptionTable& table, ValidateOptions* options) {
   table.Add(&options->runtimes,
             {.name = "runtime",
              .help = "serving runtimes to simulate exactly as they compute and store; half of each "
-                     "text is the prompt unless --prefill-tokens sets its length; runtime_NAME_auto loads the "
+                     "text is the prompt unless --prefill-tokens sets its length; "
+                     "runtime_NAME_auto loads the "
                      "choice for NAME, _lm writes codes with SGLANG_LLOYD_MAX=1, and a name "
                      "without either loads the rotations of OSCAR's paper",
              .choices = RuntimeNames(),

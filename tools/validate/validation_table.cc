@@ -237,15 +237,17 @@ std::string GateLines(const Json& validation) {
   const std::string judged = gate.at("arm");
   std::string lines, failing;
   for (const Json& check : gate.at("checks")) {
-    lines += fmt::format("gate: {} {} {} for {}: {} ({})\n", check.at("metric").get<std::string>(),
-                         check.at("op").get<std::string>(), check.at("limit").get<double>(), judged,
-                         check.at("passed").get<bool>() ? "passed" : "FAILED",
-                         check.contains("value")
-                             ? fmt::format("{:.6g}", check.at("value").get<double>())
-                             : check.value("reason", "not measured"));
+    lines +=
+        fmt::format("gate: {} {} {} for {}: {} ({})\n", check.at("metric").get<std::string>(),
+                    check.at("op").get<std::string>(), check.at("limit").get<double>(), judged,
+                    check.at("passed").get<bool>() ? "passed" : "FAILED",
+                    check.contains("value") ? fmt::format("{:.6g}", check.at("value").get<double>())
+                                            : check.value("reason", "not measured"));
   }
   for (const Json& arm : validation.at("arms")) {
-    const auto loads = [&](const RuntimeSpec& runtime) { return arm.at("method") == runtime.method; };
+    const auto loads = [&](const RuntimeSpec& runtime) {
+      return arm.at("method") == runtime.method;
+    };
     if (arm.at("name") == judged || std::ranges::none_of(Runtimes(), loads) ||
         EvaluateGate(ParseGate(gate.at("text").get<std::string>()), ArmOfVerdict(validation, arm))
             .passed)

@@ -133,10 +133,10 @@ std::string Validated(const Record& validation) {
                       "negative log-likelihood of the answers " +
                           Value(arm["needle"]["answer_nll"], Format::kError))
                : Tile("Needle accuracy", "", "");
-  tiles += Tile(
-      "Stored bits per element", Value(bits["actual"], Format::kBits),
-      fmt::format("at {} tokens; {} by the paper’s formula", Value(bits["tokens"], Format::kCount),
-                  Value(bits["paper"], Format::kBits)));
+  tiles +=
+      Tile("Stored bits per element", Value(bits["actual"], Format::kBits),
+           fmt::format("at {} tokens; {} by the paper’s formula",
+                       Value(bits["tokens"], Format::kCount), Value(bits["paper"], Format::kBits)));
   return GateBadge(validation) + KernelBadge(validation) + Sentences(validation, headline) +
          Tiles(tiles) + GateDetails(validation, arms);
 }

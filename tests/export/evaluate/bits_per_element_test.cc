@@ -44,7 +44,7 @@ TEST(BitsPerElement, ActualBytesCountPagesAndRing) {
   EXPECT_DOUBLE_EQ(ActualBitsPerElement({}, 1000), (680 * 2.5 + 16 * (64 + 263)) / 1000);
   EXPECT_DOUBLE_EQ(ActualBitsPerElement({}, 1007), (680 * 2.5 + 16 * (64 + 263)) / 1007);
   EXPECT_DOUBLE_EQ(ActualBitsPerElement({}, 1008), (688 * 2.5 + 16 * (64 + 263)) / 1008);
-  // The ring is half empty at 100 tokens.
+  // The ring is mostly empty at 100 tokens.
   EXPECT_DOUBLE_EQ(ActualBitsPerElement({}, 100), 16.0 * (64 + 263) / 100);
 }
 
@@ -52,6 +52,19 @@ TEST(BitsPerElement, WithoutWindowsThePageIsRoundedUp) {
   const CacheLayout layout = {.sink_tokens = 0, .recent_tokens = 0};
   EXPECT_DOUBLE_EQ(ActualBitsPerElement(layout, 8), 2.5);
   EXPECT_DOUBLE_EQ(ActualBitsPerElement(layout, 9), 16 * 2.5 / 9);
+}
+
+// 320 of 8192 tokens stay in bf16, and the ring has room for 7 more.
+TEST(BitsPerElement, TheBitsOfAChoiceAreExplained) {
+  Json choice = {
+      {"bits_spent", 2.75}, {"bits_stored", 3}, {"sink_tokens", 64}, {"recent_tokens", 256}};
+  EXPECT_EQ(
+      BitsText({{"auto", choice}}),
+      "2.75 per value in codes, 3 with scales and zeros, 3.52 in a cache of 8192 tokens whose "
+      "64 first and 256 last are in bf16");
+  choice["sink_tokens"] = choice["recent_tokens"] = 0;
+  EXPECT_EQ(BitsText({{"auto", choice}}), "2.75 per value in codes, 3 with scales and zeros");
+  EXPECT_EQ(BitsText({{"sink_tokens", 64}}), "");
 }
 
 // The bytes per token of Qwen3-8B in the same section: 36 layers, 8 KV heads of 128, K and V.
