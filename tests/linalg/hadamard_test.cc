@@ -68,7 +68,7 @@ TEST(BitReversal, UpstreamDefinitionForAscendingEigenvalues) {
   const int64_t n = 32;
   const Indices reversed = BitReversal(n);
   Indices perm(n);
-  for (int64_t i = 0; i < n; ++i) perm[reversed[i]] = n - 1 - i;  // order = argsort descending
+  for (int64_t i = 0; i < n; ++i) perm[reversed[i]] = n - 1 - i;  // argsort in descending order
   EXPECT_EQ(BitReversalPermutation(n), perm);
 }
 
