@@ -121,7 +121,7 @@ TEST(Dequantize, GptqOfAllBitsOrdersAndConventions) {
 }
 
 // GPTQModel #2763: version 7.0.0 and later subtract one from each 3-bit code, modulo 8. Earlier
-// versions subtract constants from words, two of which are exchanged.
+// versions subtract one of three constants from each word, with two of the three exchanged.
 TEST(Dequantize, ThreeBitZerosByTheVersionThatWroteThem) {
   for (const char* version : {"1.4.0", "5.8.0", "6.0.3"})
     ExpectGptq({3, 96, 160, 32, false, Zeros::kWordsMinusOnes, version});

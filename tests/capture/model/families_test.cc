@@ -78,7 +78,7 @@ TEST(Families, AWrongFieldIsSeenOrRefused) {
       const Json::json_pointer field(mutation.at(0).get<std::string>());
       ASSERT_FALSE(config.contains(field) && config[field] == mutation.at(1)) << name << mutation;
       config[field] = mutation.at(1);
-      config.erase("architectures");  // alone would refuse another model_type
+      config.erase("architectures");  // it would refuse a changed model_type
       GoldenRun run;
       run.config_json = &config;
       double worst = 0;
@@ -124,8 +124,8 @@ TEST(Families, EveryFamilyOfTheFolderHasAMutation) {
     EXPECT_TRUE(Mutations().contains(family.filename().string())) << family;
 }
 
-// Tests the text part of a multimodal release. Its config is under text_config, its tensors have
-// either prefix, and tensors of other modalities are skipped by name.
+// Tests the text part of a multimodal release. Its config is under text_config, and its tensors
+// have one of two prefixes. Tensors of other modalities are skipped by name.
 TEST(Families, WrappersRunTheirTextPart) {
   const std::tuple<const char*, const char*, const char*> wrappers[] = {
       {"gemma3", "Gemma3ForConditionalGeneration", "gemma3_text"},

@@ -35,9 +35,9 @@ void ExpectFloatGolden(const std::filesystem::path& model) {
   }
 }
 
-// Applies the tolerances of the packs' README for bfloat16: 1.5 % for the first attention layer, 4
-// % for the last one and the logits. After the first layer of experts it is 25 %, because a token
-// may choose another expert.
+// Applies the bfloat16 tolerances of the packs' README: 1.5 % for the first attention layer, 4 %
+// for the last one and for logits. After the first layer of experts the tolerance is 25 %, because
+// a token may choose another expert.
 void ExpectBFloat16Golden(const std::filesystem::path& model) {
   const GoldenErrors errors =
       CompareWithGolden(model, {"config.json", "golden.safetensors", at::kCPU, at::kBFloat16, {}});
