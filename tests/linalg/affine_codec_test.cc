@@ -59,8 +59,8 @@ TEST(AffineCodec, EveryGroupHasItsOwnScale) {
   EXPECT_EQ(e.codes, (Codes{0, 15, 3, 0, 0, 15, 12, 13}));
 }
 
-// With a tiny range and a large offset, cancellation in x / scale + zero leaves [0, 3] by far.
-// Codes must be clamped.
+// With a tiny range and a large offset, x / scale + zero cancels to a value far outside [0, 3],
+// which must be clamped.
 TEST(AffineCodec, CodesAreClamped) {
   for (const float offset : {100.0F, 1e4F, -1e4F, 1e20F, -1e20F}) {
     const float next = std::nextafter(offset, std::numeric_limits<float>::infinity());
@@ -182,7 +182,8 @@ TEST(AffineCodec, BytesHoldScaleAndZero) {
   EXPECT_EQ(scales.back(), kMaxByteScale);
   for (const float scale : scales) EXPECT_EQ(ByteScale(scale), scale);
   for (size_t i = 0; i + 1 < scales.size(); ++i) {
-    const float middle = (scales[i] + scales[i + 1]) / 2;  // tie; scales[i] is byte i + 1
+    // The byte of scales[i] is i + 1. A tie goes to the even byte.
+    const float middle = (scales[i] + scales[i + 1]) / 2;
     EXPECT_EQ(ByteScale(middle), scales[i % 2 == 1 ? i : i + 1]) << i;
     EXPECT_EQ(ByteScale(std::nextafter(middle, 0.0F)), scales[i]);
     EXPECT_EQ(ByteScale(std::nextafter(middle, 1e9F)), scales[i + 1]);

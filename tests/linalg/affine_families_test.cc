@@ -91,7 +91,7 @@ TEST(AffineFamilies, GroupsWithoutARangeAreExact) {
     }
     EXPECT_EQ(RoundTrip({0, -0.F, 0}, {family}).values, (Floats{0, 0, 0}));
   }
-  EXPECT_EQ(RoundTrip({0, 0}, {kA3}).numbers, (Floats{2.F / 3, 2}));  // as for [-1, 1]
+  EXPECT_EQ(RoundTrip({0, 0}, {kA3}).numbers, (Floats{2.F / 3, 2}));  // the range is [-1, 1]
 }
 
 TEST(AffineFamilies, FloorsOfRangeAndScale) {

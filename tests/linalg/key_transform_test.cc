@@ -18,8 +18,7 @@
 namespace oscar {
 namespace {
 
-// Returns tr(X^T S X) tr(X^-1 C X^-T), which the closed forms minimize, with C = reader, S =
-// cached.
+// Returns tr(X^T S X) tr(X^-1 C X^-T), which the closed forms minimize; C: reader, S: cached.
 double TraceProduct(const KeyTransform& transform, MatrixRef reader, MatrixRef cached) {
   return (transform.x.transpose() * cached * transform.x).trace() *
          (transform.inverse * reader * transform.inverse.transpose()).trace();
@@ -40,9 +39,9 @@ class Balanced : public testing::Test {
   const KeyTransform x_ = BalancedTransform(c_, s_, 0, Composition::kRH, "test");
 };
 
-// For every X, the product is at least (sum of the singular values of C^1/2 S^1/2)^2. With M = X
-// X^T, the traces are tr(S M) and tr(C M^-1); they reach this bound where M S M = C. Cholesky
-// factors have the same singular values as the symmetric roots.
+// For every X, the product is at least (sum of the singular values of C^1/2 S^1/2)^2. Its traces
+// are tr(S M) and tr(C M^-1), where M = X X^T, and reach the bound if M S M = C. Cholesky factors
+// give the same singular values as symmetric roots.
 TEST_F(Balanced, ReachesTheLeastTraceProduct) {
   const Matrix c_root = c_.llt().matrixL(), s_root = s_.llt().matrixL();
   const double nuclear = (c_root.transpose() * s_root).jacobiSvd().singularValues().sum();

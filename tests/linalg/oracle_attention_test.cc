@@ -26,7 +26,7 @@ constexpr double kValueClip = 0.92;
 bool EndsWith(const std::string& text, std::string_view end) { return text.ends_with(end); }
 
 // Returns one rotation per KV head of keys or values for an arm such as "oscar_head_paper_clip".
-// The names of key arms have no value target, here "paper".
+// Names of key arms omit the value target ("paper").
 std::vector<Matrix> RotationsOf(std::string arm, bool keys, const OracleLayer& layer,
                                 const std::vector<HeadStatistics>& heads) {
   if (EndsWith(arm, "_clip")) arm.resize(arm.size() - 5);

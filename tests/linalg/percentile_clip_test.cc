@@ -79,7 +79,7 @@ TEST(PercentileClip, BisectTakesLog2Steps) {
   EXPECT_EQ(std::fmod(threshold, 127.0F / 128), 0);
   EXPECT_EQ(threshold, 122 * (127.0F / 128));  // 121.05: the smallest multiple that is >= 121
   std::vector<float> one(64, 0);
-  one[9] = 1;  // the only value above any midpoint
+  one[9] = 1;  // the only value above every midpoint
   EXPECT_EQ(ClipThresholdBisect<float>(one, 0.9), 0x1p-6F);
 }
 

@@ -20,7 +20,7 @@ Matrix RandomCovariance(int64_t dim, uint64_t seed);
 // Returns a random orthogonal matrix (from the QR factorization of a normal one). [dim, dim]
 Matrix RandomOrthogonal(int64_t dim, uint64_t seed);
 
-// Row-major [tokens, dim] normal values.
+// Returns row-major [tokens, dim] normal values.
 std::vector<double> RandomRows(int64_t tokens, int64_t dim, uint64_t seed, double sigma = 1);
 
 // Returns one such row as floats. [dim]

@@ -105,8 +105,7 @@ TEST(SphereCodec, SignsOfTheResidual) {
 TEST(SphereCodec, ScalesAndSpecialRows) {
   const SphereRule rule{SphereLevels(3, 64), true};
   const Doubles x = Scaled(UnitVector(64, 3), 7), y = RoundTrip(x, rule);
-  const Doubles large =
-      RoundTrip(Scaled(x, 8), rule);  // the stored float16 norm is exactly 8 times larger
+  const Doubles large = RoundTrip(Scaled(x, 8), rule);  // float16 norms scale exactly
   for (size_t i = 0; i < y.size(); ++i) EXPECT_EQ(large[i], y[i] * 8);
   EXPECT_EQ(RoundTrip(Doubles(64, 0), rule), Doubles(64, 0));
   std::vector<float> huge(64, 1e-3F), decoded(64);

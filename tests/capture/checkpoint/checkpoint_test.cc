@@ -21,8 +21,7 @@ namespace fs = std::filesystem;
 constexpr const char* kOne = "model-00001-of-00002.safetensors";
 constexpr const char* kTwo = "model-00002-of-00002.safetensors";
 
-// Writes two shards with tensors a and b. `map_b`, as JSON, is the shard that the index gives for
-// b.
+// Writes two shards with tensors a and b. `map_b`: the shard of b in the index, as JSON.
 fs::path Sharded(const std::string& map_b = std::string("\"") + kTwo + "\"") {
   const fs::path dir = TestScratch("checkpoint");
   WriteOneTensor(dir / kOne, "a", 'a');

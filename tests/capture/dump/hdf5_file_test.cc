@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests round trips, that equal content gives equal bytes, and a disk that fills up at any byte.
+// Tests round trips, equal bytes for equal content, and a disk that fills up at any byte.
 #include "capture/dump/hdf5_file.h"
 
 #include <gtest/gtest.h>

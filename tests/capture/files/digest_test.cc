@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compares SHA-256 with the vectors of FIPS 180-4, and tests digests of files and whose reads go
-// first.
+// Compares SHA-256 with the vectors of FIPS 180-4. Also tests digests of files, and that urgent
+// reads go first.
 #include "capture/files/digest.h"
 
 #include <gtest/gtest.h>

@@ -17,7 +17,7 @@ namespace {
 
 struct Group {
   int64_t size, count;
-  Ints of;  // column to group
+  Ints of;  // group of each column
 };
 
 Group MakeGroups(int64_t columns, int64_t group_size, bool ordered) {

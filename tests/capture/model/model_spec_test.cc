@@ -352,7 +352,7 @@ TEST(ModelSpec, ARotaryDimBesideRopeParametersTurnsWholeHeads) {
   EXPECT_EQ(attention.rope.rotary_dim, attention.head_dim);
 }
 
-// gpt_oss has these fields in transformers 5.24.
+// In transformers 5.24, gpt_oss has these fields.
 TEST(ModelSpec, TheClampedGateIsThatOfTheConfiguration) {
   Json config = ReadJsonFile((TestData("families") / "gpt_oss" / "config.json").string());
   config["swiglu_alpha"] = 1.2;
