@@ -59,7 +59,8 @@ TEST(AffineCodec, EveryGroupHasItsOwnScale) {
   EXPECT_EQ(e.codes, (Codes{0, 15, 3, 0, 0, 15, 12, 13}));
 }
 
-// A tiny range on a large offset: the sum cancels to far outside [0, 3] and must not spill over.
+// With a tiny range and a large offset, x / scale + zero cancels to a value far outside [0, 3],
+// which must be clamped.
 TEST(AffineCodec, CodesAreClamped) {
   for (const float offset : {100.0F, 1e4F, -1e4F, 1e20F, -1e20F}) {
     const float next = std::nextafter(offset, std::numeric_limits<float>::infinity());
@@ -86,10 +87,10 @@ TEST(AffineCodec, BFloat16MetadataRoundsWhatIsStoredAndNotTheCodes) {
   EXPECT_EQ(Encode({0, 0, 0, 3 * 1.01171875F}, format).scales_zeros[0], 1.015625F);
 }
 
-// Expected errors on i.i.d. N(0, 1) rows of 128 (Monte Carlo).
+// Expected errors for rows of 128 i.i.d. N(0, 1) values, from a Monte Carlo simulation.
 struct GaussianCase {
   int64_t quant_group_size;
-  double ratio, mse, mean_scale, mean_threshold;  // 0: not listed
+  double ratio, mse, mean_scale, mean_threshold;  // 0: not checked
 };
 
 TEST(AffineCodec, MeanSquaredErrorOfTwoBitsOnGaussianRows) {
@@ -181,7 +182,8 @@ TEST(AffineCodec, BytesHoldScaleAndZero) {
   EXPECT_EQ(scales.back(), kMaxByteScale);
   for (const float scale : scales) EXPECT_EQ(ByteScale(scale), scale);
   for (size_t i = 0; i + 1 < scales.size(); ++i) {
-    const float middle = (scales[i] + scales[i + 1]) / 2;  // s = i + 1 is even where i is odd
+    // The byte of scales[i] is i + 1. A tie goes to the even byte.
+    const float middle = (scales[i] + scales[i + 1]) / 2;
     EXPECT_EQ(ByteScale(middle), scales[i % 2 == 1 ? i : i + 1]) << i;
     EXPECT_EQ(ByteScale(std::nextafter(middle, 0.0F)), scales[i]);
     EXPECT_EQ(ByteScale(std::nextafter(middle, 1e9F)), scales[i + 1]);
@@ -200,7 +202,7 @@ TEST(AffineCodec, BytesHoldScaleAndZero) {
   }
 }
 
-// The middle of 2 bits is 1.5, and a step 1 / 32 of a code.
+// The middle code at 2 bits is 1.5, and a step is 1 / 32 of a code.
 TEST(AffineCodec, AByteZeroIsWithin127StepsOfTheMiddle) {
   const auto zero = [](double value) {
     return StoredAffine<double>({1, value}, MetadataType::kByte, 2).zero;
@@ -223,9 +225,9 @@ TEST(AffineCodec, RefusesRowsThatDoNotFit) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   EXPECT_THROW(Encode({0, nan}, {4, 2}), NumericalError);
   EXPECT_THROW(Encode({0, INFINITY}, {2, 2}), NumericalError);
-  EXPECT_THROW(Encode({max, max}, {2, 2}), NumericalError);  // the zero
+  EXPECT_THROW(Encode({max, max}, {2, 2}), NumericalError);  // the zero overflows
   EXPECT_THROW(Encode({-max, max}, {4, 2}), NumericalError);
-  // A scale that float32 holds and bfloat16 rounds to infinity.
+  // This scale is finite in float32, but rounds to infinity in bfloat16.
   const Floats wide = {0, max};
   EXPECT_NO_THROW(Encode(wide, {1, 2, MetadataType::kFloat32}));
   EXPECT_THROW(Encode(wide, {1, 2, MetadataType::kBFloat16}), NumericalError);

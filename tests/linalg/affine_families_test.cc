@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Expected errors on normal rows, and what each family promises.
+// Tests worked examples and the properties that each quantizer family promises.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -67,7 +67,8 @@ TEST(AffineFamilies, HalvesOfTheMinOffsetRoundAsAsked) {
   EXPECT_EQ(RoundTrip({0, 0.5F, 1.5F, 3}, rule).codes, (Codes{0, 1, 2, 3}));
 }
 
-// QuaRot's and RotateKV's ratio multiplies both ends and lets codes clamp what lies beyond.
+// The clip ratio of QuaRot and RotateKV scales both ends of the range. Values beyond it get the
+// first or last code.
 TEST(AffineFamilies, ClipRatioMultipliesBothEnds) {
   const Coded coded = RoundTrip({-2, 0, 1, 4}, {.family = kA3, .clip_ratio = 0.5F});
   EXPECT_EQ(coded.numbers, (Floats{1, 1}));
@@ -75,7 +76,7 @@ TEST(AffineFamilies, ClipRatioMultipliesBothEnds) {
   EXPECT_EQ(coded.values, (Floats{-1, 0, 1, 2}));
 }
 
-// The published divisor: codes of 3 bits reach 7, but the scale is that of 8 steps.
+// With RotateKV's divisor, 3-bit codes reach 7, but the scale divides the range into 8 steps.
 TEST(AffineFamilies, DivisorOfTheScale) {
   EXPECT_EQ(RoundTrip({-8, 0, 7, 8}, {.family = kA3, .bits = 3, .divisor = 8}).values,
             (Floats{-8, 0, 6, 6}));
@@ -90,7 +91,7 @@ TEST(AffineFamilies, GroupsWithoutARangeAreExact) {
     }
     EXPECT_EQ(RoundTrip({0, -0.F, 0}, {family}).values, (Floats{0, 0, 0}));
   }
-  EXPECT_EQ(RoundTrip({0, 0}, {kA3}).numbers, (Floats{2.F / 3, 2}));  // of -1 .. 1
+  EXPECT_EQ(RoundTrip({0, 0}, {kA3}).numbers, (Floats{2.F / 3, 2}));  // the range is [-1, 1]
 }
 
 TEST(AffineFamilies, FloorsOfRangeAndScale) {
@@ -118,7 +119,7 @@ TEST(AffineFamilies, MetadataRoundsValuesOnly) {
   }
 }
 
-// Values that a method stores in 16 bits are rounded to 16 bits in float64 comparisons too.
+// Scales and offsets that a method stores in 16 bits are rounded in float64 comparisons too.
 TEST(AffineFamilies, MetadataOfFloat64RoundsAsWell) {
   const std::vector<double> x = RandomRows(1, 128, 7, 3);
   for (const AffineFamily family : {kA1, kA2, kA3, kA4}) {

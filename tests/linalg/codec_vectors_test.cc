@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The affine codec of 2 bits, clip thresholds, Hadamard signs and bit reversal against an
-// independent implementation, bit for bit. What is compared is what the file holds, so a larger
-// file of the same kind is compared whole.
+// Compares the 2-bit affine codec, clip thresholds, Hadamard signs and bit reversal with an
+// independent implementation, bit for bit. The tests compare every case in the file, so a larger
+// file of the same format needs no changes here.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -36,7 +36,8 @@ template <typename T>
   return ::testing::AssertionSuccess();
 }
 
-// One "d<dim>.clip<percent>.groups<n>" of the file. Returns the number of rows compared.
+// Compares one case of the file, named "d<dim>.clip<percent>.groups<n>". Returns the number of rows
+// compared.
 size_t CompareCase(const SafetensorsFile& file, const std::string& name, int64_t dim, int percent,
                    int64_t num_groups) {
   const auto x = ReadTensor<float>(file, fmt::format("d{}.x", dim));
@@ -99,7 +100,7 @@ void CompareBitReversal(const SafetensorsFile& file, const std::string& name, in
       << name;
 }
 
-// Returns the number of rows encoded and compared.
+// Compares every case of the file. Returns the number of rows compared.
 size_t CompareAll(const std::filesystem::path& path) {
   const SafetensorsFile file = SafetensorsFile::Open(path);
   size_t rows = 0;
@@ -107,7 +108,7 @@ size_t CompareAll(const std::filesystem::path& path) {
   for (const auto& [name, info] : file.tensors()) {
     int dim = 0, percent = 0, num_groups = 0;
     if (std::sscanf(name.c_str(), "d%d.clip%d.groups%d", &dim, &percent, &num_groups) == 3) {
-      if (!name.ends_with(".codes")) continue;  // once per case
+      if (!name.ends_with(".codes")) continue;  // a case has several tensors
       rows += CompareCase(file, name.substr(0, name.rfind('.')), dim, percent, num_groups);
     } else if (std::sscanf(name.c_str(), "d%d.clip%d.threshold", &dim, &percent) == 2) {
       const bool bisect = name.ends_with("_bisect");

@@ -72,7 +72,8 @@ TEST(Eigh, LargestComponentOfEachVectorIsPositiveTheFirstOnTies) {
   for (const auto& column : basis.eigenvectors.colwise()) {
     EXPECT_GT(column.maxCoeff(), -column.minCoeff());
   }
-  // Eigenvectors (1, -1, 0, 0) and (0, 0, 1, -1): equal magnitudes.
+  // The eigenvectors (1, -1, 0, 0) and (0, 0, 1, -1) have entries of equal magnitude. The first of
+  // them is positive.
   const Matrix ties{{2, 1, 0, 0}, {1, 2, 0, 0}, {0, 0, 5, 1}, {0, 0, 1, 5}};
   const Eigenbasis tied = SymmetricEigenbasis(ties, "test");
   EXPECT_GT(tied.eigenvectors(0, 0), 0);
@@ -115,7 +116,7 @@ TEST(Eigh, SameBytesWhateverTheThreadCountAndTheAddress) {
     oscar_lapack_set_num_threads(threads);
     EXPECT_TRUE(SameBytes(expected, SymmetricEigenbasis(a, "test"))) << threads << " threads";
   }
-  for (const int64_t shift : {1, 2, 3, 5}) {  // values: odd shifts break 16-byte alignment
+  for (const int64_t shift : {1, 2, 3, 5}) {  // in doubles; odd shifts break 16-byte alignment
     std::vector<double> memory(static_cast<size_t>(n * n + shift));
     Eigen::Map<Matrix> moved(memory.data() + shift, n, n);
     moved = a;

@@ -25,13 +25,13 @@ TEST(FeedbackFactor, IsTheTriangularFactorOfTheDampedMetric) {
   const Matrix factor = FeedbackFactor(metric, 0.2, "test");
   EXPECT_EQ(factor.triangularView<Eigen::Lower>().toDenseMatrix().cwiseAbs().maxCoeff(), 0);
   const Matrix unit = factor + Matrix::Identity(kDim, kDim);
-  // Integers of eight bits times a power of two.
+  // The entries are 8-bit integers times a power of two.
   const double largest = factor.cwiseAbs().maxCoeff(),
                power = std::exp2(std::ceil(std::log2(largest / kMaxFeedback)));
   EXPECT_EQ((factor / power - (factor / power).array().rint().matrix()).cwiseAbs().maxCoeff(), 0);
   EXPECT_LE(largest / power, kMaxFeedback);
   EXPECT_GT(largest / power, kMaxFeedback / 2);
-  // U D U^T is the metric within half of that unit per factor.
+  // U D U^T equals the metric up to the rounding of U, which is half a unit per entry.
   const Matrix damped = Shrunk(metric, 0.2);
   const Matrix inverse = unit.inverse();
   Matrix rest = inverse * damped * inverse.transpose();
@@ -113,8 +113,8 @@ TEST(ScalarFeedback, TreatsRowsThatBreakCodecsAsThePlainCodec) {
   }
 }
 
-// Returns true if y is the nearest to x of all values that codes represent (stored scale and zero),
-// except for ties and 2^-16 of a step.
+// Returns true if no code decodes to a value nearer to x than y, with a tolerance of 2^-16 of a
+// step.
 bool IsNearest(double x, double y, double scale, double zero, int max_code) {
   double least = INFINITY;
   for (int code = 0; code <= max_code; ++code)
@@ -122,8 +122,8 @@ bool IsNearest(double x, double y, double scale, double zero, int max_code) {
   return std::abs(x - y) <= least + 0x1p-16 * scale;
 }
 
-// The reader's error is smaller for every clip ratio, and every value is read as the nearest where
-// nothing is fed back.
+// Feedback reduces the reader's error for every clip ratio. With a zero factor, every value is
+// rounded to the nearest decoded value.
 TEST(ScalarFeedback, CostsTheReaderLess) {
   const Matrix metric = RandomCovariance(kDim, 2);
   const Matrix factor = FeedbackFactor(metric, 0.2, "test");
@@ -185,8 +185,9 @@ TEST(ScalarFeedback, ReadsEachGroupByItsOwnScale) {
   EXPECT_EQ(std::vector<double>(y.begin() + kGroup, y.end()), alone);
 }
 
-// Errors cross groups in units of the values: those of a group fifty times narrower hardly move the
-// wider one, and those of the wider one push the narrower to its ends.
+// Feedback between groups is in units of the values. Errors of a group 50 times narrower hardly
+// change codes of the wider group; errors of the wider group push the narrower group's codes to 0
+// and 3.
 TEST(ScalarFeedback, ErrorsOfOtherGroupsAreOfTheirScale) {
   constexpr size_t kSize = kDim, kGroup = kSize / 2;
   const AffineFormat format{.bits = 2, .quant_group_size = kGroup};

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers of the OCP formats, and 16-bit types against the compiler.
+// Tests the OCP float8 formats with published codes, and 16-bit types against the compiler's
+// conversions.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -58,7 +59,8 @@ TEST(Float8, CalibratedScalesMapTheLargestOntoTheLargest) {
   EXPECT_EQ(Float8RoundTrip(900, Float8Scale(896, kE4M3), kE4M3), 896);
 }
 
-// Compares with the compiler's own conversion, over halves of all sizes and their midpoints.
+// Compares with the compiler's own conversion, for float16 numbers of all magnitudes and their
+// midpoints.
 TEST(StoredFloat, HalvesAreThoseOfIeee754) {
   for (const double exponent : RandomRows(1, 20000, 3, 10)) {
     const auto x = static_cast<float>(std::exp2(exponent)) * 0x1.234p0F;
@@ -68,7 +70,7 @@ TEST(StoredFloat, HalvesAreThoseOfIeee754) {
   }
   EXPECT_EQ(RoundToFloat16(1e6F), 65504);
   EXPECT_EQ(RoundToFloat16(-1e6F), -65504);
-  EXPECT_EQ(RoundToFloat16(0x1p-25F), 0);  // a tie
+  EXPECT_EQ(RoundToFloat16(0x1p-25F), 0);  // a tie: to even
   EXPECT_EQ(RoundToFloat16(0x1.8p-24F), 0x1p-23F);
   EXPECT_TRUE(std::signbit(RoundToFloat16(-0.F)));
   EXPECT_EQ(RoundToBFloat16(1 + 0x1p-8F), 1);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Groups of components under a budget, against every other way to group them.
+// Compares AllocateGroups with an exhaustive search over all groupings within the budget.
 #include "linalg/group_allocation.h"
 
 #include <gtest/gtest.h>

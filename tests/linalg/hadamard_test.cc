@@ -68,7 +68,8 @@ TEST(BitReversal, UpstreamDefinitionForAscendingEigenvalues) {
   const int64_t n = 32;
   const Indices reversed = BitReversal(n);
   Indices perm(n);
-  for (int64_t i = 0; i < n; ++i) perm[reversed[i]] = n - 1 - i;  // order = argsort descending
+  // Upstream: perm[br(i)] = argsort_descending(eigenvalues)[i]. Ours are in ascending order.
+  for (int64_t i = 0; i < n; ++i) perm[reversed[i]] = n - 1 - i;
   EXPECT_EQ(BitReversalPermutation(n), perm);
 }
 

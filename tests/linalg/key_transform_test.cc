@@ -18,7 +18,7 @@
 namespace oscar {
 namespace {
 
-// tr(X^T S X) tr(X^-1 C X^-T), what the closed forms make small. reader = C, cached = S.
+// Returns tr(X^T S X) tr(X^-1 C X^-T), which the closed forms minimize; C: reader, S: cached.
 double TraceProduct(const KeyTransform& transform, MatrixRef reader, MatrixRef cached) {
   return (transform.x.transpose() * cached * transform.x).trace() *
          (transform.inverse * reader * transform.inverse.transpose()).trace();
@@ -39,12 +39,12 @@ class Balanced : public testing::Test {
   const KeyTransform x_ = BalancedTransform(c_, s_, 0, Composition::kRH, "test");
 };
 
-// (sum of the singular values of C^1/2 S^1/2)^2 bounds the product from below for every X: the
-// traces are those of S M and C M^-1, M = X X^T, and M S M = C is where they meet the bound.
+// For every X, the product is at least (sum of the singular values of C^1/2 S^1/2)^2. Its traces
+// are tr(S M) and tr(C M^-1), where M = X X^T, and reach the bound if M S M = C. Cholesky factors
+// give the same singular values as symmetric roots.
 TEST_F(Balanced, ReachesTheLeastTraceProduct) {
   const Matrix c_root = c_.llt().matrixL(), s_root = s_.llt().matrixL();
-  const double nuclear =
-      (c_root.transpose() * s_root).jacobiSvd().singularValues().sum();  // as of the roots
+  const double nuclear = (c_root.transpose() * s_root).jacobiSvd().singularValues().sum();
   EXPECT_NEAR(TraceProduct(x_, c_, s_) / (nuclear * nuclear), 1, 1e-9);
   for (uint64_t seed = 0; seed < 50; ++seed) {
     const double size = std::pow(10.0, -static_cast<double>(seed % 5));
@@ -62,7 +62,7 @@ TEST_F(Balanced, MakesBothSidesTheSameFlatMatrix) {
   EXPECT_LT((keys - queries).cwiseAbs().maxCoeff(), 1e-9 * keys.norm());
   EXPECT_NEAR(MaxOverMean(keys), 1, 1e-9);
   EXPECT_NEAR(MaxOverMean(queries), 1, 1e-9);
-  EXPECT_GT(MaxOverMean(c_), 1.5);  // or the above says nothing
+  EXPECT_GT(MaxOverMean(c_), 1.5);  // otherwise flatness is trivial
 }
 
 TEST_F(Balanced, IsInvertible) {
@@ -73,7 +73,7 @@ TEST_F(Balanced, IsInvertible) {
   EXPECT_GT(x_.condition, 1);
 }
 
-// Outlier channels that K brings and Q takes away change nothing that is cached.
+// Scaling up key channels and scaling down the same query channels does not change what is cached.
 TEST(BalancedTransform, SeesThroughRescaledChannels) {
   const Matrix c = RandomCovariance(kTransformDim, 1), s = RandomCovariance(kTransformDim, 2);
   Vector f = Vector::Ones(kTransformDim);
@@ -86,7 +86,7 @@ TEST(BalancedTransform, SeesThroughRescaledChannels) {
     const KeyTransform twin = BalancedTransform(c_twin, s_twin, epsilon, Composition::kRH, "twin");
     const Matrix own_keys = own.x.cwiseAbs(), twin_keys = (f.asDiagonal() * twin.x).cwiseAbs();
     EXPECT_NEAR(TraceProduct(twin, c_twin, s_twin) / TraceProduct(own, c, s), 1, 1e-9) << epsilon;
-    // Up to the signs of eigenvectors, which H mixes: the energy of every key is the same.
+    // Compares only norms, because eigenvectors are unique up to their signs, which H mixes.
     EXPECT_NEAR(twin_keys.norm() / own_keys.norm(), 1, 1e-9) << epsilon;
     EXPECT_NEAR(twin.condition / own.condition, 1, 1e-9) << epsilon;
   }
@@ -103,14 +103,14 @@ TEST(BalancedTransform, ShrinkageBoundsTheConditionNumber) {
     last = condition;
   }
   EXPECT_LT(last, 8);
-  // Fewer tokens than channels: singular, so only a shrunk moment has a transform.
+  // With fewer tokens than channels the moment is singular, so it must be shrunk first.
   const Matrix few = RandomNormal(kTransformDim / 2, kTransformDim, 4);
   const Matrix singular = few.transpose() * few;
   EXPECT_THROW(BalancedTransform(c, singular, 0, Composition::kRH, "head 5"), NumericalError);
   EXPECT_LT(BalancedTransform(c, singular, 1e-3, Composition::kRH, "head 5").residual, 1e-9);
 }
 
-// Finite, but so ill-conditioned that keys and queries would no longer meet.
+// The inverse is finite, but so ill-conditioned that q k^T would change.
 TEST(BalancedTransform, RefusesAnInverseThatIsNone) {
   const Matrix loud = RandomNormal(kTransformDim, 2, 3);
   const auto transform = [&](double quiet, double epsilon) {
@@ -160,7 +160,7 @@ TEST(Shrunk, AddsAShareOfTheMeanEigenvalue) {
   one(3, 3) = 7;
   const Vector values = SymmetricEigenbasis(Shrunk(one, 0.1), "test").eigenvalues;
   EXPECT_NEAR(values[kTransformDim - 1] / values[0], kTransformDim / 0.1 + 1,
-              1e-6);  // the bound that is promised
+              1e-6);  // the bound in key_transform.h
 }
 
 TEST(RopePairs, KnowBothLayouts) {
@@ -176,7 +176,7 @@ TEST(RopePairs, KnowBothLayouts) {
 
 TEST(PairScales, FollowTheFormula) {
   const Vector c{{1, 2, 3, 4, 5, 6}}, s{{0.5, 1, 2, 7, 0.25, 1}};
-  const Vector d = PairScales(c, s, {{4, false}}, "test");  // pairs (0, 2), (1, 3); 4 and 5 alone
+  const Vector d = PairScales(c, s, {{4, false}}, "test");  // pairs (0, 2), (1, 3); 4, 5 unpaired
   EXPECT_NEAR(d[0], std::pow(4 / 2.5, 0.25), 1e-15);
   EXPECT_NEAR(d[1], std::pow(6.0 / 8, 0.25), 1e-15);
   EXPECT_EQ(d[2], d[0]);
@@ -211,14 +211,14 @@ TEST(PairScales, BoundChannelsOutOfUse) {
   EXPECT_NEAR(d[1], 1 / kMaxPairScale, 1e-15);
   EXPECT_NEAR(d[2], kMaxPairScale, 1e-9);
   EXPECT_EQ(d[3], 1);
-  // Where the channels in use want 2, the others stand about 2.
+  // If the channels in use get scale 2, the limits for the other channels are relative to 2.
   const Vector about = PairScales(16 * c, s, {{0, false}}, "test");
   EXPECT_NEAR(about[0], 2, 1e-12);
   EXPECT_NEAR(about[1], 2 / kMaxPairScale, 1e-12);
   EXPECT_NEAR(about[2], 2 * kMaxPairScale, 1e-9);
   EXPECT_NEAR(about[3], 2, 1e-12);
   EXPECT_THROW(PairScales(Vector::Zero(4), s, {{4, false}}, "test"), NumericalError);
-  for (const int64_t channel : {0, 1}) {  // the others would do without
+  for (const int64_t channel : {0, 1}) {  // the remaining channels are valid
     Vector negative = s;
     negative[channel] = -1e-9;
     EXPECT_THROW(PairScales(c, negative, {{0, false}}, "test"), NumericalError) << channel;

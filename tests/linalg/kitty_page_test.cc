@@ -10,7 +10,8 @@
 namespace oscar {
 namespace {
 
-// 6.2(e): 2.375 bits of K and V without the indices, 8 / 128 bit of a key with them.
+// Bits per key value: 2.25 for codes (16 of 128 channels have 4 bits), 0.25 for scale and offset,
+// and 8 / 128 for the slot index.
 TEST(KittyPage, BitsOfAKey) {
   EXPECT_EQ(KittyBoostedChannels(0.125, 128), 16);
   EXPECT_EQ(KittyBoostedChannels(0.25, 128), 32);
@@ -21,7 +22,8 @@ TEST(KittyPage, BitsOfAKey) {
 
 TEST(KittyPage, BoostsTheLargestMeans) {
   const KittyShape shape = {4, 6};
-  // Means 1, 3, 2, 3, 0, 1: one large value does not make a channel large.
+  // The channels' means of |k| are 1, 3, 2, 3, 0, 1. Channel 2 has the largest value, not the
+  // largest mean.
   const std::vector<float> page = {-1, 3, 8, -3, 0, 1, 1, -3, 0, 3, 0, 1,
                                    1,  3, 0, 3,  0, 1, 1, 3,  0, 3, 0, 1};
   EXPECT_EQ(BoostedChannels<float>(page, shape, 0.5),

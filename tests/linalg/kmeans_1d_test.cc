@@ -25,7 +25,7 @@ Floats SortedNormal(int64_t count, uint64_t seed) {
   return sorted;
 }
 
-// sum w min_c (x - c)^2 / sum w: what the iterations lower.
+// Returns sum w min_c (x - c)^2 / sum w, which every iteration decreases.
 double KMeansDistortion(const Floats& x, const Floats& weights, const Floats& centroids) {
   double sum = 0, total = 0;
   for (size_t i = 0; i < x.size(); ++i) {
@@ -62,7 +62,7 @@ TEST(KMeans1d, AnIterationIsLloyds) {
   }
 }
 
-// 2 is as far from either centre, and counts as the lower one's.
+// The value 2 is equally far from both centres and is assigned to the lower one.
 TEST(KMeans1d, TiesGoToTheLowerCentre) {
   const Floats x = {0, 2, 4};
   int seeds = 0;
@@ -83,8 +83,8 @@ TEST(KMeans1d, WeightsAreRepetitions) {
   EXPECT_FLOAT_EQ(KMeans1d(x, weights, {1, 50, 0})[0], (1 + 4 + 7 + 36) / 11.0F);
 }
 
-// Every way to cut sorted values into three intervals, weights random: the best of a few seeds is
-// the best there is.
+// Compares the best of a few seeds with an exhaustive search over all splits of the sorted values
+// into three intervals. The weights are random.
 TEST(KMeans1d, TheBestSeedIsTheWeightedOptimum) {
   const Floats x = SortedNormal(60, 11);
   const std::vector<double> random = RandomRows(1, 60, 12);
@@ -118,7 +118,7 @@ TEST(KMeans1d, IsAFunctionOfItsSeed) {
   EXPECT_EQ(KMeans1d(x, {}, {16, 3}), KMeans1d(x, {}, {16, 3, 0}));
 }
 
-// Without an iteration the start is returned: for one cluster the better of two draws.
+// Without iterations the start is returned. For one cluster it is the better of two draws.
 TEST(KMeans1d, StartsFromTheBetterOfTwoDraws) {
   const Floats x = {0, 1, 2, 3, 5, 8, 13, 21, 34, 55};
   for (uint64_t seed = 0; seed < 40; ++seed) {
@@ -130,7 +130,8 @@ TEST(KMeans1d, StartsFromTheBetterOfTwoDraws) {
   }
 }
 
-// Draws are in proportion to the squared distance, so an existing centre is not drawn again.
+// The probability of a draw is proportional to the squared distance to the nearest centre, so no
+// centre is drawn twice.
 TEST(KMeans1d, AsManyClustersAsValuesStartFromAllOfThem) {
   const Floats x = {1, 2, 4, 5, 9, 11, 12, 18, 20, 29, 31, 32, 40, 47, 53, 60};
   for (uint64_t seed = 0; seed < 20; ++seed) EXPECT_EQ(KMeans1d(x, {}, {16, 0, seed}), x) << seed;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Our LAPACK and another library's functions of the same names (LibTorch's MKL) must not answer
-// each other's calls. See linalg/CMakeLists.txt.
+// Tests that our LAPACK does not answer calls of another library that exports the same names (such
+// as LibTorch's MKL), nor the other way round. See linalg/CMakeLists.txt.
 #include <gtest/gtest.h>
 
 #include "linalg/eigh.h"

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A shared library that exports LAPACK names and calls them itself, as LibTorch does with its MKL.
-// Its functions only count calls; a caller from elsewhere gets no result.
+// Its functions only count calls and compute nothing.
 #include "tests/linalg/lapack_twin.h"
 
 namespace {

@@ -4,7 +4,7 @@
 
 namespace oscar {
 
-int TwinCalls();         // how often a LAPACK name of the twin was called
-void TwinCallsItself();  // calls dgemm_ as the twin's own code would: through the loader
+int TwinCalls();         // number of calls to the twin's LAPACK functions
+void TwinCallsItself();  // calls dgemm_ through the loader, as the twin's own code would
 
 }  // namespace oscar

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tables of Max (1960) and of TurboQuant (arXiv 2504.19874), and worked blocks.
+// Compares quantizer tables with Max (1960) and TurboQuant (arXiv 2504.19874), and tests worked
+// examples of the codecs.
 #include "linalg/lloyd_max.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +19,7 @@ namespace {
 
 using Doubles = std::vector<double>;
 
-// The positive half of a symmetric table.
+// Returns the positive half of a symmetric table.
 Doubles Upper(const Doubles& values) {
   return {values.begin() + static_cast<int64_t>(values.size() / 2), values.end()};
 }
@@ -28,8 +29,8 @@ void ExpectNear(const Doubles& actual, const Doubles& expected, double tolerance
   for (size_t i = 0; i < actual.size(); ++i) EXPECT_NEAR(actual[i], expected[i], tolerance) << i;
 }
 
-// E (t - Q(t))^2 of a coordinate of the sphere of R^dim times sqrt(dim), by Simpson's rule in each
-// cell; dim 0: of N(0, 1).
+// Returns E (t - Q(t))^2 by Simpson's rule in each cell, where t is sqrt(dim) times a coordinate of
+// a uniform point on the unit sphere in R^dim; dim 0: t is N(0, 1).
 double Distortion(const LevelTable& table, double dim) {
   const double end = dim == 0 ? 14 : std::min(std::sqrt(dim), 14.0);
   const auto density = [dim](double t) {
@@ -55,7 +56,7 @@ double Distortion(const LevelTable& table, double dim) {
 
 double NormalDistortion(const LevelTable& table) { return Distortion(table, 0); }
 
-// The sphere of that many dimensions has the same levels, except for 2e-5.
+// A dimension so large that the sphere's levels equal those of N(0, 1) to within 2e-5.
 constexpr int64_t kNormal = int64_t{1} << 20;
 
 TEST(LloydMax, OfTheNormalDistribution) {
@@ -88,7 +89,7 @@ TEST(LloydMax, AsVllmSolvesIt) {
   const LevelTable two = TrapezoidLloydMax(2, 128);
   ExpectNear(Upper(two.levels), {0.4525719, 1.5095586}, 5e-8);
   EXPECT_NEAR(two.thresholds[2], 0.9810653, 5e-8);
-  // OSCAR's serving constants, to seven digits.
+  // These are OSCAR's serving constants, to seven digits.
   EXPECT_NEAR(two.levels[3], 1.5095585584640503, 1e-7);
   EXPECT_NEAR(two.thresholds[2], kServingThreshold, 1e-7);
   ExpectNear(Upper(TrapezoidLloydMax(3, 128).levels), {0.2449836, 0.7556455, 1.3431800, 2.1503495},
@@ -109,7 +110,7 @@ TEST(LloydMax, OnTheSphere) {
     for (const int64_t dim : {64, 128}) {
       const LevelTable table = SphereLloydMax(bits, dim);
       EXPECT_NEAR(Distortion(table, static_cast<double>(dim)), expected[dim / 128][bits - 1], 5e-7);
-      for (size_t i = 0; i < table.levels.size(); ++i)  // to the last bit
+      for (size_t i = 0; i < table.levels.size(); ++i)  // symmetric to the last bit
         EXPECT_EQ(table.levels[i], -table.levels[table.levels.size() - 1 - i]) << i;
     }
   }
@@ -138,12 +139,12 @@ TEST(LloydMaxCodec, DistortionsOfTheThreeForms) {
   EXPECT_NEAR(NormalDistortion(TableOf(LloydMaxForm::kExact)), 0.11748, 5e-6);
 }
 
-// Mean 10, then blocks of root mean square 2 and 4: the outer level is 0.9816 sigma.
+// The mean is 10, and blocks have a root mean square of 4 or 2. The outer level is 0.9816 sigma.
 TEST(LloydMaxCodec, LlamaCppsBlocks) {
   std::vector<float> x(128), y(128), numbers(8);
   for (size_t i = 0; i < x.size(); ++i)
     x[i] = 10 + (i % 2 == 0 ? 1.F : -1.F) * (i < 32 ? 4.F : 2.F);
-  x[126] = 11;  // half of sigma: the inner level
+  x[126] = 11;  // sigma / 2 above the mean: the inner level
   x[127] = 9;
   std::vector<uint8_t> codes(128);
   EncodeLloydMax<float>(x, LloydMaxForm::kLlamaCpp, StoredFloat::kFloat32, codes, numbers);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Worked examples, and KVQuant's rules for outliers one by one.
+// Tests worked examples, and each of KVQuant's rules for outliers.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -80,17 +80,18 @@ TEST(NonuniformCodec, WhatIsNotFiniteIsReadAsZero) {
 }
 
 TEST(NonuniformCodec, UniformByHand) {
-  // a = 3 / 4, z = -0.75: q = HE(0.75 y + 0.75).
+  // a = 3 / 4 and z = -0.75, so q = HE(0.75 y + 0.75), where HE rounds half to even.
   const NonuniformFormat format = {.bits = 2, .levels = {}, .values = {}};
   const Floats y = {-1, 0, 1, 2.9F, 3, 9, -9};
   const std::vector<double> expected = {-1, 1.0 / 3, 5.0 / 3, 3, 3, 3, -1};
   for (size_t i = 0; i < y.size(); ++i)
     EXPECT_NEAR(NonuniformValue<float>(y[i], {-1, 3}, format), expected[i], 1e-6) << i;
-  // With an integer offset, z = -1: codes HE(0.75 y + 1), values (q - 1) / 0.75.
+  // With an integer offset z = -1, codes are HE(0.75 y + 1) and values (q - 1) / 0.75.
   const NonuniformFormat integer = {.bits = 2, .levels = {}, .values = {}, .integer_offset = true};
   EXPECT_NEAR(NonuniformValue<float>(-1, {-1, 3}, integer), -4.0 / 3, 1e-6);
   EXPECT_EQ(NonuniformValue<float>(0, {-1, 3}, integer), 0);
-  // All of one sign: z = 2.25 is clamped to 0, and 3 lies at 0.75 * 5 > 3.
+  // All values are positive, so z = 2.25 is clamped to 0. The value 5 gets code 3, the largest one,
+  // because 0.75 * 5 > 3.
   EXPECT_NEAR(NonuniformValue<float>(5, {3, 7}, integer), 4, 1e-6);
 }
 

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Quantization errors, codes and attention errors of every arm (naive, hadamard, oscar_*) against
-// the oracle. With the sign rule of eigh.h the rotated arms reproduce too; naive and hadamard have
-// no freedom at all.
+// Compares quantization errors, codes and attention errors of every arm (naive, hadamard, oscar_*)
+// with the oracle. The sign rule of eigh.h makes the rotated arms reproducible too; the rotations
+// of naive and hadamard do not depend on data.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -25,8 +25,8 @@ constexpr double kValueClip = 0.92;
 
 bool EndsWith(const std::string& text, std::string_view end) { return text.ends_with(end); }
 
-// "oscar_head_paper_clip" -> rotations [one per KV head] of keys or values. A key arm has no
-// target.
+// Returns one rotation per KV head of keys or values for an arm such as "oscar_head_paper_clip".
+// Names of key arms omit the value target ("paper").
 std::vector<Matrix> RotationsOf(std::string arm, bool keys, const OracleLayer& layer,
                                 const std::vector<HeadStatistics>& heads) {
   if (EndsWith(arm, "_clip")) arm.resize(arm.size() - 5);
@@ -47,20 +47,20 @@ std::vector<Matrix> RotationsOf(std::string arm, bool keys, const OracleLayer& l
   return rotations;
 }
 
-// One head of a row-major [tokens, heads, dim] tensor as columns [dim, tokens].
+// Returns one head of a row-major [tokens, heads, dim] tensor as columns [dim, tokens].
 Matrix HeadColumns(const std::vector<double>& tensor, int64_t heads, int64_t dim, int64_t head) {
   const auto tokens = static_cast<int64_t>(tensor.size()) / (heads * dim);
   return Eigen::Map<const Matrix, 0, Eigen::OuterStride<>>(tensor.data() + head * dim, dim, tokens,
                                                            Eigen::OuterStride<>(heads * dim));
 }
 
-// The rows that the cache returns for one side of one arm.
+// Keys or values of one arm after a round trip through the quantized cache.
 struct QuantizedSide {
   std::vector<Matrix> restored;             // per KV head [dim, tokens], rotated back
   std::vector<double> mse, mean_threshold;  // per KV head
   double max_abs_rotated = 0;
   double mean_scale = 0;
-  std::vector<uint8_t> packed;          // of the float32 codec, [tokens, kv_heads, dim / 4]
+  std::vector<uint8_t> packed;          // of float32 rows, [tokens, kv_heads, dim / 4]
   std::vector<float> first_scale_zero;  // of token 0, head 0
 };
 
@@ -115,7 +115,7 @@ void ExpectNear(double actual, const Json& expected, double relative, const std:
   EXPECT_NEAR(actual, value, relative * std::abs(value) + 1e-14) << what;
 }
 
-// Compares what the oracle lists for one side of one arm. `c_q` per KV head, for keys.
+// Compares one side of one arm with the oracle. `c_q` [KV heads] is for keys; null for values.
 void CompareSide(const QuantizedSide& side, const Json& expected, const OracleLayer& layer,
                  const std::vector<HeadStatistics>* c_q, double tolerance) {
   const auto dim = static_cast<double>(layer.shape.head_dim);
@@ -158,7 +158,7 @@ CacheWindows WindowsOf(const std::string& name) {  // "sink64_recent256"
   return {std::stoll(name.substr(4, underscore - 4)), std::stoll(name.substr(underscore + 7))};
 }
 
-// A head's columns are the rows the comparison wants.
+// Returns the columns [dim, tokens] of a head as row-major [tokens, dim] values.
 std::span<const double> Rows(const Matrix& columns) {
   return {columns.data(), static_cast<size_t>(columns.size())};
 }
@@ -216,7 +216,7 @@ void CompareLayer(const OracleLayer& layer) {
     for (const auto& [arm, expected] : arms.items()) {
       if (!expected.is_object()) continue;
       SCOPED_TRACE(window + ", " + arm);
-      // The keys' arm is the same name without the value target.
+      // The key arm has the same name without the value target.
       std::string key_arm = arm;
       for (const char* target : {"_upstream", "_paper", "_diag"}) {
         const size_t position = key_arm.find(target);

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The pack "oracle": statistics, rotations' invariants, quantization and attention errors computed
-// by an independent float64 implementation from stored q, k, v. Every JSON file of the folder is
-// one model and carries its own definitions.
+// Reads the pack "oracle": statistics, rotation invariants, quantization errors and attention
+// errors that an independent float64 implementation computed from stored q, k, v. Each JSON file of
+// the folder describes one model and contains its own definitions.
 #pragma once
 
 #include <cstring>
@@ -20,7 +20,7 @@
 
 namespace oscar {
 
-// Codes of 2 bits as upstream's server stores a row of d of them: byte i = q[i] | q[i + d/4] << 2 |
+// Packs a row of d 2-bit codes as upstream's server stores it: byte i = q[i] | q[i + d/4] << 2 |
 // q[i + d/2] << 4 | q[i + 3d/4] << 6.
 inline std::vector<uint8_t> PackQuartered(const std::vector<uint8_t>& codes) {
   std::vector<uint8_t> packed(codes.size() / 4);
@@ -29,7 +29,7 @@ inline std::vector<uint8_t> PackQuartered(const std::vector<uint8_t>& codes) {
   return packed;
 }
 
-// A tensor's elements; fails the test by throwing if its size is not that of T.
+// Returns a tensor's elements. Throws, which fails the test, if its element size is not that of T.
 template <typename T>
 std::vector<T> ReadTensor(const SafetensorsFile& file, std::string_view name) {
   const TensorView view = file.tensor(name);
@@ -41,12 +41,12 @@ std::vector<T> ReadTensor(const SafetensorsFile& file, std::string_view name) {
   return values;
 }
 
-// BF16, F32 or F64 as float64.
+// Returns a BF16, F32 or F64 tensor as float64.
 std::vector<double> ReadAsDouble(const SafetensorsFile& file, std::string_view name);
 
 struct OracleLayer {
   std::string id;
-  Json expected;  // the layer's object
+  Json expected;  // the layer's JSON object
   AttentionShape shape;
   AttentionRule rule;
   std::vector<double> q, k, v;  // row-major [tokens, heads, dim]
@@ -55,21 +55,20 @@ struct OracleLayer {
 struct OracleModel {
   std::string name;  // stem of the JSON file
   std::vector<OracleLayer> layers;
-  std::optional<SafetensorsFile> moments;  // layer.<i>.c_q and so on, where the pack has them
+  std::optional<SafetensorsFile> moments;  // layer.<i>.c_q etc.; not every model has them
 };
 
-// All models; `packs` is the folder that holds "oracle" and "models".
+// Reads all models of the folder `oracle`. Tensors may also lie in the folder "models" beside it.
 std::vector<OracleModel> ReadOracle(const std::filesystem::path& oracle);
 
 std::vector<HeadStatistics> StatisticsOf(const OracleLayer& layer);
 
-// The mean over KV heads of one statistic.
+// Returns the mean of one statistic over KV heads.
 Matrix MeanOverHeads(const std::vector<HeadStatistics>& heads, Matrix HeadStatistics::*member);
 
-// Statistics by the oracle's names: c_q, c_v_upstream, c_v_paper, c_v_diag, ktk, vtv.
+// Returns the statistic for an oracle name: c_q, c_v_upstream, c_v_paper, c_v_diag, ktk, vtv.
 Matrix HeadStatistics::*StatisticNamed(std::string_view name);
 
-// Doubles of a JSON array.
 std::vector<double> JsonDoubles(const Json& array);
 
 }  // namespace oscar

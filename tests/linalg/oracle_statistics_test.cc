@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Covariances, spectra and importance against the oracle. Scalars there have 12 digits.
+// Compares covariances, spectra and importance with the oracle, whose scalars have 12 digits.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@
 namespace oscar {
 namespace {
 
-constexpr double kDigits = 2e-11;  // relative
+constexpr double kDigits = 2e-11;  // relative tolerance
 
 void ExpectSpectrum(const Vector& actual, const Json& expected) {
   const std::vector<double> values = JsonDoubles(expected);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The claims of OSCAR (arXiv 2605.17757) about its rotations, as properties of random covariances
-// and rows.
+// Tests what OSCAR (arXiv 2605.17757) claims about its rotations, as properties of random
+// covariances and rows.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -121,7 +121,7 @@ RC_GTEST_PROP(OscarInvariants, VII_ReconstructionScalesWithTheRow, ()) {
   const std::vector<float> x = FloatRow(d, AnySeed());
   const double ratio = *rc::gen::element(0.0, 0.92);
   const std::vector<float> y = RoundTrip(x, d, ratio);
-  const float power = std::ldexp(1.0F, *rc::gen::inRange(-10, 20));  // exact: same bits
+  const float power = std::ldexp(1.0F, *rc::gen::inRange(-10, 20));  // scaling is exact
   std::vector<float> scaled = x;
   for (float& value : scaled) value *= power;
   const std::vector<float> scaled_y = RoundTrip(scaled, d, ratio);

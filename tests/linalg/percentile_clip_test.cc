@@ -53,7 +53,7 @@ TEST(PercentileClip, SortTakesTheOrderStatistic) {
   }
 }
 
-// The bisection approaches the next lower order statistic from above.
+// The bisection converges from above to the order statistic just below that of ClipMethod::kSort.
 TEST(PercentileClip, BisectApproachesOneOrderStatisticLower) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     for (const int64_t dim : {64, 128, 256}) {
@@ -71,15 +71,15 @@ TEST(PercentileClip, BisectApproachesOneOrderStatisticLower) {
 }
 
 TEST(PercentileClip, BisectTakesLog2Steps) {
-  // 0..127: maximum 127, 5 of 128 above the sort threshold; after 7 halvings a multiple of 127 /
-  // 2^7.
+  // The row is 0..127, and 5 of its 128 values exceed the sort threshold. After 7 halvings the
+  // threshold is a multiple of 127 / 2^7.
   std::vector<float> ramp(128);
   for (size_t i = 0; i < ramp.size(); ++i) ramp[i] = static_cast<float>(i);
   const float threshold = ClipThresholdBisect<float>(ramp, 0.96);
   EXPECT_EQ(std::fmod(threshold, 127.0F / 128), 0);
-  EXPECT_EQ(threshold, 122 * (127.0F / 128));  // 121.03: the smallest multiple that is >= 121
+  EXPECT_EQ(threshold, 122 * (127.0F / 128));  // 121.05: the smallest multiple that is >= 121
   std::vector<float> one(64, 0);
-  one[9] = 1;  // alone above every middle
+  one[9] = 1;  // the only value above every midpoint
   EXPECT_EQ(ClipThresholdBisect<float>(one, 0.9), 0x1p-6F);
 }
 

@@ -86,8 +86,8 @@ TEST(Rotation, EigenvectorsComeBackOutOfEveryCompositionThatHoldsThem) {
   EXPECT_EQ(RecoverEigenvectors(Matrix::Ones(1, 1), Composition::kPlain), Matrix::Ones(1, 1));
 }
 
-// The first factor is taken as it is, and a permutation needs no product; the result equals the
-// product of the factors to the last bit.
+// Compose copies the first factor and applies a permutation without a product. The result must
+// equal the product of all factors to the last bit.
 TEST(Rotation, ACompositionIsTheProductOfItsFactors) {
   for (const Eigen::Index d : {64, 96, 128}) {
     const Eigenbasis basis = Basis(d);
@@ -104,7 +104,7 @@ TEST(Rotation, OrthogonalityIsMeasured) {
   Matrix r = BlockHadamard(8);
   EXPECT_LE(OrthogonalityResidual(r), 1e-15);
   r(0, 0) += 1e-3;
-  // (R + eE_00)^T (R + eE_00) - I = e (E_00 R + R^T E_00) + e^2 E_00
+  // (R + e E_00)^T (R + e E_00) - I = e (E_00 R + R^T E_00) + e^2 E_00
   EXPECT_NEAR(OrthogonalityResidual(r), 2e-3 / std::sqrt(8.0) + 1e-6, 1e-15);
 
   const Rotation rotation = Compose(Basis(128), Composition::kRHPbr);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rows of vLLM's and llama.cpp's caches, worked out by hand.
+// Compares rows of vLLM's and llama.cpp's caches with values worked out by hand.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -19,7 +19,8 @@ namespace {
 using Codes = std::vector<uint8_t>;
 
 TEST(HalfOffset, RoundsScaleAndMinimumBeforeItQuantizes) {
-  // 1 / 3 and 0.1 are no halves: 0x3555 = 0.333251953125 and 0x2E66 = 0.0999755859375.
+  // 1 / 3 and 0.1 are not float16 numbers; the nearest are 0x3555 = 0.333251953125 and 0x2E66 =
+  // 0.0999755859375.
   const std::vector<float> x = {0.1F, 0.4F, 0.6F, 1.1F};
   Codes codes(4);
   const HalfOffset group = EncodeHalfOffsetRow(x, codes);
@@ -29,7 +30,8 @@ TEST(HalfOffset, RoundsScaleAndMinimumBeforeItQuantizes) {
   std::vector<float> y(4);
   DecodeHalfOffsetRow(codes, group, y);
   EXPECT_EQ(y[3], 3 * 0.333251953125F + 0.0999755859375F);
-  // A code that the rounding decides: (x - min) / scale is 0.5 with exact numbers, less with these.
+  // In exact arithmetic (x - min) / scale is 0.5, a tie. With the rounded scale and minimum it is
+  // larger.
   const std::vector<float> tie = {0.1F, 0.1F + 1.0F / 6, 0.6F, 1.1F};
   EncodeHalfOffsetRow(tie, codes);
   EXPECT_EQ(codes[1], 1);  // (0.266667 - 0.099976) / 0.333252 + 0.5 = 1.0002
@@ -39,7 +41,7 @@ TEST(HalfOffset, ARowOfOneValueReadsBackAsItsHalf) {
   Codes codes(64, 9);
   const std::vector<float> x(64, 0.1F);
   const HalfOffset group = EncodeHalfOffsetRow(x, codes);
-  EXPECT_EQ(group.scale, 0);  // half(1e-8)
+  EXPECT_EQ(group.scale, 0);  // 1e-8 is 0 in float16
   EXPECT_EQ(codes, Codes(64, 0));
   std::vector<float> y(64);
   DecodeHalfOffsetRow(codes, group, y);
@@ -60,21 +62,21 @@ TEST(HalfOffset, ItsClipThresholdLiesBetweenTwoOrderStatistics) {
 }
 
 TEST(LlamaQ2, QuantizesWhatIsLeftAfterTheMean) {
-  // Mean 3, deviations +-1 and +-2 in equal numbers: sigma = sqrt(2.5).
+  // The mean is 3, and deviations are +-1 and +-2 in equal numbers, so sigma = sqrt(2.5).
   std::vector<float> x;
   for (int i = 0; i < 32; ++i) x.push_back(3.0F + std::array<float, 4>{-2, -1, 1, 2}[i % 4]);
   Codes codes(32);
   std::vector<float> y(32);
   QuantizeDequantizeLlamaQ2(x, 0, codes, y);
   EXPECT_EQ(codes[0], 0);  // -2 / 1.58 = -1.26
-  EXPECT_EQ(codes[1], 1);  // -0.63, above -0.6745
+  EXPECT_EQ(codes[1], 1);  // -1 / 1.58 = -0.63, above -0.6745
   EXPECT_EQ(codes[2], 2);
   EXPECT_EQ(codes[3], 3);
-  const float sigma = 1.5810546875F;  // half(sqrt(2.5))
+  const float sigma = 1.5810546875F;  // sqrt(2.5) rounded to float16
   EXPECT_EQ(y[0], sigma * -0.9816F + 3.0F);
   EXPECT_EQ(y[2], sigma * 0.4528F + 3.0F);
-  // Clipping to 1 leaves +-1 alone: sigma 1, outer cells.
-  QuantizeDequantizeLlamaQ2(x, 0.4, codes, y);  // index 12 of 16 ones and 16 twos
+  // Clipping at 1 makes every deviation +-1, so sigma is 1 and all values fall into outer cells.
+  QuantizeDequantizeLlamaQ2(x, 0.4, codes, y);  // sorted |r|[12] = 1: 16 ones, 16 twos
   EXPECT_EQ(codes[0], 0);
   EXPECT_EQ(codes[1], 0);
   EXPECT_EQ(y[0], -0.9816F + 3.0F);
@@ -92,7 +94,7 @@ TEST(LlamaQ2, MeansBelongTo128ValuesAndSigmasTo32) {
   QuantizeDequantizeLlamaQ2(x, 0, {}, y);
   for (size_t i = 0; i < x.size(); ++i) {
     const float mean = i < 128 ? 5.0F : -7.0F;
-    EXPECT_EQ(y[i] - mean, (mean + 0.9816F * (x[i] - mean)) - mean) << i;  // |z| = 1 everywhere
+    EXPECT_EQ(y[i] - mean, (mean + 0.9816F * (x[i] - mean)) - mean) << i;  // |x - mean| = sigma
   }
   std::vector<float> constant(64, 2.5F), read(64);
   QuantizeDequantizeLlamaQ2(constant, 0.96, {}, read);

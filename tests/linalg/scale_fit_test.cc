@@ -46,7 +46,7 @@ Row Offset(int64_t dim, uint64_t seed) {
   return x;
 }
 
-// Returns the largest change of a value by rounding to steps: half a step, in the row's units.
+// Returns the largest error of rounding a value to steps: half a step, in the row's units.
 double HalfAStep(const Row& x, int bits) {
   const auto [min, max] = std::ranges::minmax(x);
   return (max - min) / MaxCode(bits) / ScaleSteps(bits) / 2;
@@ -60,18 +60,20 @@ TEST(ScaleFit, UnbiasedRowsKeepTheirLengthAlongThemselvesAndTheirMean) {
       const AffineFormat range{bits, kRowDim}, fitted{bits, kRowDim, {}, ScaleFit::kUnbiased};
       const Row y = Read(x, fitted);
       const double length = Covariance(x, x), bound = HalfAStep(x, bits);
-      // Steps are rounded, and end at kMaxScaleSteps: no value of these rows lies beyond.
+      // The fit rounds values to steps and clamps them to kMaxScaleSteps; none of these rows is
+      // clamped.
       EXPECT_NEAR(Covariance(x, y), length,
                   2 * bound * std::sqrt(kRowDim * std::max(length, Covariance(y, y))))
           << bits << " " << seed;
       EXPECT_NEAR(MeanOf(y), MeanOf(x), bound) << bits;
       shrunk += Covariance(x, Read(x, range)) / length / 39;
     }
-    EXPECT_LT(shrunk, bits == 2 ? 0.95 : 1);  // what there is to undo
+    EXPECT_LT(shrunk, bits == 2 ? 0.95 : 1);  // a range-based scale shrinks rows
   }
 }
 
-// By sums of its own, of values as they are: the codes of the range, and the line through them.
+// Computes the fit independently, from unrounded values: the least-squares line through the codes
+// that the range's scale gives.
 TEST(ScaleFit, TheFirstFitIsLeastSquares) {
   for (const int bits : {2, 3, 4}) {
     for (uint64_t seed = 1; seed < 20; ++seed) {
@@ -90,8 +92,8 @@ TEST(ScaleFit, TheFirstFitIsLeastSquares) {
   }
 }
 
-// Rounded once more, rows are nearer to themselves than either, and less biased than from their
-// range.
+// The extra rounding gives the smallest error of the three fits, and less bias than the range's
+// scale.
 TEST(ScaleFit, RoundingOnceMoreTradesBiasForError) {
   double bias[3] = {}, error[3] = {};
   for (uint64_t seed = 1; seed < 200; ++seed) {

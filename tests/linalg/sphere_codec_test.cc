@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// TurboQuant's products (arXiv 2504.19874) and special rows; its tables are in lloyd_max_test.cc.
-// Sizes and seeds are fixed: what is random is the draw, not the verdict.
+// Tests TurboQuant's inner products (arXiv 2504.19874) and special rows; lloyd_max_test.cc tests
+// its tables. Sizes and seeds are fixed, so the results are the same in every run.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -29,7 +29,7 @@ Doubles Scaled(Doubles x, double factor) {
   return x;
 }
 
-// Normal directions are uniform on the sphere: what a Haar rotation makes of any fixed vector.
+// Returns a uniform direction: the distribution of any fixed vector after a Haar rotation.
 Doubles UnitVector(int64_t dim, uint64_t seed) {
   const Doubles x = RandomRows(1, dim, seed);
   return Scaled(x, 1 / std::sqrt(Dot(x, x)));
@@ -65,12 +65,13 @@ Estimate Inner(const Doubles& y, const Doubles& u, const SphereRule& rule, int d
   return {mean, squares / draws - mean * mean};
 }
 
-// ((pi / 2) gamma^2 |y|^2 - <y, r>^2) / d
+// Expects an estimate of <y, u> without bias and with variance ((pi / 2) gamma^2 |y|^2 - <y, r>^2)
+// / d, where r = u - u^ and gamma = |r|.
 void ExpectUnbiased(int64_t dim, int draws, double tolerance) {
   for (int bits = 1; bits <= 4; ++bits) {
     const SphereRule rule{SphereLevels(bits - 1, dim)};
     const Doubles u = UnitVector(dim, 11), y = UnitVector(dim, 12);
-    const Doubles u_hat = RoundTrip(u, rule);  // of norm 1: u^ itself
+    const Doubles u_hat = RoundTrip(u, rule);  // u has norm 1, so this is u^ itself
     Doubles r = u;
     for (size_t i = 0; i < r.size(); ++i) r[i] -= u_hat[i];
     const Estimate estimate = Inner(y, u, rule, draws);
@@ -85,7 +86,7 @@ TEST(SphereCodec, ProductsAreUnbiasedAndVaryAsPredicted) {
   ExpectUnbiased(16, 20000, 0.05);
 }
 
-// With S the identity the signs are those of the residual, and 0 is +1.
+// If S is the identity, the stored signs are those of the residual; 0 counts as positive.
 TEST(SphereCodec, SignsOfTheResidual) {
   Doubles identity(16, 0);
   for (size_t i = 0; i < 4; ++i) identity[5 * i] = 1;
@@ -104,14 +105,14 @@ TEST(SphereCodec, SignsOfTheResidual) {
 TEST(SphereCodec, ScalesAndSpecialRows) {
   const SphereRule rule{SphereLevels(3, 64), true};
   const Doubles x = Scaled(UnitVector(64, 3), 7), y = RoundTrip(x, rule);
-  const Doubles large = RoundTrip(Scaled(x, 8), rule);  // the norm is stored in half precision
+  const Doubles large = RoundTrip(Scaled(x, 8), rule);  // float16 norms scale exactly
   for (size_t i = 0; i < y.size(); ++i) EXPECT_EQ(large[i], y[i] * 8);
   EXPECT_EQ(RoundTrip(Doubles(64, 0), rule), Doubles(64, 0));
   std::vector<float> huge(64, 1e-3F), decoded(64);
   huge[5] = 1e30F;
   EXPECT_EQ(RowNorm<float>(huge), 1e30F);
   Codes codes(64);
-  // The stored norm saturates at fp16's largest number.
+  // The stored norm saturates at the largest float16 number.
   EXPECT_EQ(EncodeSphere<float>(huge, rule, codes), 65504);
   EXPECT_EQ(codes[5], 7);
 }

@@ -7,7 +7,7 @@
 namespace oscar {
 namespace {
 
-// The reference outputs for seed 1234567.
+// Checks the first outputs of the reference implementation for seed 1234567.
 TEST(SplitMix64, NumbersAreThoseOfTheReference) {
   SplitMix64 random(1234567);
   EXPECT_EQ(random.Next(), 6457827717110365317U);

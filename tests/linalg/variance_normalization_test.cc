@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Worked tiles of KVarN (arXiv 2606.03458) in float32 and float64.
+// Tests KVarN (arXiv 2606.03458) on worked tiles in float32 and float64.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -16,7 +16,7 @@ namespace {
 using Codes = std::vector<uint8_t>;
 using Doubles = std::vector<double>;
 constexpr TileShape kFour = {4, 4};
-constexpr double kTolerance = 1e-5;  // of 9.7, in float32 before the float16 store
+constexpr double kTolerance = 1e-5;  // absolute; values are below 10
 
 template <typename T>
 class VarianceNormalization : public ::testing::Test {
@@ -45,7 +45,7 @@ class VarianceNormalization : public ::testing::Test {
 using Types = ::testing::Types<float, double>;
 TYPED_TEST_SUITE(VarianceNormalization, Types);
 
-// Without iterations nothing is normalized: family A2 per row.
+// Without iterations nothing is normalized, and each row is quantized by family A2.
 TYPED_TEST(VarianceNormalization, VectorOfNoIteration) {
   const auto tile = this->Encode(0);
   EXPECT_EQ(tile.codes, (Codes{2, 1, 3, 0, 3, 2, 1, 0, 0, 2, 3, 1, 2, 2, 0, 3}));
@@ -96,7 +96,7 @@ TEST(KvarnTile, MetadataIsHalfPrecision) {
   }
 }
 
-// 5(e): 8192 + 768 bytes of keys in 4 bits, 4096 + 768 of values in 2.
+// Codes take 8192 bytes at 4 bits and 4096 at 2 bits; scales, zeros and column factors take 768.
 TEST(KvarnTile, Bytes) {
   EXPECT_EQ(KvarnTileBytes({128, 128}, 4), 8192 + 768);
   EXPECT_EQ(KvarnTileBytes({128, 128}, 2), 4096 + 768);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The files that hold a model's weights, and the agreement of index and shards.
+// Tests which files hold a model's weights, and that an index and its shards must agree.
 #include "capture/checkpoint/checkpoint.h"
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 constexpr const char* kOne = "model-00001-of-00002.safetensors";
 constexpr const char* kTwo = "model-00002-of-00002.safetensors";
 
-// Two shards with tensors a and b; `map_b` is where the index says b is, as JSON.
+// Writes two shards with tensors a and b. `map_b`: the shard of b in the index, as JSON.
 fs::path Sharded(const std::string& map_b = std::string("\"") + kTwo + "\"") {
   const fs::path dir = TestScratch("checkpoint");
   WriteOneTensor(dir / kOne, "a", 'a');
@@ -84,7 +84,7 @@ TEST(Checkpoint, IndexMayOnlyNameFilesBesideIt) {
 TEST(Checkpoint, IndexAndShardsMustAgree) {
   EXPECT_TRUE(Says(OpenRefusal(Sharded("\"" + std::string(kOne) + "\"")), "does not contain it"));
   fs::path dir = Sharded();
-  WriteOneTensor(dir / kTwo, "a", 'x');  // both hold a, none b
+  WriteOneTensor(dir / kTwo, "a", 'x');  // both files contain a, neither contains b
   EXPECT_TRUE(Says(OpenRefusal(dir), "contains tensor \"a\""));
   WriteOneTensor(dir / kTwo, "c", 'x');
   EXPECT_TRUE(Says(OpenRefusal(dir), "lists nowhere"));
@@ -140,7 +140,7 @@ std::vector<std::string> NamesOf(std::initializer_list<const char*> stored) {
   return checkpoint.names();
 }
 
-// transformers, vLLM and SGLang load these names the same way.
+// Expects names to be normalized as in transformers, vLLM and SGLang.
 TEST(Checkpoint, PrefixesOfWrappersAndHeadlessModels) {
   const std::vector<std::string> own = {"lm_head.weight", "model.layers.0.a"};
   EXPECT_EQ(NamesOf({"lm_head.weight", "model.layers.0.a"}), own);
@@ -165,7 +165,7 @@ TEST(Checkpoint, AStrayFileBesideAnIndexIsNamed) {
   EXPECT_EQ(WhyStray(dir, {"a"}), "");
   WriteOneTensor(dir / "model.safetensors", "single", 's');
   EXPECT_TRUE(Says(WhyStray(dir, {"single"}), "lacks tensor \"a\", which they have"));
-  EXPECT_EQ(WhyStray(dir, {"a", "b", "c"}), "");  // holds what they hold
+  EXPECT_EQ(WhyStray(dir, {"a", "b", "c"}), "");  // contains all of the shards' tensors
   fs::remove(dir / kTwo);
   EXPECT_EQ(WhyStray(dir, {"single"}), "");
 }

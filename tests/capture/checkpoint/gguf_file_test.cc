@@ -16,7 +16,8 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-// A model in small: scalars, arrays, blocks, a type that only forks know, no padding at the end.
+// Returns a small model with scalars, arrays, quantized blocks, a tensor type that only forks of
+// llama.cpp know, and no padding at the end.
 RawGguf SmallModel() {
   RawGguf model;
   model.entries = {
@@ -185,8 +186,8 @@ TEST(GgufFile, SaysWhatIsWrong) {
   last(RawInfo("d", {6}, 1, 160), "needs 12 bytes, but the file has only 10 left");
   changed([&](RawGguf& model) { model.infos[1] = RawInfo("b", {32, 2}, 8, 0); }, "expected 32");
   changed([&](RawGguf& model) { model.infos[1] = RawInfo("b", {32, 2}, 8, 64); }, "expected 32");
-  last(RawInfo("d", {5}, 1, 96), "no known size");         // within the one before it
-  last(RawInfo("d", {5}, 1, 128), "no known size");        // nothing is left for it
+  last(RawInfo("d", {5}, 1, 96), "no known size");         // inside the previous tensor
+  last(RawInfo("d", {5}, 1, 128), "no known size");        // leaves no bytes for its data
   last(RawInfo("d", {5}, 1, 161), "the file ends after");  // not aligned
   last(RawInfo("d", {5}, 1, kHuge - 31), "no known size");
   changed([&](RawGguf& model) { model.data += std::string(30, 'x'); }, "belong to no tensor");

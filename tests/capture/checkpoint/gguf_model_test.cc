@@ -58,7 +58,7 @@ TEST(GgufModel, IsAHuggingFaceModel) {
   const GgufModel model = GgufModel::Open(path);
   const Json config = model.Config();
   EXPECT_EQ(config["model_type"], "llama");
-  EXPECT_EQ(config["rms_norm_eps"], 1e-5);  // the decimal, and not that of the float32
+  EXPECT_EQ(config["rms_norm_eps"], 1e-5);  // the decimal value, not the float32 one
   EXPECT_EQ(config["rope_theta"], 500000.0);
   EXPECT_EQ(config["head_dim"], 8);
   EXPECT_EQ(config["vocab_size"], 7);
@@ -74,7 +74,7 @@ TEST(GgufModel, IsAHuggingFaceModel) {
   const WeightStorage norm = FindWeightStorage(checkpoint, "model.norm.weight");
   EXPECT_TRUE(norm.plain());
   EXPECT_EQ(norm.parts[0].name, "output_norm.weight");
-  EXPECT_TRUE(checkpoint.Contains("blk.0.odd.weight"));  // and no rule knows it
+  EXPECT_TRUE(checkpoint.Contains("blk.0.odd.weight"));  // no rule maps this name
   EXPECT_EQ(checkpoint.files(), std::vector<std::string>{"m.gguf"});
   EXPECT_EQ(ModelConfigName(path), path.string());
 }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The pack of hostile files: every file gets the verdict that its index.json gives.
+// Checks that each file of the pack of hostile files is accepted or refused as its index.json says.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -14,7 +14,7 @@
 namespace oscar {
 namespace {
 
-// The tensors of a file or of a sharded directory, through one interface.
+// Gives access to the tensors of a file or of a sharded directory through one interface.
 struct Opened {
   std::optional<SafetensorsFile> file;
   std::optional<Checkpoint> checkpoint;
@@ -41,7 +41,7 @@ void CompareTensors(const Opened& opened, const Json& expected) {
   EXPECT_EQ(opened.names().size(), expected.size());
   for (const auto& [listed, tensor] : expected.items()) {
     std::string name = listed;
-    // Very long names are listed as "nnn... (60000 bytes)".
+    // The index shortens very long names to "nnn... (60000 bytes)".
     if (name.ends_with(" bytes)") && expected.size() == 1) name = opened.names().at(0);
     const TensorView view = opened.tensor(name);
     EXPECT_EQ(DTypeName(view.dtype), tensor["dtype"].get<std::string>());

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// MODEL on the command line, against Hugging Face caches built here.
+// Tests how MODEL on the command line is resolved, with Hugging Face caches built here.
 #include "capture/checkpoint/model_location.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ Environment Variables(std::map<std::string, std::string> variables) {
   };
 }
 
-// Puts `content` under blobs/ and links it into the snapshot, as the cache does.
+// Writes `content` to blobs/ and links it into the snapshot, as the Hugging Face cache does.
 void AddFile(const fs::path& repository, const std::string& commit, const std::string& name,
              const std::string& content) {
   const std::string etag = std::string("etag-") + commit.substr(0, 4) + name;
@@ -98,7 +98,7 @@ TEST(ResolveModel, IdsWithoutAnOrganisationAndOtherNamesOfSnapshots) {
   const fs::path repository = cache.root / "models--gpt2";
   EXPECT_EQ(ResolveModel("gpt2", cache.environment).id, "gpt2");
   EXPECT_EQ(ResolveModel("gpt2", cache.environment).revision, kMain);
-  // Mirrors and scripts write other names instead of a commit.
+  // Mirrors and scripts may name a snapshot by something other than a commit.
   fs::rename(repository / "snapshots" / kMain, repository / "snapshots/v1.0-mirror");
   WriteText(repository / "refs/main", "v1.0-mirror\n");
   EXPECT_EQ(ResolveModel("gpt2", cache.environment).revision, "v1.0-mirror");
@@ -137,7 +137,7 @@ TEST(ResolveModel, IncompleteSnapshotsAreNamed) {
     EXPECT_TRUE(Says(cache.Refusal("Qwen/Qwen3-8B"), "config.json is missing"));
   }
   {
-    const Cache cache;  // an index whose second shard was never fetched
+    const Cache cache;  // the index names a second shard, which was not downloaded
     fs::remove(cache.snapshot(kMain) / "model.safetensors");
     AddFile(cache.repository, kMain, "model.safetensors.index.json",
             R"({"weight_map":{"a":"m-1.safetensors","b":"m-2.safetensors"}})");
@@ -205,7 +205,7 @@ TEST(HubCacheRoot, VariablesInTheirOrder) {
                                             {"HOME", "/e"}};
   const auto expect_then_drop = [&](const char* root, const char* variable) {
     EXPECT_EQ(HubCacheRoot(Variables(set)), root);
-    set[variable] = "";  // empty is unset
+    set[variable] = "";  // empty counts as unset
     EXPECT_NE(HubCacheRoot(Variables(set)), root);
     set.erase(variable);
   };

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The meaning of a quantization_config for a module, and the forms that are refused by name.
+// Tests what a quantization_config means for a module, and which forms are refused by name.
 #include "capture/checkpoint/quantization_config.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ std::string SchemeName(const std::string& quantization, const std::string& modul
   return scheme == nullptr ? "plain" : scheme->name;
 }
 
-// A compressed-tensors config of one group.
+// Returns a compressed-tensors config with one group.
 std::string Group(const std::string& weights, const std::string& format,
                   const std::string& more = "") {
   return R"({"quant_method": "compressed-tensors", "format": ")" + format +
@@ -74,7 +74,7 @@ TEST(QuantizationConfig, MixedGroupsGoByNameThenExpressionThenClass) {
             "compressed-tensors pack-quantized 4-bit");
   EXPECT_EQ(SchemeName(config, "model.layers.1.mlp"), "plain");
   EXPECT_EQ(SchemeName(config, "lm_head"), "plain");
-  EXPECT_EQ(SchemeName(config, "model.layers.0.router.x"), "plain");  // re.match: a beginning
+  EXPECT_EQ(SchemeName(config, "model.layers.0.router.x"), "plain");  // re.match: a prefix suffices
   EXPECT_EQ(SchemeName(config, "x"), "compressed-tensors pack-quantized 4-bit");
 }
 
@@ -218,7 +218,7 @@ TEST(ModuleRules, ReadExpressionsAsPythonDoes) {
   EXPECT_EQ(rules.Match("model.layers.11.q_proj"), 1u);
   EXPECT_EQ(rules.Match("model.layers.1.q_proj"), std::nullopt);
   EXPECT_EQ(rules.Match("x.model.layers.0.q_proj"), std::nullopt);  // anchored at the start
-  EXPECT_EQ(rules.Match("text.tower.tail"), 2u);                    // and not at the end
+  EXPECT_EQ(rules.Match("text.tower.tail"), 2u);                    // not anchored at the end
   EXPECT_EQ(rules.Match("vision.tower"), std::nullopt);
   rules.AddRegex("lm[._]head[^]{]", 6, "test");
   EXPECT_EQ(rules.Match("layers.27.mlp"), 5u);
@@ -231,7 +231,7 @@ TEST(ModuleRules, ReadExpressionsAsPythonDoes) {
   EXPECT_TRUE(Says(ErrorOf<InputError>([&] { (void)rules.Match("a.b.c1"); }), "a.b.c1"));
 }
 
-// Patterns that Python reads otherwise than PCRE2 does, or not at all.
+// PCRE2 and Python read these patterns differently, or Python rejects them.
 TEST(ModuleRules, RefuseWhatIsForeignToPython) {
   for (const char* pattern : {"a{,3}", "{", "(*ACCEPT)a", "(?R)", "(?|a|b)", "(?<n>a)", "(?i)a",
                               "[[:alpha:]]", "[^a[:alpha:]]", "[][.a.]]", "\\h", "\\1", "\\Z",

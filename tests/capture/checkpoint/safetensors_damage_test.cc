@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hostile and damaged safetensors files. Every case names the reason that the message must give, so
-// that none is refused by accident.
+// Tests hostile and damaged safetensors files. Every case gives the reason that the message must
+// contain, so that no file is refused for a different reason.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -16,7 +16,7 @@
 namespace oscar {
 namespace {
 
-// The refusal of a file, "" if it is accepted.
+// Returns the message with which a file is refused, or "" if it is accepted.
 std::string Refusal(std::string_view file) {
   return ErrorOf<InputError>(
       [&] { ParseSafetensorsHeader(std::as_bytes(std::span(file)), "file"); });
@@ -125,7 +125,7 @@ TEST(HostileSafetensors, TooManyEntriesDimensionsOrValues) {
   EXPECT_TRUE(Says(Refusal(SafetensorsBytes(zeros + "]}", "")), "more than 4000000 values"));
 }
 
-// A file whose every byte matters: two tensors, metadata, padding.
+// Returns a small file with two tensors, metadata and padding.
 std::string SmallFile() {
   return SafetensorsBytes(
       "{\"__metadata__\":{\"k\":\"v\"},\"a\":" + Entry("\"F32\"", "[2,2]", "[0,16]") +
@@ -142,8 +142,8 @@ TEST(DamagedSafetensors, NoPrefixIsAccepted) {
   EXPECT_NE(Refusal(file + '\0'), "");
 }
 
-// A flip may yield another sound header (a letter of a name, "F32" to "I32", blanks). It may never
-// yield one that reads outside the data, leaves a byte over, or disagrees with itself.
+// A bit flip may yield another valid header (another name, "I32" instead of "F32", other blanks). A
+// valid header must still cover every byte of the data exactly once and stay within it.
 TEST(DamagedSafetensors, EveryBitFlipIsRefusedOrStillConsistent) {
   const std::string file = SmallFile();
   const size_t data_begin = file.size() - 22;
@@ -171,7 +171,7 @@ TEST(DamagedSafetensors, EveryBitFlipIsRefusedOrStillConsistent) {
     }
     ASSERT_EQ(covered.size(), 22u) << "bit " << bit;
   }
-  // Names and the metadata text are free to change; digits, brackets and types are not.
+  // Only flips in names, metadata text or dtypes can be accepted, not in digits or brackets.
   EXPECT_GT(accepted, 10u);
   EXPECT_LT(accepted, data_begin * 8 / 10);
 }

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The format itself: what is accepted and read as what, and the writer's literal bytes.
+// Tests the safetensors format: what the reader accepts, what it returns, and the bytes that the
+// writer produces.
 #include "capture/checkpoint/safetensors.h"
 
 #include <gtest/gtest.h>
@@ -103,7 +104,7 @@ TEST(SafetensorsWriter, RoundTripsAnyTensors) {
     std::vector<std::string> data;
     const auto count = *rc::gen::inRange<size_t>(0, 6);
     for (size_t i = 0; i < count; ++i) {
-      // Any code points but NUL; the index makes the name unique.
+      // The name has any code points except NUL, and starts with its index to be unique.
       std::string name = std::to_string(i);
       for (const char c : *rc::gen::container<std::string>(rc::gen::inRange<char>(1, 127)))
         name += c;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checkpoints with a quantization_config, built in code, and bit streams as packers write them.
+// Builds checkpoints with a quantization_config, and packs codes into words as quantizers do.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +36,8 @@ struct StoredWeights {
   Checkpoint Write(const std::string& directory) const;
 };
 
-// Codes of `bits` bits, one after another, the first in the lowest bits of the first word, in as
-// many words as they need.
+// Packs codes of `bits` bits into as few words as possible. The first code gets the lowest bits of
+// the first word, and codes may straddle words.
 std::vector<uint32_t> PackWords(const std::vector<int>& codes, int bits);
 
 }  // namespace oscar

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The stored tensors that make up a weight, and the refusal of tensors that do not fit each other.
-// capture/model/dequantize_test.cc tests the values.
+// Tests which stored tensors make up a weight, and that tensors which do not fit together are
+// refused. capture/model/dequantize_test.cc tests the values.
 #include "capture/checkpoint/weight_storage.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ Json PackedConfig(bool symmetric, bool ordered) {
           {"config_groups", {{"a", {{"targets", {"Linear"}}, {"weights", weights}}}}}};
 }
 
-// [N, K] = [24, 64] in every format.
+// Returns valid tensors of a weight [N, K] = [24, 64] in the given format.
 StoredWeights SoundWeights(const std::string& format) {
   StoredWeights stored;
   if (format == "gptq") {
@@ -116,7 +116,7 @@ TEST(WeightStorage, EveryDamageNamesItsTensor) {
         edit(damaged);
         const std::string problem = StorageProblem(damaged);
         EXPECT_NE(problem, "") << format << ": " << name << " " << damage;
-        // The message may name a neighbour whose shape has to fit.
+        // The message may name another tensor of m, whose shape has to fit.
         EXPECT_TRUE(Says(problem, "tensor m."));
       };
       expect("missing", [&](StoredWeights& stored) { stored.tensors.erase(name); });
@@ -186,7 +186,7 @@ TEST(WeightStorage, ThreeBitZeroPointsOfUnknownConvention) {
     stored.quantization["meta"] = {{"quantizer", writer}};
     EXPECT_EQ(StorageProblem(stored), "") << writer;
   }
-  // Development versions between the two are refused, and so are texts that are no versions.
+  // Development versions between the two, and texts that are not versions, are refused.
   for (const char* version : {"6.1.0-dev", "6.1.0.dev0", "7.0.0-dev", "7.0.0rc1", "", "main"}) {
     stored.quantization["meta"] = {{"quantizer", {std::string("gptqmodel:") + version}}};
     const std::string problem = StorageProblem(stored);
@@ -197,7 +197,7 @@ TEST(WeightStorage, ThreeBitZeroPointsOfUnknownConvention) {
   EXPECT_TRUE(Says(StorageProblem(stored), "zero point 4"));
 }
 
-// GPTQModel 1.8 and 1.9 packed three words of zero points and no more.
+// GPTQModel 1.8 and 1.9 stored only the first 32 zero points (three words) of each 3-bit row.
 TEST(WeightStorage, ThreeBitZeroPointsThatWereNeverWritten) {
   StoredWeights stored;
   AddZeros(stored, "m.qweight", DType::kI32, {6, 64});
@@ -218,7 +218,8 @@ TEST(WeightStorage, ThreeBitZeroPointsThatWereNeverWritten) {
   }
 }
 
-// Main said 7.3.1 before and after modules got ones of their own bits.
+// Builds that call themselves 7.3.1 exist from before and after GPTQModel changed how it stores the
+// zero points of a module that has its own bits.
 TEST(WeightStorage, MixedBitsOfAVersionThatCannotSay) {
   StoredWeights stored;
   AddZeros(stored, "m.qweight", DType::kI32, {16, 32});

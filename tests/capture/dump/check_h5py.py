@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# Reads the dump of sample_dump.h as other people do. Usage: check_h5py.py DUMP F32|BF16|F16. Exits 77 without h5py.
+# Reads the dump of sample_dump.h with h5py, as users do. Usage: check_h5py.py DUMP F32|BF16|F16. Exits 77 without h5py.
 import sys
 
 try:

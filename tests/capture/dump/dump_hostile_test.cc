@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Dumps that are HDF5, and wrong. Each is a good dump with one thing changed by HDF5's own API.
+// Tests that invalid dumps are refused. Each is a valid dump in which HDF5's own API changed one
+// thing.
 #include <gtest/gtest.h>
 #include <hdf5.h>
 
@@ -77,7 +78,7 @@ TEST(HostileDump, AnotherFormatOrVersion) {
                 [](hid_t file) { SetInt(file, "/", "format_version", 4); });
   ExpectRefused("format_version is 2; such dumps do not store their number of layers",
                 [](hid_t file) { SetInt(file, "/", "format_version", 2); });
-  // Earlier programs wrote version 1, without rope and without layers that read others' keys.
+  // Version 1, which earlier programs wrote, lacks rope and layers that read another layer's keys.
   ExpectRefused("format_version is 1; such dumps store neither the rotary embedding of their keys",
                 [](hid_t file) { SetInt(file, "/", "format_version", 1); });
   for (const char* name : {"rope", "qk_norm", "not_foldable"}) {
@@ -181,7 +182,7 @@ TEST(HostileDump, GeometryThatAttentionCannotHave) {
   ExpectRefused("softcap is -1", [](hid_t file) {
     SetAttribute(file, "/layer/3", "softcap", H5T_IEEE_F64LE, -1.0);
   });
-  ExpectRefused("latent_rank", [](hid_t file) {  // kind "mla" without it
+  ExpectRefused("latent_rank", [](hid_t file) {  // kind "mla" without a latent_rank
     const hid_t text = H5Tcopy(H5T_C_S1);
     H5Tset_size(text, 3);
     const std::array<char, 3> kind = {'m', 'l', 'a'};
@@ -247,7 +248,7 @@ TEST(HostileDump, ReadersThatDoNotFit) {
   expect("qk_norm is 7", [](hid_t file) { SetInt(file, "/layer/3", "qk_norm", 7); });
 }
 
-// The values are read after the file was opened.
+// Values are read only after the file has been opened.
 TEST(HostileDump, ANanIsFoundWhereItIsRead) {
   const fs::path path = Damaged({}, [](hid_t file) {
     std::vector<float> values(8 * 2 * 3, 1);

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The HDF5 dump: what goes in comes out, the layout is the published one, and h5py reads it.
+// Tests the HDF5 dump: a round trip returns the same values, the layout is the published one, and
+// h5py can read it.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -69,7 +70,7 @@ TEST(Dump, GivesBackWhatWentIn) {
   }
 }
 
-// The names that other people's tools rely on, spelled out.
+// Other tools rely on these names.
 TEST(Dump, HasThePublishedLayout) {
   const fs::path path = TestScratch("dump-layout") / "d.h5";
   SampleDump sample;
@@ -119,7 +120,7 @@ TEST(Dump, HasThePublishedLayout) {
 }
 
 // If a layer has no keys and values of its own, its queries and outputs are stored with the layer
-// that it reads, however late they come.
+// whose cache it reads, however late they arrive.
 TEST(Dump, HoldsTheReadersOfALayer) {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     const fs::path path = TestScratch("dump-readers") / "d.h5";
@@ -169,7 +170,7 @@ TEST(Dump, WithoutCommitThereIsNoFile) {
   EXPECT_TRUE(fs::is_empty(path.parent_path()));
 }
 
-// Writes two dumps, of the first two sequences and of the third, and `path`, which joins them.
+// Writes one dump of the first two sequences and one of the third, and joins them as `path`.
 void WriteInParts(const SampleDump& sample, const fs::path& path) {
   const auto part_name = [](int part) { return fmt::format("part{}.h5", part); };
   DumpWriterOptions whole{.score_rows = sample.score_rows};
@@ -231,10 +232,10 @@ TEST(Dump, OfPartsIsRefusedWithoutOneOfThem) {
   WriteInParts(sample, path);
   fs::rename(part, path.parent_path() / "away");
   EXPECT_THROW(DumpReader{path}, Error);
-  SampleDump other;  // more rows
+  SampleDump other;  // has more rows
   other.Write(part);
   EXPECT_THROW(DumpReader{path}, InputError);
-  fs::copy_file(path, part, fs::copy_options::overwrite_existing);  // itself
+  fs::copy_file(path, part, fs::copy_options::overwrite_existing);  // a dump that refers to itself
   EXPECT_THROW(DumpReader{path}, InputError);
 }
 
@@ -245,7 +246,7 @@ TEST(Dump, H5pyReadsIt) {
     sample.dtype = dtype;
     sample.deflate_level = dtype == DType::kF16 ? 1 : 0;
     dtype == DType::kBF16 ? WriteInParts(sample, path) : sample.Write(path);
-    // The sanitizers' preloaded runtime does not belong into Python.
+    // Python must not load the sanitizers' preloaded runtime.
     const std::string command = std::string("env -u LD_PRELOAD '") + OSCAR_PYTHON + "' '" +
                                 OSCAR_H5PY_SCRIPT + "' '" + path.string() + "' " +
                                 std::string(DTypeName(dtype));

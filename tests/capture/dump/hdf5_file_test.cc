@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Round trips, equal bytes, and a disk that fills up at every possible byte.
+// Tests round trips, equal bytes for equal content, and a disk that fills up at any byte.
 #include "capture/dump/hdf5_file.h"
 
 #include <gtest/gtest.h>
@@ -37,14 +37,14 @@ TEST(Hdf5, RoundTripsEveryType) {
   Hdf5Writer writer(path);
   writer.Write("/f64", {3, 2}, View(Iota<double>(6, 0.5)));
   writer.Write("/f32", {6}, View(Iota<float>(6, -2.5f)));
-  writer.Write("/f16", {2}, View(std::vector<Float16>{{0x3c00}, {0xfbff}}));  // 1, -65504
+  writer.Write("/f16", {2}, View(std::vector<Float16>{{0x3c00}, {0xfbff}}));  // 1 and -65504
   writer.Write("/deep/er/i64", {1, 2, 3}, View(Iota<int64_t>(6, -(int64_t{1} << 60))));
   writer.Write("/deep/i32", {6}, View(Iota<int32_t>(6, -3)));
   writer.Write("deep/u16", {2, 3}, View(Iota<uint16_t>(6, 65530)), {.deflate_level = 6});
   writer.Write("/u8", {6, 1}, View(Iota<uint8_t>(6, 250)));
   writer.Write("/none", {0, 5}, std::span<const double>());
   writer.CreateGroup("/empty/group");
-  writer.CreateGroup("/deep");  // is there already
+  writer.CreateGroup("/deep");  // exists already
   writer.Commit();
 
   const Hdf5Reader reader(path);
@@ -139,7 +139,8 @@ TEST(Hdf5, Attributes) {
   EXPECT_THROW(reader.StringAttribute("/g/a", "count"), InputError);
 }
 
-// Something of everything, in row slabs that leave the last chunk partly unused.
+// Writes datasets of several kinds and an attribute. The row slabs leave the last chunk partly
+// unused.
 void WriteSample(Hdf5Writer& writer, size_t rows) {
   const auto values = Iota<double>(rows * 100);
   writer.Declare("/layer/0/cov", Hdf5Type::kFloat64, {static_cast<int64_t>(rows), 100});
@@ -154,7 +155,8 @@ TEST(Hdf5, EqualContentGivesEqualBytes) {
   const fs::path dir = TestScratch("hdf5");
   std::string bytes[2];
   for (int i = 0; i < 2; ++i) {
-    // Another pattern in fresh memory and another second of the clock: neither may show.
+    // Fresh memory has a different pattern each time, and the clock shows another second. Neither
+    // may affect the file.
     mallopt(M_PERTURB, i == 0 ? 0x55 : 0x3C);
     Hdf5Writer writer(dir / "same.h5");
     WriteSample(writer, 900);
@@ -181,7 +183,7 @@ TEST(Hdf5, TheFileIsSeenOnlyOnCommit) {
     EXPECT_FALSE(fs::exists(dir / "a.h5"));
   }
   EXPECT_EQ(entries(), 0);
-  for (const size_t rows : {1, 2}) {  // the second replaces the first
+  for (const size_t rows : {1, 2}) {  // the second file replaces the first
     Hdf5Writer writer(dir / "a.h5");
     WriteSample(writer, rows);
     writer.Commit();
@@ -215,7 +217,8 @@ TEST(Hdf5, WrongUseIsABug) {
                "bug");
 }
 
-// Limits the size of every file of this process: writes beyond it fail as on a full disk.
+// Limits the size of all files of this process, so that writes past the limit fail as on a full
+// disk.
 TEST(Hdf5, FullDiskAnywhereIsAResourceErrorAndLeavesNothing) {
   const fs::path dir = TestScratch("hdf5");
   std::signal(SIGXFSZ, SIG_IGN);

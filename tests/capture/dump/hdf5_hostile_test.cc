@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files that HDF5 itself would read, built with its C API, that the reader must refuse; and files
-// of our own that were damaged.
+// Tests files built with HDF5's C API that HDF5 itself can read but our reader must refuse, and
+// damaged copies of our own files.
 #include <gtest/gtest.h>
 #include <hdf5.h>
 #include <sys/stat.h>
@@ -17,7 +17,7 @@
 #include "tests/support/test_data.h"
 
 #ifdef __SANITIZE_ADDRESS__
-// HDF5 1.10.8 loses about 400 bytes for each damaged file that it refuses to open (November 2026).
+// HDF5 1.10.8 leaks about 400 bytes for each damaged file that it refuses to open (November 2026).
 extern "C" const char* __lsan_default_suppressions() { return "leak:libhdf5"; }
 #endif
 
@@ -26,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A file filled by `build`, closed again whatever it left open.
+// Creates a file, fills it with `build`, and closes it with all objects that are still open.
 fs::path Build(const std::function<void(hid_t)>& build) {
   const fs::path path = TestScratch("hostile") / "h.h5";
   const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
@@ -39,7 +39,7 @@ fs::path Build(const std::function<void(hid_t)>& build) {
   return path;
 }
 
-// A dataset [count] of doubles, written, with the given creation properties.
+// Writes a dataset of `count` doubles with the given creation properties.
 hid_t Doubles(hid_t file, const char* name, hsize_t count, hid_t creation = H5P_DEFAULT,
               hid_t type = H5T_IEEE_F64LE) {
   const hid_t space = H5Screate_simple(1, &count, nullptr);
@@ -134,14 +134,14 @@ TEST(HostileHdf5, TypesThatAreNotOurs) {
 }
 
 TEST(HostileHdf5, FiltersThatAreNotOurs) {
-  ExpectHostileRefused("filter 6;", [](hid_t file) {  // scale-offset
+  ExpectHostileRefused("filter 6;", [](hid_t file) {  // the scale-offset filter
     const hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
     const hsize_t chunk = 10;
     H5Pset_chunk(creation, 1, &chunk);
     H5Pset_scaleoffset(creation, H5Z_SO_FLOAT_DSCALE, 3);
     Doubles(file, "a", 10, creation);
   });
-  ExpectHostileRefused("filter 32001;", [](hid_t file) {  // a plugin (Blosc), optional, so writable
+  ExpectHostileRefused("filter 32001;", [](hid_t file) {  // a plugin (Blosc); optional, so writable
     const hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
     const hsize_t chunk = 10;
     H5Pset_chunk(creation, 1, &chunk);
@@ -182,7 +182,7 @@ TEST(HostileHdf5, ShapesTheFileCannotHold) {
 }
 
 void WriteAll(const fs::path& path, const std::string& content) {
-  fs::remove(path);  // ext4 flushes a file that is truncated and written again
+  fs::remove(path);  // avoids ext4's flush of truncated files
   std::ofstream(path, std::ios::binary)
       .write(content.data(), static_cast<std::streamsize>(content.size()));
 }
@@ -193,7 +193,7 @@ struct Values {
   bool operator==(const Values&) const = default;
 };
 
-// Everything in the sample, through every check of the reader.
+// Reads everything in the sample file.
 Values ReadSample(const fs::path& path) {
   const Hdf5Reader reader(path);
   return {reader.Read<double>("/layer/0/plain", {20, 3}),
@@ -222,8 +222,8 @@ TEST(DamagedHdf5, NoPrefixIsAccepted) {
   EXPECT_THROW(ReadSample(path), InputError);
 }
 
-// Checksums cover data (fletcher32) and metadata (file format 1.10). Bytes that nothing reads may
-// flip; a wrong value is never returned.
+// Checksums cover data (fletcher32) and metadata (file format 1.10). Bytes that the reader does not
+// use may flip, but it must never return a wrong value.
 TEST(DamagedHdf5, NoBitFlipGivesAWrongValue) {
   const fs::path path = Sample();
   const std::string whole = ReadText(path);
@@ -257,7 +257,7 @@ TEST(DamagedHdf5, WhatIsNotHdf5) {
   EXPECT_THROW(Hdf5Reader(dir / "pipe"), InputError);
 }
 
-// Files on which the library itself crashes: in a process of its own that is an error.
+// The library itself crashes on these files. In the sandbox's separate process that is an error.
 TEST(Hdf5Hostile, WhatKillsTheLibraryIsRefusedByTheSandbox) {
   OSCAR_PACK_OR_SKIP(pack, "hostile_inputs");
   int files = 0;
@@ -266,7 +266,7 @@ TEST(Hdf5Hostile, WhatKillsTheLibraryIsRefusedByTheSandbox) {
     ++files;
     const auto look = [&] {
       const Hdf5Reader file(entry.path());
-      throw InputError("the library survives it");  // so do newer versions
+      throw InputError("the library survives it");  // as newer versions do
     };
     EXPECT_THROW(LookInSandbox(look, entry.path().string()), InputError) << entry.path();
   }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A small dump with reproducible values, and the same values for comparison.
+// Writes a small dump with reproducible values, and returns the same values for comparison.
 #pragma once
 
 #include <cstring>
@@ -20,11 +20,11 @@ struct SampleDump {
   std::vector<std::vector<int32_t>> sequences = {{5, 6, 7, 8}, {9}, {1, 2, 3}};
   std::vector<int64_t> score_rows = {2, 3, 4, 6, 7};
   int num_layers = 2;
-  bool readers = false;  // of the first layer: two, which come after all layers
+  bool readers = false;  // two later layers read the first layer's cache
 
   static constexpr int64_t kTokens = 8, kLongest = 4;
 
-  // Layer numbers need not begin at 0 or follow each other.
+  // Layer numbers need not start at 0 or be consecutive.
   DumpLayer Layer(int index) const {
     return {.layer_id = 3 + 7 * index,
             .num_q_heads = 4,
@@ -40,7 +40,7 @@ struct SampleDump {
                                              : std::vector<CacheReader>{}};
   }
 
-  // [count] values that differ from each other, in the dump's type.
+  // Returns [count] values, all different, in the dump's type.
   std::vector<std::byte> Values(int index, DumpTensor tensor) const {
     return Values(index, tensor, Layer(index));
   }

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A file appears whole or not at all. A full disk is played by RLIMIT_FSIZE: the kernel then fails
-// writes past the limit, as it does on a full device. The limit holds for the whole process,
-// so the tests raise it again before they look.
+// Tests that a file appears completely or not at all. RLIMIT_FSIZE simulates a full disk: the
+// kernel fails writes past the limit. It applies to the whole process, so the tests restore it
+// before they check anything.
 #include "capture/files/atomic_file.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ size_t Entries(const fs::path& directory) {
       std::distance(fs::directory_iterator(directory), fs::directory_iterator()));
 }
 
-// While it lives, no file of this process may grow beyond `bytes`.
+// Limits the size of all files of this process to `bytes` during its lifetime.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {
@@ -124,7 +124,7 @@ TEST(AtomicFile, ADirectoryInTheWayIsNotReplaced) {
 
 TEST(AtomicDirectory, AppearsWholeOnCommit) {
   const fs::path dir = TestScratch("atomic");
-  AtomicDirectory out(dir / "d/");  // a trailing slash changes nothing
+  AtomicDirectory out(dir / "d/");  // a trailing slash is ignored
   WriteFileAtomically(out.staging() / "one", "1");
   fs::create_directory(out.staging() / "sub");
   WriteFileAtomically(out.staging() / "sub/two", "2");
@@ -149,7 +149,7 @@ TEST(AtomicDirectory, NeverReplacesWhatExists) {
   EXPECT_THROW(AtomicDirectory(dir / "d"), InputError);
   fs::remove(dir / "d");
   AtomicDirectory out(dir / "d");
-  fs::create_directory(dir / "d");  // someone was faster, even an empty directory counts
+  fs::create_directory(dir / "d");  // another process created it first; an empty one counts too
   EXPECT_THROW(out.Commit(), InputError);
   EXPECT_TRUE(fs::is_empty(dir / "d"));
 }

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ranges at every alignment arrive whole by every way a block can take, and a file that shrinks or
-// cannot be read is an error that names the byte.
+// Tests that ranges at every alignment are read completely in every read mode, and that the error
+// for a file that shrinks or cannot be read names the byte.
 #include "capture/files/block_reader.h"
 
 #include <fcntl.h>
@@ -28,7 +28,7 @@ namespace {
 
 constexpr size_t kBlock = 8192;
 
-// Byte i of file f.
+// Returns byte i of file f.
 char ByteAt(size_t file, uint64_t i) {
   return static_cast<char>((i * 31 + (i >> 8) * 7 + file * 101) & 0xFF);
 }
@@ -48,7 +48,7 @@ struct AlignedMemory {
   std::span<std::byte> bytes;
 };
 
-// Puts the pieces together; every byte once.
+// Joins the pieces of each range and counts the bytes, so that duplicates are noticed.
 struct Collector : PieceSink {
   void Take(const FilePiece& piece) override {
     std::string& text = ranges[piece.range];
@@ -100,7 +100,7 @@ TEST(BlockReader, RangesArriveWholeByEveryWay) {
   }
 }
 
-// Needs a file system that takes O_DIRECT and answers for its cache: disks do, tmpfs does not.
+// Needs a file system that supports O_DIRECT and reports its page cache. Disks do, tmpfs does not.
 TEST(BlockReader, AutoCopiesWhatTheCacheHoldsAndReadsPastItElsewhere) {
   const fs::path dir = TestScratch("block-reader");
   WriteFileAtomically(dir / "a", Content(0, 16 * kBlock));
@@ -115,7 +115,8 @@ TEST(BlockReader, AutoCopiesWhatTheCacheHoldsAndReadsPastItElsewhere) {
     reader.Read(std::span(&all, 1), collector);
     EXPECT_EQ(reader.cached_bytes(), all.size) << "just written";
   }
-  // Being asked the kernel reads ahead, and a fast disk may have all of it there at once.
+  // The kernel reads ahead when its page cache is queried, so a fast disk may have cached the whole
+  // file by then.
   uint64_t direct_bytes = 0;
   for (int attempt = 0; attempt < 20 && direct_bytes == 0; ++attempt) {
     DropFromCache(dir / "a");
@@ -155,7 +156,7 @@ TEST(BlockReader, AFileCutShortIsAnErrorThatSaysWhere) {
           ErrorOf<InputError>([&] { reader.Read(std::span(&all, 1), collector); });
       EXPECT_TRUE(Says(text, (dir / "a").string()));
       EXPECT_TRUE(Says(text, "cut short"));
-      fs::resize_file(dir / "a", 6 * kBlock);  // and the reader is as good as before
+      fs::resize_file(dir / "a", 6 * kBlock);  // the reader stays usable
       reader.Read(std::span(&all, 1), collector);
     }
   }
@@ -190,7 +191,7 @@ TEST(BlockReader, WhatTheSinkThrowsComesOutAfterAllReadsHaveEnded) {
   EXPECT_TRUE(collector.ranges[0] == Content(0, 30 * kBlock));
 }
 
-// Both readers say the same of one read: its bytes, the end of the file, a bad descriptor.
+// Both readers must report the same bytes, end of file and bad descriptor.
 TEST(AsyncReader, PoolAndRingAgree) {
   const fs::path dir = TestScratch("async-reader");
   WriteFileAtomically(dir / "a", Content(0, 1000));
@@ -199,7 +200,7 @@ TEST(AsyncReader, PoolAndRingAgree) {
     ReadResults results;
     const std::unique_ptr<AsyncReader> reader =
         ring ? MakeRingReader(4, results) : MakePoolReader(2, results);
-    if (reader == nullptr) continue;  // no ring here
+    if (reader == nullptr) continue;  // io_uring is unavailable here
     std::string text(600, '\0');
     const auto into = std::as_writable_bytes(std::span(text));
     reader->Submit({file, 500, into, 1});

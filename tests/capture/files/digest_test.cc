@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// SHA-256 against the vectors of FIPS 180-4; files, and who may read them when.
+// Compares SHA-256 with the vectors of FIPS 180-4. Also tests digests of files, and that urgent
+// reads go first.
 #include "capture/files/digest.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +37,7 @@ TEST(Sha256, PublishedVectors) {
 
 TEST(DigestFile, EqualsTheDigestOfTheBytes) {
   const auto dir = TestScratch("digest");
-  const std::string large(3'000'001, 'q');  // more than one read
+  const std::string large(3'000'001, 'q');  // needs more than one read
   WriteFileAtomically(dir / "abc", "abc");
   WriteFileAtomically(dir / "large", large);
   EXPECT_EQ(DigestFile(dir / "abc"), (FileDigest{kAbc, 3}));
@@ -46,7 +47,7 @@ TEST(DigestFile, EqualsTheDigestOfTheBytes) {
 TEST(DigestFile, LeavesOnlyTheLastBytesInThePageCache) {
   const auto path = TestScratch("digest_cached") / "large";
   const std::string large(size_t{48} << 20, 'q');
-  WriteFileAtomically(path, large);  // and waits for the disk
+  WriteFileAtomically(path, large);  // also flushes to disk
   const FileDigest digest = DigestFile(path);
   struct statfs system {};
   ASSERT_EQ(statfs(path.c_str(), &system), 0);
@@ -62,10 +63,10 @@ TEST(DigestFile, RefusesWhatIsNotAFile) {
   EXPECT_THROW(DigestFile(dir / "none"), InputError);
   EXPECT_THROW(DigestFile(dir), InputError);
   ASSERT_EQ(mkfifo((dir / "pipe").c_str(), 0600), 0);
-  EXPECT_THROW(DigestFile(dir / "pipe"), InputError);  // and does not wait for a writer
+  EXPECT_THROW(DigestFile(dir / "pipe"), InputError);  // must not wait for a writer
 }
 
-// Digests beside reads that are waited for.
+// A digest in the background waits while the computation waits for reads.
 TEST(ReadTurns, TheBackgroundWaitsForUrgentReadsAndEndsWhenNobodyWantsIt) {
   const auto dir = TestScratch("turns");
   const std::string large(3'000'001, 'q');
@@ -85,7 +86,7 @@ TEST(ReadTurns, TheBackgroundWaitsForUrgentReadsAndEndsWhenNobodyWantsIt) {
   EXPECT_EQ(pieces, 0);
   second.reset();
   EXPECT_EQ(waiting.get().sha256, Sha256Hex(large));
-  EXPECT_EQ(pieces, 4);  // three MiB, and the end
+  EXPECT_EQ(pieces, 4);  // three pieces and the end of the file
 
   const ReadTurns::Urgent forever(turns);
   auto abandoned = std::async(std::launch::async, digest);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Mapping, and that Release() really gives the pages back.
+// Tests mapping, and that Release() returns the pages to the system.
 #include "capture/files/mapped_file.h"
 
 #include <fcntl.h>
@@ -19,7 +19,8 @@
 namespace oscar {
 namespace {
 
-// Returns which mapped pages are in this process's page table (bit 63 of /proc/self/pagemap).
+// Returns, for each page, whether it is in this process's page table (bit 63 of
+// /proc/self/pagemap).
 std::vector<bool> PresentPages(std::span<const std::byte> bytes) {
   const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   std::vector<uint64_t> entries((bytes.size() + page - 1) / page);
@@ -67,7 +68,7 @@ TEST(MappedFile, ReleaseDropsExactlyThePagesInside) {
   const MappedFile file = MappedFile::Open(dir / "a");
   struct Case {
     size_t offset, size;
-    std::vector<bool> left;  // pages that stay
+    std::vector<bool> left;  // whether each page stays
   };
   for (const Case& test :
        {Case{1, page - 1, {1, 1, 1, 1, 1, 1, 1, 1}}, Case{0, page, {0, 1, 1, 1, 1, 1, 1, 1}},

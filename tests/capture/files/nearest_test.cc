@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Distances by hand.
+// Compares edit distances with values worked out by hand.
 #include "capture/files/nearest.h"
 
 #include <gtest/gtest.h>
@@ -13,10 +13,10 @@ namespace {
 TEST(Nearest, CountsEditsAndSwaps) {
   EXPECT_EQ(EditDistance("", "abc"), 3u);
   EXPECT_EQ(EditDistance("tokens", "tokens"), 0u);
-  EXPECT_EQ(EditDistance("toknes", "tokens"), 1u);  // one swap
+  EXPECT_EQ(EditDistance("toknes", "tokens"), 1u);  // one transposition
   EXPECT_EQ(EditDistance("Tokens", "tokens"), 0u);
   EXPECT_EQ(EditDistance("kitten", "sitting"), 3u);
-  EXPECT_EQ(EditDistance("ca", "abc"), 3u);  // swapped letters are not edited again
+  EXPECT_EQ(EditDistance("ca", "abc"), 3u);  // transposed letters are not edited again
 }
 
 TEST(Nearest, IsSymmetricAndBounded) {
@@ -33,7 +33,8 @@ TEST(Nearest, NamesThreeAndTheFirstOfEqualsFirst) {
   EXPECT_EQ(Nearest("x", {"a", "b"}), "a, b");
   EXPECT_EQ(Nearest("x", {"aaaa", "bb", "ccc", "d", "e"}), "d, e, bb");
   EXPECT_EQ(Nearest("x", {}), "");
-  // A part of a name counts; by edits alone it would come after every short name.
+  // A name that contains the word comes first. By edit distance it would come after every short
+  // name.
   EXPECT_EQ(Nearest("oscar", {"optr", "kivi", "saw", "OSCAR_per_head"}),
             "OSCAR_per_head, optr, saw");
 }

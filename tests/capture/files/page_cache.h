@@ -27,8 +27,8 @@ inline size_t CachedPages(const std::filesystem::path& path) {
   return static_cast<size_t>(std::ranges::count_if(pages, [](auto page) { return page & 1; }));
 }
 
-// Asks for it until it is done, since the kernel keeps pages that another processor has at hand;
-// after half a second, and where a file has no disk beneath it, they stay.
+// Removes a file from the page cache. Repeats the request for half a second, because the kernel
+// keeps pages that another processor is using. Files without a disk (tmpfs) stay.
 inline void DropFromCache(const std::filesystem::path& path) {
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   for (int attempt = 0; attempt < 50; ++attempt) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hostile text in messages.
+// Tests how hostile text is quoted in messages.
 #include "capture/files/quote.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The operations that a process in the sandbox can still do, asked of the kernel itself.
+// Tests which operations the kernel still allows in the sandbox.
 #include "capture/files/sandbox.h"
 
 #include <fcntl.h>
@@ -23,7 +23,7 @@
 namespace oscar {
 namespace {
 
-// The reason for which `look` threw in the sandbox, or "".
+// Returns the message with which `look` threw in the sandbox, or "".
 std::string Look(const std::function<void()>& look) {
   return ErrorOf<InputError>([&] { LookInSandbox(look, "thing"); });
 }
@@ -53,7 +53,7 @@ TEST(Sandbox, NoNetworkNoNewFilesNoPrograms) {
   EXPECT_EQ(Look([&] { refused(fork()); }), "");
   EXPECT_TRUE(std::filesystem::exists(old));
   EXPECT_FALSE(std::filesystem::exists(fresh));
-  // Looking needs threads and reads of existing files, which still work.
+  // A function in the sandbox needs threads and reads of existing files, which must still work.
   EXPECT_EQ(Look([&] {
               int descriptor = -1;
               std::thread([&] { descriptor = open(old.c_str(), O_RDONLY); }).join();

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The texts that are refused, and where: byte offsets are part of the contract.
+// Tests which texts are refused, and at which byte: offsets in messages are part of the contract.
 #include "capture/files/strict_json.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,8 @@ namespace {
 
 using namespace std::string_literals;
 
-// Returns the value that a reader makes of a text, or the message with which it is refused.
+// Returns the value that a reader parses from a text, or the message with which it refuses the
+// text.
 template <typename Read>
 std::pair<std::string, std::string> MadeOf(const Read& read) {
   try {
@@ -34,7 +35,7 @@ std::pair<std::string, std::string> MadeOf(const Read& read) {
   }
 }
 
-// The message of the refusal, "" if the text is accepted; both readers make the same of it.
+// Returns the message with which a text is refused, or "". Expects the same from both readers.
 std::string Refusal(std::string_view text, const JsonLimits& limits = {}) {
   const auto tree = MadeOf([&] { return ParseStrictJson(text, "source", limits); });
   EXPECT_EQ(tree, MadeOf([&] { return ToJson(JsonText(text, "source", limits).root()); })) << text;
@@ -106,7 +107,7 @@ TEST(StrictJson, DamagedMessagesStayReadable) {
   EXPECT_EQ(message.find('\x1b'), message.npos);
 }
 
-// A text that `Json::parse` reads otherwise, or takes where it is refused, or the other way round.
+// Returns `text` if ParseStrictJson and Json::parse disagree about it, or "".
 std::string ReadsOtherwise(const std::string& text) {
   const Json expected = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   try {
@@ -154,7 +155,8 @@ TEST(JsonText, HasItsKeysInOrder) {
   EXPECT_EQ(ToJson(FindMember(text.root(), "a")->value).dump(), "[18446744073709551615]");
 }
 
-// simdjson is not given what may be a number "-0"; in a text it is none.
+// simdjson does not parse texts that may contain the number -0. This one has it as a number and in
+// strings.
 TEST(JsonText, HoldsTextsThatLookLikeMinusZero) {
   constexpr std::string_view kText = R"({"a-0 ":"part-0, of 2","b":-0})";
   const auto check = [](const JsonText& text) {
@@ -172,7 +174,7 @@ TEST(JsonText, NamesTheNumberThatIsNotFinite) {
   };
   EXPECT_EQ(refusal({{"a/b", {1.0, kInf}}}),
             "source: /a~1b/1: expected a finite number, found NaN or Inf");
-  EXPECT_EQ(refusal({{"a", {1.0, "\xC3"}}}), "");  // not UTF-8, and shown all the same
+  EXPECT_EQ(refusal({{"a", {1.0, "\xC3"}}}), "");  // not UTF-8, but accepted
 }
 
 TEST(StrictJson, GivesEachRowOnceWhereALaterOneIsReadSlowly) {

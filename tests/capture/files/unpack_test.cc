@@ -46,7 +46,7 @@ TEST(Unpack, GivesBackWhatWasPacked) {
   for (const std::string& one : {std::string(), std::string("x"), text}) {
     EXPECT_EQ(UnpackText(Gzip(one)), one);
     EXPECT_EQ(UnpackText(Zstd(one)), one);
-    EXPECT_EQ(UnpackText(Gzip(one) + Gzip("more")), one + "more");  // as `cat a.gz b.gz`
+    EXPECT_EQ(UnpackText(Gzip(one) + Gzip("more")), one + "more");  // like `cat a.gz b.gz`
     EXPECT_EQ(UnpackText(Zstd(one) + Zstd("more")), one + "more");
   }
   EXPECT_EQ(UnpackText("plain text"), std::nullopt);
@@ -61,7 +61,7 @@ TEST(Unpack, RefusesWhatIsCutOrDamaged) {
     EXPECT_NE(Refusal(packed + "tail"), "");
   }
   std::string flipped = Gzip(text);
-  flipped[flipped.size() - 6] ^= 1;  // of its CRC
+  flipped[flipped.size() - 6] ^= 1;  // a bit of its CRC
   EXPECT_NE(Refusal(flipped), "");
 }
 

@@ -19,7 +19,7 @@ TEST(Utf8, FindsTheFirstBadByte) {
   EXPECT_EQ(FirstInvalidUtf8("x\xE5\xAD"), 1u);         // cut short
 }
 
-// The example of the Unicode standard 15, table 3-8 and 3-11.
+// These are the examples of the Unicode standard 15, tables 3-8 and 3-11.
 TEST(Utf8, ReplacesMaximalSubparts) {
   const std::string r = "\xEF\xBF\xBD";
   EXPECT_EQ(ReplaceInvalidUtf8("\xC0\xAF\xE0\x80\xBF\xF0\x81\x82\x41"),

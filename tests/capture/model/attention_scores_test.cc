@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Softmax rows and log-sum-exp against linalg's scalar attention in float64.
+// Compares softmax rows and log-sum-exp with linalg's scalar attention in float64.
 #include "capture/model/run/attention_scores.h"
 
 #include <ATen/ops/randn.h>
@@ -14,7 +14,7 @@
 namespace oscar {
 namespace {
 
-// [head_dim, tokens] of one head, float64.
+// Returns one head as a [head_dim, tokens] float64 matrix.
 Matrix Head(const at::Tensor& x, int64_t head) {
   const at::Tensor own = x.select(1, head).to(at::kDouble).contiguous();
   return Eigen::Map<const Matrix>(own.const_data_ptr<double>(), x.size(2), x.size(0));
@@ -79,7 +79,7 @@ TEST(AttentionScores, OfRoundedOperandsAreStillFloat32) {
   ExpectScores(spec, 1, at::kHalf, {0});
 }
 
-// 64 MiB of logits are 2048 rows of one head of 8192 tokens.
+// A piece of 64 MiB holds the logits of 2796 rows here, so 6000 tokens need three pieces.
 TEST(AttentionScores, SeveralPieces) {
   AttentionSpec spec;
   spec.num_q_heads = spec.num_kv_heads = 1;

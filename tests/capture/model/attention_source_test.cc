@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A model that runs and the dump it leaves show an observer the same tensors, bit for bit.
+// Tests that a running model and the dump it writes give an observer the same tensors, bit for bit.
 #include "capture/model/run/attention_source.h"
 
 #include <ATen/TensorOperators.h>
@@ -42,7 +42,7 @@ void ExpectSame(const std::map<std::string, at::Tensor>& found,
     EXPECT_TRUE(SameBytes(found.at(name), tensor)) << name;
 }
 
-// The model's dump, with the last three score rows of each sequence.
+// Writes the model's dump, with the last three score rows of each sequence.
 std::shared_ptr<const DumpReader> Dump(ModelSource& source, const fs::path& path, bool logits) {
   std::vector<int64_t> rows;
   int64_t end = 0;
@@ -121,7 +121,7 @@ TEST(DumpSource, StartsAndStopsAtAnyLayer) {
   EXPECT_EQ(layers, (std::vector<size_t>{1, 2}));
 }
 
-// A dump without attention output, as upstream's are.
+// A dump without attention output, like upstream's dumps.
 class WithoutOutput : public AttentionDump {
  public:
   explicit WithoutOutput(std::shared_ptr<const AttentionDump> dump) : dump_(std::move(dump)) {}
@@ -166,7 +166,7 @@ TEST(DumpObserver, WritesScoresAndLogitsOfTheModel) {
   const at::Tensor found = read("/logits", at::empty(expected.sizes()));
   EXPECT_LT((found - expected).abs().max().item<float>(), 1e-4);
 
-  // A softmax row sums to 1, and row . v is the output that was captured.
+  // A softmax row must sum to 1, and its product with v must be the captured output.
   const auto kept = Kept(source);
   for (size_t i = 0; i < dump->layers().size(); ++i) {
     const DumpLayer& layer = dump->layers()[i];

@@ -14,7 +14,7 @@
 namespace oscar {
 namespace {
 
-// The definition, in float64, one score at a time.
+// Computes attention in float64 from its definition, one score at a time.
 at::Tensor Definition(const AttentionSpec& spec, const at::Tensor& q, const at::Tensor& k,
                       const at::Tensor& v) {
   const at::Tensor wide_q = q.to(at::kDouble), wide_k = k.to(at::kDouble),

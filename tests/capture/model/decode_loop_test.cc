@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A model that writes, against the same model run over the finished text: transformers' logits,
-// token by token, and every choice. Rotary embeddings that depend on the length of a sequence
-// have golden logits for the whole length alone.
+// Compares a decoding model with a run over the finished text: transformers' logits, token by
+// token, and every choice. If the rotary embedding depends on the sequence length, golden logits
+// exist only for the whole length.
 #include "capture/model/generate/decode_loop.h"
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ bool DependsOnLength(const ModelSpec& spec, int64_t length) {
   return false;
 }
 
-// All logits of the sequences, run as a whole.  // [T_total, vocab_size] float32
+// Returns the logits of a run over the whole sequences. [T_total, vocab_size] float32
 at::Tensor WholeLogits(const Opened& model, const Sequences& sequences) {
   LoopOptions options;
   options.token_ids = &sequences;
@@ -67,9 +67,8 @@ std::vector<int32_t> GoldenIds(const SafetensorsFile& golden, int64_t most) {
   return ids;
 }
 
-// Three sequences that begin with a part of `ids` and are told the rest token by token, until each
-// has all of them; the largest relative error of a row of logits against that of `whole` [T,
-// vocab_size].
+// Starts three sequences with prefixes of `ids` and appends the other ids one by one. Returns the
+// largest relative error of a row of logits, where `expected(length)` gives the row for a prefix.
 double WorstStep(DecodeLoop& decoder, const std::vector<int32_t>& ids,
                  const std::function<at::Tensor(int64_t length)>& expected) {
   const auto length = std::ssize(ids);
@@ -94,8 +93,8 @@ double WorstStep(DecodeLoop& decoder, const std::vector<int32_t>& ids,
   }
 }
 
-// Windows, soft caps, sinks, gates, linear and latent attention, experts, shared keys, embeddings
-// of each layer: whatever a family has, its cache must give what transformers gives without one.
+// The families have windows, soft caps, sinks, gates, linear and latent attention, experts, shared
+// keys and per-layer embeddings. With a cache, each must give what transformers gives without one.
 TEST(DecodeLoop, AgreesWithTransformersTokenByToken) {
   size_t compared = 0;
   for (const fs::path& folder : FamiliesAndPacks()) {
@@ -249,7 +248,7 @@ TEST(TokenSampler, DrawsWithTheProbabilitiesOfTheNucleus) {
   };
   const std::vector<double> all = shares(1);
   for (size_t i = 0; i < 5; ++i) EXPECT_NEAR(all[i], p[i], 0.015) << i;
-  // The two likeliest have 0.52 and 0.27, so that 0.7 is reached with the second of them.
+  // The two likeliest tokens have 0.52 and 0.27, so the second of them reaches 0.7.
   ASSERT_LT(p[1], 0.7);
   ASSERT_GT(p[1] + p[3], 0.7);
   const std::vector<double> nucleus = shares(0.7);

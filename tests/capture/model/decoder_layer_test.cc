@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arithmetic that no golden file covers, against the formulas in float64.
+// Compares arithmetic that no golden file covers with float64 formulas.
 #include "capture/model/run/decoder_layer.h"
 
 #include <ATen/ops/randn.h>
@@ -23,8 +23,8 @@ TEST(DecoderLayer, RmsNormNormalizesTheLastDimension) {
   EXPECT_LT(RelativeError(RmsNorm(x, weight, 1e-3), expected), 1e-6);
 }
 
-// Dimension i and i + pairs of a head are one complex number, turned by position * frequency; the
-// rest is left alone.
+// Rope rotates dimensions i and i + pairs of a head as one complex number by position * frequency,
+// and leaves the other dimensions unchanged.
 TEST(DecoderLayer, RotationTurnsPairsOfTheLeadingDimensions) {
   RopeSpec rope;
   rope.rotary_dim = 8;

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Codes of a byte or half a byte (float8, int8, MXFP4, NVFP4) against a scalar implementation:
-// shapes, scale types and stacked experts that no model of the pack "formats" has.
+// Compares formats of one or half a byte per code (float8, int8, MXFP4, NVFP4) with a scalar
+// implementation, for shapes, scale types and stacked experts that no model of the pack "formats"
+// has.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -88,7 +89,7 @@ TEST(Dequantize, Int8WithZeroPoints) {
 
 // ---- E2M1
 
-// Codes of rows, two to a byte; their values.
+// Adds random FP4 codes, two per byte. Returns their values.
 Floats AddFp4(StoredWeights& stored, const std::string& name, std::vector<int64_t> shape) {
   const int64_t bytes =
       std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());

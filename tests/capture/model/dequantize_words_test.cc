@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Codes in 32-bit words (GPTQ, AWQ, compressed-tensors) against a scalar implementation that starts
-// from values and packs them: bits, zero points, groups and orders that no model
-// of the pack "formats" has. Sizes above kDequantizeValuesCpu take several steps.
+// Compares codes in 32-bit words (GPTQ, AWQ, compressed-tensors) with a scalar implementation that
+// packs known values, for bits, zero points, groups and orders that no model of the pack "formats"
+// has. Sizes above kDequantizeValuesCpu take several steps.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 struct Group {
   int64_t size, count;
-  Ints of;  // column to group
+  Ints of;  // group of each column
 };
 
 Group MakeGroups(int64_t columns, int64_t group_size, bool ordered) {
@@ -34,8 +34,8 @@ Group MakeGroups(int64_t columns, int64_t group_size, bool ordered) {
 
 // ---- GPTQ
 
-// In v1 files ones are off whole words, off codes modulo their range, or off codes that are all in
-// the middle (symmetric).
+// How a file stores zero points: unchanged (v2), one subtracted within whole words, or one
+// subtracted from each code modulo its range. In a symmetric file all codes are the middle one.
 enum class Zeros { kV2, kWordsMinusOnes, kCodesMinusOne, kSymmetric };
 
 struct GptqCase {
@@ -43,11 +43,11 @@ struct GptqCase {
   int64_t rows, columns, group_size;
   bool ordered;
   Zeros zeros;
-  std::string version = "6.0.3";  // of the GPTQModel that wrote it
-  int file_bits = 0;              // 0: bits; else another module's, whose ones these zeros get
+  std::string version = "6.0.3";  // GPTQModel version of the writer
+  int file_bits = 0;              // bits of the file; 0: same as `bits`
 };
 
-// Subtracts the ones from each word as GPTQModel's convert_gptq_v2_to_v1_format_module does.
+// Returns the ones that GPTQModel's convert_gptq_v2_to_v1_format_module subtracts from a word.
 uint32_t GptqModelOnes(int bits, size_t word) {
   if (bits == 2) return 0b01010101010101010101010101010101;
   if (bits == 4) return 0b00010001000100010001000100010001;
@@ -73,7 +73,7 @@ void ExpectGptq(const GptqCase& c) {
   if (c.zeros == Zeros::kV2) stored.quantization["checkpoint_format"] = "gptq_v2";
   if (c.zeros != Zeros::kSymmetric || c.file_bits != 0)
     stored.quantization["meta"] = {{"quantizer", {"optimum:1.24.0", "gptqmodel:" + c.version}}};
-  // Words along K of each column n, stored [words, N].
+  // For each column n, words pack codes along K. They are stored as [words, N].
   const auto rows = static_cast<size_t>(c.rows), columns = static_cast<size_t>(c.columns);
   const size_t words = columns * static_cast<size_t>(c.bits) / 32;
   std::vector<uint32_t> qweight(words * rows);
@@ -120,8 +120,8 @@ TEST(Dequantize, GptqOfAllBitsOrdersAndConventions) {
   }
 }
 
-// GPTQModel #2763: from 7.0.0 one comes off each 3-bit code, modulo 8; before, exchanged constants
-// come off words.
+// GPTQModel #2763: version 7.0.0 and later subtract one from each 3-bit code, modulo 8. Earlier
+// versions subtract one of three constants from each word, with two of the three exchanged.
 TEST(Dequantize, ThreeBitZerosByTheVersionThatWroteThem) {
   for (const char* version : {"1.4.0", "5.8.0", "6.0.3"})
     ExpectGptq({3, 96, 160, 32, false, Zeros::kWordsMinusOnes, version});
@@ -129,7 +129,8 @@ TEST(Dequantize, ThreeBitZerosByTheVersionThatWroteThem) {
     ExpectGptq({3, 96, 160, 32, false, Zeros::kCodesMinusOne, version});
 }
 
-// GPTQModel #2971: before 7.3.2 a module of other bits than the file got the file's ones.
+// GPTQModel #2971: before 7.3.2, a module whose bits differ from the file's got the ones for the
+// file's bits.
 TEST(Dequantize, MixedBitsByTheVersionThatWroteThem) {
   for (const Zeros zeros : {Zeros::kWordsMinusOnes, Zeros::kSymmetric}) {
     for (const int bits : {2, 3, 4, 8}) {
@@ -185,7 +186,7 @@ struct PackedCase {
   int bits;
   int64_t rows, columns, group_size;  // -1: one scale per row
   bool symmetric, ordered;
-  bool byte_zeros = false;  // as before compressed-tensors 0.9.4
+  bool byte_zeros = false;  // before compressed-tensors 0.9.4
 };
 
 void ExpectPacked(const PackedCase& c) {
@@ -249,7 +250,7 @@ TEST(Dequantize, PackQuantizedOfAllBits) {
         ExpectPacked({bits, 96, 96, 24, symmetric, ordered});
         ExpectPacked({bits, 96, 192, -1, symmetric, false});
       }
-      ExpectPacked({4, 10, 36, 12, symmetric, ordered});  // half a word at the end
+      ExpectPacked({4, 10, 36, 12, symmetric, ordered});  // the last word is half used
       ExpectPacked({8, 600, 512, 128, symmetric, ordered});
     }
   }

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every family of tests/data/families against transformers 5, in both spellings of its
-// configuration, and what happens when one field is wrong (family_mutations.h): the values move, or
-// the loader refuses. A mutation that changes nothing means that nobody reads the field.
+// Compares every family of tests/data/families with transformers 5, in both spellings of its
+// configuration. A wrong field (family_mutations.h) must change the values or be refused; otherwise
+// nothing reads that field.
 #include "capture/model/families/families.h"
 
 #include <gtest/gtest.h>
@@ -78,7 +78,7 @@ TEST(Families, AWrongFieldIsSeenOrRefused) {
       const Json::json_pointer field(mutation.at(0).get<std::string>());
       ASSERT_FALSE(config.contains(field) && config[field] == mutation.at(1)) << name << mutation;
       config[field] = mutation.at(1);
-      config.erase("architectures");  // would refuse another model_type by itself
+      config.erase("architectures");  // it would refuse a changed model_type
       GoldenRun run;
       run.config_json = &config;
       double worst = 0;
@@ -87,7 +87,7 @@ TEST(Families, AWrongFieldIsSeenOrRefused) {
       } catch (const InputError&) {
         continue;
       }
-      // Far above the tolerance of the golden test; a NaN counts.
+      // The bound is far above the tolerance of the golden test. NaN counts as different.
       EXPECT_FALSE(worst < 1e-3) << name << " " << mutation << ": worst " << worst;
     }
   }
@@ -124,8 +124,8 @@ TEST(Families, EveryFamilyOfTheFolderHasAMutation) {
     EXPECT_TRUE(Mutations().contains(family.filename().string())) << family;
 }
 
-// The text part of a multimodal release: its config under text_config, its tensors under either
-// prefix, beside tensors of other modalities that are skipped by name.
+// Tests the text part of a multimodal release. Its config is under text_config, and its tensors
+// have one of two prefixes. Tensors of other modalities are skipped by name.
 TEST(Families, WrappersRunTheirTextPart) {
   const std::tuple<const char*, const char*, const char*> wrappers[] = {
       {"gemma3", "Gemma3ForConditionalGeneration", "gemma3_text"},
@@ -171,14 +171,14 @@ TEST(Families, WrappersRunTheirTextPart) {
   }
 }
 
-// A thinker may be a model of its own, with or without the name of its place in front.
+// A thinker may be a model of its own, with or without "thinker." in its tensor names.
 TEST(Families, AThinkerRunsAlone) {
   for (const char* name : {"qwen2_5_omni", "qwen3_omni_moe"}) {
     const fs::path model = TestData(std::string("families/") + name);
     const fs::path alone = TestScratch("thinker");
     CopyWeights(model, alone, [](TensorMap& tensors) {
       TensorMap renamed;
-      for (auto& [tensor, value] : tensors) renamed[tensor.substr(8)] = value;  // "thinker."
+      for (auto& [tensor, value] : tensors) renamed[tensor.substr(8)] = value;  // drops "thinker."
       tensors = renamed;
     });
     copy_file(model / "golden.safetensors", alone / "golden.safetensors");
@@ -195,14 +195,15 @@ TEST(Families, AThinkerRunsAlone) {
   }
 }
 
-// Qwen2-VL and Qwen2.5-VL keep the fields of later releases' text_config beside vision_config.
+// Qwen2-VL and Qwen2.5-VL have the text fields beside vision_config; later releases have them in
+// text_config.
 TEST(Families, FieldsOfTheTextPartMayStandOutside) {
   const fs::path model = TestData("families/qwen2_5_vl");
   for (const char* spelling : {"config.json", "config.legacy.json"}) {
     Json config = ReadJsonFile((model / spelling).string());
     Json text = config["text_config"];
     config.erase("text_config");
-    text.update(config);  // the model_type is the wrapper's
+    text.update(config);  // takes the wrapper's model_type
     GoldenRun run;
     run.config_json = &text;
     EXPECT_LT(CompareWithGolden(model, run).worst, 2e-5) << spelling;

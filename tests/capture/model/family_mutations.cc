@@ -5,7 +5,7 @@
 namespace oscar {
 
 const Json& Mutations() {
-  // Sorted by when a family came.
+  // Sorted by when each family was added.
   static const Json mutations = ParseStrictJson(R"({
 "mistral": [["/sliding_window", null], ["/num_key_value_heads", 1],
   ["/rope_parameters/rope_theta", 6000.0]],

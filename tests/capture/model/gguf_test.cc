@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Models in GGUF. Values of every type against PyPI's gguf. Every architecture as make_gguf.py lays
-// it out: in F32 against transformers' golden values, and quantized against a directory with the
-// same values, to the last bit.
+// Compares values of every GGUF type with PyPI's gguf. Compares every architecture, as make_gguf.py
+// lays it out, with transformers' golden values (in F32) and, to the last bit, with a directory
+// that has the same values (quantized).
 #include <ATen/ops/empty.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// False where Python or a package is missing.
+// Returns false if Python or a package is missing.
 bool RunPython(const std::string& script, ProgramStrings arguments) {
   arguments.insert(
       arguments.begin(),
@@ -36,7 +36,7 @@ bool RunPython(const std::string& script, ProgramStrings arguments) {
   return true;
 }
 
-// How many types the file has.
+// Compares the values of all types in the file. Returns the number of types.
 size_t CheckBlocks(const fs::path& path) {
   const SafetensorsFile file = SafetensorsFile::Open(path);
   size_t types = 0;
@@ -73,7 +73,7 @@ TEST(GgufValues, AreThoseOfThePackage) {
   EXPECT_EQ(CheckBlocks(out), 16U);
 }
 
-// `patch`: what the model has and a GGUF cannot say (llama.cpp has it in its code, or not at all).
+// `patch`: what the model has but a GGUF cannot express. llama.cpp hard-codes it or lacks it.
 struct Row {
   const char* family;
   const char* patch = "{}";
@@ -136,8 +136,8 @@ TEST(GgufModels, AgreeWithTransformers) {
   }
 }
 
-// Quantized in several types, one after another. The only difference is the logarithm that gives
-// back A_log, which numpy and LibTorch round differently.
+// The tensors take several quantized types in turn. Only models with A_log may differ slightly: it
+// is recovered by a logarithm, which numpy and LibTorch round differently.
 TEST(GgufModels, GiveTheBitsOfTheirDenseCheckpoint) {
   const fs::path scratch = TestScratch("gguf-dense");
   std::vector<int32_t> ids;

@@ -80,7 +80,7 @@ std::map<std::string, at::Tensor> RunTokens(const std::filesystem::path& weights
   at::Tensor hidden = loop.Embed(sequences);
   KeepingObserver observer;
   loop.Run(hidden, lengths, 0, observer, [](size_t) { return true; });
-  observer.OnLayerEnd(spec.layers.back());  // for what came behind the last of them
+  observer.OnLayerEnd(spec.layers.back());  // for layers after the last one with a cache
   observer.kept["logits"] = loop.Logits(hidden).to(at::kCPU, at::kFloat);
   return observer.kept;
 }

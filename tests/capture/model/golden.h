@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs a model directory over the tokens of its golden file and measures how far every tensor is
-// from the stored one. Golden files: tensors layer.<i>.{q,k,v,attn_out}, logits (or logits_last64),
-// input_ids, computed by transformers 5 in float32 from the same stored weights.
+// Runs a model directory over the tokens of its golden file, and measures the error of every
+// tensor. Golden files hold layer.<i>.{q,k,v,attn_out}, logits (or logits_last64) and input_ids,
+// computed by transformers 5 in float32 from the same stored weights.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -22,9 +22,9 @@ struct GoldenRun {
   at::Device device = at::kCPU;
   at::ScalarType dtype = at::kFloat;
   LoopOptions options;
-  const Json* config_json = nullptr;   // instead of the file
-  std::filesystem::path weights = {};  // a model instead of the directory's
-  size_t copies = 1;                   // the tokens as so many sequences; the last one is compared
+  const Json* config_json = nullptr;   // replaces the file `config`
+  std::filesystem::path weights = {};  // replaces the directory's weights
+  size_t copies = 1;                   // sequences with the same tokens; compares the last one
 };
 
 // |x - reference| / |reference| (Frobenius) of every golden tensor, by name.
@@ -33,12 +33,12 @@ struct GoldenErrors {
   std::string worst_name;
   double worst = 0;
 
-  // The largest error of one layer's q, k, v, attn_out.
+  // Returns the largest error of one layer's q, k, v and attn_out.
   double Layer(size_t layer_index) const;
   double Logits() const;
 };
 
-// Returns everything that an observer is shown of every sequence, and "logits".
+// Returns all tensors that an observer receives, over all sequences, and "logits".
 std::map<std::string, at::Tensor> RunTokens(const std::filesystem::path& weights,
                                             const Json& config,
                                             const std::vector<std::vector<int32_t>>& sequences,
@@ -49,8 +49,8 @@ struct SilentObserver : LayerObserver {
   void OnAttention(const AttentionView&) override {}
 };
 
-// Keeps everything an observer is shown, on the CPU in float32, concatenated over sequences:
-// "layer.0.q", ...
+// Keeps everything that an observer receives, on the CPU in float32, concatenated over sequences,
+// with names such as "layer.0.q".
 class KeepingObserver : public LayerObserver {
  public:
   void OnAttention(const AttentionView& view) override;
@@ -62,7 +62,7 @@ class KeepingObserver : public LayerObserver {
   std::map<std::string, std::vector<at::Tensor>> parts_;
 };
 
-// A stored tensor as float32 on the CPU.
+// Returns a stored tensor as float32 on the CPU.
 at::Tensor StoredTensor(const SafetensorsFile& file, const std::string& name);
 double RelativeError(const at::Tensor& x, const at::Tensor& reference);
 

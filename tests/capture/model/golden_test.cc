@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The layer loop against transformers 5. The reference itself agrees with float64 to 5e-6; a
-// correct float32 run stays under 2e-5, so that is asked here although the contract is 2e-4 (1e-3
+// Compares the layer loop with transformers 5. The reference agrees with float64 to 5e-6, and a
+// correct float32 run stays below 2e-5. The tests require that, although the contract is 2e-4 (1e-3
 // for logits).
 #include "tests/capture/model/golden.h"
 
@@ -35,8 +35,9 @@ void ExpectFloatGolden(const std::filesystem::path& model) {
   }
 }
 
-// Tolerances of the packs' README for bfloat16: first attention layer 1.5 %, last one and logits 4
-// %; after the first layer of experts 25 %, because a token may choose another expert.
+// Applies the bfloat16 tolerances of the packs' README: 1.5 % for the first attention layer, 4 %
+// for the last one and for logits. After the first layer of experts the tolerance is 25 %, because
+// a token may choose another expert.
 void ExpectBFloat16Golden(const std::filesystem::path& model) {
   const GoldenErrors errors =
       CompareWithGolden(model, {"config.json", "golden.safetensors", at::kCPU, at::kBFloat16, {}});
@@ -62,8 +63,7 @@ TEST(Golden, BundledModelInBFloat16) { ExpectBFloat16Golden(TestData("tiny-qwen3
 TEST(Golden, SlidingLayersWithBias) { ExpectFloatGolden(TestData("arch/qwen2-swa")); }
 TEST(Golden, Llama3Rope) { ExpectFloatGolden(TestData("arch/llama")); }
 
-// The same values whether attention sees a sequence whole or in chunks, and tokens go in small
-// steps.
+// Values must not change if attention processes a sequence in chunks and tokens go in small steps.
 TEST(Golden, ChunkingDoesNotChangeResults) {
   for (const char* model : {"arch/qwen2-swa", "arch/llama"}) {
     GoldenRun run;
@@ -85,7 +85,7 @@ TEST(Golden, AllPacksOfTheFamilies) {
   EXPECT_GE(packs, 24u);
 }
 
-// Checkpoints as transformers 5.24 or a release writes them.
+// These checkpoints are as transformers 5.24 or a release writes them.
 TEST(Golden, CheckpointsOfToday) {
   OSCAR_PACK_OR_SKIP(path, "arch_new");
   size_t packs = 0;

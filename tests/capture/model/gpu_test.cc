@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests that need a GPU; skipped without one. Compiles without a CUDA toolkit.
+// Tests that need a GPU and are skipped without one. They compile without a CUDA toolkit.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -43,7 +43,7 @@ TEST(Gpu, AgreesWithGoldenValuesAndWithItself) {
   }
 }
 
-// Whether a golden tensor ("layer.3.q", "logits") owes nothing to what experts made of a token.
+// Whether a golden tensor ("layer.3.q", "logits") does not depend on the choice of experts.
 bool IsBeforeExperts(const ModelSpec& spec, const std::string& tensor) {
   const std::vector<const LayerSpec*> layers = AllLayers(spec);
   const auto first =
@@ -68,8 +68,9 @@ TEST(Gpu, FamiliesAgreeWithGoldenValues) {
     const GoldenErrors rounded = CompareWithGolden(entry.path(), run);
     run.device = at::kCPU;
     const GoldenErrors on_cpu = CompareWithGolden(entry.path(), run);
-    // Rounding costs some of these small random models 12 % on any device, so each tensor is
-    // compared with the CPU's. After experts, a token may have chosen others on either device.
+    // Rounding costs some of these small random models 12 % on any device, so each tensor's error
+    // is compared with the CPU's. After experts, a token may have chosen different ones on each
+    // device.
     const ModelSpec spec = ReadModelSpec(entry.path());
     size_t compared = 0;
     for (const auto& [tensor, error] : rounded.of) {

@@ -60,8 +60,8 @@ TEST(LayerLoop, ContinuesFromAnyLayerWithTheSameBytes) {
   EXPECT_EQ(part.kept.size(), 8u);
 }
 
-// Layers without a cache run with the one before them, so a run that starts at a layer index finds
-// them done, and a run that ends there has done them.
+// Layers without a cache run together with the cached layer before them. A run that starts at a
+// layer expects them to be done, and a run that ends there has done them.
 TEST(LayerLoop, ContinuesBehindLayersWithoutACache) {
   for (const char* name : {"families/qwen3_next", "families/qwen3_5_text"}) {
     const Model model(name);
@@ -85,7 +85,7 @@ TEST(LayerLoop, ContinuesBehindLayersWithoutACache) {
   }
 }
 
-// The keys and values that such layers read are gone when a run starts after them; a run that stops
+// A run that starts after the layers whose keys and values are shared lacks these. A run that stops
 // at the last layer with a cache does not need them.
 TEST(LayerLoop, LayersThatReadAnothersCacheNeedItInTheSameRun) {
   const Model model("families/gemma4_text-ple");
@@ -235,8 +235,8 @@ TEST(LayerLoop, LaterStreamsMayLackTheFirstSequences) {
   EXPECT_TRUE(streams[1].equal(alone));
 }
 
-// Recall tasks run on few of a validation's arms: a stream may end before the others do, and what
-// it has is what it would have alone.
+// Recall tasks run on few of a validation's arms, so a stream may end before the others do. Its
+// values must be those of a run without the other streams.
 TEST(LayerLoop, AStreamMayEndBeforeTheOthers) {
   class : public LayerObserver {
    public:

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Experts, the gated delta rule and latent attention as functions on tensors, each against its
-// definition written out. Whole models against transformers: golden_test.cc. Random scores
-// never tie, so a router that breaks ties otherwise passes.
+// Compares experts, the gated delta rule and latent attention, as functions on tensors, with their
+// definitions. golden_test.cc compares whole models. Random scores never tie, so the tests do not
+// check how a router breaks ties.
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/matmul.h>
@@ -52,7 +52,7 @@ ExpertWeights RandomExperts(const ExpertsSpec& spec, const ExpertRun& run) {
   return {run, some(all.gate), some(all.up), some(all.down)};
 }
 
-// DeepSeek-V3's choice for one token, in plain loops.
+// Returns DeepSeek-V3's choice of experts for one token, computed in plain loops.
 std::set<int64_t> ChosenBySets(const std::vector<float>& biased, const RouterSpec& router) {
   const size_t of_set = biased.size() / static_cast<size_t>(router.num_expert_sets);
   std::vector<std::pair<float, size_t>> sets;
@@ -127,7 +127,7 @@ TEST(Router, SoftmaxOverTheChosenOnly) {
   }
 }
 
-// Every token through every expert, weighted, against tokens sorted by expert in runs.
+// Compares a weighted sum over each token's experts with the sum over tokens sorted by expert.
 TEST(Experts, SumDoesNotDependOnHowTheyComeBy) {
   ExpertsSpec spec = SmallExperts(7, 3);
   at::manual_seed(4);
@@ -176,7 +176,7 @@ TEST(Experts, FusedClampedGateAlternates) {
       spec, weights, SortByExpert(choices, 1), 100,
       [&](const at::Tensor& tokens) { return x.index_select(0, tokens); }, sum);
   const at::Tensor g = x.matmul(gate.t()).clamp_max(7), u = x.matmul(up.t()).clamp(-7, 7);
-  EXPECT_GT(x.matmul(up.t()).abs().max().item<double>(), 7);  // the clamp acts
+  EXPECT_GT(x.matmul(up.t()).abs().max().item<double>(), 7);  // the clamp has an effect
   const at::Tensor inner = u.add(1).mul(g).mul(g.mul(1.702).sigmoid());
   EXPECT_LT(RelativeError(sum, inner.matmul(weights.down[0].weight.t()).mul(choices.weights)),
             2e-6);
@@ -193,7 +193,7 @@ DeltaInput RandomDelta(int64_t tokens, double decay) {
           at::randn({tokens, 3, 5}), at::rand({tokens, 3}).mul_(-decay), at::rand({tokens, 3})};
 }
 
-// Token by token in float64.
+// Computes the gated delta rule token by token in float64.
 at::Tensor Recurrence(const DeltaInput& in, at::Tensor& state) {
   at::Tensor out = at::zeros(in.v.sizes(), at::kDouble);
   for (int64_t t = 0; t < in.q.size(0); ++t) {
@@ -210,7 +210,7 @@ at::Tensor Recurrence(const DeltaInput& in, at::Tensor& state) {
 }
 
 TEST(GatedDelta, ChunksAreTheRecurrence) {
-  for (const double decay : {0.01, 1.0, 30.0}) {  // 30: a running sum of -900 within a chunk
+  for (const double decay : {0.01, 1.0, 30.0}) {  // 30: a chunk's running sum reaches -900
     const DeltaInput in = RandomDelta(150, decay);
     at::Tensor state = at::zeros({3, 8, 5}), exact = at::zeros({3, 8, 5}, at::kDouble);
     const at::Tensor out = GatedDeltaRule(in.q, in.k, in.v, in.g, in.beta, state);

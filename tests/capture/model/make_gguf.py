@@ -28,7 +28,7 @@ layers = config["num_hidden_layers"]
 heads, kv_heads = config["num_attention_heads"], config.get("num_key_value_heads", config["num_attention_heads"])
 head_dim = config.get("head_dim") or config["hidden_size"] // heads
 
-# Every value of the model in one array; a tensor is an array of places in it.
+# All values of the model are in one array (flat). A tensor is an array of indices into it.
 with open(os.path.join(source, "model.safetensors"), "rb") as file:
     header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
     data = file.read()
@@ -47,7 +47,7 @@ for name, info in header.items():
     count += values.size
 flat = np.concatenate(parts)
 
-made = {}  # name in the GGUF: places, what is done to the values
+made = {}  # name in the GGUF: (indices, change applied to the values)
 used = set()
 
 
@@ -62,12 +62,12 @@ def put(name, places, change=""):
 
 
 def pairs(places, num):
-    """LlamaModel.permute."""
+    """Permutes rows like LlamaModel.permute."""
     return places.reshape(num, 2, places.shape[0] // num // 2, *places.shape[1:]).swapaxes(1, 2).reshape(places.shape)
 
 
 def tiled(places, axis, dim):
-    """_reorder_v_heads of Qwen3.5: value heads of one key head apart."""
+    """Reorders value heads like _reorder_v_heads of Qwen3.5: those of one key head are not adjacent."""
     k, v = config["linear_num_key_heads"], config["linear_num_value_heads"]
     shape = list(places.shape)
     split = places.reshape(shape[:axis] + [k, v // k, dim] + shape[axis + 1:])
@@ -109,7 +109,7 @@ NAMES = {"self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.
 for shared in ("shared_expert", "shared_experts"):
     NAMES |= {f"mlp.{shared}.{p}_proj": f"ffn_{p}_shexp" for p in ("gate", "up", "down")}
 
-# The parts of a layer that are more than a name.
+# Handles the tensors of a layer that need more than a new name.
 for i in range(layers):
     here, blk = f"model.layers.{i}.", f"blk.{i}."
     rest = [n[len(here):] for n in hf if n.startswith(here)]
@@ -242,7 +242,7 @@ if rope_type == "longrope" and arch == "phi3":
     key("rope.scaling.original_context_length", full_rope["original_max_position_embeddings"])
     key("rope.scaling.attn_factor",
         float(np.sqrt(1 + np.log(longer) / np.log(full_rope["original_max_position_embeddings"]))))
-extra = {}  # tensors that are no weights
+extra = {}  # tensors that are not weights
 for name, field in (("long", "long_factor"), ("short", "short_factor")):
     if rope_type == "longrope" and arch == "phi3":
         extra[f"rope_factors_{name}.weight"] = np.array(full_rope[field], np.float32)

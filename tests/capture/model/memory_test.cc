@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Peak memory of the streaming path: independent of the number of layers, and as planned. Each
-// measurement is a process of its own, because a peak never falls again.
+// Tests that the peak memory of the streaming path is independent of the number of layers and
+// agrees with the plan. Each measurement has its own process, because a peak never falls.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,10 +23,10 @@ struct Nothing : LayerObserver {
 };
 
 struct Peak {
-  double measured = 0, planned = 0, layer = 0;  // bytes; `layer`: weights of one
+  double measured = 0, planned = 0, layer = 0;  // bytes; `layer`: one layer's weights
 };
 
-// Forks before LibTorch has started threads; the child reports through a file.
+// Must fork before LibTorch starts threads. The child writes its result to a file.
 Peak MeasurePeak(const std::filesystem::path& model, const std::vector<int64_t>& lengths,
                  at::ScalarType dtype) {
   const std::filesystem::path report = model / "peak";
@@ -61,7 +61,7 @@ Peak MeasurePeak(const std::filesystem::path& model, const std::vector<int64_t>&
   return peak;
 }
 
-// The plan counts LibTorch's own first-use allocations as the largest that were observed.
+// For LibTorch's allocations at first use, the plan counts the largest size observed.
 void ExpectAsPlanned(const Peak& peak) {
   constexpr double kLibTorchDiffers = 20 << 20;
   EXPECT_NEAR(peak.planned, peak.measured, 0.15 * peak.measured + kLibTorchDiffers);
@@ -78,11 +78,12 @@ TEST(Memory, DoesNotGrowWithLayersAndIsAsPlanned) {
     WriteSyntheticModel(model, SyntheticConfig(layers, 512, 1536, 8, 4, 64, 500));
     return model;
   };
-  // Two depths differ by -2 to +10 MiB from run to run: the heap's own slack, which comes and goes,
-  // and the pages at the edges of tensors that MappedFile keeps, some 30 KiB a layer.
+  // The difference of two depths varies between -2 and +10 MiB from run to run. Causes are the
+  // slack of the heap, and pages at tensor edges that MappedFile keeps, some 30 KiB per layer.
   const Peak shallow = MeasurePeak(make(12), {150, 20, 80}, at::kFloat);
   const Peak deep = MeasurePeak(make(36), {150, 20, 80}, at::kFloat);
-  // Keeping the 24 layers more would cost 24 layers, keeping their mapped bf16 pages 12.
+  // Keeping the additional 24 layers would cost 24 layers' weights, and keeping their mapped bf16
+  // pages 12.
   EXPECT_LT(deep.measured - shallow.measured, 2 * shallow.layer);
   for (const Peak& peak : {shallow, deep}) ExpectAsPlanned(peak);
   remove_all(directory);

@@ -17,7 +17,7 @@
 namespace oscar {
 namespace {
 
-// Everything the arithmetic depends on, as text.
+// Returns, as text, everything that the arithmetic depends on.
 std::string Arithmetic(const ModelSpec& spec) {
   std::ostringstream text;
   text << spec.model_type << ' ' << spec.hidden_size << ' ' << spec.vocab_size << ' '
@@ -89,8 +89,8 @@ TEST(ModelSpec, NothingSlidesUnlessUseSlidingWindowIsSet) {
   for (const LayerSpec& layer : ReadModelSpec(config).layers) EXPECT_FALSE(layer.attention.window);
 }
 
-// transformers' Qwen2Config and Qwen3Config: 28 layers without max_window_layers, 4096 tokens
-// without sliding_window.
+// The defaults of transformers' Qwen2Config and Qwen3Config are 28 layers for max_window_layers and
+// 4096 tokens for sliding_window.
 TEST(ModelSpec, MissingWindowFieldsMeanWhatTheLibrarySays) {
   Json config = ReadJsonFile((TestData("arch/qwen2-swa") / "config.legacy.json").string());
   config.erase("max_window_layers");
@@ -101,8 +101,8 @@ TEST(ModelSpec, MissingWindowFieldsMeanWhatTheLibrarySays) {
   EXPECT_EQ(ReadModelSpec(config).layers[2].attention.window, 4096);
 }
 
-// modeling_qwen3_moe.py slides every layer where use_sliding_window is set; transformers writes no
-// max_window_layers, and releases that have one are served without it.
+// With use_sliding_window, modeling_qwen3_moe.py uses a sliding window in every layer. transformers
+// writes no max_window_layers, and ignores it in releases that have it.
 TEST(ModelSpec, QwenWithExpertsSlidesInEveryLayer) {
   Json config = ReadJsonFile((TestData("families") / "qwen3_moe" / "config.json").string());
   config["use_sliding_window"] = true;
@@ -116,7 +116,7 @@ TEST(ModelSpec, QwenWithExpertsSlidesInEveryLayer) {
   for (const LayerSpec& layer : ReadModelSpec(config).layers) EXPECT_FALSE(layer.attention.window);
 }
 
-// Gemma 3's code keeps the field of Gemma 2's and applies it nowhere.
+// Gemma 3 inherits this field from Gemma 2, but its code does not apply it.
 TEST(ModelSpec, SoftCapOnAttentionOfGemmaTwoAlone) {
   for (const char* family : {"gemma2", "gemma3_text"}) {
     Json config = ReadJsonFile((TestData("families") / family / "config.json").string());
@@ -195,7 +195,7 @@ TEST(ModelSpec, AllPacksReadTheSameInBothSpellings) {
   ExpectSameInBothSpellings(path, 24);
 }
 
-// Configurations as their publishers spell them, with all fields that nobody needs.
+// These configurations are as published, with all fields that have no effect.
 TEST(ModelSpec, ReleasedConfigurationsAreRead) {
   struct Release {
     const char* name;
@@ -238,13 +238,13 @@ TEST(ModelSpec, ReleasedConfigurationsAreRead) {
   }
 }
 
-// transformers pads the numbers of layers where there are ten and more.
+// transformers pads layer numbers with zeros if there are ten or more layers.
 TEST(ModelSpec, NumbersOfLayersMayHaveLeadingZeros) {
   Json config = ReadJsonFile((TestData("families/gemma4_text") / "config.json").string());
   const std::string expected = Arithmetic(ReadModelSpec(config));
   Json& layers = config["per_layer_config"];
   layers["01"] = layers["1"];
-  EXPECT_THROW(ReadModelSpec(config), InputError);  // there are two now
+  EXPECT_THROW(ReadModelSpec(config), InputError);  // layer 1 is given twice
   layers.erase("1");
   EXPECT_EQ(Arithmetic(ReadModelSpec(config)), expected);
 }
@@ -264,7 +264,7 @@ TEST(ModelSpec, LayersWithoutACacheStandApart) {
   EXPECT_EQ(ids(AllLayers(spec)), (std::vector<int>{0, 1, 2, 3}));
   EXPECT_EQ(ids(StepLayers(spec, 0)), (std::vector<int>{0}));
   EXPECT_EQ(ids(StepLayers(spec, 1)), (std::vector<int>{1, 2, 3}));
-  ModelSpec hybrid;  // linear layers in front, between and behind
+  ModelSpec hybrid;  // linear layers before, between and after
   for (const int id : {2, 5}) hybrid.layers.emplace_back().layer_id = id;
   for (const int id : {0, 1, 3, 4, 6}) hybrid.uncached.emplace_back().layer_id = id;
   EXPECT_EQ(ids(AllLayers(hybrid)), (std::vector<int>{0, 1, 2, 3, 4, 5, 6}));
@@ -272,7 +272,7 @@ TEST(ModelSpec, LayersWithoutACacheStandApart) {
   EXPECT_EQ(ids(StepLayers(hybrid, 1)), (std::vector<int>{5, 6}));
 }
 
-// A kilobyte must not ask for gigabytes of names.
+// A config of a kilobyte must not make the reader allocate gigabytes of tensor names.
 TEST(ModelSpec, CountsOfNamesAreBounded) {
   const auto refused = [](const char* family, const char* field, int64_t value) -> std::string {
     Json config =
@@ -285,8 +285,8 @@ TEST(ModelSpec, CountsOfNamesAreBounded) {
   EXPECT_EQ(refused("qwen3_moe", "num_experts", 512), "");
 }
 
-// Configurations as transformers 5.24 writes the defaults of its classes;
-// tests/tools/doctor_test.cc has the doctor's verdicts on whole releases.
+// These configurations contain the defaults of the classes of transformers 5.24.
+// tests/tools/doctor_test.cc tests the doctor's verdicts on whole releases.
 TEST(ModelSpec, ConfigurationsOfTransformersAreRead) {
   OSCAR_PACK_OR_SKIP(path, "public_reports/05-configs-of-transformers-5.24");
   size_t read = 0;
@@ -302,7 +302,7 @@ TEST(ModelSpec, FieldsOfReleasesThatChangeNothing) {
   struct Release {
     const char* family;
     Json fields;  // accepted
-    Json others;  // refused, one by one
+    Json others;  // each refused on its own
   };
   const Release releases[] = {
       {"qwen3_moe",
@@ -342,7 +342,7 @@ TEST(ModelSpec, FieldsOfReleasesThatChangeNothing) {
   }
 }
 
-// transformers 5.24 writes the defaults of its class so, and turns whole heads.
+// transformers 5.24 writes the defaults of its class this way, and rotates whole heads.
 TEST(ModelSpec, ARotaryDimBesideRopeParametersTurnsWholeHeads) {
   Json config = ReadJsonFile((TestData("families") / "minimax_m3" / "config.json").string());
   Json& text = config.contains("text_config") ? config["text_config"] : config;
@@ -352,7 +352,7 @@ TEST(ModelSpec, ARotaryDimBesideRopeParametersTurnsWholeHeads) {
   EXPECT_EQ(attention.rope.rotary_dim, attention.head_dim);
 }
 
-// gpt_oss as transformers 5.24 has it.
+// In transformers 5.24, gpt_oss has these fields.
 TEST(ModelSpec, TheClampedGateIsThatOfTheConfiguration) {
   Json config = ReadJsonFile((TestData("families") / "gpt_oss" / "config.json").string());
   config["swiglu_alpha"] = 1.2;
@@ -363,7 +363,7 @@ TEST(ModelSpec, TheClampedGateIsThatOfTheConfiguration) {
   EXPECT_EQ(gate->limit, 1.5);
 }
 
-// LLaVA 1.5 says of its text part what differs from the defaults of LlamaConfig.
+// LLaVA 1.5 writes only the fields of its text part that differ from LlamaConfig's defaults.
 TEST(ModelSpec, ATextConfigMayLeaveOutTheDefaultsOfItsClass) {
   const Json text = {{"model_type", "llama"},
                      {"max_position_embeddings", 4096},
@@ -380,10 +380,10 @@ TEST(ModelSpec, ATextConfigMayLeaveOutTheDefaultsOfItsClass) {
   EXPECT_EQ(spec.layers[0].attention.num_kv_heads, 32);
   EXPECT_EQ(spec.layers[0].attention.rope.theta, 10000.0);
   EXPECT_EQ(spec.rms_norm_eps, 1e-5);
-  Json experts = config;  // a count by another name than the class's
+  Json experts = config;  // another name for num_experts
   experts["text_config"] = {{"model_type", "qwen3_moe"}, {"num_local_experts", 16}};
   EXPECT_EQ(ReadModelSpec(experts).layers[0].experts->num_experts, 16);
-  EXPECT_THROW(ReadModelSpec(text), InputError);  // on its own it has no size
+  EXPECT_THROW(ReadModelSpec(text), InputError);  // alone, the text config lacks its sizes
 }
 
 }  // namespace

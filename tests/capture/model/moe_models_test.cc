@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whole models with experts in spellings that transformers does not write: fused experts, a second
-// model_type, layers that predict further tokens; and what is counted and refused. The golden
-// values are those of tests/data/families, so a spelling that changes a value shows.
+// Tests whole models with experts in forms that transformers does not write: fused experts, a
+// second model_type, layers for multi-token prediction. Also tests expert counts and refusals. The
+// golden values come from tests/data/families, so a form that changes a value is noticed.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A changed copy of a family's folder, golden values included.
+// Makes a changed copy of a family's folder, including its golden values.
 fs::path Changed(const std::string& family, const std::function<void(TensorMap&)>& change) {
   const fs::path from = TestData("families/" + family), to = TestScratch("moe_" + family);
   CopyWeights(from, to, change);
@@ -31,9 +31,9 @@ fs::path Changed(const std::string& family, const std::function<void(TensorMap&)
   return to;
 }
 
-// gate_up_proj [E, 2I, H] and down_proj [E, H, I] out of the tensors of all experts.
+// Fuses the tensors of all experts into gate_up_proj [E, 2I, H] and down_proj [E, H, I].
 void FuseExperts(TensorMap& tensors) {
-  std::map<std::string, std::vector<StoredBytes>> fused;  // in the order of experts
+  std::map<std::string, std::vector<StoredBytes>> fused;  // ordered by expert
   for (int64_t expert = 0;; ++expert) {
     bool found = false;
     const std::string middle = fmt::format(".mlp.experts.{}.", expert);
@@ -47,7 +47,7 @@ void FuseExperts(TensorMap& tensors) {
       const std::string layer = it->first.substr(0, at),
                         name = it->first.substr(at + middle.size());
       const bool down = name == "down_proj.weight";
-      // The map's order is down, gate, up: gate comes before up.
+      // The map is ordered by name (down, gate, up), so gate is added before up.
       fused[layer + (down ? ".mlp.experts.down_proj" : ".mlp.experts.gate_up_proj")].push_back(
           it->second);
       it = tensors.erase(it);
@@ -77,7 +77,7 @@ TEST(MoeModels, FusedExpertsAreTheSameModel) {
   }
 }
 
-// Kimi-K2 is DeepSeek-V3 under another model_type; MiniMax spells its bias in two places.
+// Kimi-K2 is DeepSeek-V3 with another model_type. MiniMax uses two names for its bias.
 TEST(MoeModels, OtherSpellings) {
   const fs::path kimi = TestData("families/deepseek_v3");
   Json config = ReadJsonFile((kimi / "config.legacy.json").string());
@@ -144,7 +144,7 @@ TEST(MoeModels, TokensPerExpertAreCounted) {
   for (const auto& [layer_id, counts] : observer.counts) {
     EXPECT_EQ(counts.size(), 4u);
     EXPECT_EQ(std::accumulate(counts.begin(), counts.end(), int64_t{0}), 14 * 2);
-    // The same tokens twice choose the same experts twice.
+    // The tokens occur twice, so each expert is chosen an even number of times.
     EXPECT_TRUE(std::ranges::all_of(counts, [](int64_t count) { return count % 2 == 0; }));
   }
 }

@@ -23,7 +23,7 @@ class Products : public testing::Test {
  protected:
   ~Products() override { at::set_num_threads(threads_); }
 
-  // The same bytes for each number of threads, and within rounding of `expected`.
+  // Expects the same bytes for any number of threads, equal to `expected` up to rounding.
   template <typename Product>
   void Expect(const Product& product, const at::Tensor& expected) {
     at::set_num_threads(1);
@@ -44,7 +44,7 @@ at::Tensor Random(at::IntArrayRef shape, at::ScalarType dtype = at::kFloat) {
   return at::randn(shape, at::dtype(dtype));
 }
 
-// Each of two pieces waits for the other one to begin, which two threads do and one would never.
+// Each of two pieces waits until the other one has begun, which a single thread cannot satisfy.
 TEST_F(Products, PiecesRunOnSeveralThreads) {
   at::set_num_threads(2);
   std::atomic<int> begun = 0, met = 0;
@@ -57,7 +57,7 @@ TEST_F(Products, PiecesRunOnSeveralThreads) {
   EXPECT_EQ(met, 2);
 }
 
-// Rows that a BLAS cuts into pieces of other shapes for each number of threads: 3 to 60 of them.
+// A BLAS would divide these rows into pieces of different shapes for each number of threads.
 TEST_F(Products, AreTheSameForAnyNumberOfThreads) {
   for (const int64_t rows : {1, 5, 7, 11, 17, 23, 47, 300}) {
     for (const int64_t outputs : {16, 40, 151, 1100}) {
@@ -83,7 +83,7 @@ TEST_F(Products, AreTheSameForAnyNumberOfThreads) {
   }
 }
 
-// 100,007 values, of which no number of threads has shares of whole vectors.
+// 100,007 values cannot be divided into whole vectors for any number of threads.
 TEST_F(Products, SoAreFunctionsOfSingleValues) {
   const at::Tensor x = Random({97, 1031});
   const at::Tensor turned = Random({1031, 97}).t();

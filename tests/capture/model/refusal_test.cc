@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Models that are not implemented are refused by name, before any weight is read: a model computed
-// wrong would calibrate without a complaint.
+// Tests that models which are not implemented are refused by name before any weight is read. A
+// model with wrong arithmetic would be calibrated without an error.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -22,7 +22,7 @@ const SpecOptions kRefuse = {.unknown_config = UnknownConfig::kRefuse},
 
 Json Base() { return SyntheticConfig(2, 64, 96, 4, 2, 32, 100); }
 
-// The message of the InputError, or "" if the configuration is accepted.
+// Returns the message of the InputError, or "" if the configuration is accepted.
 std::string Refusal(const Json& config, const SpecOptions& options = {}) {
   return ErrorOf<InputError>([&] { ReadModelSpec(config, options); });
 }
@@ -154,7 +154,7 @@ TEST(Refusal, AnUnknownFieldNamesTheNearestKnownOne) {
   }
 }
 
-// The loss of a text shows a wrong forward pass, but not one that is a little wrong.
+// The loss on a text reveals a wrong forward pass, but not a slightly wrong one.
 TEST(Refusal, AnUnknownFieldThatSpeaksOfTheMathematicsIsRefusedUnlessIgnored) {
   for (const char* key : {"rope_twist", "curious_norm", "branch_scale", "softcap_of_values",
                           "far_window", "swiglu_alpha", "clampLimit", "attn_gate", "k_bias"}) {
@@ -185,7 +185,7 @@ TEST(Refusal, EmptyMembersAreIgnoredAndFalseAndZeroAreNot) {
   }
 }
 
-// transformers keeps them for other code, and says so nowhere.
+// transformers keeps this field for other code and never reads it, but does not document that.
 TEST(Refusal, AFieldThatTheReferenceNeverReadsIsNoted) {
   Json config = ReadJsonFile((TestData("families") / "glm_moe_dsa" / "config.json").string());
   config["mlp_bias"] = true;
@@ -251,7 +251,8 @@ TEST(Refusal, EveryFamilyRefusesAFieldItDoesNotKnow) {
   }
 }
 
-// Fields that transformers' configuration classes fill in and that no tensor reveals.
+// transformers' configuration classes have defaults for these fields, and no tensor reveals the
+// value.
 TEST(Refusal, MissingFieldsThatAreNotNeutral) {
   for (const char* family : {"gpt_oss", "mistral4", "laguna", "gemma4_text"}) {
     Json config = ReadJsonFile((TestData("families") / family / "config.json").string());
@@ -265,7 +266,8 @@ TEST(Refusal, MissingFieldsThatAreNotNeutral) {
   EXPECT_TRUE(Says(Refusal(config), "topk_group is missing"));
 }
 
-// Families whose layer_types transformers stores and never reads: all their layers slide, or none.
+// In these families transformers stores layer_types but never reads it: either all layers have a
+// sliding window or none has.
 TEST(Refusal, LayerTypesThatNobodyReads) {
   Json config = ReadJsonFile((TestData("families") / "mixtral" / "config.json").string());
   const auto layers = config.at("num_hidden_layers").get<size_t>();
@@ -301,7 +303,7 @@ TEST(Refusal, WrappersAreReadStrictly) {
   EXPECT_TRUE(Says(changed("/architectures/0", "MistralForCausalLM"), "architectures"));
   EXPECT_TRUE(Says(changed("/text_config/curious", 3), "text_config: curious"));
   EXPECT_TRUE(Says(changed("/curious", 3), "curious"));
-  EXPECT_EQ(changed("/hidden_size", text["hidden_size"]), "");  // a copy
+  EXPECT_EQ(changed("/hidden_size", text["hidden_size"]), "");  // the same value
   EXPECT_TRUE(Says(changed("/hidden_size", 48), "hidden_size"));
   EXPECT_TRUE(Says(changed("/text_config/model_type", "mamba"), "model_type"));
 }

@@ -10,7 +10,7 @@
 namespace oscar {
 namespace {
 
-// The same embedding without what its kind does to it.
+// Returns the frequencies of the same rope without scaling.
 std::vector<double> PlainFrequencies(RopeSpec rope) {
   rope.kind = RopeKind::kDefault;
   return InverseFrequencies(rope);
@@ -23,7 +23,8 @@ TEST(RopeSpec, FrequenciesAreAGeometricSeries) {
   for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(frequencies[i] / expected[i], 1, 1e-7);
 }
 
-// The reference rounds the power and its inverse to float32; a single rounding gives 0.237137377.
+// The reference rounds both the power and its inverse to float32; a single rounding gives
+// 0.237137377.
 TEST(RopeSpec, FrequenciesAreTheReferencesFloat32) {
   const std::vector<double> frequencies = InverseFrequencies({.theta = 100000, .rotary_dim = 64});
   EXPECT_EQ(frequencies[4], 0x1.e5a846p-3);
@@ -37,8 +38,8 @@ TEST(RopeSpec, LinearScalingSlowsEveryFrequency) {
   for (size_t i = 0; i < plain.size(); ++i) EXPECT_DOUBLE_EQ(scaled[i] * 4, plain[i]);
 }
 
-// Llama 3.1: short wavelengths stay, long ones are slowed by the factor, and between them the
-// change is continuous.
+// Llama 3.1 keeps frequencies of short wavelengths, divides those of long ones by the factor, and
+// changes continuously between them.
 TEST(RopeSpec, Llama3KeepsHighAndSlowsLowFrequencies) {
   const RopeSpec rope{RopeKind::kLlama3, 500000, 8, 1, 4, 8192, 128};
   const std::vector<double> plain = PlainFrequencies(rope), scaled = InverseFrequencies(rope);
@@ -65,8 +66,8 @@ TEST(RopeSpec, Llama3KeepsHighAndSlowsLowFrequencies) {
   EXPECT_GT(blended, 0);
 }
 
-// arXiv 2309.00071: pairs that turn often within the original context keep their frequency, those
-// that turn less than once are slowed by the whole factor.
+// arXiv 2309.00071: pairs that rotate often within the original context keep their frequency. The
+// frequencies of pairs that rotate less than once are divided by the factor.
 TEST(RopeSpec, YarnKeepsHighAndSlowsLowFrequencies) {
   const RopeSpec rope{
       .kind = RopeKind::kYarn, .factor = 16, .original_max_positions = 4096, .rotary_dim = 128};
@@ -91,7 +92,7 @@ TEST(RopeSpec, DynamicGrowsItsBaseWithLongSequencesAlone) {
   EXPECT_EQ(InverseFrequencies(rope, 100), PlainFrequencies(rope));
   EXPECT_EQ(LengthClass(rope, 100), 0);
   EXPECT_EQ(LengthClass(rope, 300), 300);
-  // theta (2 * 3 - 1)^(32/30)
+  // The base grows to theta (2 * 3 - 1)^(32/30).
   const std::vector<double> expected =
       InverseFrequencies({.theta = 10000 * std::pow(5.0, 32.0 / 30.0), .rotary_dim = 32});
   const std::vector<double> grown = InverseFrequencies(rope, 300);

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A model of tests/data run over reproducible token ids, with everything an observer sees kept.
+// Runs a model of tests/data over reproducible token ids, and keeps everything an observer
+// receives.
 #pragma once
 
 #include <cstring>

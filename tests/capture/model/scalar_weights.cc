@@ -57,7 +57,6 @@ float FromE2m1(int bits) {
                          : kValues[static_cast<size_t>(bits & 7)];
 }
 
-// Adds scales of that type, of random values; returns them.
 Floats AddScales(StoredWeights& stored, const std::string& name, std::vector<int64_t> shape,
                  DType dtype) {
   const int64_t count =
@@ -88,7 +87,6 @@ Floats AddScales(StoredWeights& stored, const std::string& name, std::vector<int
   return values;
 }
 
-// The weight loads as `expected`, whole, in part, and in a float16 that is one rounding away.
 void ExpectLoads(const StoredWeights& stored, const std::vector<int64_t>& shape,
                  const Floats& expected, const std::string& what) {
   const Checkpoint checkpoint = stored.Write("dequantize");

@@ -12,7 +12,7 @@
 namespace oscar {
 namespace {
 
-// Uniform values of variance 1 / fan_in; norm weights are 1.
+// Returns uniform values of variance 1 / fan_in, or ones for a norm weight.
 std::vector<uint16_t> RandomBFloat16(const TensorNeed& need, std::minstd_rand& random) {
   const int64_t count =
       std::accumulate(need.shape.begin(), need.shape.end(), int64_t{1}, std::multiplies<>());

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Model directories made by tests: a dense decoder of any size with reproducible random weights,
-// and changed copies of existing checkpoints.
+// Creates model directories for tests: a dense decoder of any size with reproducible random
+// weights, and changed copies of existing checkpoints.
 #pragma once
 
 #include <filesystem>
@@ -16,12 +16,12 @@
 
 namespace oscar {
 
-// A qwen3 configuration.
+// Returns a qwen3 configuration.
 Json SyntheticConfig(int64_t num_layers, int64_t hidden_size, int64_t intermediate_size,
                      int64_t num_q_heads, int64_t num_kv_heads, int64_t head_dim,
                      int64_t vocab_size);
 
-// config.json and bf16 model.safetensors that fit `config`, in `directory`.
+// Writes config.json and a bf16 model.safetensors that fits `config` to `directory`.
 void WriteSyntheticModel(const std::filesystem::path& directory, const Json& config);
 
 struct StoredBytes {
@@ -31,7 +31,7 @@ struct StoredBytes {
 };
 using TensorMap = std::map<std::string, StoredBytes>;
 
-// Copies model.safetensors of `from` to `to` with `change` applied to its tensors.
+// Copies model.safetensors from `from` to `to`, and applies `change` to its tensors.
 void CopyWeights(const std::filesystem::path& from, const std::filesystem::path& to,
                  const std::function<void(TensorMap&)>& change);
 

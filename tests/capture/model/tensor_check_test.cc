@@ -11,7 +11,7 @@
 namespace oscar {
 namespace {
 
-// The message of CheckTensors on a changed copy of a pack, or "" if it fits.
+// Returns the message of CheckTensors for a changed copy of a pack, or "" if it is accepted.
 std::string TensorProblem(const char* model, const std::function<void(TensorMap&)>& change) {
   const auto directory = TestScratch("tensors");
   CopyWeights(TestData(model), directory, change);
@@ -93,7 +93,7 @@ StoredBytes Zeros(DType dtype, const std::vector<int64_t>& shape) {
 
 constexpr const char* kQ = "model.layers.1.self_attn.q_proj.";
 
-// A small model with layer 1's queries stored by a method, changed.
+// A small model in which layer 1's query projection is quantized, and then changed by `change`.
 struct QuantizedWeights {
   QuantizedWeights(const Json& quantization, const std::function<void(TensorMap&)>& change)
       : directory(TestScratch("quantized")) {

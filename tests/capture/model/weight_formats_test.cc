@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every weight format against the values its own library gives: the pack "formats", by the SHA-256
-// of each dense weight in float32 and in bfloat16. Bits and layouts that it has not are checked by
-// dequantize_test.cc.
+// Compares every weight format of the pack "formats" with the values of its own library, by the
+// SHA-256 of each dense weight in float32 and bfloat16. dequantize_test.cc and
+// dequantize_words_test.cc check the bits and layouts that the pack lacks.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -28,7 +28,7 @@ std::string ValueDigest(const at::Tensor& x) {
   return Sha256Hex({static_cast<const std::byte*>(dense.const_data_ptr()), dense.nbytes()});
 }
 
-// Loads every weight of dequantized.json; how many are not what they should be.
+// Loads every weight of dequantized.json. Returns the number of wrong ones.
 size_t CountWrong(const std::filesystem::path& model, const Json& expected, at::Device device) {
   const Checkpoint checkpoint = Checkpoint::Open(model);
   WeightLoader in_float(checkpoint, {device, at::kFloat});
@@ -65,7 +65,7 @@ TEST(WeightFormats, EveryPackIsExact) {
 TEST(WeightFormats, EveryFieldThatMattersIsRead) {
   OSCAR_PACK_OR_SKIP(path, "formats");
   struct Flip {
-    const char *pack, *field;  // below quantization_config
+    const char *pack, *field;  // inside quantization_config
     Json value;
   };
   const std::string group = "/config_groups/group_0/weights/",
@@ -114,7 +114,7 @@ TEST(WeightFormats, EveryFieldThatMattersIsRead) {
   }
 }
 
-// The contract is 2e-4 (logits 1e-3); a correct float32 run is ten times nearer.
+// The contract is 2e-4 (logits 1e-3), but a correct float32 run is ten times closer.
 TEST(WeightFormats, EveryPackRunsAsTheReferenceDoes) {
   OSCAR_PACK_OR_SKIP(path, "formats");
   for (const auto& entry : std::filesystem::directory_iterator(path)) {

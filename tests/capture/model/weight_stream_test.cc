@@ -19,7 +19,8 @@ double PlaceOf(const Checkpoint& checkpoint, const std::string& name) {
   return PlaceOf(checkpoint, FindWeightStorage(checkpoint, name));
 }
 
-// A digest that is taken beside the stream and may not run ahead of it, at `place`.
+// Returns a future that waits for the turn of a digest at `place`, which must not run ahead of the
+// stream.
 std::future<void> At(const Checkpoint& checkpoint, double place) {
   return std::async(std::launch::async, [&, place] { checkpoint.turns()->WaitForTurn(place); });
 }
@@ -34,7 +35,7 @@ TEST(WeightStream, DigestsFollowTheLayers) {
   WeightStream stream(checkpoint, spec, {at::kCPU, at::kFloat}, {});
   std::future<void> at_second = At(checkpoint, second), at_end = At(checkpoint, 1);
   EXPECT_EQ(at_second.wait_for(kMoment), std::future_status::timeout);
-  stream.Next();  // and loads the second
+  stream.Next();  // also loads the second layer
   at_second.get();
   stream.Next();
   stream.Next();
@@ -51,7 +52,7 @@ TEST(WeightStream, DigestsFollowTheExpertsOfALayerOneByOne) {
   const std::string experts = "model.layers.0.mlp.experts.";
   const double last = PlaceOf(checkpoint, experts + "7.gate_proj.weight"),
                attention = PlaceOf(checkpoint, "model.layers.0.self_attn.q_proj.weight");
-  ASSERT_LT(last, attention);  // by name, as models are published, and loaded the other way round
+  ASSERT_LT(last, attention);  // the file is ordered by name, but attention is loaded first
   WeightStream stream(checkpoint, spec, {at::kCPU, at::kFloat}, {.prefetch = false});
   stream.Next();
   std::future<void> at_last = At(checkpoint, last), at_attention = At(checkpoint, attention);

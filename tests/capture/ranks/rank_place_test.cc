@@ -23,7 +23,7 @@ std::optional<RankPlace> Place(const Environment& environment) {
 TEST(RankPlace, IsNoneWhereNobodyLaunched) {
   EXPECT_FALSE(Place({}));
   EXPECT_FALSE(Place({{"RANK", "0"}, {"WORLD_SIZE", "1"}}));
-  // The batch script itself, which srun has not started.
+  // These are the variables of the batch script itself, which srun did not start.
   EXPECT_FALSE(Place({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "16"}, {"SLURM_JOB_ID", "7"}}));
 }
 
@@ -69,7 +69,7 @@ TEST(RankPlace, IsWhatMpirunSays) {
                      {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
                      {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}};
   EXPECT_EQ(Place(mpi)->address, "127.0.0.1");
-  mpi["OMPI_COMM_WORLD_LOCAL_SIZE"] = "2";  // several machines, and nobody says where rank 0 is
+  mpi["OMPI_COMM_WORLD_LOCAL_SIZE"] = "2";  // several machines, and rank 0's address is unknown
   EXPECT_THROW(Place(mpi), UsageError);
   mpi["MASTER_ADDR"] = "node1";
   EXPECT_EQ(Place(mpi)->address, "node1");

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The events that the watch counts as progress, in a job of one rank with its words in memory.
+// Tests what the watch counts as progress, in a job with one rank whose words are kept in memory.
 #include "capture/ranks/rank_watch.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,8 @@ std::chrono::nanoseconds OwnProcessorTime() {
   return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
-// A rank that says nothing and computes for so long in every quarter of a second, six seconds long.
+// Runs a rank for six seconds that reports no progress. In every `quarters`-th quarter of a second,
+// it uses the processor for the time `computed`.
 [[noreturn]] void RunOf(milliseconds computed, int quarters) {
   std::mutex mutex;
   std::map<std::string, std::string> words;
@@ -64,7 +65,7 @@ TEST_F(RankWatchDeathTest, ARankThatComputesSlowlyGetsOn) {
   EXPECT_EXIT(RunOf(milliseconds(50), 1), testing::ExitedWithCode(0), "^$");
 }
 
-// A machine that was itself held up shows such a count.
+// So little processor time may also be an effect of a suspended virtual machine.
 TEST_F(RankWatchDeathTest, MillisecondsNowAndThenAreNoProgress) {
   EXPECT_EXIT(RunOf(milliseconds(8), 4), testing::ExitedWithCode(4),
               "has made no progress for 2 s");

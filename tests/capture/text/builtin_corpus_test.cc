@@ -40,7 +40,7 @@ std::map<std::string, int64_t> TokensByDomain(const DataSet& data) {
   return tokens;
 }
 
-// A different digest means different artifacts: raise kBuiltinCorpusVersion, then pin it here.
+// If a digest differs, artifacts differ: raise kBuiltinCorpusVersion, then pin the new digest here.
 TEST(BuiltinCorpus, BytesOfThisVersionArePinned) {
   static_assert(kBuiltinCorpusVersion == 2, "pin the digest of the new version");
   EXPECT_EQ(BuiltinCorpusDigest(BuiltinCorpus()),
@@ -67,9 +67,9 @@ TEST(BuiltinCorpus, IsCleanText) {
   }
 }
 
-// Every document is from a package whose version, digest and licence are known, or our own.
+// Every document is ours, or from a package with a known version, digest and licence.
 TEST(BuiltinCorpus, SourcesAreListed) {
-  std::map<std::string, int> listed;  // packages, and how many documents are from them
+  std::map<std::string, int> listed;  // number of documents per package
   std::istringstream lines(ReadText(TestData("../../capture/text/corpus/sources.tsv")));
   for (std::string line; std::getline(lines, line);) listed[line.substr(0, line.find('\t'))] = 0;
   for (const auto& corpus : {BuiltinCorpus(), BuiltinEvaluationCorpus()}) {
@@ -83,7 +83,7 @@ TEST(BuiltinCorpus, SourcesAreListed) {
     EXPECT_TRUE(documents > 0 || source.starts_with("#") || source == "package") << source;
 }
 
-// Counted in tokens of tiny-qwen3, which needs some 15 % more than a large model's tokenizer.
+// Tokens are those of tiny-qwen3, whose tokenizer needs some 15 % more than a large model's.
 TEST(BuiltinCorpus, EveryDomainIsLarge) {
   for (const bool evaluation : {false, true}) {
     DataOptions options;
@@ -117,7 +117,7 @@ TEST(BuiltinCorpus, EveryBudgetIsSharedByAllDomains) {
   }
 }
 
-// 320 tokens are kept in full: a document that is hardly longer says nothing.
+// A cache keeps 320 tokens in bf16 by default, so documents must be much longer to be of use.
 TEST(BuiltinCorpus, SmallBudgetsHaveLongDocumentsOfFewDomains) {
   const DataSet data = Load({{}, 3000, 8192});
   EXPECT_EQ(data.counts.tokens_used, 3000);
@@ -141,7 +141,7 @@ TEST(BuiltinCorpus, PackedSequencesAreOfOneDomainEach) {
   EXPECT_EQ(Domains(code), std::set<std::string>{"code"});
 }
 
-// oscar-validate scores this text by default, after a calibration on the other corpus.
+// oscar-validate uses the evaluation text by default, after a calibration on the other corpus.
 TEST(BuiltinCorpus, EvaluationTextIsNotCalibrationText) {
   DataOptions options;
   options.token_budget = options.max_sequence = 1 << 21;
@@ -168,7 +168,7 @@ TEST(BuiltinCorpus, SourcesOfTheTwoAreDisjoint) {
   }
 }
 
-// The recall texts exist for this: an entry stated at the beginning is repeated far later.
+// Recall texts repeat an entry from their beginning much later.
 TEST(BuiltinCorpus, RecallReachesFarBack) {
   const Tokenizer tokenizer = Tokenizer::Load(TestData("tiny-qwen3/tokenizer.json"));
   const std::vector<BuiltinDocument> corpus = BuiltinCorpus();

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows with chats: which columns make one, which template renders it, what the template sees.
+// Tests rows with chats: the columns that form a chat, the template that renders it, and the
+// variables that the template gets.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -32,7 +33,7 @@ class ChatData : public testing::Test {
     options.chat = chat_;
     return LoadData(options, &tokenizer_, 262);
   }
-  // Returns the tokens that the row is fed as, decoded to text.
+  // Returns the tokens of the row, decoded to text.
   std::string Text(const std::string& row) {
     return tokenizer_.Decode(Load(row).documents.at(0).ids, false);
   }
@@ -50,7 +51,7 @@ constexpr char kRow[] = R"({"messages": [{"role": "user", "content": "hi"}]})";
 
 TEST_F(ChatData, TemplateOfTheModelIsFound) {
   const std::string source = "{% for m in messages %}[{{ m.role }}:{{ m.content }}]{% endfor %}";
-  EXPECT_EQ(Text(kRow), "<|im_start|>user\nhi<|im_end|>\n");  // none: ChatML
+  EXPECT_EQ(Text(kRow), "<|im_start|>user\nhi<|im_end|>\n");  // without a template: ChatML
   Write("chat_template.json", R"({"chat_template": "old {{ messages[0].role }}"})");
   EXPECT_EQ(Text(kRow), "old user");
   Write("tokenizer_config.json", R"({"chat_template": "config {{ messages[0].role }}"})");
@@ -86,7 +87,7 @@ TEST_F(ChatData, TemplateSeesTokensVariablesAndTheDate) {
   const DataSet data = Load(kRow);
   EXPECT_EQ(tokenizer_.Decode(data.documents[0].ids, false),
             "<|im_start|><|im_end|>?FalseTrueTrue|FalseFalse|x=y|[1, 'z']|29 Feb 2024");
-  EXPECT_EQ(data.documents[0].ids.at(0), 260);  // special tokens in the text are those tokens
+  EXPECT_EQ(data.documents[0].ids.at(0), 260);  // special tokens in a text are recognized
   EXPECT_EQ(data.chat_template.at("variables").at("b"), "x=y");
   EXPECT_EQ(data.chat_template.at("date"), "2024-02-29");
   const std::string samples = ShowSamples(data, &tokenizer_, 1);
@@ -109,7 +110,7 @@ TEST_F(ChatData, ColumnsAreFoundAsModelOptFindsThem) {
   EXPECT_EQ(Text(R"({"prompt": [{"role": "user", "content": "hi"}], "completion": []})"), chat);
   EXPECT_EQ(Text(R"({"text": "x", "prompt": "p", "response": "r"})"), "p\nr");
   EXPECT_EQ(Text(R"({"prompt": "p", "text": "x"})"), "x");
-  // Members of a message in their order, tool calls, parts, and numbers as they were.
+  // Keeps the order of a message's members, tool calls, content parts and the values of numbers.
   const std::string rich =
       R"([{"role": "assistant", "content": null, "tool_calls": [{"z": 1.50, "a": [true]}]}, )"
       R"({"role": "user", "content": [{"type": "text", "text": "é"}]}])";
@@ -133,7 +134,7 @@ TEST_F(ChatData, ReasoningIsFilledFromItsOtherNames) {
   EXPECT_EQ(text(R"("reasoning": null)"), "[|]");
 }
 
-// Rendered by transformers 5.24 from the same files.
+// The expected texts were rendered by transformers 5.24 from the same files.
 TEST_F(ChatData, PublicReasoningIsRendered) {
   OSCAR_PACK_OR_SKIP(pack, "public_reports/06-reasoning-content-dropped");
   const std::string glm = "[gMASK]<sop><|user|>\nx<|assistant|>\n<think>{}</think>\nYo",
@@ -169,7 +170,7 @@ TEST_F(ChatData, PartsAreJoinedForTemplatesOfStrings) {
   Write("chat_template.jinja",
         "{% for m in messages %}{% if m.content is string %}{{ m.content }}{% else %}{% for part "
         "in m.content %}<{{ part.text }}>{% endfor %}{% endif %}{% endfor %}");
-  EXPECT_EQ(Text(row), "<hi ><there>hello");  // it reads parts
+  EXPECT_EQ(Text(row), "<hi ><there>hello");  // this template reads parts
 }
 
 TEST_F(ChatData, OtherTokenizersAreNamed) {
@@ -199,7 +200,7 @@ TEST_F(ChatData, MistakesAreNamed) {
   ExpectError<InputError>(kRow, "chat_template.jinja:2: Roles must alternate");
   Write("chat_template.jinja", "{% for %}");
   ExpectError<InputError>(kRow, "chat_template.jinja: line 1");
-  EXPECT_EQ(Text(R"({"text": "abc"})"), "abc");  // a template that is not needed is not read
+  EXPECT_EQ(Text(R"({"text": "abc"})"), "abc");  // a template is read only if needed
   chat_.variables = {"x"};
   ExpectError<UsageError>(R"({"text": "abc"})", "rows with messages");
   Write("chat_template.jinja", "x");
@@ -240,7 +241,8 @@ TEST_F(DataMix, WeightsShareTheBudgetAndInterleave) {
 TEST_F(DataMix, WhatOneCannotFillGoesToTheOthers) {
   const Mix mix = ChooseMix(Documents({{0, 10}, {1, 50}, {1, 50}, {1, 50}, {2, 40}, {2, 40}}),
                             {{1, 1, 2}, {}}, 200);
-  // Source 0 has 10 of its 50; source 2 has 80 of what is left, 127; source 1 gets the rest, 110.
+  // Source 0's share is 50, but it has only 10. Source 2's share of the rest is 127, but it has
+  // only 80. Source 1 gets the remaining 110, which hold two of its documents.
   EXPECT_EQ(mix.classes[0].tokens_used, 10);
   EXPECT_EQ(mix.classes[1].tokens_used, 100);
   EXPECT_EQ(mix.classes[2].tokens_used, 80);

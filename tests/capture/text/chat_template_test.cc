@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Chat templates against Jinja2 3.1.6 in the environment of transformers: tests/data/chat_templates
-// holds a few cases of each family of the pack, and constructs.jsonl, small templates over one set
-// of variables (its first line) with what Jinja2 printed, or that it failed, or what is refused
-// here although Jinja2 has it.
+// Compares chat templates with Jinja2 3.1.6 in transformers' environment. tests/data/chat_templates
+// holds a few cases of each family of the pack. Its constructs.jsonl has small templates over the
+// variables in its first line; each row gives Jinja2's output, that Jinja2 failed, or that we
+// refuse what it accepts.
 #include "capture/text/template/chat_template.h"
 
 #include <fmt/format.h>
@@ -47,7 +47,7 @@ CivilTime ParseNow(const Value& row) {
   return now;
 }
 
-// The text, or "error: " and the message.
+// Returns the rendered text, or "error: " and the message.
 std::string Render(const std::string& source, const ChatTemplate::Variables& variables,
                    const CivilTime& now = {}, uint64_t max_steps = 1'000'000) {
   try {
@@ -218,7 +218,7 @@ TEST(ChatTemplate, HostileTemplatesEndInErrors) {
   }
 }
 
-// Bytes are paid for before they are made: none of these takes a tenth of a second or 200 MB.
+// Sizes are checked before anything is allocated: no case takes a tenth of a second or 200 MB.
 TEST(ChatTemplate, TextsAndListsAreBounded) {
   const std::pair<std::string, std::string> cases[] = {
       {"{{ [0] * 999999999999 }}", "of more than"},
@@ -240,8 +240,8 @@ TEST(ChatTemplate, TextsAndListsAreBounded) {
   }
 }
 
-// Jinja2 3.1.6 behaves so: floats beyond the range are infinite, numbers do not begin with 0,
-// `reverse` is an integer, and a comment that begins where the template ends is not a comment.
+// Behaves like Jinja2 3.1.6: floats out of range are infinite, integers do not begin with 0,
+// `reverse` is an integer, and a "{#" at the end of a template does not start a comment.
 TEST(ChatTemplate, NumbersFlagsAndCommentsAsPython) {
   EXPECT_EQ(Render("{{ 1e400 }} {{ 1e-400 }} {{ 00 }} {{ 09.5 }}", {}), "inf 0.0 0 9.5");
   EXPECT_TRUE(Says(Render("{{ 099 }}", {}), "begins with 0"));

@@ -119,7 +119,7 @@ TEST_F(DataSource, MasksSayWhichQueriesCount) {
   EXPECT_EQ(counted(R"("loss_mask": [1, 1, 1], "labels": null)"), Counted());
   const std::string row = R"({"input_ids": [5, 6, 7], "loss_mask": [1, 1, 0]})";
   const DataSet cut = LoadData({{Write("cut.jsonl", row)}, 2, 2}, &tokenizer_, 262);
-  EXPECT_FALSE(cut.masked());  // what does not count is cut off
+  EXPECT_FALSE(cut.masked());  // the masked token is cut off
   EXPECT_EQ(cut.digest, DataDigest({{"", {5, 6}}}));
   const DataSet whole = Load(Write("whole.jsonl", row));
   EXPECT_TRUE(whole.masked());
@@ -191,7 +191,7 @@ TEST_F(DataSource, InstructionsAreJoined) {
   ExpectError("b.jsonl", R"({"instruction": "hi", "input": 3, "output": "x"})",
               "\"input\" must be");
   nlohmann::json json = TinyTokenizerJson();
-  json["added_tokens"].erase(1);  // no chats: as in the data set tatsu-lab/alpaca
+  json["added_tokens"].erase(1);  // no chat tokens: as for the data set tatsu-lab/alpaca
   json["added_tokens"].erase(0);
   const Tokenizer plain = LoadTokenizer(json, "no-chats");
   const DataSet data = LoadData(
@@ -239,7 +239,7 @@ TEST_F(DataSource, IdsOutsideTheVocabularyAreErrors) {
   ExpectError("e.jsonl", "{\"input_ids\": [1.5]}", "input_ids[0]");
   ExpectError("f.jsonl", "{\"input_ids\": \"1\"}", "list of integers");
   const auto file = Write("g.jsonl", "{\"text\": \"abc\"}");
-  EXPECT_THROW(LoadData({{file}, 10, 10}, &tokenizer_, 257), InputError);  // abc is 257
+  EXPECT_THROW(LoadData({{file}, 10, 10}, &tokenizer_, 257), InputError);  // the id of "abc" is 257
 }
 
 TEST_F(DataSource, TokenizerIsNeededForTextOnly) {
@@ -265,7 +265,7 @@ TEST_F(DataSource, BudgetKeepsDocumentsWhole) {
   const auto file =
       Write("b.jsonl",
             "{\"input_ids\": [1,1,1,1]}\n{\"text\": \"\"}\n"
-            "{\"input_ids\": [2,2,2,2,2,2,2,2]}\n"  // truncated to 5; 5 do not fit
+            "{\"input_ids\": [2,2,2,2,2,2,2,2]}\n"  // truncated to 5; dropped at budget 8
             "{\"input_ids\": [3,3,3]}\n{\"input_ids\": []}\n{\"input_ids\": [4,4]}\n");
   const DataSet data = Load(file, /*budget=*/8, /*longest=*/5);
   ASSERT_EQ(data.documents.size(), 2u);
@@ -281,7 +281,7 @@ TEST_F(DataSource, FirstDocumentIsTruncatedToTheBudget) {
   EXPECT_EQ(Load(file, 3).counts, (DataCounts{3, 1, 1, 2, 5, 3, 1, 1}));
 }
 
-// One long file of plain text is used, not cut at the first sequence's end.
+// A long plain-text file is used completely and not cut at the end of the first sequence.
 TEST_F(DataSource, PlainTextGoesOnInAnotherDocument) {
   const auto file = Write("long.txt", "0123456789");
   const DataSet data = Load(file, /*budget=*/100, /*longest=*/4);
@@ -290,11 +290,11 @@ TEST_F(DataSource, PlainTextGoesOnInAnotherDocument) {
   EXPECT_EQ(data.documents[1].ids, (Ids{'4', '5', '6', '7'}));
   EXPECT_EQ(data.documents[2].ids, (Ids{'8', '9'}));
   EXPECT_EQ(data.counts, (DataCounts{3, 3, 0, 0, 10, 10, 0, 0}));
-  // The rest of the budget cuts the last one there is room for.
+  // The remaining budget truncates the last sequence.
   const DataSet cut = Load(file, /*budget=*/6, /*longest=*/4);
   EXPECT_EQ(cut.documents[1].ids, (Ids{'4', '5'}));
   EXPECT_EQ(cut.counts, (DataCounts{3, 2, 1, 1, 10, 6, 2, 2}));
-  // A row of a .jsonl file is a document of its own, and so is a file that fits.
+  // A row of a .jsonl file stays one document, and so does a file that fits into one sequence.
   const auto row = Write("row.jsonl", "{\"text\": \"0123456789\"}\n");
   EXPECT_EQ(Load(row, 100, 4).counts, (DataCounts{1, 1, 1, 0, 10, 4, 6, 0}));
   EXPECT_EQ(Load(file, 100, 10).documents[0].origin, "long.txt");
@@ -326,7 +326,7 @@ TEST_F(DataSource, NothingToUseIsAnError) {
 }
 
 TEST_F(DataSource, DigestCoversIdsAndBoundaries) {
-  // Computed with Python's hashlib and struct.pack("<q...i").
+  // The digest was computed with Python's hashlib and struct.pack("<q...i").
   EXPECT_EQ(DataDigest({{"a", {1, 2}}, {"b", {3}}}),
             "9e82076552354690cf20c4a6740ce176ee660171d97998cb3f37235d095e0a4b");
   EXPECT_NE(DataDigest({{"a", {1, 2}}, {"b", {3}}}), DataDigest({{"a", {1}}, {"b", {2, 3}}}));

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The keys of a GGUF against the tokenizer that they were written from.
+// Compares a tokenizer read from GGUF keys with the tokenizer that the keys were written from.
 #include "capture/text/tokenizer/gguf_tokenizer.h"
 
 #include <fmt/format.h>
@@ -134,7 +134,7 @@ TEST(GgufTokenizer, PackIsEqual) {
   }
 }
 
-// A SentencePiece vocabulary in a GGUF is that of its tokenizer.model.
+// A SentencePiece vocabulary must be the same from a GGUF as from its tokenizer.model.
 TEST(GgufTokenizer, PiecesAreEqual) {
   for (const char* name : {"llama", "gemma"}) {
     const SentencePieceVocabulary vocabulary = ParseSentencePieceModel(
@@ -144,7 +144,8 @@ TEST(GgufTokenizer, PiecesAreEqual) {
     std::vector<float> scores;
     for (const auto& piece : vocabulary.pieces) {
       tokens.push_back(piece.text);
-      // The converter does this, because llama.cpp looks for these pieces in the raw text.
+      // The converter replaces U+2581 with a space, because llama.cpp looks for these pieces in the
+      // raw text.
       if (piece.type == SentencePieceVocabulary::Type::kUserDefined)
         for (size_t at; (at = tokens.back().find("\u2581")) != std::string::npos;)
           tokens.back().replace(at, 3, " ");
@@ -189,7 +190,7 @@ TEST(GgufTokenizer, BosTemplateAndStopTokensAreThoseOfTheKeys) {
   EXPECT_EQ(ReadTokenizerConfig(file).at("eos_token"), "</s>");
 }
 
-// Every pattern of the table is one that PCRE2 takes.
+// PCRE2 must accept every pattern of the table.
 TEST(GgufTokenizer, EveryKindEncodes) {
   for (const char* pre :
        {"gpt-2", "smollm", "llama-bpe", "glm4", "qwen2", "stablelm2", "qwen35", "tekken", "gpt-4o",

@@ -50,7 +50,7 @@ Ids Joined(const Ids& a, const Ids& b, const Ids& c) {
   return all;
 }
 
-// The hash is written down in the header and stored in artifacts; this is that text, word by word.
+// Computes the hash independently, from its definition in overlap.h. Artifacts store such hashes.
 uint64_t Mix(uint64_t z) {
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
@@ -79,7 +79,7 @@ TEST(Overlap, FingerprintsFollowTheWrittenFormat) {
   EXPECT_NEAR(static_cast<double>(expected.size()), 3000.0 / 32, 30);  // 3 sigma
 }
 
-// Windows are chosen by content for this reason: the place of the passage does not matter.
+// Windows are chosen by content, so the position of the passage does not matter.
 TEST(Overlap, SharedPassageIsFoundAtAnyOffset) {
   const Ids passage = RandomIds(2, 600);
   const DataSet calibration = Data({Joined(RandomIds(3, 777), passage, RandomIds(4, 100))});
@@ -114,7 +114,7 @@ TEST(Overlap, OneLeakedDocumentIsRefused) {
   EXPECT_EQ(result.ToJson()["worst"]["document"].get<std::string>(), "doc:2");
 }
 
-// Packing must not hide it: 500 tokens are an eighth of a sequence.
+// Packing must not hide a leaked document. Its 500 tokens are an eighth of a sequence.
 TEST(Overlap, LeakedDocumentIsFoundInsidePackedSequences) {
   const Ids leaked = RandomIds(7, 500);
   DataSet evaluation = Data({RandomIds(9, 2000), leaked, RandomIds(10, 2000)});
@@ -125,7 +125,7 @@ TEST(Overlap, LeakedDocumentIsFoundInsidePackedSequences) {
   EXPECT_EQ(result.worst_origin, "doc:1 to doc:3, from token 2001");
 }
 
-// A licence header of 120 tokens on each of 20 documents of 1000.
+// Each of 20 documents has the same licence header of 120 tokens before 1000 tokens of its own.
 TEST(Overlap, BoilerplateIsAllowed) {
   const Ids licence = RandomIds(11, 120);
   std::vector<Ids> one, other;
@@ -138,12 +138,12 @@ TEST(Overlap, BoilerplateIsAllowed) {
   EXPECT_FALSE(result.refused);
 }
 
-// Runs of one token, and patterns of few, occur in any text.
+// Runs of one token, and patterns of few tokens, occur in any text.
 TEST(Overlap, RulesAndBlanksAreNotCounted) {
   Ids table;
   for (int i = 0; i < 4000; ++i) table.push_back(i % 11);
   EXPECT_EQ(MakeFingerprints(Data({table, Ids(4000, 5)})).hashes.size(), 0u);
-  // The same holds after richer text; a random choice of eight tokens has 4000 different windows.
+  // The same holds after richer text, for 4000 random tokens of only eight kinds.
   const size_t rich = MakeFingerprints(Data({RandomIds(20, 100)})).hashes.size();
   const Ids mixed = Joined(RandomIds(20, 100), RandomIds(21, 4000, 8), {});
   EXPECT_LE(MakeFingerprints(Data({mixed})).hashes.size(), rich + 5);
@@ -210,7 +210,8 @@ TEST(Overlap, ManifestOfAMergedArtifact) {
   EXPECT_FALSE(FindOverlap(merged, "manifest.json", other).refused);
   EXPECT_TRUE(FindOverlap(merged, "manifest.json", other).known);
   EXPECT_TRUE(FindOverlap(describe(second), "manifest.json", second).refused);
-  // Made before fingerprints were recorded: equal data is still seen, and the rest is said.
+  // A manifest from before fingerprints were recorded still reveals equal data, but no other
+  // overlap.
   const OverlapResult old = FindOverlap({{"digest", first.digest}}, "manifest.json", first);
   EXPECT_TRUE(old.same_data);
   EXPECT_FALSE(old.known);
@@ -218,7 +219,7 @@ TEST(Overlap, ManifestOfAMergedArtifact) {
   EXPECT_THROW(FindOverlap({{"sources", 3}}, "manifest.json", first), InputError);
 }
 
-// The limits were chosen on these packs: two halves of one crawl of documentation pages.
+// The limits were chosen on these packs, which are two halves of one crawl of documentation pages.
 TEST(Overlap, CalibrationAndHeldOutPromptsPass) {
   OSCAR_PACK_OR_SKIP(model, "models/proof-qwen3");
   OSCAR_PACK_OR_SKIP(calibration, "calibration");

@@ -38,7 +38,7 @@ void ExpectError(Function function, const std::string& part) {
 TEST(Packing, SeparatorStandsBetweenDocuments) {
   DataSet data = Rows({{1, 2, 3}, {}, {4}, {5, 6, 7, 8, 9}});
   PackDocuments({"<end>", 99}, /*max_sequence=*/4, /*token_budget=*/1000, data);
-  // The stream: 1 2 3 99 4 99 5 6 | 7 8 9, of which the last three fill no sequence.
+  // The stream is 1 2 3 99 | 4 99 5 6 | 7 8 9. The last three tokens do not fill a sequence.
   ASSERT_EQ(data.documents.size(), 2u);
   EXPECT_EQ(data.documents[0].ids, (Ids{1, 2, 3, 99}));
   EXPECT_EQ(data.documents[0].origin, "rows:1");
@@ -62,7 +62,7 @@ TEST(Packing, BudgetIsFilledToWholeSequences) {
   EXPECT_EQ(data.documents.size(), 6u);
   EXPECT_EQ(data.counts.tokens_used, 48);
   EXPECT_EQ(data.counts.tokens_truncated, 52);
-  EXPECT_EQ(data.counts.tokens_dropped, 101);  // the second document and the separator before it
+  EXPECT_EQ(data.counts.tokens_dropped, 101);  // the second document and the separator
   EXPECT_EQ(data.counts.documents_dropped, 1);
 }
 
@@ -130,7 +130,7 @@ TEST(Packing, EndOfTextGoesBeforeEndOfTurn) {
   ExpectError<InputError>([&] { FindSeparator(folder, &with, "</s>"); }, "no token \"</s>\"");
 }
 
-// A text begins with the tokenizer's own tokens, or with the separator if there are none.
+// A text begins with the tokenizer's own leading tokens, or with the separator if it has none.
 TEST(Packing, ATextOpensBehindTheTokenizersOwnTokensOrTheSeparator) {
   const auto folder = TestScratch("packing-opening");
   Write(folder / "tokenizer_config.json", {{"eos_token", "<|im_end|>"}});
@@ -166,7 +166,7 @@ TEST(Packing, SeparatorFromConfigurationFiles) {
   ExpectError<InputError>([&] { FindSeparator(folder, &tokenizer); }, "eos_token");
 }
 
-// The data of the independent simulation of issue 4.
+// An independent simulation (issue 4) used these data.
 TEST(Packing, HeldOutTextOfTheProofModel) {
   OSCAR_PACK_OR_SKIP(model, "models/proof-qwen3");
   OSCAR_PACK_OR_SKIP(calibration, "calibration");

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Steps of the pipeline whose effect can be worked out by hand, and BPE against its definition.
+// Tests steps of the tokenizer pipeline on examples worked out by hand, and BPE against its
+// definition.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -38,7 +39,7 @@ Json Split(const std::string& behavior, bool invert = false) {
           {"invert", invert}};
 }
 
-// The example of the Hugging Face documentation of SplitDelimiterBehavior.
+// These are the examples of SplitDelimiterBehavior in Hugging Face's documentation.
 TEST(PreTokenizer, SplitBehaviors) {
   const std::string text = "the-final--countdown";
   EXPECT_EQ(Pieces(Split("Removed"), text), (Strings{"the", "final", "countdown"}));
@@ -62,7 +63,7 @@ TEST(PreTokenizer, ByteLevelPrefixSpaceAndPattern) {
   const Json step = {{"type", "ByteLevel"}, {"add_prefix_space", true}, {"use_regex", true}};
   const PieceList list = PreTokenize(MakePreTokenizers(step, "test"), "it's  12");
   EXPECT_EQ(list.text, " it's  12");
-  EXPECT_EQ(list.pieces.size(), 4u);  // " it", "'s", " ", " 12"
+  EXPECT_EQ(list.pieces.size(), 4u);  // " it", "'s", " " and " 12"
 }
 
 TEST(Normalizer, Forms) {
@@ -95,8 +96,8 @@ TEST(Bpe, IgnoreMergesFindsWholePieces) {
   EXPECT_EQ(LoadTokenizer(json, "bpe-whole").Encode("cab", false), Ids{300});
 }
 
-// The definition: while any neighbours can merge, merge the pair of the lowest rank, leftmost
-// first.
+// Applies the definition of BPE: while neighbours can merge, merges the pair with the lowest rank,
+// and the leftmost of equals.
 Ids MergeByDefinition(const std::string& text) {
   static const std::map<std::pair<int32_t, int32_t>, std::pair<int, int32_t>> merges = {
       {{'a', 'b'}, {0, 256}},
@@ -121,7 +122,7 @@ Ids MergeByDefinition(const std::string& text) {
 
 TEST(Bpe, HeapEqualsDefinition) {
   Json json = TinyTokenizerJson();
-  json["model"]["vocab"]["cc"] = 300;  // of ccc the left two merge
+  json["model"]["vocab"]["cc"] = 300;  // in "ccc", the left two merge
   json["model"]["merges"].push_back(Json::array({"c", "c"}));
   const Tokenizer tokenizer = LoadTokenizer(json, "bpe-definition");
   EXPECT_TRUE(rc::check("BPE equals its definition", [&] {
@@ -159,7 +160,7 @@ TEST(AddedTokens, FlagsTakeWhiteSpaceAndWordsAlong) {
   EXPECT_EQ(tokenizer.Encode("x <R> \u3000y", false), (Ids{'x', ' ', 271, 'y'}));
   EXPECT_EQ(tokenizer.Encode("cat.", false), (Ids{272, '.'}));
   EXPECT_EQ(tokenizer.Encode("cats", false), (Ids{'c', 'a', 't', 's'}));
-  EXPECT_EQ(tokenizer.Encode("<LL>", false), (Ids{273, '>'}));  // the longest
+  EXPECT_EQ(tokenizer.Encode("<LL>", false), (Ids{273, '>'}));  // the longest match
   EXPECT_EQ(tokenizer.Decode(Ids{270, 'x'}, true), "x");
 }
 

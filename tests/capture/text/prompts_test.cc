@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The prompts that a model is given to continue, and the tokens that end its answer.
+// Tests the prompts that a model continues, and the tokens that end its answer.
 #include "capture/text/data/prompts.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ class Prompts : public testing::Test {
     return LoadPrompts(options, tokenizer_, 262, most, longest);
   }
   std::string Text(const Document& prompt) const { return with_chatml_.Decode(prompt.ids, false); }
-  // Without <|im_start|> and <|im_end|>, so that nothing says how a chat looks.
+  // Returns a tokenizer without <|im_start|> and <|im_end|>, so that there is no chat format.
   static Tokenizer PlainTokenizer() {
     nlohmann::json json = TinyTokenizerJson();
     json["added_tokens"] = nlohmann::json::array({AddedTokenJson(260, "<s>")});
@@ -56,7 +56,7 @@ TEST_F(Prompts, OfAChatEndWhereTheAnswerBegins) {
       R"({"prompt": [{"role": "user", "content": "q"}], )"
       R"("response": [{"role": "assistant", "content": "a"}]})");
   const PromptSet set = Load({file});
-  ASSERT_EQ(set.prompts.size(), 2u);  // nobody asked for the second
+  ASSERT_EQ(set.prompts.size(), 2u);  // the second chat has no user message
   EXPECT_EQ(Text(set.prompts[0]),
             "<|im_start|>user\nab<|im_end|>\n<|im_start|>assistant\nno<|im_end|>\n"
             "<|im_start|>user\nc<|im_end|>\n<|im_start|>assistant\n");
@@ -74,7 +74,7 @@ TEST_F(Prompts, TheTemplateIsAskedForABeginning) {
   EXPECT_EQ(Text(set.prompts[0]), "[user:hi](assistant)");
   EXPECT_EQ(Text(set.prompts[1]), "[user:a plain text](assistant)");
   EXPECT_EQ(set.chat_format, "template");
-  // Data, unlike prompts, has no such end.
+  // Data, unlike prompts, does not end with the beginning of an answer.
   DataOptions options;
   options.files = {file};
   options.model_directory = folder_;
@@ -83,7 +83,7 @@ TEST_F(Prompts, TheTemplateIsAskedForABeginning) {
 
 TEST_F(Prompts, OfATextAreItsPassages) {
   tokenizer_ = &plain_;
-  const std::string euro = "\xE2\x82\xAC";  // three tokens, the cut at 96 falls between
+  const std::string euro = "\xE2\x82\xAC";  // three tokens, split by the cut at 96
   std::string text(95, 'x');
   text += euro + std::string(3 * kPassageStride, 'y');
   const PromptSet set = Load({Put("long.txt", text), Put("short.txt", "zz")});
@@ -134,7 +134,7 @@ TEST_F(Prompts, StopTokensAreThoseOfAllThreeFiles) {
   EXPECT_TRUE(stop(tokenizer_).empty());
   Put("config.json", R"({"eos_token_id": 9, "text_config": {"eos_token_id": [11, 12]}})");
   EXPECT_EQ(stop(tokenizer_), (std::vector<int32_t>{9, 11, 12}));
-  Put("generation_config.json", R"({"eos_token_id": [3, 9, 999]})");  // 999 is no token
+  Put("generation_config.json", R"({"eos_token_id": [3, 9, 999]})");  // 999 exceeds the vocabulary
   EXPECT_EQ(stop(tokenizer_), (std::vector<int32_t>{3, 9, 11, 12}));
   Put("tokenizer_config.json", R"({"eos_token": {"content": "<|im_end|>"}})");
   EXPECT_EQ(stop(tokenizer_), (std::vector<int32_t>{3, 9, 11, 12, 261}));

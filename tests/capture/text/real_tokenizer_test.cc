@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A published model's tokenizer: from its GGUF and from a converted directory the ids of Hugging
-// Face tokenizers.
+// Compares a published model's tokenizer, read from its GGUF and from a converted directory, with
+// the ids of Hugging Face tokenizers.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// OSCAR_TEST_REAL_MODEL is SmolLM2-135M-Instruct as GGUF, or a directory that holds one.
+// OSCAR_TEST_REAL_MODEL names a GGUF of SmolLM2-135M-Instruct, or a directory that contains one.
 TEST(RealTokenizer, SmolLmIsEqual) {
   const char* const given = std::getenv("OSCAR_TEST_REAL_MODEL");
   if (given == nullptr) GTEST_SKIP() << "OSCAR_TEST_REAL_MODEL is not set";
@@ -43,7 +43,7 @@ TEST(RealTokenizer, SmolLmIsEqual) {
           << model << row;
     }
     EXPECT_EQ(cases, 300);
-    EXPECT_GT(lost, 0);  // the vocabulary lacks bytes
+    EXPECT_GT(lost, 0);  // the vocabulary lacks some bytes
   }
 }
 

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Oniguruma's meaning on PCRE2: in each case the unchanged pattern would have another meaning.
+// Tests that Oniguruma patterns keep their meaning on PCRE2, for patterns whose meaning differs if
+// they are not rewritten.
 #include "capture/files/regex.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// tokenizer.model files and Unigram against the ids of the reference libraries
+// Compares tokenizer.model files and Unigram with the ids of the reference libraries
 // (tests/data/sentencepiece/make.py).
 #include "capture/text/tokenizer/sentencepiece.h"
 
@@ -90,8 +90,8 @@ fs::path Data(const std::string& name, const std::string& content) {
   return file;
 }
 
-// Left out as the library does; but a text of which more is lost than one token in a thousand is
-// none of the model's.
+// Characters outside the vocabulary are dropped as the library does, but a text that loses more
+// than one token in a thousand is refused, since it does not fit the model.
 TEST(Tokenizer, DataThatLosesMuchIsRefused) {
   nlohmann::json json = TinyTokenizerJson();
   json["model"]["vocab"].erase("Z");
@@ -114,7 +114,7 @@ TEST(Tokenizer, IdsNeedNone) {
   EXPECT_THROW(LoadData({{Data("t.txt", "x")}, 10, 10}, broken, 262), InputError);
 }
 
-// Files of a model directory as transformers reads them.
+// Compares files of a model directory with transformers' results for the same directory.
 TEST(TokenizerFiles, DirectoriesAreEqual) {
   nlohmann::json byte_level = Rows("fewer_bytes.jsonl").front().at("tokenizer");
   nlohmann::json strip = AddedTokenJson(500, "<|strip|>");

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A tokenizer.json small enough to reason about by hand, to be changed by each test.
+// A tokenizer.json that is small enough to work out results by hand. Each test changes it.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -11,9 +11,10 @@
 
 namespace oscar {
 
-// The 256 byte characters have the ids 0..255 of their bytes; then ab=256 (rank 0), abc=257 (rank
-// 1), bc=258 (rank 2), " a"=259 (rank 3), and the special added tokens <|im_start|>=260 and
-// <|im_end|>=261. Pre-tokenizer: ByteLevel alone, without a pattern: one text is one piece.
+// Returns the tokenizer.json. The 256 byte characters have the ids 0..255 of their bytes, followed
+// by ab=256 (rank 0), abc=257 (rank 1), bc=258 (rank 2), " a"=259 (rank 3), and the special added
+// tokens <|im_start|>=260 and <|im_end|>=261. The pre-tokenizer is ByteLevel without a pattern, so
+// a text is one piece.
 nlohmann::json TinyTokenizerJson();
 
 // Writes `json` as tokenizer.json into the scratch directory `name` and loads it.

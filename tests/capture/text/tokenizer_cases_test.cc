@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The same ids as Hugging Face tokenizers, case by case.
+// Expects the same ids as Hugging Face tokenizers in every case.
 #include "tests/capture/text/tokenizer_cases.h"
 
 #include <fmt/format.h>
@@ -37,8 +37,8 @@ TEST(TokenizerCases, BundledCasesAreEqual) {
   }
 }
 
-// Small random tokenizers over all components that layouts without ByteLevel are made of, each with
-// what the library made of a few texts.
+// The file holds small random tokenizers that cover all components of layouts without ByteLevel,
+// each with the library's results for a few texts.
 TEST(TokenizerCases, ComponentsAreEqual) {
   std::ifstream in(TestData("tokenizers") / "components.jsonl", std::ios::binary);
   int cases = 0;
@@ -74,7 +74,8 @@ TEST(TokenizerCases, PackIsEqualOrRefused) {
       ExpectAllEqual(decode, name + " decode");
       fmt::print("{}: {} encodings and {} decodings compared\n", name, encode.total, decode.total);
       ++layouts_equal;
-      // Characters newer than Unicode 12: the library's tables disagree among themselves.
+      // These cases may differ: for characters newer than Unicode 12, the library's tables disagree
+      // with each other.
       if (const auto edge = entry.path() / "unicode_edge.jsonl"; std::filesystem::exists(edge)) {
         const CaseCount count = CheckEncodings(tokenizer, edge);
         fmt::print("{}: {} of {} cases with characters newer than Unicode 12 differ\n", name,

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files that are broken, hostile or of a kind we do not read: each is refused, and the message
-// names what is wrong.
+// Tests that broken, hostile and unsupported files are refused with a message that names the
+// problem.
 #include <gtest/gtest.h>
 
 #include <utility>
@@ -23,7 +23,7 @@ void ExpectRefused(const Json& json, const std::string& message_part) {
   EXPECT_TRUE(Says(error, "tokenizer.json"));
 }
 
-// Each row has JSON pointers with what is put there, and a part of the message.
+// Each row has JSON pointers with the values to put there, and a part of the expected message.
 using Refusals = std::vector<std::pair<const char*, const char*>>;
 
 void ExpectRefused(const Refusals& refusals) {
@@ -135,7 +135,7 @@ TEST(Tokenizer, InvalidUtf8IsAnErrorWithTheByte) {
   EXPECT_TRUE(Says(ErrorOf<InputError>([&] { tokenizer.Encode("ab\xFF", false); }), "byte 2"));
 }
 
-// Each replacement doubles the text: a chain of them is an error long before it fills the memory.
+// Each replacement doubles the text. A chain of them must be an error before it fills the memory.
 TEST(TokenizerJson, ChainsOfReplacementsAreBounded) {
   const Json twice = {{"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", "aa"}};
   Json json = TinyTokenizerJson();
@@ -150,7 +150,7 @@ TEST(TokenizerJson, ChainsOfReplacementsAreBounded) {
   json = TinyTokenizerJson();
   json["decoder"] = {{"type", "Sequence"}, {"decoders", Json(40, twice)}};
   EXPECT_THROW(LoadTokenizer(json, "chain").Decode(std::vector<int32_t>{'a'}, false), InputError);
-  // Many tokens that grow a little each are one text.
+  // The limit applies to the whole text, here of many tokens that each grow a little.
   json["decoder"]["decoders"] = Json(7, twice);
   EXPECT_THROW(LoadTokenizer(json, "chain").Decode(std::vector<int32_t>(9999, 'a'), false),
                InputError);
