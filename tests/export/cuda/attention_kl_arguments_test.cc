@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests that attention-KL refuses unsupported arguments by name. Needs no GPU.
+// Tests that attention-KL refuses unsupported arguments and names them. Needs no GPU.
 #include <gtest/gtest.h>
 
 #include <functional>

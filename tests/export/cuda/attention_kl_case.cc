@@ -13,8 +13,8 @@ namespace {
 
 // Returns the tolerance for the KL of a row: 1e-4 of it, plus two rounding terms. An error of r
 // nats in the logits costs r sqrt(2 KL), because logit errors are typically sqrt(2 KL). Float32
-// sums cost a fraction of m^2, where m is the mean logit error: a term of about m^2 / 2 cancels in
-// KL.
+// sums cost a fraction of m^2, where m is the mean logit error, because about m^2 / 2 cancels in
+// the KL.
 double KlTolerance(const AttentionKlRow& row, double logit_rounding) {
   const double mean = row.lse_hat - row.lse - row.kl;
   return 1e-4 * row.kl + logit_rounding * std::sqrt(2 * row.kl) + 3e-7 * mean * mean + 1e-10;

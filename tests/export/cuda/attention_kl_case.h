@@ -27,8 +27,8 @@ struct Case {
   uint64_t seed = 1;
 };
 
-// Returns a case that compares all rows, with scale 1 / sqrt(head_dim), and outputs if v_head_dim >
-// 0.
+// Returns a case that compares all rows with scale 1 / sqrt(head_dim). It compares outputs too if
+// v_head_dim > 0.
 Case CaseOf(int64_t tokens, int64_t kv_heads, int64_t ratio, int64_t head_dim,
             int64_t v_head_dim = 0);
 
