@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arguments that attention-KL refuses, also on machines without a GPU.
+// Tests that attention-KL refuses unsupported arguments and names them. Needs no GPU.
 #include <gtest/gtest.h>
 
 #include <functional>

@@ -11,9 +11,10 @@
 namespace oscar {
 namespace {
 
-// 1e-4 of a row's KL; what rounding the logits to float32 does to it: an error of r nats in a logit
-// error of typical size sqrt(2 KL) costs r sqrt(2 KL); and what rounding the sums does: KL is what
-// remains of a mean of e^d - 1 - d, of about half the square of the mean logit error.
+// Returns the tolerance for the KL of a row: 1e-4 of it, plus two rounding terms. An error of r
+// nats in the logits costs r sqrt(2 KL), because logit errors are typically sqrt(2 KL). Float32
+// sums cost a fraction of m^2, where m is the mean logit error, because about m^2 / 2 cancels in
+// the KL.
 double KlTolerance(const AttentionKlRow& row, double logit_rounding) {
   const double mean = row.lse_hat - row.lse - row.kl;
   return 1e-4 * row.kl + logit_rounding * std::sqrt(2 * row.kl) + 3e-7 * mean * mean + 1e-10;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A problem for the attention-KL kernels from random numbers, and its results beside float64.
-// Workspace and outputs hold NaN before every launch, so what is not written shows.
+// Random problems for the attention-KL kernels, and the comparison of their results with float64.
+// Workspace and outputs are filled with NaN before every launch, so that missing writes show.
 #pragma once
 
 #include <cstdint>
@@ -21,21 +21,22 @@ struct Case {
   AttentionKlShape shape;
   AttentionKlOptions options;
   double sharpness = 2;            // standard deviation of the logits
-  double noise = 0.1;              // of k_hat and v_hat, standard deviation; k and v have 1
-  double q_noise = 0;              // of q_hat; 0: no q_hat
+  double noise = 0.1;              // standard deviation of k_hat - k and v_hat - v; of k and v: 1
+  double q_noise = 0;              // standard deviation of q_hat - q; 0: no q_hat
   std::vector<int64_t> positions;  // empty: all rows
   uint64_t seed = 1;
 };
 
-// All rows, outputs if v_head_dim > 0, scale 1 / sqrt(head_dim).
+// Returns a case that compares all rows with scale 1 / sqrt(head_dim). It compares outputs too if
+// v_head_dim > 0.
 Case CaseOf(int64_t tokens, int64_t kv_heads, int64_t ratio, int64_t head_dim,
             int64_t v_head_dim = 0);
 
-// Device tensors of a case, and its results.
+// The device tensors of a case and the results of its launch.
 class Problem {
  public:
   explicit Problem(const Case& c);
-  void Launch();  // and waits
+  void Launch();  // waits for the results
 
   int64_t Position(int64_t row) const {
     return case_.positions.empty() ? row : case_.positions[static_cast<size_t>(row)];
@@ -44,7 +45,7 @@ class Problem {
 
   AttentionKlInputs inputs;
   std::vector<float> kl, logit_error_sq, logit_sq, lse, lse_hat;
-  std::vector<double> output_error_sq, output_sq;  // of the outputs' rows
+  std::vector<double> output_error_sq, output_sq;  // per output row
   Bf16s q_, q_hat_, k_, k_hat_, v_, v_hat_;
 
  private:
@@ -52,7 +53,7 @@ class Problem {
   DeviceArray<int64_t> positions_;
 };
 
-// Worst errors over rows, each in units of what is tolerated.
+// The worst error over all rows and results. Errors are divided by their tolerances.
 struct Worst {
   double error = 0;
   std::string where;
@@ -63,8 +64,8 @@ struct Worst {
   }
 };
 
-// Compares all rows, or `samples` random ones, with float64: errors in units of what is tolerated.
-// `logit_rounding`: what float32 accumulation does to a logit, nats.
+// Compares all rows, or `samples` random ones, with float64. `logit_rounding`: error of a logit
+// from float32 accumulation, in nats.
 Worst Compare(Problem& run, size_t samples = 0, double logit_rounding = 4e-6);
 
 }  // namespace oscar

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The attention-KL kernels against float64: every geometry, caches from nearly perfect to
-// destroyed, long contexts, windows, and what must be exact.
+// Compares the attention-KL kernels with float64 for every geometry, for nearly perfect to
+// destroyed caches, long contexts and windows, and tests which results must be exact.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@
 namespace oscar {
 namespace {
 
-// Keeps the worst of a sweep, and prints it.
+// Keeps the worst error of a sweep, and prints it at the end.
 class Sweep {
  public:
   void Add(const Worst& worst, const std::string& name) {
@@ -91,7 +91,7 @@ TEST(AttentionKl, Outputs) {
             if (extra == 3) c.q_noise = 0.05;
             if (extra == 4) c.noise = 0.003;
             if (extra == 5) c.options.skip_exact = true;
-            if (extra == 6) c.noise = 3;  // far keys
+            if (extra == 6) c.noise = 3;  // keys far from the true ones
             Problem run(c);
             sweep.Add(Compare(run, 200), fmt::format("{} d {} {} ratio {} tokens {} extra {}",
                                                      portable ? "portable" : "wgmma", dims.head_dim,
@@ -99,7 +99,7 @@ TEST(AttentionKl, Outputs) {
           }
 }
 
-// The damage ranges from an error that bf16 hardly holds to keys unrelated to the true ones.
+// The noise ranges from about the precision of bf16 to keys unrelated to the true ones.
 TEST(AttentionKl, EveryDamage) {
   Sweep sweep;
   for (const bool portable : {false, true})

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The arithmetic of the cache's layout, without a GPU.
+// Tests the arithmetic of the cache layout. Needs no GPU.
 #include "export/cuda/cache/cache_format.h"
 
 #include <fmt/format.h>
@@ -35,7 +35,7 @@ TEST(CacheFormat, EveryBitOfAPlaneHoldsOneCodeBit) {
         }
         ASSERT_EQ(static_cast<int>(bits.size()), kTileTokens * dim * plane_bits);
         ASSERT_LT(*bits.rbegin(), 8 * PlaneBytes(dim, plane_bits));
-        // 1-bit planes of dims that are no multiple of 64 leave half a word.
+        // 1-bit planes leave half a word unused if the dim is not a multiple of 64.
         if (plane_bits == 2 || dim % 64 == 0) {
           ASSERT_EQ(kTileTokens * dim * plane_bits, 8 * PlaneBytes(dim, plane_bits));
         }
@@ -61,7 +61,7 @@ TEST(CacheFormat, RecordsAreAligned) {
       }
     }
   }
-  // Counted by hand: 80 and 72 bytes per token and head.
+  // Counted by hand: 80 bytes per token and head, or 72 with bf16 metadata.
   const CacheFormat qwen;
   EXPECT_EQ(RecordBytes(qwen), 16 * 80);
   EXPECT_EQ(RecordBytes({{}, {}, MetadataType::kBFloat16, 128}), 16 * 72);
@@ -77,17 +77,18 @@ std::vector<uint32_t> Plane(CacheOrder order, int dim, int plane_bits, int t, in
   return words;
 }
 
-// Places of scales by hand; zeros follow them. Bytes of a token are next to those of token + 8.
+// Compares places of scales with ones computed by hand. The zero follows its scale. Byte metadata
+// of token t is next to that of token t + 8.
 TEST(CacheFormat, PlacesOfScales) {
   const PagedSide quarters{128, 2, 32};
   for (const MetadataType type : {MetadataType::kFloat32, MetadataType::kBFloat16}) {
     EXPECT_EQ(MetadataIndex(quarters, type, 0, 0), 0);
-    EXPECT_EQ(MetadataIndex(quarters, type, 9, 2), 82);  // 2 (2 16 + 9)
+    EXPECT_EQ(MetadataIndex(quarters, type, 9, 2), 82);  // 2 * (2 * 16 + 9)
   }
   EXPECT_EQ(MetadataIndex(quarters, MetadataType::kByte, 0, 0), 0);
   EXPECT_EQ(MetadataIndex(quarters, MetadataType::kByte, 8, 0), 2);
   EXPECT_EQ(MetadataIndex(quarters, MetadataType::kByte, 0, 1), 4);
-  EXPECT_EQ(MetadataIndex(quarters, MetadataType::kByte, 9, 2), 26);  // 4 (1 4 + 2) + 2
+  EXPECT_EQ(MetadataIndex(quarters, MetadataType::kByte, 9, 2), 26);  // 4 * (1 * 4 + 2) + 2
   EXPECT_EQ(MetadataIndex({64, 2, 64}, MetadataType::kByte, 15, 0), 30);
 }
 
@@ -101,7 +102,7 @@ TEST(CacheFormat, LiteralPlaces) {
   };
   const auto k = CacheOrder::kKeys;
   const auto v = CacheOrder::kValues;
-  // dim 128: lane l has bytes 16 l .. 16 l + 15.
+  // At dim 128, lane l has bytes 16 l to 16 l + 15.
   EXPECT_TRUE(only(Plane(k, 128, 2, 0, 0, 3), 0, 0x03));
   EXPECT_TRUE(only(Plane(k, 128, 2, 0, 1, 3), 2, 0x03));   // the other half of the word
   EXPECT_TRUE(only(Plane(k, 128, 2, 0, 2, 1), 16, 0x01));  // lane 1
@@ -113,7 +114,7 @@ TEST(CacheFormat, LiteralPlaces) {
   EXPECT_TRUE(only(Plane(v, 128, 2, 2, 0, 1), 16, 0x01));
   EXPECT_TRUE(only(Plane(v, 128, 2, 0, 1, 1), 64, 0x01));
   EXPECT_TRUE(only(Plane(v, 128, 2, 9, 17, 2), 16 * 4 + 2 + 8, 0x20));  // step 16 + 2
-  // dim 96: 3 words of 4 bytes, chunk by chunk.
+  // At dim 96, a lane has 3 words, in chunks of 4 bytes.
   EXPECT_TRUE(only(Plane(k, 96, 2, 8, 0, 1), 128 + 1, 0x01));  // step 12: word 1, bit 8
   // The 1-bit plane of dim 128 has two words; steps 0, 4, 8, 12 are bits 0, 1, 8, 9.
   EXPECT_TRUE(only(Plane(k, 128, 1, 0, 8, 1), 0, 0x04));

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The decode kernel against float64 attention over the same cache, over everything a caller can
-// choose. Unused pages and slots, workspace and outputs hold NaN.
+// Compares the decode kernel with float64 attention over the same cache, for everything that a
+// caller can choose. Unused pages and slots, workspace and outputs are filled with NaN.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -36,7 +36,8 @@ class Sweep {
   std::string where_;
 };
 
-// Requests of several lengths, the given one first.
+// Returns the lengths of `batch` requests: the given one first, then shorter ones if it is above
+// 2000.
 std::vector<int> Lengths(int batch, int length) {
   std::vector<int> lengths;
   for (int i = 0; i < batch; ++i) lengths.push_back(std::max(length - 37 * i * (length > 2000), 1));
@@ -49,7 +50,7 @@ TEST(DecodeAttention, EveryBatchRatioAndLength) {
     for (const int ratio : {1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 24})
       for (const int length : {1, 7, 127, 128, 129, 319, 320, 321, 4096, 80000, 131072}) {
         if (int64_t{batch} * length > 2'200'000 && ratio % 4 != 1)
-          continue;  // a sample of the largest
+          continue;  // the largest cases run only for some ratios
         DecodeCase c;
         c.cache.num_kv_heads = 2;
         c.cache.lengths = Lengths(batch, length);
@@ -59,8 +60,8 @@ TEST(DecodeAttention, EveryBatchRatioAndLength) {
       }
 }
 
-// Upstream's kernel let query heads 6 and 7 read KV head 0: ratios whose padded tiles straddle KV
-// heads.
+// Tests GQA ratios whose padded tiles span two KV heads. At ratio 6, upstream's kernel let query
+// heads 6 and 7 read KV head 0.
 TEST(DecodeAttention, QueryHeadsReadTheirOwnKvHead) {
   Sweep sweep;
   for (const int ratio : {6, 9, 10, 11, 12, 13, 14, 15})
@@ -90,7 +91,7 @@ TEST(DecodeAttention, EveryBitPairGroupMetadataAndPage) {
           }
 }
 
-// Groups of a quarter, which have instances of their own at 2 bits, and of a whole head.
+// Groups are a quarter of a head, which has its own kernel instances at 2 bits, or a whole head.
 TEST(DecodeAttention, ByteScales) {
   Sweep sweep;
   for (const auto& [k, v] : {std::pair{64, 64}, {128, 128}, {192, 128}, {256, 256}, {512, 512}})
@@ -163,7 +164,7 @@ TEST(DecodeAttention, WindowsOfAnySize) {
       }
 }
 
-// Each head has its own scale, of 16 bits in narrow instances.
+// Query heads differ in magnitude. Narrow instances scale each head to 16-bit integers.
 TEST(DecodeAttention, QueriesOfAnyMagnitude) {
   Sweep sweep;
   for (const int ratio : {2, 4, 8}) {

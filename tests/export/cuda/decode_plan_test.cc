@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Properties of a decode plan that need no GPU.
+// Tests properties of decode plans. Needs no GPU.
 #include <gtest/gtest.h>
 
 #include "export/cuda/decode/decode_attention.h"
@@ -15,7 +15,7 @@ TEST(DecodePlan, OneLongRequestFillsTheMachine) {
   const DecodePlan plan = PlanDecode({}, 8, 32, {100000}, 336, 132);
   EXPECT_EQ(plan.heads_per_unit, 4);
   EXPECT_EQ(plan.units_per_kv_head, 1);
-  EXPECT_EQ(plan.first_split.back(), 31);  // 8 heads x 31 of 2 CTAs on each of 132 SMs
+  EXPECT_EQ(plan.first_split.back(), 31);  // 8 heads * 31 splits, for 2 CTAs on each of 132 SMs
 }
 
 TEST(DecodePlan, AShortLaunchLeavesTheNextOneRoomToBegin) {
@@ -26,7 +26,7 @@ TEST(DecodePlan, AShortLaunchLeavesTheNextOneRoomToBegin) {
 TEST(DecodePlan, AFormatWithOneCtaPerSmGetsHalfTheSplits) {
   const CacheFormat groups_of_64 = {{128, 2, 64}, {128, 2, 64}};
   const DecodePlan plan = PlanDecode(groups_of_64, 8, 32, {100000}, 336, 132);
-  EXPECT_EQ(plan.first_split.back(), 16);  // 8 heads x 16 of 132 SMs, in one wave
+  EXPECT_EQ(plan.first_split.back(), 16);  // 8 heads * 16 splits, in one wave on 132 SMs
 }
 
 TEST(DecodePlan, ManyRequestsAreNotSplit) {

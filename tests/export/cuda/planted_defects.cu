@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Kernels that are wrong on purpose, one defect per tool of compute-sanitizer: tools/dev/gpu.sh
-// runs them to see that the tools would have told. Only under the sanitizer does each of them do no
-// harm.
+// Kernels with one deliberate defect for each tool of compute-sanitizer. tools/dev/gpu.sh runs them
+// to check that every tool finds its defect. They are harmless only under the sanitizer.
 #include <cuda_runtime.h>
 
 #include <cstdio>
@@ -18,7 +17,7 @@ __global__ void WriteBeyondTheEnd(int* values) { values[threadIdx.x + 1] = 1; }
 __global__ void ReadWhatAnotherWarpWrites(int* values) {
   __shared__ int shared[kThreads];
   shared[threadIdx.x] = static_cast<int>(threadIdx.x);
-  values[threadIdx.x] = shared[kThreads - 1 - threadIdx.x];  // no barrier between
+  values[threadIdx.x] = shared[kThreads - 1 - threadIdx.x];  // no barrier before this read
 }
 
 __global__ void ReadWhatNobodyWrote(const int* unset, int* values) {
@@ -26,7 +25,7 @@ __global__ void ReadWhatNobodyWrote(const int* unset, int* values) {
 }
 
 __global__ void WaitForOthersThanItself(int* values) {
-  if (threadIdx.x % 32 < 16) __syncwarp(0xFFFF0000U);  // lanes that the mask does not name
+  if (threadIdx.x % 32 < 16) __syncwarp(0xFFFF0000U);  // lanes that are not in the mask
   values[threadIdx.x] = 1;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One quantized row put into a record of a page by the tables of cache_format.h: what kernels and
-// readers are expected to write and find. Bits of a plane that hold no code stay as they are.
+// Puts one quantized row into a page record by the tables of cache_format.h, as kernels must write
+// it and readers must find it. Bits of a plane that hold no code stay unchanged.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -28,7 +28,7 @@ inline void PutCode(uint8_t* plane, CacheOrder order, int dim, int plane_bits, i
   std::memcpy(at, &word, 4);
 }
 
-// codes [dim] and scales_zeros [2 * groups], as stored, of token t of the tile.
+// Puts codes [dim] and scales_zeros [2 * groups], as stored, at token t of the tile.
 inline void PutRow(uint8_t* record, const CacheFormat& format, CacheOrder order, int t,
                    std::span<const uint8_t> codes, std::span<const float> scales_zeros) {
   const bool keys = order == CacheOrder::kKeys;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pages as plain codes, against linalg's.
+// Compares codes and metadata unpacked from pages with those of linalg.
 #include "export/cuda/reference/unpack_pages.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace oscar {
 namespace {
 
 constexpr int kHeads = 2;
-constexpr int kTokens = 150;  // all but the sinks are quantized: 134 and the tail of 6 more
+constexpr int kTokens = 150;  // 16 sinks and 134 quantized tokens; the last tile has 6
 
 struct Written {
   explicit Written(const CacheFormat& format)
@@ -33,7 +33,7 @@ struct Written {
                    &v[static_cast<size_t>(p * kHeads * format.v.dim)], options);
     EXPECT_TRUE(cache.Matches());
   }
-  // Codes and metadata of one quantized row by linalg.
+  // Computes codes and metadata of one quantized row with linalg.
   void Reference(bool values, int64_t token, int head, std::vector<uint8_t>& codes,
                  std::vector<float>& scales_zeros) const {
     const CacheFormat& format = cache.view().format;

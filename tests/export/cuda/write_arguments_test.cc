@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arguments that the write path and the unpacking refuse, before any launch; needs no GPU.
+// Tests that the write path and the unpacking refuse bad arguments before any launch. Needs no GPU.
 #include <gtest/gtest.h>
 
 #include "export/cuda/reference/unpack_pages.h"
@@ -12,7 +12,7 @@
 namespace oscar {
 namespace {
 
-// Never dereferenced.
+// Returns a pointer that is never dereferenced.
 template <typename T>
 T* Somewhere() {
   return reinterpret_cast<T*>(uintptr_t{4096});

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The short forms of arithmetic that the write kernels rely on, tried over everything they meet:
-// quotients of all significands, codes of all places, as IEEE operations give them.
+// Tests the fast arithmetic of the write kernels exhaustively: quotients of all significands and
+// codes of all places must be those of IEEE operations.
 #include <cuda_bf16.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 constexpr unsigned kSignificands = 1U << 23;
 
-// One thread per significand of the scale; exponents do not matter.
+// Counts wrong quotients, with one thread per significand of the scale. Exponents do not matter.
 __global__ void CountWrongQuotients(unsigned long long* wrong, float exponent) {
   const unsigned significand = blockIdx.x * blockDim.x + threadIdx.x;
   const float scale = __uint_as_float(0x3F800000U | significand) * exponent;
@@ -30,7 +30,7 @@ __global__ void CountWrongQuotients(unsigned long long* wrong, float exponent) {
   if (count > 0) atomicAdd(wrong, count);
 }
 
-// One thread per float of a magnitude up to 16: a code's place.
+// Counts wrong codes, with one thread per float up to 16: the place x / scale + zero of a value.
 __global__ void CountWrongCodes(unsigned long long* wrong, unsigned count) {
   const unsigned pattern = blockIdx.x * blockDim.x + threadIdx.x;
   if (pattern >= count) return;
@@ -41,7 +41,8 @@ __global__ void CountWrongCodes(unsigned long long* wrong, unsigned count) {
   }
 }
 
-// One thread per scale byte and zero.
+// Counts bounds that are not the smallest value of their code, with one thread per scale byte and
+// zero.
 __global__ void CountWrongSteps(unsigned long long* wrong) {
   const auto half = __ushort_as_half(static_cast<uint16_t>(blockIdx.x << 7));
   const AffineGroup<float> affine = {
@@ -69,9 +70,9 @@ TEST(WriteDivision, IsThatOfIeeeForAllSignificands) {
 TEST(WriteDivision, StepsOfBytesAreTheSmallestValuesOfTheirCodes) {
   DeviceArray<unsigned long long> wrong(1);
   wrong.Fill(0);
-  CountWrongSteps<<<0xF8, 255>>>(wrong.data());  // exponents up to that of 61440
+  CountWrongSteps<<<0xF8, 255>>>(wrong.data());  // scale bytes up to that of 61440
   OSCAR_CUDA_CHECK_LAUNCH("CountWrongSteps");
-  EXPECT_EQ(wrong.ToHost()[0], 3U * 255);  // those of scale 0, which no group has
+  EXPECT_EQ(wrong.ToHost()[0], 3U * 255);  // all bounds of scale 0, which no group has
 }
 
 TEST(WriteDivision, RaisedCodesAreThoseOfTheScalarCodec) {

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Error feedback at the write: every byte is what the scalar codec makes of the same rotated rows,
-// in random cases of shape, clip, sides, requests and chunks, with rows that break codecs. A check
-// that cannot tell a factor from its neighbour would be worth nothing, so it must tell.
+// Tests that a write with error feedback equals the scalar codec in every byte, given the same
+// rotated rows. The cases vary shape, clipping, sides, requests and chunks, and have rows that
+// break codecs. A planted error in one factor must be detected.
 #include <cmath>
 #include <random>
 
@@ -19,7 +19,7 @@ int Pick(Random& random, std::initializer_list<int> values) {
   return values.begin()[random() % values.size()];
 }
 
-// One factor for each head: dense, a band, only extreme values, or zero.
+// Returns one factor per head: dense, banded, with only extreme values, or zero.
 std::vector<Matrix> RandomFactors(Random& random, int heads, int dim) {
   std::vector<Matrix> factors;
   for (int head = 0; head < heads; ++head) {
@@ -38,8 +38,8 @@ std::vector<Matrix> RandomFactors(Random& random, int heads, int dim) {
   return factors;
 }
 
-// Rows [tokens, heads, dim]: Gaussian, with outliers, constant, of few values, with constant
-// groups, far from zero, tiny, huge, and what cannot be stored.
+// Returns rows [tokens, heads, dim] of many kinds: Gaussian, with outliers, constant, with few
+// values, with constant groups, far from zero, tiny, huge, and rows that cannot be stored.
 Bf16Rows FeedbackRows(Random& random, int tokens, int heads, int dim) {
   std::normal_distribution<float> normal;
   Bf16Rows rows;
@@ -80,7 +80,7 @@ struct FedSide {
     rotation = DeviceArray<__nv_bfloat16>(matrix);
   }
   PagedSide paged;
-  size_t row;  // values of a token
+  size_t row;  // values per token
   DeviceArray<__nv_bfloat16> x, rotated, rotation;
   DeviceFactors factors;
   bool fed;
@@ -88,9 +88,9 @@ struct FedSide {
 
 void RunCase(int seed) {
   Random random(static_cast<uint64_t>(seed));
-  const bool quarters = random() % 3 == 0;  // what `any` chooses
+  const bool quarters = random() % 3 == 0;  // groups as in the choice for `any`
   const auto shape_of = [&]() -> PagedSide {
-    // Half of them for the kernels that are made for the shape.
+    // Half of the shapes have specialized kernels.
     if (random() % 2 == 0) return {128, 2, quarters ? 32 : 128};
     const int dim = Pick(random, {64, 96, 128, 128, 192, 256, 512});
     const int group = Pick(random, {dim, 64, 32, dim / 4});
@@ -107,7 +107,7 @@ void RunCase(int seed) {
   shape.format.page_tokens = Pick(random, {16, 64, 128});
   shape.num_kv_heads = Pick(random, {1, 2, 3});
   const int heads = shape.num_kv_heads, requests = Pick(random, {1, 1, 2, 3});
-  // Prompts in chunks, each of which gives every request some tokens and quantizes more of them.
+  // Prompts arrive in chunks. Each chunk adds tokens to every request and quantizes more of them.
   const int chunks = Pick(random, {1, 1, 2, 3});
   std::vector<std::vector<int>> lengths(1, std::vector<int>(static_cast<size_t>(requests)));
   for (int chunk = 0; chunk < chunks; ++chunk) {
@@ -123,7 +123,7 @@ void RunCase(int seed) {
   WriteTestCache cache(shape);
   int tokens = 0;
   for (const int length : shape.lengths) tokens += length;
-  const int sides_fed = static_cast<int>(random() % 3);  // keys, values, both
+  const int sides_fed = static_cast<int>(random() % 3);  // 0: keys, 1: values, 2: both
   const FedSide k(random, shape.format.k, tokens, heads, sides_fed != 1),
       v(random, shape.format.v, tokens, heads, sides_fed != 0);
   DeviceArray<uint32_t> bad(1);
@@ -144,8 +144,8 @@ void RunCase(int seed) {
     cache.SetFeedback(side == &v, side->factors.values);
   }
 
-  // Rows of the call: those of request 0, then of request 1, ..; what a window token was rotated
-  // to is kept until a flush moves it.
+  // The rotated rows of each side and request, by position. A row in a window is needed again when
+  // a flush quantizes it.
   std::vector<std::vector<Bf16Rows>> seen(2, std::vector<Bf16Rows>(shape.lengths.size()));
   const auto expect = [&](int request, int position) {
     const auto at = [&](const FedSide& side) {
@@ -204,7 +204,7 @@ TEST(WriteFeedback, EqualsTheScalarCodecInRandomCases) {
   for (int seed = 0; seed < 300 && !HasFatalFailure(); ++seed) RunCase(seed);
 }
 
-// One number of a factor that is not what it should be, the last of the last column, is seen.
+// The comparison must detect one wrong number in a factor, the last of its last column.
 TEST(WriteFeedback, IsToldFromANeighbour) {
   constexpr int kDim = 128, kTokens = 16 + 16 * 200 + 32;
   WriteTestShape shape;
@@ -219,7 +219,7 @@ TEST(WriteFeedback, IsToldFromANeighbour) {
   const DeviceArray<int32_t> row_begin(std::vector<int32_t>{0, kTokens});
   DeviceArray<uint32_t> bad(1);
   bad.Fill(0);
-  for (const bool rotated : {false, true}) {  // by either kernel
+  for (const bool rotated : {false, true}) {  // selects the kernel
     for (const bool planted : {false, true}) {
       WriteTestCache cache(shape);
       Matrix factor = Matrix::Zero(kDim, kDim);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// WritePrefill: every byte of pages and windows is what linalg makes of the same rotated bf16 rows,
-// and those are x R within their rounding.
+// Tests that WritePrefill's pages and windows equal linalg's in every byte, given the same rotated
+// bf16 rows, and that these rows are x R within rounding.
 
 #include <cmath>
 
@@ -25,7 +25,7 @@ struct PrefillCase {
   int heads = 3;
 };
 
-// max |y - x R| over its bound: half a bf16 step and float32 sums.
+// Returns the largest |y - x R|, divided by its bound for bf16 rounding and float32 sums.
 double WorstRotation(const Bf16Rows& x, const Bf16Rows& y, const Bf16Rows& r, bool per_head,
                      int heads, int dim) {
   double worst = 0;
@@ -110,7 +110,7 @@ TEST_P(WritePrefillTest, EqualsTheScalarCodec) {
   EXPECT_TRUE(cache.Matches());
   EXPECT_EQ(bad.ToHost()[0], 0U);
 
-  // A call without the rotated rows writes the same pages.
+  // A call that does not return the rotated rows writes the same pages.
   if (!rotate_k || !rotate_v) return;
   options.rotated_k = options.rotated_v = nullptr;
   WritePrefill(cache.view(), options, prefill, nullptr);
@@ -176,7 +176,8 @@ std::vector<PrefillCase> Options() {
   return cases;
 }
 
-// Tails: lengths and quantized counts that are no multiples of a tile, several requests.
+// Returns cases with tails, whose lengths and quantized counts are not multiples of a tile, and
+// cases with several requests.
 std::vector<PrefillCase> Lengths() {
   std::vector<PrefillCase> cases;
   const auto add = [&](std::vector<int> lengths, std::vector<int> quantized) {
@@ -198,7 +199,7 @@ std::vector<PrefillCase> Lengths() {
   add({120}, {96});
   add({121, 3, 77, 16, 200}, {80, 0, 40, 0, 184});
   add({64, 64, 64}, {32, 40, 48});
-  // So many heads that a CTA has all 68 blocks of one, more than are planned at a time.
+  // With 66 heads, a CTA writes all 68 blocks of a head. That is more than it plans at a time.
   cases.push_back({.k = Side(128, 2),
                    .v = Side(128, 2),
                    .page_tokens = 16,

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows that break codecs: ties, constants, zeros of both signs, subnormals, one huge value, values
-// at the ends of the range, NaN and infinity, and rows of few distinct values at every clip rank.
+// Tests rows that break codecs: ties, constants, zeros of both signs, subnormals, one huge value,
+// values at the ends of the range, NaN and infinity, and few distinct values at every clip rank.
 #include <bit>
 #include <cmath>
 #include <functional>
@@ -21,7 +21,7 @@ std::vector<Value> SpecialRows() {
   const auto pick = [](std::mt19937& r, std::vector<float> values) {
     return values[r() % values.size()];
   };
-  const float step = 1.0F / 128;  // bf16 just above 1
+  const float step = 1.0F / 128;  // 1 + step is the bf16 after 1
   return {
       [](std::mt19937&, int) { return 0.0F; },
       [](std::mt19937&, int) { return -0.0F; },
@@ -68,7 +68,7 @@ std::vector<Value> SpecialRows() {
       [](std::mt19937& r, int) { return FromBits(r() % 0x7F80 | (r() % 2) << 15); },
       [](std::mt19937& r, int) { return FromBits(0x3F00 + r() % 0x100); },
       [](std::mt19937& r, int) { return FromBits(0x3F80 + r() % 4 + ((r() % 2) << 15)); },
-      [](std::mt19937& r, int) { return FromBits(0x3080 + r() % 0x200); },  // near the least range
+      [](std::mt19937& r, int) { return FromBits(0x3080 + r() % 0x200); },  // near the range floor
       [](std::mt19937& r, int) { return FromBits(0x3200 + r() % 0x100 + ((r() % 2) << 15)); },
       [](std::mt19937& r, int) { return 1000 + static_cast<float>(r() % 2) * 8; },
       [](std::mt19937& r, int d) { return d == 9 ? NAN : static_cast<float>(r() % 7); },
@@ -77,7 +77,7 @@ std::vector<Value> SpecialRows() {
       [](std::mt19937& r, int d) {
         return std::normal_distribution<float>(0, std::exp2(-static_cast<float>(d % 64) / 4))(r);
       },
-      [power = 1.0F](std::mt19937& r, int d) mutable {  // another shape in each row
+      [power = 1.0F](std::mt19937& r, int d) mutable {  // a different shape in each row
         if (d == 0) power = std::uniform_real_distribution<float>(0.2F, 2)(r);
         const float x = std::normal_distribution<float>()(r);
         return std::copysign(std::pow(std::abs(x), power), x);
@@ -111,7 +111,7 @@ TEST_P(WriteRowsTest, EqualTheScalarCodec) {
   Bf16Rows rows(static_cast<size_t>(tokens) * 2 * dim);
   for (size_t i = 0; i < rows.size(); ++i) {
     const size_t token = i / (2 * dim);
-    // Head 0 has tiles of one kind, head 1 all kinds side by side.
+    // In head 0, all rows of a tile are of one kind. In head 1, a tile mixes kinds.
     const size_t kind = i / dim % 2 == 0 ? token / 16 : token;
     rows[i] = __float2bfloat16(kinds[kind % kinds.size()](random, static_cast<int>(i % dim)));
   }

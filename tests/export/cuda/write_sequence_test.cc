@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calls one after another: prompts in chunks, decode steps with appends and flushes, in a CUDA
-// graph, and rotations alone.
+// Tests sequences of calls: prompts in chunks, and decode steps with appends and flushes in a CUDA
+// graph. Also tests rotations alone.
 #include <cmath>
 
 #include "tests/export/cuda/write_test_cache.h"
@@ -20,7 +20,7 @@ struct Sequence {
         v_device(v),
         k_row(static_cast<size_t>(kHeads * k_side.dim)),
         v_row(static_cast<size_t>(kHeads * v_side.dim)) {}
-  Bf16Rows k, v;  // of request 0, then of request 1, ..
+  Bf16Rows k, v;  // [tokens, kHeads, dim]
   DeviceArray<__nv_bfloat16> k_device, v_device;
   size_t k_row, v_row;
 };
@@ -57,7 +57,7 @@ TEST_P(WriteSequenceTest, ChunksGiveTheSamePages) {
     const int end = begin + chunk;
     const int quantized_before = quantized;
     quantized = std::max(0, (end - sink - recent) / 8 * 8);
-    // Window tokens that the new length makes quantized move first.
+    // Window tokens that are quantized at the new length are moved first.
     const int moved = std::min(quantized, std::max(0, begin - sink));
     cache.SetCounters({begin}, {moved});
     before = DeviceArray<int32_t>(std::vector<int32_t>{quantized_before});
@@ -128,7 +128,7 @@ TEST_P(WriteSequenceTest, DecodeStepsInAGraph) {
                                      cudaMemcpyHostToDevice, stream));
     OSCAR_CUDA_CHECK(cudaGraphLaunch(executable, stream));
     OSCAR_CUDA_CHECK(cudaStreamSynchronize(stream));
-    // The append happens before the flush, when nothing new is quantized.
+    // The append runs before the flush, when nothing new is quantized yet.
     cache.SetCounters(lengths, quantized_before);
     for (int r = 0; r < requests; ++r)
       cache.Expect(r, lengths[static_cast<size_t>(r)] - 1, &rows.k[(row + r) * rows.k_row],
@@ -137,7 +137,7 @@ TEST_P(WriteSequenceTest, DecodeStepsInAGraph) {
     for (int r = 0; r < requests; ++r) {
       const auto i = static_cast<size_t>(r);
       for (int token = quantized_before[i]; token < quantized[i]; ++token) {
-        // Its row came `back` steps ago; what was there before the first step is NaN.
+        // The token was appended `back` steps ago. Tokens from before the first step are NaN.
         const int back = lengths[i] - 1 - (sink + token);
         if (back <= step) {
           const size_t at = static_cast<size_t>((step - back) * requests + r);
@@ -201,7 +201,7 @@ TEST(RotateRows, EqualsFloat64) {
   }
 }
 
-// A launch that may begin early reads what the kernel before it writes, and not what stood there.
+// A launch that may start early must read what the previous kernel writes, not the old contents.
 TEST(WritePrefill, OverlapsTheKernelBefore) {
   constexpr int kTokens = 512, kDim = 128;
   WriteTestShape shape;

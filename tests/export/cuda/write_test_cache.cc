@@ -18,7 +18,7 @@
 namespace oscar {
 namespace {
 
-// 0, 1, .. size - 1 in another order.
+// Returns a random permutation of 0, 1, ..., size - 1.
 std::vector<int32_t> Shuffled(int size, unsigned seed) {
   std::vector<int32_t> order(static_cast<size_t>(size));
   std::iota(order.begin(), order.end(), 0);
@@ -26,7 +26,8 @@ std::vector<int32_t> Shuffled(int size, unsigned seed) {
   return order;
 }
 
-// 0 in bytes of a record that hold no code, else 0xFF: 1-bit planes may end in half a word.
+// Returns a mask of the bits in a record that are in use. 1-bit planes may leave half a word
+// unused.
 std::vector<uint8_t> UsedBits(const CacheFormat& format) {
   std::vector<uint8_t> used(static_cast<size_t>(RecordBytes(format)), 0xFF);
   for (const bool values : {false, true}) {
@@ -43,7 +44,7 @@ std::vector<uint8_t> UsedBits(const CacheFormat& format) {
   return used;
 }
 
-// -0 as +0, in metadata.
+// Replaces -0 by +0, for metadata.
 float Canonical(float x) { return x == 0 ? 0.0F : x; }
 
 void CanonicalizeMetadata(const CacheView& view, std::vector<uint8_t>& pages) {
@@ -51,7 +52,7 @@ void CanonicalizeMetadata(const CacheView& view, std::vector<uint8_t>& pages) {
   const auto record_bytes = static_cast<size_t>(RecordBytes(format));
   const auto metadata = static_cast<size_t>(KMetadataOffset(format));
   const size_t step = static_cast<size_t>(MetadataTypeBytes(format.metadata));
-  if (step == 1) return;  // of which zeros have no sign
+  if (step == 1) return;  // zeros of byte metadata have no sign
   for (size_t record = 0; record < pages.size(); record += record_bytes) {
     for (size_t i = record + metadata; i < record + record_bytes; i += step) {
       uint32_t bits = 0;

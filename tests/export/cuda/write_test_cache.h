@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A cache on the device for tests of what writes it, and the image that its pages and windows
-// should have, built on the CPU from rotated rows by linalg/affine_codec.h and cache_format.h.
-// Everything that nobody wrote is 0xFF (NaN in every type), and must still be afterwards.
+// A device cache for tests of the write path, and the expected contents of its pages and windows.
+// Those are built on the CPU from rotated rows with linalg/affine_codec.h and cache_format.h. Bytes
+// that are never written start as 0xFF (NaN in every type) and must stay so.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -23,8 +23,8 @@ namespace oscar {
 struct WriteTestShape {
   CacheFormat format;
   int num_kv_heads = 2;
-  std::vector<int> lengths;    // of requests, after the write
-  std::vector<int> quantized;  // likewise
+  std::vector<int> lengths;    // tokens per request, after the write
+  std::vector<int> quantized;  // tokens in pages per request, after the write
   int sink_tokens = 16;
   int recent_slots = 32;
 };
@@ -36,21 +36,21 @@ class WriteTestCache {
   explicit WriteTestCache(const WriteTestShape& shape);
   const CacheView& view() const { return view_; }
   void SetCounters(const std::vector<int>& lengths, const std::vector<int>& quantized);
-  // From this call on, rows of a side are expected with error feedback: factors [num_kv_heads, dim,
-  // dim], row-major; empty: without feedback.
+  // Makes Expect() apply error feedback to one side from now on. `factors`: [num_kv_heads, dim,
+  // dim], row-major; empty: no feedback.
   void SetFeedback(bool values, std::vector<float> factors) {
     factors_[values ? 1 : 0] = std::move(factors);
   }
-  int32_t* lengths() const { return lengths_.data(); }  // device
+  int32_t* lengths() const { return lengths_.data(); }  // on the device
   int32_t* quantized() const { return quantized_.data(); }
 
-  // Records the rows that a write of position `position` of `request` must leave: `k` and `v` are
-  // rotated, [num_kv_heads, dim]. Rows that the codec refuses are expected as NaN and counted.
+  // Records the rows that the cache must hold after a write at `position` of `request`. `k` and
+  // `v`: rotated rows [num_kv_heads, dim]. Rows that the codec refuses must be NaN and are counted.
   void Expect(int request, int position, const __nv_bfloat16* k, const __nv_bfloat16* v,
               const WriteOptions& options);
   int bad_rows() const { return bad_rows_; }
 
-  // Compares every byte of pages and windows. Zeros of either sign are one value.
+  // Compares every byte of pages and windows. In metadata, -0 equals +0.
   ::testing::AssertionResult Matches() const;
 
  private:
@@ -70,7 +70,7 @@ class WriteTestCache {
 };
 
 std::vector<float> ToFloats(const __nv_bfloat16* row, int dim);
-// [size] normal values, every 37th ten times as large.
+// Returns [size] normal values. Every 37th is multiplied by 10.
 Bf16Rows RandomBf16(size_t size, uint64_t seed, double scale = 1);
 
 }  // namespace oscar

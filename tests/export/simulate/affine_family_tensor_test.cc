@@ -15,7 +15,7 @@
 namespace oscar {
 namespace {
 
-// Every kind of row that has ever made two implementations differ.
+// Returns rows of every kind on which two implementations have differed.
 at::Tensor Rows(int64_t dim, at::ScalarType dtype) {
   at::manual_seed(static_cast<uint64_t>(dim));
   at::Tensor rows = at::randn({48, dim}, at::kFloat);
@@ -89,7 +89,7 @@ TEST(AffineFamilyTensor, EqualsTheScalarCodecBitForBit) {
   }
 }
 
-// 9.4.
+// Pins codes and values of short rows.
 TEST(AffineFamilyTensor, Vectors) {
   const auto expect = [](AffineFamily family, std::vector<double> x, std::vector<double> codes,
                          std::vector<double> y) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Block-GTQ: each pair of dimensions has the bits that the published rule gives it.
+// Tests that Block-GTQ gives each pair of dimensions the bits of the published rule.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -16,12 +16,13 @@
 namespace oscar {
 namespace {
 
-// Returns the mean squared error of one head's keys by dimension.  // [head_dim]
+// Returns the mean squared error of one head's keys in each dimension, [head_dim].
 at::Tensor DimensionErrors(const at::Tensor& read, const at::Tensor& k, int64_t head) {
   return (read - k).select(1, head).square().mean(0);
 }
 
-// The energies of dimensions as their moments have them, and the published rule bit by bit.
+// Assigns `total` bits by the published rule: 1 bit per pair, then bit by bit to the pair with the
+// largest energy * 4^-bits, up to 8 bits.
 std::vector<int> GreedyBits(const at::Tensor& energy, int total) {
   std::vector<int> bits(static_cast<size_t>(energy.size(0)), 1);
   for (int left = total - static_cast<int>(bits.size()); left > 0; --left) {
@@ -40,8 +41,8 @@ std::vector<int> GreedyBits(const at::Tensor& energy, int total) {
   return bits;
 }
 
-// Each bit that the published rule gives to a pair leaves about a third of its energy, as Gaussian
-// levels do; small groups, whose dimensions are not Gaussian, leave a little less.
+// With the bits of the published rule, pairs have the relative error of Gaussian levels at the
+// row's norm, within 30 %. Groups of fewer than 4 pairs are not Gaussian enough and are skipped.
 TEST(BlockGtq, PairsHaveTheBitsOfTheGreedyRule) {
   RowContext rows({.head_dim = 128, .v_head_dim = 64, .sequences = 3, .tokens = 400});
   const CacheSides x = RowsOf(rows, at::kFloat);
@@ -77,7 +78,7 @@ TEST(BlockGtq, CostsItsBitsAndANormForEachGroup) {
   RowContext rows({.head_dim = 128, .v_head_dim = 128});
   const CacheCost cost = CacheMethodNamed("block_gtq_k3v2").cost(rows.context(), {}, 1 << 17);
   EXPECT_DOUBLE_EQ(cost.paper, 2.5);
-  EXPECT_GT(cost.actual, 2.5 + 16.0 * 3 / 256);  // several groups of keys, one of values
+  EXPECT_GT(cost.actual, 2.5 + 16.0 * 3 / 256);  // over 3 norms: several for keys, one for values
   EXPECT_LT(cost.actual, 2.5 + 16.0 * 9 / 256);
 }
 

@@ -14,7 +14,8 @@ void Append(LoopSide& side, const at::Tensor& rows) {
   side.read.insert(side.read.end(), data, data + values.numel());
 }
 
-// Expects the rows that the query at this length reads, [length, num_kv_heads, dim].
+// Expects the newest query to read the same rows from the simulated cache as from `loop`: `rows`
+// where `exact` says so, otherwise `quantized`.
 void ExpectReads(const at::Tensor& quantized, const at::Tensor& rows, const ExactTokens& exact,
                  LoopSide& loop, double tolerance, const char* side) {
   const int64_t length = loop.tokens();

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A cache that lives step by step as its runtime's does, written as plain loops over scalar codecs:
-// what `LayerCache` claims to know from the whole sequence at once. A method's loop says what
-// happens to tokens at the end of a prefill and of a step.
+// A cache that is updated step by step, as in a runtime, with plain loops over scalar codecs. Tests
+// compare it with `LayerCache`, which computes the same reads from the whole sequence at once. The
+// loop of a method says what happens to tokens after the prefill and in each step.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,8 +16,8 @@
 
 namespace oscar {
 
-// One side, float32. `read` is what a query reads now: token after token, [num_kv_heads * dim]
-// each.
+// The keys or the values of a cache. `read` [tokens, num_kv_heads, dim] holds the rows that a query
+// reads now.
 class LoopSide {
  public:
   LoopSide(int64_t num_kv_heads, int64_t dim)
@@ -29,7 +29,7 @@ class LoopSide {
   float& at(int64_t token, size_t head, size_t channel) {
     return read[(static_cast<size_t>(token) * heads_ + head) * dim_ + channel];
   }
-  // `count` neighbouring values of one channel along tokens, or of one token along channels.
+  // Returns the values of `count` consecutive tokens in one channel of a head.
   std::vector<float> Channel(int64_t token, int64_t count, size_t head, size_t channel);
   void SetChannel(int64_t token, size_t head, size_t channel, const std::vector<float>& values);
 
@@ -42,20 +42,20 @@ class LoopSide {
 struct CacheLoop {
   LoopSide k, v;
   std::function<void(LoopSide& k, LoopSide& v)> after_prefill;
-  std::function<void(LoopSide& k, LoopSide& v)> before_attention;  // of a step; empty: nothing
+  std::function<void(LoopSide& k, LoopSide& v)> before_attention;  // in a step; may be empty
   std::function<void(LoopSide& k, LoopSide& v)> after_step;
 };
 
-// Feeds both rows to the loop, `prefill` tokens at once and the others one by one, and expects
-// every decoding query to read what `cache` says, to `tolerance` of the largest value.
+// Feeds the rows to the loop: `prefill` tokens at once, the others one by one. Expects every
+// decoding query to read the same rows as from `cache`, within `tolerance` times the largest value.
 void ExpectSameReads(const LayerCache& cache, const CacheSides& rows, int64_t prefill,
                      CacheLoop loop, double tolerance = 0);
 
-// Expects every query of a sequence to read the rows as they came.
+// Expects every query of a sequence to read the original rows.
 void ExpectEverythingExact(const LayerCache& cache, const CacheSides& rows);
 
-// Small whole numbers [tokens, num_kv_heads, dim]: many ties, and Hadamard transforms without
-// rounding for dims 16 and 64.
+// Returns random whole numbers [tokens, num_kv_heads, dim]. They have many ties, and their Hadamard
+// transforms are exact for dims 16 and 64.
 at::Tensor WholeRows(int64_t tokens, int64_t num_kv_heads, int64_t dim, uint64_t seed);
 
 }  // namespace oscar

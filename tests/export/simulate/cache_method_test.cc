@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Properties that hold for every method of the table.
+// Tests properties that hold for every method of the table.
 #include "export/simulate/cache_method.h"
 
 #include <ATen/ATen.h>
@@ -23,7 +23,7 @@ namespace {
 
 constexpr RowGeometry kGeometry{.sequences = 2, .tokens = 420};
 
-// `check`ed with every method that the context has what it needs for.
+// Calls `check` for every method that is available in the context.
 void ForEachMethod(RowContext& rows, const std::function<void(const CacheMethod&)>& check) {
   for (const CacheMethod& method : CacheMethods()) {
     if (method.available && !method.available(rows.context())) continue;
@@ -36,7 +36,7 @@ CacheSides Sequence(const RowContext& rows, size_t index, at::ScalarType dtype) 
   return {rows.rows().k.at(index).to(dtype), rows.rows().v.at(index).to(dtype)};
 }
 
-// Rows that most tests look at, and every method as published, made once for all of them.
+// Returns the rows that most tests share. Published() makes each method only once for them.
 RowContext& Rows() {
   static RowContext rows(kGeometry);
   return rows;
@@ -76,7 +76,8 @@ TEST(CacheMethods, StoreGivesRowsOfTheSameShape) {
   });
 }
 
-// The observer stores rows once for arms that differ in their windows alone.
+// The observer stores rows only once for arms that differ only in their windows, so windows must
+// not change the quantized rows.
 TEST(CacheMethods, WindowsChangeWhatIsExactAndNothingElse) {
   const CacheSides sides = Sequence(Rows(), 0, at::kFloat);
   ForEachMethod(Rows(), [&](const CacheMethod& method) {
@@ -97,8 +98,8 @@ TEST(CacheMethods, WindowsChangeWhatIsExactAndNothingElse) {
   });
 }
 
-// How far what is quantized already after the first 300 tokens gives back something else when the
-// other tokens come.
+// Returns the largest difference in rows that are already quantized after 300 tokens, between a
+// cache of 300 tokens and one of the whole sequence.
 double ChangedLater(const LayerCache& cache, const CacheSides& whole) {
   constexpr int64_t kShort = 300;
   const CachedRows all = cache.store(whole),
@@ -113,7 +114,8 @@ double ChangedLater(const LayerCache& cache, const CacheSides& whole) {
                   change(cache.v_exact, all.quantized.v, part.quantized.v));
 }
 
-// Written one at a time, so that no method sees tokens at once.
+// With a prefill of one token, a stored row must not depend on later tokens. A cache that looks
+// ahead must fail the check.
 TEST(CacheMethods, WhatATokenGivesBackDependsOnThePast) {
   RowContext rows(kGeometry, {.prefill_tokens = 1});
   const CacheSides whole = Sequence(rows, 1, at::kDouble);
@@ -180,7 +182,7 @@ TEST(AffineCost, IsTheMeanOfBothSides) {
   const CacheCost plain = AffineCost(k, v)(rows.context(), {}, 8000);
   EXPECT_DOUBLE_EQ(plain.paper, ((4 + 32 / 64.0) * 64 + (2 + 16 / 16.0) * 32) / 96);
   EXPECT_DOUBLE_EQ(plain.actual, ((4 + 64 / 64.0) * 64 + (2 + 32 / 16.0) * 32) / 96);
-  // With windows each side is the formula of bits_per_element.h.
+  // With windows, each side costs what the formula in bits_per_element.h gives.
   const auto both = [&](auto bits) {
     const auto side = [&](const AffineSide& of, int64_t group) {
       return bits(CacheLayout{.payload_bits = of.bits,

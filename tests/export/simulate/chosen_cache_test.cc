@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The automatic choice in simulation: from the artifact, from the files that were exported of it,
-// and as serving runtimes hold it.
+// Tests the automatic choice in simulation: read from the artifact, read from files exported from
+// it, and as serving runtimes store it.
 #include "export/simulate/chosen_cache.h"
 
 #include <ATen/ATen.h>
@@ -29,11 +29,11 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-// Heads of 64: shorter rows are never bisected.
+// Rows have 64 values, because shorter rows are never clipped by bisection.
 constexpr RowGeometry kGeometry{.head_dim = 64, .v_head_dim = 64, .sequences = 2, .tokens = 96};
 constexpr CacheWindows kWindows = {8, 16};
 
-// A layer for each recipe, all fitted to the same rows.
+// An artifact with one layer per recipe, all fitted to the same rows, and its context.
 class ChosenContext {
  public:
   ChosenContext(const std::string& name, const std::vector<SampleRecipe>& recipes,
@@ -68,7 +68,7 @@ class ChosenContext {
 
  private:
   Artifact Write(const std::vector<SampleRecipe>& recipes, Consumer consumer) const {
-    // Every runtime can load llama.cpp's choice, which demands the least.
+    // Every runtime can load the choice for llama.cpp, which has the most restrictive rules.
     const AutoOptions options{.enabled = consumer == Consumer::kLlamacpp, .consumer = consumer};
     WriteChosenArtifact(scratch_ / "a", recipes, options, [&](int id) {
       LayerMoments moments = MomentsOf(rows_, kGeometry);
@@ -115,7 +115,7 @@ TEST(AutoChoice, AnArmMadeOfExportedTensorsEqualsTheArtifactsOwn) {
                                     .quant_group_size = exported.serving.quant_group_size},
                         .v_codes = {.clip = {exported.serving.v_clip_ratio},
                                     .quant_group_size = exported.serving.quant_group_size}};
-    // The checkpoint that the files belong to is folded.
+    // The files belong to a folded checkpoint, so they do not contain the pair scales.
     choice.k.pair_scale = context.context().Stored(i).automatic->k.pair_scale;
     const ExactTokens exact = ExactInWindows(kWindows);
     const LayerCache mine = ChoiceCache(choice, kGeometry.num_kv_heads, exact),
@@ -130,7 +130,8 @@ TEST(AutoChoice, AnArmMadeOfExportedTensorsEqualsTheArtifactsOwn) {
   }
 }
 
-// |difference| / |x| of logits, which a constant per query does not change.
+// Returns the relative difference between the logits of `a` and `b`. Removes each query's mean
+// logit, which softmax ignores.
 double LogitDistance(const CachedRows& a, const at::Tensor& qa, const CachedRows& b,
                      const at::Tensor& qb) {
   const auto logits = [&](const at::Tensor& k, const at::Tensor& q) {
@@ -142,8 +143,8 @@ double LogitDistance(const CachedRows& a, const at::Tensor& qa, const CachedRows
   return (x - y).norm().div(y.norm()).item<double>();
 }
 
-// A prompt is written by the sorting kernel, so the October tree stores what the ideal arm stores;
-// its key means alone are rounded to bf16.
+// The prompt is written by the sorting kernel, so SGLang's October tree stores what the ideal arm
+// stores. Only the key means differ, because they are rounded to bf16.
 TEST(AutoChoice, TheOctoberTreeHoldsWhatWasChosen) {
   const ChosenContext context("oct", SampleRecipes(), Consumer::kSglangOct);
   EXPECT_TRUE(context.Has("runtime_sglang_oct_auto"));
@@ -160,14 +161,15 @@ TEST(AutoChoice, TheOctoberTreeHoldsWhatWasChosen) {
       EXPECT_LT(LogitDistance(a, qa, b, qb), 1e-5) << i;
     } else {
       EXPECT_LT(LogitDistance(a, qa, b, qb), 0.1) << i;
-      // Neither mean nor matrices are left out.
+      // The runtime without the choice differs more, so the mean and the matrices are applied.
       const CachedRows without = context.Cache("runtime_sglang_oct", i).store(context.sides());
       EXPECT_GT(LogitDistance(without, qa, b, qb), 0.2) << i;
     }
   }
 }
 
-// Tokens that leave the recent window after the prompt use another kernel, with bisection.
+// Another kernel quantizes tokens that leave the recent window after the prompt. It clips by
+// bisection.
 TEST(AutoChoice, DecodedTokensOfARuntimeAreItsFlushes) {
   const ChosenContext prompt("prompt", SampleRecipes(), Consumer::kSglangOct, 1000),
       decoded("decoded", SampleRecipes(), Consumer::kSglangOct, 10);
@@ -190,16 +192,16 @@ TEST(AutoChoice, EveryRuntimeLoadsItsChoice) {
     SCOPED_TRACE(std::string(runtime.method));
     EXPECT_TRUE(context.Has(runtime.method));
     EXPECT_FALSE(ServedChoice(runtime, context.artifact()).empty());
-    const LayerCache cache = context.Cache(runtime.method, 2);  // vLLM quantizes none but this
+    const LayerCache cache = context.Cache(runtime.method, 2);  // vLLM quantizes only this layer
     const CachedRows cached = cache.store(context.sides());
-    // Quantized, but near: outlier channels are scaled away, and come back.
+    // Rows are quantized, but with a small error, because pair scales shrink outlier channels.
     const double error = (cached.quantized.k - context.sides().k)
                              .norm()
                              .div(context.sides().k.norm())
                              .item<double>();
     EXPECT_GT(error, 0.05);
     EXPECT_LT(error, 0.5);
-    // Windows hold bf16 of the folded model.
+    // Windows hold the rows of the folded model in bf16.
     ASSERT_TRUE(cached.exact.k.defined());
     EXPECT_LT((cached.exact.k - context.sides().k).norm().item<double>(),
               context.sides().k.norm().item<double>() / 128);
@@ -209,7 +211,8 @@ TEST(AutoChoice, EveryRuntimeLoadsItsChoice) {
   }
 }
 
-// An artifact whose layers were stored with so many KV heads, for a model whose layers have others.
+// Whether `method` is available if the artifact's layers have `stored` KV heads and the model's
+// layers have `model` KV heads.
 bool Available(const std::string& name, std::vector<int64_t> stored, std::vector<int64_t> model,
                std::string_view method) {
   const auto with_heads = [](int64_t heads) {
@@ -238,8 +241,8 @@ bool Available(const std::string& name, std::vector<int64_t> stored, std::vector
   return CacheMethodNamed(method).available(context);
 }
 
-// Every layer counts, not the first one: a layer may have one rotation for all heads, as an import
-// has, and layers of a model may have different numbers of heads.
+// A method needs its rotations in every layer, not only in the first. A layer may have one rotation
+// for all heads, as imports do, and layers may differ in the number of heads.
 TEST(StoredRotations, WhatAMethodNeedsIsThereInEveryLayer) {
   for (const char* method : {"oscar_per_head", "runtime_sglang_oct"}) {
     EXPECT_TRUE(Available("a", {2, 2}, {2, 2}, method)) << method;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Error feedback at the write: what queries see of the error, side by side with the same rotation
-// without it.
+// Tests that error feedback at the write reduces the errors of logits and outputs, compared with
+// the same rotation without feedback.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -19,7 +19,7 @@ constexpr Pair kPairs[] = {{"hadamard_feedback", "hadamard"},
                            {"oscar_shared_feedback", "oscar_shared"},
                            {"oscar_per_head_feedback", "oscar_per_head"}};
 
-// |q e|^2 of keys, over all queries of each KV head.
+// Returns the mean of (q e)^2 over the key errors e and all queries q of their KV head.
 double LogitError(const CacheSides& stored, const CacheSides& x, const at::Tensor& queries) {
   const at::Tensor error = (stored.k - x.k).to(at::kDouble).permute({1, 2, 0});  // [heads, d, t]
   const int64_t heads = error.size(0), dim = error.size(1);

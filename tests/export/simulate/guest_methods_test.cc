@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rotations from a file against the methods that have them built in, and another artifact against
-// the run's own.
+// Compares rotations from a file with the methods that have them built in, and methods of another
+// artifact with those of the run's own.
 #include "export/simulate/guest_methods.h"
 
 #include <ATen/ATen.h>
@@ -83,7 +83,8 @@ TEST(RotationMethod, ScalesMeansAndQueriesCancel) {
   const CacheSides given = RowsOf(rows, at::kFloat);
   const CachedRows stored = cache.store(given);
   EXPECT_LT(RelativeError(stored.exact.k, given.k), 1e-4);
-  // Two bits of what is nearly not rotated, with a mean that is not its own.
+  // The matrix is nearly the identity and the mean is not that of the keys, so the error is similar
+  // to that of unrotated 2-bit keys.
   const CacheSides naive = Through(CacheMethodNamed("naive"), rows, {});
   EXPECT_LT(RelativeError(stored.quantized.k, given.k), 2 * RelativeError(naive.k, given.k));
   const at::Tensor q = rows.rows().q[0];
@@ -107,7 +108,7 @@ TEST(RotationMethod, RefusesAModelOfOtherShapesBeforeAnythingRuns) {
 
 TEST(MethodsOfArtifact, AreThoseOfTheTableWithItsRotations) {
   RowContext own(kWideRows), other({.head_dim = 128, .v_head_dim = 64, .tokens = 150, .seed = 9});
-  // The artifact belongs to the context, which outlives this pointer.
+  // This pointer owns nothing: the artifact belongs to `other`, which outlives it.
   const std::shared_ptr<const Artifact> artifact(std::shared_ptr<const Artifact>(),
                                                  &other.context().artifact());
   const GuestMethods methods = MethodsOfArtifact("twin", artifact);
@@ -122,7 +123,7 @@ TEST(MethodsOfArtifact, AreThoseOfTheTableWithItsRotations) {
   EXPECT_TRUE(at::equal(read.k, expected.store(rows).quantized.k));
   EXPECT_FALSE(
       at::equal(read.k, Through(CacheMethodNamed("oscar_per_head"), own, {.clip = true}).k));
-  // A method that the artifact lacks is refused by name, and so is a model of another shape.
+  // A method that the artifact does not contain is refused, and so is a model of another shape.
   EXPECT_THROW(CacheMethodNamed("twin:auto", methods).available(own.context()), InputError);
   RowContext narrow(kSquareRows);
   EXPECT_THROW(CacheMethodNamed("twin:oscar_per_head", MethodsOfArtifact("twin", artifact))

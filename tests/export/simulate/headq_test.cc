@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// HeadQ beside the Hadamard cache whose errors it knows.
+// Compares HeadQ with the Hadamard cache whose errors it encodes.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -12,8 +12,8 @@
 namespace oscar {
 namespace {
 
-// Along the queries' leading directions a step of the error's range in 15 is left of it, and
-// nothing changes beside them.
+// Along the queries' leading directions, the error shrinks to half a 4-bit step or less. The error
+// in other directions does not change.
 TEST(HeadQ, ErrorsAlongLeadingDirectionsAreWritten) {
   RowContext rows(kWideRows);
   const CacheSides x = RowsOf(rows, at::kDouble);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Balanced and pair-scaled keys, centring, bf16 arithmetic: export/simulate/RESULTS.md, "A better
-// key transform".
+// Tests balanced and pair-scaled keys, centring, and bf16 arithmetic (export/simulate/RESULTS.md,
+// "A better key transform").
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -21,11 +21,11 @@ constexpr const char* kMethods[] = {
     "oscar_per_head_centred", "pair_scaled", "pair_scaled_pow2", "pair_scaled_k3v2",
     "pair_scaled_k4v2",       "balanced",    "balanced_k3v2",    "balanced_k4v2"};
 
-// Returns the squared error of the logits, relative to the logits of the rows as they came.
+// Returns the squared error of the logits, relative to the exact logits of centred keys.
 double LogitError(RowContext& rows, const CachedRows& stored, const CacheSides& x) {
   const at::Tensor error = (stored.quantized.k - x.k).to(at::kDouble).permute({1, 0, 2});
   const at::Tensor centred =
-      (x.k - x.k.mean(0, true)).to(at::kDouble).permute({1, 0, 2});  // softmax sees no constant
+      (x.k - x.k.mean(0, true)).to(at::kDouble).permute({1, 0, 2});  // softmax ignores a constant
   const int64_t heads = error.size(0), dim = error.size(2);
   const at::Tensor q = rows.rows()
                            .q[0]
@@ -57,8 +57,8 @@ TEST(KeyTransformMethods, CostLessLogitErrorInOrder) {
   EXPECT_NEAR(LogitError(rows, "balanced", {.bf16 = true}) / balanced, 1, 0.02);
 }
 
-// Centring is all that tells the two apart: what OSCAR stores of keys without their mean, and its
-// values, at the artifact's clip ratios.
+// The centred method stores keys without their mean as OSCAR does, and values exactly like OSCAR,
+// with and without clipping.
 TEST(KeyTransformMethods, CentredDiffersFromOscarInCentringAlone) {
   RowContext rows(kWideRows);
   const CacheSides x = RowsOf(rows, at::kDouble);
@@ -79,7 +79,7 @@ TEST(KeyTransformMethods, CentredDiffersFromOscarInCentringAlone) {
   }
 }
 
-// Rows must come back as they went in where nothing is lost: X, its inverse and the mean agree.
+// Rows must survive the round trip without quantization, so X, its inverse and the mean agree.
 TEST(KeyTransformMethods, WithoutAQuantizerRowsComeBack) {
   RowContext rows(kWideRows);
   const CacheSides x = RowsOf(rows, at::kDouble);
@@ -95,7 +95,7 @@ TEST(KeyTransformMethods, WithoutAQuantizerRowsComeBack) {
   }
 }
 
-// A runtime's logit is a product of two rotated bf16 rows.
+// A runtime's logit is the dot product of two rotated bf16 rows.
 TEST(Bf16Arithmetic, LogitsAreThoseOfRotatedRows) {
   at::manual_seed(1);
   const int64_t dim = 32, heads = 2, tokens = 9;
@@ -137,7 +137,7 @@ TEST(RotatedQuantizer, TheMeanGoesBeforeAndComesBack) {
   const at::Tensor rows = at::randn({5, 2, 16}) + mean;
   RotatedQuantizer quantizer{.codes = {{8}}};
   const double without = RelativeError(RoundTrip(quantizer, rows), rows);
-  quantizer.mean = mean;  // the channels' spread no longer takes up the range of a row
+  quantizer.mean = mean;  // a row's range no longer includes the spread of channel means
   EXPECT_LT(RelativeError(RoundTrip(quantizer, rows), rows), 0.1 * without);
   quantizer.mean = at::full({2, 16}, 100, at::kFloat);
   const at::Tensor ones = at::full({5, 2, 16}, 100, at::kFloat);

@@ -25,8 +25,8 @@ CacheSides KittyRows(int64_t tokens, uint64_t seed = 1) {
                      at::randn({tokens, kKittyHeads, kKittyDim})};
   rows.k.select(-1, 3).mul_(20);
   rows.k.select(-1, 5).fill_(2.5);
-  rows.k.select(-1, 6).fill_(-2.5);  // ties of scores
-  rows.k.select(-1, 7).mul_(1e-6);   // below the floors
+  rows.k.select(-1, 6).fill_(-2.5);  // same score as channel 5
+  rows.k.select(-1, 7).mul_(1e-6);   // a range near the floors
   rows.v.copy_(rows.v.mul(2).round());
   return rows;
 }
@@ -57,7 +57,7 @@ void QuantizeValue(LoopSide& v, int64_t token, const KittyOptions& o) {
   }
 }
 
-// As src/kitty_sim/kitty_simulate.py updates its cache; a token is never quantized twice.
+// Updates the cache like Kitty's src/kitty_sim/kitty_simulate.py. No token is quantized twice.
 CacheLoop Loop(const KittyOptions& o) {
   const auto k_end = std::make_shared<int64_t>(kKittySink);
   return {.k = LoopSide(kKittyHeads, kKittyDim),
@@ -93,12 +93,12 @@ TEST(Kitty, IsItsLoopAfterAnySplitOfASequence) {
   }
 }
 
-// A prefill that ends on a page quantizes it; decoding quantizes it one token later.
+// A prefill quantizes every page that it fills. Decoding quantizes a full page one token later.
 TEST(Kitty, ThePrefillMatters) {
   EXPECT_EQ(KittyKeysEnd(289, 288), 288);
   EXPECT_EQ(KittyKeysEnd(289, 200), 160);
   EXPECT_EQ(KittyKeysEnd(290, 200), 288);
-  EXPECT_EQ(KittyKeysEnd(161, 160), 32);  // it fits the buffer
+  EXPECT_EQ(KittyKeysEnd(161, 160), 32);  // the prefill fits the key buffer
   EXPECT_EQ(KittyKeysEnd(289, kAnyPrefill), 288);
   for (const int64_t prefill : {int64_t{100}, int64_t{288}, int64_t{300}, kAnyPrefill}) {
     for (int64_t length = 2; length < 1000; ++length)
@@ -141,7 +141,7 @@ TEST(Kitty, KeepsEverythingWithinTheWindowsOrWithoutAQuantizer) {
   ExpectEverythingExact(KittyCache({.quantizes = false}, kAnyPrefill), KittyRows(500));
 }
 
-// 6.2(c), on the halves of 9.4 and on a range below every floor.
+// Pins codes of values halfway between two levels, and of groups whose range is below the floors.
 TEST(Kitty, TheSimulatorRoundsHalvesToEvenAndTheKernelUp) {
   const auto codes = [](KittyVariant variant, bool sixteen_bit_rows, std::vector<float> x) {
     std::vector<uint8_t> q(x.size());
@@ -153,12 +153,12 @@ TEST(Kitty, TheSimulatorRoundsHalvesToEvenAndTheKernelUp) {
   const std::vector<float> halves = {-1, -0.5F, 0.5F, 2}, small = {0, 1e-5F, 2e-5F, 3e-5F};
   EXPECT_EQ(codes(KittyVariant::kSimulator, true, halves), (Codes{0, 0, 2, 3}));
   EXPECT_EQ(codes(KittyVariant::kKernel, true, halves), (Codes{0, 1, 2, 3}));
-  EXPECT_EQ(codes(KittyVariant::kSimulator, true, small), (Codes{0, 0, 1, 1}));  // 1e-4 / 3
+  EXPECT_EQ(codes(KittyVariant::kSimulator, true, small), (Codes{0, 0, 1, 1}));  // step 1e-4 / 3
   EXPECT_EQ(codes(KittyVariant::kSimulator, false, small), (Codes{0, 1, 2, 3}));
   EXPECT_EQ(codes(KittyVariant::kKernel, true, small), (Codes{0, 1, 2, 3}));
   const std::vector<float> least = {0, 1e-7F, 2e-7F, 6e-7F};
-  EXPECT_EQ(codes(KittyVariant::kSimulator, false, least), (Codes{0, 0, 1, 2}));  // 1e-6 / 3
-  EXPECT_EQ(codes(KittyVariant::kKernel, true, least), (Codes{0, 0, 0, 1}));      // 1e-6
+  EXPECT_EQ(codes(KittyVariant::kSimulator, false, least), (Codes{0, 0, 1, 2}));  // step 1e-6 / 3
+  EXPECT_EQ(codes(KittyVariant::kKernel, true, least), (Codes{0, 0, 0, 1}));      // step 1e-6
 }
 
 TEST(Kitty, TheFloorOfTheRangeFollowsTheRows) {
@@ -172,7 +172,7 @@ TEST(Kitty, TheFloorOfTheRangeFollowsTheRows) {
         .size(0);
   };
   EXPECT_EQ(spread(rows), 4);
-  EXPECT_EQ(spread(sixteen), 2);  // 1e-4 / 3 a step: codes 0 and 1 are left
+  EXPECT_EQ(spread(sixteen), 2);  // step 1e-4 / 3: only codes 0 and 1 occur
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// KIVI's cache against a loop that lives its steps.
+// Compares KIVI's cache with a loop that updates it step by step.
 #include "export/simulate/methods/kivi.h"
 
 #include <ATen/ATen.h>
@@ -30,7 +30,8 @@ std::vector<float> RoundTrip(const std::vector<float>& group, int bits) {
   return y;
 }
 
-// 6.1(d), word by word.
+// Updates the cache as KIVI does: it quantizes keys in whole blocks of `residual` tokens, and
+// values one token at a time.
 CacheLoop Loop(const KiviOptions& o) {
   struct State {
     int64_t k_end = 0, v_end = 0;
@@ -81,7 +82,7 @@ CacheSides KiviRows(int64_t tokens, uint64_t seed = 1) {
   CacheSides rows = {at::randn({tokens, kKiviHeads, kKiviDim}),
                      at::randn({tokens, kKiviHeads, kKiviDim})};
   rows.k.select(-1, 3).mul_(20);
-  rows.k.select(-1, 5).fill_(2.5);  // constant channels: scale 0
+  rows.k.select(-1, 5).fill_(2.5);  // a constant channel: scale 0
   rows.v[7].fill_(1);
   rows.v.copy_(rows.v.mul(2).round());  // ties
   return rows;
@@ -110,11 +111,11 @@ TEST(Kivi, IsItsLoopWithThePublishedSizes) {
 
 TEST(Kivi, ReadsTheResidualOfTheSpecification) {
   const LayerCache cache = KiviCache({});
-  // A first decoding step after a prefill of 300: 300 mod 128 = 44 keys and its own are exact, 128
-  // values and its own.
+  // The first decoding step after a prefill of 300 tokens reads 300 mod 128 = 44 keys and 128
+  // values exactly, plus its own key and value.
   EXPECT_EQ(cache.k_exact.quantized_end(301), 300 - 44);
   EXPECT_EQ(cache.v_exact.quantized_end(301), 300 - 128);
-  EXPECT_EQ(cache.k_exact.quantized_end(384), 256);  // the step that fills the block reads it
+  EXPECT_EQ(cache.k_exact.quantized_end(384), 256);  // the step that fills a block reads it exactly
   EXPECT_EQ(cache.k_exact.quantized_end(385), 384);
 }
 

@@ -39,7 +39,8 @@ void RotateTile(LoopSide& side, int64_t begin, int64_t count) {
   }
 }
 
-// Tokens [begin, begin + tile) of every head: rows are channels for keys, tokens for values.
+// Quantizes tokens [begin, begin + tile) of every head. A tile's rows are channels for keys and
+// tokens for values.
 void QuantizeTile(LoopSide& side, int64_t begin, int64_t tile, bool keys, int bits,
                   int iterations) {
   RotateTile(side, begin, tile);
@@ -62,7 +63,7 @@ void QuantizeTile(LoopSide& side, int64_t begin, int64_t tile, bool keys, int bi
   RotateTile(side, begin, tile);
 }
 
-// A tile is quantized with its last token, before attention.
+// Quantizes a tile when its last token arrives, before that token's attention.
 CacheLoop Loop(const KvarnOptions& o) {
   const auto end = std::make_shared<int64_t>(kKvarnSink);
   const auto fill = [=](LoopSide& k, LoopSide& v) {

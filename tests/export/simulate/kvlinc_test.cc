@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// KVLinC's quantizers beside KIVI, whose format they have.
+// Compares KVLinC's quantizers with KIVI's, which have the same format.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 

@@ -75,8 +75,8 @@ TEST(KvQuant, KeyRangesAreFloat16AndLeaveOutTheFirstTokens) {
             true);
 }
 
-// The k-means of a layer against its definition, in plain loops over a token's values: each level
-// is the mean of the normalized values that are nearest to it.
+// Compares a layer's k-means levels with their definition in plain loops: each level is the mean of
+// the normalized values nearest to it.
 TEST(KvQuant, LevelsAreAFixedPointOfScalarKMeans) {
   const CalibrationRows rows = RandomCalibrationRows({});
   const KvQuantOptions options = {.bits = 2, .kept = 1, .first_tokens = 2, .max_iterations = 1000};
@@ -125,9 +125,9 @@ TEST(KvQuant, RefusesRowsThatSayNothing) {
   EXPECT_THROW(FitKvQuant(Rope(), rows, {}), InputError);
 }
 
-// As the paper counts, b + 32 bits for each outlier: 1 % of the keys, but of 1024 values the 12 at
-// and beyond a token's own quantiles; a first token is in 16 bits. Really allocated beside that: a
-// pointer of 32 bits per token and side, and the range of 32 bits of a token's values.
+// The paper counts b bits, plus 32 for each outlier. Outliers are 1 % of the keys, and 12 of 1024
+// values: those at or beyond the token's own quantiles. The first token takes 16 bits per value. In
+// memory, each token also has a 32-bit pointer per side and a 32-bit range for its values.
 TEST(KvQuant, CostOfThePaperAndOfBytes) {
   RowContext context({.num_q_heads = 32, .num_kv_heads = 8, .head_dim = 128, .v_head_dim = 128});
   constexpr int64_t kTokens = 32768;
@@ -139,7 +139,7 @@ TEST(KvQuant, CostOfThePaperAndOfBytes) {
     EXPECT_NEAR(cost.paper, paper * (1 - exact) + 16 * exact, 1e-9);
     const double actual = paper + (2 * 32 + 32) / 2048.0;
     EXPECT_NEAR(cost.actual, actual * (1 - exact) + 16 * exact, 1e-9);
-    if (bits > 2) continue;  // the others have outliers alone
+    if (bits > 2) continue;  // only 2-bit codes have a dense variant
     const CacheCost dense = CacheMethodNamed(name + "_dense").cost(context.context(), {}, kTokens);
     EXPECT_NEAR(dense.paper, bits, 6e-4);
     EXPECT_NEAR(dense.actual, bits + 32 / 2048.0, 6e-4);
@@ -147,7 +147,8 @@ TEST(KvQuant, CostOfThePaperAndOfBytes) {
   EXPECT_EQ(CacheMethodNamed("kvquant_nuq2").cost(context.context(), {}, 1).actual, 16);
 }
 
-// The paper's 2.32 is of models with thousands of channels. One of 128 keeps 2 of a token's values.
+// The paper's 2.32 bits hold for models with thousands of channels. With 128 channels, 2 values per
+// token are outliers.
 TEST(KvQuant, BitsGrowWhereATokenHasFewChannels) {
   const auto paper = [](int64_t num_kv_heads, int64_t dim) {
     RowContext context({.num_q_heads = num_kv_heads,

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// KVTC: its allocation beside every other one, its components beside what rows are made of, and
-// what is exact.
+// Tests that KVTC's bit allocation is optimal, that its components are the directions of the rows,
+// and that the first tokens stay exact.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,8 @@ namespace {
 
 using GroupError = std::function<double(int64_t begin, const KvtcGroup& group)>;
 
-// The smallest error of components from `begin` on at `budget` bits, by trying everything.
+// Returns the smallest error of the components from `begin` on with `budget` bits, by exhaustive
+// search.
 double LeastError(const std::vector<double>& energies, const GroupError& error, size_t begin,
                   int64_t budget) {
   double least = 0;
@@ -75,7 +76,7 @@ TEST(KvtcAllocation, NoOtherIsBetter) {
 
 TEST(KvtcGroups, HaveAShiftAndAScale) {
   const at::Tensor x = at::tensor({100.0, 101.0, 102.0, 103.0}, at::kDouble).unsqueeze(0);
-  EXPECT_TRUE(KvtcGroupRoundTrip(x, KvtcType::kInt2).equal(x));  // four levels
+  EXPECT_TRUE(KvtcGroupRoundTrip(x, KvtcType::kInt2).equal(x));  // exactly four levels
   const at::Tensor y = at::tensor({-3.0, 0.1, 0.2, 3.0}, at::kDouble).unsqueeze(0);
   const auto error = [&](KvtcType type) { return RelativeError(KvtcGroupRoundTrip(y, type), y); };
   EXPECT_LT(error(KvtcType::kInt4), 0.1 * error(KvtcType::kInt2));
@@ -84,7 +85,8 @@ TEST(KvtcGroups, HaveAShiftAndAScale) {
   EXPECT_TRUE(KvtcGroupRoundTrip(same, KvtcType::kFloat8).equal(same));
 }
 
-// Rows of three directions about a mean: three components have bits, in 8, and little is lost.
+// The rows lie in three directions around a mean. The fit finds them, so the round trip loses
+// little.
 TEST(Kvtc, FindsTheDirectionsThatRowsAreMadeOf) {
   at::manual_seed(2);
   const at::Tensor directions = at::randn({3, 64}, at::kDouble),
@@ -95,14 +97,14 @@ TEST(Kvtc, FindsTheDirectionsThatRowsAreMadeOf) {
   const at::Tensor read = KvtcRoundTrip(rows, side);
   EXPECT_LT(RelativeError(read.sub(mean), rows.sub(mean)), 1e-3);
   EXPECT_LT(side.mean.sub(mean).abs().max().item<double>(), 1);
-  // Orthonormal, by falling variance.
+  // The basis is orthonormal.
   EXPECT_TRUE(side.basis.t()
                   .matmul(side.basis)
                   .allclose(at::eye(side.basis.size(1), at::kDouble), 1e-9, 1e-9));
 }
 
-// Error of what the fit saw: at most what it was told the groups leave, and no bit of a token more
-// than one in `ratio`.
+// Tests that a token uses at most 16 * 128 / ratio bits and at least 70 % of them, and that more
+// bits give a smaller error.
 TEST(Kvtc, SpendsItsBudget) {
   RowContext rows(kSquareRows);
   std::vector<at::Tensor> v;

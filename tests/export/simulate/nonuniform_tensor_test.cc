@@ -30,7 +30,7 @@ at::Tensor Rows() {
   rows[7].copy_(at::arange(kChannels).remainder(2).sub(1).to(at::kFloat).mul(0.0F));  // -0 and 0
   rows[8].mul_(1e-42);                                                                // subnormal
   rows[9].abs_();
-  rows[10].slice(0, 0, 80).fill_(1);  // outliers are ties
+  rows[10].slice(0, 0, 80).fill_(1);  // many values tie with an outlier limit
   rows[11][5] = 3e38F;
   rows.slice(0, 20, 40).copy_(rows.slice(0, 20, 40).to(at::kBFloat16));
   return rows;
@@ -98,7 +98,7 @@ void CompareChannels(const at::Tensor& rows, const NonuniformFormat& format, boo
   const at::Tensor calibration = Rows().slice(0, 20).to(at::kFloat);
   const TensorRange range = QuantileRange(calibration, outliers ? 0.9 : 1, 0);
   at::Tensor low = range.low.contiguous(), high = range.high.contiguous();
-  low[0][7] = high[0][7] = 0.25F;  // a channel without width
+  low[0][7] = high[0][7] = 0.25F;  // a channel with an empty range
   const TensorRange wide = {low.to(rows.scalar_type()), high.to(rows.scalar_type())};
   const at::Tensor actual = RoundTripChannels(rows, wide, format, outliers);
   std::vector<T> expected(kChannels);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// NSNQuant: a block written plainly, and the error that it leaves of normal values.
+// Compares NSNQuant with a plain implementation, and checks its error for normal values.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ using Values = std::vector<double>;
 
 double Half(double x) { return RoundToFloat16(static_cast<float>(x)); }
 
-// 4 bits between the least and the largest.
+// Rounds to 16 levels between minimum and maximum. The scale and the minimum are float16.
 void RoundToFourBits(std::span<double> x) {
   const auto [low, high] = std::ranges::minmax(x);
   const double scale = std::max((high - low) / 15, 1e-5);
@@ -40,7 +40,7 @@ double Norm(const Values& x) {
   return std::sqrt(sum / static_cast<double>(x.size()));
 }
 
-Values Turned(const Values& x) {  // by a Hadamard matrix
+Values Turned(const Values& x) {  // times a Hadamard matrix
   Values y(x.size());
   for (size_t i = 0; i < x.size(); ++i) {
     for (size_t j = 0; j < x.size(); ++j) y[i] += (std::popcount(i & j) % 2 == 0 ? 1 : -1) * x[j];
@@ -73,7 +73,8 @@ Values Nearest(const Values& y, int bits) {
   return read;
 }
 
-// One head's rows of one block before their rope; `turn`: applies it to a row of the block.
+// Reads back one head's rows of one block, given before rope. `turn(t, row)` applies rope to a row
+// at token t of the block.
 template <typename Turn>
 std::vector<Values> ReadPlainly(std::vector<Values> rows, int bits, const Turn& turn) {
   const size_t tokens = rows.size(), dim = rows[0].size();
@@ -118,8 +119,8 @@ std::vector<Values> RowsOfHead(const at::Tensor& block, int64_t head) {
   return rows;
 }
 
-// Compares all heads and whole blocks. At most one row of a hundred may differ, because a value can
-// lie where two codes meet.
+// Compares all whole blocks of all heads. At most 1 % of the rows may differ, because a value may
+// lie on the boundary between two codes.
 template <typename Turn>
 void ExpectReadPlainly(const at::Tensor& read, const at::Tensor& before, int bits,
                        const Turn& turn) {
@@ -152,7 +153,7 @@ TEST(NsnQuant, IsThePlainOne) {
   const RopeSpec& rope = rows.spec().rope;
   const CacheSides x = RowsOf(rows, at::kDouble);
   const at::Tensor before = UndoRope(x.k, rope);
-  // A rope of one row: of a sequence that is zero but there.
+  // Applies rope to one row, in a sequence that is zero elsewhere.
   const auto turned = [&](int64_t t, const Values& row) {
     at::Tensor whole = at::zeros_like(x.k);
     whole[t][0].copy_(at::tensor(row, at::kDouble));
@@ -163,7 +164,7 @@ TEST(NsnQuant, IsThePlainOne) {
     const CacheSides read = Stored(rows, bits == 1 ? "nsnquant_1" : "nsnquant_2", x);
     ExpectReadPlainly(read.k, before, bits, turned);
     ExpectReadPlainly(read.v, x.v, bits, [](int64_t, const Values& row) { return row; });
-    EXPECT_TRUE(read.k.slice(0, 64).equal(x.k.slice(0, 64)));  // 80 tokens: the rest stays
+    EXPECT_TRUE(read.k.slice(0, 64).equal(x.k.slice(0, 64)));  // tokens 64 to 79 stay exact
     EXPECT_TRUE(read.v.slice(0, 64).equal(x.v.slice(0, 64)));
   }
   const LayerCache cache = CacheMethodNamed("nsnquant_2").make(rows.context(), 0, {});
@@ -171,8 +172,8 @@ TEST(NsnQuant, IsThePlainOne) {
   EXPECT_EQ(cache.v_exact.quantized_end(128), 128);
 }
 
-// For normal values, 8 at a time, the error is below that of levels for each value alone (.1175 at
-// 2 bits, .363 at 1) and above the bound for any code (.0625 and .25).
+// For normal values, codes for 8 values have a smaller error than levels for single values (.1175
+// at 2 bits, .363 at 1), and a larger one than the rate-distortion bound (.0625 and .25).
 TEST(NsnQuant, CodebooksAreBetterThanLevels) {
   at::manual_seed(5);
   const at::Tensor x = at::randn({4000, 64}, at::kDouble);
@@ -183,13 +184,13 @@ TEST(NsnQuant, CodebooksAreBetterThanLevels) {
   EXPECT_GT(one, 0.27);
 }
 
-// The scale keeps what of a row lies along it.
+// The scale makes the error orthogonal to the row.
 TEST(NsnQuant, ErrorsAreAtRightAngles) {
   at::manual_seed(6);
   const at::Tensor x = at::randn({200, 64}, at::kDouble), read = NsnRead(x, 1);
   const at::Tensor scales = NsnScales(at::ones({200, 1}, at::kDouble), x, read);
   const at::Tensor along = read.mul(scales).sub(x).mul(x).sum(-1).div(x.square().sum(-1));
-  EXPECT_LT(along.abs().max().item<double>(), 1e-3);  // float16
+  EXPECT_LT(along.abs().max().item<double>(), 1e-3);  // scales are float16
   EXPECT_GT(read.sub(x).mul(x).sum(-1).div(x.square().sum(-1)).abs().max().item<double>(), 0.1);
 }
 

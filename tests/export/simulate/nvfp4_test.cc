@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// NVFP4: the tensor codec against its scalar reference, and where its methods take their scales
-// from.
+// Compares the NVFP4 tensor codec with its scalar reference, and checks where its methods take
+// their scales from.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -17,14 +17,15 @@
 namespace oscar {
 namespace {
 
-// Sizes from what E4M3 scales cannot hold to what they flush to zero, ties, signed zeros.
+// Returns rows with ties and signed zeros, and of magnitudes from too small to too large for E4M3
+// scales.
 at::Tensor FloatRows() {
   at::manual_seed(4);
   at::Tensor rows = at::randn({64, 128}, at::kFloat);
   rows.mul_(at::linspace(-14, 16, 64).exp2_().unsqueeze(1));
   rows[0].zero_();
   rows[1].fill_(-0.F);
-  rows[2].copy_(at::arange(128).remainder(25).sub(12).mul(0.5));  // ties of a scale of 1
+  rows[2].copy_(at::arange(128).remainder(25).sub(12).mul(0.5));  // ties at scale 1
   rows[3].copy_(at::arange(128).remainder(49).sub(24).mul(0.25));
   rows[4].fill_(1e-30F);
   rows[5][17] = 3e38F;
@@ -49,7 +50,7 @@ TEST(Nvfp4, TensorsEqualTheScalarCodec) {
     ExpectScalar(rows, Nvfp4RoundTrip(rows, scale), scale);
 }
 
-// Every tie of E2M1 goes to the even code, and what is beyond 6 saturates.
+// Ties of E2M1 round to the even code, and values that are too large saturate.
 TEST(Nvfp4, RoundsAsTheFormatSays) {
   at::Tensor x = at::zeros({1, 16}), y = at::zeros({1, 16});
   const float in[] = {6, .25F, .75F, 1.25F, 1.75F, 2.5F, 3.5F, 5, -5, -.25F, .26F, 4.9F},

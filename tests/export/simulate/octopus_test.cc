@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// OCTOPUS: the errors that its paper prints for Gaussian keys of 128 dimensions, and its codec
-// written plainly.
+// Compares OCTOPUS with the errors that its paper reports for Gaussian keys of dimension 128, and
+// with a plain version of its codec.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,8 @@
 namespace oscar {
 namespace {
 
-// The errors are those of the nearest codes; the search is said to save 6 to 14 % of them.
+// The published errors are those of the nearest codes. The paper says that its search reduces them
+// by 6 to 14 %.
 TEST(Octopus, ErrorsAreThePublishedOnes) {
   at::manual_seed(11);
   const at::Tensor rows = at::randn({1500, 128}, at::kFloat);
@@ -56,7 +57,7 @@ size_t Nearest(double x, const std::vector<double>& levels) {
   return best;
 }
 
-// One triplet of a unit vector, as the paper words it.
+// Reads back one triplet of a unit vector, by the steps in the paper.
 OctopusTriplet Read(const OctopusTriplet& t, const OctopusTable& table) {
   const double length = std::abs(t[0]) + std::abs(t[1]) + std::abs(t[2]);
   const SquarePoint p = {t[0] / length, t[1] / length}, xy = t[2] < 0 ? Folded(p) : p;
@@ -82,7 +83,7 @@ OctopusTriplet Read(const OctopusTriplet& t, const OctopusTable& table) {
 
 TEST(Octopus, TensorsEqualTheScalarCodec) {
   at::manual_seed(12);
-  for (const int64_t dim : {6, 64}) {  // 64: the last triplet has two zeros
+  for (const int64_t dim : {6, 64}) {  // 64: two zeros pad the last triplet
     const OctopusTable table = OctopusLevels(2, dim);
     const at::Tensor rows = at::randn({100, dim}, at::kDouble);
     const at::Tensor read = OctopusRoundTrip(rows, table);

@@ -20,7 +20,7 @@ MethodContext::Options Windows(int64_t group = 0) {
   return options;
 }
 
-// Attention-KL of rows that nothing was fitted to.
+// Returns the mean attention-KL on rows that nothing was fitted to.
 double Kl(const LayerCache& cache, const AttentionSpec& spec) {
   RowGeometry g = {};
   g.sequences = 6;
@@ -47,8 +47,8 @@ TEST(Optr, BeatsItsStartOnOtherRows) {
   EXPECT_LT(kl(CacheMethodNamed("optr")), kl(OscarSharedMethod()));
 }
 
-// Centring removes a constant from all keys of a head. The constant changes no code, so the error
-// is the same.
+// Keys that all equal the head's mean are read back exactly, because centring removes the mean
+// before quantization.
 TEST(Optr, AConstantInAllKeysIsReadBack) {
   RowContext context({}, Windows());
   const LayerCache cache = CacheMethodNamed("optr").make(context.context(), 0, {.clip = true});
@@ -60,8 +60,8 @@ TEST(Optr, AConstantInAllKeysIsReadBack) {
   EXPECT_GT(cache.store({k, v}).quantized.k.sub(k).abs().max().item<double>(), 0.1);
 }
 
-// If everything is in the windows, nothing is learned. The rest is the quantizer by hand: centred,
-// rotated, every group clipped by its own percentile.
+// With all tokens in the windows, nothing is learned. The method must then equal its quantizer by
+// hand: centred, rotated, every group clipped by its own percentile.
 TEST(Optr, GroupsHaveThresholdsOfTheirOwn) {
   MethodContext::Options options = Windows(16);
   options.windows = {0, 1000};
@@ -78,12 +78,12 @@ TEST(Optr, GroupsHaveThresholdsOfTheirOwn) {
   const at::Tensor thresholds = std::get<0>(groups.abs().sort(-1)).narrow(-1, 12, 1);
   const at::Tensor quantized = AffineRoundTrip(groups, thresholds, {2, 16}).view_as(rows.k);
   const at::Tensor error = read.sub(at::matmul(quantized, hadamard).add(mean)).abs();
-  // A sum in another order moves a value over a code's boundary now and then.
+  // Another order of summation occasionally moves a value to the next code.
   EXPECT_LT(error.gt(1e-4).to(at::kFloat).mean().item<double>(), 1e-3);
 }
 
-// Published: 2.31714 at 65536 tokens and windows of 64 and 256; really allocated with
-// float32 scales and zeros, a ring of 263 tokens and pages of 8.
+// The paper reports 2.31714 bits at 65536 tokens with windows of 64 and 256. The allocation has
+// float32 scales and zeros, a ring of 263 tokens, and pages of 8.
 TEST(Optr, Cost) {
   RowContext context({.num_q_heads = 32, .num_kv_heads = 8, .head_dim = 128, .v_head_dim = 128});
   const CacheCost cost = CacheMethodNamed("optr").cost(context.context(), {.windows = true}, 65536);

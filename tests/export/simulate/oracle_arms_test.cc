@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every arm of the oracle (rotations, clipping, windows) through the simulator and the row
-// comparison that oscar-validate uses: KL and output error of every query head. Float64 throughout
-// agrees to 1e-6; measuring the same caches in float32 agrees to 1e-3.
+// Compares every arm of the oracle (rotations, clipping, windows) with the simulator and the row
+// comparison of oscar-validate: KL and output error of every query head. Float64 results agree to
+// 1e-6. Comparing the same caches in float32 agrees to 1e-3.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -38,7 +38,8 @@ at::Tensor Stack(const std::vector<Matrix>& rotations) {
   return at::stack(tensors);
 }
 
-// "oscar_head_paper_clip" of keys or values; the keys' rotation does not depend on the target.
+// Makes the quantizer of an arm such as "oscar_head_paper_clip". The target in the name ("paper")
+// affects only values.
 RotatedQuantizer QuantizerOf(std::string arm, bool keys, const OracleLayer& layer,
                              const std::vector<HeadStatistics>& heads) {
   RotatedQuantizer quantizer;
@@ -64,12 +65,12 @@ RotatedQuantizer QuantizerOf(std::string arm, bool keys, const OracleLayer& laye
   return quantizer;
 }
 
-CacheWindows WindowsOf(const std::string& name) {  // "sink64_recent256"
+CacheWindows WindowsOf(const std::string& name) {  // like "sink64_recent256"
   const size_t underscore = name.find('_');
   return {std::stoll(name.substr(4, underscore - 4)), std::stoll(name.substr(underscore + 7))};
 }
 
-// One query head after another, against the oracle's lists.
+// Compares each query head with the oracle's value for it.
 void ExpectErrors(const RowErrors& errors, const at::Tensor& output_sq, const CacheWindows& windows,
                   const Json& expected, double tolerance, double floor) {
   const at::Tensor kl = errors.kl.flatten(0, 1).to(at::kDouble);
@@ -89,7 +90,7 @@ void ExpectErrors(const RowErrors& errors, const at::Tensor& output_sq, const Ca
   }
 }
 
-// Every arm of one layer under every window setting; the number of comparisons.
+// Compares every arm of one layer under every window setting. Returns the number of comparisons.
 int64_t CompareLayer(const OracleLayer& layer) {
   const AttentionShape& s = layer.shape;
   const std::vector<HeadStatistics> heads = StatisticsOf(layer);
@@ -128,7 +129,7 @@ int64_t CompareLayer(const OracleLayer& layer) {
       for (size_t i = 0; i < windows.size(); ++i) {
         SCOPED_TRACE(fmt::format("layer {}, {}, {}", layer.id, names[i], arms[a]));
         const bool in_float64 = dtype == at::kDouble;
-        // The floor is where every key is exact and the oracle says 0.
+        // The floor matters where all keys are exact and the oracle's error is 0.
         ExpectErrors(errors[i], comparison.reference().output_sq, windows[i],
                      attention.at(names[i]).at(arms[a]), in_float64 ? 1e-6 : 1e-3,
                      in_float64 ? 1e-14 : 1e-6);

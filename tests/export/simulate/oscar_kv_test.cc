@@ -38,8 +38,8 @@ void Rotate(LoopSide& side, int64_t begin) {
   }
 }
 
-// Divides the tokens of a rotated block by their norms, quantizes channels over 32 tokens, and
-// multiplies again.
+// Divides the tokens of a rotated block by their norms, quantizes each channel over 32 tokens, and
+// multiplies by the norms again.
 void QuantizeRotatedKeys(LoopSide& k, int64_t begin) {
   std::vector<float> norms;
   for (int64_t t = begin; t < begin + kOscarKvResidual; ++t) {
@@ -92,7 +92,7 @@ CacheLoop Loop() {
 CacheSides OscarKvRows(int64_t tokens) {
   CacheSides rows = {WholeRows(tokens, kOscarKvHeads, kOscarKvDim, 1),
                      WholeRows(tokens, kOscarKvHeads, kOscarKvDim, 2)};
-  rows.k[3].fill_(0);  // a token without a norm
+  rows.k[3].fill_(0);  // a token with norm 0
   rows.v[4].fill_(0);
   return rows;
 }
@@ -109,7 +109,7 @@ TEST(OscarKv, RotatedKeysEqualTheScalarOnesBitForBit) {
   blocks[0][2].fill_(0);
   blocks[0][3].mul_(1e4);
   blocks[0][4].mul_(1e-30);
-  blocks[0].narrow(0, 32, 32).select(-1, 7).fill_(0);  // lo = hi = 0 becomes -1, 1
+  blocks[0].narrow(0, 32, 32).select(-1, 7).fill_(0);  // lo = hi = 0 become -1 and 1
   blocks[0].narrow(0, 64, 32).copy_(blocks[0].narrow(0, 64, 32).mul(2).round());
   LoopSide k(kOscarKvHeads, kOscarKvDim);
   const float* data = blocks.const_data_ptr<float>();

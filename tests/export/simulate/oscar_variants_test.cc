@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// OSCAR with other bits, thresholds, metadata, levels, compositions: each against what it varies.
+// Compares variants of OSCAR (bits, clip thresholds, metadata, levels) with the method they vary or
+// with scalar codecs.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -32,7 +33,8 @@ TEST(OscarVariants, TwoBitsOfTheTableAreOscar) {
   }
 }
 
-// Bisection ends one order statistic lower, so it clips more; without clipping nothing differs.
+// Bisection ends near the order statistic below the sorted threshold, so it clips more. Without
+// clipping, nothing differs.
 TEST(OscarVariants, BisectionDiffersWhereItClips) {
   RowContext rows(kWideRows);
   const CacheSides x = RowsOf(rows, at::kFloat);

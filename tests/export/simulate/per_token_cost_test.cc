@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Published bits per element of per-token methods, and beside each what is really allocated. Heads
-// of 128 as in every published row, 8 KV heads.
+// Tests the published and the allocated bits per element of methods that quantize each token by
+// itself. There are 8 KV heads of 128 values, as in the published tables.
 #include <gtest/gtest.h>
 
 #include "tests/export/simulate/row_context.h"
@@ -22,7 +22,7 @@ struct Expected {
   double paper, actual;
 };
 
-// At 131072 tokens, a multiple of every page.
+// A multiple of every page size.
 constexpr int64_t kTokens = 131072;
 
 TEST(PerTokenCost, PublishedRows) {
@@ -34,17 +34,17 @@ TEST(PerTokenCost, PublishedRows) {
                              {"fp8_k_nvfp4_v_calibrated", 6.25, 6.25},
                              {"hadamard_trellis", 2.1875, 2.1875},
                              {"octopus_2", 43 * 7 / 128.0 + 0.25, 43 * 7 / 128.0 + 0.25},
-                             {"naive", 2.25, 2.5},  // really fp32 metadata
+                             {"naive", 2.25, 2.5},  // fp32 metadata in memory
                              {"naive_int4", 4.25, 4.5},
                              {"hadamard", 2.25, 2.5},
-                             {"headq", 2.625, 3},  // keys 2 + 16 x 4 / 128, two scales
+                             {"headq", 2.625, 3},  // keys: 2 + 16 * 4 / 128 bits and two scales
                              {"quarot_int2", 2.25, 2.25},
                              {"quarot_int4", 4.25, 4.25},
                              {"quarot_int4_kernel", 4.25, 4.25},
                              {"quarot_int2_per_token", 2 + 32.0 / 1024, 2 + 32.0 / 1024},
                              {"saw_int4", 4.25, 4.5},
                              {"saw_int8", 8.25, 8.5},
-                             {"turboquant_k3v3", 3.25, 3.1875},  // published, and the current slots
+                             {"turboquant_k3v3", 3.25, 3.1875},  // key slots hold only a norm
                              {"turboquant_k8v4", 6.125, 6.125},
                              {"turboquant_4bit_nc", 4.25, 4.1875},
                              {"turboquant_k3v4_nc", 3.75, 3.6875},
@@ -65,7 +65,8 @@ TEST(PerTokenCost, PublishedRows) {
   EXPECT_EQ(CacheMethodNamed("int4_hadamard").cost(rows.context(), {}, kTokens).paper, 4.25);
 }
 
-// 64 sink and 256 recent tokens: 2.28 at 128K, 2.38 at 32K; 2.533 with fp32 metadata.
+// With 64 sink and 256 recent tokens, OSCAR takes 2.28 bits at 128K tokens and 2.38 at 32K. With
+// fp32 metadata, it takes 2.533 at 128K.
 TEST(PerTokenCost, WindowsOfOscar) {
   RowContext rows(kPublished);
   const ArmOptions windows{.windows = true};
@@ -81,7 +82,7 @@ TEST(PerTokenCost, WindowsOfOscar) {
               2.284, 1e-3);
 }
 
-// A group of the options is a group of OSCAR's; whole rows stay whole.
+// The option sets the quantization group of OSCAR. Methods that quantize whole rows ignore it.
 TEST(PerTokenCost, GroupsOfTheOptions) {
   RowContext rows(kPublished, {.quant_group_size = 64});
   const auto paper = [&](const char* name) {

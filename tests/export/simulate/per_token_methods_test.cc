@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Promises of every method that quantizes each token by itself, and 8-bit floats.
+// Tests properties of every method that quantizes each token by itself, and the types of released
+// servers.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -61,8 +62,8 @@ TEST(PerTokenMethods, WindowsOverEverythingAreExact) {
   }
 }
 
-// A token reads back as a function of that token alone, so a prefix reads back as the prefix. In
-// float64, where a product of another shape changes no code.
+// A stored row depends only on its own token, so later tokens do not change the rows of a prefix.
+// Uses float64, where matrix products of different shapes give the same codes.
 TEST(PerTokenMethods, TokensDoNotSeeEachOther) {
   RowContext rows(kSmallRows);
   const CacheSides all = RowsOf(rows, at::kDouble);
@@ -77,7 +78,7 @@ TEST(PerTokenMethods, TokensDoNotSeeEachOther) {
       ASSERT_EQ(whole.v.scalar_type(), at::kDouble);
       EXPECT_LT((whole.k.narrow(0, 0, 37) - prefix.k).abs().max().item<double>(), 1e-9);
       EXPECT_LT((whole.v.narrow(0, 0, 37) - prefix.v).abs().max().item<double>(), 1e-9);
-      EXPECT_GT(RelativeError(whole.k, all.k), 1e-6);  // quantized at all
+      EXPECT_GT(RelativeError(whole.k, all.k), 1e-6);  // the rows were quantized
       EXPECT_LT(RelativeError(whole.v, all.v), 0.8);
     }
   }
@@ -105,7 +106,7 @@ TEST(Float8Methods, CalibratedScalesAreThoseOfCalibrationRows) {
   expect("fp8_e5m2", at::full({2}, 57344.F), Float8Type::kE5M2);
 }
 
-// ggml-quants.c, one block at a time.
+// Reads back one block of 32 values, as in ggml-quants.c.
 void RoundTripQ8(const float* x, float* y) {
   float largest = 0;
   for (int i = 0; i < 32; ++i) largest = std::max(largest, std::fabs(x[i]));
@@ -151,8 +152,8 @@ TEST(ReleasedTypes, CostWhatTheirServersStore) {
     return CacheMethodNamed(name).cost(rows.context(), {}, 4096).actual;
   };
   EXPECT_DOUBLE_EQ(bits("llama_q8_0"), 8.5);     // 34 bytes for 32 values
-  EXPECT_DOUBLE_EQ(bits("llama_q4_0"), 4.5);     // 18
-  EXPECT_DOUBLE_EQ(bits("lmdeploy_int8"), 8.5);  // two halves for 64 values
+  EXPECT_DOUBLE_EQ(bits("llama_q4_0"), 4.5);     // 18 bytes
+  EXPECT_DOUBLE_EQ(bits("lmdeploy_int8"), 8.5);  // two float16 numbers for 64 values
   EXPECT_DOUBLE_EQ(bits("lmdeploy_int4"), 4.5);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shared by the tests of methods that quantize a token by itself: rows, what a method stores of
-// them, and by how much that is wrong.
+// Helpers for tests of methods that quantize each token by itself: rows, the rows that a method
+// stores, and their error.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -28,7 +28,7 @@ inline CacheSides Stored(RowContext& rows, std::string_view name, const CacheSid
   return CacheMethodNamed(name).make(rows.context(), 0, options).store(sides).quantized;
 }
 
-// Returns the energy of the error, divided by the energy of `expected`.
+// Returns the squared norm of the error, divided by that of `expected`.
 inline double RelativeError(const at::Tensor& actual, const at::Tensor& expected) {
   const at::Tensor difference = actual.to(at::kDouble) - expected.to(at::kDouble);
   return (difference.square().sum() / expected.to(at::kDouble).square().sum()).item<double>();

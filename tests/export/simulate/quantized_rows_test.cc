@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A file of quantized keys and values is read by layer, sequence, head and position, in every float
-// type. A file of another dump is refused; the error says what is wrong, where and how.
+// Tests that a file of quantized keys and values is read by layer, sequence, head and position, in
+// every float type, and that a file for another dump is refused with a precise error.
 #include "export/simulate/quantized_rows.h"
 
 #include <ATen/ATen.h>
@@ -23,16 +23,16 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-// A file for SampleDump: two layers, 8 tokens in sequences of 4, 1 and 3.
+// A file with quantized rows for SampleDump: two layers, 8 tokens in sequences of 4, 1 and 3.
 struct QuantizedFile {
   std::vector<int32_t> ids = {5, 6, 7, 8, 9, 1, 2, 3};
   std::vector<int> layers = {3, 10};
   int64_t heads = 2;
   double bits = 2.5;
-  int64_t bad_value = -1;  // of the keys of layer 10
+  int64_t bad_value = -1;  // index of an infinite value in the keys of layer 10; -1: none
   std::string bf16 = "bf16";
 
-  static float Value(int layer, bool keys, int64_t i) {  // bfloat16 holds it, and float16
+  static float Value(int layer, bool keys, int64_t i) {  // exact in bfloat16 and float16
     return static_cast<float>(layer + (keys ? 0.5 : 0.25) + i);
   }
 
@@ -163,7 +163,7 @@ TEST(QuantizedRows, AValueThatIsNoNumberIsRefusedWhenItIsRead) {
             path.string() + ": /layer/10/k: token 4, head 1, dimension 2 is NaN or infinite");
 }
 
-// A dump without token ids, as upstream's are.
+// A dump without token ids, like upstream's.
 class WithoutIds : public AttentionDump {
  public:
   const DumpOrigin& origin() const override { return Sample()->origin(); }

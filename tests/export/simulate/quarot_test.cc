@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// QuaRot's and SAW's quantizers as methods: against scalar codecs on whole numbers, whose Hadamard
+// Compares the methods of QuaRot and SAW with scalar codecs on whole numbers, whose Hadamard
 // transforms are exact.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -20,8 +20,8 @@
 namespace oscar {
 namespace {
 
-// Whole numbers of 64 channels, whose Hadamard transform is exact: the method against the scalar
-// codec, transformed by hand.
+// Compares each method with the scalar codec on rows that are rotated by hand. The Hadamard
+// transform of 64 whole numbers is exact.
 TEST(QuarotMethods, EqualTheScalarCodecBitForBit) {
   RowContext rows(kSquareRows);
   const at::Tensor x = WholeRows(50, 2, 64, 1);
@@ -66,9 +66,9 @@ TEST(QuarotMethods, EqualTheScalarCodecBitForBit) {
 TEST(SawMethods, BlocksOfOneAreNaiveAndOfAllAreQuarots) {
   RowContext rows(kSquareRows);
   const at::Tensor x = WholeRows(50, 2, 64, 2);
-  // Values are not rotated, and whole numbers are bf16.
+  // SAW does not rotate values, and these whole numbers are exact in bf16.
   EXPECT_TRUE(at::equal(Stored(rows, "saw_int4", {x, x}).v, Stored(rows, "naive_int4", {x, x}).v));
-  // Small enough that the rotated rows, multiples of 1 / 8, are bf16 too.
+  // These numbers are so small that the rotated rows, multiples of 1 / 8, are exact in bf16 too.
   const at::Tensor small = x.remainder(3);
   EXPECT_TRUE(at::equal(Stored(rows, "saw_int4_head", {small, small}).k,
                         Stored(rows, "int4_hadamard", {small, small}).k));
@@ -76,14 +76,14 @@ TEST(SawMethods, BlocksOfOneAreNaiveAndOfAllAreQuarots) {
                          Stored(rows, "saw_int4_head", {small, small}).k));
 }
 
-// Section 3.3(f): one channel alone stays inside its block of 16.
+// A large channel affects only its own block of 16 channels.
 TEST(SawMethods, BlocksDoNotMix) {
   RowContext rows(kSquareRows);
   at::Tensor x = at::zeros({3, 2, 64});
   x.select(2, 20).fill_(8);
   x.select(2, 5).fill_(1);
   const at::Tensor y = Stored(rows, "saw_int4", {x, x}).k;
-  // An affine code of 0 is a constant, which the transform turns into the first channel of a block.
+  // A block of zeros is read back as a constant, which the transform moves to its first channel.
   EXPECT_EQ(y.slice(2, 33, 48).abs().max().item<float>(), 0);
   EXPECT_EQ(y.slice(2, 49, 64).abs().max().item<float>(), 0);
   EXPECT_GT(y.slice(2, 16, 32).abs().max().item<float>(), 7);

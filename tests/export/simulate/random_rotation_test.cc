@@ -18,7 +18,8 @@ TEST(RandomRotation, IsOrthogonalAndAFunctionOfSeedAndStream) {
   EXPECT_GT((r - RandomRotation(64, 2, 2)).norm(), 1);
 }
 
-// Haar: every element has mean 0 and variance 1 / n; 64 * 64 * 8 elements.
+// Elements of a Haar-distributed rotation have mean 0, variance 1 / n, and fourth moment
+// 3 / (n (n + 2)).
 TEST(RandomRotation, HasNoPreferredDirection) {
   double sum = 0, square = 0, fourth = 0;
   constexpr int kDim = 64, kDraws = 8;

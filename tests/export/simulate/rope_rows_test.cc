@@ -56,7 +56,7 @@ TEST(RopeRows, UndoneItIsGone) {
   }
 }
 
-// Position 3 of a pair that turns by one radian per token.
+// Rotates a pair at position 3 by one radian per token.
 TEST(RopeRows, ByHand) {
   const RopeSpec rope = Spec(2);
   at::Tensor rows = at::zeros({4, 1, 2}, at::kDouble);

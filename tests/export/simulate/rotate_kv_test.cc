@@ -110,7 +110,7 @@ TEST(RotateKv, TokensDoNotSeeEachOtherAndTheFirstIsExact) {
   EXPECT_FALSE(cache.v_exact.quantized_end);
 }
 
-// 2 + 32 / 128, and a token in 16 bits.
+// Codes and scales take b + 32 / 128 bits per value. The first token takes 16.
 TEST(RotateKv, Cost) {
   RowContext context({.num_q_heads = 32, .num_kv_heads = 8, .head_dim = 128, .v_head_dim = 128});
   EXPECT_NEAR(CacheMethodNamed("rotatekv2").cost(context.context(), {}, 1 << 30).paper, 2.25, 1e-7);

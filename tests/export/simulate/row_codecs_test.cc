@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Row codecs on tensors against their scalar references, bit for bit: 8-bit floats, Lloyd-Max
-// forms, TurboQuant's sphere codec.
+// Compares row codecs on tensors with their scalar references: 8-bit floats, Lloyd-Max forms and
+// TurboQuant's sphere codec bit for bit, its product codec to 1e-12.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@
 namespace oscar {
 namespace {
 
-// Random rows of many sizes, and the rows that go wrong first.
+// Returns random rows of different magnitudes, and rows that are likely to break a codec.
 at::Tensor Rows(int64_t dim) {
   at::manual_seed(static_cast<uint64_t>(dim));
   at::Tensor rows = at::randn({96, dim}, at::kFloat);
@@ -37,7 +37,7 @@ at::Tensor Rows(int64_t dim) {
   rows[8].zero_()[1] = -0.F;
   rows[9].mul_(1e-41);  // subnormal
   rows[10].fill_(-0.F);
-  rows[11].copy_(at::arange(dim).remainder(2).mul(2).sub(1));  // +-1: on thresholds of many scales
+  rows[11].copy_(at::arange(dim).remainder(2).mul(2).sub(1));  // +-1: thresholds of many scales
   rows.slice(0, 40, 70).copy_(rows.slice(0, 40, 70).to(at::kBFloat16));
   rows.slice(0, 70, 96).mul_(8).round_();  // ties
   return rows;
@@ -64,7 +64,7 @@ void ExpectRows(const at::Tensor& rows, const at::Tensor& actual, const RowFunct
 
 TEST(RowCodecs, Float8) {
   const at::Tensor rows = Rows(128);
-  // Every finite float is a candidate: patterns of all exponents, not only rows.
+  // Also tests every 65521st bit pattern, so that all exponents occur.
   const at::Tensor patterns =
       at::arange(0, int64_t{1} << 32, 65521, at::kLong).to(at::kInt).view(at::kFloat);
   const at::Tensor all = patterns.masked_select(patterns.isfinite());
@@ -84,8 +84,8 @@ TEST(RowCodecs, Float8) {
   }
 }
 
-// Every number of a type, the middles between neighbours and the floats around those, what
-// saturates and what underflows: LibTorch's casts give the codes of the scalar reference.
+// LibTorch's casts give the codes of the scalar reference for every number of a type, the midpoints
+// between neighbours, the floats next to both, and values that underflow.
 TEST(RowCodecs, Float8CastsOfLibTorchAreTheScalarCodes) {
   for (const Float8Type type : {Float8Type::kE4M3, Float8Type::kE5M2}) {
     const float max = Float8Max(type);
@@ -114,7 +114,7 @@ TEST(RowCodecs, Float8CastsOfLibTorchAreTheScalarCodes) {
       ASSERT_EQ(codes.const_data_ptr<uint8_t>()[i], EncodeFloat8(values[i], type))
           << values[i] << " as " << (type == Float8Type::kE4M3 ? "E4M3" : "E5M2");
     }
-    // The tensor codec saturates where the cast alone gives no number.
+    // The tensor codec saturates where the cast alone gives NaN or infinity.
     const at::Tensor beyond = at::tensor({max * 1.5F, -max * 4, 3e38F});
     EXPECT_TRUE(Float8RoundTrip(beyond, at::ones({1}), type).equal(at::tensor({max, -max, max})));
   }
@@ -160,7 +160,7 @@ TEST(RowCodecs, Sphere) {
   }
 }
 
-// Whole numbers make products with S exact in any order, so signs and values can be compared.
+// S holds small whole numbers, so products with it hardly depend on the order of summation.
 TEST(RowCodecs, Product) {
   constexpr int64_t kDim = 64;
   at::manual_seed(3);
@@ -178,7 +178,7 @@ TEST(RowCodecs, Product) {
       const auto norms = EncodeProduct<double>(x, rule, matrix, codes, signs);
       DecodeProduct<double>(codes, signs, norms, rule, matrix, y);
       const at::Tensor expected = at::tensor(y, at::kDouble);
-      // +-1 rows have residuals on which some products are 0 up to rounding; any sign will do.
+      // In these rows some products with S are 0 up to rounding, so either sign is correct.
       if (row == 1 || row == 11 || row == 7 || row == 10) continue;
       ASSERT_LE((actual[row] - expected).abs().max().item<double>(), 1e-12 * norms.norm)
           << bits << " bits, row " << row;

@@ -20,7 +20,7 @@ std::vector<double> Values(const at::Tensor& x) {
   return {host.const_data_ptr<double>(), host.const_data_ptr<double>() + host.numel()};
 }
 
-// Sum over tokens, and over the query heads of a KV head, of x^T x: [num_kv_heads, dim, dim].
+// Returns [num_kv_heads, dim, dim]: x^T x, summed over tokens and the query heads of a KV head.
 std::vector<double> Gram(const at::Tensor& x, int64_t num_kv_heads) {
   const at::Tensor heads = x.to(at::kDouble)
                                .view({x.size(0), num_kv_heads, -1, x.size(2)})

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A layer of any geometry without a model: random rows with outlier channels, the artifact fitted
-// to them, and the context that methods are made of.
+// A layer of any geometry, without a model: random rows with outlier channels, an artifact fitted
+// to them, and the context from which methods are made.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,11 @@ struct RowGeometry {
   uint64_t seed = 1;
 };
 
-// The rows of one layer. Keys have a mean and a few large dimensions, as those of real models.
+// Returns random rows of one layer. Keys have a mean and a few large dimensions, like those of real
+// models.
 CalibrationRows RandomCalibrationRows(const RowGeometry& geometry);
 
-// The moments of one layer. The value rows also serve as attention output and diagonal target.
+// Returns the moments of one layer. Value rows also serve as attention output and diagonal target.
 LayerMoments MomentsOf(const CalibrationRows& rows, const RowGeometry& geometry);
 
 class RowContext {

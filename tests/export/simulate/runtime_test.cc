@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every simulated runtime against plain loops over scalar codecs: a cache that is filled by a
-// prompt and then token by token. Rotations are Hadamard matrices and rows small whole numbers, so
-// that a rotation has no rounding but the one that the runtime does.
+// Compares every simulated runtime with plain loops over scalar codecs: a prompt fills a cache,
+// which then grows token by token. Rotations are Hadamard matrices and rows are small whole
+// numbers, so the only rounding in a rotation is the runtime's own.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -31,10 +31,10 @@ namespace {
 constexpr int64_t kLayers = 6, kQHeads = 4, kHeads = 2, kDim = 64;
 constexpr double kRuntimeKeyClip = 0.96, kRuntimeValueClip = 0.92;
 constexpr CacheWindows kWindows = {20, 40};
-constexpr double kTolerance = 2e-3;  // of numbers up to 1000 that were turned back in float32
+constexpr double kTolerance = 2e-3;  // for numbers up to 1000, rotated back in float32
 
-// Diagonal covariances with ascending values: eigenvectors are unit vectors, rotations Hadamard
-// matrices with their columns in another order, all numbers +-1/8.
+// Returns diagonal covariances with ascending values. Their eigenvectors are unit vectors, so
+// rotations are Hadamard matrices with permuted columns and elements +-1/8.
 LayerMoments DiagonalMoments(int layer_id) {
   LayerMoments moments;
   moments.layer_id = layer_id;
@@ -48,7 +48,7 @@ LayerMoments DiagonalMoments(int layer_id) {
       moments.query[static_cast<size_t>((head * kDim + i) * kDim + i)] = static_cast<double>(i + 1);
   }
   moments.key = moments.value = moments.attention_output = moments.diagonal = moments.query;
-  for (double& sum : moments.value) sum *= 2;  // equal sums are those of one row that is both
+  for (double& sum : moments.value) sum *= 2;  // equal sums would mean latent attention
   moments.key_sum.assign(kHeads * kDim, 0);
   moments.diagonal_weight.assign(kHeads, 1);
   return moments;
@@ -97,7 +97,7 @@ class HadamardContext {
   std::unique_ptr<MethodContext> context_;
 };
 
-// R[i][j] of the contexts above: H with bit-reversed, complemented columns.
+// Returns element [i, j] of HadamardContext's rotations: H with bit-reversed, complemented columns.
 double Rotation(int64_t i, int64_t j) {
   int64_t column = 0;
   for (int bit = 0; bit < 6; ++bit) column |= (~j >> bit & 1) << (5 - bit);
@@ -146,11 +146,11 @@ void Half(Row& y, double ratio) {
   DecodeHalfOffsetRow(codes, group, y);
 }
 
-// A runtime in other words than those of the table.
+// A description of a runtime that is independent of the table in runtimes.cc.
 struct Runtime {
   const char* name;
   bool bf16;
-  int64_t page, sink;  // tokens that leave the window at once; exact first tokens
+  int64_t page, sink;  // tokens that leave the window together; exact first tokens
   void (*prompt)(Row& y, bool key);
   void (*decode)(Row& y, bool key);
   Row (*window)(const Row& x, const Row& y);
@@ -177,14 +177,15 @@ const Runtime kRuntimes[] = {
      [](const Row&, const Row& y) { return RotatedBack(Each(y, RoundToFloat16)); }},
 };
 
-// Rotated, they need more bits than bf16 and half have.
+// Returns whole numbers that are exact in bf16. When rotated, they need more bits than bf16 or
+// float16 has.
 at::Tensor WholeNumbers(int64_t tokens, int64_t heads, uint64_t seed) {
   at::manual_seed(seed);
   at::Tensor rows = at::randn({tokens, heads, kDim}).mul_(100).round_();
   rows.select(-1, 1).mul_(8);
   rows[3].zero_();
   rows[5].fill_(2);
-  return rows.to(at::kBFloat16).to(at::kFloat);  // as a model gives them
+  return rows.to(at::kBFloat16).to(at::kFloat);  // as a bf16 model outputs them
 }
 
 Row RowOf(const at::Tensor& rows, int64_t token, int64_t head) {
@@ -192,7 +193,7 @@ Row RowOf(const at::Tensor& rows, int64_t token, int64_t head) {
   return {row.const_data_ptr<float>(), row.const_data_ptr<float>() + kDim};
 }
 
-// Expects the rows that every query reads if a prompt fills the cache and it then grows.
+// Fills the cache with a prompt and grows it. Expects every query to read the rows of a plain loop.
 void ExpectLoop(const Runtime& runtime, int64_t prefill) {
   constexpr int64_t kTokens = 130;
   const HadamardContext context(fmt::format("{}_{}", runtime.name, prefill), prefill);
@@ -214,7 +215,7 @@ void ExpectLoop(const Runtime& runtime, int64_t prefill) {
             << i << ", prompt of " << prefill;
       }
     };
-    int64_t done = runtime.sink;  // tokens before it are quantized, but for the sink
+    int64_t done = runtime.sink;  // tokens [sink, done) are quantized
     const auto grow = [&](int64_t length, bool prompt) {
       while (length - kWindows.recent - done >= runtime.page) {
         for (int64_t t = done; t < done + runtime.page; ++t) {
@@ -252,7 +253,7 @@ TEST(Runtime, HoldsWhatAPlainLoopHolds) {
   }
 }
 
-// Bit for bit, on rows that are hard for a quantizer.
+// Compares bit for bit, on rows that are hard to quantize.
 TEST(Runtime, WritesRowsAsItsScalarReferencesDo) {
   at::manual_seed(3);
   at::Tensor rows = at::cat({at::randn({300, kDim}), at::randn({50, kDim}).mul(4).round(),
@@ -281,7 +282,7 @@ TEST(Runtime, WritesRowsAsItsScalarReferencesDo) {
       }
     }
   }
-  // Two groups in a row: the kernel has no Lloyd-Max levels for them.
+  // With two groups per row, the kernel has no Lloyd-Max levels and stores affine codes.
   EXPECT_TRUE(WriteAndRead({RowCodec::kLloydMax, ClipVariant::kSort}, rows, 0.96, 32)
                   .equal(WriteAndRead({RowCodec::kAffine, ClipVariant::kSort}, rows, 0.96, 32)));
 }
@@ -300,7 +301,7 @@ TEST(Runtime, WithEverythingInTheWindowLosesNoMoreThanItsRounding) {
   const HadamardContext context("windows", 1000, {64, 4096});
   const CacheSides rows = {WholeNumbers(100, kHeads, 6), WholeNumbers(100, kHeads, 7)};
   for (const RuntimeSpec& runtime : Runtimes()) {
-    if (runtime.chosen) continue;  // auto_choice_test.cc
+    if (runtime.chosen) continue;  // tested in chosen_cache_test.cc
     const LayerCache cache = context.Cache(runtime.method);
     EXPECT_TRUE(ExactMask(cache.k_exact, at::arange(100), 100)
                     .tril()
@@ -329,7 +330,7 @@ TEST(Runtime, ComputesInFloat32AlsoWhenItIsMeasuredInFloat64) {
   const HadamardContext context("float64", 60);
   const CacheSides rows = {WholeNumbers(90, kHeads, 9), WholeNumbers(90, kHeads, 10)};
   for (const RuntimeSpec& runtime : Runtimes()) {
-    if (runtime.chosen) continue;  // auto_choice_test.cc
+    if (runtime.chosen) continue;  // tested in chosen_cache_test.cc
     const LayerCache cache = context.Cache(runtime.method);
     const CachedRows single = cache.store(rows);
     const CachedRows twice = cache.store({rows.k.to(at::kDouble), rows.v.to(at::kDouble)});
@@ -348,10 +349,12 @@ TEST(Runtime, CostsWhatItAllocates) {
   const auto cost = [&](const char* method, int64_t tokens) {
     return CacheMethodNamed(method).cost(context.context(), {}, tokens);
   };
-  // Groups of 64 values: 2 + 32 / 64 bits as papers count; float32 metadata: 2 + 64 / 64.
+  // Groups have 64 values: 2 + 32 / 64 bits as papers count, 2 + 64 / 64 with float32 metadata. The
+  // tolerance of 2e-3 covers the ring and partial pages.
   EXPECT_NEAR(cost("runtime_sglang", 131072).paper, 2.5 + 13.5 * 320 / 131072, 1e-9);
-  EXPECT_NEAR(cost("runtime_sglang", 131072).actual, 3 + 13.0 * 320 / 131072, 2e-3);  // ring, pages
-  // 4 of 6 layers native; the others hold half scale and minimum, windows beside them.
+  EXPECT_NEAR(cost("runtime_sglang", 131072).actual, 3 + 13.0 * 320 / 131072, 2e-3);
+  // 4 of 6 layers are not quantized. The others have float16 scales and minima, and a quantized
+  // copy of each window token.
   EXPECT_NEAR(cost("runtime_vllm", 131072).actual, (4 * 16 + 2 * (2.5 + 16.0 * 320 / 131072)) / 6,
               1e-9);
   EXPECT_NEAR(cost("runtime_llamacpp", 131072).actual, 3 + 16.0 * 320 / 131072, 1e-9);

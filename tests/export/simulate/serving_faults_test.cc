@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each fault against what the server would compute: logits of queries and keys in the spaces that
-// it wrongly takes for the same.
+// Compares each fault with a direct computation of the server's mistake, such as logits of queries
+// and keys that are in different spaces.
 #include "export/simulate/methods/serving_faults.h"
 
 #include <ATen/ATen.h>
@@ -36,10 +36,10 @@ class ServingFaultsTest : public ::testing::Test {
   const CacheMethod& right_ = CacheMethodNamed("oscar_per_head");
   LayerCache cache_ = MakeLayerCache(right_, context_, 0, kOptions);
   CacheSides rows_{context_.rows().k[0], context_.rows().v[0]};
-  at::Tensor q_ = context_.rows().q[0].slice(1, 0, 4, 2);  // a query head of each KV head
+  at::Tensor q_ = context_.rows().q[0].slice(1, 0, 4, 2);  // one query head per KV head
 };
 
-// [heads, queries, keys]
+// Returns logits [heads, queries, keys].
 at::Tensor Logits(const at::Tensor& q, const at::Tensor& k) {
   return at::matmul(q.transpose(0, 1), k.permute({1, 2, 0}));
 }
@@ -73,7 +73,8 @@ TEST_F(ServingFaultsTest, CodesWithoutScalesHaveAStepOfOne) {
   }
 }
 
-// As large an error as of the right cache, of rows that have no direction: another error.
+// On random rows, a wrong artifact causes errors as large as the right one, but in other
+// directions.
 TEST_F(ServingFaultsTest, AWrongArtifactErrsAsMuchElsewhere) {
   const auto error = [&](const LayerCache& cache) {
     return cache.store(rows_).quantized.k - rows_.k;

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// SQuat beside KIVI, whose format it keeps: a token's keys against the recursion of its paper.
+// Compares SQuat's keys with the recursion in its paper, and its values with KIVI, whose format it
+// uses.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +13,7 @@
 namespace oscar {
 namespace {
 
-// Queries in few directions, which SQuat's subspace can hold, and keys in two groups of channels.
+// Returns rows whose queries span only 8 directions, so that SQuat's subspace contains them all.
 CalibrationRows SubspaceRows(const RowGeometry& geometry) {
   CalibrationRows rows = RandomCalibrationRows(geometry);
   const at::Tensor directions = at::randn({8, geometry.head_dim}, at::kFloat);
@@ -20,7 +21,7 @@ CalibrationRows SubspaceRows(const RowGeometry& geometry) {
   return rows;
 }
 
-// P of one KV head as the paper has it: singular vectors of the stacked queries.
+// Returns P of one KV head as in the paper, from the singular vectors of the stacked queries.
 at::Tensor PublishedMetric(const std::vector<at::Tensor>& sequences, int64_t head, int64_t heads) {
   std::vector<at::Tensor> parts;
   for (const at::Tensor& q : sequences)
@@ -31,8 +32,8 @@ at::Tensor PublishedMetric(const std::vector<at::Tensor>& sequences, int64_t hea
       .add(at::matmul(q_hat.t(), q_hat), 0.001 / static_cast<double>(sequences.size()));
 }
 
-// The two halves of channels [128, tokens] of one block: the second moves by P^-1's rows over its
-// columns, the paper's B_t H_t.
+// Reads back channels [128, tokens] of one block in two halves. The error of the first half moves
+// the second by the paper's B_t H_t, built from blocks of P^-1.
 at::Tensor PublishedRead(const at::Tensor& channels, const at::Tensor& metric) {
   const KiviOptions format = {.bits = 2, .quant_group_size = 32, .residual = 32};
   const at::Tensor inverse = at::linalg_inv(metric),
@@ -61,7 +62,7 @@ TEST(Squat, KeysAreThoseOfThePapersRecursion) {
   }
   const CacheSides kivi = KiviCache({.quant_group_size = 32, .residual = 32}).store(x).quantized;
   EXPECT_TRUE(read.v.equal(kivi.v));
-  EXPECT_TRUE(read.k.slice(0, 128).equal(x.k.slice(0, 128)));  // 150 tokens: the rest stays
+  EXPECT_TRUE(read.k.slice(0, 128).equal(x.k.slice(0, 128)));  // tokens 128 to 149 stay exact
 }
 
 TEST(Squat, KeysBeforeTheirRopeAreTheOnesRounded) {

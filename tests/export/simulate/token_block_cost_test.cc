@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every published bits-per-element figure of the methods that quantize blocks of tokens, and the
-// bytes that are really there beside it.
+// Tests the published bits per element of all methods that quantize blocks of tokens, and the bits
+// that are really allocated.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -33,7 +33,7 @@ TEST(TokenBlockCost, Kivi) {
   EXPECT_NEAR(cost({.sink = 32}, k32K).paper, 2.26343, 5e-6);
   EXPECT_DOUBLE_EQ(cost({.quant_group_size = 32}, k32K).paper, 3.0);
   EXPECT_DOUBLE_EQ(cost({.bits = 4}, k32K).paper, 4.25);
-  // With the residual: (16 - b - M/g) (r_K + r_V) / (2 L), r_K = 100, r_V = 128.
+  // The residual adds (16 - b - M/g) (r_K + r_V) / (2 L) bits, with r_K = 100 and r_V = 128.
   const int64_t tokens = k32K + 100;
   EXPECT_NEAR(cost({}, tokens).actual, 2.25 + 13.75 * (100 + 128) / (2.0 * tokens), 1e-9);
   EXPECT_DOUBLE_EQ(cost({}, 127).actual, 16);
@@ -48,9 +48,10 @@ TEST(TokenBlockCost, Kitty) {
   EXPECT_NEAR(cost({.boosted = 0.25}, kEndless).paper, 2.5, 1e-6);
   EXPECT_NEAR(cost({.boosted = 0}, kEndless).paper, 2.25, 1e-6);
   EXPECT_NEAR(cost({.boosted = 1}, kEndless).paper, 3.25, 1e-6);
-  // The index bytes: a mean of 0.03125.
+  // Index bytes add 8 / 128 bits to keys, 0.03125 on average over both sides.
   EXPECT_NEAR(cost({}, kEndless).actual, 2.375 + 8.0 / 128 / 2, 1e-6);
-  // A page that just filled: 127 pages of keys, 16384 - 128 values; 160 tokens of both in 16 bits.
+  // Just after a page was filled, 127 pages of keys and 126 * 128 tokens of values are quantized.
+  // Buffers of 160 tokens per side take 16 bits per value.
   const int64_t tokens = 32 + 128 * 127;
   EXPECT_NEAR(cost({}, tokens).actual * 2 * static_cast<double>(tokens),
               127 * 128 * (2.5 + 0.0625) + 126 * 128 * 2.25 + 2 * 160 * 16, 1e-6);
@@ -64,7 +65,7 @@ TEST(TokenBlockCost, Kvarn) {
   EXPECT_NEAR(paper({.v_bits = 4}), 4.375, 1e-6);
   EXPECT_NEAR(paper({.k_bits = 2}), 2.375, 1e-6);
   EXPECT_NEAR(paper({.tile = 64}), 3.5625, 1e-6);
-  // Bytes: 13824 a tile and head; the sink block and one unfinished tile in float16.
+  // A tile takes 13824 bytes per head. The sink block and one unfinished tile are float16.
   const double bytes = 10 * 13824 + 2 * 256 * 128 * 2;
   EXPECT_NEAR(KvarnCost({}, Layers(), 128 + 10 * 128).actual, 8 * bytes / (2 * 128 * 1408.0), 1e-9);
 }
@@ -73,12 +74,13 @@ TEST(TokenBlockCost, OscarKv) {
   const CacheCost cost = OscarKvCost({}, Layers(), kEndless);
   EXPECT_NEAR(cost.paper, 3.0, 1e-9);
   EXPECT_NEAR(16 / cost.paper, 5.33, 5e-3);
-  // A float32 norm of every token of keys.
+  // Each token also has a float32 norm for its keys.
   EXPECT_NEAR(cost.actual, 3.0 + 32.0 / (8 * 128) / 2, 1e-6);
   EXPECT_NEAR(OscarKvCost({}, Layers(), 100).actual, 16 + 32.0 / (8 * 128) / 2, 1e-9);
 }
 
-// Heads shorter than a group: values have more scales, per-channel keys do not.
+// In heads shorter than a group, values have more scales. Keys do not, because they have one per
+// channel.
 TEST(TokenBlockCost, ShortHeads) {
   EXPECT_DOUBLE_EQ(KiviCost({}, Layers(64), k32K).paper, 2.375);
   EXPECT_EQ(GroupWithin(64, 128), 64);

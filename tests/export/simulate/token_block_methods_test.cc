@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The methods of token blocks as the table offers them, on a head whose dimensions no group
-// divides.
+// Tests the table's methods that quantize blocks of tokens, on heads whose dimension is not a
+// multiple of a group.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -46,7 +46,7 @@ TEST(TokenBlockMethods, StoreRowsOfAnyHead) {
       EXPECT_GT(error, 0.005);
       EXPECT_LT(error, 0.9);
     }
-    // Every token that is never read exactly is covered by a quantized block.
+    // Most tokens are quantized, but the newest keys are not.
     EXPECT_GT(cache.k_exact.quantized_end(700), 500);
     EXPECT_LT(cache.k_exact.quantized_end(700), 700);
     EXPECT_GT(cache.v_exact.quantized_end(700), 500);
@@ -56,7 +56,7 @@ TEST(TokenBlockMethods, StoreRowsOfAnyHead) {
   }
 }
 
-// The context says where decoding begins; Kitty alone holds something else then.
+// The context says where decoding begins. Only Kitty depends on it.
 TEST(TokenBlockMethods, KittyKnowsThePrefill) {
   MethodContext::Options options;
   options.prefill_tokens = 200;

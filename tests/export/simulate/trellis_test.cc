@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The trellis code: no path of a small trellis is better than the one found, and Gaussian rows lose
-// what such codes are known to lose.
+// Tests that the trellis code finds the best path of a small trellis, and that Gaussian rows have
+// the known error.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ double Dot(const TrellisRow& a, const TrellisRow& b) {
   return sum;
 }
 
-// Returns the best of all 2^4 first states and all codes that follow them.
+// Returns the best of all 2^4 first states and all codes that follow them, by exhaustive search.
 TrellisRow BestOfAllPaths(const TrellisRow& x) {
   const std::vector<double> levels = TrellisLevels(4);
   const double deviation = std::sqrt(Dot(x, x) / kValues);
@@ -60,8 +60,8 @@ TEST(Trellis, NoPathIsBetter) {
   }
 }
 
-// At the scale with the smallest error, paths of 12 and 8 bits of state lose D of normal values;
-// read at the row's norm that is 2 (1 - sqrt(1 - D)).
+// At the scale with the smallest error, codes with 12 and 8 state bits have a known distortion D
+// for normal values. At a scale that keeps the row's norm, the error is 2 (1 - sqrt(1 - D)).
 TEST(Trellis, GaussianRowsLoseWhatIsKnown) {
   at::manual_seed(9);
   const at::Tensor rows = at::randn({600, 128}, at::kFloat);

@@ -20,7 +20,7 @@ at::Tensor Tiles(int64_t rows, int64_t columns) {
   tiles[1].fill_(0);
   tiles[2].fill_(-3);
   tiles[3].select(1, 1).mul_(1000);  // an outlier column
-  tiles[4].select(0, 0).mul_(1e6);   // the clamps bind
+  tiles[4].select(0, 0).mul_(1e6);   // factors reach their clamps
   tiles[5].select(0, 1).fill_(0);    // a row of zeros
   tiles[6].mul_(1e-5);
   tiles[7].copy_(tiles[7].mul(2).round());  // ties
@@ -67,7 +67,7 @@ TEST(VarianceTensor, EqualsTheScalarReferenceBitForBit) {
   }
 }
 
-// 9.7, codes of 0, 1 and 16 iterations.
+// Pins the codes of a tile after 0, 1 and 16 iterations.
 TEST(VarianceTensor, Vectors) {
   const at::Tensor m =
       at::tensor({1, -2, 3, -4, 2, 1, -1, -2, -8, 4, 8, -4, 1, 1, -3, 5}, at::kFloat).view({4, 4});
@@ -83,7 +83,8 @@ TEST(VarianceTensor, Vectors) {
   EXPECT_NEAR(NormalizeVariance(m, 16).imbalance.item<float>(), 2.050824, 1e-5);
 }
 
-// In float64, libraries differ in the last bit of a square root; factors agree to that precision.
+// In float64, square roots of different libraries differ in the last bit, so factors agree only to
+// about that precision.
 TEST(VarianceTensor, AgreesInFloat64) {
   at::manual_seed(4);
   const at::Tensor tile = at::randn({24, 40}, at::kDouble).mul(at::randn({24, 1}).exp());

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Codebooks of vectors, and VecInfer on them.
+// Tests codebooks of vectors, and VecInfer, which uses them.
 #include "export/simulate/codecs/vector_codebook.h"
 
 #include <ATen/ATen.h>
@@ -44,8 +44,8 @@ TEST(VectorCodebook, OnTheSphereAnglesDecide) {
   EXPECT_TRUE(turned.equal(NearestEntries(points, codebook)));
 }
 
-// Calibration rows of four different tokens: their vectors are the codebook, and keys come back
-// through the scales and the turn as they went in.
+// The calibration rows repeat three tokens, so the codebooks contain all their vectors. Keys and
+// values are then read back exactly.
 TEST(VecInfer, ReadsWhatItsCodebookHolds) {
   RowContext rows(kSmallRows);
   at::manual_seed(4);
@@ -53,7 +53,7 @@ TEST(VecInfer, ReadsWhatItsCodebookHolds) {
                    v = at::randn({3, 2, 32}, at::kDouble);
   const CacheSides x = {k.repeat({20, 1, 1}), v.repeat({20, 1, 1})};
   rows.context().SetRows({.q = rows.rows().q, .k = {x.k}, .v = {x.v}});
-  const CacheSides read = Stored(rows, "vecinfer_2", x);  // 3 * 2 * 16 vectors
+  const CacheSides read = Stored(rows, "vecinfer_2", x);  // keys have 3 * 2 * 16 distinct vectors
   EXPECT_LT(RelativeError(read.k, x.k), 1e-10);
   EXPECT_LT(RelativeError(read.v, x.v), 1e-10);
   const LayerCache cache = CacheMethodNamed("vecinfer_2").make(rows.context(), 0, {});

@@ -7,7 +7,7 @@ import sys
 
 sys.path[:0] = sys.argv[3:]
 try:
-    import sympy  # which torch.compile is made of
+    import sympy  # needed by torch.compile
     import torch
 except ImportError as error:
     print(error)
@@ -20,7 +20,7 @@ if DEVICE != "cpu" and not torch.cuda.is_available():
 torch.ops.load_library(sys.argv[1])
 oscar = torch.ops.oscar
 DIM, HEADS, GQA, MAX = 64, 2, 2, 192
-# Fitted scales in bytes for groups of a quarter, in bf16 for a head; and scales of the range.
+# Byte scales for groups of a quarter head, and bf16 scales for a head. FORMATS adds whether scales are fitted to the codes.
 BYTES, BF16 = [DIM, 2, DIM // 4, DIM, 2, DIM // 4, 2, 16, 16, 48, 24, 8], [DIM, 2, DIM, DIM, 3, DIM, 1, 64, 16, 48, 24, 8]
 FORMATS = [(BYTES, True), (BF16, True), (BF16, False)]
 
@@ -31,7 +31,7 @@ def tensor(values, device=DEVICE):
 
 class Layer:
     def __init__(self, form, fitted, requests, device=DEVICE):
-        torch.manual_seed(1)  # alike for all layers of a format
+        torch.manual_seed(1)  # the same for all layers of a format
         self.form = form
         pages = -(-MAX // form[7])
         self.pages, self.windows = oscar.make_cache(form, HEADS, requests * pages, requests, device)
@@ -81,7 +81,7 @@ def same(a, b):
     assert torch.equal(a, b)
 
 
-def close(a, b):  # sums of rotations in another order move some values by a place of bf16, and some codes
+def close(a, b):  # another order of summation moves some values by one step of bf16, and some to another code
     error = (a.float().cpu() - b.float().cpu()).abs()
     assert error.mean() < 2e-3 and error.max() < 0.2, (error.mean(), error.max())
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The operators hold what simulators say, bit for bit, in every format that can be chosen, in the
-// bytes that kernels read; and they refuse what they cannot hold.
+// Tests that the operators store the same bits as the simulators in every format that can be
+// chosen, in the bytes that kernels read, and that they refuse unsupported formats.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ at::Tensor Rows(int64_t tokens, int64_t heads, int64_t dim) {
   return at::randn({tokens, heads, dim}).to(at::kBFloat16);
 }
 
-// Keys and values of one request in one call, read back.
+// Writes keys and values of one request in one call. Expects to read back the simulators' bits.
 void ExpectSimulatorsBits(const LayerFormat& layer, const std::string& what) {
   const int64_t q_heads = layer.num_kv_heads * layer.gqa_ratio;
   OperatorCache cache(layer, 1, kTokens);
@@ -50,7 +50,7 @@ TEST(TorchOperators, StoreWhatTheSimulatorReads) {
       for (const MetadataType metadata :
            {MetadataType::kFloat32, MetadataType::kBFloat16, MetadataType::kByte}) {
         for (const bool feedback : {false, true}) {
-          // As `any` has them, and as published.
+          // Scales are fitted, as in the choice for `any`, or those of the range, as published.
           const bool fitted = metadata != MetadataType::kFloat32;
           const SideRecipe k{.bits = {bits},
                              .dim = dim,
@@ -192,7 +192,7 @@ TEST(TorchOperators, KeepTailsAndRingsByTensorsAsTheHostDoes) {
       }
       KeepNewest(view, side, tail);
     }
-    // Sinks of the short request are written by a kernel, and not here.
+    // Compares only the rings. The sinks of the short request are written by a kernel, not here.
     const auto ring = [&](const OperatorCache& cache, int64_t r) {
       const at::Tensor window = cache.Window(0, r);
       const int64_t slots = layer.sink + layer.recent_slots;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ragged batches over permuted pages, cut into calls at random: the cache does not depend on the
-// cuts, and every query reads what the simulator's query reads.
+// Tests ragged batches over permuted pages, split into calls at random. The cache must not depend
+// on the split, and every query must read what the simulator's query reads.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -20,9 +20,9 @@ constexpr int64_t kMaxTokens = 230;
 
 struct Batch {
   std::vector<int64_t> lengths;
-  std::vector<at::Tensor> k, v, q;  // of each request [length, heads, dim]
+  std::vector<at::Tensor> k, v, q;  // [length, heads, dim] per request
 
-  // Returns the next counts[r] rows of every request after its first done[r].
+  // Returns counts[r] rows of every request r, from row done[r] on.
   at::Tensor Next(const std::vector<at::Tensor>& rows, const std::vector<int64_t>& done,
                   const std::vector<int64_t>& counts) const {
     std::vector<at::Tensor> parts;
@@ -45,8 +45,8 @@ Batch MakeBatch(const LayerFormat& layer, std::vector<int64_t> lengths) {
   return batch;
 }
 
-// Attention of one request by the definition, in float64, rotated: [length, query heads, dim].
-// `chunk_of` [length]: tokens before the call that brought a query.
+// Returns the attention outputs of one request by definition, in float64 and rotated space:
+// [length, query heads, dim]. `chunk_of` [length]: tokens before the call that contained a query.
 at::Tensor Expected(const LayerFormat& layer, const Batch& batch, size_t request,
                     const AttentionRule& rule, const std::vector<int64_t>& chunk_of) {
   const int64_t length = batch.lengths[request], heads = layer.num_kv_heads;
@@ -162,7 +162,7 @@ TEST(TorchSequences, KeepViewsOfDifferentBitsApart) {
   for (unsigned seed = 20; seed < 23; ++seed) ExpectSequence(MakeLayer(k, v, 4), {}, seed);
 }
 
-// Cut back by as many tokens as the ring has to spare, and written again.
+// Drops the last tokens, as many as the ring has spare slots, and writes the right ones instead.
 TEST(TorchSequences, ForgetTheLastTokens) {
   at::manual_seed(5);
   LayerFormat layer = Chosen(16, 8);
