@@ -24,7 +24,7 @@ ServedTokens Drawn(size_t server, double noise, uint64_t seed = 1) {
   for (size_t i = 0; i < kPrompts * kTokens; ++i) {
     const double exact = -3 * random.Uniform();
     std::vector<double> values = {exact};
-    while (values.size() <= kNumArms) values.push_back(exact + draw());  // one more than arms
+    while (values.size() <= kNumArms) values.push_back(exact + draw());  // the last is no arm
     tokens.server.push_back(values[server] + noise * draw());
     tokens.prompts.push_back(static_cast<int64_t>(i / kTokens));
     for (size_t arm = 0; arm < kNumArms; ++arm) tokens.arms[arm].push_back(values[arm]);

@@ -132,7 +132,7 @@ void ExpectAbsorbed(const fs::path& directory, const std::string& name) {
 TEST(AbsorbedModel, ComputesWhatTheModelComputes) {
   ExpectAbsorbed(TestData("arch/llama"), "llama");
   ExpectAbsorbed(TestData("arch/qwen2-swa"), "qwen2-swa");    // biases, windows
-  ExpectAbsorbed(TestData("families/gpt_neox"), "gpt_neox");  // q, k, v of a head after each other
+  ExpectAbsorbed(TestData("families/gpt_neox"), "gpt_neox");  // q, k and v fused, head by head
 }
 
 // Covers attention sinks, soft caps, windows, biases, routed experts, QK-norms of every kind, and
