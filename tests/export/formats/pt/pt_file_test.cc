@@ -54,7 +54,7 @@ TEST_F(PtFileTest, NoViewLeavesItsStorage) {
 
 TEST_F(PtFileTest, ATinyFileMayNotBecomeALargeTensor) {
   EXPECT_NO_THROW(Floats({512, 512}, {0, 0}, 0));           // 1 MiB
-  EXPECT_THROW(Floats({513, 512}, {0, 0}, 0), InputError);  // 513 rows: too large
+  EXPECT_THROW(Floats({513, 512}, {0, 0}, 0), InputError);  // more than 1 MiB
 }
 
 TEST_F(PtFileTest, StoragesHaveTheSizeTheyClaim) {
