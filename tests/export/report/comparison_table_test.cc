@@ -15,8 +15,8 @@
 namespace oscar {
 namespace {
 
-// Returns a comparison of two models. In the second, arm 1 is "naive" with recognizable numbers, and
-// arm 2 is missing.
+// Returns a comparison of two models. In the second, arm 1 is "naive" with recognizable numbers,
+// and arm 2 is missing.
 Json Two() {
   Json other = SampleReport();
   other["validation"]["model"]["id"] = "example/other";
