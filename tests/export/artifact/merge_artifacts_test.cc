@@ -40,7 +40,7 @@ TEST(MergeArtifacts, OneArtifactIsRefittedWithOtherChoices) {
   WriteSampleArtifact(scratch / "a");
   CalibrationOptions options;
   options.fit.composition = Composition::kPlain;
-  options.fit.value_target = ValueTarget::kDiagonal;  // possible, because all data is of one run
+  options.fit.value_target = ValueTarget::kDiagonal;  // possible for a single run
   MergeArtifacts({scratch / "a"}, options, {}, scratch / "refit");
   const StoredLayer before = Artifact::Open(scratch / "a").ReadLayer(3),
                     after = Artifact::Open(scratch / "refit").ReadLayer(3);

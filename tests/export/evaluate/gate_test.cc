@@ -128,7 +128,7 @@ TEST(Gate, ErrorsSayWhatWasMeant) {
 TEST(Gate, StoredVerdictIsRecomputed) {
   const Gate gate = ParseGate("kl<=0.05,needle>=0.8");
   Json validation = {{"arms", {Arm()}}, {"gate", EvaluateGate(gate, Arm())}};
-  validation = ParseStrictJson(CanonicalJson(validation), "report.json");  // as a reader gets it
+  validation = ParseStrictJson(CanonicalJson(validation), "report.json");  // as read from a file
   EXPECT_TRUE(CheckStoredGate(validation, "report.json").passed);
   const std::vector<std::function<void(Json&)>> damages = {
       [](Json& v) { v.erase("gate"); },

@@ -15,7 +15,7 @@ constexpr size_t kPrompts = 6, kTokens = 40;
 enum ArmIndex : size_t { kExact, kOwn, kFirst, kSecond, kNumArms };
 
 // Makes arms with independent errors of equal size. The server's errors are those of arm `server`
-// plus noise. `server` = kNumArms: a cache that no arm simulates.
+// plus noise. kNumArms is a cache that no arm simulates.
 ServedTokens Drawn(size_t server, double noise, uint64_t seed = 1) {
   SplitMix64 random(seed);
   const auto draw = [&] { return random.Uniform() + random.Uniform() - 1; };
@@ -24,7 +24,7 @@ ServedTokens Drawn(size_t server, double noise, uint64_t seed = 1) {
   for (size_t i = 0; i < kPrompts * kTokens; ++i) {
     const double exact = -3 * random.Uniform();
     std::vector<double> values = {exact};
-    while (values.size() <= kNumArms) values.push_back(exact + draw());  // the last is no arm
+    while (values.size() <= kNumArms) values.push_back(exact + draw());
     tokens.server.push_back(values[server] + noise * draw());
     tokens.prompts.push_back(static_cast<int64_t>(i / kTokens));
     for (size_t arm = 0; arm < kNumArms; ++arm) tokens.arms[arm].push_back(values[arm]);

@@ -156,7 +156,7 @@ TEST(FoldPlan, MakesScalesOfUncentredMomentsWhereNoneWereChosen) {
         expected = {HeadPairScales(moments, 0, recipe, pairs),
                     HeadPairScales(moments, 1, recipe, pairs)};
       EXPECT_EQ(plan.layers[1].key_scales, expected);
-      EXPECT_EQ(plan.layers[0].key_scales == expected, power_of_two);  // the powers are all 1
+      EXPECT_EQ(plan.layers[0].key_scales == expected, power_of_two);  // powers of two are all 1
     }
     EXPECT_THROW(PlanFold(artifact, checkpoint, spec, {.scales = FoldScales::kChosen}), InputError);
   }

@@ -80,7 +80,7 @@ TEST(Mutation, AChangedByteIsRefusedOrChangesNothing) {
       }
     }
   }
-  // The other changes are in attributes and version numbers of the ZIP directory, which are not
+  // The accepted changes are in attributes and version numbers of the ZIP directory, which are not
   // read.
   EXPECT_LT(unchanged, refused / 10);
 }

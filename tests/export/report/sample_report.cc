@@ -21,7 +21,7 @@ struct SampleArm {
   const char* description;
   bool clip, windows, null_control;
   double kl, perplexity, needle, bits;  // roughly as measured on a small model
-  const char* ideal = nullptr;          // for a runtime: its arm without losses
+  const char* ideal = nullptr;          // for a runtime: the arm that it approximates
 };
 
 constexpr double kReferencePerplexity = 2.4610;
@@ -77,7 +77,7 @@ std::vector<int> Lengths(const SampleReportOptions& options) {
   return lengths;
 }
 
-// Returns at most 32 position buckets of equal width, at least 64 tokens.
+// Returns at most 32 position buckets of equal width (at least 64 tokens each).
 std::vector<std::pair<int, int>> Buckets(int max_length) {
   std::vector<std::pair<int, int>> buckets;
   const int step = std::max(64, max_length / 32);

@@ -68,7 +68,7 @@ void ExpectThrough(const std::string& files, const std::string& name) {
   const GivenRotations out =
       ReadGivenRotations((scratch / "out" / "rotations.safetensors").string());
   ExpectSameLayers(out.k, given.k);
-  if (fs::is_directory(files) && IsMlaFolder(files)) return;  // a latent has only K
+  if (fs::is_directory(files) && IsMlaFolder(files)) return;  // latents have no V
   ExpectSameLayers(out.v, given.v);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Computes the product that llama.cpp's branch computes with the tensors: ggml_mul_mat(rot, x). By
+// Checks the tensors by the product that llama.cpp's branch computes: ggml_mul_mat(rot, x). By
 // ggml.h, result[i] = sum over k of rot[k + ne0 i] x[k].
 #include <gtest/gtest.h>
 

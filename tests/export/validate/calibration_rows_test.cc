@@ -35,7 +35,7 @@ class Keep : public LayerObserver {
 
 struct Outcome {
   Json local, end_to_end;
-  std::vector<at::Tensor> keys;    // of the evaluated text, stream 0
+  std::vector<at::Tensor> keys;    // of stream 0, evaluated texts only
   std::vector<at::Tensor> hidden;  // of both streams
 };
 

@@ -14,7 +14,8 @@ namespace oscar {
 namespace {
 
 // The hidden states of 40 configurations of Qwen3-8B take 32.8 GB for 100,000 tokens in bf16.
-// Attention reads 2 * 8 * 128 values of 6 bytes for each of 4096 tokens per configuration.
+// For a text of 4096 tokens, attention reads 2 * 8 * 128 values of 6 bytes per token and
+// configuration.
 TEST(StreamMemory, WhatDoesNotFitIsRefusedWithItsNumbers) {
   ModelSpec spec;
   spec.hidden_size = 4096;

@@ -24,7 +24,7 @@ std::string Refusal(const std::string& pickle) {
 }
 
 TEST(PickleReader, ReadsWhatPythonDumpsOfOneDict) {
-  // pickle.dumps({"a": [1, -2, 300, 70000, 1 << 40], 7: (None, True, 1.5)}, protocol=2)
+  // The pickle of {"a": [1, -2, 300, 70000, 1 << 40], 7: (None, True, 1.5)} in protocol 2.
   const std::string pickle(
       "\x80\x02\x7d\x71\x00\x28\x58\x01\x00\x00\x00\x61\x71\x01\x5d\x71\x02\x28\x4b\x01\x4a\xfe"
       "\xff\xff\xff\x4d\x2c\x01\x4a\x70\x11\x01\x00\x8a\x06\x00\x00\x00\x00\x00\x01\x65\x4b\x07"
