@@ -122,8 +122,8 @@ TEST_F(RotationFileTest, AStretchNeedsItsInverse) {
   EXPECT_THROW(Read(file(entry)), NumericalError);
 }
 
-// `scale` is max of |R| |Q|^T, to which residuals are compared. Here R is [[1, s], [0, 1]], and Q is
-// its inverse transposed.
+// `scale` is max of |R| |Q|^T, to which residuals are compared. Here R is [[1, s], [0, 1]], and Q
+// is its inverse transposed.
 TEST(InverseError, KnowsTheSizeOfWhatIsSummed) {
   double scale = 0;
   EXPECT_EQ(InverseError({1, 2, false}, {1, 100, 0, 1}, {1, 0, -100, 1}, &scale), 0);
