@@ -107,7 +107,7 @@ TEST(Artifact, AMatrixThatIsNotARotationIsRefusedOnReading) {
 
 TEST(Artifact, RecommendsTheClipRatioThatIsBestOverAllLayers) {
   const fs::path path = TestScratch("artifact") / "out";
-  WriteSampleArtifact(path);  // errors 0.4, 0.4, 0.5: the larger ratio wins the tie
+  WriteSampleArtifact(path);  // summed errors 0.4, 0.4, 0.5; the larger ratio wins a tie
   EXPECT_EQ(Artifact::Open(path).manifest().at("serving").at("k_clip_ratio"), 0.96);
 }
 

@@ -3,8 +3,8 @@
 //
 // Longer than 400 lines because a choice is written, read, exported and refused in one place.
 //
-// An automatic choice in an artifact: written, read back, exported, and refused where a runtime
-// cannot carry it.
+// Tests that an artifact's automatic choice survives writing, reading and export, and is refused
+// for a runtime that cannot carry it.
 #include "export/artifact/chosen_rotations.h"
 
 #include <gtest/gtest.h>
@@ -55,11 +55,11 @@ void ExpectSide(const CacheSide& read, const CacheSide& wrote) {
 TEST(ChosenArtifact, ReadsBackEveryKindOfChoice) {
   const fs::path path = TestScratch("chosen") / "a";
   std::vector<SampleRecipe> recipes = SampleRecipes();
-  recipes[1].k_clip = {0.9, 0.94};  // a ratio per head
-  recipes[2].v_clip = {0.88};       // another than the first layer's
+  recipes[1].k_clip = {0.9, 0.94};  // one ratio per head
+  recipes[2].v_clip = {0.88};       // not the ratio of the first layer
   recipes[3].quant_group_size = 4;
   recipes[5].quant_group_size = 2;
-  // More than 2 bits for some keys and some values.
+  // The budget gives more than 2 bits to some keys and some values.
   WriteChosenArtifact(path, recipes, {.bits = StoredBits(recipes, 3.5)});
   const Artifact artifact = Artifact::Open(path);
   ASSERT_TRUE(artifact.has_choices());
@@ -97,14 +97,14 @@ TEST(ChosenArtifact, BitsOfHeadsComeBack) {
       mixed.head_bits = {4, 2};
       mixed.clip = {0.99, 0.92};
       mixed.head_score = mixed.head_check = {0.01, 0.02};
-      mixed.score = 1e-9;  // so that it is what the budget is spent on
+      mixed.score = 1e-9;  // so low that the budget is spent on this option
       if (!mixed.in_windows.empty()) mixed.in_windows.assign(mixed.in_windows.size(), 1e-9);
       *options = {options->front(), mixed};
     }
     return layer;
   };
   ArtifactInfo info = SampleInfo();
-  info.automatic.bits = 20;  // short heads have much metadata
+  info.automatic.bits = 20;  // short heads need many bits of metadata
   WriteArtifact(path, info, {2, load});
   const Artifact artifact = Artifact::Open(path);
   const std::vector<int> ids = artifact.layer_ids();
@@ -118,7 +118,7 @@ TEST(ChosenArtifact, BitsOfHeadsComeBack) {
   EXPECT_EQ(report.k_option().Bits(), (std::vector<int>{4, 2}));
   EXPECT_EQ(report.k_option().head_score, (std::vector<double>{0.01, 0.02}));
   EXPECT_EQ(report.k_bits, 3);
-  // A runtime of 2 bits does not take them, and is told where they are.
+  // A runtime that takes only 2-bit codes cannot carry this choice.
   const std::vector<std::string> lost =
       DemandsOf(artifact, kHeadlineChoice).NotCarriedBy(RulesOf(Consumer::kSglangOct));
   EXPECT_TRUE(std::ranges::any_of(lost, [](const std::string& text) {
@@ -136,7 +136,7 @@ TEST(ChosenArtifact, WindowsOfTheChoiceAreWhatServersAreTold) {
   EXPECT_EQ(serving.at("auto").at("recent_tokens"), 1024);
 }
 
-// A copy of an artifact whose manifest has been edited.
+// Writes a sample artifact and applies `edit` to its manifest.
 void WriteEdited(const fs::path& path, const std::function<void(Json&)>& edit) {
   WriteChosenArtifact(path, SampleRecipes(), {});
   Json manifest = Artifact::Open(path).manifest();
@@ -198,8 +198,7 @@ TEST(ChosenArtifact, MatricesThatDoNotBelongTogetherAreRefused) {
                NumericalError);
 }
 
-// Layers 0 and 1 would each take another ratio, and their sum a third; bits go to the worse layer.
-// Arms are named by their KL: 100 k_bits + 10 v_bits + k_clip + v_clip / 10.
+// Makes an arm whose KL encodes its point: 100 k_bits + 10 v_bits + k_clip + v_clip / 10.
 AutoArm ArmAt(const ChoicePoint& point) {
   AutoArm arm{point, {}};
   arm.arm.name = "auto";
@@ -211,7 +210,7 @@ LayerResult MeasuredLayer(int id, const AutoOptions& options, std::vector<double
   const LayerMoments moments = MomentsOf(id);
   LayerResult layer = RefitLayer(moments, {}, {});
   layer.automatic = SampleChoice(moments, SampleRecipes()[0]);
-  layer.automatic.k_output_error = 0;  // bits of values are worth nothing
+  layer.automatic.k_output_error = 0;  // more bits for values gain nothing
   const auto best = std::ranges::min_element(curve) - curve.begin();
   for (auto* side : {&layer.automatic.k_options, &layer.automatic.v_options}) {
     for (SideOption& option : *side) {
@@ -250,19 +249,20 @@ TEST(ChosenArtifact, TheReportedArmIsOfWhatAllLayersShare) {
   const auto kl = [&](const char* name, const AutoOptions& options) {
     return ReportedKl(scratch / name, options);
   };
-  // A ratio of its own for each layer: .88 and .92.
+  // Each layer uses its own best ratio (0.88 and 0.92), so the point has no shared ratio.
   EXPECT_EQ(kl("any", {}), (std::vector<double>{220, 220}));
-  // Sums over layers: 31, 8, 14.
+  // The curves sum to 31, 8 and 14 at the ratios 0.88, 0.90 and 0.92.
   const double shared = 220 + 0.90 + 0.090;
   EXPECT_EQ(kl("sglang", {.consumer = Consumer::kSglang}), (std::vector<double>{shared, shared}));
   EXPECT_EQ(kl("llamacpp", {.consumer = Consumer::kLlamacpp}),
             (std::vector<double>{shared, shared}));
-  // The second layer's keys have most to gain.
+  // The extra bit goes to the keys of the second layer, whose errors are larger.
   const std::vector<SampleRecipe> two(2, SampleRecipes()[0]);
   EXPECT_EQ(kl("bits", {.bits = StoredBits(two, 2 + 1.0 / 3)}), (std::vector<double>{220, 320}));
 }
 
-// A choice for every consumer: equal ones and equal sides once, each exported as it was chosen.
+// An artifact holds a choice for every consumer and stores equal choices once. Each consumer's
+// export contains that consumer's choice.
 TEST(ChosenArtifact, EveryConsumerReadsItsOwnChoice) {
   const fs::path scratch = TestScratch("chosen-consumers");
   std::vector<SampleRecipe> recipes = SampleRecipes();
@@ -309,7 +309,7 @@ TEST(ChosenArtifact, EveryConsumerReadsItsOwnChoice) {
               Floats(artifact.ReadChoice(1, name).k.rotation));
     EXPECT_EQ(pair.k.calibration.at("choice"), name);
   }
-  // A consumer that turns queries by a matrix of their own needs no folded checkpoint.
+  // A choice with a separate matrix for queries needs no folded checkpoint.
   EXPECT_TRUE(Says(ErrorOf<InputError>([&] { (void)artifact.ChoiceFor("sglang-oct", true); }),
                    "folds nothing"));
   EXPECT_TRUE(Says(ErrorOf<InputError>([&] { (void)artifact.ChoiceFor("trt", false); }), "trt"));
@@ -322,7 +322,7 @@ TEST(ChosenRotations, Version3CarriesTheArtifactsTensors) {
   const SglangChoice exported = ChosenForRuntime(artifact, Consumer::kSglangOct, /*folded=*/true);
   EXPECT_EQ(exported.serving.k_clip_ratio, 0.92);
   EXPECT_EQ(exported.serving.v_clip_ratio, 0.9);
-  const std::string card = ModelCard(artifact.report());  // the ratios of OSCAR's own are others
+  const std::string card = ModelCard(artifact.report());  // OSCAR's own ratios differ
   EXPECT_TRUE(Says(card, "clip ratio K 0.92, V 0.90; for OSCAR's own rotations K"));
   EXPECT_NE(artifact.report().at("serving").at("k_clip_ratio"), 0.92);
   EXPECT_EQ(exported.serving.quant_group_size, 8);
@@ -357,7 +357,7 @@ TEST(ChosenRotations, Version1CarriesOneRotationPerLayer) {
   EXPECT_TRUE(exported.folded);
 }
 
-// A choice that breaks the rules of the runtime it was made for: nobody but an editor makes one.
+// Tests choices that break the rules of their own runtime. Only an edited artifact can contain one.
 TEST(ChosenRotations, WhatAFileCannotHoldIsRefused) {
   const fs::path scratch = TestScratch("chosen-refused");
   const SampleRecipe plain = SampleRecipes()[0];
@@ -410,7 +410,7 @@ TEST(ChoiceDemands, OneRatioOfAllHeadsIsOneRatio) {
             (std::vector<std::string>{"clip ratios that differ between keys and values"}));
   choice.k_codes.clip = choice.v_codes.clip;
   choice.v_codes.clip = {0.9, 0.9};
-  demands.Add(2, choice);  // the same two ratios, of the other sides
+  demands.Add(2, choice);  // the same two ratios with sides swapped
   EXPECT_EQ(demands.NotCarriedBy(RulesOf(Consumer::kOnnx)), std::vector<std::string>{});
   EXPECT_EQ(demands.NotCarriedBy(RulesOf(Consumer::kSglang)),
             (std::vector<std::string>{"a clip ratio per layer"}));

@@ -40,7 +40,7 @@ TEST(MergeArtifacts, OneArtifactIsRefittedWithOtherChoices) {
   WriteSampleArtifact(scratch / "a");
   CalibrationOptions options;
   options.fit.composition = Composition::kPlain;
-  options.fit.value_target = ValueTarget::kDiagonal;  // of one run: possible
+  options.fit.value_target = ValueTarget::kDiagonal;  // possible for a single run
   MergeArtifacts({scratch / "a"}, options, {}, scratch / "refit");
   const StoredLayer before = Artifact::Open(scratch / "a").ReadLayer(3),
                     after = Artifact::Open(scratch / "refit").ReadLayer(3);
@@ -72,7 +72,7 @@ TEST(MergeArtifacts, TheSameDataTwiceIsRefused) {
   WriteSampleArtifact(scratch / "b", 7, two);
   WriteSampleArtifact(scratch / "c", 9, one);
   MergeArtifacts({scratch / "a", scratch / "b"}, {}, {}, scratch / "ab");
-  for (const char* with : {"a", "ab"}) {  // by itself, and as part of a merge
+  for (const char* with : {"a", "ab"}) {  // alone, and as part of a merge
     EXPECT_TRUE(Says(ErrorOf<InputError>([&] {
                        MergeArtifacts({scratch / with, scratch / "c"}, {}, {}, scratch / "twice");
                      }),

@@ -40,7 +40,7 @@ TEST(Report, TableHasARowPerLayerAndTheMean) {
   ASSERT_EQ(table.rows.size(), 3u);
   EXPECT_EQ(table.header.back(), "naive");
   EXPECT_EQ(table.rows[0].front(), "3");
-  EXPECT_EQ(table.rows[2].back(), "0.50000");  // of rows beyond the windows
+  EXPECT_EQ(table.rows[2].back(), "0.50000");  // mean KL of rows beyond the windows
   LayerResult inside = SampleLayer(1, 1);
   inside.arms[0].rows_beyond = 0;
   const ReportTable partly = SummaryTable(
@@ -67,7 +67,7 @@ TEST(Report, SpectrumIsTheMeanOfTheRotationsSharesOfTheirTrace) {
   LayerResult layer = SampleLayer(0, 1);
   layer.k.num_rotations = 2;
   layer.k.dim = 4;
-  layer.k.eigenvalues = {0, 1, 2, 5, 10, 10, 20, 40};  // ascending, two rotations
+  layer.k.eigenvalues = {0, 1, 2, 5, 10, 10, 20, 40};  // ascending in each of two rotations
   const Json side = LayerReport(layer).at("sides").at("k");
   EXPECT_EQ(side.at("spectrum_ranks"), (Json{0, 1, 2, 3}));
   const std::vector<double> expected = {(5 / 8. + 40 / 80.) / 2, (2 / 8. + 20 / 80.) / 2,
@@ -93,7 +93,7 @@ TEST(Report, SpectrumHasSixtyFourEvenRanksFromTheLargestToTheSmallest) {
   }
   EXPECT_DOUBLE_EQ(side.at("spectrum")[0].get<double>(), 127.0 / (127 * 64));
   EXPECT_EQ(side.at("spectrum")[63], 0.0);
-  layer.v.eigenvalues.assign(128, 0.0);  // no share of nothing
+  layer.v.eigenvalues.assign(128, 0.0);  // a trace of 0 has no shares
   EXPECT_FALSE(LayerReport(layer).at("sides").at("v").contains("spectrum"));
 }
 
@@ -118,8 +118,8 @@ TEST(Report, CardSpeaksOfTheValidationWhereThereIsOne) {
                                "Among 3 domains of the text, it is worst on tables"})
     EXPECT_TRUE(Says(card, sentence));
   std::string hostile = ModelCard(SampleReport({.hostile = true}));
-  hostile.erase(0, hostile.find("\n---\n"));   // front matter: JSON strings
-  hostile.erase(hostile.find("Gate `"), 400);  // code: shown as it stands
+  hostile.erase(0, hostile.find("\n---\n"));   // front matter: escaped as JSON strings
+  hostile.erase(hostile.find("Gate `"), 400);  // code span: needs no escaping
   EXPECT_FALSE(Says(hostile, "<script"));
   validated["validation"].erase("gate");
   EXPECT_TRUE(Says(ModelCard(validated), "No gate was given"));

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Artifacts of random layers, for tests that need no model.
+// Makes artifacts of random layers, for tests that need no model.
 #pragma once
 
 #include <filesystem>
@@ -13,7 +13,7 @@
 
 namespace oscar {
 
-// Layers 3 and 11, refitted from SampleMoments, with clip curves and one arm.
+// Returns layer 3 (`index` 0) or layer 11, fitted to SampleMoments, with clip curves and one arm.
 LayerResult SampleLayer(size_t index, unsigned seed);
 ArtifactInfo SampleInfo();
 Json WriteSampleArtifact(const std::filesystem::path& path, unsigned seed = 1,

@@ -7,7 +7,7 @@
 namespace oscar {
 namespace {
 
-// Published bits per element, to the digits given there.
+// Compares with published bits per element, to all published digits.
 TEST(BitsPerElement, PublishedTable) {
   const auto paper = [](double bits, double metadata, int64_t group, int64_t sink, int64_t recent,
                         int64_t tokens) {
@@ -38,13 +38,13 @@ TEST(BitsPerElement, ShortSequencesAreKeptInFull) {
   EXPECT_DOUBLE_EQ(ActualBitsPerElement({.payload_bits = 16}, 100000), 16);
 }
 
-// 1000 tokens after 64 sinks and 256 recent ones: 680 may leave the ring, 85 whole pages of 8. The
-// rest is the ring of 263 and the sinks.
+// With 1000 tokens, 64 sinks and 256 recent tokens, 680 tokens leave the ring: 85 whole pages of 8.
+// The sinks and the ring of 263 tokens take 16 bits per element.
 TEST(BitsPerElement, ActualBytesCountPagesAndRing) {
   EXPECT_DOUBLE_EQ(ActualBitsPerElement({}, 1000), (680 * 2.5 + 16 * (64 + 263)) / 1000);
   EXPECT_DOUBLE_EQ(ActualBitsPerElement({}, 1007), (680 * 2.5 + 16 * (64 + 263)) / 1007);
   EXPECT_DOUBLE_EQ(ActualBitsPerElement({}, 1008), (688 * 2.5 + 16 * (64 + 263)) / 1008);
-  // The ring is mostly empty at 100 tokens.
+  // At 100 tokens the whole ring is allocated, although most of it is empty.
   EXPECT_DOUBLE_EQ(ActualBitsPerElement({}, 100), 16.0 * (64 + 263) / 100);
 }
 
@@ -67,7 +67,8 @@ TEST(BitsPerElement, TheBitsOfAChoiceAreExplained) {
   EXPECT_EQ(BitsText({{"sink_tokens", 64}}), "");
 }
 
-// The bytes per token of Qwen3-8B in the same section: 36 layers, 8 KV heads of 128, K and V.
+// Computes the published bytes per token of Qwen3-8B: 36 layers, 8 KV heads of dimension 128, K and
+// V.
 TEST(BitsPerElement, BytesPerToken) {
   const double elements = 2.0 * 36 * 8 * 128;
   const CacheLayout naive = {.sink_tokens = 0, .recent_tokens = 0};

@@ -14,7 +14,7 @@
 namespace oscar {
 namespace {
 
-// Sum of twelve uniform numbers: variance 1, mean 0.
+// Returns a sum of twelve uniform numbers, minus 6: mean 0, variance 1.
 double Normal(SplitMix64& random) {
   double sum = -6;
   for (int i = 0; i < 12; ++i) sum += random.Uniform();
@@ -39,8 +39,8 @@ TEST(Bootstrap, WidthIsThatOfTheNormalApproximation) {
   EXPECT_NEAR(interval->high - interval->low, 2 * 1.96 / 20, 0.02);
 }
 
-// The claim of a 95 % interval, tried 300 times: 285 expected, standard deviation 3.8, and small
-// samples cover a little less.
+// Expects a 95 % interval to cover the truth in about 285 of 300 trials (standard deviation 3.8).
+// With small samples it covers the truth slightly less often.
 TEST(Bootstrap, CoversTheTruthAsOftenAsItSays) {
   SplitMix64 random(2);
   int covered = 0;
@@ -73,8 +73,8 @@ TEST(Bootstrap, OneUnitSaysNothing) {
   EXPECT_FALSE(BootstrapRatio(std::array{RatioUnit{3, 1}, RatioUnit{0, 0}}));
 }
 
-// Values that differ from group to group alone are as many as there are groups, however many units
-// each has; what differs within a group alone counts as units do.
+// If values differ only between groups, the number of groups sets the width, not the number of
+// units. If they differ only within groups, the number of units sets it.
 TEST(Bootstrap, GroupsCountAsOne) {
   SplitMix64 random(3);
   std::vector<std::vector<RatioUnit>> between, within;
@@ -86,21 +86,21 @@ TEST(Bootstrap, GroupsCountAsOne) {
   }
   const auto wide = BootstrapGroups(between), narrow = BootstrapGroups(within);
   EXPECT_NEAR(wide->high - wide->low, 2 * 1.96 / 10, 0.06);
-  // Two stages of drawing add up their variances.
+  // Two stages of resampling add their variances.
   EXPECT_NEAR(narrow->high - narrow->low, 2 * 1.96 * std::sqrt(2) / 20, 0.06);
   const std::vector<RatioUnit> one = {{1, 1}, {5, 2}, {2, 3}};
   EXPECT_EQ(BootstrapGroups(std::array{one})->low, BootstrapRatio(one)->low);
   EXPECT_FALSE(BootstrapGroups(std::array{std::vector<RatioUnit>{{3, 1}}}));
 }
 
-// numpy.quantile([3, 1, 4, 1, 5], [0, .25, .5, .9, .99, 1]).
+// Expects the values of numpy.quantile([3, 1, 4, 1, 5], [0, .25, .5, .9, .99, 1]).
 TEST(Quantiles, AreThoseOfNumPy) {
   const std::array p = {0.0, 0.25, 0.5, 0.9, 0.99, 1.0};
   const std::vector<double> q = Quantiles({3, 1, 4, 1, 5}, p);
   const std::array expected = {1.0, 1.0, 3.0, 4.6, 4.96, 5.0};
   for (size_t i = 0; i < p.size(); ++i) EXPECT_NEAR(q[i], expected[i], 1e-12) << p[i];
   EXPECT_EQ(Quantiles({2}, p), std::vector<double>(6, 2));
-  // Float32 values, float64 interpolation.
+  // Float32 values are interpolated in float64.
   EXPECT_DOUBLE_EQ(Quantiles({1, std::nextafterf(1, 2)}, std::array{0.5})[0], 1 + 0x1p-24);
 }
 

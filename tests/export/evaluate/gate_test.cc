@@ -50,7 +50,7 @@ TEST(Gate, OperatorsAtTheLimit) {
   EXPECT_TRUE(Passes("needle>=0.9"));
   EXPECT_FALSE(Passes("needle>0.9"));
   EXPECT_TRUE(Passes("kl<=4e-2,ppl_ratio<=1.02"));
-  EXPECT_FALSE(Passes("kl<=0.05,ppl_ratio<=1.00"));  // one failed check is a failed gate
+  EXPECT_FALSE(Passes("kl<=0.05,ppl_ratio<=1.00"));  // one failed check fails the gate
   EXPECT_FALSE(Passes("kl<=-1"));
 }
 
@@ -76,7 +76,7 @@ TEST(Gate, EveryMetricFindsItsNumber) {
   }
 }
 
-// Whether there are tool calls says nothing about the other parts.
+// Measuring tool calls does not imply that the other parts are measured.
 TEST(Gate, WhatWillNotBeMeasuredIsRefused) {
   const Gate calls = ParseGate("tool_call>=0.9,kl<=1"), words = ParseGate("token_kl<=1");
   EXPECT_NO_THROW(CheckMeasured(calls, {.tool_calls = true}));
@@ -124,11 +124,11 @@ TEST(Gate, ErrorsSayWhatWasMeant) {
   ExpectUsageError("  ", "empty");
 }
 
-// A published report is believed only if its verdict follows from its numbers.
+// A published report is accepted only if its verdict follows from its numbers.
 TEST(Gate, StoredVerdictIsRecomputed) {
   const Gate gate = ParseGate("kl<=0.05,needle>=0.8");
   Json validation = {{"arms", {Arm()}}, {"gate", EvaluateGate(gate, Arm())}};
-  validation = ParseStrictJson(CanonicalJson(validation), "report.json");  // as a reader gets it
+  validation = ParseStrictJson(CanonicalJson(validation), "report.json");  // as read from a file
   EXPECT_TRUE(CheckStoredGate(validation, "report.json").passed);
   const std::vector<std::function<void(Json&)>> damages = {
       [](Json& v) { v.erase("gate"); },
@@ -151,7 +151,8 @@ TEST(Gate, StoredVerdictIsRecomputed) {
   }
 }
 
-// If the text is foreign to the model, the gate uses the model's own words, stored or new.
+// If the text is foreign to the model, the gate uses text that the model wrote. A stored gate is
+// checked in the same way.
 TEST(Gate, RestsOnTheTextOfTheVerdict) {
   Json arm = Arm();
   arm["own_words"] = arm.at("text");

@@ -18,7 +18,7 @@ const NeedleTask& HaystackTask(std::string_view name) {
                        [&](const NeedleTask& task) { return task.name == name; });
 }
 
-// Ten sentences of four words each: "S3 a b end."
+// Returns ten sentences of four words each: "S3 a b end."
 std::string TenSentences() {
   std::string text;
   for (int i = 0; i < 10; ++i) text += " S" + std::to_string(i) + "\n a  b end.";
@@ -57,7 +57,7 @@ TEST(ProseHaystack, WordsAndSentences) {
   EXPECT_EQ(ends, (std::vector<size_t>{8, 22, 30, 34}));
   EXPECT_EQ(prose.Take(3, ends), "One two. Three");
   EXPECT_EQ(ends, (std::vector<size_t>{8, 14}));
-  // Too short: repeated.
+  // A text that is too short is repeated.
   EXPECT_EQ(prose.Take(8, ends), "One two. Three (four!) \"Five?\" six One two.");
   EXPECT_THROW(ProseHaystack(" \n"), InputError);
   EXPECT_THROW(ProseHaystack("\xFF"), InputError);
@@ -105,7 +105,7 @@ TEST(Haystack, ProseNeedlesStandBetweenSentences) {
         const size_t in_rest = rest.find(needle);
         rest.erase(in_rest == 0 ? 0 : in_rest - 1, needle.size() + 1);
       }
-      // The rest is the prose, unchanged.
+      // Without the needles, the text is the unchanged prose.
       std::vector<size_t> ends;
       ProseHaystack prose(TenSentences());
       EXPECT_EQ(rest, prose.Take(&context == &made.contexts[0] ? 40 : 4, ends));

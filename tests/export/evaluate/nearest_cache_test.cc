@@ -14,8 +14,8 @@ namespace {
 constexpr size_t kPrompts = 6, kTokens = 40;
 enum ArmIndex : size_t { kExact, kOwn, kFirst, kSecond, kNumArms };
 
-// Arms whose errors are independent of each other, as large; the server has the errors of `server`
-// and `noise` of its own.
+// Makes arms with independent errors of equal size. The server's errors are those of arm `server`
+// plus noise. kNumArms is a cache that no arm simulates.
 ServedTokens Drawn(size_t server, double noise, uint64_t seed = 1) {
   SplitMix64 random(seed);
   const auto draw = [&] { return random.Uniform() + random.Uniform() - 1; };
@@ -24,7 +24,7 @@ ServedTokens Drawn(size_t server, double noise, uint64_t seed = 1) {
   for (size_t i = 0; i < kPrompts * kTokens; ++i) {
     const double exact = -3 * random.Uniform();
     std::vector<double> values = {exact};
-    while (values.size() <= kNumArms) values.push_back(exact + draw());  // and one nobody knows
+    while (values.size() <= kNumArms) values.push_back(exact + draw());
     tokens.server.push_back(values[server] + noise * draw());
     tokens.prompts.push_back(static_cast<int64_t>(i / kTokens));
     for (size_t arm = 0; arm < kNumArms; ++arm) tokens.arms[arm].push_back(values[arm]);
@@ -43,7 +43,7 @@ TEST(NearestCache, IsTheServersUpToItsNoise) {
   }
 }
 
-// Two independent errors differ by more than one of them, so the exact cache is the nearest.
+// Two independent errors differ by more than either error, so the exact cache is the nearest.
 TEST(NearestCache, OfAnUnknownRotationIsExactAndDoesNotExplainIt) {
   const NearestCache found = FindNearestCache(Drawn(kNumArms, 0));
   EXPECT_EQ(found.nearest, kExact);
@@ -62,7 +62,8 @@ TEST(NearestCache, DistancesAreMeansOfAbsoluteDifferences) {
   EXPECT_EQ(found.nearest, 0U);
 }
 
-// A server between two arms: nobody can tell, and four times the tokens halve the spread.
+// Few tokens cannot tell to which of two arms a server in the middle belongs. The result says how
+// many more tokens are needed.
 TEST(NearestCache, SaysHowManyMoreTokensWouldTell) {
   const auto between = [](double share, size_t repeats) {
     SplitMix64 random(5);
@@ -86,7 +87,8 @@ TEST(NearestCache, SaysHowManyMoreTokensWouldTell) {
   EXPECT_EQ(clear.more_tokens, 0);
 }
 
-// Nearest to the artifact either time, but off by less or more than three quarters of its effect.
+// The server is nearest to the artifact in both cases, but at a distance of less or more than three
+// quarters of the artifact's effect.
 TEST(NearestCache, ServersFarFromEveryCacheAreNotTheArtifact) {
   for (const auto& [off, right] : {std::pair(2.8, true), std::pair(3.2, false)}) {
     ServedTokens tokens;
@@ -102,7 +104,7 @@ TEST(NearestCache, ServersFarFromEveryCacheAreNotTheArtifact) {
 }
 
 TEST(NearestCache, PromptsAreWhatIsResampled) {
-  // Half of the prompts speak for the artifact and half against it, each without doubt.
+  // Three of five prompts clearly favor the artifact, and two clearly favor another cache.
   ServedTokens tokens;
   tokens.arms.resize(3);
   for (int64_t i = 0; i < 400; ++i) {

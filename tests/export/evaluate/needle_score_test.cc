@@ -52,8 +52,8 @@ TEST(NeedleScore, ReportByTaskDepthAndLength) {
   EXPECT_EQ(report["by_length_depth"], grid);
 }
 
-// A needle asked for at 50 % counts at 50 even if sentences put it at 47; a needle without a
-// requested depth counts where it is.
+// A needle with a requested depth counts at that depth, even if sentence ends shifted it. A needle
+// without one counts at its actual depth.
 TEST(NeedleScore, DepthsThatWereAskedForAreTheRows) {
   std::vector<NeedleSample> samples = {
       Sample("single_1", 100, {{5, 6, 2, "a"}}), Sample("single_1", 100, {{5, 6, 24, "a"}}),

@@ -26,7 +26,7 @@ NeedleQuestion Make(std::string_view name, uint64_t seed = 1) {
   return MakeNeedleQuestion(Task(name), {}, random);
 }
 
-// RULER's table (arXiv 2404.06654).
+// Compares the tasks with RULER's table (arXiv 2404.06654).
 TEST(NeedleTasks, EightVariantsOfRuler) {
   struct Row {
     std::string_view name;
@@ -125,7 +125,7 @@ TEST(NeedleTasks, AnswersPointAtTheirSentences) {
   }
 }
 
-// Several values of one key have no order but that of the text.
+// Several values of one key can only be listed in the order of the text.
 TEST(NeedleTasks, ValuesOfOneKeyAreAskedForInTheOrderOfTheText) {
   for (uint64_t seed = 0; seed < 10; ++seed) {
     const NeedleQuestion question = Make("multivalue", seed);
@@ -145,7 +145,7 @@ TEST(NeedleTasks, KindsOfKeysAndValues) {
   }
 }
 
-// Every variable of the asked chain, and no other, leads back to the value.
+// Exactly the variables of the requested chain resolve to the requested value.
 TEST(NeedleTasks, ChainsOfVariablesHold) {
   const std::regex statement("VAR ([A-Z]{5}) = (?:VAR )?(\\w+)");
   for (const char* name : {"variable_tracking", "variable_tracking_2"}) {

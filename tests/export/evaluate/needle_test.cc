@@ -20,7 +20,8 @@ NeedleOptions Options(int64_t length, int64_t samples = 1) {
   return options;
 }
 
-// Expects that the tokens are the prompt's text and that the scored tokens are the values.
+// Expects that answer ranges are in order and hold exactly the tokens of their values, and that the
+// prompt contains each value.
 void ExpectConsistent(const NeedleSample& sample, const Tokenizer& tokenizer) {
   const std::string where = sample.task + " of " + std::to_string(sample.length);
   EXPECT_LE(static_cast<int64_t>(sample.ids.size()), sample.length) << where;
@@ -37,7 +38,7 @@ void ExpectConsistent(const NeedleSample& sample, const Tokenizer& tokenizer) {
                  .find(answer.value) != std::string::npos;
     };
     EXPECT_TRUE(holds(answer.begin, answer.end)) << where;
-    // The range has no token more than it needs.
+    // The range has no superfluous token.
     EXPECT_FALSE(holds(answer.begin + 1, answer.end)) << where;
     EXPECT_FALSE(holds(answer.begin, answer.end - 1)) << where;
     EXPECT_TRUE(Says(sample.prompt, answer.value)) << where;
@@ -54,7 +55,8 @@ TEST(Needle, EveryTaskFillsTheLength) {
     ASSERT_EQ(samples.size(), 2 * NeedleTaskNames().size());
     for (const NeedleSample& sample : samples) {
       ExpectConsistent(sample, tokenizer);
-      // No room for one unit more: a line of uuids has about 90 tokens here, a word fewer than 12.
+      // One more unit would not fit: here a line of UUIDs has about 90 tokens, a word fewer than
+      // 12.
       const bool lines = sample.task.starts_with("multikey_3");
       const bool noise = sample.task == "single_1" || sample.task.starts_with("variable") ||
                          sample.task == "multikey_2";
@@ -90,7 +92,7 @@ TEST(Needle, SamplesDependOnTheirOwnNameOnly) {
   const std::vector<NeedleSample> alone = MakeNeedleSamples(options, tokenizer, 8192);
   EXPECT_EQ(alone[2].ids, both[2].ids);
   EXPECT_EQ(alone[3].ids, both[3].ids);
-  options.tasks = {"single_1", "single_2"};  // the same draws but for the name
+  options.tasks = {"single_1", "single_2"};  // the same draws except for the name
   const std::vector<NeedleSample> named = MakeNeedleSamples(options, tokenizer, 8192);
   EXPECT_NE(named[0].answers[0].value, named[2].answers[0].value);
   options.tasks = {"multivalue"};
@@ -113,13 +115,13 @@ TEST(Needle, GoesToTheDepthsAskedFor) {
   options.tasks = {"single_1", "multivalue", "multikey_1"};
   options.depths = {0, 50, 100};
   const std::vector<NeedleSample> samples = MakeNeedleSamples(options, TinyTokenizer(), 8192);
-  ASSERT_EQ(samples.size(), 6u + 2 + 6);  // several answers have no one depth
+  ASSERT_EQ(samples.size(), 6u + 2 + 6);  // multivalue has no single depth
   for (const size_t first : {0u, 8u}) {
     for (size_t i = 0; i < 6; ++i) {
       const NeedleSample& sample = samples[first + i];
       EXPECT_EQ(sample.asked_depth, std::optional<double>(options.depths[i / 2]));
       EXPECT_NEAR(sample.depth, options.depths[i / 2], 8) << sample.task;
-      EXPECT_EQ(sample.answer, samples[first + i % 2].answer);  // only the place differs
+      EXPECT_EQ(sample.answer, samples[first + i % 2].answer);  // only the depth differs
     }
   }
   EXPECT_FALSE(samples[6].asked_depth);
@@ -157,8 +159,8 @@ TEST(Needle, UsageErrors) {
   EXPECT_TRUE(Says(message(options), "depth 101"));
 }
 
-// Layouts of many families: spaces as tokens of their own, digits one by one or by threes, special
-// tokens before and after.
+// Covers the token layouts of many families: separate tokens for spaces, digits alone or in threes,
+// special tokens at the beginning or the end.
 class NeedleTokenizers : public testing::TestWithParam<const char*> {};
 
 TEST_P(NeedleTokenizers, AnswersAreFound) {

@@ -13,7 +13,7 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
-// Returns texts of 300 different tokens after token 0.
+// Returns random texts that begin with token 0, from 300 other tokens.
 std::vector<Ids> Texts(size_t count, size_t length) {
   SplitMix64 random(1);
   std::vector<Ids> texts(count, {0});
@@ -41,10 +41,11 @@ TEST(Passages, EveryAnswerStandsHiddenInTheTextAndItsRivalsDoToo) {
     EXPECT_EQ(sample.ids.size(), 1024U);
     EXPECT_EQ(sample.length, 1024);
     EXPECT_EQ(sample.ids.front(), 0);
-    ASSERT_EQ(sample.answers.size(), 32U);  // eight passages of which four tokens are asked for
+    ASSERT_EQ(sample.answers.size(), 32U);  // 8 passages with 4 answer tokens each
     for (const NeedleSample::Answer& answer : sample.answers) {
       ASSERT_EQ(answer.end, answer.begin + 1);
-      // The answer with the twelve tokens that it follows: hidden, and asked for.
+      // The answer and the twelve tokens before it occur twice: in the hidden passage and in the
+      // question.
       const auto end = sample.ids.begin() + answer.end;
       const std::vector<int64_t> places = Places(sample.ids, Ids(end - 13, end));
       ASSERT_EQ(places.size(), 2U);

@@ -48,7 +48,7 @@ TEST(SelectRows, ZeroIsAll) {
 
 TEST(PositionBuckets, CoverTheSequenceAndMarkTheWindows) {
   const std::vector<PositionBucket> buckets = MakePositionBuckets(4096, 64, 256);
-  ASSERT_EQ(buckets.size(), 17u);  // 16 bins of 256, the second cut at 320
+  ASSERT_EQ(buckets.size(), 17u);  // 16 bins of 256 tokens, one of them split at 320
   EXPECT_EQ(buckets[1].from, 256);
   EXPECT_EQ(buckets[1].to, 320);
   EXPECT_TRUE(buckets[1].inside_windows);
@@ -65,7 +65,8 @@ TEST(PositionBuckets, CoverTheSequenceAndMarkTheWindows) {
   EXPECT_EQ(BucketOf(buckets, 4095), 16u);
 }
 
-// With S0 + W = 320, position 319 sees 320 keys, all of them kept; 320 sees a quantized one.
+// With 64 sinks and 256 recent tokens, position 319 sees only exact keys. Position 320 sees a
+// quantized key.
 TEST(PositionBuckets, EdgeOfTheWindows) {
   EXPECT_TRUE(InsideWindows(319, 64, 256));
   EXPECT_FALSE(InsideWindows(320, 64, 256));

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tokenizer of the bundled model, read once.
+// Loads the tokenizer of the bundled model once.
 #pragma once
 
 #include "capture/text/tokenizer/tokenizer.h"

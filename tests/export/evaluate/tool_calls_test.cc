@@ -35,7 +35,7 @@ TEST(ToolCallTasks, ArgumentsStandInTheConversationAndInTheCallInOrder) {
       at += argument.size();
       copied += said.find(argument) != std::string::npos ? 1 : 0;
     }
-    // The new line is the old one with the number of the request.
+    // The new line of code_edit is not in the conversation: it is the old line with another number.
     EXPECT_EQ(copied, question.arguments.size() - (task.name == "code_edit" ? 1 : 0)) << task.name;
     EXPECT_TRUE(Says(ToolCallInstruction(), call.at("name").get<std::string>() + "("));
   }
@@ -47,7 +47,7 @@ TEST(ToolCalls, FillTheLengthAndSayWhereArgumentsStand) {
   for (const NeedleSample& sample : samples) {
     const auto tokens = std::ssize(sample.ids);
     EXPECT_LE(tokens, sample.length) << sample.task;
-    EXPECT_GT(tokens, sample.length - 250) << sample.task;  // a filler has fewer
+    EXPECT_GT(tokens, sample.length - 250) << sample.task;  // a filler has fewer tokens
     EXPECT_TRUE(sample.prompt.ends_with("\nAssistant: "));
     ASSERT_GE(sample.answers.size(), 2U);
     int64_t last = 0;
@@ -59,12 +59,13 @@ TEST(ToolCalls, FillTheLengthAndSayWhereArgumentsStand) {
       EXPECT_GE(answer.begin, last);
       last = answer.end;
     }
-    // All answers come after the prompt, in the last words.
+    // All answers are in the call, within the last 400 tokens.
     EXPECT_GT(sample.answers.front().begin, tokens - 400);
   }
 }
 
-// A name is defined in the first tenth, so that at 34K its call comes 30K tokens later.
+// A name is defined in the first tenth of the text. In a context of 34K tokens, its call is thus
+// 30K tokens later.
 TEST(ToolCalls, HideWhatTheyAskForFarBack) {
   for (const NeedleSample& sample : Samples({.lengths = {8000}, .samples_per_task = 3})) {
     const double limit = sample.task == "defined_name" ? 15 : 75;
@@ -90,8 +91,8 @@ TEST(ToolCalls, FollowFromTheSeedAndFromNoOtherTask) {
   EXPECT_EQ(all[2].ids, alone[0].ids);
 }
 
-// Every template in the repository accepts these conversations; the call is where the model's turn
-// begins.
+// Every chat template in the repository accepts these conversations. The call begins the model's
+// turn.
 TEST(ToolCalls, AreWrittenInTheModelsOwnTemplate) {
   for (const char* model :
        {"qwen3", "gemma3", "mistral", "llama3.1", "glm4", "deepseek-v3", "gpt-oss"}) {
@@ -109,7 +110,7 @@ TEST(ToolCalls, AreWrittenInTheModelsOwnTemplate) {
   }
 }
 
-// However a tokenizer splits digits and quotes, the argument is in its tokens.
+// The tokens of an argument are found however a tokenizer splits digits and quotes.
 TEST(ToolCalls, ArgumentsAreFoundWithEveryTokenizer) {
   OSCAR_PACK_OR_SKIP(pack, "tokenizers");
   for (const char* layout :
@@ -124,7 +125,7 @@ TEST(ToolCalls, ArgumentsAreFoundWithEveryTokenizer) {
                                        static_cast<size_t>(answer.end - answer.begin));
         EXPECT_TRUE(Says(tokenizer.Decode(part, false), answer.value)) << layout;
       }
-      // Named some 30K tokens before the call.
+      // The name is defined about 29K tokens before the call.
       if (sample.task == "defined_name") {
         EXPECT_LT(sample.depth, 11) << layout;
       }
@@ -133,7 +134,7 @@ TEST(ToolCalls, ArgumentsAreFoundWithEveryTokenizer) {
 }
 
 TEST(ToolCalls, AreRefusedByName) {
-  EXPECT_THROW(Samples({.lengths = {9000}}), UsageError);  // positions
+  EXPECT_THROW(Samples({.lengths = {9000}}), UsageError);  // beyond the last position
   EXPECT_THROW(Samples({.lengths = {300}}), UsageError);   // too short for the question
   EXPECT_TRUE(Says(ErrorOf<UsageError>([&] { CheckToolCallTask("json_edits"); }), "json_edit"));
 }

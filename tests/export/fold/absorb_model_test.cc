@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Copies of real models with the rotation of values in v_proj and o_proj, run: what they compute is
-// what the model computes, to the last bits of float32 where weights are float32, and to the
-// rounding of the weights where they are not. What cannot hold a rotation is refused by name.
+// Runs copies of real models whose v_proj and o_proj contain the rotation of values. A copy's
+// logits equal the model's up to the last bits of float32, or up to the rounding of weights in
+// narrower types. Models that cannot hold a rotation are refused by name.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ at::Tensor LogitsOf(const TinyModel& model) {
   return OutputHead(model.checkpoint, model.spec, {at::kCPU, at::kFloat}).Logits(streams[0]);
 }
 
-// Rotations of its own queries and values, as OSCAR fits them; no choices.
+// Calibrates OSCAR's rotations on the model itself. The artifact contains no automatic choices.
 Artifact ArtifactOf(const TinyModel& model, const fs::path& scratch) {
   std::vector<std::vector<int32_t>> texts;
   for (const int64_t step : {7919, 104729}) texts.push_back(SpreadIds(model.spec, 256, step));
@@ -70,7 +70,7 @@ Artifact ArtifactOf(const TinyModel& model, const fs::path& scratch) {
   return Artifact::Open(scratch / "artifact");
 }
 
-// The same weights, every one as float32.
+// Writes a copy of the model with all weights in float32. Returns its path.
 fs::path InFloat32(const fs::path& model, const fs::path& to) {
   const Checkpoint checkpoint = Checkpoint::Open(model);
   fs::create_directories(to);
@@ -91,8 +91,8 @@ fs::path InFloat32(const fs::path& model, const fs::path& to) {
 }
 
 struct Difference {
-  double largest = 0;  // of the largest logit
-  double middle = 0;   // |x - y| / |y| of the middle token
+  double largest = 0;  // max |x - y| / max |y|
+  double middle = 0;   // median over tokens of |x - y| / |y|
 };
 
 Difference AbsorbAndCompare(const fs::path& directory, const Artifact& artifact,
@@ -103,7 +103,7 @@ Difference AbsorbAndCompare(const fs::path& directory, const Artifact& artifact,
   EXPECT_EQ(plan.record.at("values"), "rotation");
   WriteFoldedCheckpoint(model.checkpoint, model.spec, plan.layers, plan.record, to);
   const TinyModel copy(to);
-  // It is another model that computes the same.
+  // The copy has other weights, but must compute the same logits.
   const std::string v = model.spec.layers.front().attention.v.weight;
   const auto bytes = [&](const TinyModel& of) {
     const TensorView view = of.checkpoint.tensor(v);
@@ -132,11 +132,11 @@ void ExpectAbsorbed(const fs::path& directory, const std::string& name) {
 TEST(AbsorbedModel, ComputesWhatTheModelComputes) {
   ExpectAbsorbed(TestData("arch/llama"), "llama");
   ExpectAbsorbed(TestData("arch/qwen2-swa"), "qwen2-swa");    // biases, windows
-  ExpectAbsorbed(TestData("families/gpt_neox"), "gpt_neox");  // heads of one tensor in turn
+  ExpectAbsorbed(TestData("families/gpt_neox"), "gpt_neox");  // q, k and v fused, head by head
 }
 
-// Attention sinks, soft caps, windows, biases, routed experts, norms of queries and keys of every
-// kind, one tensor for q, k and v: none of it is between the two projections.
+// Covers attention sinks, soft caps, windows, biases, routed experts, QK-norms of every kind, and
+// fused q, k and v. None of them is between v_proj and o_proj.
 TEST(AbsorbedModel, OfManyFamiliesComputesWhatTheModelComputes) {
   for (const char* name : {"qwen3", "qwen2", "llama-bias-tied", "glm4", "glm4_moe", "gemma2",
                            "gemma3_text", "mistral-swa", "phi3", "smollm3", "olmo2", "granite",
@@ -166,8 +166,8 @@ TEST(AbsorbedModel, IsRefusedWhereSomethingStandsBetweenTheProjections) {
   }
 }
 
-// Codes that share a scale cannot hold what a rotation makes of them; weights that a quantized
-// checkpoint left as they were can.
+// Codes that share a scale cannot hold rotated weights. Attention weights that a quantized
+// checkpoint left unquantized can.
 TEST(AbsorbedModel, OfAQuantizedCheckpointIsExactOrRefused) {
   for (const char* name : {"fp8-block", "ct-float-channel", "modelopt-fp8", "gptq-4bit-sym",
                            "awq-gemm", "ct-pack-w4a16", "ct-nvfp4"}) {

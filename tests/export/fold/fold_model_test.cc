@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Folded copies of real models, run: the logits stay, and OSCAR fitted to the copy has what the
-// scales gain.
+// Runs folded copies of real models. The logits do not change, and OSCAR fitted to the copy gains
+// what the scales gain.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -87,7 +87,7 @@ TEST(FoldedModel, HoldsEverythingThatTheModelHeld) {
   const TinyModel folded(to);
   EXPECT_EQ(folded.checkpoint.names(), model.checkpoint.names());
   EXPECT_NO_THROW(CheckTensors(folded.spec, folded.checkpoint));
-  // It exists now, and is not written over.
+  // The folder exists now, and is not overwritten.
   EXPECT_THROW(WriteFoldedCheckpoint(model.checkpoint, model.spec,
                                      std::vector<LayerFold>(model.spec.layers.size()), {}, to),
                InputError);
@@ -150,8 +150,8 @@ TEST(FoldedModel, ProjectionsAndBiases) {
   }
 }
 
-// The outlier channels of the twin cost OSCAR dearly; scales folded into the twin take them away,
-// and what a runtime without any transform of its own then holds is as good as on the plain model.
+// The twin's outlier channels increase OSCAR's KL. Scales folded into the twin remove them, so
+// plain rotations of the folded twin are as good as those of the plain model.
 TEST(FoldedModel, PlainRotationsOfTheFoldedTwinKeepTheGain) {
   const TinyModel model;
   const fs::path scratch = TestScratch("fold_twin");

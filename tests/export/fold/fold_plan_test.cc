@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The sources of a fold's scales, for artifacts and models that nothing was measured on; and the
-// files of a folded checkpoint. Real models: fold_model_test.cc.
+// Tests where a fold's scales come from, with sample artifacts and random weights, and which files
+// a folded checkpoint has. fold_model_test.cc tests real models.
 #include "export/fold/fold_plan.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ namespace {
 
 constexpr int64_t kFoldHidden = 6;
 
-// The geometry of SampleMoments, layers of these ids, in this order.
+// Returns a model with the geometry of SampleMoments and layers of these ids, in this order.
 ModelSpec Model(const std::vector<int>& layer_ids, bool qk_norm) {
   ModelSpec spec;
   for (const int id : layer_ids) {
@@ -49,7 +49,7 @@ ModelSpec Model(const std::vector<int>& layer_ids, bool qk_norm) {
   return spec;
 }
 
-// Random weights of the projections that values need, and of the norms.
+// Writes random weights of v_proj and o_proj, and norm weights of 1. Returns the folder.
 fs::path WriteWeights(const fs::path& directory, const ModelSpec& spec) {
   fs::create_directories(directory);
   std::vector<SafetensorsWriter::Declaration> declarations;
@@ -70,7 +70,7 @@ fs::path WriteWeights(const fs::path& directory, const ModelSpec& spec) {
   return directory;
 }
 
-// An artifact whose layer 0 was chosen pair scales, layer 1 none.
+// Writes an artifact whose choice has pair scales in layer 0 and none in layer 1.
 fs::path ChosenArtifact(const std::string& name, bool per_head) {
   const fs::path path = TestScratch("fold_plan_" + name) / "artifact";
   const KeyRecipe scaled{.kind = KeyTransformKind::kPairScaled, .per_head = per_head};
@@ -88,7 +88,7 @@ TEST(FoldPlan, TakesTheChosenScalesOfEachLayer) {
   for (const FoldScales scales : {FoldScales::kAuto, FoldScales::kChosen}) {
     const FoldPlan plan = PlanFold(artifact, checkpoint, Model({1, 0}, false), {.scales = scales});
     ASSERT_EQ(plan.layers.size(), 2U);
-    EXPECT_TRUE(plan.layers[0].key_scales.empty());  // of layer 1, which the model has first
+    EXPECT_TRUE(plan.layers[0].key_scales.empty());  // layer 1, which is the model's first layer
     ASSERT_EQ(plan.layers[1].key_scales.size(), 2U);
     for (int64_t i = 0; i < 16; ++i)
       EXPECT_EQ(plan.layers[1].key_scales[static_cast<size_t>(i / 8)][i % 8],
@@ -102,8 +102,8 @@ TEST(FoldPlan, TakesTheChosenScalesOfEachLayer) {
   }
 }
 
-// Norm weights have one set, which the choice holds once for each head. Sets that differ cannot
-// have been chosen for such a model.
+// All heads share the weights of a QK-norm, so their chosen scales must be equal. Scales that
+// differ are refused.
 TEST(FoldPlan, ChosenScalesOfANormAreOneSet) {
   ModelSpec spec = Model({0}, true);
   spec.layers[0].attention.rope.rotary_dim = 8;  // as in SampleChoice
@@ -156,7 +156,7 @@ TEST(FoldPlan, MakesScalesOfUncentredMomentsWhereNoneWereChosen) {
         expected = {HeadPairScales(moments, 0, recipe, pairs),
                     HeadPairScales(moments, 1, recipe, pairs)};
       EXPECT_EQ(plan.layers[1].key_scales, expected);
-      EXPECT_EQ(plan.layers[0].key_scales == expected, power_of_two);  // those are all ones
+      EXPECT_EQ(plan.layers[0].key_scales == expected, power_of_two);  // powers of two are all 1
     }
     EXPECT_THROW(PlanFold(artifact, checkpoint, spec, {.scales = FoldScales::kChosen}), InputError);
   }
@@ -190,7 +190,7 @@ TEST(FoldPlan, RefusesWhatCannotBeFolded) {
   ModelSpec other = spec;
   other.layers[1].attention.v_head_dim = 8;
   EXPECT_THROW(PlanFold(Artifact::Open(scratch / "artifact"), checkpoint, other, {}), InputError);
-  // One tensor in two layers cannot have the scales of both; one that is missing, none.
+  // A tensor of two layers cannot hold the scales of both, and a missing tensor cannot hold any.
   const std::vector<LayerFold> layers(2, LayerFold{{Vector::Constant(8, 2)}, {}});
   ModelSpec shared = spec, missing = spec;
   shared.layers[1].attention.k_norm.weight = "k_norm3";

@@ -37,7 +37,7 @@ TEST(StoredWeight, KnownNumbers) {
   const std::vector<uint16_t> halves = {0x3C00, 0xC000, 0x0001, 0x0400, 0x7BFF};
   const WeightMatrix h = ReadWeight(View(DType::kF16, halves, {5}), "w");
   EXPECT_EQ(Vector(h), (Vector{{1, -2, 0x1p-24, 0x1p-14, 65504}}));
-  const std::vector<uint16_t> broken = {0x7C00, 0xFC00, 0x7E00};  // a checkpoint's infinities, NaN
+  const std::vector<uint16_t> broken = {0x7C00, 0xFC00, 0x7E00};  // inf, -inf, NaN
   const WeightMatrix b = ReadWeight(View(DType::kF16, broken, {3}), "w");
   EXPECT_EQ(b(0, 0), INFINITY);
   EXPECT_EQ(b(1, 0), -INFINITY);

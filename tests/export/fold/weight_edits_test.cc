@@ -22,7 +22,7 @@ LayerSpec Layer(bool qk_norm) {
   a.num_kv_heads = kKvHeads;
   a.head_dim = a.v_head_dim = kDim;
   a.qk_norm = qk_norm;
-  a.rope.rotary_dim = 4;  // pairs (0, 2), (1, 3); 4 .. 7 do not turn
+  a.rope.rotary_dim = 4;  // rope pairs (0, 2), (1, 3); 4 .. 7 are not rotated
   a.q = {"q", "q.bias", kHidden, kQHeads * kDim};
   a.k = {"k", "k.bias", kHidden, kKvHeads * kDim};
   a.v = {"v", "", kHidden, kKvHeads * kDim};
@@ -50,7 +50,7 @@ WeightMatrix Edited(const std::map<std::string, WeightEdit>& edits, const std::s
   return weight;
 }
 
-// q k^T of one query head, from a hidden row x through projections and biases.
+// Returns q k^T of one query head for a hidden row x, including biases.
 double Logit(const Vector& x, const WeightMatrix& q, const WeightMatrix& q_bias,
              const WeightMatrix& k, const WeightMatrix& k_bias, int64_t q_head) {
   const int64_t kv_head = q_head / (kQHeads / kKvHeads);
@@ -75,7 +75,7 @@ TEST(WeightEdits, KeyScalesOfProjectionsLeaveEveryLogit) {
     EXPECT_NEAR(Logit(x, q2, q2_bias, k2, k2_bias, head), Logit(x, q, q_bias, k, k_bias, head),
                 1e-11);
   }
-  // KV head 1 alone has the second scales.
+  // Only KV head 1 has the second set of scales.
   EXPECT_EQ(k2.row(kDim + 5), k.row(kDim + 5) * Scales(2)[5]);
   EXPECT_EQ(k2_bias(5, 0), k_bias(5, 0) * Scales(1)[5]);
 }
@@ -92,7 +92,7 @@ TEST(WeightEdits, QkNormHoldsOneSetOfScales) {
 
 TEST(WeightEdits, RefusesScalesThatDoNotCommuteWithRope) {
   Vector d = Scales(1);
-  d[5] *= 2;  // does not turn
+  d[5] *= 2;  // not rotated by rope
   EXPECT_NO_THROW(WeightEdits(Layer(true), {.key_scales = {d}, .values = {}}));
   d[2] *= 2;
   EXPECT_THROW(WeightEdits(Layer(true), {.key_scales = {d}, .values = {}}), UsageError);
@@ -103,7 +103,7 @@ TEST(WeightEdits, ValuesComeOutOfOProjAsTheyWere) {
   const auto edits = WeightEdits(Layer(true), {.key_scales = {}, .values = values});
   EXPECT_EQ(edits.size(), 2U);
   const Matrix x = RandomNormal(kHidden, 6, 3);
-  const Matrix p = RandomNormal(6, kQHeads, 4);  // a column of weights for each query head
+  const Matrix p = RandomNormal(6, kQHeads, 4);  // attention weights, a column for each query head
   const WeightMatrix v = RandomNormal(kKvHeads * kDim, kHidden, 5),
                      o = RandomNormal(kHidden, kQHeads * kDim, 6);
   const auto output = [&](const WeightMatrix& v_proj, const WeightMatrix& o_proj) {
@@ -117,7 +117,7 @@ TEST(WeightEdits, ValuesComeOutOfOProjAsTheyWere) {
   const WeightMatrix v2 = Edited(edits, "v", v), o2 = Edited(edits, "o", o);
   EXPECT_LT((output(v2, o2) - output(v, o)).norm(), 1e-11 * output(v, o).norm());
   EXPECT_GT((output(v2, o) - output(v, o)).norm(), 0.1 * output(v, o).norm());
-  // Rows of the cache are v x.
+  // A row of the value cache is v_proj x.
   EXPECT_LT((v2.middleRows(kDim, kDim) * x - values[1].x.transpose() * v.middleRows(kDim, kDim) * x)
                 .norm(),
             1e-11);

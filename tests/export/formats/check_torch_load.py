@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# Loads our .pt files with the real torch.load(weights_only=True), as their consumers do, and checks what those rely on.
-# Trap: prints one line of JSON, layer id to SHA-256 of each rotation per file; any failed check is an assertion.
+# Loads our .pt files with torch.load(weights_only=True), as their consumers do, and checks the fields on which these rely.
+# Prints one line of JSON: for each file, the SHA-256 of each rotation by layer id. A failed check is an assertion.
 import hashlib
 import json
 import pathlib
@@ -36,7 +36,7 @@ def check_layer(layer_id, entry, version):
 
 
 def check_transform(layer_id, entry):
-    """Version 3: q_rotation undoes rotation, k_mean is one row per head."""
+    """Checks a layer of version 3: q_rotation undoes rotation, k_mean is one row per head."""
     assert type(layer_id) is int and entry["layer_id"] == layer_id
     assert set(entry) <= {"layer_id", "rotation", "q_rotation", "k_mean"}, list(entry)
     assert all(t.dtype == torch.float32 and t.is_contiguous() for k, t in entry.items() if k != "layer_id")
@@ -57,7 +57,7 @@ def check_file(path):
     assert data["source_grouping"] in {1: ["layer"], 2: ["per_kv_head"], 3: ["layer", "head"]}[version]
     if version == 3:
         fields = [set(entry) for entry in data["layers"].values()]
-        assert all(f == fields[0] for f in fields), fields  # upstream refuses a field on only some layers
+        assert all(f == fields[0] for f in fields), fields  # upstream refuses a field that only some layers have
         assert set(data["transform"]) == {"key", "centered", "orthogonal"}
     return {
         "objective": data["objective"],
@@ -67,7 +67,7 @@ def check_file(path):
 
 
 def load_side(folder):
-    """As upstream's fitter: chunks in numeric order, without chunk 0."""
+    """Loads a side as upstream's fitter does: chunks in numeric order, without chunk 0."""
     paths = sorted(folder.glob("*.pt"), key=lambda path: int(path.stem))
     tensors = [torch.load(path, map_location="cpu", weights_only=True) for path in paths]
     assert all(type(t) is torch.Tensor and t.is_contiguous() for t in tensors)
@@ -75,7 +75,7 @@ def load_side(folder):
 
 
 def check_dump(directory):
-    """Of each layer: id, shapes of q, k, v, their dtype, seq_lens of every chunk."""
+    """Returns for each layer: id, shapes of q, k, v, their dtype, seq_lens of every chunk."""
     layers = []
     for layer in sorted(directory.glob("layer_*"), key=lambda path: int(path.name.split("_", 1)[1])):
         q, k, v = (load_side(layer / side)[1] for side in "qkv")
@@ -94,9 +94,9 @@ def plain(value):
 
 
 def main():
-    if sys.argv[1] == "--dump":  # a directory of upstream's server
+    if sys.argv[1] == "--dump":  # a dump directory of upstream's server
         print(check_dump(pathlib.Path(sys.argv[2])))
-    elif sys.argv[1] == "--value":  # a file of any value: its repr, with tensors as nested lists
+    elif sys.argv[1] == "--value":  # prints the repr of any value, with tensors as nested lists
         data = torch.load(sys.argv[2], weights_only=True)
         print(repr(plain(data)))
     else:

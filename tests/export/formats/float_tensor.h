@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A float tensor in one line, and back.
+// Converts between values and float tensors.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ inline FloatTensorPtr MakeTensor(std::vector<int64_t> shape, std::vector<float> 
   return std::make_shared<const FloatTensor>(FloatTensor{std::move(shape), std::move(values)});
 }
 
-// Empty of none.
+// Returns the values in float64, or nothing if there is no tensor.
 inline std::vector<double> Doubles(const FloatTensorPtr& tensor) {
   if (!tensor) return {};
   return {tensor->values.begin(), tensor->values.end()};

@@ -24,7 +24,7 @@ TEST(GgufWriter, WritesOneThatIsReadByHand) {
   EXPECT_EQ(read.entries.at("flag"), "\1");
   EXPECT_EQ(ReadGguf::As<float>(read.entries.at("ratio")), 0.5F);
   EXPECT_EQ(read.entries.at("name"), "x");
-  EXPECT_EQ(read.Of("a").dims, (std::vector<uint64_t>{3, 2}));  // innermost first
+  EXPECT_EQ(read.Of("a").dims, (std::vector<uint64_t>{3, 2}));  // innermost dimension first
   EXPECT_EQ(read.Of("a").Floats(read), values->values);
   EXPECT_EQ(read.Of("b").offset, 32U);
   EXPECT_EQ(read.Of("b").Floats(read), other->values);

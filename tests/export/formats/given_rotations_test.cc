@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arrays and tensors that somebody brings, and what is refused of them.
+// Reads arrays and tensors that users supply, and tests which of them are refused.
 #include "export/formats/given_rotations.h"
 
 #include <fmt/format.h>
@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-// Returns the bytes that numpy.save writes, version 1.0.
+// Returns the bytes that numpy.save writes in version 1.0 of its format.
 template <typename T>
 std::string NpyBytes(const std::string& descr, const std::string& shape,
                      const std::vector<T>& values, const char* fortran = "False") {
@@ -46,7 +46,7 @@ fs::path SaveBytes(const fs::path& path, const std::string& bytes) {
   return path;
 }
 
-// Rotations of the plane by i + 1 tenths, one after another.
+// Returns `count` rotations of the plane, by 0.1, 0.2, ... radians.
 template <typename T>
 std::vector<T> Turns(int count) {
   std::vector<T> values;

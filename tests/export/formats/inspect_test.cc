@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reports: formats are told by content, text shows what JSON holds, nothing unknown is shown.
+// Tests that formats are recognized by content, that the text agrees with the JSON, and that other
+// files are refused.
 #include "export/formats/inspect.h"
 
 #include <gtest/gtest.h>
@@ -50,7 +51,7 @@ TEST(Inspect, SafetensorsOfEveryElementTypeAreListed) {
   uint64_t end = 0;
   for (const auto& [type, bits] : types) {
     const uint64_t begin = end;
-    end += bits;  // 8 elements
+    end += bits;  // bytes of 8 elements
     header += (header.size() > 1 ? ",\"" : "\"") + std::string(type) + R"(":{"dtype":")" + type +
               R"(","shape":[2,4],"data_offsets":[)" + std::to_string(begin) + "," +
               std::to_string(end) + "]}";
@@ -112,7 +113,7 @@ TEST(Inspect, OnlyRotationsAreMeasuredAsRotations) {
   EXPECT_FALSE(entry.at("spare_rotation").contains("max_abs_RRt_minus_I"));
 }
 
-// One tensor under two names is measured once, and counts for the file's figure all the same.
+// A tensor stored under two names is measured once, and its error counts for the whole file.
 TEST(Inspect, ARotationThatASecondNameSharesCounts) {
   const auto path = TestScratch("inspect-shared") / "layer_0.pt";
   const auto rotation = MakeTensor({2, 2}, {0, 1.000001F, -1, 0});

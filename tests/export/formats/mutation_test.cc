@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Damage never passes unnoticed: every prefix of a valid file is refused, and a changed byte is
-// refused or changes nothing that is read.
+// Tests that damage never passes unnoticed. Every prefix of a valid file is refused. A changed byte
+// is refused, or it changes nothing that is read.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -17,13 +17,13 @@
 namespace oscar {
 namespace {
 
-// A new file each time: truncating an old one makes ext4 flush it to disk.
+// Writes a new file each time, because truncating an old one makes ext4 flush it to disk.
 void Spill(const std::filesystem::path& path, const std::string& bytes) {
   std::filesystem::remove(path);
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
-// A v1 file of two layers of 4 x 4 with everything a pickle of ours can hold.
+// Returns a v1 file with two 4 x 4 layers and every kind of value that our pickles can contain.
 std::string SmallFile(const std::filesystem::path& scratch) {
   const auto eye = std::make_shared<FloatTensor>(FloatTensor{{4, 4}, std::vector<float>(16, 0)});
   for (size_t i = 0; i < 4; ++i) eye->values[5 * i] = 1;
@@ -44,7 +44,7 @@ std::string SmallFile(const std::filesystem::path& scratch) {
   return ReadText(scratch / "small.pt");
 }
 
-// Everything a user of the file sees: the whole report but the digest of the file itself.
+// Returns everything that a user of the file sees: the whole report except the file's digest.
 std::string Seen(const std::filesystem::path& path) {
   Json report = InspectFile(path);
   report.erase("sha256");
@@ -80,7 +80,8 @@ TEST(Mutation, AChangedByteIsRefusedOrChangesNothing) {
       }
     }
   }
-  // Left alone: attributes and version numbers in the directory, which nobody reads.
+  // The accepted changes are in attributes and version numbers of the ZIP directory, which are not
+  // read.
   EXPECT_LT(unchanged, refused / 10);
 }
 

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One struct for every schema, and what is refused beyond the bundled hostile files.
+// Tests that every schema is read into one struct, and which files are refused besides the bundled
+// hostile ones.
 #include "export/formats/rotation_file.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +20,8 @@
 namespace oscar {
 namespace {
 
-// [count, 2, 2] or [2, 2] (count 0): rotations by `angle`, columns scaled by `stretch`.
+// Returns rotations by `angle`, with columns scaled by `stretch` and 1 / `stretch`. The shape is
+// [count, 2, 2], or [2, 2] if `count` is 0.
 FloatTensorPtr Turn(double angle, int64_t count = 0, double stretch = 1) {
   std::vector<float> values;
   for (int64_t i = 0; i < std::max<int64_t>(count, 1); ++i) {
@@ -120,14 +122,16 @@ TEST_F(RotationFileTest, AStretchNeedsItsInverse) {
   EXPECT_THROW(Read(file(entry)), NumericalError);
 }
 
-// max of |R| |Q|^T, which a residual is measured by: [[1, s], [0, 1]] and its inverse transposed.
+// `scale` is max of |R| |Q|^T, to which residuals are compared. Here R is [[1, s], [0, 1]], and Q
+// is its inverse transposed.
 TEST(InverseError, KnowsTheSizeOfWhatIsSummed) {
   double scale = 0;
   EXPECT_EQ(InverseError({1, 2, false}, {1, 100, 0, 1}, {1, 0, -100, 1}, &scale), 0);
   EXPECT_EQ(scale, 200);
 }
 
-// A mean of q^T q of 2 heads of 3, sums of keys, values of 2; every number another one.
+// Returns moments of 2 KV heads: the mean of q^T q and sums of keys (dimension 3), and values
+// (dimension 2).
 PtOutDict Moments() {
   return {{PtKey("count"), int64_t{5}},
           {PtKey("q_scaling"), 0.5},

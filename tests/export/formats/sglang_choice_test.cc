@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The exported choice is what SGLang's loaders accept: each field on every layer or on none.
+// Tests that the exported choice is what SGLang's loaders accept: each field on every layer or on
+// none.
 #include "export/formats/sglang_choice.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +31,8 @@ SglangChoiceLayer Shared(int64_t id) {
   return {
       .layer_id = id, .k = kTurn, .q = {}, .k_mean = {}, .v = kFlip, .num_kv_heads = kChoiceHeads};
 }
-// Keys times 2 and 4 (heads), queries divided; centred.
+// Returns a layer that scales keys by 2 and 4 (one factor per head), divides queries by the same
+// factors, and has key means.
 SglangChoiceLayer Scaled(int64_t id) {
   return {.layer_id = id,
           .k = MakeTensor({2, 2, 2}, {2, 0, 0, 2, 4, 0, 0, 4}),
@@ -72,7 +74,7 @@ TEST(SglangChoice, Version3FillsInWhatOnlySomeLayersHave) {
   const std::vector<float> twice = {0.6F, 0.8F, -0.8F, 0.6F, 0.6F, 0.8F, -0.8F, 0.6F};
   EXPECT_EQ(shared.layer_id, 3);
   EXPECT_EQ(shared.rotation->values, twice);
-  EXPECT_EQ(shared.q_rotation->values, twice);  // orthogonal: its own inverse transposed
+  EXPECT_EQ(shared.q_rotation->values, twice);  // orthogonal, so its own inverse transposed
   EXPECT_EQ(shared.k_mean->values, (std::vector<float>{0, 0, 0, 0}));
   const RotationLayer& scaled = pair.k.layers.at(1);
   EXPECT_EQ(scaled.q_rotation->values, Scaled(7).q->values);
@@ -126,7 +128,7 @@ TEST(SglangChoice, Version1IsOneRotationPerLayerAndRefusesTheRest) {
   EXPECT_THROW(WriteSglangChoice(scratch / "no", Choice({}), SglangVersion::kV3), InputError);
 }
 
-// A disk that gives back something else is told apart: here what is asked for was never written.
+// A pair that reads back differently is an error. Here the field that is read was never written.
 TEST(SglangPair, WhatIsReadBackIsCompared) {
   const auto file = [](const char* name, FloatTensorPtr RotationLayer::*read) {
     return SglangFile{.name = name,

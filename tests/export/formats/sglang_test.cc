@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The exported directory is what SGLang's loader accepts, and holds what was fitted.
+// Tests that the exported directory is what SGLang's loader accepts, and that it contains what was
+// fitted.
 #include "export/formats/sglang.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +22,7 @@ namespace {
 
 constexpr int64_t kDim = 16, kHeads = 3;
 
-// A covariance that differs from layer to layer and head to head.
+// Returns a covariance that depends on `seed`, so that layers and heads differ.
 Matrix Covariance(int seed) {
   Matrix x(kDim, kDim);
   for (int64_t i = 0; i < kDim; ++i) {

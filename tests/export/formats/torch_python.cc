@@ -10,7 +10,7 @@
 namespace oscar {
 namespace {
 
-// Standard output and exit status of a shell command.
+// Returns the standard output and the exit status of a shell command.
 std::pair<std::string, int> Run(const std::string& command) {
   std::string output;
   FILE* pipe = popen(command.c_str(), "r");
@@ -25,7 +25,7 @@ std::pair<std::string, int> Run(const std::string& command) {
 }  // namespace
 
 std::optional<std::string> RunTorchCheck(const std::string& arguments) {
-  // The sanitizers' preloaded runtime does not belong into Python.
+  // Python must not preload the sanitizers' runtime.
   const std::string python = std::string("env -u LD_PRELOAD '") + OSCAR_PYTHON + "' ";
   const std::string script = std::string("'") + OSCAR_TORCH_SCRIPT + "' ";
   const auto [output, status] = Run(python + script + arguments + " 2>&1");

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The Python of the torch wheel, where there is one: the judge of what we write.
+// Checks the files that we write with the Python of the torch wheel, if it is installed.
 #pragma once
 
 #include <optional>

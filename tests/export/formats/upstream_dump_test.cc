@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Upstream's dump directory: what we write, we and torch read; what is damaged is refused by name.
+// Tests upstream's dump directory. Our reader and torch read what we write, and damaged files are
+// refused by name.
 #include "export/formats/upstream_dump.h"
 
 #include <gtest/gtest.h>
@@ -39,7 +40,7 @@ fs::path Write(const SampleDump& sample, const std::string& name = "upstream-dum
   return path;
 }
 
-// A tensor file as the server would have left it.
+// Writes a tensor file as the server would have left it.
 template <typename T>
 void Put(const fs::path& path, DType dtype, std::vector<int64_t> shape, std::vector<T> values) {
   fs::create_directories(path.parent_path());
@@ -54,12 +55,12 @@ TEST(UpstreamDump, GivesBackWhatWentIn) {
     const UpstreamDump dump(Write(sample), {});
     EXPECT_EQ(dump.origin().format, "upstream");
     EXPECT_EQ(dump.sequence_lengths(), (std::vector<int64_t>{4, 1, 3}));
-    EXPECT_EQ(dump.skipped_tokens(), 4);  // the first sequence has no 6 tokens
+    EXPECT_EQ(dump.skipped_tokens(), 4);  // the first sequence is shorter than the 6-token warm-up
     EXPECT_FALSE(dump.has(DumpTensor::kAttnOut));
     ASSERT_EQ(dump.layers().size(), 2u);
     for (int i = 0; i < 2; ++i) {
       DumpLayer expected = sample.Layer(i);
-      expected.facts.reset();  // nothing in the format says them
+      expected.facts.reset();  // not in this format
       expected.scale = 1 / std::sqrt(3.0);
       expected.window.reset();
       EXPECT_EQ(dump.layers()[static_cast<size_t>(i)], expected);
@@ -133,7 +134,7 @@ TEST(UpstreamDump, TorchReadsItAsTheirFitterDoes) {
   }
 }
 
-// A budget of tokens ends a dump inside a sequence, whatever seq_lens says of it.
+// A token budget may end a dump inside a sequence, although seq_lens contains the full length.
 TEST(UpstreamDump, TheLastSequenceMayBeCut) {
   const SampleDump sample;
   const fs::path path = Write(sample);
@@ -237,7 +238,7 @@ TEST(UpstreamDump, GeometryThatDoesNotFitIsRefused) {
   });
 }
 
-// Heads are compared with each other, and no head with the next token's.
+// Heads are compared with each other, not with the heads of the next token.
 TEST(UpstreamDump, TokensMayBeEqual) {
   ExpectRefused("", [](const fs::path& path) {
     for (const auto& [side, dim] : {std::pair("k", 3), std::pair("v", 2)}) {

@@ -20,7 +20,7 @@
 namespace oscar {
 namespace {
 
-constexpr int64_t kMaxGrowth = 100 << 10;  // KiB of resident memory, over one hostile file
+constexpr int64_t kMaxGrowth = 100 << 10;  // KiB of resident memory per hostile file
 
 int64_t PeakKib() {
   rusage usage{};
@@ -50,7 +50,7 @@ void ExpectContains(const Json& found, const Json& expected, const std::string& 
   }
 }
 
-// Layer id to SHA-256 of its rotation, as index.json gives it.
+// Returns the SHA-256 of each layer's rotation by layer id, as in index.json.
 std::map<std::string, std::string> Digests(const RotationFile& file) {
   std::map<std::string, std::string> out;
   for (const RotationLayer& layer : file.layers) {
@@ -109,7 +109,7 @@ int CheckExpectations(const std::filesystem::path& folder) {
     const std::string name = entry.path().string();
     constexpr std::string_view kSuffix = ".expect.json";
     if (!name.ends_with(kSuffix)) continue;
-    if (name.find("optr-k-mean") != name.npos) continue;  // a removed format
+    if (name.find("optr-k-mean") != name.npos) continue;  // format no longer supported
     const std::string file = name.substr(0, name.size() - kSuffix.size()) + ".pt";
     SCOPED_TRACE(file);
     ExpectContains(InspectFile(file), ReadJsonFile(name), "");

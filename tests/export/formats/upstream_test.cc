@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Real and hostile rotation files against what torch.load says of them.
+// Compares our readers with torch.load on real and hostile rotation files.
 #include <gtest/gtest.h>
 
 #include "export/formats/rotation_pair.h"
@@ -37,7 +37,7 @@ TEST(Upstream, PublishedPairsBelongTogether) {
       continue;
     }
     SCOPED_TRACE(entry.path().string());
-    if (entry.path().filename().string().starts_with("vllm")) continue;  // K alone
+    if (entry.path().filename().string().starts_with("vllm")) continue;  // has only K
     const auto files = FindRotationPair(entry.path());
     if (!files) continue;
     EXPECT_NO_THROW(OpenRotationPair(files->first, files->second));

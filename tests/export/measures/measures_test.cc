@@ -16,7 +16,7 @@ std::string ReadAndWritten(const Json& value) {
   return Json(read).dump();
 }
 
-// Each struct that programs write, in the bytes that programs have written.
+// Reading and writing each struct must give the bytes that programs have written.
 TEST(Measures, AreWrittenAsTheyWereRead) {
   for (const char* file :
        {"reports/of_a_run.json", "validations/artifact.json", "validations/chosen.json"}) {

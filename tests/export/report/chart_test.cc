@@ -32,7 +32,7 @@ TEST(Axis, PutsEqualFactorsAtEqualDistancesOnALogScale) {
   EXPECT_DOUBLE_EQ(axis(0.01), 100);
   EXPECT_DOUBLE_EQ(axis(0.1), 200);
   EXPECT_DOUBLE_EQ(axis(1), 300);
-  EXPECT_DOUBLE_EQ(axis(50), 300);  // beyond the axis: at its edge
+  EXPECT_DOUBLE_EQ(axis(50), 300);  // clamped to the end of the axis
   EXPECT_DOUBLE_EQ(axis(0), 100);
   const Axis falling{Scale::kLinear, 0, 10, 200, 20};  // y grows downwards on a screen
   EXPECT_DOUBLE_EQ(falling(5), 110);
@@ -92,10 +92,10 @@ TEST(Axis, CountsTokensInPowersOfTwo) {
 TEST(Labels, MakeRoomForEachOtherKeepTheirOrderAndStayInside) {
   const std::vector<double> wanted = {50, 51, 52, 200, 10};
   const std::vector<double> places = SpreadOut(wanted, 14, 0, 210);
-  EXPECT_NEAR(places[0], 51 - 14, 1e-9);  // the three move around their middle
+  EXPECT_NEAR(places[0], 51 - 14, 1e-9);  // these three spread around their middle
   EXPECT_NEAR(places[1], 51, 1e-9);
   EXPECT_NEAR(places[2], 51 + 14, 1e-9);
-  EXPECT_NEAR(places[3], 200, 1e-9);  // the others stay
+  EXPECT_NEAR(places[3], 200, 1e-9);  // the others do not move
   EXPECT_NEAR(places[4], 10, 1e-9);
   const std::vector<double> crowded = SpreadOut(std::vector<double>(20, 5.0), 14, 0, 100);
   for (size_t i = 1; i < crowded.size(); ++i) EXPECT_GT(crowded[i], crowded[i - 1]);
@@ -116,7 +116,7 @@ TEST(HeatMap, StepsGrowWithTheValue) {
 TEST(LineChart, DrawsNothingWhereThereIsNothing) {
   LineChart chart;
   chart.id = "x";
-  chart.series = {{"zero", "s0", {{1, 0}, {2, 0}}}};  // nothing a log scale can show
+  chart.series = {{"zero", "s0", {{1, 0}, {2, 0}}}};  // a log scale shows no zeros
   EXPECT_EQ(RenderLineChart(chart), "");
   chart.series[0].points.push_back({3, 0.5});
   EXPECT_NE(RenderLineChart(chart).find("<polyline"), std::string::npos);
@@ -126,7 +126,7 @@ TEST(LineChart, DrawsNothingWhereThereIsNothing) {
 TEST(ParetoFront, IsWhatNothingBeats) {
   using Points = std::vector<std::pair<double, double>>;
   EXPECT_EQ(ParetoFront({}), std::vector<size_t>{});
-  // 1 is beaten by 0, 4 by 2 in y at equal x, 5 is equal to 2.
+  // Point 0 beats point 1, point 2 beats point 4 (at equal x), and point 5 equals point 2.
   const Points points = {{2, 10}, {3, 10}, {3, 4}, {8, 1}, {3, 5}, {3, 4}, {1, 20}};
   EXPECT_EQ(ParetoFront(points), (std::vector<size_t>{6, 0, 2, 3}));
   for (const size_t i : ParetoFront(points)) {

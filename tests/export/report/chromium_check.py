@@ -2,10 +2,10 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# Opens report pages in headless Chromium and holds them against their report.json: chromium_check.py DIRECTORY [--shots DIR]
-# checks every NAME.html there against NAME.json. Exit 77: no Chromium here. Needs only Python's standard library: it speaks
-# the DevTools protocol over a pipe (file descriptors 3 and 4, messages end in a NUL).
-# Trap: Chromium as root wants --no-sandbox; the pages are our own and their policy forbids everything.
+# Opens report pages in headless Chromium and compares them with their report.json: chromium_check.py DIRECTORY [--shots DIR]
+# checks every NAME.html there against NAME.json. Exits with 77 if there is no Chromium. Needs only Python's standard library:
+# it speaks the DevTools protocol over a pipe (file descriptors 3 and 4, messages end in a NUL).
+# Trap: Chromium needs --no-sandbox to run as root. The pages are our own, and their security policy forbids everything.
 import argparse
 import base64
 import json
@@ -20,10 +20,10 @@ import tempfile
 WIDTHS = (360, 800, 1400)
 SCHEMES = ("light", "dark")
 PRINT_WIDTH = 703  # CSS pixels of A4 between the page's margins of 12 mm
-LOWEST_HEADING = 120  # points above a printed page's end: its margin of 14 mm, the heading, and something below it
-HEADING = re.compile(rb"/Title \(((?:[^()\\]|\\.)*)\)\s*/Dest \[\d+ 0 R /XYZ [\d.]+ ([\d.]+)")  # of a PDF's outline
+LOWEST_HEADING = 120  # points above a printed page's end: the margin of 14 mm, the heading and a line below it
+HEADING = re.compile(rb"/Title \(((?:[^()\\]|\\.)*)\)\s*/Dest \[\d+ 0 R /XYZ [\d.]+ ([\d.]+)")  # a heading in a PDF's outline
 
-# Everything a page is asked, as one expression; returns JSON.
+# Queries to a page. Each is one JavaScript expression that returns JSON.
 LAYOUT = r"""(() => {
   const wide = document.documentElement.clientWidth, out = [];
   const seen = e => e.checkVisibility ? e.checkVisibility() : true;
@@ -187,7 +187,7 @@ def shows(text, value):
     if not match:
         return False
     unit = 10.0 ** (int(match[4] or 0) - len(match[3] or ""))
-    # Zero may stand for zero alone.
+    # Only a value that rounds to zero may be printed as zero.
     if not re.search(r"[1-9]", text) and value != 0 and abs(value * scale) > 0.5 * unit:
         return False
     return abs(float(text) - value * scale) <= 0.5000001 * unit
@@ -209,7 +209,7 @@ def check_values(content, report):
 
 
 def check_lines(content, report):
-    """Every chart's lines lie where one straight axis puts the record's values: y = a + b f(value)."""
+    """Checks that every chart's lines follow one straight axis of the record's values: y = a + b f(value)."""
     problems = []
     for scale, lines in content["lines"]:
         pairs = []
@@ -305,7 +305,7 @@ def check_page(browser, path, report, shots):
     problems += check_layout(layout, "print")
     if browser.evaluate("document.querySelector('#settings > details')?.checkVisibility() ?? false"):
         problems.append("print: the settings are printed whole")
-    # Printed boxes do not scroll, so what sticks out of one is lost.
+    # Printed boxes do not scroll, so overflowing content is lost.
     cut = browser.evaluate("[...document.querySelectorAll('.wide table')].map(t => t.getBoundingClientRect().right).reduce((a, b) => Math.max(a, b), 0)")
     if cut > PRINT_WIDTH + 0.5:
         problems.append(f"print: a table reaches to {cut} px of {PRINT_WIDTH}")

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The pages as a browser shows them; chromium_check.py does the looking. OSCAR_REPORT_SHOTS names a
-// folder for the pages and their screenshots.
+// Checks the pages in a browser, with chromium_check.py. If OSCAR_REPORT_SHOTS names a folder, the
+// pages and their screenshots are written there.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
@@ -28,7 +28,7 @@ struct Outcome {
 };
 
 Outcome Check(const fs::path& directory) {
-  // The sanitizers' preloaded runtime does not belong into Python and the browser.
+  // Python and the browser must not preload the sanitizers' runtime.
   std::string command = std::string("env -u LD_PRELOAD '") + OSCAR_PYTHON + "' '" +
                         OSCAR_CHROMIUM_SCRIPT + "' '" + directory.string() + "'";
   if (const char* shots = std::getenv("OSCAR_REPORT_SHOTS"))
@@ -82,7 +82,7 @@ TEST(Chromium, ShowsEveryPageWholeAndEveryNumberAsRecorded) {
   EXPECT_EQ(outcome.code, 0) << outcome.output;
 }
 
-// The check itself can fail: a page with one number changed, one that overflows, one that runs.
+// Tests that the check itself can fail: for a wrong number or place, overflow, a script, a request.
 TEST(Chromium, CheckTurnsRedOnAWrongPage) {
   const Json report = SampleReport({.validation = false});
   const std::string page = ReportPage(report);

@@ -15,7 +15,8 @@
 namespace oscar {
 namespace {
 
-// Two models. In the second, arm 1 is "naive" with easily recognized numbers; arm 2 is missing.
+// Returns a comparison of two models. In the second, arm 1 is "naive" with recognizable numbers,
+// and arm 2 is missing.
 Json Two() {
   Json other = SampleReport();
   other["validation"]["model"]["id"] = "example/other";
@@ -46,7 +47,7 @@ TEST(ComparisonTable, CsvHasARowPerModelAndArmWithEveryDigit) {
   const Json comparison = Two();
   const std::string csv = ComparisonCsv(comparison);
   const size_t arms = comparison["models"][0]["validation"]["arms"].size();
-  EXPECT_EQ(std::ranges::count(csv, '\n'), static_cast<std::ptrdiff_t>(2 * arms));  // and a heading
+  EXPECT_EQ(std::ranges::count(csv, '\n'), static_cast<std::ptrdiff_t>(2 * arms));  // with heading
   EXPECT_TRUE(csv.starts_with(
       "model,arm,method,description,clip,windows,null_control,bits,stored_bits,kl,"));
   const std::string row = LineWith(csv, "\"example/other\",\"" + NameOf(comparison, 1) + '"');
@@ -72,7 +73,7 @@ TEST(ComparisonTable, MarkdownShowsChosenRowsInTheirOrderAndFoldsTheOthers) {
       << table.substr(0, 120);
   EXPECT_TRUE(LineWith(table, CodeOf(comparison, 1)).ends_with(" | .0123, .00457, 35.8 |"))
       << LineWith(table, CodeOf(comparison, 1));
-  EXPECT_TRUE(LineWith(table, CodeOf(comparison, 2)).ends_with(" | – |"));  // of one model alone
+  EXPECT_TRUE(LineWith(table, CodeOf(comparison, 2)).ends_with(" | – |"));  // only in one model
   const auto arms = comparison["models"][0]["validation"]["arms"].size();
   EXPECT_TRUE(Says(table, "<summary>" + std::to_string(arms - 2) + " more</summary>"));
   EXPECT_FALSE(Says(ComparisonMarkdown(comparison, {}), "<details>"));
@@ -88,7 +89,7 @@ TEST(ComparisonTable, BitsThatDifferBetweenModelsAreAllShown) {
   const std::string table = ComparisonMarkdown(comparison, {});
   const std::string line = LineWith(table, CodeOf(comparison, 1));
   EXPECT_TRUE(Says(line, " / 2.79 | "));
-  EXPECT_EQ(std::ranges::count(line, '/'), 2) << line;  // of the two columns, each value once
+  EXPECT_EQ(std::ranges::count(line, '/'), 2) << line;  // each value once per column
   EXPECT_FALSE(Says(LineWith(table, CodeOf(comparison, 3)), " / "));
 }
 

@@ -16,7 +16,7 @@ namespace {
 Json TwoReports() {
   Json other = SampleReport({.num_layers = 4, .max_length = 1024});
   other["validation"]["model"]["id"] = "example/other";
-  other["validation"]["arms"].erase(2);  // an arm that only one has
+  other["validation"]["arms"].erase(2);  // only the first report has this arm
   other["validation"]["arms"][1]["local"]["kl"]["mean"] = 0.123456;
   other["validation"]["settings"]["seed"] = 7;
   return CombineReports({{"a/report.json", SampleReport()}, {"b/report.json", other}});

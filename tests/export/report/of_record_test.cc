@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The conditions for a validation to be recorded in an artifact.
+// Tests the conditions under which a validation is recorded in an artifact.
 #include "export/report/of_record.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ TEST(OfRecord, AnImportedPairHasOneRotationForAllHeads) {
   EXPECT_EQ(OwnArms(report).front(), "oscar_shared+clip+windows");
 }
 
-// Each alone makes a comparison, and says which.
+// Each of these facts alone makes the validation a comparison, and the reason names the fact.
 TEST(OfRecord, EverythingElseIsAComparison) {
   const std::pair<void (*)(ValidationFacts&), const char*> cases[] = {
       {[](ValidationFacts& f) { f.headline_arm = "kivi2"; }, "its headline is kivi2"},

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A report in other tools' formats.
+// Tests a report's export to the formats of other tools.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -38,8 +38,8 @@ size_t NumberIn(const std::string& text, std::string_view what) {
   return count;
 }
 
-// EvalResults and _EvalConfig of lm_eval/result_schema.py 0.4.13, without samples, groups and the
-// tokenizer, which lm-eval leaves out too where it has none.
+// Expects the members of EvalResults and _EvalConfig (lm_eval/result_schema.py 0.4.13), except
+// samples, groups and tokenizer. lm-eval also omits those when there are none.
 TEST(LmEvalResults, HaveTheMembersThatLmEvalWrites) {
   const Json report = SampleReport();
   const Json file = LmEvalResults(report, HeadlineOf(report), 1.5);
@@ -95,9 +95,9 @@ TEST(LmEvalResults, PerplexitiesAreOfTheirUnits) {
   constexpr double kHalf95 = 1.959964;
   EXPECT_EQ(results["token_perplexity,none"], 8.0);
   EXPECT_NEAR(results["token_perplexity_stderr,none"], 12 / (2 * kHalf95), 1e-12);
-  EXPECT_NEAR(results["word_perplexity,none"], 64, 1e-9);  // two tokens a word
+  EXPECT_NEAR(results["word_perplexity,none"], 64, 1e-9);  // two tokens per word
   EXPECT_NEAR(results["word_perplexity_stderr,none"], (256 - 16) / (2 * kHalf95), 1e-9);
-  EXPECT_NEAR(results["byte_perplexity,none"], 2, 1e-12);  // three bytes a token
+  EXPECT_NEAR(results["byte_perplexity,none"], 2, 1e-12);  // three bytes per token
   EXPECT_NEAR(results["bits_per_byte,none"], 1, 1e-12);
   EXPECT_NEAR(results["same_top_stderr,none"], std::sqrt(0.8 * 0.2 / 99), 1e-12);
   EXPECT_EQ(results["next_token_kl,none"], text["token_kl"]["mean"]);
@@ -141,7 +141,7 @@ TEST(ChartFiles, AreThoseOfThePageAndStandAlone) {
       const size_t open = NumberIn(file.svg, "<" + tag + ">") + NumberIn(file.svg, "<" + tag + " ");
       EXPECT_EQ(open, NumberIn(file.svg, "</" + tag + ">")) << file.name << ' ' << tag;
     }
-    // The first series' colour, before what makes some lines strong.
+    // The colour of the first series must precede the rule that makes some lines strong.
     EXPECT_LT(file.svg.find("\n.s0 polyline, polyline.s0{fill:none;stroke:#0a5fb4;"),
               file.svg.find("\n.strong polyline{"))
         << file.name;

@@ -22,7 +22,7 @@ size_t Count(const std::string& text, const std::string& part) {
   return count;
 }
 
-// The number as the page must show it: exact value, place in the record, printed form.
+// Returns the number as the page must show it: exact value, place in the record, printed form.
 std::string Shown(const Json& report, const std::string& pointer, Format format) {
   const Json& value = report.at(Json::json_pointer(pointer));
   return "<data value=\"" + value.dump() + "\" data-path=\"" + pointer + "\">" +
@@ -36,7 +36,7 @@ TEST(ReportPage, IsAPureFunctionOfTheRecord) {
   EXPECT_EQ(page, ReportPage(ParseStrictJson(CanonicalJson(report), "copy")));
 }
 
-// The page has each number at its place in the record, exact and printed.
+// The page shows each number in printed form, with its exact value and its place in the record.
 TEST(ReportPage, ShowsTheNumbersOfTheRecord) {
   const Json report = SampleReport({.every_member = true});
   const std::string page = ReportPage(report);
@@ -78,10 +78,10 @@ TEST(ReportPage, ShowsTheNumbersOfTheRecord) {
     expect(share, Format::kPercent);
   expect("/validation/arms/5/capacity/held/1/bits", Format::kBits);
   expect("/validation/arms/6/capacity/held/2/bytes", Format::kGigabytes);
-  EXPECT_EQ(page.find("/layers/0/auto/k_options/0/clip"), page.npos);  // of other bits
+  EXPECT_EQ(page.find("/layers/0/auto/k_options/0/clip"), page.npos);  // bits that were not chosen
 }
 
-// The sample's random rotation is the best on the last of three domains.
+// In the sample, the random rotation is best on the last of three domains.
 TEST(ReportPage, SaysOnWhichDomainsTheGainHolds) {
   const Verdict verdict = VerdictOf(SampleReport()["validation"]);
   EXPECT_TRUE(Says(verdict.domains, "worst on tables"));
@@ -116,7 +116,7 @@ TEST(ReportPage, FollowsTheRecordAndNotItsOwnArithmetic) {
   EXPECT_TRUE(Says(ReportPage(report), ">7.7777</data>"));
 }
 
-// Reports of version 3 have neither differences nor domains, and say so instead of guessing.
+// Reports of version 3 contain neither differences nor domains, and the page says so.
 TEST(ReportPage, ReadsReportsWithoutDifferences) {
   Json old = SampleReport();
   old["$schema"]["version"] = 3;
@@ -190,7 +190,7 @@ TEST(ReportPage, LeavesOutWhatWasNotMeasured) {
   EXPECT_FALSE(Says(page, "<section id=\"clip\""));
 }
 
-// Any one optional part may be missing anywhere without a crash or an empty chart.
+// Any optional member may be missing without a crash or an empty chart.
 TEST(ReportPage, SurvivesEveryMissingOptionalMember) {
   for (const char* pointer : {"/validation/model",
                               "/validation/data/overlap",

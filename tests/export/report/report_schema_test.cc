@@ -26,7 +26,7 @@
 namespace oscar {
 namespace {
 
-// The message with which a report is refused; empty if it is accepted.
+// Returns the message with which a report is refused, or nothing if it is accepted.
 std::string Refusal(const Json& report) {
   return ErrorOf<InputError>([&] { CheckReport(report, "r.json"); });
 }
@@ -53,7 +53,7 @@ TEST(ReportSchema, AcceptsWhatTheProgramsWrite) {
   EXPECT_EQ(Refusal(SampleReport({.every_member = true})), "");
 }
 
-// A name in a line of ReportMembers(), which is indented by depth.
+// A member from a line of ReportMembers(). Indentation gives the depth.
 struct Member {
   std::vector<std::string> path;  // "*": any name
   bool optional = false;
@@ -78,7 +78,7 @@ std::vector<Member> AllMembers() {
   return members;
 }
 
-// The first place of a member, in any element of a list.
+// Returns the first place of a member, in any element of a list.
 std::optional<Json::json_pointer> PlaceOf(const Json& value, std::span<const std::string> path) {
   if (path.empty()) return Json::json_pointer();
   for (const auto& [key, child] : value.items()) {
@@ -111,7 +111,8 @@ TEST(ReportSchema, ReadsVersionOneAndNoLaterOneThanItsOwn) {
 
 TEST(ReportSchema, NamesTheMemberThatIsMissing) {
   const Json sample = SampleReport({.num_layers = 2, .num_kv_heads = 1, .every_member = true});
-  // Either of two members that belong together is refused alone, and so is a loss without a number.
+  // Other members need these. Without them a report is refused, even where they are optional. The
+  // same holds for the members of a loss ("ideal").
   const std::set<std::string> bound = {"spectrum", "spectrum_ranks", "clip_candidates", "value"};
   for (const auto& [path, optional] : AllMembers()) {
     const std::string &key = path.back(), holder = path.size() < 2 ? "" : path[path.size() - 2];
@@ -196,7 +197,7 @@ TEST(ReportSchema, RefusesMembersThatContradictEachOther) {
                 "/layers/1/sides/k", "\"spectrum\" has 64 values");
 }
 
-// A publisher who edits the verdict and not the numbers, or the other way round.
+// A publisher might edit the verdict but not the numbers, or the numbers but not the verdict.
 TEST(ReportSchema, AGateSaysWhatItsChecksSayAndTheyWhatTheirNumbersSay) {
   const auto gate = [](const std::function<void(Json&)>& change) {
     Json report = SampleReport({.gate_passes = false});
@@ -241,11 +242,11 @@ TEST(ReportSchema, ALossIsTheDifferenceOfTheArmsThatItNames) {
   ExpectRefused(ideal([](Json& i) { i["arm"] = "runtime_sglang"; }), place + "/arm",
                 "no other configuration");
   Json report = SampleReport();
-  report["validation"]["arms"][4]["text"]["perplexity"] = 2.5;  // of the ideal
+  report["validation"]["arms"][4]["text"]["perplexity"] = 2.5;  // the arm that "ideal" names
   ExpectRefused(Refusal(report), place, "the configurations give");
 }
 
-// The same for kernels: their totals are those of their heads, and the verdict follows from them.
+// The totals of the kernels must be those of their heads, and the verdict must follow from them.
 TEST(ReportSchema, KernelsSayWhatTheirHeadsSay) {
   const auto kernels = [](bool pass, const std::function<void(Json&)>& change) {
     Json report = SampleReport({.kernels_pass = pass});
@@ -273,7 +274,8 @@ TEST(ReportSchema, KernelsSayWhatTheirHeadsSay) {
                 "/validation/kernels/rotations", "\"shared\"");
 }
 
-// schema.md holds what the tables say. With OSCAR_WRITE_SCHEMA set it is written there.
+// schema.md must contain the list of members that the code defines. If OSCAR_WRITE_SCHEMA is set,
+// the test writes the list instead.
 TEST(ReportSchema, TheDocumentHasTheListOfMembers) {
   const std::string begin = "<!-- members: begin -->\n```\n", end = "```\n<!-- members: end -->\n";
   std::ifstream file(OSCAR_REPORT_SCHEMA);
@@ -287,7 +289,7 @@ TEST(ReportSchema, TheDocumentHasTheListOfMembers) {
     EXPECT_EQ(document.substr(from, to - from), ReportMembers());
 }
 
-// Every key of the sample below the open objects.
+// Collects every key of the sample, except those inside open objects.
 void CollectKeys(const Json& value, std::set<std::string>& keys) {
   static const std::set<std::string> kFree = {"model",   "data",      "calibration", "program",
                                               "machine", "rotations", "settings"};
@@ -302,7 +304,7 @@ void CollectKeys(const Json& value, std::set<std::string>& keys) {
   }
 }
 
-// Before the list: what each member means.
+// The text before the list must explain every member.
 TEST(ReportSchema, TheDocumentNamesEveryMember) {
   std::ifstream file(OSCAR_REPORT_SCHEMA);
   std::string document{std::istreambuf_iterator<char>(file), {}};

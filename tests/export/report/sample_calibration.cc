@@ -79,7 +79,7 @@ constexpr struct {
                         {"oscar_shared", 0.034},
                         {"oscar_per_head", 0.031}};
 
-// The options of a side at 2 bits; if `mixed`, heads with 2 and 4 bits in turn as well.
+// Returns the options of a side: 2 bits and, if `mixed`, also 3 (heads of 2 and 4 bits alternate).
 Json Options(int layer, int heads, bool mixed, int seed) {
   const auto option = [&](double bits, double scale) {
     Json clip = Json::array(), score = Json::array();
@@ -179,7 +179,7 @@ Json SampleSummary(const SampleReportOptions& options) {
 }
 
 Json SampleKernels(const SampleReportOptions& options) {
-  constexpr int kCodes = 9'000'000;  // of a head
+  constexpr int kCodes = 9'000'000;  // per head
   int differing = 0;
   Json layers = Json::array();
   for (int layer = 0; layer < options.num_layers; ++layer) {

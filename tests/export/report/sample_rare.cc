@@ -5,7 +5,8 @@
 namespace oscar {
 namespace {
 
-// Chosen by the next token, a plan of llama.cpp's cache types, and two runtimes.
+// Returns rare members of "serving": bits priced by the next token, budgets, a plan of llama.cpp's
+// cache types, and two runtimes.
 Json RareOfServing() {
   const Json plan = Json::parse(R"({"by": "next token", "bits": 2.5, "bits_stored": 2.75,
                                     "token_kl": 0.02, "token_kl_p99": 0.3})");
@@ -47,7 +48,8 @@ Json RareOfServing() {
           {"runtimes", {runtime("sglang", "oscar", 0.04), runtime("vllm", "hadamard", 0.07)}}};
 }
 
-// Words of the model's own beside a text that is foreign to it, distances, and what it recalls.
+// Returns rare members of "validation": the model's own words and the verdict on the text,
+// distances, recall, and capacity.
 Json RareOfValidation() {
   Json json = Json::parse(R"({
     "own_words": {"sequences": 6, "length": 512, "scored_words": 2304, "scored_bytes": 12595,
@@ -67,7 +69,8 @@ Json RareOfValidation() {
   return json;
 }
 
-// The capacity of arm `index`: the headline and 4 bits are budgets, and only 4 bits would pass.
+// Returns the capacity of arm `index`. Arms 5 (the headline) and 6 (4 bits) are budgets, and only
+// arm 6 passes the gate.
 Json CapacityOf(size_t index, double bits) {
   Json capacity = {{"held", Json::array()}, {"requests", static_cast<int>(210 / bits)}};
   for (const int64_t tokens : {8192, 32768, 131072}) {
@@ -81,7 +84,7 @@ Json CapacityOf(size_t index, double bits) {
   return capacity;
 }
 
-// A distribution's quantiles and errors, which reports before them lack.
+// Adds the quantiles and errors that older reports lack.
 void AddQuantiles(Json& distribution) {
   const double mean = distribution.at("mean");
   const std::pair<const char*, double> rare[] = {

@@ -20,8 +20,8 @@ struct SampleArm {
   const char* method;
   const char* description;
   bool clip, windows, null_control;
-  double kl, perplexity, needle, bits;  // as measured on a small model, roughly
-  const char* ideal = nullptr;          // of a simulated runtime
+  double kl, perplexity, needle, bits;  // roughly as measured on a small model
+  const char* ideal = nullptr;          // for a runtime: the arm that it approximates
 };
 
 constexpr double kReferencePerplexity = 2.4610;
@@ -47,7 +47,7 @@ constexpr SampleArm kArms[] = {
      0.0447, 2.4790, 0.88, 2},
     {"runtime_sglang", "OSCAR's SGLang", false, false, false, 0.0419, 2.4767, 0.91, 2,
      "oscar_shared+clip+windows"},
-    // The large sample only:
+    // Only in the large sample:
     {"identity", "null control: no rotation, with the artifact's clip ratios, 2 bits", true, true,
      true, 0.0893, 2.5031, 0.70, 2},
     {"shuffled_tokens", "null control: fitted to covariances of shuffled tokens, 2 bits", true,
@@ -77,7 +77,7 @@ std::vector<int> Lengths(const SampleReportOptions& options) {
   return lengths;
 }
 
-// Buckets of positions that double, eight to an octave at the most; the first hold the windows.
+// Returns at most 32 position buckets of equal width (at least 64 tokens each).
 std::vector<std::pair<int, int>> Buckets(int max_length) {
   std::vector<std::pair<int, int>> buckets;
   const int step = std::max(64, max_length / 32);
@@ -170,7 +170,7 @@ Json NeedleMetrics(const SampleReportOptions& options, const SampleArm& arm, int
                                            "multi_value", "multi_query", "variable_tracking"};
   Json by_task = Json::array(), by_length = Json::array(), by_depth = Json::array();
   Json by_length_depth = Json::array();
-  const auto right = [&](double share) {  // of 8 samples
+  const auto right = [&](double share) {  // rounded to 8 samples
     return std::round(std::clamp(share, 0.0, 1.0) * 8) / 8;
   };
   for (int task = 0; task < 9; ++task) {
@@ -215,7 +215,7 @@ Json NeedleMetrics(const SampleReportOptions& options, const SampleArm& arm, int
           {"by_length_depth", by_length_depth}};
 }
 
-// Two tasks of 8 calls; the harder one does not count.
+// Returns metrics of two tasks with 8 calls each. The accuracy does not include the harder task.
 Json ToolCallMetrics(const SampleArm& arm) {
   const auto row = [&](const char* task, double right, double kl) -> Json {
     return {{"task", task},   {"length", 8192},    {"samples", 8},        {"tokens", 160},
@@ -231,7 +231,7 @@ Json ToolCallMetrics(const SampleArm& arm) {
            {row("copied_argument", arm.needle, arm.kl), row("json_edit", 0.25, 2 * arm.kl)}}};
 }
 
-// 16 continuations of 128 tokens.
+// Returns metrics of 16 continuations with 128 tokens each.
 Json ReasoningMetrics(const SampleArm& arm) {
   const bool exact = arm.bits == 16;
   const double until = exact ? 128.0 : 5 / (arm.kl + 0.1);
@@ -275,7 +275,7 @@ Json Arm(const SampleReportOptions& options, const SampleArm& arm, int seed) {
   return json;
 }
 
-// Three domains of the text, of which a random rotation is best on the last.
+// Three domains of the text. Null controls are best on the last one.
 constexpr const char* kDomains[] = {"prose", "code", "tables"};
 double OnDomain(const SampleArm& arm, size_t domain) {
   const double share = 0.6 + 0.4 * static_cast<double>(arm.null_control ? 2 - domain : domain);
@@ -289,7 +289,7 @@ Json Estimate(int rows, double mean, double slack) {
 void AddComparisons(const SampleReportOptions& options, const SampleArm& arm,
                     const SampleArm& headline, Json& json) {
   constexpr int kRows = 12288, kTokens = 18426;
-  constexpr double kToken = 0.31;  // of attention-KL
+  constexpr double kToken = 0.31;  // next-token KL per attention-KL
   const auto both = [&](Json& of, int parts, double kl, double slack) {
     of["local"] = Estimate(kRows / parts, kl, slack);
     if (options.end_to_end) of["text"] = Estimate(kTokens / parts, kToken * kl, kToken * slack);

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scales and types of caches of 8 and 4 bits, by what their readers ask for: vLLM's and SGLang's
-// names of tensors, SGLang's QuantParamSchema, ModelOpt's layer map, TensorRT-LLM's map. x / scale
-// has to reach the largest number of the type and not pass it.
+// Tests scales and types of 8-bit and 4-bit caches in the form that their readers expect: the
+// tensor names of vLLM and SGLang, SGLang's QuantParamSchema, and the layer maps of ModelOpt and
+// TensorRT-LLM. The largest x / scale must equal the largest number of the type.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -27,11 +27,11 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-LayerMoments Moments(int id) {  // of tiny-qwen3: 2 KV heads of 64
+LayerMoments Moments(int id) {  // geometry of tiny-qwen3: 2 KV heads of dimension 64
   return SampleMoments(id, 60, 4 + static_cast<unsigned>(id), 64, 64);
 }
 
-// Four layers; bits of codes of each layer's keys and values.
+// Writes an artifact with one layer for each element of `bits`: bits of key and of value codes.
 Artifact WithBits(const fs::path& path, const std::vector<std::pair<int, int>>& bits) {
   const std::vector<SampleRecipe> recipes(bits.size(), SampleRecipes()[0]);
   WriteChosenArtifact(path, recipes, {.consumer = Consumer::kSglangOct, .fold = false}, Moments);
@@ -103,7 +103,7 @@ TEST(KvScales, AWholeCopyIsAModelThatIsReadAsBefore) {
   EXPECT_EQ(DigestFile(scratch / "out" / "model-00001-of-00001.safetensors").sha256,
             DigestFile(model / "model.safetensors").sha256);
   EXPECT_TRUE(fs::exists(scratch / "out" / "tokenizer.json"));
-  // LLM-Compressor's shape of scales per head, which vLLM flattens.
+  // LLM-Compressor stores scales per head in this shape, which vLLM flattens.
   const std::string name = "model.layers.1.self_attn.k_scale";
   EXPECT_EQ(copy.info(name).shape, (std::vector<int64_t>{2, 1, 1}));
   const LayerMoments moments = Moments(1);
@@ -112,7 +112,7 @@ TEST(KvScales, AWholeCopyIsAModelThatIsReadAsBefore) {
   EXPECT_EQ(Values(shard, name),
             (std::vector<float>{LargestOf(moments.key_abs_max, 0, 64) / 448.0F,
                                 LargestOf(moments.key_abs_max, 64, 128) / 448.0F}));
-  // A second time it has them.
+  // The copy already has scales, so a second export is refused.
   EXPECT_TRUE(Says(ErrorOf<InputError>([&] {
                      WriteForRuntime(ExporterNamed("kv-scales"), Tiny(scratch / "b"),
                                      {.checkpoint = scratch / "out"}, scratch / "again");
@@ -130,7 +130,7 @@ TEST(KvScales, AreRefusedForAnotherModelAndWithoutMaxima) {
     EXPECT_FALSE(fs::exists(scratch / "out"));
     return said;
   };
-  WriteSampleArtifact(scratch / "other");  // of layers 3 and 11
+  WriteSampleArtifact(scratch / "other");  // has layers 3 and 11
   EXPECT_TRUE(Says(refusal(Artifact::Open(scratch / "other")), "layer 11"));
   const std::vector<SampleRecipe> recipes(4, SampleRecipes()[0]);
   const auto write = [&](const char* name, const auto& change) {
@@ -148,7 +148,7 @@ TEST(KvScales, AreRefusedForAnotherModelAndWithoutMaxima) {
       "layer 0, keys: KV head 0 has a largest magnitude of 0"));
 }
 
-// QuantParamSchema: dtype, as many ranks as the server has, a factor for each of all layers.
+// A QuantParamSchema contains the dtype and, for each rank of the server, a factor for every layer.
 TEST(SglangScales, AreTheServersSchema) {
   const fs::path scratch = TestScratch("sglang-scales");
   const Artifact artifact = Tiny(scratch / "a");

@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# Loads our files with the packages of those who load them, and says what they found: a line "NAME SHA-256" for each tensor, of its
-# values as they lie in memory. Exit code 77 where the package is not there.
+# Loads our files with their consumers' packages. Prints a line "NAME SHA-256" for each tensor, with the digest of its values as
+# they are in memory. Exits with 77 if the package is not installed.
 #
 #   check_consumers.py onnx|gguf|safetensors|torch FILE
 import hashlib

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Our files, loaded by the packages of those who load them: every float32 is the choice's.
+// Loads our files with their consumers' packages. Every float32 must equal the value of the choice.
 #include <gtest/gtest.h>
 
 #include <algorithm>

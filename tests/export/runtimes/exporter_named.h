@@ -16,15 +16,15 @@
 
 namespace oscar {
 
-// The row of AllExporters() that --to names so.
+// Returns the row of AllExporters() that --to calls `name`.
 inline const Exporter& ExporterNamed(std::string_view name) {
   const auto row = std::ranges::find(AllExporters(), name, &Exporter::name);
   if (row == AllExporters().end()) throw std::logic_error("no exporter " + std::string(name));
   return *row;
 }
 
-// Two layers from `first_layer` on, with 2 KV heads of `head_dim` and 32, one rotation and one clip
-// ratio.
+// Writes an artifact of two layers from `first_layer` on, with one rotation and one clip ratio. Its
+// 2 KV heads have keys of dimension `head_dim` and values of dimension 32.
 inline Artifact WideArtifact(const std::filesystem::path& path, Consumer consumer,
                              int first_layer = 0, int64_t head_dim = 64) {
   std::vector<SampleRecipe> recipes(2, SampleRecipes()[0]);
@@ -35,7 +35,7 @@ inline Artifact WideArtifact(const std::filesystem::path& path, Consumer consume
   return Artifact::Open(path);
 }
 
-// One rotation for each of two heads.
+// Returns the rotation twice, once for each of two heads.
 inline std::vector<float> Twice(const std::vector<double>& rotation) {
   std::vector<float> twice(rotation.begin(), rotation.end());
   twice.insert(twice.end(), rotation.begin(), rotation.end());

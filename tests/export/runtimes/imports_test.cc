@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Imports published files and exports them again: every value is the file's, bit for bit, for every
-// writer. The formats' own readers read the files here.
+// Imports published files and exports them again with every writer. Every value must equal the
+// file's, bit for bit. The readers of each format read the files.
 #include "export/runtimes/imports.h"
 
 #include <gtest/gtest.h>
@@ -57,7 +57,7 @@ void ExpectSameLayers(const std::optional<RotationFile>& found,
   }
 }
 
-// In as `files` say and out as plain safetensors.
+// Imports `files`, exports them as plain safetensors, and expects the same layers.
 void ExpectThrough(const std::string& files, const std::string& name) {
   SCOPED_TRACE(files);
   const fs::path scratch = TestScratch("imports-" + name);
@@ -68,11 +68,11 @@ void ExpectThrough(const std::string& files, const std::string& name) {
   const GivenRotations out =
       ReadGivenRotations((scratch / "out" / "rotations.safetensors").string());
   ExpectSameLayers(out.k, given.k);
-  if (fs::is_directory(files) && IsMlaFolder(files)) return;  // stored once
+  if (fs::is_directory(files) && IsMlaFolder(files)) return;  // latents have no V
   ExpectSameLayers(out.v, given.v);
 }
 
-// The same through the files of a server.
+// Does the same for a rotation pair, exported to the files of a server.
 void ExpectPairThrough(const fs::path& directory, std::string_view to, const std::string& name) {
   SCOPED_TRACE(directory.string());
   const fs::path scratch = TestScratch("imports-pair-" + name);
@@ -128,7 +128,7 @@ TEST(Imports, OfEveryPublishedFileComeOutAsTheyWentIn) {
     for (const auto& entry : fs::directory_iterator(pack / root)) {
       const std::string name = entry.path().filename().string();
       if (name == "hostile" || name == "synthetic" || !entry.is_directory()) continue;
-      if (name == "optr-k-mean") continue;  // a removed format
+      if (name == "optr-k-mean") continue;  // format no longer supported
       if (name == "moments") {
         ExpectMomentsThrough(entry.path() / "oscar_moments_rank0.pt");
       } else if (name.starts_with("vllm")) {
@@ -171,7 +171,7 @@ TEST(Imports, SayWhatARuntimeCannotCarry) {
   EXPECT_TRUE(Says(refusal((files / "v3-oscar2-center").string(), "sglang"), "key means"));
   const std::string keys = (files / "vllm-flat-dict" / "k_rotation.pt").string() + ":none";
   EXPECT_TRUE(Says(refusal(keys, "vllm"), "contain no rotations for values"));
-  // How many KV heads there are is not in a file with one matrix for all.
+  // A file with one matrix for all KV heads does not contain the number of heads.
   EXPECT_TRUE(Says(refusal((files / "v1-startup-calibrator").string(), "onnx"), "KV heads"));
   const auto not_imported = [&](const fs::path& file) -> std::string {
     return ErrorOf<InputError>([&] { Imported(file.string(), scratch); });

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The product that llama.cpp's branch computes with the tensors: ggml_mul_mat(rot, x), by ggml.h
-// result[i] = sum over k of rot[k + ne0 i] x[k].
+// Checks the tensors by the product that llama.cpp's branch computes: ggml_mul_mat(rot, x). By
+// ggml.h, result[i] = sum over k of rot[k + ne0 i] x[k].
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -33,7 +33,7 @@ std::vector<float> MulMat(const ReadGguf& file, const std::string& name,
   return result;
 }
 
-// `rotation` [d, d] row-major.
+// Returns x times `rotation` ([d, d], row-major).
 std::vector<float> TimesRotation(const std::vector<float>& x, const std::vector<double>& rotation) {
   std::vector<float> result(x.size());
   for (size_t i = 0; i < x.size(); ++i)
@@ -63,7 +63,7 @@ void ExpectChoice(const ReadGguf& file, const Artifact& artifact) {
   EXPECT_EQ(file.entries.at("oscar.artifact_sha256"), artifact.identity());
 }
 
-// A model's file as the converter of llama.cpp writes one, with two tensors.
+// Returns a model's file as the converter of llama.cpp writes it, with two tensors.
 RawGguf Model(const std::string& arch = "qwen3") {
   RawGguf model;
   model.entries = {RawEntry("general.architecture", arch),
@@ -100,7 +100,7 @@ TEST(LlamacppFiles, TurnKeysAndValuesAsChosen) {
     EXPECT_TRUE(Says(launch, said));
 }
 
-// convert_hf_to_gguf.py, LlamaModel.permute: a head's rows (2, d / 2) become (d / 2, 2).
+// LlamaModel.permute in convert_hf_to_gguf.py reorders a head's rows from (2, d / 2) to (d / 2, 2).
 TEST(LlamacppFiles, TurnKeysInTheOrderOfALlamasGguf) {
   const fs::path scratch = TestScratch("llamacpp-llama");
   WideArtifact(scratch / "a", Consumer::kLlamacpp);
@@ -144,10 +144,10 @@ TEST(LlamacppFiles, MergeIntoACopyOfAModel) {
   const fs::path model = Model().Write(scratch / "tiny.gguf");
   WriteForRuntime(ExporterNamed("llamacpp"), artifact, {.merge_into = model}, scratch / "out");
   const ReadGguf old(ReadText(model)), file(ReadText(scratch / "out" / "tiny.gguf"));
-  EXPECT_EQ(old.bytes, Model().Bytes());  // it is only read
+  EXPECT_EQ(old.bytes, Model().Bytes());  // the model's file is only read
   EXPECT_FALSE(fs::exists(scratch / "out" / "rotations.gguf"));
   ExpectChoice(file, artifact);
-  // Its entries, infos and values are where they were, from where each part begins.
+  // The copy has the model's entries, infos and values, each at the beginning of its part.
   for (const auto& [begin, of_file, size] :
        {std::tuple<size_t, size_t, size_t>{24, 24, old.entries_end - 24},
         {old.entries_end, file.entries_end, old.infos_end - old.entries_end},
@@ -156,10 +156,10 @@ TEST(LlamacppFiles, MergeIntoACopyOfAModel) {
   ASSERT_EQ(file.tensors.size(), 6U);
   EXPECT_EQ(file.tensors[2].offset, old.bytes.size() - old.data_begin);
   for (const auto& [key, value] : old.entries) EXPECT_EQ(file.entries.at(key), value);
-  EXPECT_EQ(file.entries.count("general.type"), 0U);  // a model as before
+  EXPECT_EQ(file.entries.count("general.type"), 0U);  // still the file of a model
   const std::string launch = ReadText(scratch / "out" / "launch.txt");
   EXPECT_TRUE(Says(launch, "/out/tiny.gguf --cache-type-k"));
-  // A second time they are there already.
+  // The copy already has the tensors, so merging again is refused.
   EXPECT_THROW(WriteForRuntime(ExporterNamed("llamacpp"), artifact,
                                {.merge_into = scratch / "out" / "tiny.gguf"}, scratch / "again"),
                InputError);
@@ -193,7 +193,7 @@ TEST(LlamacppFiles, AreRefusedForAnotherModel) {
   expect(3, RawEntry("qwen3.attention.head_count_kv", 4), "head_count_kv is 4");
   expect(5, RawEntry("qwen3.attention.key_length", 128), "key_length (layer 0) is 128");
   expect(6, RawEntry("qwen3.attention.value_length", 64), "value_length (layer 0) is 64");
-  // Absent, it is embedding_length / head_count.
+  // If key_length is missing, it is embedding_length / head_count.
   expect(5, RawEntry("other", 1), "key_length (layer 0) is 128");
   expect(7, RawEntry("split.count", 2), "llama-gguf-split");
   EXPECT_EQ(merge(7, RawEntry("split.count", 1)), "");

@@ -21,14 +21,14 @@ TEST(Loaders, EveryExporterSaysWhoLoadsItsFiles) {
     const Loader& loader = LoaderOf(exporter.name);
     for (const std::string_view text : {loader.source, loader.released, loader.hardware}) {
       EXPECT_FALSE(text.empty()) << exporter.name;
-      EXPECT_EQ(text.find('\n'), text.npos) << exporter.name;  // it is a comment of a script
+      EXPECT_EQ(text.find('\n'), text.npos) << exporter.name;  // printed as a single comment line
     }
     if (loader.source.find("open") == loader.source.npos) continue;
     EXPECT_NE(loader.released.find(kNotReleased), loader.released.npos) << exporter.name;
   }
 }
 
-// An artifact that `exporter` can write: its consumer's choice, or one for any consumer.
+// Writes an artifact that `exporter` can export: a choice for its consumer, or for any consumer.
 Artifact ArtifactFor(const Exporter& exporter, const fs::path& path) {
   const auto rules =
       std::ranges::find(AllConsumers(), exporter.name, &ConsumerRules::export_target);
@@ -51,7 +51,8 @@ TEST(Loaders, StandBehindTheFirstLineOfEveryScriptWithAbsolutePaths) {
     for (const std::string& line : LoaderLines(LoaderOf(exporter.name)))
       expected += "# " + line + "\n";
     EXPECT_TRUE(script.starts_with(expected)) << script;
-    // One finds itself, one is merged into a model's file first.
+    // run.py finds its own folder, and llama.cpp loads a merged model, so these name no output
+    // path.
     if (torch || exporter.name == "llamacpp") continue;
     EXPECT_NE(script.find(output.string()), script.npos) << script;
   }

@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The file that PrismML's loader takes (common/kv-mean-center.h): a tensor for each layer, channels
-// fastest, in the basis that kv_mean_center.k_rot names. The Hadamard matrix is made by doubling,
-// as in ggml_gen_hadamard, and the reordering is the converter's, by reshape and swapaxes.
+// Tests the file that PrismML's loader reads (common/kv-mean-center.h): one tensor per layer,
+// channels fastest, in the basis that kv_mean_center.k_rot names. The Hadamard matrix is built by
+// doubling, as in ggml_gen_hadamard. Keys are reordered as in the converter, by reshape and
+// swapaxes.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -26,7 +27,7 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-// Layers 3 and 11 with 2 KV heads of d.
+// Writes an artifact of layers 3 and 11 with 2 KV heads of dimension `d`.
 Artifact Of(const fs::path& path, int64_t d, const std::string& model_type,
             bool with_means = true) {
   ArtifactInfo info = SampleInfo();
@@ -47,7 +48,7 @@ std::vector<float> Means(size_t i, int64_t d) {
   return means;
 }
 
-// row [n] times the orthonormal Hadamard matrix of n, by doubling.
+// Returns row [n] times the orthonormal Hadamard matrix of order n, built by doubling.
 std::vector<double> TimesHadamard(const std::vector<float>& row) {
   const size_t n = row.size();
   std::vector<double> h(n * n);
@@ -102,7 +103,7 @@ TEST(MeanCenterFiles, HoldTheMeansInBothBases) {
     EXPECT_TRUE(Says(launch, said));
 }
 
-// Heads of 96 are turned in blocks of 32 there only where 64 divides them, so not at all.
+// llama.cpp rotates only heads whose dimension is a multiple of 64, so not heads of 96.
 TEST(MeanCenterFiles, HaveOneBasisWhereTheCacheIsNotTurned) {
   const fs::path scratch = TestScratch("mean-center-96");
   WriteForRuntime(ExporterNamed("kv-mean-center"), Of(scratch / "a", 96, "phi3"), {},
@@ -111,7 +112,7 @@ TEST(MeanCenterFiles, HaveOneBasisWhereTheCacheIsNotTurned) {
   EXPECT_TRUE(Says(ReadText(scratch / "out" / "launch.txt"), "LLAMA_ATTN_ROT_DISABLE=1 \\\n"));
 }
 
-// LlamaModel.permute: weights.reshape(n_head, 2, d / 2, ...).swapaxes(1, 2).
+// LlamaModel.permute reorders by weights.reshape(n_head, 2, d / 2, ...).swapaxes(1, 2).
 TEST(MeanCenterFiles, FollowTheConvertersOrderOfALlama) {
   const fs::path scratch = TestScratch("mean-center-llama");
   WriteForRuntime(ExporterNamed("kv-mean-center"), Of(scratch / "a", 8, "llama"), {},
@@ -142,7 +143,7 @@ TEST(MeanCenterFiles, NameTheModelTheyAreOf) {
   write(12);
   const ReadGguf file(ReadText(scratch / "out" / "kv-mean-center.gguf"));
   EXPECT_EQ(file.entries.at("kv_mean_center.model_sha256"), DigestFile(scratch / "m.gguf").sha256);
-  EXPECT_THROW(write(11), InputError);  // layer 11 is the twelfth
+  EXPECT_THROW(write(11), InputError);  // layer 11 needs 12 blocks
   EXPECT_FALSE(fs::exists(scratch / "out"));
 }
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A second reader of protocol buffers (protobuf.dev/programming-guides/encoding) with the field
-// numbers of onnx/onnx.proto, and where Python has onnx, onnx itself.
+// Reads the files with a second protocol buffer parser (protobuf.dev/programming-guides/encoding)
+// and the field numbers of onnx/onnx.proto.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-// Values of a message by field: numbers, or the bytes of what has a length.
+// Values of a message by field number: integers, or the bytes of length-delimited fields.
 struct Fields {
   std::multimap<int, uint64_t> numbers;
   std::multimap<int, std::string> bytes;
@@ -134,7 +134,7 @@ TEST(OnnxFiles, HoldOscarsOwn) {
   EXPECT_EQ(Metadata(model).at("layers").at("11").at("v_clip_ratio"), own.serving.v_clip_ratio);
 }
 
-// Runs launch.txt with a stand-in for onnx whose models are lines of names.
+// Runs launch.txt with a stand-in for the module onnx, whose models are lists of names.
 TEST(OnnxFiles, TheScriptAddsThemToACopyOfTheModel) {
   const fs::path scratch = TestScratch("onnx-script");
   WriteSampleArtifact(scratch / "a");

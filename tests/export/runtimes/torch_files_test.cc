@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads the exported folder and its source artifact with oscar-kv's reader.
+// Reads the exported folder and its source artifact with the reader of oscar_kv.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -20,7 +20,8 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-// Prints what differs between two folders; nothing: they say the same of every layer.
+// Compares an artifact with an exported folder. Prints facts about both, every value that differs,
+// and whether the keys of each layer have feedback.
 constexpr const char* kCompare = R"(
 import sys
 sys.path.insert(0, sys.argv[1])

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sums become what save_moments leaves: M_q and S_v are means, k_sum and M_k stay sums.
+// Tests that sums become what save_moments writes: M_q and S_v are means, k_sum and M_k are sums.
 #include <gtest/gtest.h>
 
 #include "export/artifact/artifact_reader.h"

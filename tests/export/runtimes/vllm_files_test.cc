@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The loader of vLLM's pull request 46774: payload["layers"][id]["rotation"], [d, d] exactly.
+// Tests files for the loader of vLLM's pull request 46774. It reads
+// payload["layers"][id]["rotation"] and requires the shape [d, d].
 #include <gtest/gtest.h>
 
 #include "export/artifact/foreign_rotations.h"

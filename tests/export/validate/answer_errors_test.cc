@@ -7,7 +7,7 @@
 namespace oscar {
 namespace {
 
-// Calls of ten tokens with two arguments each, of two tokens and of one.
+// Returns three calls of ten tokens. Each has an argument of two tokens and an argument of one.
 std::vector<NeedleSample> Calls() {
   std::vector<NeedleSample> samples(3);
   for (size_t i = 0; i < samples.size(); ++i) {
@@ -55,7 +55,7 @@ TEST(AnswerErrors, AnArgumentIsExactWithAllItsTokensAndACallWithAllItsArguments)
      "exact_calls":0.5},
     {"task":"json_edit","length":10,"samples":1,"tokens":3,"token_kl":4.0,"accuracy":0.0,
      "exact_calls":0.0}])"));
-  // Means of calls: 2, 0, 4.
+  // The mean KL is 2, 0 and 4 in the three calls.
   EXPECT_GE(json.at("token_kl").at("interval").at(0), 0);
   EXPECT_LE(json.at("token_kl").at("interval").at(1), 4);
   EXPECT_LT(json.at("accuracy_interval").at(0), json.at("accuracy_interval").at(1));

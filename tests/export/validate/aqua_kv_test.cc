@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// AQUA-KV: its grid and its predictions, and that a validation hands a layer what the cache of the
-// one before gave back.
+// Tests AQUA-KV: its grids, its predictions, and that a validation gives each layer the rows that
+// the cache of the layer before returned.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -26,8 +26,8 @@ double RelativeError(const at::Tensor& actual, const at::Tensor& expected) {
   return difference.square().sum().div(expected.to(at::kDouble).square().sum()).item<double>();
 }
 
-// 16 points for two normal values have an error of at least .108. 256 points have a smaller error
-// than levels for each value, .0095.
+// The relative error of 16 points for two normal values is at least 0.108. With 256 points it is
+// smaller than that of the best 16 levels per value, 0.0095.
 TEST(Higgs, GridsAreThoseOfNormalValues) {
   at::manual_seed(1);
   const at::Tensor x = at::randn({3000, 128}, at::kDouble).mul_(7);
@@ -78,7 +78,7 @@ struct LinearLayers {
   at::Tensor Heads(const at::Tensor& x) const {
     return x.view({x.size(0), spec.num_kv_heads, spec.head_dim});
   }
-  // Returns random rows of `tokens` tokens, as the layer before reads them back.
+  // Returns random rows of `tokens` tokens, as they are read from the cache of the layer before.
   CacheSides Before(int64_t tokens) const {
     const auto draw = [&] { return Heads(at::randn({tokens, channels}, at::kDouble)); };
     return {ApplyRope(draw(), spec.rope), draw()};
@@ -115,7 +115,7 @@ TEST(AquaKv, WhatTheLayerBeforeSaysIsFree) {
   EXPECT_EQ(cache.k_exact.quantized_end(4 + 128 + 1), 4 + 128);
 }
 
-// For rows unrelated to the layer before, the residual is everything, and it gets 2 bits.
+// If the layer before does not predict the rows, the residual is the whole row, stored in 2 bits.
 TEST(AquaKv, WhatItDoesNotSayIsRounded) {
   LinearLayers layers;
   const std::vector<CacheSides> before = {layers.Before(4000)}, own = {layers.Before(4000)};
@@ -143,7 +143,7 @@ struct Call {
   at::Tensor before, out;  // keys
 };
 
-// Adds to every key; keeps what it saw of the layers before.
+// Returns a method that adds 0.001 to every key and records the keys of the layer before.
 CacheMethod Chained(std::vector<std::vector<Call>>& layers) {
   CacheMethod method = CacheMethodNamed("naive");
   method.takes_windows = false;
@@ -181,7 +181,7 @@ TEST(LayerBefore, IsWhatItsCacheGaveBackForTheSameTokens) {
                 Artifact::Open(TinyArtifact()), options, {});
   ASSERT_EQ(layers.size(), 4u);
   EXPECT_EQ(layers[0].size(),
-            2u + 2 * 2);  // calibration text, then texts in the stream and locally
+            2u + 2 * 2);  // calibration texts; then texts end to end and locally
   for (size_t layer = 1; layer < 4; ++layer) {
     ASSERT_EQ(layers[layer].size(), layers[0].size());
     for (size_t call = 0; call < layers[layer].size(); ++call)

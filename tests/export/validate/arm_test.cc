@@ -83,7 +83,7 @@ TEST(Arm, AllIsEveryMethodPlainAndWithWhatItTakes) {
   EXPECT_TRUE(Has(names, "identity+clip"));
 }
 
-// The exact model, the judged arm, Hadamard, OSCAR as published, a random rotation.
+// The arms are the exact model, Hadamard, OSCAR as published, the judged arm and a random rotation.
 TEST(Arm, QuickIsWhatAVerdictIsMadeOf) {
   const Tiny tiny;
   const std::vector<Arm> arms = ParseArms({"quick"}, tiny.context);
@@ -148,7 +148,7 @@ TEST(Arm, TheHeadlineIsTheArtifactsOwnChoice) {
   EXPECT_EQ(headline({"default"}, kOwn), kOwn[1]);
   EXPECT_EQ(headline({"default"}, kOwn, "naive"), "naive");
   EXPECT_EQ(headline({"default"}, kOwn, "hadamard+windows+clip"), "hadamard+clip+windows");
-  // Comparisons without it.
+  // Lists without the artifact's own arms are comparisons.
   EXPECT_EQ(headline({"oscar_per_head+windows", "naive"}, kOwn), "oscar_per_head+windows");
   EXPECT_EQ(headline({"naive", "hadamard"}, kOwn), "hadamard");
   EXPECT_THROW(headline({"naive", "hadamard"}, kOwn, "naive+windows"), UsageError);
@@ -163,14 +163,15 @@ std::vector<std::string> Recall(const std::vector<std::string>& named,
   return names;
 }
 
-// Recall tasks take most of a validation's tokens: by default they run on what a reader compares.
+// Recall tasks take most of a validation's tokens, so by default they run only on the arms that
+// readers compare.
 TEST(Arm, RecallIsMeasuredOnTheArmsThatAReaderCompares) {
   using Names = std::vector<std::string>;
   const std::string headline = "oscar_per_head+clip+windows";
   const Names four = {"bf16", "naive", "hadamard+clip+windows", headline};
   EXPECT_EQ(Recall({}, {}, headline), four);
   EXPECT_EQ(Recall({"default"}, {}, headline), four);
-  // An arm asked for by name gets its recall measured; an arm that comes in a list does not.
+  // Recall is measured on an arm that is requested by name, but not on every arm of a list.
   EXPECT_EQ(Recall({"default", "int4_hadamard"}, {}, headline),
             (Names{"bf16", "naive", "hadamard+clip+windows", "int4_hadamard", headline}));
   EXPECT_EQ(Recall({"naive+windows", headline}, {}, headline),

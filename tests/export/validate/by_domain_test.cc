@@ -16,8 +16,8 @@ namespace {
 
 constexpr int kSequences = 8;
 
-// KL of a piece: what all arms have in common differs from sequence to sequence a hundred times as
-// much as arms do.
+// Returns the KL of a piece that all arms have in common. It differs between sequences a hundred
+// times as much as arms differ.
 double Common(int sequence, int piece) { return 5 + 4 * std::sin(7 * sequence + piece); }
 
 Json MadeArm(const std::string& name, double more_first, double more_second) {
@@ -49,7 +49,8 @@ TEST(ByDomain, DifferencesArePaired) {
   const Json& behind = other.at("behind").at("local");
   EXPECT_EQ(behind.at("rows"), kSequences * 16);
   EXPECT_NEAR(behind.at("mean").get<double>(), 0.01, 1e-3);
-  // The interval is as wide as the sequences' own spread of 0.03, and not as that of the KL.
+  // The interval's width follows from the spread of the differences over sequences (0.03), not from
+  // the spread of the KL.
   const double width =
       behind.at("interval").at(1).get<double>() - behind.at("interval").at(0).get<double>();
   EXPECT_NEAR(width, 2 * 1.96 * 0.03 / std::sqrt(kSequences), 0.015);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Methods that are fitted to rows get the calibration text's, layer by layer, and nothing else of
-// the validation sees that text.
+// Tests that methods fitted to rows get the rows of the calibration text, layer by layer, and that
+// this text affects nothing else in the validation.
 #include "export/validate/calibration_rows.h"
 
 #include <ATen/ATen.h>
@@ -20,7 +20,7 @@ std::vector<int64_t> LengthsOf(const std::vector<std::vector<int32_t>>& sequence
   return lengths;
 }
 
-// Keeps what a layer observer is shown of stream 0.
+// Records the keys of stream 0 that a layer observer is shown.
 class Keep : public LayerObserver {
  public:
   void OnAttention(const AttentionView& view) override {
@@ -35,11 +35,11 @@ class Keep : public LayerObserver {
 
 struct Outcome {
   Json local, end_to_end;
-  std::vector<at::Tensor> keys;    // of the evaluated text, stream 0
+  std::vector<at::Tensor> keys;    // of stream 0, evaluated texts only
   std::vector<at::Tensor> hidden;  // of both streams
 };
 
-// Arms bf16 and `method` on two texts, after calibration text.
+// Validates bf16 and `method` on two texts, which follow the calibration text.
 Outcome RunWith(const std::vector<std::vector<int32_t>>& calibration, const CacheMethod& method) {
   const TinyModel model;
   const Artifact artifact = Artifact::Open(TinyArtifact());
@@ -106,7 +106,7 @@ TEST(CalibrationRows, AreThoseOfTheTextInEachLayer) {
   RunWith(calibration, method);
   ASSERT_EQ(seen.size(), 4U);
 
-  // The same text alone.
+  // The calibration text alone must give the same rows.
   const TinyModel model;
   const LayerLoop loop(model.checkpoint, model.spec, at::kCPU, at::kFloat);
   class : public LayerObserver {

@@ -7,7 +7,7 @@
 namespace oscar {
 namespace {
 
-// Two continuations of four tokens after prefixes of three.
+// Returns the scored tokens of two continuations: four tokens each, after a prefix of three.
 std::vector<ScoredToken> Tokens() {
   return ScoredTokens({{1, 2, 3, 4, 5, 6, 7}, {1, 2, 3, 4, 5, 6, 7}}, 0, 3, 0);
 }
@@ -20,14 +20,14 @@ Json Report(std::vector<uint8_t> agrees, std::vector<float> kl) {
 }
 
 TEST(Divergence, IsTheFirstTokenThatIsChosenOtherwise) {
-  // Tokens that agree again still count as after the divergence; its own token does not.
+  // Tokens that agree again still count as after the divergence. The diverging token does not.
   const Json json = Report({1, 0, 1, 0, 1, 1, 1, 0}, {0, 8, 1, 3, 0, 0, 0, 4});
   EXPECT_EQ(json.at("samples"), 2);
   EXPECT_EQ(json.at("tokens"), 8);
   EXPECT_EQ(json.at("diverged"), 1);
-  EXPECT_EQ(json.at("tokens_until"), 2);  // 1 and 3
+  EXPECT_EQ(json.at("tokens_until"), 2);  // mean of 1 and 3
   EXPECT_EQ(json.at("tokens_until_interval"), Json({1.0, 3.0}));
-  EXPECT_EQ(json.at("kl_after"), 2);  // 1 and 3; nothing is behind the last token
+  EXPECT_EQ(json.at("kl_after"), 2);  // mean of 1 and 3; no token follows the other divergence
   EXPECT_EQ(json.at("token_kl").at("mean"), 2);
 }
 
@@ -41,7 +41,7 @@ TEST(Divergence, IsAtTheEndWhereThereIsNone) {
 TEST(Divergence, BeginsAnewWithEverySample) {
   const Json json = Report({0, 1, 1, 1, 1, 1, 1, 1}, std::vector<float>(8, 1));
   EXPECT_EQ(json.at("diverged"), 0.5);
-  EXPECT_EQ(json.at("tokens_until"), 2);  // 0 and 4
+  EXPECT_EQ(json.at("tokens_until"), 2);  // mean of 0 and 4
 }
 
 }  // namespace

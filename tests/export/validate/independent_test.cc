@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The proof model and its outlier twin against numbers of an independent simulation: calibrated on
-// the first 8 x 2048 tokens of prompts.jsonl, evaluated on the first 6 x 4096 of heldout.jsonl,
-// documents joined by <|endoftext|>, positions 1025 .. 4095 scored; queries, keys and values
-// rounded to bf16, otherwise float32; clip ratios 0.96 and 0.92; attention-KL local, over the
-// second half. All of it on a GPU; on a CPU what a few minutes allow.
+// Compares the proof model and its outlier twin with an independent simulation. Both calibrate on
+// the first 8 x 2048 tokens of prompts.jsonl and evaluate on the first 6 x 4096 of heldout.jsonl,
+// with documents joined by <|endoftext|>. Positions 1025 .. 4095 are scored. Queries, keys and
+// values are rounded to bf16, and the rest is float32. Clip ratios are 0.96 and 0.92. The
+// attention-KL is local and over the second half. A CPU runs only what takes a few minutes.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -48,7 +48,7 @@ struct Study {
   fs::path directory;
   ModelSpec spec;
   Checkpoint checkpoint;
-  fs::path calibration;  // prompts.jsonl and heldout.jsonl
+  fs::path calibration;  // folder of prompts.jsonl and heldout.jsonl
   at::Device device;
 
   Study(fs::path model, fs::path texts)
@@ -101,7 +101,7 @@ void ExpectAll(const Json& validation, const std::vector<Expected>& expected,
   for (const Expected& e : expected) {
     const std::string arm = e.arm;
     EXPECT_NEAR(Perplexity(validation, arm) / e.perplexity, 1, perplexity_tolerance) << arm;
-    // OSCAR's rows depend on the signs of eigenvectors.
+    // OSCAR's KL depends on the signs of eigenvectors, so its tolerance is larger.
     EXPECT_NEAR(Kl(validation, arm) / e.kl, 1, arm.starts_with("oscar") ? 0.12 : 0.05) << arm;
   }
 }
@@ -117,7 +117,7 @@ TEST(Independent, ProofModel) {
   OSCAR_PACK_OR_SKIP(texts, "calibration");
   const Study study(model, texts);
   std::vector<Expected> paper = {{"oscar_per_head+clip+windows", 2.4715, 0.0391}};
-  if (!study.device.is_cpu()) {  // each arm is a minute of a CPU
+  if (!study.device.is_cpu()) {  // an arm takes a minute on a CPU
     paper.insert(paper.end(), {{"naive", 5.180, 0.585},
                                {"hadamard", 4.084, 0.420},
                                {"hadamard+clip+windows", 2.4716, 0.0392},
@@ -152,14 +152,14 @@ TEST(Independent, OutlierTwin) {
                                        {"oscar_per_head+clip+windows", 2.812, 0.331}};
   const Json validation =
       study.Validate(study.Calibrate("twin_paper", ValueTarget::kAttentionOutput), Names(paper));
-  EXPECT_NEAR(Perplexity(validation, "bf16"), 2.4610, 0.0005);  // the same function
+  EXPECT_NEAR(Perplexity(validation, "bf16"), 2.4610, 0.0005);  // the same function as the model
   ExpectAll(validation, paper, 0.10);
   const std::vector<Expected> script = {{"oscar_shared+clip+windows", 2.737, 0.324}};
   const Json shared = study.Validate(
       study.Calibrate("twin_script", ValueTarget::kDiagonal),
       {"oscar_shared+clip+windows", "random_rotation+clip+windows", "wrong_layer+clip+windows"});
   ExpectAll(shared, script, 0.10);
-  // With real outliers a rotation must know the layer: controls lose by a wide margin.
+  // With real outliers a rotation must fit its layer, so the controls are far worse.
   for (const char* control : {"random_rotation+clip+windows", "wrong_layer+clip+windows"})
     EXPECT_GT(Kl(shared, control), 1.5 * Kl(shared, "oscar_shared+clip+windows")) << control;
 }

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The references for the kernels, tested without a GPU. Pages are packed by the table of
-// cache_format.h from the scalar codec's own codes: they agree, and one flipped bit anywhere is one
-// difference of the right kind. The float64 attention equals that of the model.
+// Tests the references of the kernels without a GPU. Pages are packed by the layout of
+// cache_format.h from the codes of the scalar codec, and must agree with it. A flipped bit must
+// give one difference of the right kind. The float64 attention must equal the model's.
 #include "export/validate/kernel_codec.h"
 
 #include <ATen/ATen.h>
@@ -21,7 +21,7 @@ namespace oscar {
 namespace {
 
 constexpr int kHeads = 2;
-constexpr int64_t kTokens = 40;  // two and a half tiles, of pages of 16 tokens
+constexpr int64_t kTokens = 40;  // two and a half tiles
 constexpr double kClip = 0.96;
 
 float RoundToBf16(float x) {
@@ -131,11 +131,11 @@ TEST(KernelCodec, OneBitIsOneDifference) {
   EXPECT_EQ(code.differing_codes, 1);
   EXPECT_EQ(code.differing_simulated, 1);
   EXPECT_EQ(code.differing_metadata, 0);
-  // Page 0, tile 0, head 0: the scale of token 0, its last bit.
+  // Flips the last bit of a scale: page 0, tile 0, head 0, token 0.
   const CodecAgreement scale = turned(static_cast<size_t>(KMetadataOffset(format)), 0);
   EXPECT_EQ(scale.differing_metadata, 1);
   EXPECT_EQ(scale.differing_codes, 0);
-  // The third tile has 8 tokens; what follows them is nobody's.
+  // The third tile has 8 tokens, and the rest of its record is not compared.
   EXPECT_EQ(turned(3 * record - 1, 0).differing(), 0);
 }
 
@@ -145,8 +145,8 @@ TEST(KernelCodec, AnotherHeadsPagesDoNotAgree) {
   EXPECT_GT(CompareAll(sample).differing_codes, 1000);
 }
 
-// The reference of the decode kernel at the last token of a text, and what the model computes
-// there.
+// Compares the reference of the decode kernel with the model's attention at the last token of a
+// text.
 TEST(KernelReference, IsTheModelsAttentionWithItsWindowSoftCapAndSinks) {
   at::manual_seed(3);
   AttentionSpec plain;

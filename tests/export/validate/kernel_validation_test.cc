@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The bundled model's own queries, keys and values through the real kernels.
+// Runs the bundled model's own queries, keys and values through the real kernels.
 #include "export/validate/kernel_validation.h"
 
 #include <ATen/Context.h>
@@ -59,7 +59,7 @@ TEST(KernelValidation, CodesAreTheCodecsAndOutputsTheReferences) {
       EXPECT_GT(layer["write_us"], 0);
       EXPECT_GT(layer["decode_us"], 0);
       for (const Json& head : layer["heads"]) {
-        EXPECT_GT(head["kernel_error"], 0);  // it is a measurement
+        EXPECT_GT(head["kernel_error"], 0);  // measured, so not exactly 0
         EXPECT_LT(head["kernel_error"], 0.001) << layer["layer_id"];
         EXPECT_LT(head["total_error"], 0.6) << layer["layer_id"];
       }
@@ -74,12 +74,12 @@ TEST(KernelValidation, WindowsAsLongAsTheTextLeaveRoundingAlone) {
   EXPECT_LT(report["total_error"], 0.02);
   const Json quantized = ValidateKernels(TinyArtifact());
   EXPECT_GT(quantized["total_error"], report["total_error"]);
-  // More bits, less error: the codes are those of the bits asked for.
+  // More bits give a smaller error, so the codes have the requested number of bits.
   const Json fine = ValidateKernels(TinyArtifact(), {.k_bits = 4, .v_bits = 4});
   EXPECT_LT(fine["total_error"].get<double>(), 0.6 * quantized["total_error"].get<double>());
 }
 
-// One layer of random queries, keys and values, with what its attention has besides.
+// Validates the kernels on one layer of random queries, keys and values with the given attention.
 Json ValidateLayer(const AttentionSpec& attention, const at::Tensor& sinks) {
   const TinyModel model;
   const Artifact artifact = Artifact::Open(TinyArtifact());
@@ -98,8 +98,8 @@ Json ValidateLayer(const AttentionSpec& attention, const at::Tensor& sinks) {
   return kernels.Report();
 }
 
-// Windows, soft caps and sinks reach the kernel: it agrees with float64 attention that has them,
-// which the same attention without them is far from.
+// The kernel must apply windows, soft caps and sinks: it agrees with float64 attention that applies
+// them, which is far from attention without them.
 TEST(KernelValidation, SoftCapsSinksAndWindowsAreTheModels) {
   if (NumGpus() == 0) GTEST_SKIP() << "needs a GPU";
   const AttentionSpec plain = TinyModel().spec.layers[0].attention;
@@ -113,7 +113,7 @@ TEST(KernelValidation, SoftCapsSinksAndWindowsAreTheModels) {
   const at::Tensor sinks =
       at::linspace(4, 12, plain.num_q_heads, at::TensorOptions().dtype(at::kBFloat16)).cuda();
   for (const AttentionSpec& spec : {plain, capped, sunk, all}) {
-    // As the loop shows them, and as a dump's layers have them.
+    // Sinks come from the layer loop, or from the layer itself, as in a dump.
     for (const at::Tensor& shown : {sinks, at::Tensor()}) {
       const Json report = ValidateLayer(spec, spec.sinks.empty() ? at::Tensor() : shown);
       EXPECT_TRUE(report["passed"]) << report.dump(1);
@@ -130,7 +130,7 @@ TEST(KernelValidation, TheTotalErrorIsThatOfTheSimulatedArm) {
   const double simulated =
       ArmOf(v, "oscar_per_head+clip+windows").at("local").at("output_rel_error").get<double>();
   const double total = ValidateKernels(TinyArtifact())["total_error"].get<double>();
-  EXPECT_NEAR(total / simulated, 1, 0.5);  // other rows, and the cache in bf16
+  EXPECT_NEAR(total / simulated, 1, 0.5);  // other rows, and a cache in bf16
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Validation of latent attention against dense attention with expanded heads: the latents are
-// quantized here, expanded through kv_b, and attended to in float64, both at the model's own
-// queries and through the whole model. Absorbed and expanded forms are equal only if output errors
-// are measured after W_UV.
+// Compares the validation of latent attention with dense attention over expanded heads. The test
+// quantizes latents, expands them through kv_b and attends in float64, at the model's own queries
+// and through the whole model. Absorbed and expanded forms agree only if output errors are measured
+// after W_UV.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -92,7 +92,8 @@ Json ValidateLatents(const TinyModel& model, const fs::path& artifact,
                        Artifact::Open(artifact), options, {});
 }
 
-// Returns latents [T, rank] in 2 bits after a Hadamard rotation, one scale for each row.
+// Returns latents [T, rank] after a round trip through 2 bits in the Hadamard basis, with one scale
+// per row.
 at::Tensor InTwoBits(const at::Tensor& latents) {
   const Matrix hadamard = HadamardRotation(kLatentRank).matrix();
   const at::Tensor h =
@@ -106,7 +107,7 @@ at::Tensor InTwoBits(const at::Tensor& latents) {
   return y.div(scale).add(zero).add(0.5).trunc().clamp(0, 3).sub(zero).mul(scale).matmul(h.t());
 }
 
-// Dense attention over expanded heads, float64; [heads, T, ..].
+// Dense attention over expanded heads in float64. Tensors are [heads, T, ...].
 struct ExpandedHeads {
   explicit ExpandedHeads(const AttentionView& view)
       : scale(view.layer.attention.scale),
@@ -134,7 +135,7 @@ struct LatentRows {
   at::Tensor log_p, out;  // [heads, T, T], [heads, T, v_head_dim]
 };
 
-// Over stored latents, of which each query reads those in its windows exactly.
+// Attends to stored latents, except that each query reads the latents in its windows exactly.
 LatentRows AttendLatents(const ExpandedHeads& heads, const at::Tensor& exact,
                          const at::Tensor& stored, bool windows) {
   const int64_t tokens = exact.size(0);
@@ -150,12 +151,12 @@ LatentRows AttendLatents(const ExpandedHeads& heads, const at::Tensor& exact,
                      .add(p.masked_fill(is_exact, 0).matmul(heads.Values(stored)))};
 }
 
-// Sums of one arm over all layers, of rows in the second half of a text.
+// Sums of one arm over all layers, for the rows in the second half of a text.
 struct LatentSums {
   double kl = 0, error = 0, energy = 0, rows = 0;
 };
 
-// Runs the model with expanded heads and, as stream 1, an arm of its own.
+// Runs the model with expanded heads. Stream 1 is the arm, which reads quantized latents.
 struct LatentOracle : LayerObserver {
   explicit LatentOracle(bool with_windows) : windows(with_windows) {}
   bool Attend(const AttentionView& view) override {
@@ -206,7 +207,7 @@ TEST(LatentValidation, EqualsDenseAttentionOfExpandedHeads) {
                 1, 2e-4)
         << arm;
 
-    // The whole model: scores the tokens that are predicted from a token after the windows.
+    // Scores the whole model on the tokens that are predicted from a token after the windows.
     constexpr int64_t kFirst = kLatentSink + kLatentRecent + 1, kScored = 2 * (64 - kFirst);
     std::vector<at::Tensor> log_p;
     double nll = 0, token_kl = 0;
@@ -243,11 +244,11 @@ TEST(LatentValidation, CountsWhatTheCacheHolds) {
   EXPECT_NEAR(bits("hadamard"), of(2 + 32.0 / 16), 1e-12);
   EXPECT_NEAR(bits("auto"), of(2 + 32.0 / 16), 1e-12);
   EXPECT_NEAR(bits("int4_hadamard"), of(4 + 32.0 / 16), 1e-12);
-  EXPECT_NEAR(bits("kivi2"), of(2 + 32.0 / 128), 1e-12);  // as keys: per channel
+  EXPECT_NEAR(bits("kivi2"), of(2 + 32.0 / 128), 1e-12);  // per channel, like keys
 }
 
-// Every method that can: in every family, with numbers that are sound. The same row is stored for
-// both sides, so what an arm does to keys is what it does to values.
+// Every method that supports latents must give finite numbers in every family. Keys and values
+// share one stored row, so they have the same error.
 TEST(LatentValidation, EveryMethodStoresOneRow) {
   for (const char* family : {"deepseek_v3", "glm4_moe_lite", "glm_moe_dsa"}) {
     const TinyModel model(TestData(std::string("families/") + family));
@@ -310,12 +311,12 @@ TEST(LatentExport, WritesADirectoryOfLayers) {
                 choice.k.mean.empty() ? 0 : static_cast<float>(choice.k.mean[i]));
     }
   }
-  // OSCAR's own: bare matrices.
+  // OSCAR's own rotations are exported as bare matrices.
   WriteMlaFolder(path.parent_path() / "oscar", LatentsForSglang(artifact, false));
   const RotationFile own = OpenMlaFolder(path.parent_path() / "oscar");
   EXPECT_FALSE(own.layers[0].mean || own.layers[0].q_rotation);
   EXPECT_EQ(Doubles(own.layers[1].rotation), artifact.ReadLayer(1).k.rotation);
-  // Whoever an artifact was made for: the pool that clips nothing has a choice of its own in it.
+  // An artifact for any consumer also contains a choice without clipping for SGLang's latent cache.
   const Artifact clipped = Artifact::Open(DeepSeekArtifact());
   EXPECT_NE(clipped.ReadLayer(0).automatic->k_codes.clip.at(0), 1);
   EXPECT_NO_THROW(LatentsForSglang(clipped, true));

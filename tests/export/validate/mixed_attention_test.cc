@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Mixed attention against its definition, written out in float64: every query sees every visible
-// position once, exact where the rules of keys and of values say so.
+// Compares mixed attention with its definition in float64. Every query sees every visible position
+// once: exactly if the rules of keys and of values say so, and otherwise as stored.
 #include "export/validate/mixed_attention.h"
 
 #include <ATen/ATen.h>
@@ -70,7 +70,7 @@ void Expect(const Case& c) {
   MixedMasks masks;
   MixedAttention(spec, c.exact, q, cache, masks, out);
   out.fill_(NAN);
-  MixedAttention(spec, c.exact, q, cache, masks, out);  // by masks that are kept
+  MixedAttention(spec, c.exact, q, cache, masks, out);  // with the masks of the first call
   EXPECT_LT((out - Definition(c, spec, q, cache)).abs().max().item<double>(), 1e-12);
 }
 
@@ -82,7 +82,7 @@ void ExpectAtAnyReach(const ExactSides& exact) {
   for (const std::optional<int64_t> window :
        {std::optional<int64_t>(), std::optional<int64_t>(100), std::optional<int64_t>(600)}) {
     SCOPED_TRACE(testing::Message() << "window " << window.value_or(0));
-    Expect({700, 4, 2, 16, 8, window, exact});  // beyond one chunk of queries
+    Expect({700, 4, 2, 16, 8, window, exact});  // more than one chunk of queries
     Expect({40, 3, 1, 8, 8, window, exact});
   }
 }
@@ -121,8 +121,8 @@ TEST(MixedAttention, InsideTheWindowsTheStoredCacheIsNotRead) {
   EXPECT_LT((out - expected).abs().max().item<double>(), 1e-6);
 }
 
-// Flash attention over parts of the keys, joined, on a GPU; under kept masks where windows move in
-// blocks.
+// On a GPU, the results of flash attention over parts of the keys are joined. If windows move in
+// blocks, attention uses masks instead.
 TEST(MixedAttentionGpu, IsItsDefinitionInWindows) {
   if (NumGpus() == 0) GTEST_SKIP() << "needs a GPU";
   const ExactTokens in_blocks = ExactUntilBlocksFill(7, 8, 100);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A bar counts only if it falls when something is wrong. Each way to make a wrong artifact or a
-// wrong cache must turn a check or the numbers red.
+// Tests that the checks fail when something is wrong. Every way to make a wrong artifact or a wrong
+// cache must fail a check or worsen the numbers.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ TEST(NegativeControl, TheArtifactItselfIsRight) {
   EXPECT_LT(check.worst, 1e-5);
 }
 
-// Orthogonal, with digests that are right: nothing else sees it.
+// The wrong rotations are orthogonal and have correct digests, so no other check notices them.
 TEST(NegativeControl, RotationsInAnothersPlaceAreSeen) {
   const std::pair<const char*, std::function<void(RotationTensors&)>> mistakes[] = {
       {"transposed",
@@ -68,7 +68,7 @@ TEST(NegativeControl, OneNanInARotationIsSeen) {
   EXPECT_THROW(ValidateTiny(path, QuickOptions({"oscar_shared"})), NumericalError);
 }
 
-// One NaN among the keys of one layer while the model runs.
+// Puts a NaN into the keys of one layer while the model runs.
 TEST(NegativeControl, OneNanInTheModelIsSeen) {
   const TinyModel model;
   const Artifact artifact = Artifact::Open(TinyArtifact());
@@ -119,8 +119,8 @@ TEST(NegativeControl, ValuesThatAreNotRotatedBackFailTheGate) {
   EXPECT_FALSE(passes(output_error(not_back)));
 }
 
-// OSCAR's own diagnostics belong to OSCAR alone: its rotation spreads the importance of its own
-// layer evenly, and that of another layer no better than Hadamard does.
+// OSCAR's rotation spreads the importance of its own layer evenly. The rotation of another layer
+// does not, and neither does Hadamard.
 TEST(NegativeControl, TheWrongLayersRotationDoesNotFlattenImportance) {
   const Artifact artifact = Artifact::Open(TinyArtifact());
   const MomentsReader moments(TinyArtifact() / kMomentsFile);

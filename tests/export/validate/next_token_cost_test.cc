@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The cost of a cache for the next token: equal to a validation of the same cache; trials that
-// share the layers before them equal trials by themselves.
+// Tests the cost of a cache for the next token. It must equal a validation of the same cache.
+// Trials that share the layers before them must equal trials that run alone.
 #include "export/validate/next_token_cost.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ namespace {
 constexpr CacheWindows kWindows{4, 32};
 
 CacheSide Hadamard(int64_t dim) {
-  const Matrix matrix = HadamardRotation(dim).matrix();  // symmetric
+  const Matrix matrix = HadamardRotation(dim).matrix();  // symmetric, so order does not matter
   CacheSide side;
   side.num_rotations = 1;
   side.dim = dim;
@@ -38,7 +38,7 @@ SideOption Option(double bits, std::vector<int> head_bits = {}) {
   return option;
 }
 
-// Every layer turned by Hadamard, at 2 bits and more.
+// Returns options of 2, 2.5, 3 and 4 bits for every layer.
 std::vector<AutoChoice> Choices(const ModelSpec& spec) {
   std::vector<AutoChoice> choices(spec.layers.size());
   for (AutoChoice& choice : choices) {
@@ -78,7 +78,7 @@ TEST(NextTokenCost, OfAWholeCacheIsWhatAValidationSays) {
   EXPECT_GT(cost.mean, 0.01);
 }
 
-// A trial that begins at its layer costs what it costs when it runs from the first layer on.
+// A trial that begins at its own layer costs the same as one that runs from the first layer on.
 TEST(NextTokenCost, SidesArePricedAlone) {
   const TinyModel model;
   const NextTokenRun run = RunOf(model);
@@ -126,7 +126,7 @@ TEST(NextTokenCost, OfTypesIsWhatAValidationSays) {
   const TinyModel model;
   NextTokenRun run = RunOf(model);
   run.windows = {};
-  run.largest = [](size_t) { return LargestMagnitudes(); };  // scales of 1
+  run.largest = [](size_t) { return LargestMagnitudes(); };  // gives scales of 1
   const size_t layers = model.spec.layers.size();
   const LayerTypes low{CacheType::kNvfp4, CacheType::kNvfp4};
   std::vector<std::vector<LayerTypes>> plans(2, std::vector<LayerTypes>(layers, low));
@@ -152,9 +152,9 @@ TEST(NextTokenCost, OfTypesIsWhatAValidationSays) {
       sum += side->at(0).token.mean;
     }
     EXPECT_GT(layer.k[0].attention_kl, layer.k[1].attention_kl);
-    EXPECT_EQ(layer.v[0].attention_kl, 0);  // values move no score
+    EXPECT_EQ(layer.v[0].attention_kl, 0);  // values do not change attention weights
   }
-  EXPECT_NEAR(sum / costs[0].mean, 1, 0.5);  // about additive
+  EXPECT_NEAR(sum / costs[0].mean, 1, 0.5);  // costs are roughly additive
 }
 
 TEST(NextTokenCost, StopsWhereItIsAsked) {

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A model that computes the same function bit for bit with outlier channels in K and V, as
-// models/make_outlier.py of the test packs writes it: channel pairs of K are multiplied by powers
-// of two and those of Q divided, through the QK-norm weights; channels of V likewise, with the
-// columns of o_proj. The random numbers are torch's, so a seed gives the same twin.
+// Writes a model that computes the same function bit for bit, but has outlier channels in K and V,
+// like models/make_outlier.py of the test packs. QK-norm weights multiply channel pairs of K by
+// powers of two and divide those of Q. Channels of V are scaled likewise, and the columns of o_proj
+// inversely. The random numbers are torch's, so a seed gives the same twin.
 #pragma once
 
 #include <cstdint>

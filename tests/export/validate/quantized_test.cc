@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// An arm whose keys and values come from a file: the dump's own have no error, and those of a
-// scalar codec the numbers of the arm that simulates it.
+// Tests arms whose keys and values come from a file. The dump's own rows have no error. Rows of a
+// scalar codec give the numbers of the arm that simulates the codec.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -40,7 +40,7 @@ std::shared_ptr<const DumpReader> TinyDump() {
 
 using RowChange = std::function<void(std::span<float> row)>;  // [dim]
 
-// Every row of a head changed.
+// Writes the dump's keys and values with `change` applied to each row. Returns the file's path.
 fs::path QuantizedDump(const std::string& name, const DumpReader& dump, const RowChange& change) {
   const fs::path path = TestScratch("quantized_" + name) / "q.h5";
   Hdf5Writer file(path);

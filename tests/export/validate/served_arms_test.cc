@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Servers with planted faults: the bundled model in bf16 arithmetic, against arms in float32.
+// Tests servers with planted faults: the bundled model in bf16 arithmetic, compared with arms in
+// float32.
 #include "export/validate/served_arms.h"
 
 #include <ATen/ATen.h>
@@ -40,7 +41,7 @@ ServedText Generated(const TinyModel& model) {
   return text;
 }
 
-// Scores of every arm in float32 and in bf16, as servers compute, and of a wrong artifact.
+// Scores of every arm in float32 (simulated) and in bf16 (served), and of a wrong artifact in bf16.
 struct Scores {
   ServedArms arms;
   std::vector<TokenErrors> simulated, served, wrong;
@@ -74,7 +75,8 @@ const Scores& TinyScores() {
   return scores;
 }
 
-// A run over some of the prompts, whose first tokens read no cache.
+// Returns a run over some of the prompts, without the first token of each, which reads no quantized
+// cache.
 ServedTokens RunOf(const TokenErrors& server, const std::vector<size_t>& prompts) {
   const Scores& scores = TinyScores();
   ServedTokens tokens;
@@ -133,7 +135,7 @@ TEST(ServedArms, WhatEveryRuntimeGetsIsTheArtifact) {
                        "runtime_vllm_auto", "runtime_llamacpp_auto"}));
 }
 
-// The first token is predicted by the prompt, whatever the cache.
+// The first generated token follows from the exact prompt, so it does not depend on the cache.
 TEST(ServedArms, ThePromptIsReadExactly) {
   const Scores& scores = TinyScores();
   for (size_t arm = 1; arm < scores.simulated.size(); ++arm) {
@@ -164,7 +166,7 @@ TEST(ServedArms, AnUnknownArtifactIsNone) {
   EXPECT_LE(found.own_confidence, 0.05);
 }
 
-// Runs of as many prompts as by default.
+// Each run has as many prompts as a run with default options.
 TEST(ServedArms, ACleanServerRaisesNoAlarm) {
   SplitMix64 random(3);
   int alarms = 0;

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arms that differ in their windows alone are one fit: methods that learn for minutes learn once.
+// Tests that arms that differ only in their windows share one fit, so that slow methods are fitted
+// once.
 #include <gtest/gtest.h>
 
 #include "export/validate/calibration_rows.h"
@@ -11,7 +12,7 @@
 namespace oscar {
 namespace {
 
-// Naive, counting its caches.
+// Returns the naive method and counts the caches that it makes.
 CacheMethod Counting(int& made) {
   CacheMethod method = CacheMethodNamed("naive");
   method.make = [&made, make = method.make](const MethodContext& context, size_t layer_index,
@@ -22,7 +23,7 @@ CacheMethod Counting(int& made) {
   return method;
 }
 
-// Local and end-to-end metrics of the arms after bf16.
+// Returns the local and end-to-end metrics of the arms after bf16.
 std::vector<Json> Measure(const std::vector<Arm>& more) {
   const TinyModel model;
   const Artifact artifact = Artifact::Open(TinyArtifact());
@@ -55,7 +56,7 @@ TEST(SharedFit, ArmsThatDifferInWindowsAloneAreMadeOnceAndMeasuredAsByThemselves
   const std::vector<Json> expected = Measure({{"plain", &first, {}},
                                               {"windows", &second, {.windows = true}},
                                               {"clip", &third, {.clip = true, .windows = true}}});
-  EXPECT_EQ(together, 4 * 2);  // layers, with clipping and without
+  EXPECT_EQ(together, 4 * 2);  // layers, with and without clipping
   EXPECT_EQ(alone, 4 * 3);
   EXPECT_EQ(found, expected);
   EXPECT_NE(found[0], found[2]);

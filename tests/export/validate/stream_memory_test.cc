@@ -13,8 +13,9 @@
 namespace oscar {
 namespace {
 
-// 40 configurations of Qwen3-8B over 100,000 tokens in bf16: 32.8 GB, and 2 * 8 * 128 values of 6
-// bytes for each of 4096 tokens.
+// The hidden states of 40 configurations of Qwen3-8B take 32.8 GB for 100,000 tokens in bf16.
+// For a text of 4096 tokens, attention reads 2 * 8 * 128 values of 6 bytes per token and
+// configuration.
 TEST(StreamMemory, WhatDoesNotFitIsRefusedWithItsNumbers) {
   ModelSpec spec;
   spec.hidden_size = 4096;
@@ -35,7 +36,7 @@ TEST(StreamMemory, WhatDoesNotFitIsRefusedWithItsNumbers) {
     EXPECT_TRUE(Says(what, part));
 }
 
-// Recall tasks are on few of the arms.
+// Recall tasks run only on some arms, so streams differ in their number of tokens.
 TEST(StreamMemory, AStreamCountsItsOwnTokens) {
   ModelSpec spec;
   spec.hidden_size = 64;

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The three forms of the comparison of rows, the loop, tensors in float64 and the kernel in the
-// parts that StreamedComparison cuts a softmax into, against each other: windows, blocks, sliding
-// windows, soft caps, sinks, group queries, rows and queries of the arm's own, far logits. Latents
-// are tensors' alone.
+// Compares three forms of the comparison of rows: the loop, tensors in float64, and the kernel,
+// whose softmax StreamedComparison splits into parts. Covers windows, blocks, sliding windows, soft
+// caps, sinks, GQA, an arm's own rows and queries, and logits far from the reference. Only the
+// tensor form supports latents.
 #include "export/validate/streamed_comparison.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 
 const at::TensorOptions kGpu(at::kCUDA);
 
-// Rounds the reference's rows to numbers that bf16 holds.
+// Rounds the reference rows to bf16.
 void RoundRows(RowCase* c) {
   for (at::Tensor* x : {&c->q, &c->k, &c->v}) *x = x->to(at::kBFloat16).to(at::kDouble);
 }
@@ -89,7 +89,7 @@ TEST(StreamedComparisonGpu, TheThreeFormsAgree) {
       c.softcap = 3;
       c.sinks.assign(static_cast<size_t>(dims.q_heads), 1.5F);
       Expect(name + ", window, soft cap and sinks", c);
-      // End to end an arm reads rows of its own.
+      // In an end-to-end run, an arm reads its own rows and queries.
       c.stored.k = c.k + 0.1 * c.Random(dims.kv_heads, dims.dim);
       c.stored.v = c.v + 0.1 * c.Random(dims.kv_heads, dims.v_dim);
       c.own_queries = c.q + 0.1 * c.Random(dims.q_heads, dims.dim);
@@ -109,7 +109,7 @@ TEST(StreamedComparisonGpu, AnEqualCacheHasNoError) {
     EXPECT_EQ(errors.kl.abs().max().item<float>(), 0);
     EXPECT_EQ(errors.logit_error_sq.max().item<float>(), 0);
     EXPECT_EQ(errors.v_term_sq.max().item<float>(), 0);
-    EXPECT_LT(errors.output_error_sq.max().item<float>(), 1e-11);  // sums of their own
+    EXPECT_LT(errors.output_error_sq.max().item<float>(), 1e-11);  // separate sums: not exactly 0
   }
 }
 

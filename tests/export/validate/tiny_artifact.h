@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The bundled model, calibrated once per test program, and the ways to spoil its artifact.
+// Loads the bundled model, calibrates it once per test program, and spoils its artifact.
 #pragma once
 
 #include <filesystem>
@@ -20,21 +20,22 @@ struct TinyModel {
   std::filesystem::path directory;
   ModelSpec spec;
   Checkpoint checkpoint;
-  TinyModel();                                        // as bundled
+  TinyModel();                                        // the bundled model
   explicit TinyModel(std::filesystem::path changed);  // a changed copy of it
 };
 
-// Token ids of the built-in text, cut to sequences: of calibration (0) or evaluation (1).
+// Returns token ids of a built-in text, cut to sequences: of the calibration text if `which` is 0,
+// otherwise of the evaluation text.
 std::vector<std::vector<int32_t>> TinyTexts(int which, int64_t sequences, int64_t length);
 
-// An artifact of the bundled model from 4 x 1024 tokens of the built-in corpus.
+// Returns an artifact of the bundled model, calibrated on 4 x 1024 tokens of the built-in text.
 const std::filesystem::path& TinyArtifact();
 
-// The same of a changed copy.
+// Does the same for a changed copy of the model.
 std::filesystem::path TinyArtifactOf(const TinyModel& model, const std::string& name);
 
-// A copy of it whose rotations are `change`d (name -> row-major values) and whose digests are
-// right again, as of an artifact that was made wrong and not damaged later.
+// Returns a copy of TinyArtifact() with rotations changed by `change` (name -> row-major values).
+// Its digests are correct, as if the artifact had been made wrong, not damaged later.
 using RotationTensors = std::map<std::string, std::vector<float>>;
 std::filesystem::path SpoiledArtifact(const std::string& name,
                                       const std::function<void(RotationTensors&)>& change);

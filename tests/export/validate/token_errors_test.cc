@@ -11,7 +11,7 @@
 namespace oscar {
 namespace {
 
-// Tokens 1 to n of one text, and nothing but their errors.
+// Returns tokens 1 to n of a text of n + 1 tokens.
 std::vector<ScoredToken> Tokens(int64_t n) {
   std::vector<ScoredToken> tokens;
   for (int64_t i = 1; i <= n; ++i) tokens.push_back({.position = i, .length = n + 1});
@@ -19,7 +19,7 @@ std::vector<ScoredToken> Tokens(int64_t n) {
 }
 
 TEST(TextReport, QuantilesAreThoseOfTheTokens) {
-  constexpr int kTokens = 1001;  // KL 0, 0.001, ..., 1 in another order: quantile p is p
+  constexpr int kTokens = 1001;  // KL 0, 0.001, ..., 1, shuffled: quantile p is p
   TokenErrors arm{.nll = std::vector<float>(kTokens, 1),
                   .kl = {},
                   .agrees = std::vector<uint8_t>(kTokens, 1),
@@ -34,7 +34,7 @@ TEST(TextReport, QuantilesAreThoseOfTheTokens) {
       {"p99", 0.99}, {"p99_9", 0.999}, {"max", 1}};
   for (const auto& [name, value] : quantiles) EXPECT_NEAR(kl.at(name), value, 1e-7) << name;
   EXPECT_NEAR(kl.at("mean"), 0.5, 1e-7);
-  // 0 to n - 1 have the variance (n^2 - 1) / 12.
+  // The numbers 0 to n - 1 have the variance (n^2 - 1) / 12.
   const double variance = (kTokens * kTokens - 1) / 12.0 / ((kTokens - 1) * (kTokens - 1.0));
   EXPECT_NEAR(kl.at("error"), std::sqrt(variance / (kTokens - 1)), 1e-7);
   EXPECT_EQ(text.at("perplexity_error"), 0);
@@ -43,8 +43,8 @@ TEST(TextReport, QuantilesAreThoseOfTheTokens) {
   EXPECT_EQ(text.at("token_probability").at("rms_error"), 0);
 }
 
-// Six tokens; the block was computed from their values in Python by the formulas of llama.cpp's
-// perplexity.cpp (sums, sums of squares and of products).
+// The expected text was computed in Python from six tokens, by the formulas of llama.cpp's
+// perplexity.cpp (sums, sums of squares, sums of products).
 TEST(TextReport, GivesTheLinesOfLlamaPerplexity) {
   const TokenErrors base{.nll = {0.4375F, 1.125F, 1.25F, 1.75F, 0.375F, 2.5F},
                          .kl = std::vector<float>(6, 0),

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The bundled model through whole validations: what must be zero is zero, null controls behave, and
-// the two ways to the same number agree.
+// Runs whole validations of the bundled model. Tests that the reference has no error, that null
+// controls behave as expected, and that two ways to compute a number agree.
 #include "export/validate/validate.h"
 
 #include <ATen/Context.h>
@@ -24,7 +24,7 @@ TEST(Validate, TheReferenceHasNoErrorAtAll) {
   const Json& bf16 = ArmOf(v, "bf16");
   for (const char* mode : {"local", "end_to_end"}) {
     EXPECT_EQ(bf16.at(mode).at("kl").at("max"), 0) << mode;
-    // A product with other rows in the same call may be rounded otherwise.
+    // A matrix product may round differently if the call has other rows.
     EXPECT_LT(bf16.at(mode).at("output_rel_error"), 1e-15) << mode;
   }
   EXPECT_EQ(bf16.at("text").at("ppl_ratio"), 1);
@@ -70,17 +70,18 @@ TEST(Validate, MethodsRankAsTheyMust) {
   EXPECT_LT(Kl(v, "hadamard+windows"), 0.5 * Kl(v, "hadamard"));
   EXPECT_LT(Kl(v, "oscar_per_head+clip+windows"), Kl(v, "hadamard+windows"));
   EXPECT_EQ(v.at("headline_arm"), "oscar_per_head+clip+windows");
-  // End to end errors include those of the layers before.
+  // End-to-end errors include those of the layers before.
   EXPECT_GT(Kl(v, "naive", "end_to_end"), Kl(v, "naive"));
 }
 
-// Rows and next tokens of queries that count alone: even ones and odd ones together make all.
+// Queries that do not count are measured neither as rows nor by their next tokens. Even and odd
+// queries together give all.
 TEST(Validate, QueriesThatDoNotCountAreNotMeasured) {
   ValidationOptions options = QuickOptions({"hadamard"});
   options.rows_per_sequence = 0;
   options.methods.windows = {0, 0};
   const TinyModel model;
-  const auto validate = [&](int odd) {  // -1: all
+  const auto validate = [&](int odd) {  // -1: all queries
     CountedQueries counted;
     for (int sequence = 0; odd >= 0 && sequence < 2; ++sequence) {
       counted.emplace_back(256);
@@ -122,13 +123,13 @@ TEST(Validate, Float32MeasuresTheSame) {
   const Json exact = ValidateTiny(TinyArtifact(), options);
   options.measure_in_float32 = true;
   const Json rough = ValidateTiny(TinyArtifact(), options);
-  // Rows are quantized in the measuring type too, so a code on a boundary may differ.
+  // Rows are quantized in the measuring type too, so a code at a rounding boundary may differ.
   EXPECT_NEAR(Kl(rough, "hadamard+windows") / Kl(exact, "hadamard+windows"), 1, 2e-2);
   EXPECT_FALSE(ArmOf(exact, "bf16").contains("text"));
 }
 
-// The same validation where there is a GPU; float32 arithmetic differs in its last bits, and codes
-// on boundaries with it.
+// Compares a GPU with the CPU. Float32 results differ in the last bits, so codes at rounding
+// boundaries differ too.
 TEST(ValidateGpu, GivesTheNumbersOfTheCpu) {
   if (NumGpus() == 0) GTEST_SKIP() << "needs a GPU";
   const ValidationOptions options =
@@ -151,7 +152,7 @@ TEST(Validate, RecallRunsOnItsArmsAlone) {
   NeedleSample needle;
   needle.task = "single_1";
   needle.length = 200;
-  // The next of so many equal tokens is recalled by any model that recalls anything.
+  // Any model predicts that a long run of equal tokens continues.
   needle.ids.assign(200, 5);
   needle.answers = {{.begin = 190, .end = 191, .depth = 50, .value = "1", .rivals = {77}}};
   const auto validate = [&](std::vector<std::string> needle_arms) {
@@ -241,7 +242,7 @@ TEST(Validate, TheReportGoesIntoTheArtifactAndHoldsTogether) {
   EXPECT_THROW(AttachReport(before, ReportWithValidation(before, comparison)), UsageError);
   EXPECT_FALSE(HasValidation(before));
   AttachReport(before, ReportWithValidation(before, v));
-  const Artifact after = Artifact::Open(copy);  // digests hold
+  const Artifact after = Artifact::Open(copy);  // checks the digests
   EXPECT_EQ(after.report().at("validation"), v);
   EXPECT_NE(after.identity(), before.identity());
   EXPECT_EQ(after.manifest().at("files").at("rotations.safetensors"),

@@ -17,7 +17,8 @@ namespace {
 const ValidationOptions kOptions =
     QuickOptions({"hadamard+windows", "oscar_per_head+clip+windows", "kivi2"});
 
-// Stops after `layers` of them, where that is not all; null: stopped.
+// Continues a validation and stops it after `layers` more layers. Returns null if it was stopped
+// before the end.
 Json Validated(const fs::path& job_path, int layers, std::vector<size_t>* ran = nullptr) {
   const TinyModel model;
   JobDirectory job(job_path, {{"of", "a test"}}, false, "h5");
@@ -43,7 +44,7 @@ TEST(ValidationJob, WhatIsStoppedGoesOnToTheSameReport) {
   const Json whole = Validated(scratch / "whole", 100);
   ASSERT_FALSE(whole.is_null());
   EXPECT_TRUE(Validated(scratch / "job", 1).is_null());
-  EXPECT_TRUE(Validated(scratch / "job", 1).is_null());  // one more
+  EXPECT_TRUE(Validated(scratch / "job", 1).is_null());  // one more layer
   std::vector<size_t> ran;
   EXPECT_EQ(Validated(scratch / "job", 100, &ran).dump(), whole.dump());
   EXPECT_EQ(ran, (std::vector<size_t>{2, 3}));
@@ -66,7 +67,7 @@ TEST(ValidationHooks, ALayerSaysHowFarItIs) {
   layers.pop_back();
   ASSERT_EQ(layers.size(), model.spec.layers.size());
   for (const std::vector<double>& parts : layers) {
-    EXPECT_GE(parts.size(), 4u);  // two texts of two arms
+    EXPECT_GE(parts.size(), 4u);  // two texts, two arms
     EXPECT_TRUE(std::ranges::is_sorted(parts));
     EXPECT_GT(parts.front(), 0);
     EXPECT_EQ(parts.back(), 1);

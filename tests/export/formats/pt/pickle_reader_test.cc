@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The pickle machine builds data, and nothing but data, in bounded time and memory.
+// Tests that the pickle reader builds only data, in bounded time and memory.
 #include "export/formats/pt/pickle_reader.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ std::string Refusal(const std::string& pickle) {
 }
 
 TEST(PickleReader, ReadsWhatPythonDumpsOfOneDict) {
-  // pickle.dumps({"a": [1, -2, 300, 70000, 1 << 40], 7: (None, True, 1.5)}, protocol=2)
+  // The pickle of {"a": [1, -2, 300, 70000, 1 << 40], 7: (None, True, 1.5)} in protocol 2.
   const std::string pickle(
       "\x80\x02\x7d\x71\x00\x28\x58\x01\x00\x00\x00\x61\x71\x01\x5d\x71\x02\x28\x4b\x01\x4a\xfe"
       "\xff\xff\xff\x4d\x2c\x01\x4a\x70\x11\x01\x00\x8a\x06\x00\x00\x00\x00\x00\x01\x65\x4b\x07"
@@ -94,7 +94,7 @@ TEST(PickleReader, DepthIsLimitedToSixteen) {
 }
 
 TEST(PickleReader, SharedValuesMayNotExpandWithoutEnd) {
-  // Sixteen lists, each naming the one before it a hundred times: 100^15 when walked by value.
+  // Each of sixteen lists names the one before it a hundred times: 100^15 elements if expanded.
   std::string body = "]q" + std::string(1, '\0');
   for (char level = 1; level < 16; ++level) {
     body += "](";
@@ -104,8 +104,8 @@ TEST(PickleReader, SharedValuesMayNotExpandWithoutEnd) {
   EXPECT_TRUE(Says(Refusal(Pickle(body)), "expand"));
 }
 
-// A list of `times` lists that are one, of a hundred that are one, each of a hundred times the
-// value.
+// Returns three nested lists that repeat their element: the inner two 100 times, the outer one
+// `times` times. The innermost element is `value`.
 std::string Shared(const std::string& value, int times) {
   std::string body = value;
   char slot = 0;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes .pt files from raw pickle bytes, for tests of what torch.save would never write.
+// Makes .pt files from raw pickle bytes, to test files that torch.save would never write.
 #pragma once
 
 #include <filesystem>
@@ -13,14 +13,14 @@
 
 namespace oscar {
 
-// A BINUNICODE string.
+// Returns the opcodes of a BINUNICODE string.
 inline std::string PickleText(std::string_view text) {
   std::string out = "X";
   for (int i = 0; i < 4; ++i) out += static_cast<char>((text.size() >> (8 * i)) & 0xff);
   return out + std::string(text);
 }
 
-// An integer from 0 to 2^31 - 1.
+// Returns the opcodes of an integer from 0 to 2^31 - 1.
 inline std::string PickleInt(int64_t value) {
   std::string out = "J";
   for (int i = 0; i < 4; ++i) out += static_cast<char>((value >> (8 * i)) & 0xff);
@@ -33,7 +33,7 @@ inline std::string PickleTuple(const std::vector<int64_t>& values) {
   return out + "t";
 }
 
-// A float32 tensor over the record data/<key>.
+// Returns the opcodes of a tensor over the record data/<key>, by default of float32.
 inline std::string PickleTensor(std::string_view key, int64_t numel, int64_t offset,
                                 const std::vector<int64_t>& shape,
                                 const std::vector<int64_t>& strides,

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tensors are views: strided, shifted, shared; and none reaches outside its storage.
+// Tests that tensors are views (strided, shifted, shared), and that no view reaches outside its
+// storage.
 #include "export/formats/pt/pt_file.h"
 
 #include <gtest/gtest.h>
@@ -53,7 +54,7 @@ TEST_F(PtFileTest, NoViewLeavesItsStorage) {
 
 TEST_F(PtFileTest, ATinyFileMayNotBecomeALargeTensor) {
   EXPECT_NO_THROW(Floats({512, 512}, {0, 0}, 0));           // 1 MiB
-  EXPECT_THROW(Floats({513, 512}, {0, 0}, 0), InputError);  // more
+  EXPECT_THROW(Floats({513, 512}, {0, 0}, 0), InputError);  // more than 1 MiB
 }
 
 TEST_F(PtFileTest, StoragesHaveTheSizeTheyClaim) {
@@ -67,7 +68,7 @@ TEST_F(PtFileTest, StoragesHaveTheSizeTheyClaim) {
 }
 
 TEST_F(PtFileTest, HalvesConvertExactly) {
-  // float16 1, -2, 65504, 2^-24, and bfloat16 1, -2 in the same 12 bytes.
+  // The first four are float16 1, -2, 65504, 2^-24. The last two are bfloat16 1, -2.
   const std::vector<uint16_t> halves = {0x3c00, 0xc000, 0x7bff, 0x0001, 0x3f80, 0xc000};
   const auto path = scratch_ / "half.pt";
   const auto write = [&](std::string_view storage) {

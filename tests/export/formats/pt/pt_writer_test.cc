@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Torch and our own reader both read the written files, and the bytes depend on the value alone.
+// Tests that torch and our own reader read the written files, and that the bytes depend only on the
+// value.
 #include "export/formats/pt/pt_writer.h"
 
 #include <gtest/gtest.h>

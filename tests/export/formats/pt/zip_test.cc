@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Our archives are torch's archives, byte for byte; and no byte of one is left unexplained.
+// Tests that our archives equal torch's byte for byte, and which archives are refused.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -15,7 +15,7 @@
 namespace oscar {
 namespace {
 
-// Writes the records of `path` again and compares the files.
+// Rewrites the records of `path` and expects an identical file.
 void ExpectRewritesTo(const std::filesystem::path& path, const std::filesystem::path& scratch) {
   const ZipReader reader = ZipReader::Open(path);
   const std::filesystem::path copy = scratch / "copy.pt";
@@ -97,7 +97,8 @@ TEST(ZipReader, RefusesNamesThatLeaveTheirFolder) {
   }
 }
 
-// torch.load(weights_only=True) refuses them by constants.pkl; code/ is the program itself.
+// torch.load(weights_only=True) recognizes TorchScript by constants.pkl and refuses it. The folder
+// code/ contains its program.
 TEST(ZipReader, RefusesTorchScriptByItsName) {
   const auto path = TestScratch("zip-script") / "x.pt";
   for (const char* record : {"constants.pkl", "code/__torch__.py"}) {

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# Helpers that the tests of the package oscar_kv share. They are started as TEST.py PACKAGE MODEL, and end with 77 without transformers.
+# Helpers that the tests of the package oscar_kv share. Tests run as TEST.py PACKAGE MODEL and exit with 77 without transformers.
 import os
 import pathlib
 import sys
@@ -67,7 +67,7 @@ class Case(unittest.TestCase):
         return {oscar_kv.cache.argument(self.model): cache}
 
     def through(self, cache, ids, sizes, mask=None):
-        """Logits of a text that comes in pieces."""
+        """Returns the logits of a text that is passed to the model in pieces."""
         logits, end = [], 0
         for piece in ids.split(sizes, 1):
             end += piece.shape[1]

@@ -3,14 +3,14 @@
 """A second implementation of the simulated cache in plain PyTorch, row by row and without a cache.
 
 Follows calib/cache/affine_tensor.cc, side_tensors.cc and export/validate/mixed_attention.cc in
-float32. Slow: every query forms its own mixture of exact and quantized rows.
+float32. It is slow because every query forms its own mixture of exact and quantized rows.
 """
 
 import math
 
 import torch
 
-STEP = 8  # tokens that are quantized at once
+STEP = 8  # tokens that leave the recent window and are quantized at once
 MAX_STEPS = 127  # linalg/affine_metadata.h
 
 
@@ -24,7 +24,7 @@ def matrices(values, heads):
 
 
 def turned(side, rows):
-    """[batch, heads, tokens, dim] of the model to the cache's space, values of bf16."""
+    """Rotates the model's rows [batch, heads, tokens, dim] into the cache's space, rounded to bf16."""
     x = bf16(rows.float())
     if side.mean is not None:
         x = x - torch.tensor(side.mean)[:, None]
@@ -82,7 +82,7 @@ def stored(scale, zero, metadata, bits):
 
 
 def quantized_head(x, bits, clip, side, factor=None):
-    """What is read of turned rows [..., dim] of one head."""
+    """Returns rotated rows [..., dim] of one head as they are read from the cache."""
     top, group = 2**bits - 1, side.group
     clamped = x
     if clip > 0:
@@ -128,7 +128,7 @@ def with_feedback(x, scale, zero, bits, group, factor):
 
 
 def quantized(side, rows):
-    """Turned rows [batch, heads, tokens, dim] as they are read of the cache."""
+    """Returns rotated rows [batch, heads, tokens, dim] as they are read from the cache."""
     heads = []
     for h in range(rows.shape[1]):
         factor = None if side.feedback is None else torch.tensor(side.feedback[h])
@@ -137,7 +137,7 @@ def quantized(side, rows):
 
 
 def attention(layer, windows, q, k, v, first, scale, window=None, softcap=None, sinks=None):
-    """Outputs [batch, num_q_heads, tokens, v_dim] of a whole sequence; first [batch]: first real token."""
+    """Returns outputs [batch, num_q_heads, tokens, v_dim] of a whole sequence. first [batch]: first token after padding."""
     sink, recent = windows
     heads, tokens = k.shape[1], k.shape[2]
     ratio = q.shape[1] // heads
@@ -156,7 +156,7 @@ def attention(layer, windows, q, k, v, first, scale, window=None, softcap=None, 
     if window is not None:
         seen = seen & (age < window)
     of_text = position[None] - first[:, None]  # [batch, tokens]
-    end = sink + (of_text + 1 - sink - recent).clamp(min=0) // STEP * STEP  # of what a query reads quantized
+    end = sink + (of_text + 1 - sink - recent).clamp(min=0) // STEP * STEP  # end of the tokens that a query reads quantized
     exact = ((of_text < sink)[:, None] | (of_text[:, None] >= end[:, :, None]))[:, None]
     logits = torch.where(exact, queries @ keys.mT, queries @ keys_read.mT) * scale
     if softcap is not None:
@@ -174,7 +174,7 @@ def attention(layer, windows, q, k, v, first, scale, window=None, softcap=None, 
 
 
 def register(artifact, name="oscar_oracle"):
-    """An attention implementation for passes without a cache: model(ids) is then the simulator's."""
+    """Registers attention for passes without a cache, so that model(ids) gives the simulator's results."""
     from transformers import AttentionInterface, AttentionMaskInterface
 
     layers = {i: artifact.layer(i) for i in artifact.layer_ids}
@@ -186,7 +186,7 @@ def register(artifact, name="oscar_oracle"):
             first = attention_mask.int().argmax(-1)
         scale = query.shape[-1] ** -0.5 if scaling is None else scaling
         at, kinds = module.layer_idx, module.config.layer_types if hasattr(module.config, "layer_types") else None
-        if at not in layers:  # it shares keys and values of the last layer of its kind that has some
+        if at not in layers:  # a layer that reads the cache of the last layer of its kind
             at = max(i for i in layers if kinds[i] == kinds[at])
         out = attention(layers[at], artifact.windows, query, key, value, first, scale,
                         sliding_window, softcap, s_aux)

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# oscar_kv_commands_test.py PACKAGE MODEL: python -m oscar_kv, lm-evaluation-harness on it, and the installed wheel.
+# oscar_kv_commands_test.py PACKAGE MODEL: tests python -m oscar_kv, lm-evaluation-harness with it, and the installed wheel.
 import contextlib
 import importlib.util
 import io
@@ -13,7 +13,7 @@ import textwrap
 import unittest
 import unittest.mock
 
-from case import MODEL, PACKAGE, TEXT, Case, kl  # first, as it skips
+from case import MODEL, PACKAGE, TEXT, Case, kl  # imported first, because it may skip the tests
 import torch
 
 from oscar_kv.__main__ import main
@@ -42,7 +42,7 @@ class Commands(Case):
         self.assertLess(found["cache_bytes"], found["own_cache_bytes"])
 
     def test_rounding_moves_the_mean_more_than_the_simulator_does(self):
-        """Bits of the embedding that float32 rounds away decide codes: their effect bounds what agreement can mean."""
+        """Noise of 1e-6 in the embedding changes codes. Its effect limits how closely two implementations can agree."""
         artifact, ids = self.artifact(windows=(16, 32)), self.ids[:, :600]
         self.model.set_attn_implementation("sdpa")
         exact = self.model(ids).logits[:, 150:-1]
@@ -93,7 +93,7 @@ class Commands(Case):
             samples = next(out.rglob("samples_oscar_writing*.jsonl")).read_text().splitlines()
             found[model] = results["oscar_text"]["byte_perplexity,none"]
             self.assertTrue(all(json.loads(line)["resps"][0][0] for line in samples))
-        # The quantized cache took part, and did what it should.
+        # The quantized cache was used, and its perplexity is close to the exact one.
         self.assertNotEqual(found["oscar"], found["hf"])
         self.assertAlmostEqual(found["oscar"] / found["hf"], 1, delta=0.05)
 
@@ -104,7 +104,7 @@ class Commands(Case):
 
 
 class Wheel(Case):
-    """What a new user does: installs the wheel beside torch and transformers, and tries the README's lines."""
+    """Does what a new user does: installs the wheel next to torch and transformers, and runs the README's lines."""
 
     def test_installed_and_tried(self):
         if importlib.util.find_spec("wheel") is None:

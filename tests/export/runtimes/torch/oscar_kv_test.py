@@ -1,13 +1,13 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# oscar_kv_test.py PACKAGE MODEL: the package oscar_kv in transformers on the bundled model, against oracle.py, which computes every
-# query's own mixture of exact and quantized rows without a cache.
+# oscar_kv_test.py PACKAGE MODEL: compares the package oscar_kv in transformers on the bundled model with oracle.py, which computes
+# every query's own mixture of exact and quantized rows without a cache.
 import json
 import sys
 import unittest
 
-from case import Case, kl  # first, as it skips
+from case import Case, kl  # imported first, because it may skip the tests
 
 import oracle
 import oscar_kv
@@ -17,18 +17,18 @@ import transformers
 from oscar_kv import attention
 from oscar_kv.steps import Core
 
-KINDS = {  # of choices
+KINDS = {  # kinds of choices
     "mixed bits": {"k_bits": [2, 3], "v_bits": [4, 2]},
     "byte scales": {"k_bits": 3, "group": 16, "scales": "byte"},
     "groups": {"v_bits": 4, "group": 32, "clip": (0.9, 0.8)},
     "range": {"scales": None, "feedback": False},
 }
-# Nats. Sums in another order let roundings to bf16 fall the other way, which moves codes; quantizing at all costs 20 times as much.
+# Nats. Another order of summation changes roundings to bf16 and thus codes. Quantization itself costs 20 times as much.
 SAME = 2e-3
 
 
 class Attention(Case):
-    """One layer, with everything an attention function is asked for."""
+    """Tests one layer with every option of an attention function."""
 
     def rows(self, tokens, batch=2, heads=2, q_heads=4, dim=64):
         q, k, v = (torch.randn(batch, n, tokens, dim) for n in (q_heads, heads, heads))
@@ -69,7 +69,7 @@ class Attention(Case):
         found = self.attend(layer, q, k, v, [100, 20])
         all_exact = oracle.attention(stored, (16, 1000), q, k, v, first, 64**-0.5)
         torch.testing.assert_close(found[:, :, :100], all_exact[:, :, :100], atol=2e-5, rtol=2e-5)
-        # From token 16 to the window of the 100 tokens before: quantized; then exact.
+        # The first 100 tokens are quantized from token 16 to their recent window. Later tokens are exact.
         quantized = torch.zeros(120, dtype=torch.bool)
         quantized[16 : 16 + (100 - 32 - 16) // oracle.STEP * oracle.STEP] = True
         keys, values = (torch.where(quantized[:, None], oracle.quantized(s, t), t) for s, t in
@@ -92,7 +92,7 @@ class Attention(Case):
             seen = torch.ones(end, end, dtype=torch.bool).tril()[-queries.shape[2] :]
             found.append(torch.nn.functional.scaled_dot_product_attention(queries, keys, values, seen))
         off = (torch.cat(found, 2) - expected).norm(dim=-1) / expected.norm(dim=-1)
-        self.assertLess(off.max(), 0.02)  # keys, values and queries of ours have values of bf16
+        self.assertLess(off.max(), 0.02)  # our keys, values and queries are rounded to bf16
 
     def test_sliding_layers_hold_what_is_seen(self):
         artifact = self.artifact()
@@ -122,7 +122,7 @@ class Model(Case):
             expected = self.simulated(artifact, written.sequences)[:, 89:-1]
             self.model.set_attn_implementation("sdpa")
             exact = self.model(written.sequences).logits[:, 89:-1]
-            # The remaining differences are roundings to bf16 that fall the other way.
+            # The remaining differences come from values that round to another bf16 number.
             self.assertLess(kl(expected, found), kl(exact, expected) / 20)
             torch.testing.assert_close(kl(exact, found), kl(exact, expected), rtol=0.05, atol=0)
             self.assertGreater((found.argmax(-1) == expected.argmax(-1)).float().mean(), 0.96)
@@ -155,7 +155,7 @@ class Model(Case):
         both = self.model.generate(ids, attention_mask=mask, **self.named(self.cache(artifact)), **options)
         for text, written in zip(texts, both):
             alone = self.model.generate(text, **self.named(self.cache(artifact)), **options)[0, -20:]
-            self.assertGreaterEqual((alone == written[-20:]).sum(), 10)  # a tie may go the other way, once
+            self.assertGreaterEqual((alone == written[-20:]).sum(), 10)  # a tie may be broken differently once
 
     def test_padding_that_the_cache_did_not_see_is_refused(self):
         cache = self.cache(self.artifact())
@@ -233,7 +233,7 @@ class Model(Case):
             ids = self.ids[:, : batch * 2048].reshape(batch, 2048)
             self.through(cache, ids, 512)
             rows = 4 * batch * 2  # layers, texts, heads
-            codes = (2048 - 64 - 256) * (2.5 + 2 + 4 * 16 / 64) * 64 / 8  # a scale and a zero in bf16 for each side
+            codes = (2048 - 64 - 256) * (2.5 + 2 + 4 * 16 / 64) * 64 / 8  # bf16 scale and zero for each side
             windows = (64 + 288) * 2 * 64 * 2
             self.assertGreater(cache.nbytes, rows * (codes + windows))
             self.assertLess(cache.nbytes, rows * (codes * 1.15 + windows))
@@ -246,7 +246,7 @@ class Model(Case):
 
 
 class Families(Case):
-    """Random models whose attention has something of its own: their code, our cache, the simulator."""
+    """Tests random models with special attention: their own code, our cache and the simulator."""
 
     SHAPE = {"hidden_size": 128, "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 64,
              "intermediate_size": 128, "vocab_size": 500, "max_position_embeddings": 1024, "bos_token_id": 0, "eos_token_id": 0}

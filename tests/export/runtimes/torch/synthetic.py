@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
-"""Folders as oscar-export --to oscar-torch writes them, of random matrices."""
+"""Writes folders of random matrices in the format of oscar-export --to oscar-torch."""
 
 import hashlib
 import json
@@ -17,7 +17,7 @@ def orthogonal(generator, *shape):
 
 def write(directory, layers=4, heads=2, q_heads=4, dim=64, k_bits=2, v_bits=2, group=0, scales="bf16",
           clip=(0.9,), feedback=True, windows=(SINK, RECENT), seed=0):
-    """Balanced, centred keys by head, shared rotations of values; scales None: of the range, float32."""
+    """Writes balanced, centred keys per head and shared value rotations. scales=None: float32 scales of the range."""
     generator, tensors, records = np.random.default_rng(seed), {}, []
     for i in range(layers):
         turn = orthogonal(generator, heads, dim, dim)
