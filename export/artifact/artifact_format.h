@@ -77,7 +77,8 @@ inline constexpr ArtifactTensor kArtifactTensors[] = {
     {"query_rotation", "", "", "kv"}, {"pair_scale", "", "", "k"},
     {"feedback", "", "", "k"}};
 
-// Whether a zoo accepts a tensor of this name. `place`: &ArtifactTensor::own, shared or of_choice.
+// Whether an artifact in a zoo may have a tensor of this name. `place`: &ArtifactTensor::own,
+// shared or of_choice.
 inline bool IsArtifactTensor(std::string_view ArtifactTensor::*place, char side,
                              std::string_view name) {
   return std::ranges::any_of(kArtifactTensors, [&](const ArtifactTensor& tensor) {

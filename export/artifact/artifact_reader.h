@@ -45,10 +45,11 @@ struct StoredLayer {
   std::optional<StoredChoice> automatic;  // the headline choice
 };
 
-// Whether Open compares files with the manifest's digests, or the caller has just done so.
+// Whether Open must compare the files with the manifest's digests, or the caller has done so.
 enum class Digests { kCompare, kCompared };
 
-// An artifact's files: a directory, or files in any place (`directory` is then for messages).
+// An artifact's files: all in `directory`, or those in `elsewhere` at other paths. Then `directory`
+// only names the artifact in messages.
 struct ArtifactFiles {
   std::filesystem::path directory;
   std::map<std::string, std::filesystem::path> elsewhere = {};
@@ -87,8 +88,8 @@ class Artifact {
   // one. Throws InputError listing the runtime's choices if it has none.
   std::string ChoiceFor(std::string_view runtime, bool folded) const;
   std::string FindChoice(std::string_view runtime, bool folded) const;  // empty if it has none
-  // The choices of `any` at the budgets of --bits: name by bits, in the order of that option. Empty
-  // if no list was given.
+  // Returns {bits, name} of the choice of consumer `any` for each budget of --bits, in the order of
+  // that option. Empty if no list was given.
   std::vector<std::pair<double, std::string>> budgets() const;
   // Returns the name of the choice of `any` at that budget. Throws InputError listing the existing
   // budgets if there is none.

@@ -22,7 +22,7 @@ struct CacheTypeRecord {
     BitPrice price = BitPrice::kNextToken;
     double bits = 0;  // budget
     TypePlan plan;
-    NextTokenCost cost;  // for whole caches
+    NextTokenCost cost;  // of whole caches with these types
   };
   std::string runtime;
   double bits = 0, stored_bits = 0;  // per value: the budget, and bits actually used

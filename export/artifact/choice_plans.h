@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The choices of an artifact while it is written: those of every consumer over all layers, planned,
-// with equal ones stored once, and their records for manifest and report. Layers pass twice, first
-// to plan and then to be written, so plans have no matrices.
+// Collects the choices of an artifact while it is written: plans the choices of every consumer over
+// all layers, stores equal ones once, and makes their records for manifest and report. Every layer
+// is passed twice, first to be planned and then to be written, so plans hold no matrices.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ class ChoicePlans {
   // Takes layers in order. Layers without a choice are skipped.
   void Add(const LayerResult& layer);
   bool empty() const { return plans_.empty(); }
-  // Choices have the same indices as in LayerResult; 0 is the headline's. These functions return a
+  // A choice has the same index as in LayerResult; 0 is the headline's. The next functions return a
   // choice's options, its layers as searched (without matrices), and its layers after PlanLayers at
   // a price. Call them before Finish.
   size_t size() const { return plans_.size(); }

@@ -124,7 +124,7 @@ std::string BudgetsText(const Json& serving) {
 // The section that lists the choice for every runtime and how to export it.
 std::string ExportText(const Json& serving, bool latents) {
   const ReportTable runtimes = RuntimesTable(serving, "ARTIFACT");
-  const std::string own = latents ? "sglang-oct" : "sglang";  // only that tree caches latents
+  const std::string own = latents ? "sglang-oct" : "sglang";  // only sglang-oct caches latents
   if (runtimes.rows.empty()) {
     return fmt::format(
         "\nWrite the files that SGLang loads with `oscar-export ARTIFACT --to {} -o DIRECTORY`.\n",

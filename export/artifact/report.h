@@ -33,11 +33,11 @@ ReportTable SummaryTable(const Json& report);
 ReportTable RuntimesTable(const Json& serving, const std::string& artifact);
 // Lists the choices of `any` at each budget (serving.budgets) likewise; no rows without budgets.
 ReportTable BudgetsTable(const Json& serving, const std::string& artifact);
-// Returns "clip ratio K 0.92, V 0.90; ...": the exported ratios, then OSCAR's own. If the choice is
-// for a runtime with one ratio for all layers, that ratio is shown, else the ones in its files are.
+// Returns "clip ratio K 0.92, V 0.90; ...": the exported ratios, then OSCAR's own. A runtime with
+// one ratio for all layers gets that ratio; for others the text names the ratios in its files.
 std::string ClipText(const Json& serving);
-// Returns how many bits per value the artifact's own choice takes: its codes, with scales and zeros,
-// and with the windows of a cache of 8,192 tokens; "" without an automatic choice.
+// Returns how many bits per value the artifact's own choice takes: codes alone, with scales and
+// zeros, and with the windows of a cache of 8,192 tokens. "" without an automatic choice.
 std::string BitsText(const Json& serving);
 
 }  // namespace oscar

@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Decides which recall tasks say something about a cache. If a model fails a task even with an
-// exact cache, the task measures the model: losses of an arm look like damage, and everything else
-// like luck. So a task counts, at a length, if the exact model finds at least nine of ten answers.
+// Decides which recall tasks can measure a cache. If a model fails a task even with an exact cache,
+// the result depends on the model: an arm's errors look like damage by its cache, and its right
+// answers are luck. So a task counts, at a length, if the exact model finds at least nine of ten
+// answers.
 #pragma once
 
 #include <span>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// For llama.cpp's branch zhongzhu/llamacpp of FutureMLS-Lab/OSCAR: tensors
+// Writes rotations for llama.cpp's branch zhongzhu/llamacpp of FutureMLS-Lab/OSCAR: tensors
 // blk.<i>.attn_k_rot.weight and blk.<i>.attn_v_rot.weight of a model's GGUF
 // (oscar-rotation/export_rot_kv_gguf.py there). Trap: ggml_mul_mat(a, x) takes rows of a, so the
 // file stores R transposed, row-major.

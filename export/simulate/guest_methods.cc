@@ -86,7 +86,8 @@ std::string Description(const GivenRotations& rotations) {
                      file(rotations.v));
 }
 
-// The run's context with another artifact. Only the last one is kept.
+// The context of a run with another artifact in place of its own. Remembers it only for the run's
+// last context.
 class OtherContext {
  public:
   explicit OtherContext(std::shared_ptr<const Artifact> artifact)

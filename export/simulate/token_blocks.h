@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shared by the methods that quantize whole blocks of tokens (KIVI, Kitty, KVarN, OScaR): cuts a
-// sequence into blocks and counts the cost of such a cache. Blocks start after the sinks, so the
-// same prefix gives the same codes only in complete blocks.
+// Functions shared by the methods that quantize whole blocks of tokens (KIVI, Kitty, KVarN, OScaR):
+// they cut a sequence into blocks and count the cost of such a cache. Blocks start after the sinks,
+// so the same prefix gives the same codes only in complete blocks.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -184,7 +184,8 @@ at::Tensor RotateQueries(const at::Tensor& x, const at::Tensor& rotation) {
 at::Tensor RotateOutputs(const at::Tensor& x, const at::Tensor& rotation) {
   return Multiply(x, rotation, true);
 }
-// Computes results from shapes alone. Arguments have the order of the schemas.
+// The functions below compute the shapes of results without data. Their arguments have the order of
+// the schemas.
 using Stack = torch::jit::Stack;
 
 std::vector<c10::IValue> Arguments(const c10::OperatorHandle& op, Stack* stack) {

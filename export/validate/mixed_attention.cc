@@ -21,8 +21,8 @@
 namespace oscar {
 namespace {
 
-// Returns how many queries are processed at once. A CPU's time grows with the keys that a chunk
-// reads exactly, a band as wide as the chunk.
+// Returns how many queries are processed at once. On a CPU smaller chunks save time: all queries of
+// a chunk multiply all keys that any of them reads exactly, a band as wide as the chunk.
 int64_t QueryChunk(at::Device device) { return device.is_cpu() ? 256 : 512; }
 
 constexpr int64_t kMaskBytes = int64_t{64} << 20;
@@ -173,7 +173,8 @@ struct Part {
 
 enum class Sees { kAll, kUpToItself, kRecent };
 
-// Attention of q [n, num_q_heads, d] over k, v [m, num_kv_heads, d]; n is m unless sees is kAll.
+// Computes attention of q [n, num_q_heads, d] over k, v [m, num_kv_heads, d]; n is m unless sees is
+// kAll.
 Part FlashPart(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, double scale,
                Sees sees, int64_t recent = 0) {
   const bool band = sees == Sees::kRecent;

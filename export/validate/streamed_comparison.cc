@@ -78,9 +78,10 @@ struct StreamedComparison::Reach {
   bool any() const { return sink > 0 || recent > 0; }
 };
 
-// Inputs of the kernel other than the reference. A single bf16 number is too coarse, so they are
-// wider than the heads. Keys are [high | low], which [q | q] multiplies as their sum. Values are [v
-// | v^ - v], with the difference also split into [high | low].
+// Inputs of the kernel that differ from the reference. One bf16 number would be too coarse, so each
+// value is the sum of two, and rows are wider than the heads. Keys are [high | low], which [q | q]
+// multiplies as their sum. Values are [v | v^ - v], with the difference also split into [high |
+// low].
 struct StreamedComparison::Operands {
   at::Tensor q, k, v;  // undefined `q`: the reference's
 };

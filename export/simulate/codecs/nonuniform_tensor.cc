@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every line is one rounding. Fusing or reordering them changes values.
+// Each line rounds once, like the scalar code. Fusing or reordering operations changes values.
 #include "export/simulate/codecs/nonuniform_tensor.h"
 
 #include <ATen/ATen.h>
@@ -17,7 +17,7 @@ struct OffsetAndHalf {
 };
 
 OffsetAndHalf Center(const TensorRange& range) {
-  // Halving is exact, both as a product and as a quotient.
+  // Halving is exact, so multiplying by 0.5 equals dividing by 2.
   return {range.high.add(range.low).mul(0.5), range.high.sub(range.low).mul(0.5)};
 }
 
