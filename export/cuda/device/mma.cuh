@@ -101,7 +101,7 @@ __device__ inline uint32_t PackHalf2(float low, float high) {
   return reinterpret_cast<const uint32_t&>(h);
 }
 
-// Makes the compiler treat the values as new.
+// Makes the compiler assume that the values have changed.
 template <int kCount>
 __device__ __forceinline__ void Hold(float (&registers)[kCount]) {
 #pragma unroll

@@ -259,7 +259,7 @@ __device__ inline void QuantizeTile(const WriteArguments& a, const SideArguments
   const RowFits of_rows = FitTileRows(a, s, tile, head, rows, false, record, fits);
   for (int h = 0; h < 2; ++h) {
     if (!of_rows.good[h]) continue;
-    // Values are not clipped if scales were fitted to them.
+    // Fitted scales apply to values that are not clipped.
     const float threshold =
         FitsScale(s.scales, s.side.bits) ? __uint_as_float(0x7F800000U) : of_rows.threshold[h];
     for (int o = 0; o < rows.octets; ++o) {
