@@ -86,7 +86,8 @@ inline bool IsArtifactTensor(std::string_view ArtifactTensor::*place, char side,
   });
 }
 
-// Name of a tensor in rotations.safetensors. `side`: 'k' or 'v'; `name`: "rotation", ...
+// Returns the name of a tensor in rotations.safetensors. `side`: 'k' or 'v'; `name`: "rotation",
+// ...
 inline std::string RotationTensorName(int layer_id, char side, bool shared, std::string_view name) {
   return "layer." + std::to_string(layer_id) + "." + side + (shared ? ".shared." : ".") +
          std::string(name);

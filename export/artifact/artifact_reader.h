@@ -77,7 +77,8 @@ class Artifact {
   Json report() const;
   std::vector<int> layer_ids() const;
   bool imported() const { return manifest_.contains("imported"); }
-  // If false, every layer is recorded with one head, which represents all heads.
+  // Whether layers are recorded with their real heads. If not, every layer has one head that
+  // represents all.
   bool kv_heads_known() const;
   bool has_choices() const;                       // made by oscar-calibrate --auto
   std::vector<std::string> choice_names() const;  // the headline's comes first
@@ -101,8 +102,8 @@ class Artifact {
   int64_t NumKvHeads(int layer_id) const;
   // Means of keys as they are cached, [num_kv_heads, head_dim]; empty if unknown.
   std::vector<float> KeyMean(int layer_id) const;
-  // Largest |x| of a side ('k', 'v') in calibration, [num_kv_heads, dim]; empty if unknown.
-  // float64, because imported scales need not be quotients of float32 numbers.
+  // Returns the largest |x| of a side ('k', 'v') in calibration, [num_kv_heads, dim]; empty if
+  // unknown. float64, because imported scales need not be quotients of float32 numbers.
   std::vector<double> AbsMax(int layer_id, char side) const;
   // Reads one layer. Throws NumericalError if a rotation is not orthogonal to float32 precision, or
   // if the matrices of keys and queries do not undo each other.

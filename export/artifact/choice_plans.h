@@ -52,11 +52,12 @@ class ChoicePlans {
   // Writes the headline's planned choice and arm into the report of a layer.
   void AddTo(size_t index, Json& layer_report) const;
   Json ServingChoice() const;  // report.json's serving.auto
-  // report.json's serving.runtimes: a row for each consumer, and a second one if folding makes a
-  // difference: {runtime, fold_checkpoint, choice, kl, hadamard_kl, output_error}. Values are means
-  // over layers on held-out rows that were not used to choose.
+  // Returns report.json's serving.runtimes: a row for each consumer, and a second one if folding
+  // makes a difference: {runtime, fold_checkpoint, choice, kl, hadamard_kl, output_error}. Values
+  // are means over layers on held-out rows that were not used to choose.
   Json Runtimes() const;
-  // report.json's serving.budgets: a row for each of the headline's budgets. Empty without a list.
+  // Returns report.json's serving.budgets: a row for each of the headline's budgets. Empty without
+  // a list.
   Json Budgets() const;
   Json ManifestAuto() const;     // manifest.json's auto
   Json ManifestChoices() const;  // manifest.json's choices, by name

@@ -14,7 +14,7 @@
 
 namespace oscar {
 
-// The numbers of one layer, without matrices.
+// Returns the numbers of one layer, without matrices.
 Json LayerReport(const LayerResult& layer);
 Json ArmReport(const ArmResult& arm);  // a member of the layer's "arms"
 

@@ -19,7 +19,7 @@ constexpr std::string_view kNoiseLine =
 constexpr int64_t kNumDepths = 40;
 constexpr std::string_view kSpace = " \t\n\r\f\v";
 
-// Depth i in percent: round(linspace(0, 100, 40))[i].
+// Returns depth i in percent: round(linspace(0, 100, 40))[i].
 int DepthPercent(int64_t i) {
   return static_cast<int>(
       std::lround(100.0 * static_cast<double>(i) / static_cast<double>(kNumDepths - 1)));

@@ -51,7 +51,8 @@ struct NeedleSample {
   std::string prompt, answer;   // as text, for --show-samples
 };
 
-// The eight variants of RULER-NIAH and variable tracking, in the order of the report.
+// Returns the names of the eight variants of RULER-NIAH and of variable tracking, in the order of
+// the report.
 std::vector<std::string> NeedleTaskNames();
 void CheckNeedleTask(const std::string& name);  // UsageError naming the nearest
 

@@ -24,8 +24,8 @@ class Recall {
 
   bool any() const { return !counted_.empty(); }  // whether recall can be measured at all
   const std::vector<size_t>& counted() const { return counted_; }  // indices of samples that count
-  // "recall" and "tool_call" of the report's "validation": {"measurable", "tasks"}. Each task has
-  // "task", "length", "samples", "exact" (accuracy) and "counts".
+  // Returns "recall" or "tool_call" of the report's "validation": {"measurable", "tasks"}. Each
+  // task has "task", "length", "samples", "exact" (accuracy) and "counts".
   const Json& ToJson() const { return json_; }
   // Returns "needle" of an arm: NeedleReport() of the samples that count; needs at least one.
   measures::NeedleRecall Report(std::span<const NeedleScore> scores) const;

@@ -23,8 +23,8 @@ const ReleasedType* FindReleasedType(std::string_view method);  // null for a me
 // including windows. The arm must have a "capacity".
 Record BitsHeld(const Record& arm, const Record& validation);
 
-// Remedy for a failed gate: the fewest measured bits that pass it, the arm with them, and the
-// command. Empty if the gate passed, or none was given.
+// Returns what would make a failed gate pass: the fewest measured bits that do, the arm with them,
+// and the command. Empty if the gate passed, or none was given.
 std::string WhatWouldPass(const Record& validation);
 
 }  // namespace oscar

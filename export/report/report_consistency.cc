@@ -130,7 +130,8 @@ class Arms {
     }
   }
 
-  // All heads of a layer have the same rows, and all layers have the same weight.
+  // Checks means over heads and layers. All heads of a layer have the same rows, and all layers
+  // have the same weight.
   void Heads(const std::string& which, const Json& metrics) const {
     const Json& heads = metrics.at("heads");
     Json ids = Json::array();

@@ -23,7 +23,8 @@ struct Verdict {
   std::string left_out;  // what a quick validation left out, and how to get it
 };
 
-// The member that decides the verdict: "text" or "own_words". `validation`: of a checked report.
+// Returns the member that decides the verdict: "text" or "own_words". `validation`: of a checked
+// report.
 std::string VerdictMember(const Record& validation);
 
 // Returns plain text. Names of arms in it are untrusted.

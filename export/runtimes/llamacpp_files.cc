@@ -33,8 +33,8 @@ FloatTensorPtr Transposed(const FloatTensor& matrix, const std::vector<int64_t>&
   return std::make_shared<const FloatTensor>(std::move(out));
 }
 
-// Layer numbers must be the positions in the model, 0 to L-1, without gaps. Otherwise a layer would
-// be stored at 2 bits without any rotation (LLAMA_KV_NO_HADAMARD).
+// Checks that layer numbers are the positions in the model, 0 to L-1, without gaps. Otherwise a
+// layer would be stored at 2 bits without any rotation (LLAMA_KV_NO_HADAMARD).
 void CheckLlamacppCarries(const SglangChoice& choice, const std::string& artifact) {
   for (size_t i = 0; i < choice.layers.size(); ++i) {
     const SglangChoiceLayer& layer = choice.layers[i];

@@ -65,11 +65,11 @@ class MethodContext {
   const Artifact& artifact() const { return artifact_; }
   const StoredLayer& Stored(size_t layer_index) const;  // valid until a third layer is read
 
-  // The rows of the current layer. Only for methods with needs_rows.
+  // Returns the calibration rows of the current layer. Only for methods with needs_rows.
   const CalibrationRows& rows() const;
   void SetRows(CalibrationRows rows) { rows_ = std::move(rows); }
-  // The calibration rows of the previous layer as the method's cache of that layer returned them,
-  // by sequence. Only for methods with reads_layer_before; empty for the first layer.
+  // Returns the calibration rows of the previous layer as the method's cache of that layer returned
+  // them, by sequence. Only for methods with reads_layer_before; empty for the first layer.
   std::span<const CacheSides> rows_before() const { return rows_before_; }
   void SetRowsBefore(std::span<const CacheSides> rows) { rows_before_ = rows; }
 

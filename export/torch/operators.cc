@@ -230,7 +230,7 @@ at::Tensor RotateOutputsMeta(const at::Tensor& x, const at::Tensor&) {
   return at::empty_symint(x.sym_sizes(), x.options());
 }
 
-// Major and minor version of the loaded LibTorch.
+// Compares major and minor version of the loaded LibTorch with those of the build.
 bool IsOfThisTorch() {
   const uint64_t version = aoti_torch_abi_version();
   return version >> 56 == TORCH_VERSION_MAJOR && (version >> 48 & 0xFF) == TORCH_VERSION_MINOR;

@@ -154,7 +154,8 @@ std::shared_ptr<const MixedMasks::Chunk> MixedMasks::Of(const AttentionSpec& spe
 
 namespace {
 
-// The windows of both sides, if they are equal and advance with each of the `tokens` tokens.
+// Returns the windows of both sides, if they are equal and advance with each of the `tokens`
+// tokens.
 std::optional<CacheWindows> PlainWindows(const ExactSides& exact, int64_t tokens) {
   if (!exact.k.quantized_end || exact.k.sink != exact.v.sink) return std::nullopt;
   const CacheWindows windows{exact.k.sink, tokens - exact.k.quantized_end(tokens)};

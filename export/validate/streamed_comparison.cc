@@ -22,7 +22,7 @@ constexpr int64_t kMostHeadDim = 256 / 2, kMostValueDim = 512 / 3;  // limits of
 // Rows whose exact keys are compared together, and bytes of kernel outputs at a time.
 constexpr int64_t kBlockRows = 512, kOutputBytes = int64_t{256} << 20;
 
-// Consumer GPUs have too little shared memory for the kernel with wide heads.
+// Whether the kernel's shared memory suffices. Consumer GPUs have too little for wide heads.
 bool HasRoom(at::Device device, int64_t head_dim) {
   if (head_dim <= 64) return true;
   int bytes = 0;

@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kLogitBytes = int64_t{256} << 20;  // for one float32 matrix of logits
 constexpr int64_t kLeastRows = 16;
 
-// The number of logit rows to compare at once: all on a GPU, as many as fit the caches on a CPU.
+// Returns how many logit rows to compare at once: all on a GPU, as many as fit the caches on a CPU.
 int64_t ComparedRows(at::Device device, int64_t rows, int64_t vocab_size) {
   constexpr int64_t kComparedBytes = 4 << 20;
   return device.is_cpu() ? std::clamp(kComparedBytes / (4 * vocab_size), int64_t{1}, rows) : rows;

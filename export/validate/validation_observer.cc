@@ -19,14 +19,15 @@
 namespace oscar {
 namespace {
 
-// The size of one score matrix, large enough to keep a GPU busy. A CPU's caches hold several, and
-// the rows of a slice end at nearly the same key.
+// Returns the size of one score matrix, large enough to keep a GPU busy. A CPU's caches hold
+// several, and the rows of a slice end at nearly the same key.
 int64_t ScoreBytes(at::Device device) { return device.is_cpu() ? 4 << 20 : 256 << 20; }
 
 // Sequences of at least this length are compared without score matrices if all rows are measured.
 constexpr int64_t kStreamedTokens = 2048;
 
-// The memory of caches that are compared at once. Each batch recomputes the reference's scores.
+// Returns the memory of caches that are compared at once. Each batch recomputes the reference's
+// scores.
 int64_t BatchBytes(at::Device device) { return int64_t{device.is_cpu() ? 2 : 8} << 30; }
 
 int64_t BytesOf(const RowComparison::Prepared& stored) {

@@ -53,7 +53,8 @@ class ValidationObserver : public LayerObserver {
   // Returns METRICS of an arm. Those of the reference are zero.
   Json LocalMetrics(size_t arm) const { return local_[arm].Metrics(); }
   Json EndToEndMetrics(size_t arm) const { return end_to_end_[arm].Metrics(); }
-  // KL of Options::by_distance. Null if there is no such arm, or rows were compared without scores.
+  // Returns the KL of Options::by_distance. Null if there is no such arm, or rows were compared
+  // without scores.
   std::optional<measures::ByDistance> ByDistance() const {
     return local_[options_.by_distance].ByDistance();
   }

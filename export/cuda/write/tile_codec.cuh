@@ -43,7 +43,8 @@ __device__ inline int CountAbove(const LaneRows& rows, int h, float m) {
   return QuadSum(count);
 }
 
-// The threshold of row h (percentile_clip.h); infinity if `index` < 0. `max`: largest magnitude.
+// Returns the threshold of row h (percentile_clip.h); infinity if `index` < 0. `max`: largest
+// magnitude.
 __device__ inline float ClipThresholdOfRow(const LaneRows& rows, int h, int index, bool bisect,
                                            float max) {
   const int dim = 8 * rows.octets;

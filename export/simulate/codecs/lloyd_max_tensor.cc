@@ -13,7 +13,7 @@
 namespace oscar {
 namespace {
 
-// Standard deviation of groups [..., values] whose mean was subtracted.
+// Returns the standard deviation of groups [..., values] whose mean was subtracted.
 at::Tensor Deviation(const at::Tensor& centred, LloydMaxForm form) {
   const int64_t count = centred.size(-1);
   const at::Tensor sum = TreeSum(centred.mul(centred), -1);

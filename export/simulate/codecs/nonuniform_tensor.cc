@@ -44,7 +44,8 @@ at::Tensor UniformValues(const at::Tensor& y, const TensorRange& range,
   return y.mul(a).sub_(z).round_().clamp_(0, max_code).add_(0).add_(z).div_(a);
 }
 
-// The extremes of the last dimension. Adding 0 removes -0, because a minimum may return either.
+// Returns the extremes of the last dimension. Adding 0 removes -0, because a minimum may return
+// either.
 TensorRange Extremes(const at::Tensor& y) {
   return {y.amin(1, true).add_(0), y.amax(1, true).add_(0)};
 }

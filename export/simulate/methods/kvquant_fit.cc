@@ -16,7 +16,7 @@
 namespace oscar {
 namespace {
 
-// All tokens from `first` on: [tokens, channels] float32. `prepare` gets whole sequences.
+// Returns all tokens from `first` on: [tokens, channels] float32. `prepare` gets whole sequences.
 at::Tensor Channels(const std::vector<at::Tensor>& sequences, int64_t first,
                     const std::function<at::Tensor(const at::Tensor&)>& prepare) {
   std::vector<at::Tensor> parts;

@@ -70,8 +70,8 @@ LayerCache NsnCache(int bits, const LayerSpec& layer) {
   return {.store = store, .k_exact = exact, .v_exact = exact};
 }
 
-// Per token: codes, 4 bits of a norm and a float16 scale. Per block: scale and minimum of its
-// norms, and for each channel 4 bits of a mean, with their scales and minima.
+// Counts per token codes, 4 bits of a norm and a float16 scale; per block the scale and minimum of
+// its norms, and for each channel 4 bits of a mean, with their scales and minima.
 double BitsPerValue(int bits, int64_t dim) {
   const auto values = static_cast<double>(dim), block = static_cast<double>(kNsnBlock);
   const int64_t group = dim % kNsnMeanGroup == 0 ? kNsnMeanGroup : dim;

@@ -31,11 +31,12 @@ struct RotateKvLayer {
   at::Tensor permutation;  // [num_kv_heads * head_dim] int64: rotated channel per place
 };
 
-// Number of consecutive KV heads that one Hadamard matrix mixes: 4, or the largest smaller power of
-// two that divides their number.
+// Returns how many consecutive KV heads one Hadamard matrix mixes: 4, or the largest smaller power
+// of two that divides their number.
 int64_t HeadsRotated(int64_t num_kv_heads);
 
-// The permutation sorts channels by the sum of their rotated keys over all `rows.k`, ascending.
+// Fits a layer. The permutation sorts channels by the sum of their rotated keys over all `rows.k`,
+// ascending.
 RotateKvLayer FitRotateKv(const AttentionSpec& spec, const CalibrationRows& rows);
 
 LayerCache RotateKvCache(const AttentionSpec& spec, const RotateKvLayer& layer,
