@@ -52,7 +52,8 @@ bool HasOnePlace(const NeedleTask& task);
 
 class Haystack {
  public:
-  // Draws the places of question.hidden, except for a given one. References must stay valid.
+  // Draws the places of question.hidden, except one that `place` gives. The references must stay
+  // valid.
   Haystack(const NeedleTask& task, const NeedleQuestion& question, ProseHaystack& prose,
            const std::vector<std::string>& words, SplitMix64& random, const NeedlePlace& place);
 

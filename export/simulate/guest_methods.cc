@@ -86,8 +86,8 @@ std::string Description(const GivenRotations& rotations) {
                      file(rotations.v));
 }
 
-// The context of a run with another artifact in place of its own. Remembers it only for the run's
-// last context.
+// A copy of a run's context that uses another artifact. It is made again only when the run's
+// context changes.
 class OtherContext {
  public:
   explicit OtherContext(std::shared_ptr<const Artifact> artifact)

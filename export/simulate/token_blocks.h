@@ -26,7 +26,8 @@ at::Tensor ThroughTokenBlocks(const at::Tensor& rows, int64_t sink, int64_t bloc
 // Converts rows to the form in which caches compute: contiguous, float64 or float32.
 at::Tensor ComputeRows(const at::Tensor& rows);
 
-// `x` [..., dim] times the Hadamard matrix of its last dim (linalg/hadamard.h), its own inverse.
+// Multiplies `x` [..., dim] by the Hadamard matrix of its last dim (linalg/hadamard.h), which is
+// its own inverse.
 at::Tensor HadamardRows(const at::Tensor& x);
 
 // Returns the largest divisor of `dim` up to `size`, so that a shorter head is one group.

@@ -87,7 +87,7 @@ KernelValidation::KernelValidation(const Artifact& artifact, at::Device device,
     throw ResourceError(
         fmt::format("the kernels need a CUDA device, but the model runs on {}", device.str()));
   }
-  OSCAR_CUDA_CHECK(cudaSetDevice(device.index()));  // the current device of this library
+  OSCAR_CUDA_CHECK(cudaSetDevice(device.index()));  // our CUDA runtime is not LibTorch's
 }
 
 void KernelValidation::OnLayerBegin(const LayerSpec& layer) {

@@ -44,8 +44,8 @@ struct WriteArguments {
   bool bisect = false;     // finds thresholds by bisection
   bool overlap_previous = false;
   uint32_t* bad_rows = nullptr;
-  const int32_t* row_begin = nullptr;         // in a prefill
-  const int32_t* position_begin = nullptr;    // in a prefill
+  const int32_t* row_begin = nullptr;         // as in PrefillTokens
+  const int32_t* position_begin = nullptr;    // as in PrefillTokens
   const int32_t* quantized_before = nullptr;  // for a flush; null in a prefill
   int page_bytes = 0;                         // computed from `view` to save a division
   int head_bytes = 0;                         // bytes of a head in a page
