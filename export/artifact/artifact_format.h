@@ -77,7 +77,8 @@ inline constexpr ArtifactTensor kArtifactTensors[] = {
     {"query_rotation", "", "", "kv"}, {"pair_scale", "", "", "k"},
     {"feedback", "", "", "k"}};
 
-// Whether a zoo accepts a tensor of this name. `place`: &ArtifactTensor::own, shared or of_choice.
+// Whether an artifact in a zoo may have a tensor of this name. `place`: &ArtifactTensor::own,
+// shared or of_choice.
 inline bool IsArtifactTensor(std::string_view ArtifactTensor::*place, char side,
                              std::string_view name) {
   return std::ranges::any_of(kArtifactTensors, [&](const ArtifactTensor& tensor) {
@@ -85,7 +86,8 @@ inline bool IsArtifactTensor(std::string_view ArtifactTensor::*place, char side,
   });
 }
 
-// Name of a tensor in rotations.safetensors. `side`: 'k' or 'v'; `name`: "rotation", ...
+// Returns the name of a tensor in rotations.safetensors. `side`: 'k' or 'v'; `name`: "rotation",
+// ...
 inline std::string RotationTensorName(int layer_id, char side, bool shared, std::string_view name) {
   return "layer." + std::to_string(layer_id) + "." + side + (shared ? ".shared." : ".") +
          std::string(name);

@@ -45,10 +45,11 @@ struct StoredLayer {
   std::optional<StoredChoice> automatic;  // the headline choice
 };
 
-// Whether Open compares files with the manifest's digests, or the caller has just done so.
+// Whether Open must compare the files with the manifest's digests, or the caller has done so.
 enum class Digests { kCompare, kCompared };
 
-// An artifact's files: a directory, or files in any place (`directory` is then for messages).
+// An artifact's files: all in `directory`, or those in `elsewhere` at other paths. Then `directory`
+// only names the artifact in messages.
 struct ArtifactFiles {
   std::filesystem::path directory;
   std::map<std::string, std::filesystem::path> elsewhere = {};
@@ -76,7 +77,8 @@ class Artifact {
   Json report() const;
   std::vector<int> layer_ids() const;
   bool imported() const { return manifest_.contains("imported"); }
-  // If false, every layer is recorded with one head, which represents all heads.
+  // Whether layers are recorded with their real heads. If not, every layer has one head that
+  // represents all.
   bool kv_heads_known() const;
   bool has_choices() const;                       // made by oscar-calibrate --auto
   std::vector<std::string> choice_names() const;  // the headline's comes first
@@ -87,8 +89,8 @@ class Artifact {
   // one. Throws InputError listing the runtime's choices if it has none.
   std::string ChoiceFor(std::string_view runtime, bool folded) const;
   std::string FindChoice(std::string_view runtime, bool folded) const;  // empty if it has none
-  // The choices of `any` at the budgets of --bits: name by bits, in the order of that option. Empty
-  // if no list was given.
+  // Returns {bits, name} of the choice of consumer `any` for each budget of --bits, in the order of
+  // that option. Empty if no list was given.
   std::vector<std::pair<double, std::string>> budgets() const;
   // Returns the name of the choice of `any` at that budget. Throws InputError listing the existing
   // budgets if there is none.
@@ -100,8 +102,8 @@ class Artifact {
   int64_t NumKvHeads(int layer_id) const;
   // Means of keys as they are cached, [num_kv_heads, head_dim]; empty if unknown.
   std::vector<float> KeyMean(int layer_id) const;
-  // Largest |x| of a side ('k', 'v') in calibration, [num_kv_heads, dim]; empty if unknown.
-  // float64, because imported scales need not be quotients of float32 numbers.
+  // Returns the largest |x| of a side ('k', 'v') in calibration, [num_kv_heads, dim]; empty if
+  // unknown. float64, because imported scales need not be quotients of float32 numbers.
   std::vector<double> AbsMax(int layer_id, char side) const;
   // Reads one layer. Throws NumericalError if a rotation is not orthogonal to float32 precision, or
   // if the matrices of keys and queries do not undo each other.

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes an artifact in a staging directory: every file digested, manifest last, published by one
-// rename. Trap: nothing that differs between two equal runs (dates, host, durations) may enter any
-// file except timings.json.
+// Writes an artifact in a staging directory, records the digest of every file, writes the manifest
+// last, and publishes the directory by one rename. Trap: data that differs between two equal runs
+// (dates, host, durations) must not enter any file except timings.json.
 #pragma once
 
 #include <cstddef>
@@ -63,8 +63,9 @@ class ArtifactDraft {
   std::unique_ptr<State> state_;
 };
 
-// Publishes the draft and returns the report (report.h). ResourceError leaves nothing at its path.
-// MomentsPart::kMeans is enough for layers that the draft has seen; others are loaded twice.
+// Publishes the draft and returns the report (report.h). If it throws ResourceError, nothing is at
+// the artifact's path. For layers that the draft has seen, `layers` may load only
+// MomentsPart::kMeans; other layers are loaded twice.
 Json WriteArtifact(const ArtifactInfo& info, const LayerSource& layers, ArtifactDraft draft);
 Json WriteArtifact(const std::filesystem::path& path, const ArtifactInfo& info,
                    const LayerSource& layers);

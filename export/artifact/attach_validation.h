@@ -23,7 +23,7 @@ bool HasValidation(const Artifact& artifact);
 // Throws UsageError if it is not, ResourceError if the file system cannot exchange directories.
 void AttachReport(const Artifact& artifact, const Json& report);
 
-// The default path for reports that are not of record: the first of ARTIFACT-comparison,
+// Returns the default path for a report that is not of record: the first of ARTIFACT-comparison,
 // ARTIFACT-comparison-2, -3, ... that does not exist yet.
 std::filesystem::path ComparisonDirectory(const std::filesystem::path& artifact);
 

@@ -22,7 +22,7 @@ struct CacheTypeRecord {
     BitPrice price = BitPrice::kNextToken;
     double bits = 0;  // budget
     TypePlan plan;
-    NextTokenCost cost;  // for whole caches
+    NextTokenCost cost;  // of whole caches with these types
   };
   std::string runtime;
   double bits = 0, stored_bits = 0;  // per value: the budget, and bits actually used
@@ -35,7 +35,8 @@ struct CacheTypeRecord {
 };
 Json CacheTypeRecordToJson(const CacheTypeRecord& record);
 
-// Empty if the artifact has no record. Throws InputError if the record is invalid.
+// Returns the artifact's record, or nothing if it has none. Throws InputError if the record is
+// invalid.
 std::optional<CacheTypeRecord> CacheTypesOf(const Artifact& artifact);
 // Returns the decided types for the record's own runtime and budget. For another runtime or budget
 // (`bits` not 0), plans types from the costs. Empty if a type of that runtime has no costs. Throws

@@ -160,8 +160,8 @@ void ChoicePlans::ForEachTensor(size_t index, const LayerResult* layer, const Vi
   }
 }
 
-// The arm "auto" was measured for the choice of the search and for every choice that a plan could
-// make. This takes the one that was planned.
+// The search measured the arm "auto" for its own choice and for every choice that a plan could
+// make. This stores the measurements of the planned choice.
 void ChoicePlans::AddTo(size_t index, Json& layer_report) const {
   const AutoChoice& planned = plans_.front().layers[index];
   layer_report["auto"] = ChoiceToJson(planned);

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The choices of an artifact while it is written: those of every consumer over all layers, planned,
-// with equal ones stored once, and their records for manifest and report. Layers pass twice, first
-// to plan and then to be written, so plans have no matrices.
+// Collects the choices of an artifact while it is written: plans the choices of every consumer over
+// all layers, stores equal ones once, and makes their records for manifest and report. Every layer
+// is passed twice, first to be planned and then to be written, so plans hold no matrices.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ class ChoicePlans {
   // Takes layers in order. Layers without a choice are skipped.
   void Add(const LayerResult& layer);
   bool empty() const { return plans_.empty(); }
-  // Choices have the same indices as in LayerResult; 0 is the headline's. These functions return a
+  // A choice has the same index as in LayerResult; 0 is the headline's. The next functions return a
   // choice's options, its layers as searched (without matrices), and its layers after PlanLayers at
   // a price. Call them before Finish.
   size_t size() const { return plans_.size(); }
@@ -52,11 +52,12 @@ class ChoicePlans {
   // Writes the headline's planned choice and arm into the report of a layer.
   void AddTo(size_t index, Json& layer_report) const;
   Json ServingChoice() const;  // report.json's serving.auto
-  // report.json's serving.runtimes: a row for each consumer, and a second one if folding makes a
-  // difference: {runtime, fold_checkpoint, choice, kl, hadamard_kl, output_error}. Values are means
-  // over layers on held-out rows that were not used to choose.
+  // Returns report.json's serving.runtimes: a row for each consumer, and a second one if folding
+  // makes a difference: {runtime, fold_checkpoint, choice, kl, hadamard_kl, output_error}. Values
+  // are means over layers on held-out rows that were not used to choose.
   Json Runtimes() const;
-  // report.json's serving.budgets: a row for each of the headline's budgets. Empty without a list.
+  // Returns report.json's serving.budgets: a row for each of the headline's budgets. Empty without
+  // a list.
   Json Budgets() const;
   Json ManifestAuto() const;     // manifest.json's auto
   Json ManifestChoices() const;  // manifest.json's choices, by name

@@ -136,7 +136,8 @@ SglangChoice ChosenForRuntime(const Artifact& artifact, Consumer consumer, bool 
         Layer(id, heads, known, artifact.imported() && known && heads == 1, choice));
     const int64_t group = choice.k_codes.quant_group_size;
     out.serving.quant_group_size = group > 0 ? group : std::max(choice.k.dim, choice.v.dim);
-    // The ratio holds for all heads (see above), and for all layers if the runtime has only one.
+    // If the runtime has one ratio for all heads or all layers, CheckCarried has made sure that
+    // they agree.
     out.serving.k_clip_ratio = out.layers.back().k_clip;
     out.serving.v_clip_ratio = out.layers.back().v_clip;
   }

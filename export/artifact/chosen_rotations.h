@@ -19,8 +19,9 @@ SglangChoice ChosenForRuntime(const Artifact& artifact, Consumer consumer, bool 
 // Returns OSCAR's own rotations in the same form: one rotation per layer, as OSCAR publishes them.
 SglangChoice OwnRotations(const Artifact& artifact);
 
-// Layers of latent attention for the October tree: the automatic choice, or OSCAR's own rotations
-// (`chosen` false). Throws InputError as above, and if the choice clips, which that tree cannot.
+// Returns layers of latent attention for SGLang's October tree: the automatic choice, or OSCAR's
+// own rotations (`chosen` false). Throws InputError as above, and if the choice clips, which that
+// tree does not support.
 MlaFolder LatentsForSglang(const Artifact& artifact, bool chosen);
 
 // Whether all layers have latent attention. Throws InputError if only some do, because the two

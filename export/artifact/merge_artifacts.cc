@@ -47,7 +47,8 @@ void AddSources(const Json& data, std::vector<Json>& sources) {
   }
 }
 
-// Data added twice would have twice the weight, and the token counts would be wrong.
+// Refuses data that two artifacts share. It would have twice the weight, and the token counts would
+// be wrong.
 void CheckNoneTwice(const std::vector<Artifact>& artifacts) {
   std::vector<std::pair<Json, std::string>> known;
   for (const Artifact& artifact : artifacts) {

@@ -16,8 +16,9 @@ namespace oscar {
 
 class MergedChoices {
  public:
-  // `from` must have choices. Scores are taken from it, so they belong to its rows and fits.
-  // Choices other than the headline's have scores that are means over layers.
+  // `from` must have choices. Their scores are copied from it, so they describe its rows and its
+  // fits, not the merged ones. For choices other than the headline's, the scores are means over
+  // layers.
   explicit MergedChoices(const Artifact& from);
 
   const AutoOptions& options() const { return options_; }

@@ -49,7 +49,7 @@ std::string OneLine(std::string text) {
   return text;
 }
 
-// One row per arm of the validation. The arm that decides the verdict is bold.
+// Makes a table with a row per arm of the validation. The arm that decides the verdict is bold.
 std::string ValidationText(const Json& validation) {
   ReportTable table;
   table.header = {"configuration"};
@@ -89,7 +89,7 @@ std::string ValidationText(const Json& validation) {
   return text + MarkdownTable(table);
 }
 
-// The headline's numbers in the form that the Hub expects. YAML front matter may hold JSON.
+// Returns the headline's numbers in the form that the Hub expects. YAML front matter may hold JSON.
 std::string FrontMatterMetrics(const Json& validation, const std::string& model) {
   Json metrics = Json::array();
   std::string types;
@@ -121,10 +121,10 @@ std::string BudgetsText(const Json& serving) {
          MarkdownTable(budgets);
 }
 
-// The section that lists the choice for every runtime and how to export it.
+// Makes the section that lists the choice for every runtime and how to export it.
 std::string ExportText(const Json& serving, bool latents) {
   const ReportTable runtimes = RuntimesTable(serving, "ARTIFACT");
-  const std::string own = latents ? "sglang-oct" : "sglang";  // only that tree caches latents
+  const std::string own = latents ? "sglang-oct" : "sglang";  // only sglang-oct caches latents
   if (runtimes.rows.empty()) {
     return fmt::format(
         "\nWrite the files that SGLang loads with `oscar-export ARTIFACT --to {} -o DIRECTORY`.\n",

@@ -25,7 +25,8 @@ Matrix RotationOf(const StoredSide& side, int64_t index) {
                                     side.dim);
 }
 
-// The largest |U^T C U - diag(eigenvalues)|, relative to the largest eigenvalue or variance.
+// Returns the largest |U^T C U - diag(eigenvalues)|, relative to the largest eigenvalue or
+// variance.
 double Residual(const Matrix& u, const Matrix& covariance, const StoredSide& side, int64_t index) {
   const Eigen::Map<const Eigen::VectorXf> eigenvalues(side.eigenvalues.data() + index * side.dim,
                                                       side.dim);

@@ -14,7 +14,7 @@
 
 namespace oscar {
 
-// The numbers of one layer, without matrices.
+// Returns the numbers of one layer, without matrices.
 Json LayerReport(const LayerResult& layer);
 Json ArmReport(const ArmResult& arm);  // a member of the layer's "arms"
 
@@ -31,10 +31,11 @@ ReportTable SummaryTable(const Json& report);
 // Lists each runtime's choice (serving.runtimes), its KL, and the command that writes it from
 // `artifact`. If `artifact` is empty, leaves out the commands. No rows without automatic choices.
 ReportTable RuntimesTable(const Json& serving, const std::string& artifact);
-// Lists the choices of `any` at each budget (serving.budgets) likewise; no rows without budgets.
+// Lists the choices of consumer `any` at each budget (serving.budgets) in the same way. No rows
+// without budgets.
 ReportTable BudgetsTable(const Json& serving, const std::string& artifact);
-// Returns "clip ratio K 0.92, V 0.90; ...": the exported ratios, then OSCAR's own. If the choice is
-// for a runtime with one ratio for all layers, that ratio is shown, else the ones in its files are.
+// Returns "clip ratio K 0.92, V 0.90; ...": the exported ratios, then OSCAR's own. A runtime with
+// one ratio for all layers gets that ratio; for others the text names the ratios in its files.
 std::string ClipText(const Json& serving);
 
 }  // namespace oscar

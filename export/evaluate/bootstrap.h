@@ -15,9 +15,10 @@
 
 namespace oscar {
 
-// One unit of a quantity sum(sum) / sum(weight). Mean KL: the sum of KL and the number of rows.
-// Perplexity: the sum of -log p and the number of tokens, with exp() of both ends of the interval
-// (percentiles commute with exp). Perplexity ratio: the sums of the differences.
+// One unit of a ratio sum(sum) / sum(weight). For a mean KL these are the sum of KL and the number
+// of rows. For perplexity they are the sum of -log p and the number of tokens, and exp() is applied
+// to both ends of the interval (percentiles commute with exp). For a perplexity ratio, `sum` is the
+// difference of the two sums.
 struct RatioUnit {
   double sum = 0, weight = 0;  // both finite, weight >= 0
 };
@@ -30,8 +31,9 @@ struct BootstrapOptions {
   uint64_t seed = 0;
 };
 
-// Quantiles (1 - confidence) / 2 and (1 + confidence) / 2 of the ratio over resamples of the units.
-// The same on every machine for the same input. Empty if fewer than 2 units have weight.
+// Returns the quantiles (1 - confidence) / 2 and (1 + confidence) / 2 of the ratio over resamples
+// of the units. Equal input gives equal results on every machine. Empty if fewer than 2 units have
+// weight.
 std::optional<Interval> BootstrapRatio(std::span<const RatioUnit> units,
                                        const BootstrapOptions& options = {});
 

@@ -26,7 +26,7 @@ inline std::vector<Measure> GateMetrics() { return Measures(kGate); }
 Gate ParseGate(std::string_view text);
 
 // Returns the gate with its arm, values and verdict: the member "gate" of "validation". `arm` is an
-// element of "arms" (schema: report.json version 2), after ArmOfVerdict if the report has two
+// element of "arms" (export/report/schema.md), processed by ArmOfVerdict if the report has two
 // texts. Throws InputError if it has no name, or if a metric is not a finite number.
 Gate EvaluateGate(Gate gate, const Json& arm);
 

@@ -19,7 +19,7 @@ constexpr std::string_view kNoiseLine =
 constexpr int64_t kNumDepths = 40;
 constexpr std::string_view kSpace = " \t\n\r\f\v";
 
-// Depth i in percent: round(linspace(0, 100, 40))[i].
+// Returns depth i in percent: round(linspace(0, 100, 40))[i].
 int DepthPercent(int64_t i) {
   return static_cast<int>(
       std::lround(100.0 * static_cast<double>(i) / static_cast<double>(kNumDepths - 1)));
@@ -184,7 +184,7 @@ Context Haystack::InsertIntoProse(int64_t num_words) {
     if (!context.text.empty()) context.text += ' ';
     context.text += part;
   };
-  size_t done = 0;  // bytes of `text` that are done
+  size_t done = 0;  // bytes of `text` that are already in the context
   for (size_t i = 0; i < depths_.size(); ++i) {
     const size_t sentences = ends.size() * static_cast<size_t>(depths_[i]) / 100;
     const size_t end = sentences == 0 ? 0 : ends[sentences - 1];

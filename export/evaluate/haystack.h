@@ -18,7 +18,7 @@ namespace oscar {
 
 struct Context {
   std::string text;
-  std::vector<double> depths;  // [num_hidden] percent of the characters before each sentence
+  std::vector<double> depths;  // [num_hidden] percent of the text before each sentence
 };
 
 // Prose cut into words and sentences once for all samples. White space becomes single spaces, and
@@ -52,7 +52,8 @@ bool HasOnePlace(const NeedleTask& task);
 
 class Haystack {
  public:
-  // Draws the places of question.hidden, except for a given one. References must stay valid.
+  // Draws the places of question.hidden, except one that `place` gives. The references must stay
+  // valid.
   Haystack(const NeedleTask& task, const NeedleQuestion& question, ProseHaystack& prose,
            const std::vector<std::string>& words, SplitMix64& random, const NeedlePlace& place);
 
@@ -72,8 +73,8 @@ class Haystack {
   const std::vector<std::string>& words_;
   SplitMix64 distractor_random_;
   std::vector<std::string> distractors_;  // grows with the largest size requested
-  std::vector<double> shares_;            // in lines: [num_hidden] ascending, in [0, 1)
-  std::vector<int> depths_;               // in prose: [num_hidden] ascending, percent
+  std::vector<double> shares_;            // for lines: [num_hidden] ascending, in [0, 1)
+  std::vector<int> depths_;               // for prose: [num_hidden] ascending, percent
   std::vector<size_t> order_;             // [num_hidden] the sentence at each place
 };
 

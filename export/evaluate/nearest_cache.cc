@@ -14,11 +14,12 @@ namespace {
 
 using Sums = std::vector<NearestCache::Arm>;
 
-// Noise of a server's arithmetic flips codes, so the right cache differs by up to half its effect.
-// A cache with independent errors differs by all of it. An exact cache has no codes to flip.
+// Arithmetic noise of a server flips codes, so even the right cache differs from it by up to half
+// its effect. A cache with independent errors differs by its whole effect. An exact cache has no
+// codes to flip.
 constexpr double kExplains = 0.75, kExplainsExact = 0.5;  // fractions of the effect
 constexpr double kSure = 1.645;                           // one-sided 95 %, in standard deviations
-constexpr double kMostMore = 1000;                        // limit: times the measured tokens
+constexpr double kMostMore = 1000;                        // more_tokens is at most this multiple
 
 size_t NearestOf(const Sums& sums, size_t begin, size_t end) {
   const auto at = [&](size_t i) { return sums.begin() + static_cast<ptrdiff_t>(i); };
@@ -26,7 +27,8 @@ size_t NearestOf(const Sums& sums, size_t begin, size_t end) {
   return static_cast<size_t>(found - sums.begin());
 }
 
-// The largest distance that is explained. An exact cache uses the smallest effect of the others.
+// Returns the largest distance at which an arm still explains the server. For the exact cache it
+// uses the smallest effect of the others.
 double Allowed(const Sums& sums, size_t arm) {
   if (arm > 0) return kExplains * sums[arm].effect;
   return kExplainsExact *
@@ -34,7 +36,8 @@ double Allowed(const Sums& sums, size_t arm) {
              ->effect;
 }
 
-// Positive if the server behaves like the artifact; larger values are more certain.
+// Returns a positive number if the server behaves like the artifact; larger numbers are more
+// certain.
 double Margin(const Sums& sums, size_t num_own) {
   const size_t own = NearestOf(sums, 1, num_own + 1);
   const size_t other = NearestOf(sums, num_own + 1, sums.size());

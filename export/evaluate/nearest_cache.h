@@ -33,14 +33,15 @@ struct NearestCache {
   };
   std::vector<Arm> arms;
   size_t nearest = 0;      // index of the nearest arm
-  bool explained = false;  // the nearest arm may be the server's cache
+  bool explained = false;  // whether the nearest arm is near enough to be the server's cache
   double own_confidence =
       0;                    // share of the resamples in which the server behaves like the artifact
   int64_t more_tokens = 0;  // needed for an answer that is 95 % sure, by the spread of resamples
 };
 
 // Resamples in two paired stages: prompts, then the tokens of each. Equal input gives equal results
-// on every machine. Needs a token, and an arm that is neither the exact one nor the artifact's.
+// on every machine. Needs at least one token, and an arm that is neither the exact cache nor one of
+// the artifact's.
 NearestCache FindNearestCache(const ServedTokens& tokens, const BootstrapOptions& options = {});
 
 }  // namespace oscar

@@ -66,7 +66,8 @@ class SampleMaker {
   }
 
  private:
-  // A task's words must not change if another task is left out.
+  // Depends only on the task and the sample, so a task's words do not change if another task is
+  // left out.
   uint64_t Seed(const NeedleTask& task, int64_t length, int64_t number) const {
     uint64_t seed = SplitMix64(options_.seed).Next();
     const auto add = [&](uint64_t value) { seed = SplitMix64(seed ^ value).Next(); };

@@ -36,9 +36,10 @@ struct NeedleSample {
   struct Answer {
     int64_t begin,
         end;       // tokens [begin, end) of `ids` that hold the value, widened to whole tokens
-    double depth;  // characters of the context before its needle, percent, in [0, 100]
+    double depth;  // percent of the context before its needle, in [0, 100]
     std::string value;
-    // If not empty: the one token of the answer counts as recalled if it is likelier than these.
+    // If not empty, the answer has one token, which counts as recalled if it is likelier than all
+    // of these.
     std::vector<int32_t> rivals = {};
   };
   std::string task;
@@ -50,7 +51,8 @@ struct NeedleSample {
   std::string prompt, answer;   // as text, for --show-samples
 };
 
-// The eight variants of RULER-NIAH and variable tracking, in the order of the report.
+// Returns the names of the eight variants of RULER-NIAH and of variable tracking, in the order of
+// the report.
 std::vector<std::string> NeedleTaskNames();
 void CheckNeedleTask(const std::string& name);  // UsageError naming the nearest
 

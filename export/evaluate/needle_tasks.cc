@@ -47,7 +47,8 @@ constexpr std::string_view kTrackAfter =
     "According to the chain(s) of variable assignment in the text above, {count} variables are "
     "assigned the value {query}, they are:";
 
-// Applies RULER's rule for one query with one value to the raw template, in this order.
+// Makes a raw template singular, as RULER does for one query with one value. The replacements must
+// be applied in this order.
 std::string Singular(std::string text) {
   for (const auto& [from, to] : {std::pair("Some", "A"), std::pair("are all", "is"),
                                  std::pair("are", "is"), std::pair("answers", "answer")}) {

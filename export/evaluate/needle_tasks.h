@@ -25,7 +25,7 @@ struct NeedleTask {
   HaystackKind haystack;
   NeedleText key, value;
   int num_keys, num_values, num_queries;  // values per key; keys in the question
-  int num_chains, num_hops;               // for variable tracking; 0: needles
+  int num_chains, num_hops;               // for variable tracking; 0 for needles
 };
 std::span<const NeedleTask> NeedleTasks();
 

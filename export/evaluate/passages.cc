@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kHiddenTokens = 16, kGivenTokens = 12;  // the question gives 12 of 16
 constexpr int64_t kTokensOfText = 128;                    // text tokens per passage
 constexpr int64_t kFewest = 2, kMost = 8;                 // passages per text
-constexpr double kHiddenWithin = 2.0 / 3;                 // share of the text before the questions
+constexpr double kHiddenWithin = 2.0 / 3;                 // passages lie in this share of the text
 
 using Ids = std::vector<int32_t>;
 

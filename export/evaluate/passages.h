@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A recall task for any language model. Passages of a few random tokens are hidden in the model's
-// own words, and at the end each begins once more. To continue one, a model has to find it. The
-// task needs no grammar, no English and no skill except copying, so small models can do it too
-// (induction: Olsson et al., arXiv 2209.11895). An answer counts if its token is likelier than the
-// tokens at the same place of the other passages. The exact model must be almost certain of its
-// answers; otherwise the task measures the model.
+// A recall task for any language model. Passages of a few random tokens are hidden in a text that
+// the model generated, and at the end the beginning of each is repeated. To continue one, a model
+// has to find it. The task needs no grammar, no English and no skill except copying, so small
+// models can do it too (induction: Olsson et al., arXiv 2209.11895). An answer counts if its token
+// is likelier than the tokens at the same place of the other passages. The exact model must be
+// almost certain of its answers; otherwise the task measures the model.
 #pragma once
 
 #include <cstdint>

@@ -20,8 +20,9 @@ inline constexpr int64_t kPositionBins = 16;
 // distinct; all rows if rows_per_sequence is 0 or at least `length`. Not random.
 std::vector<int64_t> SelectRows(int64_t length, int64_t rows_per_sequence);
 
-// The first row that counts in the headline KL, a mean over the second half of the sequence. Leaves
-// out rows that see at most `exact_tokens` tokens, which the windows hold completely.
+// Returns the first row that counts in the headline KL, a mean over the second half of the
+// sequence. Leaves out rows that see at most `exact_tokens` tokens, which the windows hold
+// completely.
 inline int64_t FirstHeadlineRow(int64_t length, int64_t exact_tokens) {
   return std::max(length / 2, exact_tokens);
 }

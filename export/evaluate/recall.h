@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Decides which recall tasks say something about a cache. If a model fails a task even with an
-// exact cache, the task measures the model: losses of an arm look like damage, and everything else
-// like luck. So a task counts, at a length, if the exact model finds at least nine of ten answers.
+// Decides which recall tasks can measure a cache. If a model fails a task even with an exact cache,
+// the result depends on the model: an arm's errors look like damage by its cache, and its right
+// answers are luck. So a task counts, at a length, if the exact model finds at least nine of ten
+// answers.
 #pragma once
 
 #include <span>
@@ -23,8 +24,8 @@ class Recall {
 
   bool any() const { return !counted_.empty(); }  // whether recall can be measured at all
   const std::vector<size_t>& counted() const { return counted_; }  // indices of samples that count
-  // "recall" and "tool_call" of the report's "validation": {"measurable", "tasks"}. Each task has
-  // "task", "length", "samples", "exact" (accuracy) and "counts".
+  // Returns "recall" or "tool_call" of the report's "validation": {"measurable", "tasks"}. Each
+  // task has "task", "length", "samples", "exact" (accuracy) and "counts".
   const Json& ToJson() const { return json_; }
   // Returns "needle" of an arm: NeedleReport() of the samples that count; needs at least one.
   measures::NeedleRecall Report(std::span<const NeedleScore> scores) const;

@@ -30,7 +30,7 @@ struct ToolCallQuestion {
 
 struct ToolCallTask {
   std::string_view name;
-  double hidden_within;  // share of the conversation, from its beginning
+  double hidden_within;  // hidden exchanges are within this first share of the conversation
   ToolCallQuestion (*make)(SplitMix64& random);
 };
 std::span<const ToolCallTask> ToolCallTasks();

@@ -46,8 +46,9 @@ std::string_view ScalesName(FoldScales scales) {
   return {};
 }
 
-// The choice to fold: the one for `runtime`, or else the first that folds (the headline's first).
-// Empty if none folds. If values are rotated, a choice without scales is accepted too.
+// Returns the name of the choice to fold: the one for `runtime`, or else the first that folds (the
+// headline's first). Empty if none folds. If values are rotated, a choice without scales is
+// accepted too.
 std::string FoldedChoice(const Artifact& artifact, const FoldOptions& options) {
   if (!options.chosen || (options.runtime.empty() && !artifact.has_choices())) return {};
   const bool rotation = options.values == FoldValues::kRotation;
@@ -65,7 +66,7 @@ std::string FoldedChoice(const Artifact& artifact, const FoldOptions& options) {
   return {};
 }
 
-// Returns nothing if there are no scales.
+// Returns the source of the key scales, or nothing if keys are not scaled.
 std::optional<FoldScales> Resolved(const Artifact& artifact, const std::string& choice,
                                    const FoldOptions& options) {
   const FoldScales scales = options.scales;
@@ -79,7 +80,8 @@ std::optional<FoldScales> Resolved(const Artifact& artifact, const std::string& 
                   artifact.directory().string()));
 }
 
-// Returns one set if all heads share the weights, as the choice did.
+// Returns the scales of each KV head. With QK-norm, whose weights all heads share, equal scales
+// appear only once.
 std::vector<Vector> ChosenScales(const StoredChoice& choice, const AttentionSpec& spec) {
   const std::vector<double>& all = choice.k.pair_scale;
   if (all.empty()) return {};

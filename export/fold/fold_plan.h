@@ -35,7 +35,7 @@ enum class FoldValues {
 
 struct FoldOptions {
   FoldScales scales = FoldScales::kAuto;
-  std::string runtime = {};  // whose choice to use; empty: the headline's, or the first that folds
+  std::string runtime = {};  // whose choice is used; empty: the headline's or the first that folds
   FoldValues values = FoldValues::kNone;
   bool chosen = true;           // use the automatic choice; else OSCAR's own rotations
   double value_epsilon = 1e-3;  // for kBalanced

@@ -82,7 +82,7 @@ class Edits {
     }
   }
 
-  // Uses v X = x (X^T W_v)^T, and o' X^-1 W_o^T = o' (W_o X^-T)^T.
+  // Folds X into both projections: v X = x (X^T W_v)^T, and o' X^-1 W_o^T = o' (W_o X^-T)^T.
   void Values() {
     OSCAR_CHECK_EQ(std::ssize(fold_.values), attention_.num_kv_heads);
     const int64_t dim = attention_.v_head_dim, ratio = attention_.gqa_ratio();

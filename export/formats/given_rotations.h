@@ -29,7 +29,7 @@ struct GivenRotations {
 
 // `files`: as on the command line, one file for both sides, or KEYS:VALUES, one of which may be
 // "none". Throws InputError naming file, layer and tensor if it cannot be read, has another shape,
-// is not orthogonal (and not undone either) or belongs to the other side.
+// belongs to the other side, or is neither orthogonal nor stored with its inverse.
 GivenRotations ReadGivenRotations(std::string_view files);
 
 // Describes a file for people: "28 layers, a matrix for each of 8 KV heads, orthogonal to 4.5e-08".

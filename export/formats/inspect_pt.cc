@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reports on .pt files: a single file, a pair, or a directory of MLA layers. Layers may share
-// tensors, so hashes and measurements are made once per view, whatever its names.
+// tensors, so hashes and measurements are made once per view, however many names it has.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -31,7 +31,7 @@ inline constexpr std::string_view kSglangTrees =
 // Returns the loader for a name that --to takes, except for copies of the checkpoint.
 const Loader& LoaderOf(std::string_view target);
 
-// Returns the same in three sentences for launch files and lists: source, release, hardware.
+// Returns a loader's source, release and hardware as three sentences, for launch files and lists.
 std::array<std::string, 3> LoaderLines(const Loader& loader);
 
 }  // namespace oscar

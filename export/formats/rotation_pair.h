@@ -32,8 +32,8 @@ void CheckRotationPair(const RotationPair& pair);
 std::optional<std::pair<std::filesystem::path, std::filesystem::path>> FindRotationPair(
     const std::filesystem::path& directory);
 
-// The side of an objective, by upstream's names: 'k' (qqt, ktk, oscar2_<variant>, identity-k), 'v'
-// (sst, vtv, attention_output, oscar2_v_*, identity-v), or 0 if it may be either.
+// Returns the side of an objective, by upstream's names: 'k' (qqt, ktk, oscar2_<variant>,
+// identity-k), 'v' (sst, vtv, attention_output, oscar2_v_*, identity-v), or 0 if it may be either.
 char ObjectiveSide(std::string_view objective);
 
 }  // namespace oscar

@@ -32,7 +32,7 @@ class TensorCache {
   std::map<std::string, FloatTensorPtr> tensors_;
 };
 
-// Fields of `dict`, which errors call `where`. Pointer results are null for a missing member.
+// Return a member of `dict`, which error messages call `where`. Pointers are null if it is missing.
 const PtTensor& TensorField(const PtDict& dict, const char* key, std::string_view where);
 FloatTensorPtr RequiredTensor(const PtDict& dict, const char* key, TensorCache* cache,
                               std::string_view where);
@@ -51,8 +51,8 @@ const PtDict* FirstLayer(const PtValue& root);
 using LayerVisitor =
     std::function<void(int64_t layer_id, const PtDict& entry, const std::string& where)>;
 void ForEachLayer(const PtFile& file, const PtDict& layers, const LayerVisitor& visit);
-// CheckedLayerId reads a layer id: an int, or its canonical decimal text. Throws InputError.
-void CheckLayerCount(size_t count, std::string_view where);  // InputError above 4,096
+// Both throw InputError. A layer id is an int, or its canonical decimal text.
+void CheckLayerCount(size_t count, std::string_view where);  // for more than 4,096 layers
 int64_t CheckedLayerId(const PtKey& key, std::string_view where);
 
 // Readers of the schemas. Each is in its own file.

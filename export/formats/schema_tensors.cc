@@ -5,6 +5,7 @@
 // an MLA directory. A bare matrix tells neither its layer nor its side; the id of an MLA layer is
 // in its file name.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "export/formats/rotation_checks.h"
 #include "export/formats/rotation_schemas.h"
@@ -58,7 +59,9 @@ RotationFile ReadMlaLayer(const PtFile& file) {
     checker.Check(&layer, TensorField(entry, "rotation", where).dtype, orthogonal, where);
   }
   if (layer.rotation->shape.size() != 2) {
-    throw InputError(fmt::format("{}: the rotation of a latent cache is one matrix", where));
+    throw InputError(
+        fmt::format("{}: the rotation of a latent cache must be one matrix, found shape {}", where,
+                    fmt::join(layer.rotation->shape, " x ")));
   }
   out.layers.push_back(std::move(layer));
   return out;

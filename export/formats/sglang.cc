@@ -43,7 +43,8 @@ bool HasPerHead(const SglangExport& rotations) {
 
 std::string SglangLaunch(const SglangServing& serving, const std::filesystem::path& k_path,
                          const std::filesystem::path& v_path, std::string_view model) {
-  // R_V is not absorbed into the weights: wrong for per-head files and for gated attention.
+  // ABSORB_V_ROTATION=0 keeps R_V out of the weights, because absorbing it is wrong for per-head
+  // files and for gated attention.
   return fmt::format(
       "SGLANG_ENABLE_MIXED_KV_WINDOWS=1 \\\n"
       "SGLANG_OSCAR_K_ROTATION_PATH={} \\\n"

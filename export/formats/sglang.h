@@ -74,10 +74,10 @@ void WriteSglang(const std::filesystem::path& out, const SglangExport& rotations
 // Quotes a word for a shell's command line if necessary.
 std::string ShellWord(std::string_view text);
 
-// Returns how the launch script names the model of a `calibration` block.
+// Returns the model's name in the launch script, from a `calibration` block.
 std::string LaunchModel(const Json& calibration);
-// Returns the same for a server that loads the model. An id of the Hugging Face Hub is unchanged; a
-// directory becomes /PATH/TO/ and its name, because no file holds its path.
+// Returns the path that a server loads the model from. An id of the Hugging Face Hub is unchanged;
+// a directory becomes /PATH/TO/ and its name, because no file records where it is.
 std::string LaunchPath(const Json& calibration);
 // Returns the first lines of a launch script: server and model, then each of `notes` as a comment.
 std::string LaunchHead(std::string_view server, const std::string& model,

@@ -36,9 +36,9 @@ struct UpstreamDumpOptions {
 
 // Reads such a directory. Entries other than layers are ignored. Opening reads all seq_lens and the
 // first and last chunk of every layer; a file is checked completely when it is read. Throws
-// InputError naming the file: missing layers, sides or chunks, shapes that do not fit, layers of
-// different sequences, KV heads that are copies of each other (caused by tensor parallelism wider
-// than the KV heads), NaN or infinite values.
+// InputError naming the file: missing layers, sides or chunks, shapes that do not fit, layers that
+// hold different sequences, KV heads that are copies of each other (caused by tensor parallelism
+// wider than the KV heads), NaN or infinite values.
 class UpstreamDump : public AttentionDump {
  public:
   UpstreamDump(const std::filesystem::path& directory, const UpstreamDumpOptions& options);

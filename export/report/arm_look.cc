@@ -43,7 +43,7 @@ constexpr Word kWords[] = {{"oscar", "OSCAR"},
                            {"llamacpp", "llama.cpp"},
                            {"lm", "Lloyd-Max"}};
 
-// Methods whose names do not say what they are.
+// Labels of methods whose names are not clear by themselves.
 constexpr Word kMethods[] = {{"naive", "naive INT2"},
                              {"hadamard", "Hadamard INT2"},
                              {"hadamard_clip", "Hadamard INT2, clip"},
@@ -158,7 +158,7 @@ std::string ArmRowCss(const ArmLook& look) {
 const ArmLook& HeadlineOf(const std::vector<ArmLook>& arms) {
   const auto it =
       std::find_if(arms.begin(), arms.end(), [](const ArmLook& arm) { return arm.headline; });
-  OSCAR_CHECK(it != arms.end());  // CheckReport
+  OSCAR_CHECK(it != arms.end());  // CheckReport has checked this
   return *it;
 }
 

@@ -28,7 +28,8 @@ struct ArmLook {
 std::vector<ArmLook> LookOfArms(const Record& validation);
 const ArmLook& HeadlineOf(const std::vector<ArmLook>& arms);
 
-// First cell of an arm's table row (colour, label, mark of a null control), and the row's class.
+// Return the first cell of an arm's table row (colour, label, mark of a null control), and the
+// row's CSS class.
 std::string ArmNameHtml(const ArmLook& look);
 std::string ArmRowCss(const ArmLook& look);
 
@@ -44,7 +45,7 @@ std::vector<CalibrationArm> LookOfCalibrationArms(const Record& summary);
 // Returns the arm to judge by: per head, else shared, else the last; empty if none was measured.
 std::string CalibrationHeadline(const Record& summary);
 
-// Colour class of a layer by its depth: d0 (first) to d9 (last).
+// Returns the colour class of a layer by its depth: d0 (first) to d9 (last).
 std::string DepthCss(size_t index, size_t count);
 
 }  // namespace oscar

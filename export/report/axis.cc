@@ -81,7 +81,7 @@ Axis Range::MakeAxis(double start, double end) const {
   if (scale_ == Scale::kLog) {
     axis.lo = empty() ? 0.1 : std::max(lo_, 1e-290) / 1.1;
     axis.hi = empty() ? 1 : hi_ * 1.1;
-    if (axis.hi < axis.lo * 2) {  // too little for two ticks: widens to round numbers
+    if (axis.hi < axis.lo * 2) {  // too narrow for two ticks: widens it to round numbers
       axis.lo = RoundDown125(axis.lo);
       axis.hi = RoundUp125(std::max(axis.hi, axis.lo * 2));
     }
@@ -132,7 +132,8 @@ std::vector<double> SpreadOut(std::vector<double> places, double gap, double lo,
                    [&](size_t a, size_t b) { return places[a] < places[b]; });
   const auto count = static_cast<double>(places.size());
   if (count > 1) gap = std::min(gap, (hi - lo) / (count - 1));
-  // Least squares with minimum gaps: neighbours that would touch move together, around their mean.
+  // Least squares with minimum gaps: places that would be too close form a pile, which keeps their
+  // mean.
   struct Pile {
     double sum;  // sum of wanted places, minus gaps before them
     double count;
@@ -153,12 +154,12 @@ std::vector<double> SpreadOut(std::vector<double> places, double gap, double lo,
     for (double i = 0; i < pile.count; ++i, ++next)
       places[order[next]] = pile.mean() + static_cast<double>(next) * gap;
   }
-  double floor = lo;  // pushes in what is below the range
+  double floor = lo;  // moves places up that are below the range
   for (size_t i : order) {
     places[i] = std::max(places[i], floor);
     floor = places[i] + gap;
   }
-  double ceiling = hi;  // ... and what is above it
+  double ceiling = hi;  // moves places down that are above it
   for (size_t i = order.size(); i-- > 0;) {
     double& place = places[order[i]];
     place = std::min(place, ceiling);

@@ -30,8 +30,8 @@ class Range {
   bool empty() const { return lo_ > hi_; }
   double lo() const { return lo_; }
   double hi() const { return hi_; }
-  // Log: zero and negative values are ignored, and the ends lie slightly outside and at least a
-  // factor of 2 apart. Linear: from zero to a round number.
+  // On a log scale zero and negative values are ignored, and the ends lie slightly outside the
+  // values and at least a factor of 2 apart. A linear scale goes from zero to a round number.
   explicit Range(Scale scale) : scale_(scale) {}
   Axis MakeAxis(double start, double end) const;
 

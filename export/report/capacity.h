@@ -19,12 +19,12 @@ struct ReleasedType {
 std::span<const ReleasedType> ReleasedTypes();                  // those with 8 bits come first
 const ReleasedType* FindReleasedType(std::string_view method);  // null for a method of no server
 
-// Bits per element that an arm stores in requests of that many tokens, windows included. The arm
-// must have a "capacity".
+// Returns the bits per element that an arm stores for requests of capacity.request_tokens tokens,
+// including windows. The arm must have a "capacity".
 Record BitsHeld(const Record& arm, const Record& validation);
 
-// Remedy for a failed gate: the fewest measured bits that pass it, the arm with them, and the
-// command. Empty if the gate passed, or none was given.
+// Returns what would make a failed gate pass: the fewest measured bits that do, the arm with them,
+// and the command. Empty if the gate passed, or none was given.
 std::string WhatWouldPass(const Record& validation);
 
 }  // namespace oscar

@@ -66,7 +66,7 @@ std::string Resolved(std::string_view rule) {
 std::string OfSeries(std::string_view selectors, std::string_view of) {
   std::string list;
   for (const std::string_view selector : Split(selectors, ',')) {
-    const bool element = selector.front() != '.';  // a class can follow "polyline"
+    const bool element = selector.front() != '.';  // only a class can follow ".s0" directly
     list += fmt::format("{}{} {}, {}{}", list.empty() ? "" : ", ", of, selector,
                         element ? selector : of, element ? of : selector);
   }
@@ -76,7 +76,7 @@ std::string OfSeries(std::string_view selectors, std::string_view of) {
 // Returns the rules of charts with all variables replaced.
 std::string ChartStyle() {
   std::string style;
-  std::vector<std::pair<std::string_view, std::string>> colours, coloured;  // selector, ...
+  std::vector<std::pair<std::string_view, std::string>> colours, coloured;  // selector, value
   const std::string rules = ReplaceAll(std::string(ChartRules()), "\n", "");
   for (const std::string_view rule : Split(rules, '}')) {
     const size_t brace = rule.find('{');
@@ -87,7 +87,7 @@ std::string ChartStyle() {
       colours.emplace_back(selectors, body.substr(4));
     } else if (body.find("var(--c)") != body.npos) {
       coloured.emplace_back(selectors, body);
-    } else if (selectors != "svg") {  // a rule for its place on the page
+    } else if (selectors != "svg") {  // "svg" only places the chart on its page
       style += fmt::format("{}{{{}}}\n", selectors, body);
     }
   }
@@ -101,7 +101,7 @@ std::string ChartStyle() {
   return of_series + style;
 }
 
-// `svg`: from the attributes of the page's <svg> to its end tag.
+// `svg`: the page's chart, from the attributes of its <svg> to its end tag.
 ChartFile FileOf(std::string_view svg, std::string_view style) {
   size_t at = 0;
   const std::vector<std::string_view> box = Split(Between(svg, "viewBox=\"", "\"", at), ' ');

@@ -59,7 +59,7 @@ std::string MarkdownText(const std::string& text) {
   return cell;
 }
 
-// Puts a name between backticks, where nothing can be escaped.
+// Puts a name between backticks. Markdown cannot escape there, so unsafe characters become '?'.
 std::string MarkdownCode(const std::string& text) {
   std::string code = "`";
   for (const char c : text)
@@ -67,7 +67,8 @@ std::string MarkdownCode(const std::string& text) {
   return code + '`';
 }
 
-// Formats with three significant digits: .0334, 1.32, 24.9. Rounding errors of float64 count as 0.
+// Formats with up to three significant digits: .0334, 1.32, 24.9. Values below 1e-15 are rounding
+// errors of float64 and become 0.
 std::string Kl(double value) {
   if (value < 1e-15) return "0";
   if (value < 0.00005) return fmt::format("{:.0e}", value);

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Layers across, KV heads down, colour by the logarithm of a value: where the error is.
+// A heat map of errors: a column for each layer, a row for each KV head, and a colour for the
+// logarithm of a value.
 #pragma once
 
 #include <string>

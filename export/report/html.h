@@ -17,7 +17,8 @@ namespace oscar {
 // Returns text as markup: & < > " ' escaped, control characters made visible.
 std::string Html(std::string_view text);
 
-// The same, cut to `max_characters` (UTF-8) with an ellipsis, for labels in charts.
+// Returns Html(text) of the first `max_characters` (UTF-8), with an ellipsis if it was cut, for
+// labels in charts.
 std::string HtmlCut(std::string_view text, size_t max_characters);
 size_t CountCharacters(std::string_view utf8);
 

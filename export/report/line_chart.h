@@ -21,7 +21,7 @@ struct ChartSeries {
   std::string css;                 // colour class, optionally with "strong", "dashed", "quiet"
   std::vector<ChartPoint> points;  // ascending x
   std::string pointer = {};        // JSON pointer of the array with the points
-  std::string member = {};         // member of its elements that holds y; empty: the elements
+  std::string member = {};         // member of its elements that is y; empty: the elements are y
   bool dots = false;               // marks at the points
   bool line = true;
 };

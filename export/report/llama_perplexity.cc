@@ -38,8 +38,8 @@ std::string WithError(double value, std::optional<double> error) {
   return fmt::format("{:10.6f}{}\n", value, error ? fmt::format(" ± {:10.6f}", *error) : "");
 }
 
-// ln PPL of Q and base are means over the same tokens, so the error of their difference determines
-// their covariance.
+// Standard errors of ln PPL. Q and base are means over the same tokens, so the error of their
+// difference determines their covariance.
 struct LogPerplexities {
   double q_error, base_error, ratio_error;
   double covariance() const {
@@ -95,7 +95,7 @@ std::string ProbabilityLines(const Json& text) {
                              100 * SameTopError(text).value_or(0));
 }
 
-// Reduces any names to one line.
+// Returns the heading as one line, whatever characters the names have.
 std::string Heading(const Json& report, const Json& arm, const std::string& member) {
   const Json& validation = report.at("validation");
   const std::string text = member == "own_words"

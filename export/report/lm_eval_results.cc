@@ -115,7 +115,8 @@ void AddTask(const std::string& name, const std::string& dataset, const Json& da
                            {"metadata", metadata}};
 }
 
-// Like lm-eval's sanitize_model_name: "__" replaces each run of characters unfit for file names.
+// Does the same as lm-eval's sanitize_model_name: "__" replaces each run of characters unfit for
+// file names.
 std::string Sanitized(const std::string& name) {
   std::string sanitized;
   bool in_run = false;

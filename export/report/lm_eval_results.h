@@ -19,8 +19,8 @@ std::string ModelId(const Json& report);
 // Returns "ORG/NAME ARM": the model with that cache.
 std::string ModelWithCache(const Json& report, const Json& arm);
 
-// The standard error of a text's "top1_agreement", with tokens treated as independent. Nothing for
-// a single token.
+// Returns the standard error of a text's "top1_agreement", with tokens treated as independent.
+// Returns nothing for a single token.
 std::optional<double> SameTopError(const Json& text);
 
 // `arm` must have "text". `date`: seconds since 1970, UTC.

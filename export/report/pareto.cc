@@ -10,7 +10,7 @@
 namespace oscar {
 namespace {
 
-// A label that is short enough for a chart's edge. Arms of one method differ mostly in windows.
+// Returns a label short enough for a chart's edge. Arms of one method differ mostly in windows.
 std::string EdgeLabel(const ArmLook& look) {
   return MethodLabel(look.arm["method"].Text()) + (look.windows ? " +w" : "");
 }

@@ -17,8 +17,8 @@ namespace oscar {
 // `id` makes them unique on the page.
 std::string ParetoCharts(const std::vector<ArmLook>& arms, std::string_view id);
 
-// [num_arms] Whether no arm has both fewer stored bits and less attention-KL. Null controls and
-// arms without error do not count.
+// Returns [num_arms], whether no arm has both fewer stored bits and less attention-KL. Null
+// controls and arms without error do not count.
 std::vector<bool> IsOnFront(const std::vector<ArmLook>& arms);
 
 }  // namespace oscar

@@ -31,7 +31,7 @@ class Arms {
     for (const Json& arm : arms) names.push_back(arm.at("name"));
     if (settings.contains("arms") && settings.at("arms") != names)
       Fail("settings", "arms", settings.at("arms").dump(), names.dump());
-    const Json& headline = *std::ranges::find_if(arms, [&](const Json& arm) {  // CheckReport
+    const Json& headline = *std::ranges::find_if(arms, [&](const Json& arm) {  // see CheckReport
       return arm.at("name") == validation_.at("headline_arm");
     });
     for (const Json& arm : arms) {
@@ -130,7 +130,8 @@ class Arms {
     }
   }
 
-  // All heads of a layer have the same rows, and all layers have the same weight.
+  // Checks means over heads and layers. All heads of a layer have the same rows, and all layers
+  // have the same weight.
   void Heads(const std::string& which, const Json& metrics) const {
     const Json& heads = metrics.at("heads");
     Json ids = Json::array();

@@ -18,7 +18,7 @@ constexpr size_t kRowLabelCharacters = 30;
 
 std::string Mark(const ChartMark& mark, const Axis& x, double y, Scale scale) {
   const double value = mark.number.Number();
-  if (scale == Scale::kLog && value <= 0) return {};  // shown only in the row's numbers
+  if (scale == Scale::kLog && value <= 0) return {};  // only printed in the row
   const std::string data = DataAttributes(mark.number);
   const std::string at = Coordinate(x(value)), middle = Coordinate(y);
   std::string svg;

@@ -11,7 +11,7 @@ namespace oscar {
 std::string SensitiveSidesText(const Json& serving) {
   const Json sides = serving.value(Json::json_pointer("/auto/bits_by/sensitive"), Json());
   if (sides.is_null()) return "";
-  std::map<double, std::string> at_least;  // sides by required bits; 0: more than was tried
+  std::map<double, std::string> at_least;  // names by required bits; 0: more than was tried
   for (const Json& side : sides) {
     std::string& text = at_least[side.value("bits", 0.0)];
     text += fmt::format("{}{} of layer {} ({:.0f} %)", text.empty() ? "" : ", ",

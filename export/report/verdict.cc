@@ -173,7 +173,7 @@ Verdict VerdictOf(const Record& validation) {
   const std::string name = validation["headline_arm"].Text();
   const auto headline =
       std::ranges::find_if(arms, [&](const Record& arm) { return arm["name"].Text() == name; });
-  OSCAR_CHECK(headline != arms.end());  // CheckReport
+  OSCAR_CHECK(headline != arms.end());  // CheckReport has checked this
   std::string member = VerdictMember(validation);
   if (!headline->Has(member)) member.clear();
   const Measured ours = KlOf(*headline, member);

@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A validation in a few sentences. They say whether the fit gained anything on this model over a
-// Hadamard rotation, OSCAR as published and rotations without knowledge of their layer, each by the
-// paired difference on the same text; whether that holds on every domain of the text; and what a
-// user will notice. The terminal, the page and the model card say the same.
+// Summarizes a validation in a few sentences. They say whether the fit gained anything on this
+// model over a Hadamard rotation, OSCAR as published and rotations that know nothing of their
+// layer, each by the paired difference on the same text; whether that holds on every domain of the
+// text; and what a user will notice. The terminal, the page and the model card show the same
+// sentences.
 #pragma once
 
 #include <string>
@@ -14,15 +15,16 @@
 namespace oscar {
 
 struct Verdict {
-  std::string fit;       // by next-token KL, or by attention-KL without a text
-  std::string notice;    // empty without a text
+  std::string fit;       // next-token KL compared with its rivals'; attention-KL without a text
+  std::string notice;    // what a user will notice; empty without a text
   std::string domains;   // the worst domain, and domains with gains; empty if there is only one
   std::string remedy;    // for a failed gate: what would pass (WhatWouldPass)
   std::string caution;   // if fewer than 1,000 rows see a quantized key
   std::string left_out;  // what a quick validation left out, and how to get it
 };
 
-// The member that decides the verdict: "text" or "own_words". `validation`: of a checked report.
+// Returns the member that decides the verdict: "text" or "own_words". `validation`: of a checked
+// report.
 std::string VerdictMember(const Record& validation);
 
 // Returns plain text. Names of arms in it are untrusted.

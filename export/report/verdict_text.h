@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Decides which of the two texts of a report the verdict uses: "text", or "own_words", which the
-// model drew. On its own words a model's perplexity is minimal and the ratio of an arm is in
-// expectation the exponential of its token KL. On a text that is foreign to the model, both depend
-// on the text as much as on the cache.
+// model generated. On text that it generated, a model's perplexity is minimal, and an arm's
+// perplexity ratio is in expectation the exponential of its token KL. On a text that is foreign to
+// the model, both depend on the text as much as on the cache.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ namespace oscar {
 // words. A text that the user chose (`builtin` false) always decides, however foreign it is.
 Json VerdictText(const Json& exact_arm, bool builtin);
 
-// Returns an arm as the verdict and its gate use it: "text" is from the deciding text.
+// Returns an arm with the deciding text as its "text", for the verdict and its gate.
 Json ArmOfVerdict(const Json& validation, Json arm);
 
 }  // namespace oscar

@@ -14,7 +14,7 @@
 namespace oscar {
 
 inline constexpr double kLargestE4m3 = 448;  // largest number of float8_e4m3fn
-// In NVFP4 the scale of 16 elements is an E4M3 number. The elements are E2M1, up to 6.
+// In NVFP4, 16 elements of E2M1 (at most 6) share a scale, which is an E4M3 number.
 inline constexpr double kLargestNvfp4 = 6 * kLargestE4m3;
 
 struct LayerMaxima {

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tensors added to a checkpoint: an additional shard, an index of all tensors, and the
-// configuration that makes a runtime look for them. They go into a copy of the model's directory,
-// or make that copy themselves. The model's own files stay unchanged.
+// Adds tensors to a checkpoint: an additional shard, an index of all tensors, and the configuration
+// that makes a runtime look for them. The written files belong in a copy of the model's directory,
+// or they are that copy. The model's own files stay unchanged.
 #pragma once
 
 #include <filesystem>

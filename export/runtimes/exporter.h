@@ -29,12 +29,13 @@ struct ExportRequest {
 struct Exporter {
   std::string_view name;  // as in --to, and in ConsumerRules::export_target if it loads a choice
   std::string_view help;
-  // The content of its files if that is not a choice, like "key means". Empty: the choice for its
-  // consumer.
+  // The content of its files if that is not a choice, for example "key means". Empty: they hold the
+  // choice for its consumer.
   std::string_view carries = {};
   bool any_bits = false;     // uses ExportRequest::bits
   bool needs_model = false;  // writes files for a checkpoint, which must be given
-  // Why it cannot export latents and what can, as text after the artifact's name; empty if it can.
+  // Why it cannot export latents, and which target can, as text after the artifact's name. Empty if
+  // it can.
   std::string_view why_no_latents = {};
   std::string_view why_no_own_rotations = {};  // for models without latents
   std::string_view of_latents = {};            // what it writes for latents, if that differs

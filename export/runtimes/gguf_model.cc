@@ -84,12 +84,13 @@ void CheckGgufModel(const GgufFile& model, const Artifact& artifact, bool all_la
   }
   const std::optional<uint64_t> blocks = count("block_count");
   if (!blocks) throw InputError(fmt::format("{}: {}.block_count is missing", file, Escaped(arch)));
-  const uint64_t predicts = count("nextn_predict_layers").value_or(0);  // behind the others
+  // The header counts layers of multi-token prediction, which come last, as blocks.
+  const uint64_t predicts = count("nextn_predict_layers").value_or(0);
   if (all_layers && *blocks != layers.size() && *blocks != layers.size() + predicts)
     differ(arch + ".block_count is", *blocks, layers.size());
   const std::optional<uint64_t> width = count("embedding_length"),
                                 heads = count("attention.head_count");
-  std::optional<uint64_t> dim;  // used if no key has the dimension
+  std::optional<uint64_t> dim;  // head dimension if the header has no key for it
   if (width && heads && *heads > 0) dim = *width / *heads;
   for (const Json& layer : layers) {
     const auto of = [&](const char* key) {

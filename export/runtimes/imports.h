@@ -19,7 +19,7 @@ namespace oscar {
 void ImportPublished(std::string_view files, const Json& program,
                      const std::filesystem::path& output);
 
-// One line for each supported kind, for --list.
+// Returns one line for each supported kind, for --list.
 std::string_view ImportedKinds();
 
 }  // namespace oscar

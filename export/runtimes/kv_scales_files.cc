@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// k_scale and v_scale of an FP8 cache beside a checkpoint, as vLLM and SGLang load them
+// Writes the k_scale and v_scale of an FP8 cache next to a checkpoint, as vLLM and SGLang load them
 // (maybe_remap_kv_scale_name; vLLM's CompressedTensorsKVCacheMethod, Fp8KVCacheMethod and
-// ModelOpt's). Trap: they look for scales only if config.json has a quantization method that may
+// ModelOpt's). Trap: they look for scales only if config.json names a quantization method that may
 // have some. A model without one gets compressed-tensors with a kv_cache_scheme and no quantized
 // weights.
 #include <fmt/format.h>
@@ -25,8 +25,8 @@ namespace {
 constexpr const char* kConfigFile = "config.json";
 constexpr const char* kModelOptFile = "hf_quant_config.json";
 
-// The names of scales in a format of weights (suffixes of the attention module's name), and the
-// files that change.
+// How a weight format names its scales (suffixes of the attention module's name), and which
+// configuration files change.
 struct ScaleFormat {
   std::string_view k_name = ".k_scale", v_name = ".v_scale";
   std::map<std::string, Json> changed = {};

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// For llama.cpp's branch zhongzhu/llamacpp of FutureMLS-Lab/OSCAR: tensors
+// Writes rotations for llama.cpp's branch zhongzhu/llamacpp of FutureMLS-Lab/OSCAR: tensors
 // blk.<i>.attn_k_rot.weight and blk.<i>.attn_v_rot.weight of a model's GGUF
 // (oscar-rotation/export_rot_kv_gguf.py there). Trap: ggml_mul_mat(a, x) takes rows of a, so the
 // file stores R transposed, row-major.
@@ -33,8 +33,8 @@ FloatTensorPtr Transposed(const FloatTensor& matrix, const std::vector<int64_t>&
   return std::make_shared<const FloatTensor>(std::move(out));
 }
 
-// Layer numbers must be the positions in the model, 0 to L-1, without gaps. Otherwise a layer would
-// be stored at 2 bits without any rotation (LLAMA_KV_NO_HADAMARD).
+// Checks that layer numbers are the positions in the model, 0 to L-1, without gaps. Otherwise a
+// layer would be stored at 2 bits without any rotation (LLAMA_KV_NO_HADAMARD).
 void CheckLlamacppCarries(const SglangChoice& choice, const std::string& artifact) {
   for (size_t i = 0; i < choice.layers.size(); ++i) {
     const SglangChoiceLayer& layer = choice.layers[i];

@@ -1,12 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// For llama.cpp's --kv-mean-center (PrismML-Eng/llama.cpp, docs/kv-mean-center.md,
-// common/kv-mean-center.h): a GGUF of key means, F32 kv_bar.blk.<i>.k [head_dim * num_kv_heads],
-// subtracted from keys before they become q4_0. Trap: the means must be of the stored keys. A
-// quantized cache whose head is a multiple of 64 is rotated by Hadamard matrices of the largest
-// power of two in a head (llama-kv-cache.cpp, build_input_k_rot) unless LLAMA_ATTN_ROT_DISABLE is
-// set. kv_mean_center.k_rot names a file's basis, and the loader refuses the other one.
+// Writes key means for llama.cpp's --kv-mean-center (PrismML-Eng/llama.cpp, docs/kv-mean-center.md,
+// common/kv-mean-center.h): a GGUF with F32 tensors kv_bar.blk.<i>.k [head_dim * num_kv_heads],
+// which are subtracted from keys before they become q4_0. Trap: the means must be of the stored
+// keys. A quantized cache whose head is a multiple of 64 is rotated by Hadamard matrices of the
+// largest power of two in a head (llama-kv-cache.cpp, build_input_k_rot) unless
+// LLAMA_ATTN_ROT_DISABLE is set. kv_mean_center.k_rot names a file's basis, and the loader refuses
+// the other one.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,7 +26,7 @@
 namespace oscar {
 namespace {
 
-constexpr int64_t kTurnedMultiple = 64;  // values of a head
+constexpr int64_t kTurnedMultiple = 64;  // llama.cpp rotates heads that are a multiple of this
 constexpr std::string_view kTurnedFile = "kv-mean-center.gguf",
                            kPlainFile = "kv-mean-center-no-rotation.gguf";
 
@@ -38,7 +39,7 @@ struct LayerMeans {
 
 std::vector<LayerMeans> MeansOf(const Artifact& artifact) {
   std::vector<LayerMeans> layers;
-  // Means imported from such a file keep its order and its basis.
+  // Means that were imported from such a file are already in the GGUF's order and basis.
   const std::string model_type = ModelTypeOf(artifact);
   for (const Json& geometry : JsonMember(artifact.manifest(), "geometry", kManifestFile)) {
     LayerMeans layer{.layer_id = JsonInt(geometry, "layer_id", kManifestFile),
@@ -116,7 +117,7 @@ void WriteMeanCenterFiles(const Artifact& artifact, const ExportRequest& request
                                      {"oscar.model_id", model},
                                      {"oscar.artifact_sha256", artifact.identity()}};
   const Json imported = artifact.manifest().value("imported", Json::object());
-  const bool of_gguf = imported.value("from", "") == "kv-mean-center";  // one row for all heads
+  const bool of_gguf = imported.value("from", "") == "kv-mean-center";  // a row has all heads
   const std::optional<FittedGguf> fitted = FittedGgufOf(artifact);
   if (!request.model_gguf.empty()) {
     if (!of_gguf)

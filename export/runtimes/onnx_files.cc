@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// For onnxruntime's pull request 31726: inputs R_K and R_V [num_kv_heads, d, d] of each layer's
-// GroupQueryAttention as initializers, and the required values of its attributes.
+// Writes initializers for onnxruntime's pull request 31726: the inputs R_K and R_V [num_kv_heads,
+// d, d] of each layer's GroupQueryAttention. launch.txt lists the attributes that it needs.
 #include <fmt/format.h>
 
 #include "capture/files/atomic_file.h"

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// For the two trees of OSCAR's SGLang: main, which loads pairs of versions 1 and 2, and October's,
-// which loads version 3 and directories of latents.
+// Writes files for the two trees of OSCAR's SGLang: main loads pairs of versions 1 and 2, October's
+// loads version 3 and directories of latents.
 #include "export/artifact/chosen_rotations.h"
 #include "export/artifact/foreign_rotations.h"
 #include "export/formats/mla_folder.h"

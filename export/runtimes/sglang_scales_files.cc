@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// For SGLang's --quantization-param-path (QuantParamSchema of
-// python/sglang/srt/model_loader/weight_utils.py): a factor for keys and values together, for each
-// layer of every tensor-parallel rank. Ranks and layers must match the server's, so there is a file
-// for each number of ranks. Layers without a cache have the factor 1.
+// Writes files for SGLang's --quantization-param-path (QuantParamSchema of
+// python/sglang/srt/model_loader/weight_utils.py). They hold one factor for keys and values
+// together, for each layer of every tensor-parallel rank. Ranks and layers must match the server's,
+// so there is a file for each number of ranks. Layers without a cache have the factor 1.
 #include <fmt/format.h>
 
 #include <algorithm>

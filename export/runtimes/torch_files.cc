@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files for oscar-kv (export/runtimes/torch): a folder that its reader accepts as an artifact, with
-// the only choice that it loads, under the names of export/artifact/artifact_format.h.
+// Writes files for oscar-kv (export/runtimes/torch): a folder that its reader accepts as an
+// artifact. It has only the choice that oscar-kv loads, under the names of
+// export/artifact/artifact_format.h.
 #include <fmt/format.h>
 
 #include <span>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// An artifact's per-layer bits in the form of TensorRT-LLM's dtype map (pull request 13695:
+// Writes an artifact's per-layer bits as TensorRT-LLM's dtype map (pull request 13695:
 // "0-3:fp8,4-35:nvfp4").
 #include <fmt/format.h>
 

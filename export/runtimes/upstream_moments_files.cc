@@ -1,11 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The moments file of OSCAR's start-up calibrator (October tree,
-// python/sglang/srt/mem_cache/oscar_calibration.py, save_moments): oscar_moments_rank0.pt of one
-// rank, float64, to which rotation/tools/fit_oscar2_variants.py fits. M_q is a mean over tokens and
-// query heads, k_sum and M_k are sums, S_v is the mean of the diagonal target. q_scaling and rho
-// (overlap of query heads) are None if they are unknown, as in upstream's files.
+// Writes the moments file of OSCAR's start-up calibrator (October tree,
+// python/sglang/srt/mem_cache/oscar_calibration.py, save_moments), to which
+// rotation/tools/fit_oscar2_variants.py fits: oscar_moments_rank0.pt of one rank, in float64. M_q
+// is a mean over tokens and query heads, k_sum and M_k are sums, S_v is the mean of the diagonal
+// target. q_scaling and rho (overlap of query heads) are None if they are unknown, as in upstream's
+// files.
 #include <fmt/format.h>
 
 #include <span>

@@ -37,7 +37,7 @@ std::function<CacheCost(const MethodContext&, const ArmOptions&, int64_t tokens)
     const AffineSide& k, const AffineSide& v);
 inline auto AffineCost(const AffineSide& both) { return AffineCost(both, both); }
 
-// CacheMethod::cost for a cache that is not quantized.
+// Implements CacheMethod::cost for a cache that is not quantized.
 CacheCost UnquantizedCost(const MethodContext&, const ArmOptions&, int64_t tokens);
 
 }  // namespace oscar

@@ -10,7 +10,8 @@
 namespace oscar {
 namespace {
 
-// [num_kv_heads or 1, dim, dim] float32, on the device of `like`; undefined for the identity.
+// Returns [num_kv_heads or 1, dim, dim] float32, on the device of `like`; undefined for the
+// identity.
 at::Tensor Inverse(const RotatedQuantizer& quantizer, const at::Tensor& like) {
   if (quantizer.inverse.defined()) return quantizer.inverse.to(like.device());
   if (!quantizer.rotation.defined()) return {};

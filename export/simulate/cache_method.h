@@ -35,7 +35,8 @@ struct CalibrationRows {
 
 struct CacheMethod;
 struct CacheSides;
-// Methods that a run adds to the table: rotations from a file, or methods on another artifact.
+// Methods that a run adds to the table: rotations from a file, or methods of the table applied to
+// another artifact.
 using GuestMethods = std::vector<std::shared_ptr<const CacheMethod>>;
 
 // The input of methods. A validation has one, which reads layers of the artifact on demand.
@@ -43,7 +44,7 @@ class MethodContext {
  public:
   struct Options {
     int64_t quant_group_size = 0;  // values per scale; 0: the whole head
-    double k_clip = 0.96;          // for methods without ratios of their own; upstream's recipe
+    double k_clip = 0.96;          // for methods without their own ratios, from upstream's recipe
     double v_clip = 0.92;
     uint64_t seed = 0;  // for random rotations
     // Tokens of a sequence that are written at once, before decoding appends tokens singly. Matters
@@ -54,7 +55,7 @@ class MethodContext {
     std::function<at::Tensor(size_t layer_index)> output_projection = {};
     GuestMethods guests = {};  // methods that arms may name, in addition to the table's
   };
-  // Keeps references. Guests are those of `options`, and BudgetMethods (guest_methods.h). Throws
+  // Keeps references. Guests are those of `options` and BudgetMethods (guest_methods.h). Throws
   // InputError if the artifact was not made for these layers.
   MethodContext(const Artifact& artifact, const std::vector<LayerSpec>& layers,
                 const Options& options);
@@ -64,11 +65,11 @@ class MethodContext {
   const Artifact& artifact() const { return artifact_; }
   const StoredLayer& Stored(size_t layer_index) const;  // valid until a third layer is read
 
-  // The rows of the current layer. Only for methods with needs_rows.
+  // Returns the calibration rows of the current layer. Only for methods with needs_rows.
   const CalibrationRows& rows() const;
   void SetRows(CalibrationRows rows) { rows_ = std::move(rows); }
-  // The same rows as the method's cache of the previous layer returns them, by sequence. Only for
-  // methods with reads_layer_before; empty for the first layer.
+  // Returns the calibration rows of the previous layer as the method's cache of that layer returned
+  // them, by sequence. Only for methods with reads_layer_before; empty for the first layer.
   std::span<const CacheSides> rows_before() const { return rows_before_; }
   void SetRowsBefore(std::span<const CacheSides> rows) { rows_before_ = rows; }
 
@@ -100,9 +101,9 @@ struct CacheSides {
 
 // The rows of a sequence as attention reads them from the cache, in ResultType.
 struct CachedRows {
-  CacheSides quantized;  // after the token was quantized; outliers may be exact
-  // The row while its token is in a window, if it differs from the original (for example, rotated
-  // in bf16). Otherwise undefined tensors.
+  CacheSides quantized;  // as read once quantized; outliers may be exact
+  // The rows as read while their tokens are in a window, if they differ from the original rows (for
+  // example, rotated in bf16). Otherwise undefined tensors.
   CacheSides exact = {};
 };
 
@@ -115,14 +116,14 @@ struct LayerCache {
   std::function<CachedRows(const CacheSides& rows)> store;
   // The tokens that are read exactly, for any length of the cache.
   ExactTokens k_exact = {}, v_exact = {};
-  // Returns queries [rows, num_q_heads, head_dim] as this cache's kernel rounds them; if empty,
-  // queries are unchanged. They are in the model's space, so that logits are queries * keys.
+  // Returns queries [rows, num_q_heads, head_dim] rounded as this cache's kernel does, in the
+  // model's space, so that logits are queries * keys. Empty: queries are unchanged.
   std::function<at::Tensor(const at::Tensor& queries)> queries = {};
-  // For latent attention, where one row [tokens, 1, rank] is both key and value: `store` for a row
-  // that is stored once. Without it the values are the keys that `store` returns.
+  // For latent attention, where one row [tokens, 1, rank] is both key and value: replaces `store`
+  // for a row that is stored once. Without it the values are the keys that `store` returns.
   using StoreOnce = std::function<CachedRows(const at::Tensor& rows)>;
-  // Replaces `store` for a method that reads the previous layer. `before`: the same tokens as that
-  // layer's cache returns them after they were quantized.
+  // Replaces `store` for a method that reads the previous layer. `before`: the previous layer's
+  // rows of the same tokens, as its cache returns them once they are quantized.
   using StoreBehind = std::function<CachedRows(const CacheSides& rows, const CacheSides& before)>;
   std::variant<std::monostate, StoreOnce, StoreBehind> otherwise = {};
 };
@@ -136,7 +137,7 @@ struct CacheCost {
 struct CacheMethod {
   std::string_view name;         // like "oscar_per_head"
   std::string_view description;  // one line for people
-  bool null_control = false;     // shows that the measurement detects differences
+  bool null_control = false;     // a control that must not gain as OSCAR does
   bool quantizes = true;
   // Modifiers that an arm may add. A method with windows of its own takes none. Windows only set
   // both sides' exact tokens to ArmWindows. They do not change the results of `store` and
@@ -161,7 +162,7 @@ struct CacheMethod {
 
 inline constexpr const char* kArtifactClipRatios = "the artifact's, layer by layer";
 
-// Makes the cache of a layer for an arm. `method` makes it, and latent rows are stored once.
+// Makes the cache of a layer for an arm with `method`, so that latent rows are stored once.
 LayerCache MakeLayerCache(const CacheMethod& method, const MethodContext& context,
                           size_t layer_index, const ArmOptions& options);
 bool HasLatents(const MethodContext& context);

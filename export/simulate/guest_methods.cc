@@ -86,7 +86,8 @@ std::string Description(const GivenRotations& rotations) {
                      file(rotations.v));
 }
 
-// The run's context with another artifact. Only the last one is kept.
+// A copy of a run's context that uses another artifact. It is made again only when the run's
+// context changes.
 class OtherContext {
  public:
   explicit OtherContext(std::shared_ptr<const Artifact> artifact)

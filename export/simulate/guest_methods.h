@@ -22,8 +22,8 @@ namespace oscar {
 std::shared_ptr<const CacheMethod> NamedMethod(std::string name, std::string description,
                                                CacheMethod method);
 
-// INT2 after the given rotations, clipped at the options' ratios. `available` throws for a model
-// whose layers, heads or dimensions the rotations lack.
+// Makes a method that stores INT2 after the given rotations, clipped at the options' ratios.
+// `available` throws for a model whose layers, heads or dimensions the rotations lack.
 std::shared_ptr<const CacheMethod> RotationMethod(const std::string& name,
                                                   GivenRotations rotations);
 
@@ -34,7 +34,8 @@ GuestMethods BudgetMethods(const Artifact& artifact);
 std::vector<std::pair<double, std::string>> BudgetArms(const Artifact& artifact);
 inline constexpr std::string_view kBudgetPrefix = "any@";  // prefix of those methods' names
 
-// Every method of the table, with `artifact` instead of the run's, like "name:oscar_per_head".
+// Returns every method of the table, with `artifact` instead of the run's, under names like
+// "name:oscar_per_head".
 GuestMethods MethodsOfArtifact(const std::string& name, std::shared_ptr<const Artifact> artifact);
 
 }  // namespace oscar

@@ -32,14 +32,14 @@ struct RotatedSides {
   at::Tensor pair_scale = {};  // [num_kv_heads, d], folded into the checkpoint; undefined: none
 };
 
-// Moves the matrices to the device of the rows, once instead of for every sequence.
+// Moves the matrices to the device of the rows, so that later sequences need no copy.
 void GoTo(const at::Tensor& rows, RotatedQuantizer& quantizer);
 
 // Returns rows [tokens, num_kv_heads, dim] as the cache returns them: float64 for float64 rows,
 // else computed in float32, as in runtimes.
 at::Tensor RoundTrip(const RotatedQuantizer& quantizer, const at::Tensor& rows);
 
-// The middle step of RoundTrip, on transformed rows [num_kv_heads, tokens, dim].
+// Does the middle step of RoundTrip on transformed rows [num_kv_heads, tokens, dim].
 at::Tensor ClippedAndQuantized(const RotatedQuantizer& quantizer, const at::Tensor& rows);
 
 }  // namespace oscar

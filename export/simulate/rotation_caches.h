@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shared by the methods that rotate: caches from two rotated sides, and rotations as tensors.
+// Functions shared by the methods that rotate: they make caches from two rotated sides, and tensors
+// from rotations.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +25,7 @@ ClipPair ArmClip(const ArmOptions& options, const ClipPair& own);
 ClipPair ArtifactClip(const StoredLayer& layer, const ArmOptions& options);  // from the calibration
 ClipPair GivenClip(const MethodContext& context, const ArmOptions& options);
 
-// Makes affine codes with the context's quantization groups.
+// Makes the quantizers of both sides with the context's quantization group size.
 RotatedSides AffineSides(const MethodContext& context, at::Tensor k_rotation, at::Tensor v_rotation,
                          const ClipPair& clip, int bits = 2);
 

@@ -68,8 +68,8 @@ ExactTokens Windows(const RuntimeSpec& runtime, const CacheWindows& windows) {
                                   : ExactInWindows({.sink = sink, .recent = windows.recent});
 }
 
-// Returns the end of the tokens that are quantized with a prompt of `prompt` tokens. Later tokens
-// are quantized when they leave the recent window.
+// Returns the position up to which tokens are quantized together with a prompt of `prompt` tokens.
+// Later tokens are quantized when they leave the recent window.
 int64_t EndOfPrompt(const ExactTokens& exact, int64_t prompt, int64_t tokens) {
   if (prompt >= tokens) return tokens;
   return exact.quantized_end ? std::clamp<int64_t>(exact.quantized_end(prompt), 0, tokens) : prompt;
@@ -96,7 +96,7 @@ LayerCache Unquantized() {
   }};
 }
 
-// Whether heads of that dimension consist of whole blocks, if the runtime stores blocks.
+// Whether a head consists of whole blocks, if the runtime stores blocks.
 bool CodecTakes(const RuntimeSpec& runtime, int64_t dim) {
   return runtime.flush.codec != RowCodec::kLlamaQ2 || dim % LlamaQ2GroupSize(dim) == 0;
 }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The cache that a serving runtime really stores, while arms named after methods show what it
+// Simulates the cache that a serving runtime really stores; arms named after methods show what it
 // should store. There is one description per runtime and one simulator for all. A runtime computes
 // in float32 and rounds to its own types, so float64 rows are quantized in float32 here too.
 #pragma once
@@ -23,7 +23,7 @@ struct RuntimeSpec {
 
   // Loads the automatic choice if its files can represent it, else the paper's rotations.
   bool chosen = false;
-  std::string_view choice = {};  // whose choice it loads, if not that of `runtime`
+  std::string_view choice = {};  // consumer whose choice it loads; empty: that of `runtime`
   bool as_chosen = false;        // stores the choice in bf16 arithmetic, ignoring the writers
   bool per_head = false;         // loads a rotation per KV head, not per layer
   bool bf16_rotation = false;    // matrix and result of x R in bf16 (also for queries), not float32
@@ -34,11 +34,10 @@ struct RuntimeSpec {
   } window_rows = WindowRows::kRotatedBf16;
   bool one_clip_ratio = false;  // the keys' ratio is also used for the values
 
-  RowWriter prefill = {},
-            flush = {};       // for the prompt; for tokens that leave the recent window later
-  int64_t flush_tokens = 1;   // tokens that leave it at once
+  RowWriter prefill = {}, flush = {};  // with the prompt; when a token leaves the recent window
+  int64_t flush_tokens = 1;            // tokens that leave the recent window at once
   int64_t sink_page = 1;      // the sink is rounded down to whole pages of this many tokens
-  int64_t native_layers = 0;  // number of first and of last layers that are not quantized
+  int64_t native_layers = 0;  // this many first and last layers are not quantized
 
   double metadata_bits = 64;        // stored bits per `metadata_group`
   int64_t metadata_group = 0;       // values; 0: the quantization group

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every line is one rounding. Fusing or reordering them changes codes.
+// Each line rounds once, like the scalar code. Fusing or reordering operations changes codes.
 #include "export/simulate/runtime_rows.h"
 
 #include <ATen/ATen.h>
@@ -50,8 +50,8 @@ at::Tensor Interpolate(const at::Tensor& sorted, double ratio) {
 
 at::Tensor Halves(const at::Tensor& x) { return RoundTo(x, StoredFloat::kFloat16); }
 
-// As in vLLM pull request 46774: scale = half(max((max - min) / 3, 1e-8)) and min = half(min x) are
-// rounded before they are used to make codes.
+// Quantizes as vLLM's pull request 46774: scale = half(max((max - min) / 3, 1e-8)) and min =
+// half(min x) are rounded before they are used to make codes.
 at::Tensor HalfOffset(const at::Tensor& x) {
   const at::Tensor lo = x.amin(-1, true);
   const at::Tensor three = at::full({}, 3.0f, x.options());

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How serving runtimes quantize rotated rows, on tensors of any device. Each equals a scalar
-// reference in linalg/ bit for bit on a CPU. Trap: the same threshold has three definitions, and
-// one runtime uses two of them, depending on the kernel that writes the token.
+// Quantizes rotated rows as serving runtimes do, on tensors of any device. Each result equals a
+// scalar reference in linalg/ bit for bit on a CPU. Trap: there are three definitions of a ratio's
+// clip threshold. One runtime uses two of them, depending on the kernel that writes the token.
 #pragma once
 
 #include <ATen/core/Tensor.h>

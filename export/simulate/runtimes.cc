@@ -19,7 +19,8 @@ constexpr RowWriter kHalfOffset = {RowCodec::kHalfOffset, ClipVariant::kInterpol
 constexpr RowWriter kLlamaQ2 = {RowCodec::kLlamaQ2, ClipVariant::kSort};
 
 // FutureMLS-Lab/OSCAR, main and October trees: bf16 GEMMs. The prompt's kernel clips by sorting,
-// the flush of 8 decoded tokens by bisection. Only the prompt's kernel has Lloyd-Max levels.
+// and the kernel that flushes 8 decoded tokens by bisection. Only the prompt's kernel has Lloyd-Max
+// levels.
 constexpr RuntimeSpec Sglang(std::string_view runtime, std::string_view method,
                              std::string_view description, std::string_view ideal, bool per_head,
                              RowWriter prefill, bool chosen = false) {
@@ -39,8 +40,8 @@ constexpr RuntimeSpec Sglang(std::string_view runtime, std::string_view method,
 constexpr std::string_view kSharedArm = "oscar_shared+clip+windows",
                            kPerHead = "oscar_per_head+clip+windows", kChosen = "auto+windows";
 
-// Pull request 46774: float32 rotations; unrotated windows with an additional quantized copy; a
-// sink of whole pages of 16 tokens; unquantized edge layers.
+// vLLM's pull request 46774: float32 rotations; unrotated windows with an additional quantized
+// copy; a sink of whole pages of 16 tokens; unquantized first and last layers.
 constexpr RuntimeSpec Vllm(std::string_view method, std::string_view description,
                            std::string_view ideal, bool chosen = false) {
   return {.runtime = "vllm",
@@ -57,7 +58,8 @@ constexpr RuntimeSpec Vllm(std::string_view method, std::string_view description
           .windows_held_twice = true};
 }
 
-// Branch zhongzhu/llamacpp, type q2_0: float32 rotations, f16 windows, blocks of 32 values.
+// llama.cpp's branch zhongzhu/llamacpp, type q2_0: float32 rotations, f16 windows, blocks of 32
+// values.
 constexpr RuntimeSpec Llamacpp(std::string_view method, std::string_view description,
                                std::string_view ideal, bool chosen = false) {
   return {.runtime = "llamacpp",
@@ -89,8 +91,8 @@ constexpr RuntimeSpec kRuntimes[] = {
          kSharedArm),
     Llamacpp("runtime_llamacpp",
              "OSCAR's llama.cpp branch: q2_0 blocks of 32 and its own table of levels", kSharedArm),
-    // The automatic choice, in the files that carry it: v1, v3 (key means, query matrices), v1,
-    // GGUF.
+    // The automatic choice in each runtime's file format: v1, v3 (with key means and query
+    // matrices), v1, GGUF.
     Sglang("sglang", "runtime_sglang_auto",
            "OSCAR's SGLang with the automatic choice, as a v1 file", kChosen, false, kSortedAffine,
            true),

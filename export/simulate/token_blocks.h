@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shared by the methods that quantize whole blocks of tokens (KIVI, Kitty, KVarN, OScaR): cuts a
-// sequence into blocks and counts the cost of such a cache. Blocks start after the sinks, so the
-// same prefix gives the same codes only in complete blocks.
+// Functions shared by the methods that quantize whole blocks of tokens (KIVI, Kitty, KVarN, OScaR):
+// they cut a sequence into blocks and count the cost of such a cache. Blocks start after the sinks,
+// so the same prefix gives the same codes only in complete blocks.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -26,7 +26,8 @@ at::Tensor ThroughTokenBlocks(const at::Tensor& rows, int64_t sink, int64_t bloc
 // Converts rows to the form in which caches compute: contiguous, float64 or float32.
 at::Tensor ComputeRows(const at::Tensor& rows);
 
-// `x` [..., dim] times the Hadamard matrix of its last dim (linalg/hadamard.h), its own inverse.
+// Multiplies `x` [..., dim] by the Hadamard matrix of its last dim (linalg/hadamard.h), which is
+// its own inverse.
 at::Tensor HadamardRows(const at::Tensor& x);
 
 // Returns the largest divisor of `dim` up to `size`, so that a shorter head is one group.

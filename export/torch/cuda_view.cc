@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The operators on a GPU. They use the kernels of export/cuda; for unsupported formats (groups that
-// are not a quarter of the head, steps other than 8), tensor operations and writes through the
-// host. Trap: streams are LibTorch's, but the CUDA runtime is our own copy.
+// The operators on a GPU. They use the kernels of export/cuda. For formats that these do not
+// support (groups that are not a quarter of the head, steps other than 8), they use tensor
+// operations and write through the host. Trap: streams are LibTorch's, but the CUDA runtime is our
+// own copy.
 #include <ATen/ATen.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>

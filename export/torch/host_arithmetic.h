@@ -20,11 +20,12 @@ inline uint16_t BitsOfFloat(float x) {
   return static_cast<uint16_t>(std::bit_cast<uint32_t>(NearestBFloat16(x)) >> 16);
 }
 
-// y = x M, summed from the first coordinate to the last. x, y: [dim]; M: [dim, dim] row-major.
+// Computes y = x M, summed from the first coordinate to the last. x, y: [dim]; M: [dim, dim]
+// row-major.
 void RowTimesMatrix(const float* x, const float* matrix, int dim, float* y);
 
-// scores[t] = sum_d q[d] codes[d][t] over `count` dims, a multiple of 8, summed as above. codes:
-// [count, 16]; scores: [16].
+// Computes scores[t] = sum_d q[d] codes[d][t] over `count` dims, a multiple of 8, summed as above.
+// codes: [count, 16]; scores: [16].
 void CodeScores(const float* q, const float* codes, int count, float* scores);
 // Adds sum_t weights[t] codes[t][d] over 16 tokens to out[d]. codes: [16, stride]; out: [count].
 void AddWeightedCodes(const float* weights, const float* codes, int stride, int count, float* out);

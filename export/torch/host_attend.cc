@@ -14,10 +14,10 @@
 namespace oscar {
 namespace {
 
-constexpr int64_t kChunkTokens = 512;  // tokens per piece of work, for one query and KV head
+constexpr int64_t kChunkTokens = 512;  // tokens of a piece of work (one query and KV head)
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
-// Softmax over some tokens, for the query heads of a KV head.
+// Unnormalized softmax over some tokens, for the query heads of a KV head.
 struct Partial {
   std::vector<float> max, sum, out;  // [heads], [heads], [heads, v.dim]
 

@@ -12,7 +12,8 @@
 
 namespace oscar {
 
-// The tokens of a cache that a query sees, and those of them that it reads as codes.
+// The attention rule of a call: the logits, the tokens that a query sees, and those that it reads
+// exactly.
 struct AttendRule {
   float scale = 1;           // factor of the logits, natural units
   float softcap = 0;         // logits become softcap * tanh(logits / softcap); 0: no softcap
@@ -28,13 +29,14 @@ struct HostQueries {
   const int64_t* heads = nullptr;        // [num_kv_heads]: the view's KV heads; null: all
   const int32_t* row_begin = nullptr;    // [num_requests + 1]
   const float* sinks = nullptr;          // [num_q_heads] logits without a value; null: none
-  const BFloat16Bits* tail_k = nullptr;  // as in HostRows; without tail_slots reads the ring
+  const BFloat16Bits* tail_k = nullptr;  // as in HostRows; without tail_slots the ring is read
   const BFloat16Bits* tail_v = nullptr;
   int64_t tail_slots = 0;
 };
 
-// A request's queries are its last tokens. The query at position i reads sinks (t < sink_tokens)
-// exactly, codes of tokens that a request of i + 1 tokens has in pages, and the rest exactly.
+// Computes attention of a request's queries, which are its last tokens. The query at position i
+// reads exactly all tokens except those that are in pages when the request has i + 1 tokens (with
+// exact_chunk: before the call). It reads these as codes. Sinks (t < sink_tokens) are always exact.
 void HostAttend(const HostCache& cache, const AttendRule& rule, const HostQueries& queries,
                 int num_threads);
 

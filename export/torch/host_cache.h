@@ -69,9 +69,9 @@ struct HostCache {
   BFloat16Bits* WindowRow(int request, int head, bool values, int64_t position) const;
 };
 
-// Throws UsageError unless all pages and windows that requests name exist and `row_begin`
-// [num_requests + 1] has `num_rows` rows. `appended`: also checks that the state grew by those
-// rows.
+// Throws UsageError unless all pages and windows that requests name exist, and `row_begin`
+// [num_requests + 1] covers exactly `num_rows` rows. `appended`: also checks that the state grew by
+// those rows.
 void CheckRequests(const HostCache& cache, const int32_t* row_begin, int64_t num_rows,
                    bool appended);
 

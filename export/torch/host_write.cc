@@ -19,7 +19,8 @@ namespace {
 
 constexpr int64_t kRowsOfPiece = 64;
 
-// Every call starts new threads, so the work of a thread must be worth its start.
+// Returns a number of threads. Every call starts new ones, so the work of a thread must be worth
+// its start.
 int Threads(int64_t operations, int num_threads) {
   constexpr int64_t kWorthwhile = 1 << 20;
   return operations < kWorthwhile ? 1 : num_threads;
@@ -36,7 +37,7 @@ class SideWriter {
         record_(RecordSide::Of(cache.shape.format, values)),
         dim_(static_cast<size_t>(record_.side().dim)) {}
 
-  // y [rows, num_kv_heads, dim]
+  // Computes the rotated rows [rows, num_kv_heads, dim].
   void Turn(int64_t num_rows, int num_threads) {
     const size_t heads = static_cast<size_t>(cache_.num_kv_heads);
     turned_.resize(static_cast<size_t>(num_rows) * heads * dim_);

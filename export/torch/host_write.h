@@ -29,22 +29,23 @@ struct HostSide {
   const float* feedback_units = nullptr;
 };
 
-// New rows of all KV heads of the layer. The view may have only some of them.
+// New rows of all KV heads of the layer, of which the view may have only some.
 struct HostRows {
   const BFloat16Bits* k = nullptr;  // [rows, layer_heads, k.dim]
   const BFloat16Bits* v = nullptr;  // [rows, layer_heads, v.dim]
   int64_t layer_heads = 1;
   const int64_t* heads = nullptr;      // [num_kv_heads]: the view's heads; null: all
   const int32_t* row_begin = nullptr;  // [num_requests + 1]
-  // The ring before this step and its exact new rows, [num_requests, num_kv_heads, tail_slots,
-  // dim]; slot = position - length_before + recent_slots. Not written if tail_slots is 0.
+  // Outputs [num_requests, num_kv_heads, tail_slots, dim]: the recent ring before this step, then
+  // the step's new rows, all in bf16. Slot = position - length_before + recent_slots. Not written
+  // if tail_slots is 0.
   BFloat16Bits* tail_k = nullptr;
   BFloat16Bits* tail_v = nullptr;
   int64_t tail_slots = 0;
 };
 
-// Stores the rows that are new since the last step according to the state, and moves those that are
-// now quantized. Returns how many rows could not be stored; they read as NaN.
+// Stores the rows that the state says are new, and quantizes the tokens that leave the recent ring.
+// Returns how many rows could not be stored; they read as NaN.
 int64_t HostWrite(const HostCache& cache, const HostSide& k, const HostSide& v,
                   const HostRows& rows, int num_threads);
 
@@ -53,8 +54,8 @@ int64_t HostWrite(const HostCache& cache, const HostSide& k, const HostSide& v,
 void HostReadPages(const HostCache& cache, int request, bool values, int64_t begin, int64_t end,
                    float* out, int64_t head_stride, int num_threads);
 
-// Computes y = bf16(x M), or if `transposed` x M^T in unrounded float32. x, y: [rows, heads, dim].
-// Head h uses matrix h / (heads / num_matrices) of M [num_matrices, dim, dim].
+// The product y = bf16(x M), or if `transposed` x M^T in unrounded float32. x, y: [rows, heads,
+// dim]. Head h uses matrix h / (heads / num_matrices) of M [num_matrices, dim, dim].
 struct HostProduct {
   const float* x = nullptr;
   float* y = nullptr;

@@ -184,7 +184,8 @@ at::Tensor RotateQueries(const at::Tensor& x, const at::Tensor& rotation) {
 at::Tensor RotateOutputs(const at::Tensor& x, const at::Tensor& rotation) {
   return Multiply(x, rotation, true);
 }
-// Computes results from shapes alone. Arguments have the order of the schemas.
+// The functions below compute the shapes of results without data. Their arguments have the order of
+// the schemas.
 using Stack = torch::jit::Stack;
 
 std::vector<c10::IValue> Arguments(const c10::OperatorHandle& op, Stack* stack) {
@@ -229,7 +230,7 @@ at::Tensor RotateOutputsMeta(const at::Tensor& x, const at::Tensor&) {
   return at::empty_symint(x.sym_sizes(), x.options());
 }
 
-// Major and minor version of the loaded LibTorch.
+// Compares major and minor version of the loaded LibTorch with those of the build.
 bool IsOfThisTorch() {
   const uint64_t version = aoti_torch_abi_version();
   return version >> 56 == TORCH_VERSION_MAJOR && (version >> 48 & 0xFF) == TORCH_VERSION_MINOR;

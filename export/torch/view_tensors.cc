@@ -298,7 +298,7 @@ void AttendByRows(const ViewTensors& view, const AttendRule& rule, const AttendT
         stored.size() == 0 ? RowTensors{}
                            : RowsOfPages(view, r, stored.begin - sink, stored.end - sink, type);
     const RowTensors sink_rows = typed(WindowRows(view, r, 0, std::min(sink, length)));
-    // Without a tail the ring holds everything that a request's single query reads.
+    // Without a tail, a request has one query, and the ring holds every recent row that it reads.
     const bool has_tail = attend.tail.k.defined() && attend.tail.k.size(2) > 0;
     const int64_t tail_begin =
         has_tail ? lengths.length_before(r) - view.shape.recent_slots : std::max(sink, stored.end);

@@ -81,8 +81,8 @@ struct AttendTensors {
   RowTensors tail;   // bf16 [requests, view heads, slots, dim], or undefined
 };
 
-// Throws UsageError unless the view's heads are heads of the layer. Heads in a device tensor are
-// not read, but trusted.
+// Throws UsageError unless the view's heads are heads of the layer. Heads in device memory are not
+// checked, because that would wait for the device.
 void CheckHeads(const ViewTensors& view, int64_t layer_heads);
 void CheckRowBegin(const ViewTensors& view, const at::Tensor& row_begin);
 // Checks the shapes and types of all inputs of attention.
@@ -99,15 +99,16 @@ void AttendOnHost(const ViewTensors& view, const AttendRule& rule, const AttendT
 // the tail if a request has several queries.
 void AttendByRows(const ViewTensors& view, const AttendRule& rule, const AttendTensors& attend);
 
-// Write keys and values to the view's pages and windows, and return tails. WriteThroughHost is for
-// device tensors whose kernels lack a feature. It works on copies of the changed data and waits for
-// the device.
+// Write keys and values to the view's pages and windows, and return the tails. WriteThroughHost
+// serves device tensors in formats that the kernels do not support. It works on copies of the
+// changed data and waits for the device.
 RowTensors WriteOnHost(const ViewTensors& view, const WriteTensors& write);
 RowTensors WriteThroughHost(const ViewTensors& view, const WriteTensors& write);
 
-// Tails by tensor operations (page_tensors.cc), for side 0 (keys) or 1. RingBefore: the ring before
-// a step, with room for `max_rows` rows. AddToTail puts the step's rotated rows [rows, view heads,
-// dim] there. KeepNewest puts the newest rows of a tail into the ring, even quantized ones.
+// Compute tails by tensor operations (page_tensors.cc), for side 0 (keys) or 1 (values). RingBefore
+// returns the ring before a step, with room for `max_rows` rows. AddToTail puts the step's rotated
+// rows [rows, view heads, dim] there. KeepNewest writes the newest rows of a tail back to the ring,
+// even if they are quantized.
 at::Tensor RingBefore(const ViewTensors& view, int side, int64_t max_rows);
 void AddToTail(const ViewTensors& view, const at::Tensor& row_begin, const at::Tensor& rows,
                const at::Tensor& tail);

@@ -59,7 +59,9 @@ void CheckWrite(const ViewTensors& view, const WriteTensors& write) {
     CheckOfSide(side.feedback, name, "feedback", at::kChar, {heads, dim, dim + 16}, device);
     CheckOfSide(side.feedback_units, name, "feedback_units", at::kFloat, {heads}, device);
     if (side.feedback.defined() != side.feedback_units.defined())
-      throw UsageError(fmt::format("{}: error feedback needs columns and units, found one", name));
+      throw UsageError(fmt::format(
+          "{0}: error feedback needs {0}_feedback and {0}_feedback_units, found only {0}_{1}", name,
+          side.feedback.defined() ? "feedback" : "feedback_units"));
     if (side.clip.size() > 1 && std::ssize(side.clip) != heads)
       throw UsageError(
           fmt::format("{}: {} clip ratios for {} heads; expected none, one, or one per head", name,
@@ -115,7 +117,7 @@ RowTensors WriteThroughHost(const ViewTensors& view, const WriteTensors& write) 
   host.state = view.state.cpu();
   host.page_table = view.page_table.cpu().clone();
   host.heads = on_host(view.heads);
-  // Renumbers the pages that change.
+  // Numbers the pages that change from 0, because only these are copied to the host.
   const HostCache numbers{.shape = view.shape,
                           .num_requests = static_cast<int>(view.num_requests()),
                           .state = host.state.const_data_ptr<int32_t>()};

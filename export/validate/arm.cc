@@ -43,7 +43,7 @@ bool Takes(const CacheMethod& method, const Modifier& modifier) {
   return method.quantizes && method.*modifier.taken;
 }
 
-// Ten arms that answer the usual questions, and four controls.
+// The reference, nine arms that are usually compared, and four null controls.
 constexpr std::string_view kDefaultArms[] = {
     "bf16",
     "naive",
@@ -219,7 +219,7 @@ std::vector<Arm> ParseArms(const std::vector<std::string>& names, const MethodCo
                       "does not have; measure it on the model",
                       name, arm.method->name));
     }
-    if (arm.method->available) (void)arm.method->available(context);  // guests say what they lack
+    if (arm.method->available) (void)arm.method->available(context);  // a guest may throw
     add(arm);
   }
   if (arms.size() < 2) throw UsageError("there is no configuration to compare with bf16");
@@ -235,7 +235,7 @@ std::string ShippedArm(const MethodContext& context) {
   if (!artifact.has_choices()) return {};
   const std::string made_for = JsonString(artifact.Choice(), "for", kManifestFile);
   for (const RuntimeSpec& runtime : Runtimes()) {
-    if (!runtime.chosen || runtime.runtime != made_for) continue;  // `any` is judged as chosen
+    if (!runtime.chosen || runtime.runtime != made_for) continue;  // for `any`, returns "auto"
     const Arm arm = PublishedArm(runtime.method);
     if (arm.method->available(context) &&
         (!HasLatents(context) || arm.method->why_no_latents.empty()))

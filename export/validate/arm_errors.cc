@@ -56,7 +56,7 @@ void ArmErrors::AddRows(const RowErrors& errors, const ReferenceRows& reference,
   const at::Tensor rows = at::stack(
       {errors.output_error_sq, reference.output_sq, errors.k_term_sq, errors.v_term_sq,
        errors.logit_error_sq, reference.logit_sq,
-       reference.visible_keys.to(like.scalar_type()).expand_as(like)});  // in the order of Sum
+       reference.visible_keys.to(like.scalar_type()).expand_as(like)});  // in the order of enum Sum
   sums_.add_(rows.mul_(headline).sum({2, 3}, /*keepdim=*/false, at::kDouble));
 }
 

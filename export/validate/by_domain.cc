@@ -15,7 +15,7 @@
 namespace oscar {
 namespace {
 
-// Members of an arm with pieces. The first two are about texts, which have domains.
+// Members of an arm that have pieces. The first two are measured on the texts, which have domains.
 constexpr const char* kMembers[] = {"local", "text", "own_words"};
 constexpr size_t kOfTexts = 2;
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A stream of the layer loop whose attention reads a simulated cache; an observer calls this in
-// LayerObserver::Attend.
+// Runs a stream of the layer loop whose attention reads a simulated cache. An observer calls this
+// in LayerObserver::Attend.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The memory that an arm's cache takes at usual context lengths, and how many requests fit on a
-// device together with the weights. For artifacts that have choices at several budgets.
+// Computes the memory that an arm's cache takes at usual context lengths, and how many requests fit
+// on a device together with the weights. Reported for artifacts that have choices at several
+// budgets.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,8 @@
 
 namespace oscar {
 
-// Returns the member "capacity" of a validation: 80 GB, and the model's weights in bf16.
+// Returns the member "capacity" of a validation: the bytes of a device with 80 GB, the bytes that
+// the model's weights take in bf16, and the tokens of a request.
 measures::DeviceCapacity DeviceCapacity(const ModelSpec& spec);
 
 // Returns the member "capacity" of an arm.

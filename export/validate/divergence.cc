@@ -14,7 +14,7 @@ measures::ReasoningErrors ReasoningReport(std::span<const ScoredToken> tokens,
                                           const TokenErrors& arm, int64_t resamples,
                                           uint64_t seed) {
   OSCAR_CHECK(!tokens.empty());
-  std::vector<RatioUnit> until;  // per sample, tokens before the first different choice
+  std::vector<RatioUnit> until;  // per sample: tokens before the first difference
   PieceSums kl, after;
   int64_t diverged = 0;
   bool on_path = true;

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How soon and how far an arm diverges from the exact model. Up to the first token where the arm's
-// first choice differs, the arm alone would write the same text. After it, the text is still the
-// exact model's, read by the arm.
+// Measures how soon and how far an arm diverges from the exact model. Up to the first token where
+// the arm's most likely token differs, the arm alone would generate the same text. After that
+// token, the arm's predictions are still measured on the exact model's text.
 #pragma once
 
 #include <cstdint>

@@ -24,7 +24,8 @@ struct KernelRotations {
   double k_clip = 0, v_clip = 0;
 };
 
-// The tokens in pages for a sequence of `length`: those outside the windows, in groups of eight.
+// Returns how many tokens are in pages for a sequence of `length`: those outside the windows, in
+// groups of eight.
 int64_t QuantizedTokens(int64_t length, const CacheWindows& windows);
 
 class KernelCache {

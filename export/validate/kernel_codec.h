@@ -39,8 +39,9 @@ struct CodecAgreement {
   int64_t differing() const { return differing_codes + differing_metadata + differing_simulated; }
 };
 
-// `rotated` [tokens, dim]: what was quantized, bf16 as float32, before clipping by the exact order
-// statistic of `clip_ratio` (if > 0). `simulated` [tokens, dim]: what the simulator reads back.
+// `rotated` [tokens, dim]: the rows that were quantized, bf16 as float32, not yet clipped. The
+// scalar codec clips them by the exact order statistic of `clip_ratio` (if > 0). `simulated`
+// [tokens, dim]: the rows that the simulator reads back.
 CodecAgreement CompareWithCodec(const StoredRows& stored, const PagedSide& side,
                                 MetadataType metadata, double clip_ratio,
                                 std::span<const float> rotated, std::span<const float> simulated);

@@ -87,7 +87,7 @@ KernelValidation::KernelValidation(const Artifact& artifact, at::Device device,
     throw ResourceError(
         fmt::format("the kernels need a CUDA device, but the model runs on {}", device.str()));
   }
-  OSCAR_CUDA_CHECK(cudaSetDevice(device.index()));  // the current device of this library
+  OSCAR_CUDA_CHECK(cudaSetDevice(device.index()));  // our CUDA runtime is not LibTorch's
 }
 
 void KernelValidation::OnLayerBegin(const LayerSpec& layer) {
@@ -101,7 +101,8 @@ void KernelValidation::OnLayerBegin(const LayerSpec& layer) {
   const StoredSide& v = per_head_ ? stored.v : SharedSide(stored.v, stored.v_shared);
   if (k.num_rotations == 0 || v.num_rotations == 0) {
     throw InputError(
-        fmt::format("{}: layer {} has rotations neither for each of {} KV heads nor for all",
+        fmt::format("{}: layer {} needs rotations for keys and values, either one per KV head ({} "
+                    "heads) or one shared by all heads",
                     artifact_.directory().string(), layer.layer_id, spec.num_kv_heads));
   }
   rotations_ = {KernelRotation(k, device_), KernelRotation(v, device_), k.clip_ratio, v.clip_ratio};

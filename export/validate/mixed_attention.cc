@@ -21,8 +21,8 @@
 namespace oscar {
 namespace {
 
-// Returns how many queries are processed at once. A CPU's time grows with the keys that a chunk
-// reads exactly, a band as wide as the chunk.
+// Returns how many queries are processed at once. On a CPU smaller chunks save time: all queries of
+// a chunk multiply all keys that any of them reads exactly, a band as wide as the chunk.
 int64_t QueryChunk(at::Device device) { return device.is_cpu() ? 256 : 512; }
 
 constexpr int64_t kMaskBytes = int64_t{64} << 20;
@@ -154,7 +154,8 @@ std::shared_ptr<const MixedMasks::Chunk> MixedMasks::Of(const AttentionSpec& spe
 
 namespace {
 
-// The windows of both sides, if they are equal and advance with each of the `tokens` tokens.
+// Returns the windows of both sides, if they are equal and advance with each of the `tokens`
+// tokens.
 std::optional<CacheWindows> PlainWindows(const ExactSides& exact, int64_t tokens) {
   if (!exact.k.quantized_end || exact.k.sink != exact.v.sink) return std::nullopt;
   const CacheWindows windows{exact.k.sink, tokens - exact.k.quantized_end(tokens)};
@@ -173,7 +174,8 @@ struct Part {
 
 enum class Sees { kAll, kUpToItself, kRecent };
 
-// Attention of q [n, num_q_heads, d] over k, v [m, num_kv_heads, d]; n is m unless sees is kAll.
+// Computes attention of q [n, num_q_heads, d] over k, v [m, num_kv_heads, d]; n is m unless sees is
+// kAll.
 Part FlashPart(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, double scale,
                Sees sees, int64_t recent = 0) {
   const bool band = sees == Sees::kRecent;

@@ -45,8 +45,8 @@ class MixedMasks {
   int64_t bytes_ = 0;
 };
 
-// q [T, num_q_heads, d], out [T, num_q_heads, dv]. All tensors are contiguous, on one device, of
-// one dtype.
+// Computes attention of q [T, num_q_heads, d] into out [T, num_q_heads, dv]. All tensors are
+// contiguous, on one device, of one dtype.
 void MixedAttention(const AttentionSpec& spec, const ExactSides& exact, const at::Tensor& q,
                     const MixedCache& cache, MixedMasks& masks, at::Tensor& out);
 

@@ -130,7 +130,8 @@ class TrialObserver : public LayerObserver {
   MixedMasks masks_;
 };
 
-// The last layer where a trial may begin: the first whose keys and values later layers share.
+// Returns the last layer where a trial may begin: the first one whose keys and values later layers
+// share.
 size_t FirstShared(const ModelSpec& spec) {
   size_t first = spec.layers.size();
   for (const LayerSpec& layer : spec.uncached) {
@@ -192,7 +193,8 @@ std::vector<NextTokenCost> MeasureNextToken(const NextTokenRun& run,
   const OutputHead head(run.checkpoint, run.spec, {run.device, run.dtype});
   const int64_t inside = run.windows.sink + run.windows.recent;
   std::vector<ScoredToken> tokens = ScoredTokens(run.sequences, 0, 0, inside, run.counted);
-  // A passage may end before the first query that counts.
+  // A passage may end before the first query that counts. Then all queries that see quantized
+  // tokens count.
   if (tokens.empty()) tokens = ScoredTokens(run.sequences, 0, 0, inside);
   const std::vector<TokenErrors> errors = CompareTokens(head, streams, tokens);
   std::vector<NextTokenCost> costs(trials.size());
@@ -206,7 +208,7 @@ bool IsMeasured(const SideOption& option, MeasuredWidths widths) {
   return widths == MeasuredWidths::kAll || option.bits == std::floor(option.bits);
 }
 
-// Costs fall by about the same factor per bit.
+// Interpolates log-linearly, because costs fall by about the same factor per bit.
 void PriceBetween(std::vector<SideOption>& options) {
   for (SideOption& option : options) {
     if (!option.next_token_kl.empty()) continue;

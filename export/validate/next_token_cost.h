@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The cost for the next token of ways to store a cache, measured by running the model with them.
-// Many trials run at once: each is exact up to the layer where it begins, and all share that part.
-// A layer's weights are read once for all trials.
+// Measures what ways to store a cache cost in the prediction of the next token, by running the
+// model with them. Many trials run at once: each is exact up to the layer where it begins, and all
+// share that part. A layer's weights are read once for all trials.
 #pragma once
 
 #include <compare>
@@ -21,8 +21,8 @@
 
 namespace oscar {
 
-// How a layer's sides are stored in a trial: with bits and clip ratios of its choice (null: exact),
-// or unrotated in cache types with calibrated scales.
+// How a layer's sides are stored in a trial: with the bits and clip ratios of an option (null:
+// exact), or unrotated in cache types with calibrated scales.
 struct TrialSides {
   const SideOption* k = nullptr;
   const SideOption* v = nullptr;
@@ -50,7 +50,7 @@ struct NextTokenRun {
   at::Device device;
   at::ScalarType dtype;
   std::vector<std::vector<int32_t>> sequences;
-  CountedQueries counted = {};  // only their next tokens have a cost
+  CountedQueries counted = {};  // costs are measured only for the next tokens of these
   CacheWindows windows;
   // Returns the choice of a layer with its matrices. Layers come in order.
   std::function<AutoChoice(size_t layer_index)> choice;
@@ -72,7 +72,7 @@ size_t NumMeasured(const std::vector<AutoChoice>& choices, MeasuredWidths widths
 
 // Sets SideOption::next_token_kl of `choices` (the layers' choices without matrices): the prices of
 // all options of all layers, one side at a time. Options that are not measured are interpolated,
-// log-linear in bits. For latent attention both sides are one.
+// log-linear in bits. For latent attention both sides are priced together.
 void PriceOptions(const NextTokenRun& run, MeasuredWidths widths, std::vector<AutoChoice>& choices);
 
 // Returns the cost of whole caches, given planned choices for both sides of every layer.

@@ -80,14 +80,14 @@ std::vector<std::string> ArmsOfArtifact(const Artifact& artifact) {
   const auto add = [&](const RuntimeSpec& runtime) {
     const std::string choice = ServedChoice(runtime, artifact);
     const bool is_auto = runtime.as_chosen && choice == kHeadlineChoice;  // added below
-    // If unquantized edge layers are all layers, the runtime has the exact cache.
+    // If all layers are unquantized edge layers, the runtime has an exact cache.
     const bool exact = 2 * std::min(runtime.native_layers, num_layers / 2) >= num_layers;
     if (!runtime.chosen || choice.empty() || is_auto || exact) return;
     if (caches.insert(cache_of(runtime)).second && runtime.method != names[0])
       names.emplace_back(runtime.method);
   };
   for (const RuntimeSpec& runtime : Runtimes())
-    if (runtime.method == names[0]) add(runtime);  // keeps the headline's of equal caches
+    if (runtime.method == names[0]) add(runtime);  // of equal caches keeps this name
   std::ranges::for_each(Runtimes(), add);
   names.insert(names.end(),
                {"auto+windows", "oscar_per_head+clip+windows", "oscar_shared+clip+windows"});

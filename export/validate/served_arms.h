@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The caches that a server may have, and the cost of generated tokens under each of them. The
-// prompt is read as by a server's prefill: its queries attend to exact keys and values, those of
-// generated tokens to the cache. Trap: a server that prefills in chunks reads earlier chunks from
-// its cache, so a prompt must be no longer than the first chunk.
+// Lists the caches that a server may have, and measures what generated tokens cost under each of
+// them. The prompt is read as by a server's prefill: its queries attend to exact keys and values,
+// those of generated tokens to the cache. Trap: a server that prefills in chunks reads earlier
+// chunks from its cache, so a prompt must be no longer than the first chunk.
 #pragma once
 
 #include <cstdint>
@@ -25,13 +25,13 @@ struct ServedArms {
   GuestMethods faults;  // methods of some of the arms
 };
 
-// Returns the arms that serve an artifact, the headline's first: one per runtime with a different
-// cache, and OSCAR's. Some may need more than the artifact has. Names may repeat.
+// Returns the names of arms that serve an artifact, the headline's first: one per runtime with a
+// different cache, and OSCAR's. The artifact may lack what some of them need. Names may repeat.
 std::vector<std::string> ArmsOfArtifact(const Artifact& artifact);
 
-// `own` and `others` are names. Those that the artifact or this program lacks are left out. Faults
-// are made from the first of `own`. Throws UsageError for latent attention, InputError if no own
-// arm is left.
+// Makes the arms of `own` and `others` (names), without those that the artifact or this program
+// does not support. Faults are variants of the first of `own`. Throws UsageError for latent
+// attention, InputError if no own arm is left.
 ServedArms MakeServedArms(const std::vector<std::string>& own,
                           const std::vector<std::string>& others, const MethodContext& context);
 

@@ -22,7 +22,7 @@ constexpr int64_t kMostHeadDim = 256 / 2, kMostValueDim = 512 / 3;  // limits of
 // Rows whose exact keys are compared together, and bytes of kernel outputs at a time.
 constexpr int64_t kBlockRows = 512, kOutputBytes = int64_t{256} << 20;
 
-// Consumer GPUs have too little shared memory for the kernel with wide heads.
+// Whether the kernel's shared memory suffices. Consumer GPUs have too little for wide heads.
 bool HasRoom(at::Device device, int64_t head_dim) {
   if (head_dim <= 64) return true;
   int bytes = 0;
@@ -78,9 +78,10 @@ struct StreamedComparison::Reach {
   bool any() const { return sink > 0 || recent > 0; }
 };
 
-// Inputs of the kernel other than the reference. A single bf16 number is too coarse, so they are
-// wider than the heads. Keys are [high | low], which [q | q] multiplies as their sum. Values are [v
-// | v^ - v], with the difference also split into [high | low].
+// Inputs of the kernel that differ from the reference. One bf16 number would be too coarse, so each
+// value is the sum of two, and rows are wider than the heads. Keys are [high | low], which [q | q]
+// multiplies as their sum. Values are [v | v^ - v], with the difference also split into [high |
+// low].
 struct StreamedComparison::Operands {
   at::Tensor q, k, v;  // undefined `q`: the reference's
 };

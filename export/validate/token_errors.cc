@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kLogitBytes = int64_t{256} << 20;  // for one float32 matrix of logits
 constexpr int64_t kLeastRows = 16;
 
-// The number of logit rows to compare at once: all on a GPU, as many as fit the caches on a CPU.
+// Returns how many logit rows to compare at once: all on a GPU, as many as fit the caches on a CPU.
 int64_t ComparedRows(at::Device device, int64_t rows, int64_t vocab_size) {
   constexpr int64_t kComparedBytes = 4 << 20;
   return device.is_cpu() ? std::clamp(kComparedBytes / (4 * vocab_size), int64_t{1}, rows) : rows;
@@ -68,7 +68,7 @@ LogAndScores Softmax(const at::Tensor& logits) {
   return {log, log.exp()};
 }
 
-// Returns 1 where the id is the most likely token, or is likelier than its rivals.
+// Returns 1 where the id is likelier than its rivals, or without rivals the most likely token.
 at::Tensor IsFirst(const at::Tensor& log_q, const at::Tensor& top, const at::Tensor& ids,
                    const RivalIds& rivals) {
   const at::Tensor first = top.eq(ids);
@@ -175,13 +175,13 @@ measures::Distribution ProbabilityChange(const TokenErrors& arm, const TokenErro
   return distribution;
 }
 
-// Adds standard errors, each to the member that it belongs to.
+// Adds the standard errors of next-token KL, perplexity and perplexity ratio.
 void AddErrors(const TokenErrors& arm, const TokenErrors& reference, measures::TextErrors& text) {
   const std::vector<double> nll(arm.nll.begin(), arm.nll.end()), kl(arm.kl.begin(), arm.kl.end());
   std::vector<double> difference;
   for (size_t i = 0; i < nll.size(); ++i) difference.push_back(nll[i] - reference.nll[i]);
   text.token_kl.error = MeanWithError(kl).error;
-  // uses d exp(x) = exp(x) dx
+  // Uses d exp(x) = exp(x) dx.
   text.perplexity_error = text.perplexity * MeanWithError(nll).error;
   text.ppl_ratio_error = text.ppl_ratio * MeanWithError(difference).error;
 }

@@ -37,7 +37,8 @@ struct TokenErrors {
   std::vector<uint8_t> is_top1;  // the id is likelier than all tokens, or than its rivals
 };
 
-// streams[0] is the reference; [T_total, hidden_size] each. Works in pieces that fit into memory.
+// Compares each stream [T_total, hidden_size] with streams[0], the reference. Works in pieces that
+// fit into memory.
 std::vector<TokenErrors> CompareTokens(const OutputHead& head, std::span<const at::Tensor> streams,
                                        std::span<const ScoredToken> tokens,
                                        const std::function<void(double part)>& on_part = {});

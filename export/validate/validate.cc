@@ -36,7 +36,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// For a GPU, which would otherwise wait for launches. Fits a recall sample of the default length.
+// Tokens that a GPU runs at once; with fewer it would wait for launches. A recall sample of the
+// default length fits.
 constexpr int64_t kTokensAtOnce = 8192;
 
 int64_t NumExactTokens(const ValidationOptions& options) {
@@ -314,7 +315,8 @@ Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Devi
   std::vector<int64_t> stream_tokens(validation.observer().num_streams(), needles_begin);
   if (!options.local_only) {
     for (const size_t arm : validation.recall_arms()) stream_tokens[arm] = num_tokens;
-    // The streams after the first decide where the loop ends.
+    // The loop ends where the longest stream after the first ends, so one of them must include the
+    // recall samples even if only the exact model runs them.
     if (validation.recall_arms().size() == 1) stream_tokens.back() = num_tokens;
   }
   const uint64_t available = device.is_cpu() ? AvailableHostBytes() : QueryMemory(device).free;
@@ -376,7 +378,7 @@ Json ValidateModel(const Checkpoint& checkpoint, const ModelSpec& spec, at::Devi
           TextReport(own, own_errors[arm], own_errors[0], options.resamples, options.seed);
     }
     verdict_text = VerdictText(reports[0], data.builtin);
-    std::vector<at::Tensor> of_recall;  // the exact model's comes first
+    std::vector<at::Tensor> of_recall;  // final hidden states; the exact model's come first
     for (const size_t arm : validation.recall_arms()) of_recall.push_back(streams[arm]);
     const auto score = [&](std::span<const NeedleSample> samples, int64_t first_row,
                            auto report_of_arm) -> Json {

@@ -30,7 +30,7 @@ struct ValidationOptions {
   std::string headline_arm;              // empty: the artifact's own; see HeadlineArm
   std::vector<std::string> needle_arms;  // see RecallArms
   MethodContext::Options methods;
-  int64_t rows_per_sequence = 320;  // query rows for which attention is compared; 0: all
+  int64_t rows_per_sequence = 320;  // query rows where attention is compared; 0: all
   bool measure_in_float32 = false;  // instead of float64
   bool round_to_bf16 = true;        // rounds queries, keys and values, as a bf16 cache does
   bool local_only = false;          // no error propagation, hence no perplexity and no needles
@@ -54,13 +54,13 @@ struct ValidationHooks {
   JobDirectory* job = nullptr;
 };
 
-// Texts are scored, and attention is compared on them. Own words are only scored. So are needles,
-// tool calls and continuations, with some of the arms. In texts and own words, only tokens whose
-// query sees a quantized key count. The calibration text runs through the exact model, for methods
-// that are fitted to rows.
+// The data of a validation. Texts are scored, and attention is compared on them. Own words are only
+// scored. Needles, tool calls and continuations are scored with some of the arms. In texts and own
+// words, only tokens whose query sees a quantized key count. The calibration text runs through the
+// exact model, for methods that are fitted to rows.
 struct ValidationData {
   std::vector<std::vector<int32_t>> texts;
-  std::vector<std::vector<int32_t>> own_words = {};  // drawn from the model at temperature 1
+  std::vector<std::vector<int32_t>> own_words = {};  // sampled from the model at temperature 1
   CountedQueries counted = {};            // in `texts`; other rows and next tokens are not measured
   std::vector<std::string> domains = {};  // domain of each text; empty: all are of one domain
   bool builtin = true;                    // whether `texts` are built in, not chosen by the user

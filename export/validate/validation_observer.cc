@@ -19,14 +19,15 @@
 namespace oscar {
 namespace {
 
-// The size of one score matrix, large enough to keep a GPU busy. A CPU's caches hold several, and
-// the rows of a slice end at nearly the same key.
+// Returns the size of one score matrix, large enough to keep a GPU busy. A CPU's caches hold
+// several, and the rows of a slice end at nearly the same key.
 int64_t ScoreBytes(at::Device device) { return device.is_cpu() ? 4 << 20 : 256 << 20; }
 
 // Sequences of at least this length are compared without score matrices if all rows are measured.
 constexpr int64_t kStreamedTokens = 2048;
 
-// The memory of caches that are compared at once. Each batch recomputes the reference's scores.
+// Returns the memory of caches that are compared at once. Each batch recomputes the reference's
+// scores.
 int64_t BatchBytes(at::Device device) { return int64_t{device.is_cpu() ? 2 : 8} << 30; }
 
 int64_t BytesOf(const RowComparison::Prepared& stored) {
@@ -95,8 +96,8 @@ void ValidationObserver::OnLayerBegin(const LayerSpec& layer) {
   for (ArmErrors& errors : end_to_end_) errors.BeginLayer(layer);
 }
 
-// Arms of a group share one fit, whose time is charged to the first of them. Each has its own exact
-// tokens.
+// Makes one cache for each group of arms, whose time is charged to the first of them. Each arm of a
+// group has its own exact tokens.
 const std::vector<LayerCache>& ValidationObserver::LayerCaches() {
   if (!caches_.empty()) return caches_;
   caches_.resize(arms_.size());
@@ -179,7 +180,7 @@ ValidationObserver::Comparison ValidationObserver::CompareLocally(const std::vec
                                                                   const CacheSides& rows,
                                                                   const CacheEnergy& energy) {
   const std::vector<LayerCache>& caches = LayerCaches();
-  // If arms have windows, the first of them gives the exact rows.
+  // Arms without windows do not read the exact rows, so the first arm with windows determines them.
   const auto shows_exact = [&](size_t arm) { return ExactOf(caches[arm]).any(); };
   const auto found = std::ranges::find_if(arms, shows_exact);
   const LayerCache& cache = caches[found == arms.end() ? arms[0] : *found];

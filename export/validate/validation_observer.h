@@ -29,7 +29,7 @@ class ValidationObserver : public LayerObserver {
  public:
   struct Options {
     at::ScalarType measure_dtype = at::kDouble;  // kDouble or kFloat
-    bool end_to_end = true;                      // also run streams 1 .. of the arms
+    bool end_to_end = true;                      // also runs streams 1, 2, ..., those of the arms
     size_t by_distance = 0;  // the arm whose local KL is split by distance; 0: none
   };
   // Keeps references. arms[0] is the reference, and stream i is arms[i].
@@ -53,7 +53,8 @@ class ValidationObserver : public LayerObserver {
   // Returns METRICS of an arm. Those of the reference are zero.
   Json LocalMetrics(size_t arm) const { return local_[arm].Metrics(); }
   Json EndToEndMetrics(size_t arm) const { return end_to_end_[arm].Metrics(); }
-  // KL of Options::by_distance. Null if there is no such arm, or rows were compared without scores.
+  // Returns the KL of Options::by_distance. Null if there is no such arm, or rows were compared
+  // without scores.
   std::optional<measures::ByDistance> ByDistance() const {
     return local_[options_.by_distance].ByDistance();
   }
@@ -64,7 +65,8 @@ class ValidationObserver : public LayerObserver {
  private:
   // The rows of a measured sequence that one stream's attention read.
   struct Streams {
-    // [measured rows, num_q_heads, dim], with q_pe for latent attention except in the reference's.
+    // [measured rows, num_q_heads, dim]. With latent attention it includes q_pe, except for the
+    // reference.
     at::Tensor q;
     at::Tensor k, v;                             // [tokens, num_kv_heads, dim]
     at::Tensor k_stored = {}, v_stored = {};     // the same shape
@@ -81,7 +83,7 @@ class ValidationObserver : public LayerObserver {
   };
 
   const std::vector<LayerCache>& LayerCaches();  // for the current layer, by arm
-  // Returns the rows that an arm's cache returns, and puts them in place of `before`.
+  // Returns the rows that an arm's cache reads back, and stores them in `before`.
   static CachedRows StoreBehind(const LayerCache& cache, const CacheSides& rows,
                                 CacheSides& before);
   Comparison CompareLocally(const std::vector<size_t>& arms, int64_t sequence,

@@ -3,8 +3,8 @@
 //
 // Attention-KL with wgmma. Warpgroups of 64 virtual rows share tiles of keys, K above K^, which TMA
 // loads. One product of twice the width gives both logits. With kDv > 0 it also computes kDv
-// columns of P V and P^ V^. One thread of the first warpgroup also issues the copies, so that
-// warpgroup may be ahead of another by at most the number of stages without a copy in flight.
+// columns of P V and P^ V^. One thread of the first warpgroup also issues the copies. So that
+// warpgroup can be ahead of another by at most the number of stages that no copy is filling.
 #pragma once
 
 #include "export/cuda/attention_kl/attention_kl_kernel.cuh"
@@ -144,7 +144,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kCtas)
     for (int column = 0; column < kDv; column += 64) panel(maps.v, v_tile * kDv + column);
     for (int column = 0; column < kDv; column += 64) panel(maps.v_hat, v_tile * kDv + column);
   };
-  // With enough stages, two have no copy in flight, so a warpgroup may be late by two.
+  // With enough stages, copies leave two of them alone, so a warpgroup may be late by two stages.
   constexpr int kAhead = kStages > 2 ? kStages - 2 : 1;
   int next = 0, next_stage = 0;
   uint32_t next_parity = 1;  // parity of `empty`; the first use of a stage does not wait
@@ -168,9 +168,9 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kCtas)
   const int group = __shfl_sync(0xFFFFFFFFu, threadIdx.x / 128, 0);  // makes it uniform
   const uint64_t my_queries = WgmmaOperand(SharedAddress(queries) + group * (64 * kDim * 2));
   const uint64_t first_keys = WgmmaOperand(SharedAddress(stages));
-  // Rows of the warpgroup see no key after `group_last`, and some rows see the keys from
-  // `group_exact` on exactly. The limits cover four warps, which work together. Rows of the warp
-  // see no key after `warp_last`.
+  // No row of the warpgroup sees a key after `group_last`, and some rows read keys from
+  // `group_exact` on exactly. These limits cover four warps, which work together. No row of the
+  // warp sees a key after `warp_last`.
   const int group_last = RowPosition(p, first_vrow + group * 64 + 63);
   [[maybe_unused]] const int group_exact = RowPosition(p, first_vrow + group * 64) - p.recent + 1;
   const int warp_last = RowPosition(p, warp_vrow + 15);

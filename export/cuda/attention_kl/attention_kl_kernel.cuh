@@ -238,7 +238,7 @@ __device__ __forceinline__ void AddTile(const KlParams& p, const RowKeys& keys, 
   const bool plain = __all_sync(kAll, least >= kKeys / 4 * p.plain_sq && most <= p.far_sq);
   if (plain || __all_sync(kAll, most <= p.near_sq)) {
     while (true) {
-      Hold(acc);  // the second try must not reuse values of the first: registers are full
+      Hold(acc);  // no values of the first try are kept, as registers are full
       TileSums tile[2];
       if (plain)
         AddPlain(p, acc, rows, tile);

@@ -17,7 +17,8 @@ struct RowErrors {
   double kl, lse, lse_hat;
 };
 
-// LSE^ - LSE = log1p(B + C). If B + C is too large for that, the sums of s^ are used.
+// Returns a row's KL and log sum exps, with LSE^ - LSE = log1p(B + C). If B + C is too large for
+// that, uses the sums of s^.
 __device__ inline RowErrors ErrorsOf(const MergedSums& m, double scale) {
   if (m.sum == 0) return {0, -INFINITY, -INFINITY};
   const double mean = m.delta * scale / m.sum;  // the term B

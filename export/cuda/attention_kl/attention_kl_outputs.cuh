@@ -22,7 +22,8 @@ __device__ __forceinline__ float QuadMax(float x) {
   return fmaxf(x, __shfl_xor_sync(0xFFFFFFFFu, x, 2));
 }
 
-// Like AddTile(), but acc keeps the weights of P in its first half, those of P^ in its second.
+// Does the same as AddTile(), and leaves the weights of P in the first half of acc and those of P^
+// in the second.
 template <int kKeys>
 __device__ __forceinline__ void AddTileWithWeights(const KlParams& p, const RowKeys& keys,
                                                    int tile_key, int lane, float (&acc)[kKeys],

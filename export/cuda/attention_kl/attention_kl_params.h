@@ -46,9 +46,9 @@ enum KlField {
 struct KlParams {
   const __nv_bfloat16* q;      // [tokens, num_q_heads, head_dim]
   const __nv_bfloat16* q_hat;  // like q, or null
-  const __nv_bfloat16* k;      // [tokens, num_kv_heads, head_dim]; k_hat alike
+  const __nv_bfloat16* k;      // [tokens, num_kv_heads, head_dim]; k_hat has the same shape
   const __nv_bfloat16* k_hat;
-  const __nv_bfloat16* v;  // [tokens, num_kv_heads, v_head_dim]; v_hat alike; null without outputs
+  const __nv_bfloat16* v;  // [tokens, num_kv_heads, v_head_dim], like v_hat; null without outputs
   const __nv_bfloat16* v_hat;
   const int64_t* positions;    // [rows] or null
   float* partial;              // [kFields, num_chunks, num_q_heads, rows]

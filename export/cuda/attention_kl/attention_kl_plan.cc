@@ -20,7 +20,7 @@ namespace oscar::kl {
 namespace {
 
 constexpr int kChunkStep = 64;          // a multiple of every kernel's keys per tile
-constexpr int64_t kEnoughItems = 4096;  // 132 multiprocessors then finish at about the same time
+constexpr int64_t kEnoughItems = 4096;  // so many that 132 SMs finish at about the same time
 constexpr int64_t kFewestChunkKeys = 2048;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }

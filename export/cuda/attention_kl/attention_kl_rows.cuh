@@ -40,7 +40,7 @@ __device__ __forceinline__ KeyRange KeysOf(const KlParams& p, int first, int chu
 // The keys that a thread's two rows, and its warp's sixteen rows, see.
 struct RowKeys {
   int last[2];                 // the last visible key of each row
-  int plain_begin, plain_end;  // tiles within [begin, end) need no mask in any row of the warp
+  int plain_begin, plain_end;  // no row of the warp needs a mask for keys in [begin, end)
 };
 
 __device__ __forceinline__ RowKeys RowKeysOf(const KlParams& p, int warp_vrow, int lane) {
@@ -56,7 +56,8 @@ __device__ __forceinline__ bool IsExact(const KlParams& p, int last, int key) {
   return key < p.sink || key > last - p.recent;
 }
 
-// Byte offset in a tile [64 rows][kDim] of 128-byte swizzled panels [64 rows][64].
+// Returns the byte offset of the 16-byte `piece` of a row in a tile [64 rows][kDim], made of
+// 128-byte swizzled panels [64 rows][64].
 __device__ __forceinline__ uint32_t PanelOffset(int rows, int row, int piece) {
   return static_cast<uint32_t>(piece / 8 * rows * 128 + row * 128 + ((piece % 8) ^ (row % 8)) * 16);
 }

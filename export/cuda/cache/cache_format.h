@@ -75,7 +75,7 @@ constexpr int PlaneWords(int dim, int plane_bits) {
 }
 constexpr int PlaneBytes(int dim, int plane_bits) { return 128 * PlaneWords(dim, plane_bits); }
 constexpr int ChunkWords(int words) { return words % 4 == 0 ? 4 : words % 2 == 0 ? 2 : 1; }
-// Byte offset of word `word` of lane `lane` in a plane with `words` words per lane.
+// Returns the byte offset of word `word` of lane `lane` in a plane with `words` words per lane.
 constexpr int WordByte(int words, int lane, int word) {
   const int chunk = ChunkWords(words);
   return ((word / chunk * 32 + lane) * chunk + word % chunk) * 4;
@@ -120,7 +120,8 @@ constexpr CodePlace PlaceOfCode(CacheOrder order, int dim, int plane_bits, int t
   const int s = n % 16 / 4;
   return {lane, n / 16, 16 * half + 8 * (s / 2) + s % 2 + 2 * (n % 4)};
 }
-// Index of the scale of token t and a group among the metadata values of a side. Its zero follows.
+// Returns the index of the scale of token t and a group among the metadata values of a side. Its
+// zero follows.
 constexpr int MetadataIndex(const PagedSide& side, MetadataType type, int t, int group) {
   return type == MetadataType::kByte ? ((t % 8 * GroupsPerRow(side) + group) * 2 + t / 8) * 2
                                      : (group * kTileTokens + t) * 2;

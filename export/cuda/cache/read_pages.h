@@ -13,7 +13,8 @@
 namespace oscar {
 
 // Dequantizes quantized tokens [begin, begin + num_tokens) of a request, in any format, to device
-// arrays of T float or __nv_bfloat16: k [num_kv_heads, num_tokens, k.dim], and v alike.
+// arrays of T float or __nv_bfloat16: k [num_kv_heads, num_tokens, k.dim], v [num_kv_heads,
+// num_tokens, v.dim].
 template <typename T>
 void ReadPages(const CacheView& view, int request, int64_t begin, int64_t num_tokens, T* k, T* v,
                cudaStream_t stream);

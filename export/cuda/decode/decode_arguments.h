@@ -63,7 +63,7 @@ void LaunchDecodeBits(const DecodeKernelArguments& args, dim3 grid, cudaStream_t
 constexpr int DecodeCtasPerSm(int k_dim, int v_dim, bool general) {
   return (k_dim + v_dim <= 256 && !general ? 16 : 8) / kDecodeWarps;
 }
-// Bytes of a bf16 window tile, divided by the bytes of a pair of records.
+// Returns the bytes of a bf16 window tile, divided by the bytes of a pair of records.
 constexpr int WindowTileCost(const CacheFormat& format) {
   const int bytes = kTileTokens * 2 * (format.k.dim + format.v.dim);
   const int cost = (bytes + RecordBytes(format)) / (2 * RecordBytes(format));

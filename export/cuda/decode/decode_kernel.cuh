@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The decode kernel: a CTA serves one unit (up to 8 query heads of one KV head) of one request on
-// one split of its tokens. Its warps process their own shares and merge at the end. Shares are
-// counted in costs, window tiles first, and computed from the lengths on the device, so that a
-// captured graph stays valid while sequences grow.
+// one split of its tokens. Its warps process shares of equal cost, beginning with window tiles, and
+// merge at the end. Shares are computed from the lengths on the device, so that a captured graph
+// stays valid while sequences grow.
 #pragma once
 
 #include "export/cuda/decode/decode_merge.cuh"
@@ -139,7 +139,8 @@ __global__ void __launch_bounds__(kDecodeThreads, Shape::kCtasPerSm)
   const bool spread = num_windows >= static_cast<int>(shares);
   const int window_cost = spread ? 0 : num_windows * cost;
   const unsigned amount = spread && (lane & 2) ? num_windows : window_cost + num_pairs;
-  const int bound = static_cast<int>(amount * (share + lane % 2) / shares);  // divisions are slow
+  // Lanes 0 to 3 compute one bound each, because divisions are slow.
+  const int bound = static_cast<int>(amount * (share + lane % 2) / shares);
   const int begin = __shfl_sync(~0U, bound, 0), end = __shfl_sync(~0U, bound, 1);
   int first_window = min((begin + cost - 1) / cost, num_windows);
   int last_window = min((end + cost - 1) / cost, num_windows);

@@ -90,7 +90,8 @@ struct DecodeResult {
   const DecodeKernelArguments& args;
   int request, first_head;
 
-  // Factor for the outputs of a softmax with reference `reference` and denominator `sum`.
+  // Returns the factor for the outputs of a softmax with reference `reference` and denominator
+  // `sum`.
   __device__ float Normalizer(int head, float reference, float sum) const {
     const float* sinks = args.call.attention_sinks;
     if (sinks == nullptr) return sum > 0 || sum != sum ? 1 / sum : 0;

@@ -17,16 +17,16 @@ inline constexpr int kRingStages = 2;     // stages per warp
 inline constexpr int kScratchWords = 16;  // words per CTA, for example for maxima over warps
 inline constexpr float kMaxRise = 8;      // log2 units: scores may exceed the reference by this
 inline constexpr float kMostByteValueScale = 0x1p15F;
-inline constexpr float kMaxStepSum = 512;  // per step: see AttendTiles
+inline constexpr float kMaxStepSum = 512;  // limit of the sums of a step; see AttendTiles
 
 // A row of a window tile is loaded in pieces of up to 128 dims. A padding of 16 bytes puts eight
 // rows into different banks.
 constexpr int WindowPieceDims(int dim) { return dim % 128 == 0 ? 128 : dim % 96 == 0 ? 96 : 64; }
 constexpr int WindowRowBytes(int dim) { return 2 * WindowPieceDims(dim) + 16; }
 
-// One compiled instance. A fast one knows the bits of both sides and the type of scales at compile
-// time, and has one or four scales per row, as bytes or float32. The general one (bits 0) reads all
-// of that at run time and looks up scales per 32 dims (16 at head dim 64), for any group size.
+// The type of an instance's scales. Fast instances know it and the bits of both sides at compile
+// time, and have one or four scales per row. The general instance (kAny, bits 0) reads all of that
+// at run time and looks up scales per 32 dims (16 at head dim 64), for any group size.
 enum class ScaleType { kFloat32, kBFloat16, kByteQuarters, kFloat32Quarters, kAny };
 
 constexpr int GranulesOf(int dim, ScaleType scales) {
@@ -36,10 +36,10 @@ constexpr int GranulesOf(int dim, ScaleType scales) {
                                                                                      : dim / 32;
 }
 
-//
-// A narrow instance serves units of up to 4 query heads. A query enters the tensor cores as two
-// columns of 8-bit integers (narrow_keys.cuh), and in the product with V the two columns of a head
-// take the two halves of a tile's tokens. A wide one serves 8 heads with one column each.
+// One compiled instance. A narrow one serves units of up to 4 query heads. A query enters the
+// tensor cores as two columns of 8-bit integers (narrow_keys.cuh), and in the product with V the
+// two columns of a head take the two halves of a tile's tokens. A wide one serves 8 heads with one
+// column each.
 template <int kKeyDim, int kValueDim, int kKeyBits, int kValueBits, ScaleType kScaleType,
           bool kIsNarrow = false>
 struct DecodeShape {

@@ -41,14 +41,14 @@ constexpr QuarterPlaces PlacesOfQuarter(int n) {
   return {kDim == 128 ? n / 2 : 0, kDim == 128 ? n / 2 + 1 : 1, bytes, kDim == 128 ? 0 : n % 2 * 2,
           kDim == 128 ? 4 : n % 2 * 2 + 2};
 }
-// Index of the query word for a place in word u of a token.
+// Returns the index of the query word for a place in word u of a token.
 constexpr int QueryWord(int u, int place) { return 4 * u + 2 * (place % 2) + place / 2; }
 
 // Combines the high and the low column of a product.
 __device__ inline int JoinColumns(int high, int low) { return high * 256 + low; }
 
-// Number of lanes that search the largest value together, 8 dims each. A power of two that divides
-// the head.
+// Returns how many lanes search the largest value together, 8 dims each: a power of two that
+// divides the head.
 constexpr int NarrowSpan(int dim) {
   int span = 1;
   while (span < 32 && dim / 8 % (2 * span) == 0) span *= 2;

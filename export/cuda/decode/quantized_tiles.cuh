@@ -200,8 +200,8 @@ __device__ inline void GranuleWeights(const ValueScales<Shape> (&scales)[kTiles]
   }
 }
 
-// GranuleWeights in half precision, for byte scales in narrow instances: p times 32, and scales of
-// up to 8 divided by 32. kMaxStepSum keeps sums below 2^16.
+// Does the same as GranuleWeights in half precision, for byte scales in narrow instances. p is
+// multiplied by 32, and scales of up to 8 are divided by 32. kMaxStepSum keeps sums below 2^16.
 template <class Shape, int kTiles>
 __device__ inline void GranuleWeightsInHalves(const ValueScales<Shape> (&scales)[kTiles], int n,
                                               const __half2 (&p)[kTiles], __half2 value_scale,

@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Loads records, and after them pieces of window tiles, for a warp: a ring of two stages in
-// shared memory, filled ahead of the warp's computation. Records use bulk copies on chips that
-// have them (sm_90); everything else uses 16-byte asynchronous copies. Lanes read data that other
-// lanes or the copy engine loaded, so all lanes wait for a stage together, and its slot is
-// refilled only after all lanes have read it. If pages are smaller than a stage, they hold one
-// tile (16 tokens).
+// Loads records, and after them pieces of window tiles, for a warp: a ring of two stages in shared
+// memory, filled ahead of the warp's computation. Records use bulk copies on chips that have them
+// (sm_90); everything else uses 16-byte asynchronous copies. Lanes read data that other lanes or
+// the copy engine loaded, so all lanes wait for a stage together, and its slot is refilled only
+// after all lanes have read it. A page that is smaller than a stage holds exactly one tile (16
+// tokens).
 #pragma once
 
 #include "export/cuda/decode/decode_types.cuh"
@@ -61,8 +61,8 @@ class RecordRing {
 #pragma unroll 1
     while (asks_ < kRingStages && asked_ < last_) ++asks_, Ask(windows_);
   }
-  // Appends window tiles [first, last) after the records. `windows` is the one passed to the
-  // constructor, filled by now.
+  // Appends window tiles [first, last) after the records. `windows`: as passed to the constructor,
+  // and filled by now.
   __device__ void AddWindows(const WindowView& windows, int first, int last) {
     piece_ = first * Pieces::kPerTile;
     last_piece_ = last * Pieces::kPerTile;

@@ -16,7 +16,8 @@ struct TokenScales {
   float scale[2], zero[2];
 };
 
-// Decodes bytes [scale, zero of token g; those of g + 8]. The low bits of 2^23 hold a zero's steps.
+// Decodes bytes [scale, zero of token g; those of g + 8]. A zero's byte becomes the low bits of the
+// float 2^23, which makes it a number of steps.
 __device__ inline TokenScales ByteScales(uint32_t bytes, int bits) {
   const uint32_t halves = (bytes & 0x00FF00FFU) << 7, biased = bytes ^ 0x80008000U;
   const float2 scale = __half22float2(reinterpret_cast<const __half2&>(halves));
@@ -109,7 +110,7 @@ class ValueScales {
     const uint32_t halves = (bytes_[n] & 0x00FF00FFU) << 7;
     return reinterpret_cast<const __half2&>(halves);
   }
-  __device__ __half2 HalfZeros(int n) const {  // the low bits of 2^10 + steps hold the steps
+  __device__ __half2 HalfZeros(int n) const {  // the low bits of the half 2^10 hold the steps
     const uint32_t steps = __byte_perm(bytes_[n] ^ 0x80008000U, 0x64646464U, 0x4341);
     return __hfma2(reinterpret_cast<const __half2&>(steps), __float2half2_rn(1.0F / 32),
                    __float2half2_rn(1.5F - (1024 + 128) / 32.0F));

@@ -17,7 +17,7 @@ struct UnpackedRows {
   uint8_t* k_codes = nullptr;       // [num_tokens, num_kv_heads, k.dim]
   uint8_t* v_codes = nullptr;       // [num_tokens, num_kv_heads, v.dim]
   float* k_scales_zeros = nullptr;  // [num_tokens, num_kv_heads, groups, {scale, zero}]
-  float* v_scales_zeros = nullptr;  // alike
+  float* v_scales_zeros = nullptr;  // the same for values
 };
 void UnpackPages(const CacheView& view, int request, int64_t begin, int64_t num_tokens,
                  const UnpackedRows& rows, cudaStream_t stream);

@@ -50,7 +50,8 @@ __device__ inline AffineGroup<float> AsStored(const AffineGroup<float>& affine, 
           __fadd_rn(middle, __fmul_rn(zero, 1 / steps))};  // steps are a power of two
 }
 
-// The byte of a scale, and above it that of a zero, for values of AsStored; NaN gives NaN and 0.
+// Returns the byte of a scale, and above it that of a zero, for values of AsStored. NaN gives NaN
+// and 0.
 __device__ inline uint32_t AffineBytes(const AffineGroup<float>& affine, int bits) {
   const uint32_t scale =
       affine.scale == affine.scale ? __half_as_ushort(__float2half_rn(affine.scale)) >> 7 : 0xFF;

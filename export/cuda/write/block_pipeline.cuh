@@ -15,7 +15,7 @@ namespace oscar {
 
 struct PipelineMaps {
   CUtensorMap rows[2];      // per side: input rows, in boxes of a tile
-  CUtensorMap rotation[2];  // [heads or 1 times dim, 1, dim], in boxes of dim rows
+  CUtensorMap rotation[2];  // [(heads or 1) * dim, 1, dim], in boxes of dim rows
 };
 
 // Describes a tile to the warp that quantizes it.
@@ -130,10 +130,10 @@ __device__ inline PipelineWork BeginPipeline(const WriteArguments& a, const Pipe
 // Synchronizes all threads of the rotating warpgroup.
 __device__ inline void SyncRotators() { asm volatile("bar.sync 1, 128;" ::: "memory"); }
 
-// Runs in the first warpgroup. A warp's `errands` are Begin(slot) before the products of a block,
-// Beside(block) during them, and End(slot) before others see the rotated rows. kHalves: number of
-// column parts computed in turn, to save registers. kTogether: products issued before the
-// quantizing warps, which also use tensor cores, get a turn.
+// Runs in the first warpgroup. Calls a warp's `errands`: Begin(slot) before the products of a
+// block, Beside(block) during them, and End(slot) before others see the rotated rows. kHalves:
+// number of column parts computed in turn, to save registers. kTogether: number of products issued
+// at a time, so that the quantizing warps, which also use tensor cores, get a turn.
 template <class Shared, int kHalves, int kTogether, class Errands>
 __device__ inline void RotateBlocks(int blocks, Errands& errands, uint8_t* shared) {
   constexpr int kDim = Shared::kDim;

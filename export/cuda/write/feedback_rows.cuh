@@ -12,7 +12,7 @@
 
 namespace oscar {
 
-// A row's group: how values map to its range, and errors to quanta and back.
+// The fit of a group of a row: maps values to the group's range, and errors to quanta and back.
 struct FeedbackFit {
   float share, zero;            // y = x share + zero
   float of_quantum, in_quanta;  // factors to values and to quanta; powers of two for a single group
@@ -50,8 +50,8 @@ __device__ inline FeedbackFit FitFeedback(const AffineGroup<float>& stored, int 
           narrower * quanta};
 }
 
-// Returns the row whose chunks hold a row's sums. If chunk c of row r is stored at c ^ (r % 8),
-// neither rows nor fragments have bank conflicts.
+// Returns the row whose chunks store the sums of `row`. With chunk c of row r stored at c ^ (r %
+// 8), accesses by row and by fragment have no bank conflicts.
 __device__ inline int SumRow(int row) { return (row & ~7) | row % 4 * 2 | row / 4 % 2; }
 
 // Replaces byte i of a word by the low byte of `byte`.

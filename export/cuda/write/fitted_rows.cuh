@@ -30,9 +30,10 @@ __device__ inline bool HasReciprocal(float scale) {
          ((__float_as_uint(scale) & 0x7FFFFFU) != 0x7FFFFFU);
 }
 
-// Returns an integer whose last byte is the code of a value at place x / scale + zero, given in
-// steps. A code's bound is where place + 1/2 rounds to 1, 2 or 3. It becomes a bound of a sum
-// rounded up; a test of all places confirms that.
+// Returns an integer whose last byte is the code of a value at place x / scale + zero; `steps` is
+// the place in steps. The code changes where place + 1/2, rounded to float32, reaches 1, 2 or 3.
+// The sum here, rounded up, reaches 1/4, 1/2 or 3/4 at the same places; a test of all places
+// confirms that.
 __device__ inline uint32_t RaisedCode(float steps) {
   float share;  // reaches 1/4, 1/2, 3/4 exactly at code 1, 2, 3
   asm("fma.rp.sat.f32 %0, %1, %2, %3;"
@@ -46,12 +47,13 @@ __device__ inline uint32_t PackBytes(const uint32_t (&x)[4]) {
   return __byte_perm(__byte_perm(x[0], x[1], 0x0040), __byte_perm(x[2], x[3], 0x0040), 0x5410);
 }
 
-// Sums over a group of codes c and of values q. Values are in steps from the middle code, plus 128.
+// Sums over a group's codes c and values q. Values are in steps from the middle code, plus 128.
 struct GroupSums {
   uint32_t c = 0, q = 0, squares = 0, products = 0;  // `squares`: of c or of q
 };
 
-// kClamped: values may be more than 127 steps from the middle. kOfCodes: sums squares of codes.
+// Sums a group. kClamped: values may be more than 127 steps from the middle code. kOfCodes: sums
+// the squares of codes instead of values.
 template <bool kClamped, bool kOfCodes>
 __device__ inline GroupSums SumGroup(const float (&x)[kFittedGroup],
                                      const AffineGroup<float>& affine) {
@@ -80,7 +82,7 @@ __device__ inline GroupSums SumGroup(const float (&x)[kFittedGroup],
   return sums;
 }
 
-// Computes the same for any scale and zero. word(i) loads pair i of the group.
+// Computes the sums of SumGroup for any scale and zero. word(i) loads pair i of the group.
 template <class Word>
 __device__ inline GroupSums SumAnyGroup(const Word& word, const AffineGroup<float>& affine,
                                         bool of_codes) {
@@ -174,8 +176,9 @@ __device__ inline ByteAffine RoundToBytes(const AffineGroup<float>& affine) {
       __byte_perm(__half_as_ushort(__float2half_rn(scale)) >> 7, __float_as_uint(raised), 0x1140)};
 }
 
-// Finds the smallest bf16 values of codes 1, 2 and 3, twice each, for values of RoundToBytes. The
-// bounds between codes have few bits, so no other bf16 is near, except at 0 (tested for all).
+// Finds the smallest bf16 values of codes 1, 2 and 3, twice each, for values of RoundToBytes.
+// Bounds between codes have few significant bits, so except at 0 no bf16 is so near to one that
+// rounding matters. A test covers all bounds.
 __device__ inline void StepsOfBytes(const AffineGroup<float>& affine, uint32_t (&code)[3]) {
   constexpr float kLetThrough[3] = {0x1.7FFFFEp-25F, 0x1p-24F, 0x1p-23F};  // rounding margins
 #pragma unroll

@@ -118,7 +118,7 @@ __device__ inline void SortThresholds(const RegisterRows<kOctets>& rows, const L
   }
   const RowKeys<kOctets> keys = KeysAbove(magnitudes, low);
   uint32_t offset[2] = {0, 0};  // 128 - p, repeated four times
-  int limit[2];                 // sums are at most this if `rank` keys reach p
+  int limit[2];                 // sums are at most this if dim - index keys reach p
   SumKeys(keys, offset, limit);
 #pragma unroll
   for (int h = 0; h < 2; ++h) {

@@ -62,9 +62,9 @@ __device__ inline float CodeSum(float x, const GroupFit& fit) {  // matches Affi
   return __fadd_rn(__fadd_rn(DivideBy(x, fit.affine.scale, fit.inverse), fit.affine.zero), 0.5F);
 }
 
-// Finds the smallest bf16 value of code c. Quotient plus zero must reach `sum` = c - 1/2, minus
-// half a step that the roundings of both sums allow. In float32 this has four rounding errors, so
-// the result is the nearest bf16 value or the next one.
+// Finds the smallest bf16 value of code c. Quotient plus zero must reach `sum` = c - 1/2, minus the
+// margin `let_through` that the rounding of both sums bridges. In float32 this has four rounding
+// errors, so the result is the nearest bf16 value or the next one.
 __device__ inline uint32_t FindStep(const GroupFit& fit, float sum, float let_through) {
   const float x =
       __fmul_rn(__fsub_rn(__fsub_rn(sum, fit.affine.zero), let_through), fit.affine.scale);

@@ -54,7 +54,8 @@ struct TileFits {
   bool good;      // this lane's row can be stored
 };
 
-// This lane's largest and smallest values in the groups of both rows. The halves are separate.
+// This lane's largest and smallest values in the groups of both rows, separately for the even and
+// the odd dims (the halves of a word).
 template <int kFits>
 struct LaneExtremes {
   uint32_t max[2][kFits], min[2][kFits];

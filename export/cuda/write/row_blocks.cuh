@@ -204,7 +204,7 @@ __device__ inline void QuantizeRowBlocks(const WriteArguments& a, const SideArgu
   if constexpr (kFitted) {
     clip_index = s.ClipIndexOf(head);
     const float rank = (static_cast<float>(clip_index) + 0.5F) / kDim;
-    clip_guess = s.spread_share * 1.41421356F * erfinvf(rank);  // see clip_guess
+    clip_guess = s.spread_share * 1.41421356F * erfinvf(rank);  // as in SideArguments
   }
   PrefillCursor cursor;  // for the tiles that this warp requests
   RingPlace<kSlots> place;
@@ -275,14 +275,15 @@ __device__ inline void QuantizeRowBlocks(const WriteArguments& a, const SideArgu
                   const AffineGroup<float> group = StoredGroup(row, first / kFittedGroup);
                   const float inverse = Reciprocal(group.scale), share = CodeShare(2),
                               quanta = FeedbackQuanta(2);
-                  // The same as FitFeedback. Scales have four bits, and none is 2^34 times another.
+                  // Does the same as FitFeedback. Scales have four significant bits, and no
+                  // quotient of two is below 2^-34, so DivideBf16 is exact.
                   return fit = {DivideBy(share, group.scale, inverse), group.zero * share,
                                 DivideBf16(widest, group.scale, inverse) * (unit / quanta),
                                 DivideBf16(group.scale, widest, of_widest) * quanta};
                 });
     } else if constexpr (kFeedback) {
       const FeedbackFit fit = FitFeedback(AsStored(row.affine, a.view.format.metadata, 2), 2, unit);
-      // Whether the distance from a value to a code never exceeds the largest allowed error.
+      // Whether no value can be farther from a code than the largest error that is fed back.
       const bool tame = row.largest * fit.share + fmaxf(fit.zero, 1 - fit.zero) <
                         (kMaxFeedback - 1) / FeedbackQuanta(2);
       feed_back(tame, [&](int) { return fit; });

@@ -43,7 +43,8 @@ __device__ inline int CountAbove(const LaneRows& rows, int h, float m) {
   return QuadSum(count);
 }
 
-// The threshold of row h (percentile_clip.h); infinity if `index` < 0. `max`: largest magnitude.
+// Returns the threshold of row h (percentile_clip.h); infinity if `index` < 0. `max`: largest
+// magnitude.
 __device__ inline float ClipThresholdOfRow(const LaneRows& rows, int h, int index, bool bisect,
                                            float max) {
   const int dim = 8 * rows.octets;
@@ -259,7 +260,7 @@ __device__ inline void QuantizeTile(const WriteArguments& a, const SideArguments
   const RowFits of_rows = FitTileRows(a, s, tile, head, rows, false, record, fits);
   for (int h = 0; h < 2; ++h) {
     if (!of_rows.good[h]) continue;
-    // Values are not clipped if scales were fitted to them.
+    // Fitted scales apply to values that are not clipped.
     const float threshold =
         FitsScale(s.scales, s.side.bits) ? __uint_as_float(0x7F800000U) : of_rows.threshold[h];
     for (int o = 0; o < rows.octets; ++o) {

@@ -98,7 +98,7 @@ __device__ inline TokenTile FlushTile(const WriteArguments& a, int request, int 
   return tile;
 }
 
-// Index of the first value of token t's row, in inputs and in rotated rows.
+// Returns the index of the first value of token t's row, in inputs and in rotated rows.
 __device__ inline int64_t InputOffset(const WriteArguments& a, const SideArguments& s,
                                       const TokenTile& tile, int t, int head) {
   return (int64_t{tile.row + t} * a.view.num_kv_heads + head) * s.side.dim;
@@ -120,13 +120,13 @@ __device__ inline __nv_bfloat16* WindowRow(const CacheView& view, int request, i
          int64_t{WindowSlot(view, position)} * dim;
 }
 
-// Page table entry of a tile that holds quantized tokens, and the address of its record.
+// Returns the page table entry of a tile that holds quantized tokens.
 __device__ inline const int32_t* PageOf(const WriteArguments& a, const TokenTile& tile) {
   const auto token = static_cast<unsigned>(tile.position - a.view.sink_tokens);
   return a.view.page_table + int64_t{tile.request} * a.view.page_table_stride +
          (token >> a.page_tokens_log2);
 }
-// Byte offset of a tile's record in its page.
+// Returns the byte offset of a tile's record in its page.
 __device__ inline int RecordOffset(const WriteArguments& a, const TokenTile& tile, int head) {
   const auto token = static_cast<unsigned>(tile.position - a.view.sink_tokens);
   const auto record = static_cast<int>(

@@ -17,7 +17,7 @@ inline constexpr int kMaxClipHeads = 128;  // the most KV heads that may have th
 
 struct SideArguments {
   const __nv_bfloat16* x = nullptr;         // [rows, num_kv_heads, dim]; null in a flush
-  __nv_bfloat16* rotated = nullptr;         // alike, or null
+  __nv_bfloat16* rotated = nullptr;         // same shape, or null
   const __nv_bfloat16* rotation = nullptr;  // [num_kv_heads or 1, dim, dim], or null
   int64_t rotation_stride = 0;              // values between heads
   PagedSide side;
@@ -25,8 +25,8 @@ struct SideArguments {
   bool clip_of_head = false;  // uses head_clip instead of clip_index
   int16_t head_clip[kMaxClipHeads] = {};
   ScaleFit scales = ScaleFit::kRange;
-  float clip_guess = 0;     // threshold of a Gaussian row, divided by the spread of its pieces
-  float spread_share = 0;   // standard deviation of such a row, divided by that spread
+  float clip_guess = 0;     // threshold of a Gaussian row, divided by its summed spreads
+  float spread_share = 0;   // standard deviation of such a row, divided by the same sum
   bool transposed = false;  // codes in V's order
   int codes_offset = 0;     // byte offset in a record
   int metadata_offset = 0;
@@ -44,8 +44,8 @@ struct WriteArguments {
   bool bisect = false;     // finds thresholds by bisection
   bool overlap_previous = false;
   uint32_t* bad_rows = nullptr;
-  const int32_t* row_begin = nullptr;         // in a prefill
-  const int32_t* position_begin = nullptr;    // in a prefill
+  const int32_t* row_begin = nullptr;         // as in PrefillTokens
+  const int32_t* position_begin = nullptr;    // as in PrefillTokens
   const int32_t* quantized_before = nullptr;  // for a flush; null in a prefill
   int page_bytes = 0;                         // computed from `view` to save a division
   int head_bytes = 0;                         // bytes of a head in a page

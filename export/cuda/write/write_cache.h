@@ -67,7 +67,8 @@ void WritePrefill(const CacheView& view, const WriteOptions& options, const Pref
                   cudaStream_t stream);
 
 // Writes one new token of every request into the windows, at position lengths[request] - 1. k:
-// [num_requests, num_kv_heads, k.dim], v alike. Skips requests of length 0.
+// [num_requests, num_kv_heads, k.dim], v: [num_requests, num_kv_heads, v.dim]. Skips requests of
+// length 0.
 void AppendTokens(const CacheView& view, const WriteOptions& options, const __nv_bfloat16* k,
                   const __nv_bfloat16* v, cudaStream_t stream);
 

@@ -41,9 +41,10 @@ class PtFile {
   const PtValue& root() const { return *tree_.root; }
 
   static int64_t Count(const PtTensor& tensor);  // number of elements
-  // The elements in logical row-major order, in the tensor's own dtype, little-endian.
+  // Returns the elements in logical row-major order, in the tensor's own dtype, little-endian.
   std::vector<std::byte> RawBytes(const PtTensor& tensor) const;
-  // Converted. Throws InputError naming `what` unless the dtype is a float of 16, 32 or 64 bits.
+  // Convert the elements. Throw InputError naming `what` unless the dtype is a float of 16, 32 or
+  // 64 bits.
   std::vector<float> Floats(const PtTensor& tensor, std::string_view what) const;
   std::vector<double> Doubles(const PtTensor& tensor, std::string_view what) const;
 

@@ -66,7 +66,8 @@ std::string Legend(const std::vector<ArmLook>& arms) {
   return html + "</dl></details>\n";
 }
 
-// Shows `measure`, a mean KL, for each arm that has it, and `carried` as a ring.
+// Draws `measure`, a mean KL, as a dot for each arm that has it, and the mean of `carried` as a
+// ring.
 RowChart KlChart(const std::vector<ArmLook>& arms, const Measure& measure, const Measure* carried) {
   RowChart chart;
   chart.scale = Scale::kLog;

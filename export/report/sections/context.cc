@@ -44,11 +44,11 @@ std::vector<double> Ends(const Record& buckets) {
   return {buckets[0]["from"].Number(), buckets[buckets.size() - 1]["to"].Number()};
 }
 
-// The positions at which the windows hold the whole context, if the arms have windows.
+// Returns the positions at which the windows hold the whole context, if the arms have windows.
 std::vector<ChartBand> WindowsBand(const Arms& arms) {
   double end = 0;
   for (const ArmLook& look : arms) {
-    if (!look.windows) continue;  // the record marks the positions for every arm
+    if (!look.windows) continue;  // the record marks these positions even for arms without windows
     for (const Record& bucket : look.arm["local"]["by_position"].Items()) {
       if (bucket["inside_windows"].True()) end = std::max(end, bucket["to"].Number());
     }

@@ -18,7 +18,7 @@ namespace {
 constexpr struct {
   const char* heading;
   const char* key;
-  bool beyond = false;  // only rows that see a quantized key; there may be none
+  bool beyond = false;  // counts only rows that see a quantized key; there may be none
 } kErrorColumns[] = {{"attention-KL", "kl_mean_beyond", true},
                      {"largest", "kl_max", true},
                      {"output error", "output_rel_error_beyond", true},

@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How unevenly importance is distributed over directions (eigenvalues), and how evenly over
-// coordinates after the rotation. Documented arithmetic: "before" shows dim · spectrum[0], the
-// largest eigenvalue over the mean one; it is drawn, not printed.
+// Shows how unevenly importance is distributed over directions (eigenvalues), and how evenly over
+// coordinates after the rotation. The line "along U" shows dim * spectrum[0], the largest
+// eigenvalue over the mean one. This product is only drawn, because printed numbers are never
+// recomputed.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -11,7 +11,7 @@
 namespace oscar {
 namespace {
 
-// Column headings "task, length", from the first arm that has tool calls.
+// Returns "configuration", then a heading "task, length" for each row of `tool_call`.
 std::vector<std::string> Header(const Record& tool_call) {
   std::vector<std::string> header = {"configuration"};
   for (const Record& row : tool_call["by_task"].Items()) {

@@ -23,7 +23,7 @@ std::string Badge(std::string_view css, std::string_view sign, std::string_view 
                      sign, html);
 }
 
-// If `big` is empty, the tile says "not measured".
+// Makes a tile, which says "not measured" if `big` is empty.
 std::string Tile(std::string_view name, const std::string& big, const std::string& small_html) {
   return fmt::format(
       "<div class=\"tile\"><h3>{}</h3><div class=\"big{}\">{}</div><p>{}</p></div>\n", name,
@@ -54,7 +54,7 @@ std::string GateBadge(const Record& validation) {
                                              : Badge("fail", "✗", "Gate failed");
 }
 
-// Shown only for a failure. The section on kernels has all other results.
+// Returns a badge only for a failure. The section on kernels has all other results.
 std::string KernelBadge(const Record& validation) {
   if (!validation.Has("kernels") || validation["kernels"]["passed"].True()) return {};
   return Badge("fail", "✗", "CUDA kernels failed on this model");

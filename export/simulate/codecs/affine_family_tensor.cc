@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every line is one rounding. Fusing or reordering them changes codes.
+// Each line rounds once, like the scalar code. Fusing or reordering operations changes codes.
 #include "export/simulate/codecs/affine_family_tensor.h"
 
 #include <ATen/ATen.h>

@@ -36,9 +36,9 @@ at::Tensor TreeSum(const at::Tensor& x, int64_t dim);
 // Divides with one rounding. For a plain number a GPU would multiply by its inverse.
 at::Tensor DividedBy(const at::Tensor& x, int64_t divisor);
 
-// sqrt, exp and ln of float32, computed in float64 and rounded. This gives the same bits
-// everywhere: at::sqrt on a CPU uses MKL, which misses the nearest float in 6 of 1000 cases.
-// float64 is not rounded.
+// Compute sqrt, exp and ln of float32 in float64 and round. This gives the same bits everywhere:
+// at::sqrt on a CPU uses MKL, which misses the nearest float in 6 of 1000 cases. float64 is not
+// rounded.
 at::Tensor RoundedSqrt(const at::Tensor& x);
 at::Tensor RoundedExp(const at::Tensor& x);
 at::Tensor RoundedLog(const at::Tensor& x);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every line is one rounding. Fusing or reordering them changes codes. Divisors are tensors,
-// because dividing by a scalar would become multiplying by its reciprocal.
+// Each line rounds once, like the scalar code. Fusing or reordering operations changes codes.
+// Divisors are tensors, because dividing by a scalar would become multiplying by its reciprocal.
 #include "export/simulate/codecs/lloyd_max_tensor.h"
 
 #include <ATen/ATen.h>
@@ -13,7 +13,7 @@
 namespace oscar {
 namespace {
 
-// Standard deviation of groups [..., values] whose mean was subtracted.
+// Returns the standard deviation of groups [..., values] whose mean was subtracted.
 at::Tensor Deviation(const at::Tensor& centred, LloydMaxForm form) {
   const int64_t count = centred.size(-1);
   const at::Tensor sum = TreeSum(centred.mul(centred), -1);

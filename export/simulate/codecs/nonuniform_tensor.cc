@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every line is one rounding. Fusing or reordering them changes values.
+// Each line rounds once, like the scalar code. Fusing or reordering operations changes values.
 #include "export/simulate/codecs/nonuniform_tensor.h"
 
 #include <ATen/ATen.h>
@@ -17,7 +17,7 @@ struct OffsetAndHalf {
 };
 
 OffsetAndHalf Center(const TensorRange& range) {
-  // Halving is exact, both as a product and as a quotient.
+  // Halving is exact, so multiplying by 0.5 equals dividing by 2.
   return {range.high.add(range.low).mul(0.5), range.high.sub(range.low).mul(0.5)};
 }
 
@@ -44,7 +44,8 @@ at::Tensor UniformValues(const at::Tensor& y, const TensorRange& range,
   return y.mul(a).sub_(z).round_().clamp_(0, max_code).add_(0).add_(z).div_(a);
 }
 
-// The extremes of the last dimension. Adding 0 removes -0, because a minimum may return either.
+// Returns the extremes of the last dimension. Adding 0 removes -0, because a minimum may return
+// either.
 TensorRange Extremes(const at::Tensor& y) {
   return {y.amin(1, true).add_(0), y.amax(1, true).add_(0)};
 }

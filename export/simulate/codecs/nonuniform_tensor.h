@@ -18,7 +18,7 @@ struct TensorRange {
 };
 TensorRange QuantileRange(const at::Tensor& values, double kept, int64_t dim);
 
-// (y - offset) / half of the range, which is in [-1, 1] for values within the range.
+// Returns (y - offset) / half of the range, which is in [-1, 1] for values within the range.
 at::Tensor Normalized(const at::Tensor& y, const TensorRange& range);
 
 // Returns the level nearest to each u. `read_back`: the format's values instead of its levels.

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every line is one rounding. Fusing or reordering them changes codes.
+// Each line rounds once, like the scalar code. Fusing or reordering operations changes codes.
 #include "export/simulate/codecs/variance_tensor.h"
 
 #include <ATen/ATen.h>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kRowDim = -2, kColumnDim = -1;
 
-// Sample standard deviation (divisor n - 1) along `dim`, which stays with size 1.
+// Returns the sample standard deviation (divisor n - 1) along `dim`, which stays with size 1.
 at::Tensor SampleStd(const at::Tensor& x, int64_t dim) {
   const int64_t count = x.size(dim);
   const at::Tensor mean = DividedBy(TreeSum(x, dim), count);

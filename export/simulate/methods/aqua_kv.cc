@@ -54,7 +54,7 @@ using Round = std::function<at::Tensor(const at::Tensor& rows)>;
 struct Rounding {
   Round k, v;
 };
-// Returns how a method rounds a layer.
+// Returns the functions that round a layer's keys and values in a method.
 using RoundingOf = Rounding (*)(const MethodContext& context, size_t layer_index);
 
 Rounding AquaRounding(const MethodContext&, size_t layer_index) {
@@ -216,7 +216,7 @@ std::vector<CacheMethod> AquaKvMethods() {
   aqua.cost = [](const MethodContext& context, const ArmOptions&, int64_t tokens) {
     return AquaCost(context.layers(), tokens);
   };
-  // A read is a product with both predictors for every token: 6 (KV heads x dim)^2 FLOP.
+  // Reading a token multiplies by both predictors, which takes 6 (KV heads x dim)^2 FLOP.
   CacheMethod ours =
       Predicted("predicted",
                 "OSCAR with fitted byte scales and error feedback on what the previous layer does "

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Block-GTQ (arXiv 2606.24033; JIA-Lab-research/blockgtq). Rope rotates a key's dimensions in pairs
-// and keeps the energy of each. So energy determines the bits of pairs, from 1 to 8, that minimize
-// the sum of s 4^-bits, with s = (E|q|^2 + E|k|^2) / 2 of the pair (blockgtq/freq_analysis.py,
+// and keeps the energy of each pair. So each pair gets 1 to 8 bits, which minimize the sum of s
+// 4^-bits over pairs, with the pair's energy s = (E|q|^2 + E|k|^2) / 2 (blockgtq/freq_analysis.py,
 // allocator.py). The pairs of a head with the same bits form one vector of TurboQuant with
 // corrected norms: a norm, a random rotation, Gaussian levels (blockgtq/block_gtq_pipeline.py).
 // Values use TurboQuant with equal bits.
@@ -67,7 +67,8 @@ BlockGroups GroupsOf(const LayerMoments& moments, int64_t head, RopeSpec rope, i
   return groups;
 }
 
-// Levels of N(0, 1), to which those of the sphere converge in many dimensions, and corrected norms.
+// Returns corrected norms with the Lloyd-Max levels of N(0, 1), the limit of the sphere's levels in
+// many dimensions.
 const SphereRule& GaussianRule(int bits) {
   static const auto rules = [] {
     std::array<SphereRule, 9> all;

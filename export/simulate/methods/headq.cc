@@ -26,7 +26,7 @@ namespace {
 constexpr int64_t kShare = 8;  // one in eight of a head's directions has a side code
 constexpr int kSideBits = 4;
 
-// [num_kv_heads, head_dim, rank] float32
+// Returns [num_kv_heads, head_dim, rank] float32.
 at::Tensor LeadingQueryDirections(const LayerMoments& moments) {
   std::vector<Matrix> bases;
   for (int64_t head = 0; head < moments.num_kv_heads; ++head) {

@@ -25,7 +25,8 @@ struct KittyOptions {
 inline constexpr int64_t kKittyPage = 128;  // tokens; also of the key buffer and recent values
 inline constexpr int64_t kKittySink = 32;   // tokens
 
-// The quantizer of rows, which are stored in 16 bits or not. Its bits are those of plain channels.
+// Returns the quantizer of rows, which are stored in 16 bits or not. Its bits are those of channels
+// that are not boosted.
 AffineRule KittyRule(KittyVariant variant, bool sixteen_bit_rows);
 
 // Returns the end of the keys that a query reads quantized. The cache has `length` tokens,

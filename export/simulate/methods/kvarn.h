@@ -18,7 +18,8 @@ struct KvarnOptions {
 
 inline constexpr int64_t kKvarnSink = 128;  // tokens
 
-// The first 128 tokens and the unfinished tile are exact. A tile is quantized with its last token.
+// Keeps the first 128 tokens and the unfinished tile exact. A tile is quantized as soon as it has
+// its last token.
 LayerCache KvarnCache(const KvarnOptions& options);
 CacheCost KvarnCost(const KvarnOptions& options, const std::vector<LayerSpec>& layers,
                     int64_t tokens);

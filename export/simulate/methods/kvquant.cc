@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// KVQuant (arXiv 2401.18079): nuq (k-means levels; the method) and int (uniform) levels, 1 %
-// outliers or none, the first token exact. In k-means every row has the same weight; the paper
-// weights it by squared gradients of the loss.
+// KVQuant (arXiv 2401.18079), with the first token exact. Variants have k-means levels (nuq, the
+// method) or uniform ones (int), and 1 % outliers or none. In k-means every row has the same weight
+// here; the paper weights it by squared gradients of the loss.
 #include <array>
 
 #include "export/simulate/affine_cost.h"
@@ -44,9 +44,10 @@ constexpr double kOutlierBits = 16 + 16;  // value and index
 constexpr double kPointerBits = 32;       // per token and side: start of its outliers
 constexpr double kRangeBits = 2 * 16;     // low and high of a token's values
 
-// The number of outliers of a token of `channels` values. Limits of keys are quantiles of
-// calibration tokens, so a fraction exceeds them. Limits of values are the token's own quantiles,
-// and values at one count too: 2 of 128 values are 1.56 %, although 1 % was requested.
+// Returns the number of outliers of a token of `channels` values. Limits of keys are quantiles of
+// calibration tokens, so a fraction of values exceeds them. Limits of values are quantiles of the
+// token itself, and a value that equals a limit is an outlier too: 2 of 128 values are 1.56 %,
+// although 1 % was requested.
 double Outliers(bool keys, int64_t channels, double kept) {
   if (kept >= 1) return 0;
   if (keys) return (1 - kept) * static_cast<double>(channels);

@@ -16,7 +16,7 @@
 namespace oscar {
 namespace {
 
-// All tokens from `first` on: [tokens, channels] float32. `prepare` gets whole sequences.
+// Returns all tokens from `first` on: [tokens, channels] float32. `prepare` gets whole sequences.
 at::Tensor Channels(const std::vector<at::Tensor>& sequences, int64_t first,
                     const std::function<at::Tensor(const at::Tensor&)>& prepare) {
   std::vector<at::Tensor> parts;
@@ -56,7 +56,7 @@ NonuniformFormat FitLevels(const at::Tensor& u, const KvQuantOptions& options) {
   NonuniformFormat format;
   format.bits = options.bits;
   if (options.levels == KvQuantLevels::kUniform) return format;
-  // The ends of a range are +-1 up to rounding. A range without width gives NaN, and thus false.
+  // The ends of a range are +-1 up to rounding. A range of width 0 gives NaN, which is not inside.
   const at::Tensor inside = u.abs().le(1 + kEndRounding);
   const at::Tensor inliers = u.masked_select(inside);
   if (inliers.numel() == 0)

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// KVTC (arXiv 2511.01815): keys before their rotary embedding, and values, as principal components
-// of a whole layer. Dynamic programming gives each component its bits, and many none (kvtc_fit.h).
-// The first 4 and the last 128 tokens are exact, and 16 tokens are coded at once. The paper
-// computes components over all layers, which a cache per layer cannot do; its table B.10 has both.
-// The paper also applies DEFLATE (1.2 times smaller); bits here are before DEFLATE.
+// KVTC (arXiv 2511.01815) stores keys before rope, and values, as principal components over all
+// heads of a layer. Dynamic programming allocates bits to components, and none to many of them
+// (kvtc_fit.h). The first 4 and the last 128 tokens are exact, and 16 tokens are coded at once. The
+// paper computes components over all layers, which a cache per layer cannot do; its table B.10 has
+// both. The paper also applies DEFLATE (1.2 times smaller); bits here are before DEFLATE.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 

@@ -3,8 +3,9 @@
 //
 // OSCAR's rotations with the Lloyd-Max codecs of linalg/lloyd_max_codec.h on the whole head: the
 // exact one, the equidistant one of OSCAR's serving code, and llama.cpp's blocks of 32 with its own
-// table. A server uses this only for prompts, so its cache is a mixture; see runtime_sglang_lm.
-// llama.cpp's own Hadamard transform is off, as in OSCAR's branch.
+// table. SGLang writes Lloyd-Max codes only for prompts, so its cache also holds other codes;
+// runtime_sglang_lm simulates that. llama.cpp's own Hadamard transform is off, as in OSCAR's
+// branch.
 #include "export/simulate/affine_cost.h"
 #include "export/simulate/codecs/lloyd_max_tensor.h"
 #include "export/simulate/methods/methods.h"

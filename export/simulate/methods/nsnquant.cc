@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// NSNQuant (arXiv 2505.18231): blocks of 64 tokens are normalized, centred and normalized again
-// (codecs/nsn_tensor.h), keys before rope. Keys without their mean get rope again; then a Hadamard
-// matrix rotates both sides and one codebook rounds them. Means get rope when they are read.
-// Nothing is fitted to a model. A block leaves the exact tail once it is full.
+// NSNQuant (arXiv 2505.18231). Blocks of 64 tokens are normalized, centred and normalized again
+// (codecs/nsn_tensor.h), keys before rope. Rope is applied to the centred keys, a Hadamard matrix
+// rotates both sides, and one codebook rounds them. Readers apply rope to the keys' means. Nothing
+// is fitted to a model. A block leaves the exact tail once it is full.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
@@ -70,8 +70,8 @@ LayerCache NsnCache(int bits, const LayerSpec& layer) {
   return {.store = store, .k_exact = exact, .v_exact = exact};
 }
 
-// Per token: codes, 4 bits of a norm and a float16 scale. Per block: scale and minimum of its
-// norms, and for each channel 4 bits of a mean, with their scales and minima.
+// Counts per token codes, 4 bits of a norm and a float16 scale; per block the scale and minimum of
+// its norms, and for each channel 4 bits of a mean, with their scales and minima.
 double BitsPerValue(int bits, int64_t dim) {
   const auto values = static_cast<double>(dim), block = static_cast<double>(kNsnBlock);
   const int64_t group = dim % kNsnMeanGroup == 0 ? kNsnMeanGroup : dim;

@@ -39,8 +39,8 @@ RotatedQuantizer OctopusSide(int bits, int64_t heads, int64_t dim, uint64_t seed
           }};
 }
 
-// Three values take 2 (b + 1) + (b - 1) bits, and a row has a float32 norm. All heads are counted
-// like those of the first layer.
+// Three values take 2 (b + 1) + (b - 1) bits, and a row has a float32 norm. The head dimensions of
+// the first layer are used for all layers.
 CacheCost OctopusCost(int bits, const MethodContext& context, const ArmOptions& options,
                       int64_t tokens) {
   const auto side = [bits](int64_t dim) {

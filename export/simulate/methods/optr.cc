@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // OptR (arXiv 2608.02691): INT2 with keys centred by the artifact's key mean, and a rotation per KV
-// head that gradient descent on calibration rows refined (calib/search/rotation_refinement.h). It
-// learns with the options' windows whether or not the arm has them, so that an arm without windows
-// reads the same quantized rows.
+// head that was refined by gradient descent on calibration rows
+// (calib/search/rotation_refinement.h). The refinement always uses the windows of the options, so
+// that arms with and without windows read the same quantized rows.
 #include <ATen/ATen.h>
 
 #include <array>
@@ -79,7 +79,7 @@ LayerCache MakeCache(bool hadamard, const MethodContext& context, size_t layer_i
 }
 
 bool Available(bool hadamard, const MethodContext& context) {
-  if (!HasFit(context)) return false;  // no key mean
+  if (!HasFit(context)) return false;  // without moments there is no key mean
   return hadamard || HasStoredRotations(RotationGrouping::kShared)(context);
 }
 

@@ -23,7 +23,7 @@ AffineRule OscarKvRule(int bits);
 // Reads back rotated keys in blocks [blocks, 128, num_kv_heads, dim], float32 or float64.
 at::Tensor OscarKvKeysRoundTrip(const at::Tensor& blocks, const AffineRule& rule);
 
-// Both sides keep an unfinished block of 128 tokens exact. The query of the step that fills it
+// Keeps an unfinished block of 128 tokens exact on both sides. The query of the step that fills it
 // still reads it exactly.
 LayerCache OscarKvCache(const OscarKvOptions& options);
 CacheCost OscarKvCost(const OscarKvOptions& options, const std::vector<LayerSpec>& layers,

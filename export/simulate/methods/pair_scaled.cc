@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Keys are scaled by a diagonal that commutes with rope, so that it folds into the checkpoint
-// (export/fold). Then OSCAR fitted to the scaled queries rotates them: RESULTS.md, "A better key
-// transform". To separate the two gains there is also OSCAR with centred keys, which otherwise
-// equals `oscar_per_head`, including clip ratios.
+// Methods that scale keys by a diagonal that commutes with rope, so that it folds into the
+// checkpoint (export/fold), and then rotate them by OSCAR fitted to the scaled queries (RESULTS.md,
+// "A better key transform"). To separate the two gains there is also OSCAR with centred keys, which
+// otherwise equals `oscar_per_head`, including clip ratios.
 #include "export/simulate/methods/methods.h"
 #include "export/simulate/transformed_methods.h"
 

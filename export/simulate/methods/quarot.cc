@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// QuaRot (arXiv 2404.00456): a Hadamard rotation of every head with QuaRot's own quantizers: one
-// with an integer zero, and the symmetric one without rotation. Clipping is QuaRot's too: it
-// multiplies both ends by 0.95, while OSCAR uses a percentile. `hadamard` and `int4_hadamard` are
-// the rotation with OSCAR's quantizer, as in OSCAR's tables. A group of the per-token path spans
-// all KV heads, and its range includes 0.
+// QuaRot (arXiv 2404.00456): a Hadamard rotation of every head with two quantizers of QuaRot, one
+// with an integer zero and one with a minimum. Clipping multiplies both ends of the range by 0.95,
+// while OSCAR uses a percentile. `hadamard` and `int4_hadamard` are the same rotation with OSCAR's
+// quantizer, as in OSCAR's tables. In the per-token variant a group spans all KV heads, and its
+// range includes 0.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
@@ -33,8 +33,8 @@ constexpr AffineRule WithZero(int bits) {
   rule.include_zero = true;
   return rule;
 }
-// As in quarot/transformers/kv_cache.py: a minimum instead of a zero, and a lower limit for the
-// range.
+// Returns the quantizer of quarot/transformers/kv_cache.py, which stores a minimum instead of a
+// zero and limits the range from below.
 constexpr AffineRule Kernel(int bits) {
   return {.family = AffineFamily::kMinOffset,
           .bits = bits,

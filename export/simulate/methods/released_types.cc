@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Types with 8 and 4 bits in which released servers store a cache without our files, in addition to
-// the 8-bit floats of float8.cc. llama.cpp (--cache-type-k, --cache-type-v): blocks of 32 values of
-// a token, with all KV heads in a row, each with a scale in 16 bits; ggml-quants.c,
-// quantize_row_q8_0_ref and quantize_row_q4_0_ref. LMDeploy (quant_policy 8 and 4): a scale and an
-// offset in 16 bits for each token and head.
+// the 8-bit floats of float8.cc. llama.cpp (--cache-type-k, --cache-type-v) stores a 16-bit scale
+// for every 32 values of a token, with all KV heads in a row (ggml-quants.c, quantize_row_q8_0_ref
+// and quantize_row_q4_0_ref). LMDeploy (quant_policy 8 and 4) stores a 16-bit scale and offset for
+// each token and head.
 #include <ATen/ATen.h>
 
 #include "export/simulate/affine_cost.h"
@@ -23,7 +23,7 @@ at::Tensor Scaled(const at::Tensor& blocks, const at::Tensor& scale) {
   return blocks * at::where(scale != 0, scale.reciprocal(), 0);
 }
 
-// Returns blocks as read back: codes use the exact scale, readers its 16-bit value.
+// Returns blocks as read back. Codes are made with the exact scale, but read with its 16-bit value.
 at::Tensor Q8Blocks(const at::Tensor& blocks) {
   const at::Tensor scale = DividedBy(blocks.abs().amax(-1, true), 127);
   const at::Tensor scaled = Scaled(blocks, scale);

@@ -59,7 +59,8 @@ constexpr std::array kRotateKvTable = {
                 4, 1, 15},
 };
 
-// A 16-bit scale and zero per group. The sources only simulate, so bytes are counted the same way.
+// Groups have a 16-bit scale and zero. The sources only simulate a cache, so the allocated bits are
+// counted like the paper's.
 CacheCost Cost(const RotateKvOptions& options, const MethodContext& context, int64_t tokens) {
   return MeanOverCache(context.layers(), tokens, [&](size_t layer_index, bool keys) {
     const AttentionSpec& spec = context.layers()[layer_index].attention;

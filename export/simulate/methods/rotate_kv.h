@@ -16,12 +16,12 @@
 namespace oscar {
 
 struct RotateKvOptions {
-  int bits = 2;                    // 0: only transformed and back
-  float clip_ratio = 0.8F;         // multiplies a group's minimum and maximum
+  int bits = 2;                    // 0: transformed and back, not quantized
+  float clip_ratio = 0.8F;         // multiplies both ends of a group's range
   int divisor = 0;                 // divides the range; 0: 2^bits - 1; published: bits^2 - 1
   int64_t quant_group_size = 128;  // channels; fewer if 128 does not divide their number
-  // Number of exact first tokens. The sources keep the tokens with the 20 largest hidden states,
-  // which a cache cannot see and which are mostly the first one.
+  // Number of first tokens that stay exact. The sources keep the 20 tokens with the largest hidden
+  // states exact. A cache cannot see these, and most are the first token.
   int64_t sink = 1;
 };
 
@@ -31,11 +31,12 @@ struct RotateKvLayer {
   at::Tensor permutation;  // [num_kv_heads * head_dim] int64: rotated channel per place
 };
 
-// Number of consecutive KV heads that one Hadamard matrix mixes: 4, or the largest smaller power of
-// two that divides their number.
+// Returns how many consecutive KV heads one Hadamard matrix mixes: 4, or the largest smaller power
+// of two that divides their number.
 int64_t HeadsRotated(int64_t num_kv_heads);
 
-// The permutation sorts channels by the sum of their rotated keys over all `rows.k`, ascending.
+// Fits a layer. The permutation sorts channels by the sum of their rotated keys over all `rows.k`,
+// ascending.
 RotateKvLayer FitRotateKv(const AttentionSpec& spec, const CalibrationRows& rows);
 
 LayerCache RotateKvCache(const AttentionSpec& spec, const RotateKvLayer& layer,

@@ -28,7 +28,7 @@ constexpr SawRow kSawTable[] = {
     {"saw_int8", "SAW with 8 bits: Hadamard blocks of 16 on keys", 16, 8},
 };
 
-// I (x) H_order, with smaller blocks if the order does not divide the head.
+// Returns I (x) H_order, with smaller blocks if the order does not divide the head.
 at::Tensor BlockRotation(int64_t dim, int64_t order) {
   const int64_t largest = HadamardBlockSize(dim);
   const int64_t block = order == 0 ? largest : std::min(order, largest);

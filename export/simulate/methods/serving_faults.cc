@@ -29,7 +29,7 @@ struct Right {
   size_t layer_index;
 };
 
-// Returns rotations, pair scales and codes of a layer as in the correct arm.
+// Returns rotations, pair scales and codes of the correct arm in this layer.
 RotatedSides SidesOf(const Right& right) {
   const auto runtime = std::ranges::find(Runtimes(), right.method.name, &RuntimeSpec::method);
   const bool is_runtime = runtime != Runtimes().end();
@@ -45,7 +45,8 @@ at::Tensor InverseOf(const RotatedQuantizer& side) {
   return side.inverse.defined() ? side.inverse : side.rotation.transpose(1, 2);
 }
 
-// Rows [tokens, heads, d] times matrices [heads / n or 1, d, d]; n consecutive heads share one.
+// Multiplies rows [tokens, heads, d] by matrices [heads / n or 1, d, d], each for n consecutive
+// heads.
 at::Tensor Turned(const at::Tensor& rows, const at::Tensor& matrices) {
   const at::Tensor m = matrices.to(rows.device(), rows.scalar_type());
   const at::Tensor grouped = rows.unflatten(1, {m.size(0), -1}).permute({1, 0, 2, 3});
@@ -56,7 +57,7 @@ at::Tensor Turned(const at::Tensor& rows, const at::Tensor& matrices) {
       .contiguous();
 }
 
-// Puts the correct cache into a rotated space: it writes x T, and reads with T's inverse.
+// Changes the space of the correct cache's rows: writes x T, and undoes T when reading.
 LayerCache InSpace(LayerCache right, const CacheSides& t, const CacheSides& inverse) {
   const auto turned = [](const at::Tensor& rows, const at::Tensor& m) {
     return rows.defined() && m.defined() ? Turned(rows, m) : rows;
@@ -78,7 +79,8 @@ LayerCache InSpace(LayerCache right, const CacheSides& t, const CacheSides& inve
   return cache;
 }
 
-// Applies `change` to rows that are read as keys (true) and values. Leaves out unquantized layers.
+// Applies `change` to rows that are read as keys (true) and values. Skips layers that are not
+// quantized.
 LayerCache Misread(LayerCache right,
                    std::function<at::Tensor(const at::Tensor& rows, bool keys)> change,
                    bool windows) {
@@ -108,7 +110,8 @@ LayerCache WrongArtifact(LayerCache cache, const Right& right) {
   return InSpace(std::move(cache), t, {t.k.transpose(1, 2), t.v.transpose(1, 2)});
 }
 
-// Keys use the cache's basis, queries the transpose of the basis `queries` [heads or 1, d, d].
+// Makes keys and queries use different bases. Keys keep the cache's; queries use the transpose of
+// `queries` [heads or 1, d, d], or stay unrotated if it is undefined.
 LayerCache OtherBasis(LayerCache cache, const RotatedSides& sides, const at::Tensor& queries) {
   at::Tensor turn = sides.k.rotation;
   if (queries.defined()) turn = at::matmul(turn, queries);
@@ -129,8 +132,8 @@ LayerCache OtherHead(LayerCache cache, const Right& right) {
   return OtherBasis(std::move(cache), sides, InverseOf(sides.k).roll(-1, 0));
 }
 
-// Returns rows [tokens, heads, d] for a reader that assumes a step of 1 between codes. In each
-// quantization group the lowest and the highest code occur.
+// Returns rows [tokens, heads, d] for a reader that assumes a step of 1 between codes. Relies on
+// the lowest and the highest code, which occur in each quantization group.
 at::Tensor WithStepOfOne(const at::Tensor& rows, const RotatedQuantizer& side) {
   const auto like = [&](const at::Tensor& t) { return t.to(rows.device(), rows.scalar_type()); };
   const AffineQuantizer& codes = side.codes;

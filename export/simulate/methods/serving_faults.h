@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Mistakes of servers with an artifact, as methods: each is the cache of a correct arm with one
-// mistake. Trap: the effect of wrong rows depends on whether a server's windows are rotated, which
-// the correct arm determines.
+// Simulates mistakes that servers make with an artifact. Each method is the cache of a correct arm
+// with one mistake. Trap: the effect of wrong rows depends on whether a server's windows are
+// rotated, which the correct arm determines.
 #pragma once
 
 #include <memory>

@@ -29,7 +29,7 @@ constexpr int64_t kSquatChannels = 64;  // channels rounded together
 constexpr int64_t kSquatRank = 20;      // r
 constexpr double kSquatLambda = 0.001;
 
-// Sum of q^T q over a KV head's queries, for a calibration sequence of mean length.
+// Returns the sum of q^T q over a KV head's queries, for a calibration sequence of mean length.
 Matrix QueryGram(const std::vector<at::Tensor>& sequences, int64_t head, int64_t num_kv_heads) {
   at::Tensor sum;
   for (const at::Tensor& queries : sequences) {
@@ -42,7 +42,7 @@ Matrix QueryGram(const std::vector<at::Tensor>& sequences, int64_t head, int64_t
   return Eigen::Map<const Matrix>(sum.const_data_ptr<double>(), sum.size(0), sum.size(1));
 }
 
-// The matrix P for `gram` [dim, dim].
+// Returns the matrix P for `gram` [dim, dim].
 Matrix SubspaceMetric(const Matrix& gram, const std::string& what) {
   const Eigenbasis basis = SymmetricEigenbasis(gram, what);
   const Eigen::Index dim = gram.rows(), rank = std::min<Eigen::Index>(kSquatRank, dim);
@@ -52,8 +52,8 @@ Matrix SubspaceMetric(const Matrix& gram, const std::string& what) {
                                           directions.transpose();
 }
 
-// How far the later channels move per unit of error in channels [begin, end): [num_kv_heads, dim -
-// end, end - begin].
+// Returns how far the later channels move per unit of error in channels [begin, end):
+// [num_kv_heads, dim - end, end - begin].
 at::Tensor MovedBy(const std::vector<Matrix>& metrics, int64_t begin, int64_t end) {
   std::vector<at::Tensor> moves;
   for (const Matrix& p : metrics) {

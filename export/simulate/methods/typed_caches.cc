@@ -3,7 +3,8 @@
 //
 // The per-layer types that oscar-calibrate --for modelopt and similar runtimes chose, as the
 // runtime serves them: rows are not rotated, and scales come from the calibration's largest
-// magnitudes. Other methods here distribute the same budget by each of the other prices.
+// magnitudes. For comparison, other methods here plan the types for the same budget again, each by
+// one measure of cost.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -19,12 +19,14 @@ namespace {
 
 struct VecInferRow {
   std::string_view name, description;
-  int64_t width;  // values per vector, which has 8 bits
+  int64_t width;  // values per vector, which is stored as an 8-bit index
 };
 
 constexpr VecInferRow kVecInferTable[] = {
-    {"vecinfer_2", "VecInfer: scaled and turned keys, vectors of 4 values of 8 bits", 4},
-    {"vecinfer_4", "VecInfer: scaled and turned keys, vectors of 2 values of 8 bits", 2},
+    {"vecinfer_2",
+     "VecInfer: scaled and rotated keys, vectors of 4 values as 8-bit codebook indices", 4},
+    {"vecinfer_4",
+     "VecInfer: scaled and rotated keys, vectors of 2 values as 8-bit codebook indices", 2},
 };
 
 constexpr CacheWindows kVecInferWindows = {0, 128};

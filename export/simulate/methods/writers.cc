@@ -92,8 +92,7 @@ TurnedSides Shared(const MethodContext& context, size_t layer_index, const ArmOp
 struct Row {
   std::string_view name, description;
   CacheMethod (*without)();
-  TurnedSidesOf
-      sides;  // nullptr: the automatic choice, which determines itself whether scales are fitted
+  TurnedSidesOf sides;  // nullptr: the automatic choice, which has its own rule for scales
   Feedback feedback = Feedback::kKeys;
   bool fitted_scales = false;
 };
@@ -136,7 +135,7 @@ constexpr Row kRows[] = {
      Shared, Feedback::kNone, true},
 };
 
-// Returns a row's method: `without`, with the improved write added.
+// Returns the method of a row: `without`, plus the row's changes to the writer.
 CacheMethod Method(const Row& row) {
   CacheMethod method = row.without();
   method.name = row.name;
