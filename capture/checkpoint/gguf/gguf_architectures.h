@@ -83,7 +83,7 @@ class GgufWeightMaker;
 // How the converter changed the weights of an architecture.
 enum class GgufStorage {
   kAsTrained,
-  kInterleaved,  // rows of q and k are interleaved in neighbouring pairs
+  kInterleaved,  // rows of q and k are in the order of interleaved rope
   kNormsPlusOne,
 };
 

@@ -239,7 +239,7 @@ void GgufGemmaConfig(GgufFields& fields, Json& config) {
   if (!config.contains("rope_theta")) config["rope_theta"] = 1e6;
 }
 
-// Sliding layers have another head size. In full layers, the pairs whose factor in
+// Sliding-window layers have another head size. In full layers, the pairs whose factor in
 // rope_freqs.weight is 1 rotate.
 void GgufGemma4Config(GgufFields& fields, Json& config) {
   const GgufModel& model = fields.model();

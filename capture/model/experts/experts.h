@@ -19,7 +19,7 @@
 
 namespace oscar {
 
-// Router and shared expert of a layer. Members that the layer lacks are undefined.
+// Router and shared expert of a layer. Members that the layer does not use are undefined.
 struct RouterWeights {
   LinearWeights logits;         // [num_experts, hidden_size]
   at::Tensor choice_bias;       // [num_experts] float32

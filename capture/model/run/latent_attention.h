@@ -4,9 +4,9 @@
 // Multi-head latent attention (latent_spec.h): queries, keys and values of all heads from latents,
 // and the same attention in latent space, as a cache sees it. With key = W_UK c and value = W_UV c
 // of a latent c, q · key = (q W_UK) · c and sum p_j value_j = W_UV sum p_j c_j, so every head reads
-// the same latent as key and value (DeepSeek-V2, arXiv 2405.04434, section 2.1.2). Trap: the
-// position part is rotated in pairs of neighbours, but its result has the even dimensions first,
-// then the odd ones (transformers, apply_rotary_pos_emb_interleave).
+// the same latent as key and value (DeepSeek-V2, arXiv 2405.04434, section 2.1.2). Trap: rope on
+// the position part is interleaved, but its result has the even dimensions first, then the odd ones
+// (transformers, apply_rotary_pos_emb_interleave).
 #pragma once
 
 #include <ATen/core/Tensor.h>

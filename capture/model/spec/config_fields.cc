@@ -203,7 +203,8 @@ constexpr MathField kMath[] = {
     {"vision_config", "a wrapper around another model", "null"},
 };
 
-// Words in names of fields that change the mathematics too little to show in the loss.
+// UnknownConfig::kCheck refuses unknown fields with these words in their names, because they may
+// change the mathematics too little for the loss of a text to show it.
 constexpr std::string_view kMathWords[] = {"rope",   "rotary", "norm",  "scale", "scaling", "cap",
                                            "window", "alpha",  "limit", "gate",  "bias"};
 
