@@ -48,7 +48,7 @@ struct ChatRow {
 
 struct IdsRow {
   std::vector<int64_t> ids;
-  std::vector<uint8_t> counted;  // [ids], 0 if a token's query does not count; empty: all count
+  std::vector<uint8_t> counted;  // [ids], 0: the token's query is excluded; empty: none is
   int64_t padding = 0;           // number of tokens that attention_mask removed
 };
 
