@@ -63,8 +63,8 @@ class GgufFields {
 // How a dense tensor is made from a stored one.
 enum class GgufRuleKind {
   kSame,
-  kNorm,       // norm weights, to which the architecture may have added 1
-  kQueryRows,  // rows of query heads, which the architecture may have interleaved
+  kNorm,       // norm weights, to which the converter may have added 1
+  kQueryRows,  // rows of query heads, which the converter may have interleaved
   kKeyRows,
   kExperts,     // stacked; split into one tensor per expert, whose number replaces "{e}"
   kRow,         // stored [n], dense [1, n]

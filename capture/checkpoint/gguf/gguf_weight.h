@@ -44,7 +44,7 @@ struct GgufWeight {
   std::vector<int64_t> column_order;  // likewise for columns
   GgufChange change = GgufChange::kNone;
 
-  // Whether the bytes of the single part equal the dense tensor.
+  // Whether there is only one part, and its bytes equal the dense tensor.
   bool plain() const;
 };
 

@@ -62,7 +62,7 @@ struct TokensByExpert {
     return begins[e + 1] - begins[e];
   }
 };
-// Waits for the device once.
+// Sorts choices by expert. Waits for the device once.
 TokensByExpert SortByExpert(const Choices& choices, int64_t num_experts);
 
 // Adds weight * expert(input(t)) to sum[t] for every token t of every expert in the run, in

@@ -29,7 +29,7 @@ struct LayerNormNames {
 // Names of the two norms in Olmo and EXAONE 4, on the outputs of attention and MLP.
 LayerNormNames PostNorms();
 
-using Windows = std::vector<std::optional<int64_t>>;  // per layer; nothing: no window
+using Windows = std::vector<std::optional<int64_t>>;  // per layer; absent: no window
 
 struct DenseDecoderOptions {
   bool qkv_bias = false, o_bias = false, mlp_bias = false;
@@ -40,11 +40,11 @@ struct DenseDecoderOptions {
   bool norm_bias = false, norm_weight = true;
   LayerNormNames norms = {};
   std::optional<int64_t> default_head_dim =
-      {};  // if the config has none; nothing: hidden_size / num_attention_heads
+      {};  // if the config has none; absent: hidden_size / num_attention_heads
   RopeOptions rope = {};
-  std::optional<RopeOptions> sliding_rope = {};  // for layers with a window; nothing: the same
+  std::optional<RopeOptions> sliding_rope = {};  // for layers with a window; absent: `rope`
   Windows windows = {};                          // empty: no layer has a window
-  std::optional<double> scale = {};              // factor on q·k; nothing: 1 / sqrt(head_dim)
+  std::optional<double> scale = {};              // factor on q·k; absent: 1 / sqrt(head_dim)
   std::string eps_field = "rms_norm_eps", activation_field = "hidden_act";
   std::string default_activation = "silu";
   bool tied_by_default = false;                   // applies if the config does not say

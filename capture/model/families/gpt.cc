@@ -69,7 +69,7 @@ ModelSpec ReadGptNeoX(ConfigReader& config) {
   for (LayerSpec& layer : spec.layers) layer.parallel = parallel;
   NameEnds("gpt_neox.embed_in", "gpt_neox.final_layer_norm", spec,
            config.Stores("lm_head.weight") ? "lm_head" : "embed_out");
-  // Masks stored by old releases.
+  // Skips the masks that old releases store.
   for (const char* mask : {".attention.bias", ".attention.masked_bias"})
     spec.skipped_suffixes.emplace_back(mask);
   return spec;

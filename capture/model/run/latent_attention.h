@@ -52,7 +52,7 @@ std::vector<LayerSpec> LayersInLatentSpace(const ModelSpec& spec);
 // Returns the weights that expand the latent, per head [W_UK | W_UV]: [num_q_heads, nope_dim +
 // v_head_dim, rank].
 at::Tensor ExpansionOf(const AttentionSpec& spec, const LatentWeights& weights);
-// Returns their part W_UV.  // [num_q_heads, v_head_dim, rank]
+// Returns the part W_UV of these weights.  // [num_q_heads, v_head_dim, rank]
 at::Tensor ValueExpansion(const LatentSpec& spec, const at::Tensor& kv_b);
 
 // Queries of one sequence as its cache sees them, contiguous: logits are scale * (q . c_kv + q_pe .

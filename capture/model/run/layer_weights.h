@@ -116,7 +116,7 @@ class WeightStream {
   struct Part {
     const LayerSpec* layer;
     bool attention_only;
-    std::optional<ExpertRun> run;  // run of a layer's experts; nothing: the layer without experts
+    std::optional<ExpertRun> run;  // run of a layer's experts; absent: the layer without experts
   };
   struct Loaded {
     LayerWeights layer;

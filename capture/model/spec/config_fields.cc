@@ -115,8 +115,8 @@ constexpr IrrelevantField kIrrelevant[] = {
     {"use_parallel_embedding", kKernels},
 };
 
-// Fields of other families and variants. A family that implements one of these reads it, so it
-// never gets here.
+// Fields of other families and variants. A family that implements one of these reads it, so it is
+// not looked up here.
 constexpr MathField kMath[] = {
     {"add_cross_attention", "attends to an encoder", "false"},
     {"alibi", "position biases instead of rotary embeddings", "false"},
