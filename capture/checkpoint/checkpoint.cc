@@ -48,7 +48,7 @@ Checkpoint Checkpoint::Open(const std::filesystem::path& directory) {
   return checkpoint;
 }
 
-// Indexes tensors by their usual names. The argument holds the stored names.
+// Renames tensors from their stored names to the names by which they are read (tensor_names.h).
 void Checkpoint::TakeNames() {
   const std::vector<std::string> stored = names(),
                                  read = NamesToReadBy(stored, directory_.string());

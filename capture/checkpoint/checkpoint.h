@@ -28,7 +28,8 @@ class Checkpoint {
  public:
   // `model` is the directory or the GGUF file.
   static Checkpoint Open(const std::filesystem::path& model);
-  // Opens a directory that only needs a config.json: no tensors, but the format they would have.
+  // Opens a directory that needs only a config.json. The result has no tensors, only the weight
+  // format that the config declares.
   static Checkpoint WithoutWeights(const std::filesystem::path& directory);
 
   const std::filesystem::path& directory() const { return directory_; }
@@ -40,21 +41,23 @@ class Checkpoint {
     return index_.contains(name) || gguf_weight(name) != nullptr;
   }
   std::vector<std::string> names() const;  // sorted
-  // Throws InputError if tensors are read by other names than the files store (tensor_names.h),
-  // because a copy of these files then cannot be edited by name.
+  // Throws InputError if tensors are read by names that differ from the stored ones
+  // (tensor_names.h), because a copy of these files then cannot be edited by name.
   void RequireOwnNames() const;
   const TensorInfo& info(
       std::string_view name) const;                // throws InputError naming the tensor if absent
-  TensorView tensor(std::string_view name) const;  // like info; for a GGUF only plain tensors
+  TensorView tensor(std::string_view name) const;  // throws like info; GGUF: only plain tensors
   void Release(std::string_view name) const;       // drops the tensor's resident pages
   uint64_t total_bytes() const;                    // for all tensors
   const QuantizationConfig& quantization() const { return quantization_; }
 
-  // Weight files in name order, relative to the directory, and the index of the file with a tensor.
+  // Return the weight files in name order, relative to the directory, and the index of the file
+  // that stores a tensor.
   std::vector<std::string> files() const;
   size_t file_index(std::string_view name) const;
-  // Position of a file's byte `offset` within all files together, from 0 to 1. With it, the
-  // progress of loading, roughly in this order, is compared to the progress of digesting (turns).
+  // Returns the position of a file's byte `offset` within all files together, from 0 to 1.
+  // ReadTurns uses it to compare how far loading and digesting have come; loading roughly follows
+  // this order.
   double Place(size_t file, uint64_t offset) const;
 
   // Turns shared by all readers that bypass the page cache for these files.

@@ -21,8 +21,8 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);  // same byte order as the file
 
-// Limits of ggml: GGML_MAX_DIMS, and GGML_MAX_NAME with its zero. Our own limits bound a header's
-// memory: the largest models have 2000 tensors, the longest headers 100 entries.
+// Limits of ggml: GGML_MAX_DIMS, and GGML_MAX_NAME less the terminating zero. Our own limits bound
+// the memory of a header: the largest models have 2000 tensors, the longest headers 100 entries.
 constexpr uint64_t kMaxGgufDims = 4, kMaxName = 63, kMaxKey = 65535;
 constexpr uint64_t kMaxTensors = 1 << 18, kMaxEntries = 1 << 14, kMaxAlignment = 1 << 20;
 

@@ -23,7 +23,7 @@ bool IsWordCharacter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-// One half of ORG/NAME.
+// Whether `part` can be the ORG or the NAME of a Hub id.
 bool IsIdPart(std::string_view part) {
   return !part.empty() && IsWordCharacter(part.front()) && IsWordCharacter(part.back()) &&
          std::ranges::all_of(part,
@@ -52,7 +52,7 @@ bool IsRevision(std::string_view revision) {
   }
 }
 
-// Whether this is a directory name: a commit, or another name that a mirror or script chose.
+// Whether this can name a snapshot directory: a commit, or a name that a mirror or script chose.
 bool IsSnapshotName(std::string_view text) {
   return IsRevision(text) && text.find('/') == text.npos &&
          std::ranges::all_of(text, [](char c) { return c > ' ' && c < '\x7F'; });

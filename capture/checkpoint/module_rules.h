@@ -23,7 +23,7 @@ class ModuleRules {
   // is not understood. A name that ends in "." matches all modules below it.
   void AddName(const std::string& name, size_t value, std::string_view what);
   void AddRegex(const std::string& pattern, size_t value, std::string_view what);
-  void AddGlob(const std::string& pattern, size_t value, std::string_view what);  // fnmatch: * ?
+  void AddGlob(const std::string& pattern, size_t value, std::string_view what);  // with * and ?
   void AddAll(size_t value, std::string_view what);
 
   // Names have priority over patterns, and patterns over "all". Throws InputError if patterns with

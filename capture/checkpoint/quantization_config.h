@@ -3,10 +3,10 @@
 //
 // quantization_config of a config.json (or of hf_quant_config.json, which ModelOpt writes, or of
 // the files AutoGPTQ and AutoAWQ once wrote): the storage scheme of every module's weight. The
-// methods' readers are in formats/. Producers name excluded modules in different ways (exact
-// names, suffixes, globs, parts of names), and some omit routers silently. So the stored types
-// decide whether a weight is plain (weight_storage.h), and this decides how a quantized one is
-// read.
+// methods' readers are in formats/. Producers name excluded modules in different ways (exact names,
+// suffixes, globs, parts of names), and some omit routers silently. So the stored types decide
+// whether a weight is plain (weight_storage.h), and this class only decides how a quantized weight
+// is read.
 #pragma once
 
 #include <filesystem>
@@ -32,7 +32,8 @@ class QuantizationConfig {
 
   bool plain() const { return method_.empty(); }
   const std::string& method() const { return method_; }  // "gptq"; "" if plain
-  // Returns the scheme of "model.layers.0.mlp.up_proj"; nullptr: plain, or excluded.
+  // Returns the scheme of a module ("model.layers.0.mlp.up_proj"), or nullptr if it is plain or
+  // excluded.
   const WeightScheme* SchemeOf(std::string_view module) const;
   const std::vector<WeightScheme>& schemes() const { return schemes_; }
   // Names of unknown fields: "quantization_config.foo".

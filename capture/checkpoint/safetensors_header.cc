@@ -19,7 +19,7 @@ namespace {
 
 constexpr size_t kDataAlignment = 8;  // bytes; helps readers that map the file
 
-// The current place, for errors.
+// The file and tensor that errors name.
 struct Place {
   std::string_view file;
   std::string_view tensor;

@@ -94,7 +94,7 @@ std::string WhyStray(const fs::path& directory, const std::set<std::string>& ten
   WeightFiles others;
   try {
     others = ReadIndex(directory);
-  } catch (const InputError&) {  // the index belongs to other weights
+  } catch (const InputError&) {  // an invalid index gives no advice
     return "";
   }
   const auto there = [&](const std::string& file) { return IsNamed(directory / file); };

@@ -36,7 +36,7 @@ WeightFiles ParseWeightIndex(std::string_view text, std::string_view what);
 std::string WhatElseIsIn(const std::filesystem::path& directory);
 
 // For a directory whose weights `tensors` came from model.safetensors, returns advice if an index
-// lists other tensors and all its files exist; otherwise "".
+// lists other tensors and all the files that it names exist; otherwise "".
 std::string WhyStray(const std::filesystem::path& directory, const std::set<std::string>& tensors);
 
 // Whether one of these two files exists, or the path is a GGUF.

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the weights of one kind of module are stored according to quantization_config. This is the
-// rule before any tensor is read; weight_storage.h has the tensors. group_size counts values of one
+// How the weights of one kind of module are stored according to quantization_config. It is known
+// before any tensor is read; weight_storage.h finds the tensors. group_size counts values of one
 // output row; 0 means the whole row (-1 in files).
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace oscar {
 
-// The dense W is [N = out_features, K = in_features]; weight (n, k) has the scale of (n, G(k)).
+// The dense W is [N = out_features, K = in_features]. ScaleKind says which values share a scale.
 enum class WeightFormat {
   kPlain,   // BF16, F16 or F32 values
   kScaled,  // (code - zero) * scale: float8 or int8 codes, one scale per tensor, row, group or
@@ -23,7 +23,7 @@ enum class WeightFormat {
   kGptq,    // scale * (code - zero): codes in int32 words along K, stored [K, N]
   kAwq,     // (code - zero) * scale: 4-bit codes in int32 words along N, stored [K, N]
   kMxfp4,   // E2M1 * 2^(s - 127), 32 values per scale (OCP microscaling)
-  kNvfp4,   // E2M1 * scale of 16 values, * or / scale of the tensor
+  kNvfp4,   // E2M1 * scale of 16 values, then * or / the tensor's scale
   kGguf,    // see gguf/gguf_weight.h
 };
 
@@ -40,7 +40,7 @@ struct WeightScheme {
   int64_t block_rows = 0;      // for kBlock
   bool symmetric = true;       // zero points follow from the bits (though GPTQ stores them)
   bool ordered = false;        // requires a g_idx
-  bool zero_plus_one = false;  // GPTQ v1: stored zero points are one less
+  bool zero_plus_one = false;  // GPTQ v1: zero points are stored less 1
   int file_bits = 16;          // GPTQ: bits of the whole file, which a module can override
   std::optional<std::string> gptqmodel = {};  // GPTQ: version of the GPTQModel that wrote it
   bool global_scale_divides = false;          // for kNvfp4

@@ -28,15 +28,15 @@ struct WeightPart {
 
 struct WeightStorage {
   WeightScheme scheme;
-  std::vector<int64_t> shape;          // dense shape: [N, K], or [E, ..] for stacked experts
-  std::vector<WeightPart> parts;       // codes first
-  std::vector<std::string> also_read;  // stored tensors that have been used already (weight_shape)
+  std::vector<int64_t> shape;                 // dense shape: [N, K], or [E, ..] for stacked experts
+  std::vector<WeightPart> parts;              // codes first
+  std::vector<std::string> also_read;         // other stored tensors in use (weight_shape)
   int64_t scale_rows = 0, scale_columns = 0;  // [n, k] values that share one scale
   bool transposed = false;                    // the dense tensor is [.., K, N] (gpt-oss's experts)
-  int64_t stored_rows = 0;                    // N of all parts
-  int64_t first_row = 0;  // quantized matrix: first of the shape[0] rows that are used
-  // GPTQ v1: what to add to word i of a row of qzeros (entry i % size, modulo 2^32), and to each
-  // zero point (modulo 2^bits).
+  int64_t stored_rows = 0;                    // N of the stored tensors, before slicing
+  int64_t first_row = 0;                      // quantized matrix: stored row of dense row 0
+  // GPTQ v1: the values to add to word i of a row of qzeros (entry i % size, modulo 2^32), and to
+  // each zero point (modulo 2^bits).
   std::vector<uint32_t> zero_word_increments;
   int zero_increment = 0;
   const GgufWeight* gguf = nullptr;  // kGguf: owned by the checkpoint
@@ -50,7 +50,7 @@ struct WeightStorage {
 // InputError naming the stored tensor that is missing or wrong, expected and found.
 WeightStorage FindWeightStorage(const Checkpoint& checkpoint, const std::string& name);
 
-// Returns the position of its first part in the files (Checkpoint::Place).
+// Returns the position of the weight's first part in the files (Checkpoint::Place).
 double PlaceOf(const Checkpoint& checkpoint, const WeightStorage& storage);
 
 // Whether the dense tensor `name` can be made from the stored tensors.

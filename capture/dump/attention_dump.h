@@ -97,7 +97,8 @@ class AttentionDump {
   virtual bool has(DumpTensor tensor) const = 0;  // in every layer; q, k and v always exist
   // [T] ids of all sequences, concatenated; empty if the format does not store them.
   virtual std::span<const int32_t> token_ids() const { return {}; }
-  // [T] 0 if the query of a token does not count (loss_mask, labels); empty: all count.
+  // [T] 0 if statistics and scores exclude the token's query (loss_mask, labels); empty: they
+  // exclude none.
   virtual std::span<const uint8_t> counted() const { return {}; }
   // One number per sequence, as in DataSet::domains.
   virtual std::span<const int32_t> domains() const { return {}; }
@@ -107,10 +108,11 @@ class AttentionDump {
   // the file is damaged.
   virtual void ReadRows(size_t layer_index, DumpTensor tensor, int64_t first_token,
                         std::span<std::byte> out) const = 0;
-  // ReadRows for one of the layer's readers, for kReaderTensors.
+  // Reads like ReadRows, for one of the layer's readers; `tensor` is one of kReaderTensors.
   virtual void ReadReaderRows(size_t layer_index, size_t reader, DumpTensor tensor,
                               int64_t first_token, std::span<std::byte> out) const;
-  // For a layer with latent attention; `out` has kv_b_bytes() bytes. Throws like ReadRows.
+  // Reads the weights that expand the latent of a layer with latent attention. `out` has
+  // kv_b_bytes() bytes. Throws like ReadRows.
   virtual void ReadKvB(size_t layer_index, std::span<std::byte> out) const;
 };
 

@@ -7,11 +7,10 @@
 //                        model_digest, tokenizer_digest, data_digest, tool_version
 //   /input_ids           [T] int32, all sequences concatenated
 //   /sequence_offsets    [n+1] int64, in tokens: sequence i is [offsets[i], offsets[i+1])
-//   /counted             [T] uint8, 0 where the query of a token does not count (loss_mask,
-//   labels);
-//                        only where some do not
-//   /sequence_domains    [n] int32, a number for the kind of text of each sequence; only where
-//                        there are several
+//   /counted             [T] uint8, 0 if a token's query is excluded from statistics and scores
+//                        (loss_mask, labels); only if some are
+//   /sequence_domains    [n] int32, a number for the kind of text of each sequence; only if there
+//                        are several kinds
 //   /layer/<id>/q        [T, num_q_heads, head_dim]     after QK-norm and rotary embedding
 //   /layer/<id>/k        [T, num_kv_heads, head_dim]    likewise
 //   /layer/<id>/v        [T, num_kv_heads, v_head_dim]  after its projection
@@ -20,29 +19,29 @@
 //   /layer/<id>/score_rows [R] int64, token indices, ascending
 //   /layer/<id>/scores   [R, num_q_heads, longest sequence] float32: softmax rows; column j is
 //                        token j of the row's own sequence; zero beyond the row's causal reach
-//   /layer/<id>/sinks    [num_q_heads] float32: one more logit of each softmax row, with no value
-//                        behind it; only where the layer has them
+//   /layer/<id>/sinks    [num_q_heads] float32: an additional logit of each softmax row, without a
+//                        value; only if the layer has sinks
 //   /logits              [T, vocab] float32
-//   /layer/<id>/c_kv     [T, latent_rank]  latent attention only: what its cache holds, after its
-//   /layer/<id>/k_pe     [T, rope_dim]     norm and after rotary embedding; q, k, v are expanded
+//   /layer/<id>/c_kv     [T, latent_rank]  latent attention only: the cached latent, after its norm
+//   /layer/<id>/k_pe     [T, rope_dim]     likewise: the cached position key, after rotary
+//                        embedding; q, k and v of such a layer are the expanded heads
 //   /layer/<id>/kv_b     [num_q_heads, head_dim - rope_dim + v_head_dim, latent_rank]: the weights
-//                        that expand it, per head those of keys, then those of values
-//   /layer/<id>/read_by/<reader>/q, attn_out: the same of a layer that reads the keys and values of
-//                        layer <id> and has none itself; [T, its num_q_heads, ..]; only where there
-//                        are such layers
+//                        that expand the latent, per head those of keys, then those of values
+//   /layer/<id>/read_by/<reader>/q, attn_out: q and attn_out of each layer that has no keys and
+//                        values and reads those of layer <id>; [T, the reader's num_q_heads, ..]
 //   layer attributes: kind ("gqa"; "mla" with c_kv and k_pe), num_q_heads, num_kv_heads, head_dim,
 //                     v_head_dim, scale, window (0: none), softcap (0: none); mla: latent_rank,
-//                     rope_dim; of the model, for fits: rope (JSON: every number of the embedding
-//                     that q and k have been through), qk_norm (0 or 1), not_foldable (why scales
-//                     cannot go into the weights of this layer; "": they can)
+//                     rope_dim; facts about the model that fits need: rope (JSON: all settings of
+//                     the embedding in q and k), qk_norm (0 or 1), not_foldable (why scales cannot
+//                     be folded into the weights of this layer; "": they can)
 //
 // In a dump by several ranks, all datasets except ids, offsets, score_rows and sinks are virtual.
-// Their rows come from the same datasets in files next to it, each a dump of some sequences.
+// Their rows come from the same datasets in files next to this one, each a dump of some sequences.
 //
 // q, k, v, attn_out, c_kv, k_pe, kv_b have one type per layer: float32, float16, or bfloat16 as
 // uint16 with the attribute dtype = "bf16" on each dataset. lse, score_rows and scores come
-// together or not at all; logits are optional. Trap: an attribute or dataset added here without a
-// new version is not read by older programs, which refuse unknown objects.
+// together or not at all; logits are optional. Trap: give the format a new version before adding an
+// attribute or dataset here, because older programs refuse unknown objects.
 //
 // Version 2 is refused, because it had no num_layers and a missing layer would go unnoticed.
 // Version 1 is refused, because it had no read_by, rope, qk_norm and not_foldable, and may lack

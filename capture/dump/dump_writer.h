@@ -27,7 +27,7 @@ struct DumpWriterOptions {
   int deflate_level = 0;                 // 0 to 9
   std::vector<int64_t> score_rows = {};  // token indices, ascending; empty: neither scores nor lse
   int64_t logits_width = 0;              // vocabulary; 0: no logits
-  // Per sequence, as in DataSet::counted; empty: all queries count.
+  // Per sequence, as in DataSet::counted; empty: no query is excluded.
   std::vector<std::vector<uint8_t>> counted = {};
   std::vector<int32_t> domains = {};  // per sequence, as in DataSet::domains
   // If not empty, only the arguments of BeginLayer and BeginReader are written, and all values are
@@ -66,7 +66,7 @@ class DumpWriter : public DumpSink {
 
  private:
   void Declare(const DumpLayer& layer, DumpTensor tensor);
-  // The meaning of a dataset's rows: tokens, score rows, or the same in every part.
+  // The meaning of a dataset's rows: tokens, score rows, or rows that are equal in all parts.
   enum class Rows { kTokens, kScoreRows, kWhole };
   void Declare(std::string_view dataset, Hdf5Type type, const Hdf5Shape& shape, Rows rows);
   void WriteRows(std::string_view dataset, int64_t first_row, std::span<const std::byte> values);

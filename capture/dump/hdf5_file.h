@@ -127,7 +127,8 @@ struct Hdf5DatasetInfo {
 // object.
 class Hdf5Reader {
  public:
-  // If the file reads other files (DeclareVirtual), those are checked in the same way.
+  // If the file has virtual datasets (DeclareVirtual), their source files are checked in the same
+  // way.
   explicit Hdf5Reader(const std::filesystem::path& path);
   ~Hdf5Reader();
   Hdf5Reader(Hdf5Reader&&) noexcept;
@@ -139,7 +140,7 @@ class Hdf5Reader {
   std::vector<std::string> Children(std::string_view group) const;  // sorted names
   const Hdf5DatasetInfo& dataset(std::string_view dataset) const;   // throws if it is not a dataset
 
-  // The dataset must have T's type and the expected shape, where -1 matches any size.
+  // Reads a whole dataset. It must have T's type and the expected shape, where -1 matches any size.
   template <typename T>
   std::vector<T> Read(std::string_view dataset, const Hdf5Shape& expected_shape) const {
     std::vector<T> values(CheckedCount(dataset, Hdf5TypeOf<T>(), expected_shape));

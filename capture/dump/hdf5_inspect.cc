@@ -30,7 +30,7 @@ class Inspector {
 
   void Visit(hid_t object, const std::string& path, size_t depth) {
     if (objects_.size() >= kMaxObjects) Refuse(path, "too many objects");
-    if (depth > kMaxDepth) Refuse(path, "groups nested too deeply, or in a circle");
+    if (depth > kMaxDepth) Refuse(path, "groups are nested too deeply or form a cycle");
     Hdf5Object& entry = objects_[path];
     switch (H5Iget_type(object)) {
       case H5I_GROUP:

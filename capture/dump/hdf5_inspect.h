@@ -23,8 +23,8 @@ struct Hdf5Object {
   Hdf5DatasetInfo info;            // for a dataset
   std::set<std::string> children;  // for a group
   std::set<std::string> attributes;
-  // If the rows of a dataset come from the same dataset in files next to this one: their names and
-  // required shapes, in order.
+  // For a virtual dataset: the names of its source files, in order, and the type and shape that the
+  // dataset must have in each.
   std::vector<std::pair<std::string, Hdf5DatasetInfo>> sources;
 };
 

@@ -110,8 +110,7 @@ Hdf5Reader::Hdf5Reader(const std::filesystem::path& path, bool reads_others)
 
   const Hdf5Lock lock;
   state_->path = path;
-  H5PLset_loading_state(0);  // makes a filter that is not built in an error, instead of loading a
-                             // library for it
+  H5PLset_loading_state(0);  // loads no plugins, so a filter that is not built in is an error
   const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS));
   // Finished files never change, and some file systems do not support locks.
   state_->Require(H5Pset_file_locking(access.get(), false, true) >= 0, "/", "prepare reading");
@@ -126,11 +125,11 @@ Hdf5Reader::Hdf5Reader(const std::filesystem::path& path, bool reads_others)
   state_->objects = InspectHdf5(state_->hdf5.get(), size, path.string());
   for (const auto& [name, object] : state_->objects)
     if (!reads_others && !object.sources.empty())
-      state_->Refuse(name, "is virtual with a virtual source");
+      state_->Refuse(name, "is the source of a virtual dataset and is itself virtual");
 }
 
-// Checks the sources, because HDF5 would read zeros if a source, or one of its values, were
-// missing.
+// Checks the sources of virtual datasets, because HDF5 reads zeros where a source is missing or too
+// small.
 void Hdf5Reader::CheckSources() const {
   std::map<std::string, Hdf5Reader> sources;
   for (const auto& [name, object] : state_->objects) {

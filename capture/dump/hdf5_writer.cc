@@ -180,7 +180,7 @@ void Hdf5Writer::Declare(std::string_view dataset, Hdf5Type type, const Hdf5Shap
   const int rank = static_cast<int>(shape.size());
   const Hdf5Handle space(H5Screate_simple(rank, made.shape.data(), nullptr));
   const Hdf5Handle creation(H5Pcreate(H5P_DATASET_CREATE));
-  // Fill at allocation, so that the unused part of the last chunks does not contain old memory.
+  // Fills at allocation, so that the unused part of the last chunks does not contain old memory.
   bool ready = space.valid() && H5Pset_obj_track_times(creation.get(), false) >= 0 &&
                H5Pset_fill_time(creation.get(), H5D_FILL_TIME_ALLOC) >= 0;
   if (!empty) {

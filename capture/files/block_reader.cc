@@ -180,7 +180,7 @@ void BlockReader::Read(std::span<const FileRange> ranges, PieceSink& sink) {
              block.subspan(request.begin - AlignDown(request.begin), request.end - request.begin),
              request.block});
       }
-    } catch (...) {  // other reads still write to the other blocks
+    } catch (...) {  // goes on, because other reads still write to their blocks
       if (!failure) failure = std::current_exception();
     }
     if (!finished) continue;

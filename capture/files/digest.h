@@ -17,8 +17,8 @@
 
 namespace oscar {
 
-// Fuzzing changes bytes, which breaks every digest. So only a fuzzing build (OSCAR_FUZZ) accepts
-// any CRC and digest.
+// Fuzzing changes bytes and so invalidates every digest. A fuzzing build (OSCAR_FUZZ), and no
+// other, accepts any CRC and digest.
 #ifdef OSCAR_FUZZ
 inline constexpr bool kComparesDigests = false;
 #else

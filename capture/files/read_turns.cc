@@ -9,7 +9,8 @@
 namespace oscar {
 namespace {
 
-// Between two parts of a model the disk is idle for milliseconds, too short to be worth a seek.
+// Between two parts of a model the disk is idle for a few milliseconds, too short to be worth a
+// seek.
 constexpr std::chrono::milliseconds kPause{20};
 
 }  // namespace

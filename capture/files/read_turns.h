@@ -28,8 +28,8 @@ class ReadTurns {
     ReadTurns& turns_;
   };
 
-  // Closes the turns at the end of a scope. If it is declared after the background reader's future,
-  // an exception does not wait for that future.
+  // Calls Close() at the end of a scope. Declared after the background reader's future, it stops
+  // the reader before the future's destructor waits for it, also if an exception is thrown.
   class Closing {
    public:
     explicit Closing(ReadTurns& turns) : turns_(turns) {}
@@ -44,8 +44,8 @@ class ReadTurns {
   // Limits how far ahead of the computation the background may read, as a share of all bytes. The
   // initial 1 means no limit.
   void SetLead(double share);
-  // Says that the computation no longer needs anything before this share of all bytes; 1: it needs
-  // nothing more.
+  // Called when the computation no longer needs bytes before this share of all bytes; 1: it needs
+  // no more bytes.
   void Reach(double share);
 
   // Called by the background before each read of about 1 MiB, with its position as a share of all

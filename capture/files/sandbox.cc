@@ -103,7 +103,8 @@ void Limit(__rlimit_resource resource, rlim_t value) {
   (void)setrlimit(resource, &limit);  // fails if a lower limit is already set
 }
 
-// Runs `look`. The exit code is that of its Error, whose message goes through the pipe.
+// Runs `look` and exits. If `look` throws an Error, its exit code becomes the child's and its
+// message goes through the pipe.
 [[noreturn]] void Child(const std::function<void()>& look, int pipe) {
   Limit(RLIMIT_CORE, 0);
   Limit(RLIMIT_CPU, 60);

@@ -50,7 +50,7 @@ namespace {
 
 // RankWatch detects ranks that hang, so no wait for other ranks has a timeout of its own.
 constexpr std::chrono::hours kPatience{24 * 30};
-constexpr std::chrono::seconds kReading{3};  // longest wait for another rank to read a word
+constexpr std::chrono::seconds kReading{3};  // longest wait for another rank to read a value
 constexpr const char* kNobodyThere = "the ranks cannot reach each other";
 
 std::string HostName() {
@@ -266,7 +266,8 @@ RankGroup::RankGroup() : impl_(std::make_unique<Impl>()) {
 
 RankGroup::~RankGroup() {
   watch_.reset();
-  // A channel that is still being created may wait for ranks that have left; its thread keeps it.
+  // A channel that is still being created may wait for ranks that have left, so the wait here is
+  // short; its thread keeps the channel.
   if (impl_->ready.valid()) impl_->ready.wait_for(std::chrono::seconds(1));
 }
 
@@ -288,7 +289,7 @@ void RankGroup::Join(std::chrono::milliseconds timeout) {
       const std::string says = TextOf(impl_->store->get(key(r)));
       if (says == own) continue;
       impl_->store->set("all", BytesOf(own));
-      // This process holds the store, so a rank with another size must read the words first.
+      // This process owns the store, so it waits until the rank with another size has read "all".
       AwaitKey(*impl_->store, fmt::format("read/{}", r),
                std::chrono::steady_clock::now() + kReading);
       throw UsageError(

@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The processes (ranks) of one job and their communication by LibTorch's c10d: words go through a
-// store at rank 0 (TCPStore), tensors through NCCL between GPUs and Gloo between CPUs. Trap:
-// tensors use one channel, so both sides must make the same calls in the same order, from one
-// thread. Bytes have their own channel with tags. Trap: that thread must only wait for the same
-// thread of other ranks. On a GPU, a sent tensor occupies the GPU until it is received, and loading
-// a new kernel in any thread waits for that.
+// The processes (ranks) of one job and their communication by LibTorch's c10d: short strings
+// ("words") go through a store at rank 0 (TCPStore), tensors through NCCL between GPUs and Gloo
+// between CPUs. Trap: tensors use one channel, so both sides must make the same calls in the same
+// order, from one thread. Bytes have their own channel with tags. Trap: the thread that uses the
+// channel must only wait for the same thread of other ranks. On a GPU, a sent tensor occupies the
+// GPU until it is received, and loading a new kernel in any thread waits for that.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -35,7 +35,7 @@ class RankGroup {
   // Waits until all ranks have arrived, at most `timeout`. Throws ResourceError if one does not, if
   // rank 0 cannot be reached or its port is taken, or if this build does not support ranks.
   RankGroup(const RankPlace& place, std::chrono::milliseconds timeout);
-  // For a process that is alone: it sends nothing and keeps its own words.
+  // Makes the group of a process that is alone: it sends nothing and keeps its own words.
   RankGroup();
   ~RankGroup();
   RankGroup(const RankGroup&) = delete;
@@ -58,10 +58,10 @@ class RankGroup {
   std::string Get(const std::string& key) const;
   bool Has(const std::string& key) const;
 
-  // All ranks must call this before the first tensor. On a GPU, the channel is created in parallel
-  // to the caller's next work.
+  // Opens the channel for tensors; all ranks must call this before the first tensor. On a GPU, the
+  // channel is created while the caller continues.
   void OpenChannel(at::Device device);
-  // The caller may drop the tensor after the call. On a CPU it has then been sent.
+  // Sends a tensor, which the caller may drop after the call. On a CPU it has then been sent.
   void Send(const at::Tensor& tensor, int to);
   // Receives into the contiguous `tensor`. The data has arrived after a call of the returned
   // function; on a GPU this holds for the caller's current stream.

@@ -35,7 +35,7 @@ class Variables {
   const RankEnvironment& environment_;
 };
 
-// The first host of "node[01-04,07],other": node01.
+// Returns the first host of a list: node01 for "node[01-04,07],other".
 std::string FirstHost(const std::string& list) {
   const size_t bracket = list.find('['), comma = list.find(',');
   if (bracket == std::string::npos || comma < bracket) return list.substr(0, comma);

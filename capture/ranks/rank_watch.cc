@@ -23,15 +23,15 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kBeat{250};
-// A rank that has computed for this long since its last step, and for this share of the time since,
-// counts as having made another step. Waiting threads use a tenth of that share. If a virtual
-// machine is suspended, the lost time counts as computed by the running thread.
+// A rank makes progress if, since its last step, it has used this much processor time and this
+// share of the elapsed time. Threads that only wait use a tenth of that share. After a suspension
+// of a virtual machine, the lost time counts as computed by the running thread.
 constexpr double kComputed = 0.1, kShare = 0.02;  // seconds; share of one processor
-constexpr std::chrono::seconds kSuspected{3};     // longest silence, once a peer has lost a rank
-constexpr std::chrono::seconds kAllHeard{10};     // then it was the network, not a rank
+constexpr std::chrono::seconds kSuspected{3};     // longest silence after a rank has lost a peer
+constexpr std::chrono::seconds kAllHeard{10};     // if no rank is lost by then, the network failed
 constexpr std::chrono::seconds kLeaving{2};       // longest wait for all others to leave
 constexpr std::chrono::seconds kFinishing{5};     // the same if no rank has failed
-constexpr std::chrono::milliseconds kLook{20};    // between two reads of a word
+constexpr std::chrono::milliseconds kLook{20};    // between two reads of a key
 
 constexpr const char* kEnd = "end";
 constexpr const char* kSuspicion = "suspicion";
@@ -58,7 +58,8 @@ clockid_t ClockOf(pid_t thread) {
   return static_cast<clockid_t>((~static_cast<unsigned>(thread) << 3) | kOfAThread | kScheduled);
 }
 
-// The processor time of this process, without this thread and those that answer other ranks.
+// Returns the processor time of this process, without this thread and those that answer other
+// ranks.
 double ComputedSeconds(const std::vector<pid_t>& servers) {
   double seconds =
       ProcessorSeconds(CLOCK_PROCESS_CPUTIME_ID) - ProcessorSeconds(CLOCK_THREAD_CPUTIME_ID);
@@ -102,7 +103,7 @@ struct RankWatch::Impl {
   std::condition_variable changed;
   Beat own;
   int waits = 0;
-  bool done = false;  // this rank has finished and is no longer judged
+  bool done = false;  // this rank has finished and is no longer checked
   bool over = false, joined = false;
   Clock::time_point answered = Clock::now();  // the store's last answer
   std::atomic<int64_t> ticks = 0;
@@ -136,7 +137,8 @@ RankWatch::RankWatch(const RankPlace& place, std::chrono::milliseconds timeout, 
   if (place.rank != 0) impl_->guard = std::thread([this] { impl_->Guard(); });
 }
 
-// Rank 0 holds everybody's words and leaves last. The others monitor it until it has finished.
+// Rank 0 leaves last, because it usually owns the store of all words. The others watch it until it
+// has finished.
 RankWatch::~RankWatch() {
   const auto tell = [&](bool Impl::*what) {
     const std::lock_guard lock(impl_->mutex);
@@ -183,8 +185,8 @@ void RankWatch::EndWait() {
   --impl_->waits;
 }
 
-// A rank makes progress if its main thread says so, or if it computes, however slowly: a busy
-// machine may give it little time.
+// Reports for this rank until the job ends. A rank makes progress if its main thread calls Tick()
+// or if it uses processor time, even little, because the machine may be busy.
 void RankWatch::Impl::Run() {
   int64_t told = 0;
   double cpu = ComputedSeconds(words.servers);
@@ -232,8 +234,7 @@ void RankWatch::Impl::Run() {
       const std::lock_guard lock(mutex);
       if (over) return;
     }
-    // Our own launcher sees what happened to rank 0. With other launchers, one of the ranks reports
-    // it.
+    // Our own launcher reports the end of rank 0. With other launchers, rank 1 does.
     if (place.launcher != "oscar" && place.rank == 1) {
       report({ExitCode::kResources,
               fmt::format("rank 0 at {} port {} is lost; it was killed, or its machine is down",
@@ -243,7 +244,8 @@ void RankWatch::Impl::Run() {
   }
 }
 
-// c10d waits for an answer without a limit, so a stopped rank 0 would stop this rank's watch.
+// Ends this process if the store does not answer: c10d waits without a limit, so a stopped rank 0
+// would block the watch thread.
 void RankWatch::Impl::Guard() {
   std::unique_lock lock(mutex);
   while (!changed.wait_for(lock, kBeat, [&] { return joined; })) {
@@ -260,7 +262,7 @@ void RankWatch::Impl::Guard() {
   }
 }
 
-// Rank 0 judges all ranks, and rank 1 judges rank 0.
+// Checks reports: rank 0 checks those of all ranks, and rank 1 those of rank 0.
 void RankWatch::Impl::Judge() {
   if (place.rank > 1) return;
   const bool suspected = words.find(kSuspicion).has_value();

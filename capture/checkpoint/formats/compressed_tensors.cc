@@ -53,7 +53,7 @@ void ReadScales(QuantizationFields& weights, WeightScheme& scheme) {
 }
 
 // Activation ordering by groups needs a weight_g_idx. Ordering by "weight" (static) only affects
-// how scales were fitted, which the stored weight does not show.
+// how scales were fitted, not how weights are stored.
 bool ReadOrdered(QuantizationFields& weights) {
   const Json* order = weights.Find("actorder");
   if (order == nullptr || *order == false || *order == "weight" || *order == "static") return false;
@@ -160,7 +160,7 @@ void ReadCompressedTensorsConfig(QuantizationFields& fields, QuantizationConfig&
   }
   fields.Refuse("transform_config", "rotated weights");
   fields.Refuse("moe_sparsity_config", "sparse experts");
-  // The stored types already say what quantization_status says.
+  // The types of the stored tensors already show the quantization_status.
   fields.Ignore({"quantization_status", "global_compression_ratio", "kv_cache_scheme", "version"});
   for (const std::string& module : fields.Strings("ignore")) {
     if (module.starts_with("re:")) {

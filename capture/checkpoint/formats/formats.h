@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The two tables of weight formats: by quant_method, how a quantization_config is read; by
-// WeightFormat, which stored tensors make up a weight. A new format needs a file here with one or
-// both functions, a line in formats.cc, and its arithmetic in
-// capture/model/run/dequantize_formats.cc. All shapes are checked against each other, because a
+// The two tables of weight formats. One maps a quant_method to the reader of its
+// quantization_config; the other maps a WeightFormat to the stored tensors that make up a weight. A
+// new format needs a file here with one or both functions, a line in formats.cc, and its arithmetic
+// in capture/model/run/dequantize_formats.cc. All shapes are checked against each other, because a
 // device reads the values later.
 #pragma once
 
@@ -56,7 +56,7 @@ class PartFinder {
 
 struct StorageFormat {
   WeightFormat format;
-  std::string (*codes)(const PartFinder& finder);  // name of the tensor that always exists
+  std::string (*codes)(const PartFinder& finder);  // name of the tensor with the codes
   void (*find)(PartFinder& finder);                // fills finder.storage()
 };
 const StorageFormat& FindFormat(WeightFormat format);
@@ -80,7 +80,7 @@ std::string PackedCodes(const PartFinder& finder);
 void FindPacked(PartFinder& finder);
 std::string GptqCodes(const PartFinder& finder);
 void FindGptq(PartFinder& finder);
-void FindGptqZeros(PartFinder& finder, const std::string& zeros);  // the shape must be known
+void FindGptqZeros(PartFinder& finder, const std::string& zeros);  // needs storage().shape
 void FindAwq(PartFinder& finder);
 std::string Mxfp4Codes(const PartFinder& finder);
 void FindMxfp4(PartFinder& finder);

@@ -6,11 +6,11 @@
 // are added back to words modulo 2^32. The value that GPTQModel subtracted depends on its version
 // (gptqmodel/utils/model.py, convert_gptq_v2_to_v1_format_module), and the tensors of an asymmetric
 // file do not show it:
-//   3 bits, where codes straddle words: below 7.0.0 its constants for the first and last of three
-//     words are exchanged; from 7.0.0 (#2763) one comes off each code, modulo 8 (AutoGPTQ).
-//   modules of other bits than the file (`dynamic`): below 7.3.2 (#2971) they get the file's
-//     constants, whatever their own bits.
-//   3 bits, 1.8.0 to before 2.0.0 (#1280): all zero points but the first 32 of a row are lost.
+//   3 bits (codes straddle words): before 7.0.0, its constants for the first and last of three
+//     words are swapped; from 7.0.0 (#2763), it subtracts 1 from each code modulo 8 (AutoGPTQ).
+//   Modules with another bit width than the file (`dynamic`): before 7.3.2 (#2971), it subtracts
+//     the constants of the file's bit width.
+//   3 bits, from 1.8.0 to before 2.0.0 (#1280): only the first 32 zero points of a row are stored.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ struct Release {
 };
 constexpr Release kLosesZeros{1, 8, 0, false}, kKeepsZeros{2, 0, 0};
 constexpr Release kThreeBitsChange{6, 1, 0, false}, kThreeBitsByCodes{7, 0, 0};
-// The main branch said 7.3.1 both before and after the change.
+// Development builds of 7.3.1 exist from before and from after the change.
 constexpr Release kOwnBitsChange{7, 3, 1, false}, kOwnBits{7, 3, 2};
 
 std::optional<Release> ParseRelease(std::string_view text) {
@@ -63,7 +63,7 @@ std::vector<uint32_t> WordOnes(int bits) {
   return {word};
 }
 
-// Whether all codes in `words` equal `value`.
+// Returns whether all codes in `words` equal `value`.
 bool AllAre(uint32_t value, std::span<const uint32_t> words, int bits) {
   const auto width = static_cast<size_t>(bits);
   for (size_t bit = 0; bit + width <= 32 * words.size(); bit += width) {
@@ -155,8 +155,8 @@ void FindGptqZeros(PartFinder& finder, const std::string& zeros) {
   const WeightScheme& scheme = finder.scheme();
   CheckZerosAreThere(finder, zeros, finder.storage().shape[0]);
   if (!scheme.zero_plus_one) return;
-  // In other symmetric files all conventions agree, and reading each tensor would make a page
-  // resident.
+  // Only these symmetric files need a look at the values. In the others all conventions agree, and
+  // reading a tensor would make a page resident.
   const bool shows = scheme.symmetric && (scheme.bits == 3 || scheme.bits != scheme.file_bits);
   shows ? FindSymmetricZeros(finder, zeros) : FindAsymmetricZeros(finder, zeros);
 }

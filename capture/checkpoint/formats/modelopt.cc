@@ -79,7 +79,7 @@ void ReadModelOptConfig(QuantizationFields& fields, QuantizationConfig& config) 
     for (const std::string& module : fields.Strings(key))
       config.excluded().AddGlob(module, 0, what);
   }
-  // Groups repeat quant_algo and quantized_layers without naming the algorithm.
+  // config_groups repeats quant_algo and quantized_layers without naming the algorithm.
   fields.Ignore({"config_groups", "weights", "input_activations", "kv_cache_scheme",
                  "kv_cache_quant_algo", "kv_cache_quantized_layers", "kv_cache_schema_version",
                  "producer"});

@@ -98,7 +98,7 @@ void FindScaled(PartFinder& finder) {
     finder.Add(PartRole::kZeros, zeros, {scheme.code});
     finder.Expect(zeros, grid, /*squeezed=*/true);
   }
-  // Removes dimensions of 1, because releases omit different ones.
+  // Removes dimensions of 1, because some releases store them and others do not.
   for (WeightPart& part : storage.parts) {
     if (part.role != PartRole::kCodes)
       part.shape = experts > 1 || storage.shape.size() == 3

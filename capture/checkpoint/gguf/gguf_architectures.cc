@@ -172,7 +172,7 @@ constexpr std::array kArchitectures = {
                      kSharedExperts, GgufDeepSeekConfig, GgufDeepSeekWeights},
 };
 
-// Metadata without a counterpart in transformers' configurations, which no weight depends on.
+// Metadata that has no counterpart in transformers' configurations and affects no weight.
 constexpr std::array<std::string_view, 6> kNoMatter = {"vocab_size",           "expert_used_count",
                                                        "expert_count",         "tensor_data_layout",
                                                        "rope.dimension_count", "attention.causal"};

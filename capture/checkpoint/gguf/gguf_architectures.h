@@ -32,16 +32,16 @@ class GgufFields {
   uint64_t NeedCount(std::string_view key);  // throws InputError if it is missing
   std::optional<double> Number(std::string_view key);
   std::optional<std::string> String(std::string_view key);
-  Json Scalar(std::string_view key);  // a bool or a number for all layers
+  Json Scalar(std::string_view key);  // one bool or number for all layers
   // Returns one value per layer, even if the file has one for all; nothing if the key is missing.
   std::optional<std::vector<uint64_t>> EachLayer(std::string_view key);
-  // Returns the value of all layers. Throws if they differ.
+  // Returns the value that all layers share. Throws if they differ.
   std::optional<uint64_t> OfAllLayers(std::string_view key);
   std::optional<std::vector<bool>> Bools(std::string_view key);
   void Ignore(std::string_view key) { read_.insert(Full(key)); }
 
   uint64_t num_blocks();  // at most 4096
-  uint64_t num_layers();  // without layers that predict further tokens
+  uint64_t num_layers();  // without multi-token prediction layers
   uint64_t num_heads() { return OfAllLayers("attention.head_count").value_or(0); }
   uint64_t num_kv_heads();  // requires the same number in all layers
   uint64_t head_dim();
@@ -63,8 +63,8 @@ class GgufFields {
 // How a dense tensor is made from a stored one.
 enum class GgufRuleKind {
   kSame,
-  kNorm,       // norm weights, to which the architecture may have added 1
-  kQueryRows,  // rows of query heads, which the architecture may have interleaved
+  kNorm,       // norm weights, to which the converter may have added 1
+  kQueryRows,  // rows of query heads, which the converter may have interleaved
   kKeyRows,
   kExperts,     // stacked; split into one tensor per expert, whose number replaces "{e}"
   kRow,         // stored [n], dense [1, n]
@@ -72,7 +72,7 @@ enum class GgufRuleKind {
   kSkip,        // not a weight: used for the configuration, or not at all
 };
 
-// Tensor names without "blk.N." and "model.layers.N." for a layer's tensors; full names for others.
+// Names of a layer's tensors omit "blk.N." and "model.layers.N."; other names are complete.
 struct GgufRule {
   std::string_view stored, dense;
   GgufRuleKind kind = GgufRuleKind::kSame;
@@ -83,7 +83,7 @@ class GgufWeightMaker;
 // How the converter changed the weights of an architecture.
 enum class GgufStorage {
   kAsTrained,
-  kInterleaved,  // rows of q and k are interleaved in neighbouring pairs
+  kInterleaved,  // rows of q and k are in the order of interleaved rope
   kNormsPlusOne,
 };
 

@@ -47,7 +47,7 @@ constexpr std::pair<const char*, const char*> kCopied[] = {
     {"ssm.time_step_rank", "linear_num_value_heads"},
 };
 
-// Returns the product as the intended decimal: 0.0707 times 10 is 0.707.
+// Rounds a product of two decimals to the intended decimal: 0.0707 times 10 gives 0.707.
 double Decimal(double value) { return std::stod(fmt::format("{}", static_cast<float>(value))); }
 
 // Returns a factor f such that f * whole, truncated to an integer, is exactly `part`.
@@ -150,7 +150,7 @@ void GgufCommonConfig(GgufFields& fields, Json& config) {
   }
 }
 
-// Adds rope, and heads that all have one size.
+// Sets the fields of a decoder whose layers have heads of one size, with rope.
 void GgufDecoderConfig(GgufFields& fields, Json& config) {
   const uint64_t dim = fields.head_dim();
   config["num_key_value_heads"] = fields.num_kv_heads();
@@ -169,7 +169,7 @@ void GgufBiasedConfig(GgufFields& fields, Json& config) {
   config["attention_bias"] = fields.Stores("blk.0.attn_q.bias");
 }
 
-// A Mistral is stored as a llama without fields of its own; Mixtral has experts.
+// Mistral files are stored as "llama", with no fields of their own; those with experts are Mixtral.
 void GgufLlamaConfig(GgufFields& fields, Json& config) {
   GgufDecoderConfig(fields, config);
   if (config.contains("num_experts")) return SetClass(config, "mixtral", "MixtralForCausalLM");
@@ -177,7 +177,7 @@ void GgufLlamaConfig(GgufFields& fields, Json& config) {
   config["mlp_bias"] = fields.Stores("blk.0.ffn_down.bias");
 }
 
-// Without a scale for late positions it is a Mistral, whose text model has no window.
+// A file without a query scale for late positions is a plain Mistral, with no window.
 void GgufMistral3Config(GgufFields& fields, Json& config) {
   GgufDecoderConfig(fields, config);
   if (const auto all_dim = fields.Number("rope.scaling.yarn_log_multiplier"))
@@ -239,7 +239,7 @@ void GgufGemmaConfig(GgufFields& fields, Json& config) {
   if (!config.contains("rope_theta")) config["rope_theta"] = 1e6;
 }
 
-// Sliding layers have another head size. In full layers, the pairs whose factor in
+// Sliding-window layers have another head size. In full layers, the pairs whose factor in
 // rope_freqs.weight is 1 rotate.
 void GgufGemma4Config(GgufFields& fields, Json& config) {
   const GgufModel& model = fields.model();

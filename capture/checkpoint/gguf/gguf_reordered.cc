@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Weights that the converter split, joined or reordered in ways that no rule expresses
-// (modify_tensors in convert_hf_to_gguf.py). Each order here gives the source of every row of the
-// dense tensor.
+// (modify_tensors in convert_hf_to_gguf.py). Each order here is a permutation that gives the source
+// of every row of the dense tensor.
 #include <fmt/format.h>
 
 #include <numeric>

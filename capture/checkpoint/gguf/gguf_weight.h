@@ -18,12 +18,12 @@ namespace oscar {
 // How the converter changed each value.
 enum class GgufChange {
   kNone,
-  kMinusOne,    // norms to which transformers adds 1, which the stored value includes
+  kMinusOne,    // w of a (1 + w) norm, stored as 1 + w
   kLogOfMinus,  // A_log, stored as -exp(A_log)
 };
 
 struct GgufWeight {
-  // A byte range of one stored tensor: rows of `columns` values, with as many rows for each matrix.
+  // A byte range of one stored tensor: `rows` rows of `columns` values for each matrix.
   struct Part {
     std::string tensor;  // "blk.0.attn_q.weight"
     const GgmlType* type = nullptr;
@@ -44,7 +44,7 @@ struct GgufWeight {
   std::vector<int64_t> column_order;  // likewise for columns
   GgufChange change = GgufChange::kNone;
 
-  // Whether the bytes of the single part equal the dense tensor.
+  // Whether there is only one part, and its bytes equal the dense tensor.
   bool plain() const;
 };
 

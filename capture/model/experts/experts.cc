@@ -27,7 +27,7 @@ at::Tensor LoadIfNamed(WeightLoader& loader, const std::string& name) {
   return name.empty() ? at::Tensor() : loader.Load(name);
 }
 
-// The input of an expert's down projection.  // [n, intermediate_size]
+// Returns the input of an expert's down projection.  // [n, intermediate_size]
 at::Tensor Gated(const ExpertsSpec& experts, at::Tensor gate, const at::Tensor& up) {
   if (experts.clamped_gate) return ClampedProduct(*experts.clamped_gate, gate, up);
   if (!gate.is_contiguous()) gate = gate.contiguous();

@@ -19,7 +19,7 @@
 
 namespace oscar {
 
-// Router and shared expert of a layer. Members that the layer lacks are undefined.
+// Router and shared expert of a layer. Members that the layer does not use are undefined.
 struct RouterWeights {
   LinearWeights logits;         // [num_experts, hidden_size]
   at::Tensor choice_bias;       // [num_experts] float32
@@ -62,7 +62,7 @@ struct TokensByExpert {
     return begins[e + 1] - begins[e];
   }
 };
-// Waits for the device once.
+// Sorts choices by expert. Waits for the device once.
 TokensByExpert SortByExpert(const Choices& choices, int64_t num_experts);
 
 // Adds weight * expert(input(t)) to sum[t] for every token t of every expert in the run, in

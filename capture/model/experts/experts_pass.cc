@@ -106,7 +106,8 @@ void ExpertsPass::AddOfAllRanks(const ExpertRun& run, const ExpertWeights& exper
     return std::any_of(begin, begin + run.count, [](int64_t of_expert) { return of_expert > 0; });
   });
   if (!any) return;  // all ranks return, even for a stretch inside a long document
-  // Rows are in the order of experts, and so of the ranks that have the experts.
+  // Rows are sorted by expert, and so by the rank that has the expert, because each rank has
+  // consecutive experts.
   std::vector<int64_t> sent, received;
   for (int r = 0; r < ranks_.size(); ++r) {
     const ExpertRun slice = SliceOfRun(run, r, ranks_.size());
@@ -182,7 +183,8 @@ std::vector<int64_t> ExpertsPass::TokensPerExpert() const {
 }
 
 int64_t ExpertsPass::HeldBytes(const ExpertsSpec& experts, int64_t tokens, int64_t element) {
-  // The sum; the choices, their sort indices and the sorted choices, int64 or float32 each.
+  // Counts the experts' sum and, as int64 or float32, the choices, their sort indices and the
+  // sorted choices.
   return tokens * (experts.hidden_size * element + experts.router.top_k * (5 * 8 + 3 * 4));
 }
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Cohere's models: attention and MLP in parallel after one norm that subtracts the mean, a factor
-// on logits, rope in pairs of neighbours (transformers 5, modeling_cohere.py, modeling_cohere2.py).
+// on logits, interleaved rope (transformers 5, modeling_cohere.py, modeling_cohere2.py).
 #include "capture/model/families/dense_decoder.h"
 
 namespace oscar {
@@ -30,7 +30,7 @@ ModelSpec ReadCohereLayers(ConfigReader& config, const DenseDecoderOptions& opti
 ModelSpec ReadCohere(ConfigReader& config) {
   DenseDecoderOptions options = CohereOptions(config, 500000.0);
   options.qk_norm = config.Bool("use_qk_norm", false);
-  // Releases give the maximum context twice; this field belongs to the tokenizer.
+  // Releases repeat the tokenizer's maximum length here.
   config.Ignore({"model_max_length"});
   ModelSpec spec = ReadCohereLayers(config, options);
   for (LayerSpec& layer : spec.layers) {
@@ -40,11 +40,11 @@ ModelSpec ReadCohere(ConfigReader& config) {
   return spec;
 }
 
-// Command R7B and A: three sliding layers with rope per full one. Full layers have no position
-// embedding.
+// Command R7B and A: three sliding-window layers with rope per full one. Full layers have no
+// position embedding.
 ModelSpec ReadCohere2(ConfigReader& config) {
   DenseDecoderOptions options = CohereOptions(config, 10000.0);
-  // Releases use only these values, for the only variant that exists.
+  // All releases have these values; no other variant is implemented.
   config.Require("use_parallel_block", true);
   config.Require("use_gated_activation", true);
   config.Require("position_embedding_type", "rope_gptj");

@@ -55,7 +55,7 @@ ModelSpec ReadDbrx(ConfigReader& config) {
   ExpertsSpec experts =
       ReadExperts(config, spec.hidden_size, ffn.OptionalSize("ffn_hidden_size").value_or(3584),
                   "ffn.router.layer");
-  // Order of the norm by which the weights are divided; null: no division.
+  // The order of the norm by which expert weights are divided; null means no division.
   ffn.Require("moe_normalize_expert_weights", 1.0);
   experts.router.normalize =
       !ffn.Has("moe_normalize_expert_weights") || ffn.Find("moe_normalize_expert_weights");

@@ -67,7 +67,7 @@ double LatentScale(const LatentGeometry& g, const RopeConfig& rope) {
 
 struct LatentOptions {
   bool position_scaling = false;  // queries scaled by position (llama_4_scaling_beta)
-  bool part_of_head = false;      // rope_parameters also gives the rotated share of a head
+  bool part_of_head = false;      // rope_parameters has a partial_rotary_factor
   bool tied_by_default = false;
 };
 
@@ -92,7 +92,7 @@ ModelSpec ReadLatentLayers(ConfigReader& config, const LatentOptions& latent) {
                             rope.rope.rotary_dim));
   }
   options.scale = LatentScale(g, rope);
-  config.Ignore({"auto_map"});  // transformers now has these classes
+  config.Ignore({"auto_map"});  // transformers now includes these classes
   // Training fields without effect here.
   config.Ignore({"aux_loss_alpha", "seq_aux", "ep_size"});
 
@@ -109,7 +109,7 @@ ModelSpec ReadLatentLayers(ConfigReader& config, const LatentOptions& latent) {
   return spec;
 }
 
-// Adds experts with DeepSeek-V3's router. `default_factor`: the factor on their weights if the
+// Adds experts with DeepSeek-V3's router. `default_factor`: the factor on expert weights if the
 // config has none.
 ModelSpec ReadLatentDecoder(ConfigReader& config, int64_t default_dense, double default_factor) {
   config.Default("routed_scaling_factor", default_factor);
@@ -145,8 +145,8 @@ ModelSpec ReadDeepSeekV2(ConfigReader& config) {
   return spec;
 }
 
-// DeepSeek-V3, R1 and V3.1, and Kimi-K2, which only differs in sizes. Rope rotates pairs of
-// neighbours, and the softmax scale includes the square of yarn's mscale.
+// DeepSeek-V3, R1 and V3.1, and Kimi-K2, which only differs in sizes. Rope is interleaved, and the
+// softmax scale includes the square of yarn's mscale.
 ModelSpec ReadDeepSeekV3(ConfigReader& config) { return ReadLatentDecoder(config, 3, 2.5); }
 
 // GLM-4.7-Flash: DeepSeek-V3's attention and experts, not GLM-4.7's despite its name. By default
@@ -192,7 +192,8 @@ ModelSpec ReadGlmMoeDsa(ConfigReader& config) {
 }
 
 // MiniCPM3: latent attention in a dense model, with factors on embeddings, layer outputs and
-// logits. Unlike in DeepSeek, rotated dimensions are half a head apart; v_head_dim may be missing.
+// logits. Unlike in DeepSeek, rope is not interleaved (RopeLayout::kHalf), and v_head_dim may be
+// missing.
 ModelSpec ReadMiniCpm3(ConfigReader& config) {
   const int64_t hidden = config.Size("hidden_size");
   config.Default("rope_interleave", false);

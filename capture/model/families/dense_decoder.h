@@ -29,7 +29,7 @@ struct LayerNormNames {
 // Names of the two norms in Olmo and EXAONE 4, on the outputs of attention and MLP.
 LayerNormNames PostNorms();
 
-using Windows = std::vector<std::optional<int64_t>>;  // per layer; nothing: no sliding
+using Windows = std::vector<std::optional<int64_t>>;  // per layer; absent: no window
 
 struct DenseDecoderOptions {
   bool qkv_bias = false, o_bias = false, mlp_bias = false;
@@ -40,11 +40,11 @@ struct DenseDecoderOptions {
   bool norm_bias = false, norm_weight = true;
   LayerNormNames norms = {};
   std::optional<int64_t> default_head_dim =
-      {};  // if the config has none; nothing: hidden_size / num_attention_heads
+      {};  // if the config has none; absent: hidden_size / num_attention_heads
   RopeOptions rope = {};
-  std::optional<RopeOptions> sliding_rope = {};  // for sliding layers; nothing: the same
-  Windows windows = {};                          // empty: no layer slides
-  std::optional<double> scale = {};              // factor on q·k; nothing: 1 / sqrt(head_dim)
+  std::optional<RopeOptions> sliding_rope = {};  // for layers with a window; absent: `rope`
+  Windows windows = {};                          // empty: no layer has a window
+  std::optional<double> scale = {};              // factor on q·k; absent: 1 / sqrt(head_dim)
   std::string eps_field = "rms_norm_eps", activation_field = "hidden_act";
   std::string default_activation = "silu";
   bool tied_by_default = false;                   // applies if the config does not say
@@ -53,8 +53,8 @@ struct DenseDecoderOptions {
   bool fused_qkv = false, fused_gate_up = false;  // stored as qkv_proj and as gate_up_proj
 };
 
-// Options for most descendants of Llama: biases on q, k, v and o as attention_bias says, and a
-// default for the rope base.
+// Options for most descendants of Llama: attention_bias decides about biases on q, k, v and o, and
+// the rope base has a default.
 DenseDecoderOptions LlamaOptions(ConfigReader& config, std::optional<double> default_theta = {});
 
 ModelSpec ReadDenseDecoder(ConfigReader& config, const DenseDecoderOptions& options);
@@ -65,7 +65,8 @@ void RequireRopeSettings(ConfigReader& config);
 // Returns a projection with weight name + ".weight" and, if `bias`, name + ".bias".
 LinearSpec Linear(const std::string& name, int64_t in_features, int64_t out_features,
                   bool bias = false);
-// Returns a projection by `part` rows, starting at `first`, of a stored tensor with `all` rows.
+// Returns a projection whose weight is `part` rows, from `first` on, of a stored tensor with `all`
+// rows.
 LinearSpec Rows(const std::string& name, int64_t in_features, int64_t first, int64_t part,
                 int64_t all, bool bias = false);
 // Reads the activation in a field ("silu", "gelu_pytorch_tanh", ...); never kXielu.
@@ -84,22 +85,23 @@ int64_t ReadNumLayers(ConfigReader& config);
 std::vector<std::string> ReadLayerTypes(
     ConfigReader& config, std::initializer_list<std::string_view> supported,
     const std::function<std::string_view(int64_t layer)>& otherwise);
-// Returns the windows for these layer kinds. Throws InputError if a layer slides without a window.
+// Returns the windows for these layer kinds. Throws InputError if a sliding-window layer has no
+// window.
 Windows WindowsOf(const ConfigReader& config, const std::vector<std::string>& types,
                   std::optional<int64_t> window);
 bool AnySlides(const Windows& windows);
 
-// Reads sliding_window, or `missing` if the config has no such field; null: no layer slides.
+// Reads sliding_window, or `missing` if the config has no such field; null: no layer has a window.
 std::optional<int64_t> ReadWindow(ConfigReader& config, std::optional<int64_t> missing = {});
-// Either all layers slide or none, in families whose layer_types transformers stores but never
-// reads. A contradicting layer_types is an error.
+// Gives all layers the window, in families whose layer_types transformers stores but never reads. A
+// contradicting layer_types is an error.
 Windows ReadUniformWindows(ConfigReader& config, std::optional<int64_t> window);
-// Layer i slides if layer_types says so or, without layer_types, if slides(i).
+// Layer i has the window if layer_types says so or, without layer_types, if slides(i).
 Windows ReadWindows(ConfigReader& config, std::optional<int64_t> window,
                     const std::function<bool(int64_t layer)>& slides);
-// Without layer_types, layers from first_sliding on slide, if there is a window.
+// Without layer_types, layers from first_sliding on have the window.
 Windows ReadWindows(ConfigReader& config, std::optional<int64_t> window, int64_t first_sliding);
-// Without layer_types, all but every pattern-th layer slide, if there is a window.
+// Without layer_types, all layers except every pattern-th have the window.
 Windows ReadPatternWindows(ConfigReader& config, std::optional<int64_t> window, int64_t pattern);
 
 }  // namespace oscar

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// ERNIE 4.5. Pairs of neighbours rotate over the whole head, without the partial_rotary_factor that
-// accompanies such pairs in other families (transformers 5, modeling_ernie4_5.py). One field covers
-// all biases.
+// ERNIE 4.5. Rope is interleaved and covers the whole head; other families with interleaved rope
+// also have a partial_rotary_factor (transformers 5, modeling_ernie4_5.py). use_bias covers all
+// biases.
 #include "capture/model/families/experts_config.h"
 
 namespace oscar {
@@ -34,11 +34,11 @@ ModelSpec ReadErnieMoeLayers(ConfigReader& config, bool mrope) {
   return ReadDenseDecoder(config, options);
 }
 
-// Reads ERNIE's experts, whose fields all have their own names. The choice has a bias, although its
-// scores come from a softmax.
+// Reads ERNIE's experts, for which the config uses other field names. The choice of experts has a
+// bias, although the scores come from a softmax.
 ExpertsSpec ReadErnieExperts(ConfigReader& config, int64_t hidden_size, int64_t size) {
   config.Require("moe_gate", "topk");
-  config.Ignore({"moe_capacity"});  // used in training: experts never refuse tokens here
+  config.Ignore({"moe_capacity"});  // for training; here experts take any number of tokens
   config.Default("num_experts", config.Size("moe_num_experts"));
   config.Default("num_experts_per_tok", config.Size("moe_k"));
   ExpertsSpec experts = ReadExperts(config, hidden_size, size, "mlp.gate");
@@ -93,7 +93,7 @@ ModelSpec ReadErnie45Moe(ConfigReader& config) {
   for (int64_t i = 0; i < num_layers; ++i)
     sparse.push_back((i + 1) % step == 0 && i >= start && i <= end);
   PutNamedExperts(config, {}, sparse, experts, spec);
-  spec.skipped_prefixes.push_back(config.prefix() + "mtp_");  // layers that predict further tokens
+  spec.skipped_prefixes.push_back(config.prefix() + "mtp_");  // multi-token prediction
   return spec;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// LG's EXAONE. Since EXAONE 4 it has QK norms per head and three sliding layers per full one
+// LG's EXAONE. Since EXAONE 4 it has QK norms per head and three sliding-window layers per full one
 // (transformers 5, modeling_exaone4.py).
 #include <fmt/format.h>
 
@@ -57,7 +57,8 @@ std::string ReadExaonePattern(ConfigReader& config) {
   return std::string(static_cast<size_t>(every - 1), 'L') + "G";
 }
 
-// With a window, full layers have no rope, even if no layer slides. Otherwise all have rope.
+// If the config has a window, full layers have no rope, even if all layers are full. Otherwise all
+// layers have rope.
 ModelSpec ReadExaone4Layers(ConfigReader& config, const LayerNormNames& norms) {
   DenseDecoderOptions options;
   options.qk_norm = true;
@@ -92,7 +93,7 @@ ModelSpec ReadExaoneMoe(ConfigReader& config) {
   if (!config.Stores(first + experts.router.choice_bias))
     experts.router.choice_bias = "mlp.e_score_correction_bias";
   PutDeepSeekExperts(config, 1, experts, spec);
-  spec.skipped_prefixes.push_back("mtp.");  // layers that predict further tokens
+  spec.skipped_prefixes.push_back("mtp.");  // multi-token prediction
   return spec;
 }
 

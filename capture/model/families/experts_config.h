@@ -4,7 +4,8 @@
 // Common code of families with a mixture of experts: counts under their various names, which layers
 // have experts, and how experts are stored. A family describes the experts once, with names
 // relative to a layer ("mlp.gate.weight"), and PutExperts instantiates them for every sparse layer.
-// Most releases of a family store experts separately and some fused; the checkpoint's names decide.
+// Within a family, some releases store each expert separately and some all experts in one tensor;
+// the checkpoint's names decide.
 #pragma once
 
 #include <cstdint>
@@ -62,11 +63,11 @@ void PutExperts(const ConfigReader& config, const ExpertsSpec& experts,
 void PutNamedExperts(const ConfigReader& config, const ExpertNames& names,
                      const std::vector<bool>& sparse, ExpertsSpec experts, ModelSpec& spec);
 
-// Skips layers that predict further tokens. They are stored as layers num_hidden_layers and up.
+// Skips the multi-token prediction layers, which are stored as layers num_hidden_layers and up.
 void SkipPredictionLayers(ConfigReader& config, ModelSpec& spec);
 
-// Names these experts and gives them to DeepSeek's sparse layers. Skips layers that predict further
-// tokens. `default_dense`: number of dense layers if the config does not say.
+// Names these experts and gives them to DeepSeek's sparse layers. Skips multi-token prediction
+// layers. `default_dense`: number of dense layers if the config does not say.
 void PutDeepSeekExperts(ConfigReader& config, int64_t default_dense, const ExpertsSpec& experts,
                         ModelSpec& spec);
 

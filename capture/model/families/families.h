@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tables of model families and of multimodal wrappers around them. A family consists of a
-// function that maps config fields and tensor names to ModelSpec, and a table row, both in the file
-// of its lineage. config_fields.h decides about fields that a family does not read.
+// The tables of model families and of multimodal wrappers around them. A family consists of a table
+// row and a function that maps config fields and tensor names to a ModelSpec. Related families
+// share a file. config_fields.h decides about fields that a family does not read.
 #pragma once
 
 #include <cstdint>
@@ -42,9 +42,9 @@ std::span<const Refusal> Refusals();  // sorted by model_type
 struct Wrapper {
   std::string_view model_type, architecture;
   std::string_view text_model_type;  // used if text_config does not name a family
-  std::string_view member = {};      // parent of all this ("thinker_config")
-  // The first position of text. 1 for PaliGemma, where an image and prompt attend in both
-  // directions, but text alone is causal.
+  std::string_view member = {};      // field that contains the wrapper ("thinker_config")
+  // The position of the first text token. It is 1 for PaliGemma, where an image and prompt attend
+  // in both directions, but text alone is causal.
   int64_t first_position = 0;
   std::string_view written_as = {};  // alternative name in "architectures"
 };

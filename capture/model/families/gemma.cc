@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Gemma 1 to 4. Embeddings are multiplied by sqrt(hidden_size), rounded to the compute dtype, a
-// change of up to 0.3 % in bf16. The activation is hidden_activation; hidden_act of old releases is
-// ignored.
+// change of up to 0.3 % in bf16. The activation is hidden_activation, not the hidden_act of old
+// releases.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -50,7 +50,8 @@ ModelSpec ReadGemma(ConfigReader& config) {
 }
 
 // Gemma 2 and VaultGemma: soft caps on attention logits and on the model's logits, q·k scaled by
-// query_pre_attn_scalar, norms (1 + w). Every other layer slides, starting with the first.
+// query_pre_attn_scalar, norms (1 + w). Every other layer has a sliding window, starting with the
+// first.
 ModelSpec ReadSoftcappedGemma(ConfigReader& config, DenseDecoderOptions options) {
   options.norm = NormKind::kOnePlus;
   config.Default("head_dim", 256);
@@ -83,9 +84,9 @@ ModelSpec ReadVaultGemma(ConfigReader& config) {
   return ReadSoftcappedGemma(config, options);
 }
 
-// Gemma 3 (text part): Gemma 2 without soft caps, but with QK norms (1 + w) and five sliding layers
-// per full one, each kind with its own rotary base. Traps: the old rope_scaling only applies to
-// full layers; attn_logit_softcapping is left over from Gemma 2 and never applied
+// Gemma 3 (text part): Gemma 2 without soft caps, but with QK norms (1 + w) and five sliding-window
+// layers per full one, each kind with its own rotary base. Traps: the old rope_scaling only applies
+// to full layers; attn_logit_softcapping is left over from Gemma 2 and never applied
 // (modeling_gemma3.py).
 ModelSpec ReadGemma3(ConfigReader& config) {
   DenseDecoderOptions options = GemmaOptions(config);
@@ -228,7 +229,7 @@ void ReadPerLayerInputs(ConfigReader& config, ModelSpec& spec) {
   }
 }
 
-// Late layers read the cache of the last earlier layer of the same kind.
+// Lets the last num_kv_shared_layers layers read the cache of the last earlier layer of their kind.
 void ShareKv(ConfigReader& config, const std::vector<std::string>& types, ModelSpec& spec) {
   const auto num_layers = static_cast<int64_t>(spec.layers.size());
   const int64_t num_shared = config.OptionalCount("num_kv_shared_layers").value_or(0);
@@ -287,8 +288,8 @@ void ReadExpertsBeside(ConfigReader& config, ModelSpec& spec) {
   }
 }
 
-// Gemma 4 (text part): sliding and full layers have different head sizes and ropes. Values are
-// normalized without a weight, and with attention_k_eq_v full layers take values from the key
+// Gemma 4 (text part): sliding-window and full layers have different head sizes and ropes. Values
+// are normalized without a weight, and with attention_k_eq_v full layers take values from the key
 // projection. Experts run in parallel to the MLP. Small models have per-layer embeddings, and late
 // layers that read the keys and values of earlier ones (transformers 5, modeling_gemma4.py). Norms
 // are plain, not 1 + w as in Gemma 2 and 3.

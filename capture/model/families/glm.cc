@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Zhipu's GLM with plain keys and values. GLM-4 rotates pairs of neighbours in a part of the head
-// and stores gate and up as one tensor. Since GLM-4.5, the dimensions of a pair are half the
-// rotated part apart, the first layers are dense, and experts are as in DeepSeek-V3. GLM-4.7-Flash
-// and GLM-5 have latent attention (deepseek.cc).
+// Zhipu's GLM with plain keys and values. GLM-4 has interleaved rope on a part of the head and
+// stores gate and up as one tensor. Since GLM-4.5, rope is not interleaved (RopeLayout::kHalf), the
+// first layers are dense, and experts are as in DeepSeek-V3. GLM-4.7-Flash and GLM-5 have latent
+// attention (deepseek.cc).
 #include "capture/model/families/experts_config.h"
 
 namespace oscar {

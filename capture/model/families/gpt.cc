@@ -69,7 +69,7 @@ ModelSpec ReadGptNeoX(ConfigReader& config) {
   for (LayerSpec& layer : spec.layers) layer.parallel = parallel;
   NameEnds("gpt_neox.embed_in", "gpt_neox.final_layer_norm", spec,
            config.Stores("lm_head.weight") ? "lm_head" : "embed_out");
-  // Masks stored by old releases.
+  // Skips the masks that old releases store.
   for (const char* mask : {".attention.bias", ".attention.masked_bias"})
     spec.skipped_suffixes.emplace_back(mask);
   return spec;
@@ -92,7 +92,7 @@ ModelSpec ReadFalcon(ConfigReader& config) {
   config.Override("num_key_value_heads", grouped || !one_head ? kv_heads : 1);
   config.Override("intermediate_size",
                   config.OptionalSize("ffn_hidden_size").value_or(4 * config.Size("hidden_size")));
-  // Other fields that releases have but no model reads.
+  // Other fields that releases have but the model's code never reads.
   config.Ignore({"apply_residual_connection_post_layernorm", "ff_factor"});
   const bool parallel = config.Bool("parallel_attn", true);
   const int64_t norms = config.OptionalSize("num_ln_in_parallel_attn").value_or(grouped ? 2 : 1);
@@ -226,9 +226,9 @@ ModelSpec ReadStableLm(ConfigReader& config) {
   return spec;
 }
 
-// gpt-oss 20B and 120B: biases everywhere, an extra softmax logit per head (sink), sliding in every
-// other layer, experts stored transposed with alternating gate and up. hidden_act says silu, but
-// experts compute a clamped gate times sigmoid(swiglu_alpha * gate).
+// gpt-oss 20B and 120B: biases everywhere, an extra softmax logit per head (sink), a sliding window
+// in every other layer, experts stored transposed with alternating gate and up. hidden_act says
+// silu, but experts compute a clamped gate times sigmoid(swiglu_alpha * gate).
 ModelSpec ReadGptOss(ConfigReader& config) {
   RequireRopeSettings(config);
   DenseDecoderOptions options;

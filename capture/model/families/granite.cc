@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// IBM's Granite 3 and 4: Llama with four multipliers, experts, sliding layers. Each family adds
-// other terms to the experts' sum.
+// IBM's Granite 3 and 4: Llama with four multipliers. Some families also have experts, a shared
+// expert, or sliding-window layers.
 #include <fmt/format.h>
 
 #include "capture/model/families/experts_config.h"
@@ -38,7 +38,7 @@ ModelSpec ReadGraniteMoe(ConfigReader& config) {
   DenseDecoderOptions options;
   options.dense_mlp = false;
   ModelSpec spec = ReadGraniteLayers(config, options);
-  // transformers 5 writes some descendants with other names than those of all releases.
+  // transformers 5 saves some of these models under names that no release uses.
   const std::string block = "block_sparse_moe.";
   const bool written = config.StoresPrefix(config.LayerPrefix(0) + block + "experts.");
   ExpertsSpec experts = ReadExperts(config, spec.hidden_size, config.Size("intermediate_size"),
@@ -60,7 +60,7 @@ MlpSpec FusedMlp(const std::string& prefix, int64_t hidden_size, int64_t size,
           Linear(prefix + "output_linear", size, hidden_size)};
 }
 
-// Uses such an MLP as the shared expert.
+// Describes a shared expert that is stored like FusedMlp.
 void NameFusedSharedExpert(const std::string& prefix, int64_t size, ExpertsSpec& experts) {
   const MlpSpec mlp = FusedMlp(prefix, experts.hidden_size, size, experts.activation);
   experts.shared_size = size;
@@ -130,7 +130,7 @@ ModelSpec ReadGraniteHybrid(ConfigReader& config) {
   return spec;
 }
 
-// Granite SWA: three sliding layers per full one and a sink for each head (transformers 5,
+// Granite SWA: three sliding-window layers per full one and a sink for each head (transformers 5,
 // modeling_granite_swa.py). The first layer is full. layer_rope_theta gives each layer its own
 // base; 0 means no rope.
 void PutSlidingLayers(ConfigReader& config, ModelSpec& spec) {

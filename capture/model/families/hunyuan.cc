@@ -21,12 +21,12 @@ DenseDecoderOptions HunYuanOptions(ConfigReader& config) {
   options.k_norm_name = "key_layernorm";
   options.rope.alpha = true;
   config.Require("use_qk_norm", true);
-  config.Require("use_cla", false);  // keys and values shared by neighbouring layers
+  config.Require("use_cla", false);  // neighbouring layers would share keys and values
   config.Require("use_rotary_pos_emb", true);
   config.Require("norm_type", "rms");
   if (const auto head_dim = config.OptionalSize("head_dim"))
     config.Require("attention_head_dim", *head_dim);
-  // Fields without effect: the number of layers that would share, parts of a classifier, token ids.
+  // Fields without effect: a setting of use_cla, a classifier's settings, and token ids.
   config.Ignore({"cla_share_factor", "add_classification_head", "class_num", "pool_type",
                  "dense_list", "eod_token_id", "eod_id", "im_end_id", "im_newline_id",
                  "im_start_id", "image_token_id", "mask_init_id", "org_vocab_size", "pad_id",
@@ -85,7 +85,8 @@ ModelSpec ReadHunYuanMoe(ConfigReader& config) {
 }
 
 // Hunyuan 3 (HY 2.0): experts with sigmoid scores and a bias for the choice, and a shared expert.
-// The factor on weights is router_scaling_factor. The bias is stored next to the router, not in it.
+// The factor on expert weights is router_scaling_factor. The bias is stored next to the router, not
+// in it.
 ModelSpec ReadHyV3(ConfigReader& config) {
   DenseDecoderOptions options = LlamaOptions(config, 11158840.0);
   options.mlp_bias = config.Bool("mlp_bias", false);

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Laguna: a softplus gate on the attention output, per head or per channel; sliding and full layers
-// with different numbers of query heads and different ropes; experts with sigmoid scores. The
-// scaling factor only applies to routed experts. `gating`: true means per head.
+// Laguna: a softplus gate on the attention output, per head or per channel; sliding-window and full
+// layers with different numbers of query heads and different ropes; experts with sigmoid scores.
+// The scaling factor only applies to routed experts. `gating`: true means per head.
 #include <fmt/format.h>
 
 #include "capture/model/families/experts_config.h"

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Llama and families that only differ from it in biases, norms, the MLP's activation, and which
-// layers slide or have rope.
+// layers have a sliding window or rope.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,8 +12,9 @@
 namespace oscar {
 namespace {
 
-// Llama 1 to 3.x and models of the same type. All four attention projections have biases or none,
-// and so have all three of the MLP. Releases before Llama 3 have no rope_theta; it was 10000.
+// Llama 1 to 3.x and models of the same type. attention_bias decides about biases of all four
+// attention projections, mlp_bias about those of all three MLP projections. Releases before Llama 3
+// have no rope_theta; it was 10000.
 ModelSpec ReadLlama(ConfigReader& config) {
   DenseDecoderOptions options = LlamaOptions(config, 10000.0);
   options.mlp_bias = config.Bool("mlp_bias", false);
@@ -46,8 +47,7 @@ ModelSpec ReadSeedOss(ConfigReader& config) {
   return ReadDenseDecoder(config, options);
 }
 
-// Helium: Llama with rope in pairs of neighbours. Its epsilon is 1e-8, which float16 would round to
-// zero.
+// Helium: Llama with interleaved rope. Its epsilon is 1e-8, which float16 would round to zero.
 ModelSpec ReadHelium(ConfigReader& config) {
   DenseDecoderOptions options;
   options.qkv_bias = config.Bool("attention_bias", false);
@@ -110,7 +110,7 @@ ModelSpec ReadApertus(ConfigReader& config) {
   return spec;
 }
 
-// Code World Model: Llama with three sliding layers per full one, starting with a full one
+// Code World Model: Llama with three sliding-window layers per full one, starting with a full one
 // (transformers 5, CwmConfig).
 ModelSpec ReadCwm(ConfigReader& config) {
   DenseDecoderOptions options;
@@ -149,7 +149,7 @@ ModelSpec ReadSmolLm3(ConfigReader& config) {
   options.tied_by_default = true;
   const std::vector<bool> turns = ReadTurningLayers(config);
   config.Ignore({"max_window_layers"});  // left over from Qwen; layer_types decides
-  // If any layer slides, it is the layers without rope.
+  // A sliding window, if the config sets one, applies to the layers without rope.
   std::optional<int64_t> window = ReadWindow(config);
   if (!config.Bool("use_sliding_window", false)) window = std::nullopt;
   options.windows = ReadWindows(
@@ -196,7 +196,7 @@ std::vector<bool> ReadLlama4SparseLayers(ConfigReader& config) {
   return sparse;
 }
 
-// Up to the length of one chunk, chunked layers see everything.
+// Limits sequences to one chunk, within which chunked attention equals full attention.
 void LimitToOneChunk(ConfigReader& config, const std::vector<bool>& turns, ModelSpec& spec) {
   const std::vector<std::string> types =
       ReadLayerTypes(config, {"full_attention", "chunked_attention"}, [&](int64_t layer) {
@@ -212,10 +212,10 @@ void LimitToOneChunk(ConfigReader& config, const std::vector<bool>& turns, Model
       "implemented";
 }
 
-// Llama 4 Scout and Maverick, text: experts that get the token times its weight; three layers with
-// rope in pairs of neighbours per layer without rope; unweighted QK norms after rope. Layers with
-// rope only see their own chunk of attention_chunk_size tokens, so longer sequences are refused. In
-// the other layers queries are scaled by position.
+// Llama 4 Scout and Maverick, text: experts whose input is multiplied by the token's router weight;
+// three layers with interleaved rope per layer without rope; QK norms without weights, after rope.
+// Layers with rope only see their own chunk of attention_chunk_size tokens, so longer sequences are
+// refused. In the other layers queries are scaled by position.
 ModelSpec ReadLlama4(ConfigReader& config) {
   DenseDecoderOptions options = LlamaOptions(config, 500000.0);
   options.default_head_dim = 128;

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// MiMo-V2-Flash: five sliding layers per full one, with a sink each and twice the KV heads; values
-// with another dimension than keys, and a factor on values; rope on a part of each head, with two
-// bases; experts with sigmoid scores. The first layer is full too. Releases name nearly every field
-// differently from transformers 5.
+// MiMo-V2-Flash: five sliding-window layers per full one, with attention sinks and twice the KV
+// heads. Values have another dimension than keys, and a factor. Rope covers a part of each head,
+// with one base for each kind of layer. Experts have sigmoid scores. The first layer is also full.
+// Releases name nearly every field differently from transformers 5.
 #include <fmt/format.h>
 
 #include "capture/model/families/experts_config.h"
@@ -27,7 +27,7 @@ std::optional<std::vector<bool>> ReadLayerFlags(ConfigReader& config, std::strin
   return flags;
 }
 
-// Checks the fields of releases for sliding layers.
+// Checks the fields that releases have for sliding-window layers.
 void CheckReleaseFields(ConfigReader& config, const AttentionSpec& full, int64_t v_head_dim) {
   config.Require("swa_num_attention_heads", full.num_q_heads);
   config.Require("swa_num_key_value_heads", 2 * full.num_kv_heads);
@@ -94,7 +94,7 @@ ModelSpec ReadMiMoV2Flash(ConfigReader& config) {
   const std::vector<bool> by_type = ReadDeepSeekSparseLayers(config, 1);
   if (!sparse) sparse = by_type;
   PutNamedExperts(config, {}, *sparse, experts, spec);
-  spec.skipped_prefixes.push_back(config.prefix() + "mtp.");  // layers that predict further tokens
+  spec.skipped_prefixes.push_back(config.prefix() + "mtp.");  // multi-token prediction
   return spec;
 }
 

@@ -11,7 +11,7 @@
 namespace oscar {
 namespace {
 
-// Fields in which releases describe variants. Only M2's variant is implemented.
+// Checks the fields by which releases describe variants. Only M2's variant is implemented.
 void RequireM2(ConfigReader& config) {
   config.Require("qk_norm_type", "per_layer");
   config.Require("use_qk_norm", true);
@@ -30,8 +30,8 @@ void RequireM2(ConfigReader& config) {
     config.Fail("attn_type_list",
                 "is not implemented: linear attention. Supported: a list with only 1");
   }
-  // Fields without effect: classes that transformers now has, sizes of absent parts, layers that
-  // predict further tokens, limits of a server.
+  // Fields without effect: auto_map (transformers now includes these classes), sizes of parts that
+  // M2 lacks, multi-token prediction, and a server's length limit.
   config.Ignore({"auto_map", "mlp_intermediate_size", "shared_moe_mode", "use_mtp",
                  "num_mtp_modules", "mtp_transformer_layers", "max_model_len"});
 }
@@ -59,14 +59,15 @@ ModelSpec ReadMiniMaxM2(ConfigReader& config) {
   return spec;
 }
 
-// Returns up to how many tokens sparse layers are dense; nothing if there is no sparse layer.
+// Returns the number of tokens up to which sparse attention equals dense attention; nothing if no
+// layer is sparse.
 std::optional<int64_t> ReadDenseLimit(ConfigReader& config) {
   int64_t block = config.OptionalSize("index_block_size").value_or(128);
   int64_t blocks = config.OptionalSize("index_topk_blocks").value_or(16);
   const auto types = ReadLayerTypes(config, {"full_attention", "minimax_m3_sparse"},
                                     [](int64_t) { return std::string_view("full_attention"); });
   bool sparse = std::ranges::find(types, "minimax_m3_sparse") != types.end();
-  // Releases use these names.
+  // Releases nest these settings under other names.
   if (const Json* old = config.Find("sparse_attention_config"); old != nullptr) {
     if (!old->is_object()) config.Fail("sparse_attention_config", "must be an object");
     ConfigReader settings(*old, config.what() + ": sparse_attention_config");
@@ -112,7 +113,7 @@ ModelSpec ReadMiniMaxM3(ConfigReader& config) {
   config.Require("use_gemma_norm", true);
   config.Require("attention_output_gate", false);
   config.Require("n_shared_experts", 1);
-  // Fields without effect: layers that predict further tokens.
+  // Fields without effect: multi-token prediction.
   config.Ignore({"num_mtp_modules", "num_nextn_predict_layers"});
   const std::string activation = config.String("hidden_act", "silu");
   if (activation != "silu" && activation != "swigluoai")
@@ -124,7 +125,7 @@ ModelSpec ReadMiniMaxM3(ConfigReader& config) {
   config.Override("rotary_dim", nullptr);
   ModelSpec spec = ReadDenseDecoder(config, options);
   const int64_t turning = spec.layers[0].attention.rope.rotary_dim;
-  // transformers 5 writes its class's rotary_dim even if rope_parameters rotate whole heads.
+  // transformers 5 writes the default rotary_dim even if rope_parameters rotate whole heads.
   const bool whole_heads = turning == head_dim && config.Has("rope_parameters");
   if (rotary_dim < head_dim && turning != rotary_dim && !whole_heads) {
     config.Fail("rotary_dim",

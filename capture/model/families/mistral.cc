@@ -7,17 +7,17 @@
 namespace oscar {
 namespace {
 
-// Mistral 7B and its dense successors of the same model_type: no biases, and either all layers
-// slide or none. "sliding_window": null means full attention, while a missing sliding_window means
-// 4096 (transformers' MistralConfig).
+// Mistral 7B and its dense successors of the same model_type: no biases, and either all layers have
+// a sliding window or none has. "sliding_window": null means full attention, while a missing
+// sliding_window means 4096 (transformers' MistralConfig).
 ModelSpec ReadMistral(ConfigReader& config) {
   DenseDecoderOptions options;
   options.windows = ReadUniformWindows(config, ReadWindow(config, 4096));
   return ReadDenseDecoder(config, options);
 }
 
-// Ministral 8B of 2024: Mistral with sliding layers as layer_types says. Without layer_types, every
-// layer slides if there is a sliding_window; if that is missing too, it is 4096.
+// Ministral 8B of 2024: Mistral in which layer_types decides which layers have a sliding window.
+// Without layer_types, all have one; a missing sliding_window means 4096.
 ModelSpec ReadMinistral(ConfigReader& config) {
   DenseDecoderOptions options;
   options.rope.default_theta = 10000.0;
@@ -25,10 +25,10 @@ ModelSpec ReadMinistral(ConfigReader& config) {
   return ReadDenseDecoder(config, options);
 }
 
-// Ministral 3 and other late Mistral models: no biases, yarn, and queries that grow with their
-// position after the original context (transformers 5, modeling_ministral3.py,
-// get_llama_4_attn_scale). The factor applies only to queries, after rope. It affects their
-// covariance: long samples have more weight.
+// Ministral 3 and other late Mistral models: no biases, yarn, and a factor on queries that grows
+// with their position beyond the original context (transformers 5, modeling_ministral3.py,
+// get_llama_4_attn_scale). It applies after rope, and not to keys. Late positions therefore have
+// more weight in the queries' covariance.
 ModelSpec ReadMinistral3(ConfigReader& config) {
   DenseDecoderOptions options;
   options.default_head_dim = 128;

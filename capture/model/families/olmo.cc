@@ -32,7 +32,7 @@ ModelSpec ReadOlmo(ConfigReader& config) {
 }
 
 // OLMo 2: norms on the outputs of attention and MLP, none on their inputs, and one norm across all
-// query heads and one across all key heads. A norm across 64 heads is not 64 norms.
+// query heads and one across all key heads. A norm across all heads differs from a norm per head.
 DenseDecoderOptions Olmo2Options(ConfigReader& config, double default_theta) {
   DenseDecoderOptions options = LlamaOptions(config, default_theta);
   options.qk_norm = options.qk_norm_of_all_heads = true;
@@ -46,8 +46,8 @@ ModelSpec ReadOlmo2(ConfigReader& config) {
   return ReadDenseDecoder(config, options);
 }
 
-// OLMo 3: OLMo 2 with three sliding layers per full one (transformers 5, modeling_olmo3.py). The
-// old rope_scaling only applies to full layers.
+// OLMo 3: OLMo 2 with three sliding-window layers per full one (transformers 5, modeling_olmo3.py).
+// The old rope_scaling only applies to full layers.
 ModelSpec ReadOlmo3(ConfigReader& config) {
   DenseDecoderOptions options = Olmo2Options(config, 500000.0);
   options.rope.layer_type = "full_attention";

@@ -9,14 +9,16 @@
 namespace oscar {
 namespace {
 
-// Returns the window if any layer slides. No layer slides unless use_sliding_window is set,
-// whatever other fields say. If missing, the window is 4096 (transformers, Qwen2Config and others).
+// Returns the window of sliding-window layers: nothing unless use_sliding_window is set, whatever
+// other fields say. A missing sliding_window means `missing` (transformers, Qwen2Config and
+// others).
 std::optional<int64_t> ReadQwenWindow(ConfigReader& config, int64_t missing = 4096) {
   const std::optional<int64_t> window = ReadWindow(config, missing);
   return config.Bool("use_sliding_window", false) ? window : std::nullopt;
 }
 
-// Layers slide as layer_types says, otherwise from max_window_layers (default `first_sliding`) on.
+// Returns the window of each layer: as layer_types says, otherwise from layer max_window_layers
+// (default `first_sliding`) on.
 Windows ReadQwenWindows(ConfigReader& config, int64_t first_sliding = 28, int64_t missing = 4096) {
   return ReadWindows(config, ReadQwenWindow(config, missing),
                      config.OptionalCount("max_window_layers").value_or(first_sliding));
@@ -39,7 +41,7 @@ std::vector<bool> ReadQwenSparseLayers(ConfigReader& config) {
   return sparse;
 }
 
-// `normalize`: value of a missing norm_topk_prob.
+// `normalize`: the value that a missing norm_topk_prob means.
 ExpertsSpec ReadQwenExperts(ConfigReader& config, int64_t hidden_size, bool normalize) {
   ExpertsSpec experts =
       ReadExperts(config, hidden_size, config.Size("moe_intermediate_size"), "mlp.gate");
@@ -65,7 +67,7 @@ ModelSpec ReadQwen2(ConfigReader& config) {
 }
 
 // Qwen1.5-MoE and Qwen2-57B-A14B: biases on q, k, v, and a gated shared expert. Unlike in other
-// Qwen families, sliding layers are every second layer below max_window_layers.
+// Qwen families, the sliding-window layers are every second layer below max_window_layers.
 ModelSpec ReadQwen2Moe(ConfigReader& config) {
   DenseDecoderOptions options;
   options.qkv_bias = config.Bool("qkv_bias", true);
@@ -100,7 +102,7 @@ ModelSpec ReadQwen3(ConfigReader& config) {
 
 // Qwen3 with experts (30B-A3B, 235B-A22B). Traps: a missing norm_topk_prob means false
 // (transformers' Qwen3MoeConfig), although every release sets it. If use_sliding_window is set,
-// every layer slides: unlike in other Qwen families, max_window_layers is ignored.
+// every layer has a window: unlike in other Qwen families, max_window_layers is ignored.
 ModelSpec ReadQwen3Moe(ConfigReader& config) {
   DenseDecoderOptions options = Qwen3Options(config);
   options.windows = ReadUniformWindows(config, ReadQwenWindow(config));
@@ -233,7 +235,7 @@ ModelSpec ReadQwenHybrid(ConfigReader& config, bool fused, bool dense_mlp) {
   ModelSpec spec = ReadDenseDecoder(config, options);
   config.Require("attn_output_gate", true);
   config.Require("output_gate_type", "swish");  // for the norm after the delta rule
-  // Fields without effect: data type of a kernel's state, layers that predict further tokens.
+  // Fields without effect: the data type of a kernel's state, and multi-token prediction.
   config.Ignore({"mamba_ssm_dtype", "mtp_num_hidden_layers", "mtp_use_dedicated_embeddings"});
 
   constexpr std::string_view kFullLayer = "full_attention", kLinearLayer = "linear_attention";
@@ -279,8 +281,8 @@ ModelSpec ReadQwen35Moe(ConfigReader& config) {
   return spec;
 }
 
-// Mellum 2: Qwen 3 with experts, and some sliding layers with their own rope. Without layer_types
-// no layer slides, even if there is a sliding_window.
+// Mellum 2: Qwen 3 with experts, and some sliding-window layers with their own rope. Without
+// layer_types no layer has a window, even if sliding_window is set.
 ModelSpec ReadMellum(ConfigReader& config) {
   DenseDecoderOptions options = Qwen3Options(config, 500000.0);
   options.default_head_dim = 128;
@@ -296,8 +298,8 @@ ModelSpec ReadMellum(ConfigReader& config) {
   return spec;
 }
 
-// dots.llm1: Qwen 3's attention, DeepSeek's experts. Layers from max_window_layers on slide if
-// there is a window; a missing sliding_window means 4096.
+// dots.llm1: Qwen 3's attention, DeepSeek's experts. Layers from max_window_layers on have a window
+// if sliding_window is not null; a missing one means 4096.
 ModelSpec ReadDots1(ConfigReader& config) {
   DenseDecoderOptions options = Qwen3Options(config, 10000.0);
   options.windows = ReadWindows(config, ReadWindow(config, 4096),

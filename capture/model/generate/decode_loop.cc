@@ -142,7 +142,7 @@ at::Tensor DecodeLoop::Run(std::vector<int64_t> first) {
   if (!rows.whole && StepsAreAlike()) {
     RunStep(rows);
   } else {
-    step_.Reset();  // a new number of positions uses other memory
+    step_.Reset();  // a recorded step would read the old positions' memory
     RunLayers(rows, inputs);
   }
   const at::Tensor last =
@@ -150,8 +150,9 @@ at::Tensor DecodeLoop::Run(std::vector<int64_t> first) {
   return head_.Logits(rows.hidden.index_select(0, last.to(target_.device)));
 }
 
-// False if experts wait for their routing, linear attention moves its state, or per-layer inputs
-// are recomputed.
+// Whether steps launch the same kernels on the same memory, so that one can be recorded. They do
+// not if experts wait for their routing, if linear attention puts its state into new tensors, or if
+// per-layer inputs are recomputed.
 bool DecodeLoop::StepsAreAlike() const {
   return !resident_.empty() && !per_layer_ && std::ranges::none_of(layers_, [](const auto* layer) {
     return layer->experts || layer->delta_net;

@@ -52,7 +52,8 @@ void InPieces(const AttentionSpec& spec, const at::Tensor& queries, const at::Te
 
 }  // namespace
 
-// Keys and values in float32, logits, logits with sinks, weights and their contiguous copy.
+// Counts keys and values in float32 and, for one piece, logits, logits with sinks, weights and
+// their contiguous copy.
 int64_t ExplicitAttentionBytes(const AttentionSpec& spec, int64_t num_tokens) {
   const int64_t row = 4 * spec.num_q_heads * num_tokens;
   const int64_t piece = std::min(std::max(kPieceBytes, row), row * num_tokens);
@@ -89,7 +90,7 @@ bool NeedsExplicitAttention(const AttentionSpec& spec) {
 bool TakesFlash(const AttentionSpec& spec, const at::Tensor& q, const at::Tensor& k,
                 const at::Tensor& v) {
   if (q.is_cpu() || NeedsExplicitAttention(spec)) return false;
-  if (q.size(2) != v.size(2) || q.size(2) % 8 != 0) return false;  // other kernels pad first
+  if (q.size(2) != v.size(2) || q.size(2) % 8 != 0) return false;  // needs padding first
   const int64_t choice =
       at::_fused_sdp_choice(HeadsFirst(q, spec), HeadsFirst(k, spec), HeadsFirst(v, spec), {}, 0.0,
                             /*is_causal=*/true, spec.scale);

@@ -16,7 +16,8 @@ namespace oscar {
 
 struct AttentionChunking {
   int64_t query_chunk = 512;  // queries per call with an explicit mask
-  // Up to this many tokens without a window take one call; with flash attention, any number.
+  // Sequences of up to this many tokens take one call if there is no window. With flash attention,
+  // sequences of any length do.
   int64_t whole_attention = 4096;
 };
 
@@ -27,8 +28,8 @@ at::Tensor HeadsFirst(const at::Tensor& x, const AttentionSpec& spec);
 
 // Softmax over the keys that `visible` bool [n, T] selects; undefined: causal. Heads are in the
 // batch dimension as in HeadsFirst, and a KV head's values are the same for all its query heads. On
-// a CPU, values that are shorter than keys are padded: no fused kernel takes them, and without one
-// the scores of all pairs of tokens would be in memory.
+// a CPU, values that are shorter than keys are padded: no fused kernel supports them, and other
+// kernels hold the scores of all pairs of tokens in memory.
 at::Tensor FusedAttention(const at::Tensor& queries, const at::Tensor& keys,
                           const at::Tensor& values, const at::Tensor& visible, double scale);
 

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Scores inside attention: softmax rows for chosen queries and the log-sum-exp of every row, in
-// float32 for any compute dtype. R rows of H heads have T values each and take 4 R H T bytes; only
-// the work on them is done in pieces.
+// float32 for any compute dtype. Results for R rows, H heads and T keys take 4 R H T bytes;
+// temporaries take less, because rows are processed in pieces.
 #pragma once
 
 #include <ATen/core/Tensor.h>

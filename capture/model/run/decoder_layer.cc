@@ -117,7 +117,7 @@ RopeRows MakeRopeTable(const RopeSpec& rope, int64_t num_positions, const Weight
 }
 
 at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& weight, double eps) {
-  // Uses one kernel if there is one; it rounds in the same way as the lines below.
+  // On a GPU, uses one kernel, which rounds in the same way as the lines below.
   if (x.is_cuda()) return at::rms_norm(x, x.sizes().slice(x.dim() - 1), {}, eps).mul_(weight);
   const at::Tensor wide = x.to(at::kFloat);
   const at::Tensor inverse_rms = wide.square().mean(-1, /*keepdim=*/true).add_(eps).rsqrt_();

@@ -3,7 +3,7 @@
 //
 // The arithmetic of one decoder layer except for attention itself, on a chunk of tokens. The order
 // of operations and roundings is that of transformers 5 (norms in float32, cosines cast to the
-// compute dtype). Keep this order: in bf16, the order of casts changes whole digits.
+// compute dtype). Keep this order: in bf16, another order of casts changes results noticeably.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -18,7 +18,7 @@
 namespace oscar {
 namespace {
 
-// The groups of values of one type, and access to their fields. Sizes are in bytes per group.
+// Gives access to the fields of groups of one type. Sizes are in bytes per group.
 class Runs {
  public:
   Runs(const at::Tensor& bytes, const GgmlType& type)
@@ -77,7 +77,7 @@ at::Tensor Q4_1(const Runs& in) {
   return Float(in.Codes(4, 16, 16, 4)).mul_(in.Half(0)).add_(in.Half(2));
 }
 
-// The fifth bits are 32 consecutive bits.
+// The fifth bits of all codes are stored as 32 consecutive bits.
 at::Tensor FiveBits(const Runs& in, int64_t high) {
   return Float(Joined(in.Codes(high + 4, 16, 16, 4), in.Codes(high, 4, 1, 1), 4));
 }
@@ -95,7 +95,7 @@ at::Tensor Q2_K(const Runs& in) {
   return Scaled(scale, Float(in.Codes(16, 64, 32, 2)), 16).sub_(least.unsqueeze(-1));
 }
 
-// If the third bit is set, 4 is not subtracted.
+// Subtracts 4 from codes whose third bit is clear.
 at::Tensor Q3_K(const Runs& in) {
   const at::Tensor scales =
       Float(Joined(in.Codes(96, 8, 8, 4), in.Codes(104, 4, 4, 2), 4)).sub_(32).mul_(in.Half(108));

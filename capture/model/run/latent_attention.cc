@@ -11,8 +11,8 @@
 namespace oscar {
 namespace {
 
-// Writes rotated x [n, heads, rope_dim] to `out` of the same shape: first halves of all pairs, then
-// second halves, or pairs in their original places.
+// Writes rotated x [n, heads, rope_dim] to `out` of the same shape: the first dimensions of all
+// pairs, then the second ones, or all dimensions in their original places.
 void Turn(const at::Tensor& x, const AttentionSpec& spec, const at::Tensor& cos,
           const at::Tensor& sin, at::Tensor out) {
   const int64_t pairs = x.size(2) / 2;

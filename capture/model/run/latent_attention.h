@@ -4,9 +4,9 @@
 // Multi-head latent attention (latent_spec.h): queries, keys and values of all heads from latents,
 // and the same attention in latent space, as a cache sees it. With key = W_UK c and value = W_UV c
 // of a latent c, q · key = (q W_UK) · c and sum p_j value_j = W_UV sum p_j c_j, so every head reads
-// the same latent as key and value (DeepSeek-V2, arXiv 2405.04434, section 2.1.2). Trap: the
-// position part is rotated in pairs of neighbours, but its result has the even dimensions first,
-// then the odd ones (transformers, apply_rotary_pos_emb_interleave).
+// the same latent as key and value (DeepSeek-V2, arXiv 2405.04434, section 2.1.2). Trap: rope on
+// the position part is interleaved, but its result has the even dimensions first, then the odd ones
+// (transformers, apply_rotary_pos_emb_interleave).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -52,7 +52,7 @@ std::vector<LayerSpec> LayersInLatentSpace(const ModelSpec& spec);
 // Returns the weights that expand the latent, per head [W_UK | W_UV]: [num_q_heads, nope_dim +
 // v_head_dim, rank].
 at::Tensor ExpansionOf(const AttentionSpec& spec, const LatentWeights& weights);
-// Returns their part W_UV.  // [num_q_heads, v_head_dim, rank]
+// Returns the part W_UV of these weights.  // [num_q_heads, v_head_dim, rank]
 at::Tensor ValueExpansion(const LatentSpec& spec, const at::Tensor& kv_b);
 
 // Queries of one sequence as its cache sees them, contiguous: logits are scale * (q . c_kv + q_pe .

@@ -61,7 +61,7 @@ struct LayerWeights {
   // Frees the weights that are no longer needed once attention or linear attention is done.
   void DropMixer();
 
-  // With several ranks, all tensors that were loaded, for a comparison.
+  // All tensors that were loaded, so that several ranks can check that theirs are equal.
   std::vector<at::Tensor> loaded;
 
   bool attention_only = false;  // nothing after attention was requested
@@ -83,7 +83,7 @@ struct WeightStreamOptions {
   bool prefetch = true;         // false: one layer in memory instead of two
   ReadMode read = ReadMode::kAuto;
   int64_t expert_bytes = int64_t{1} << 31;  // bytes of a run of experts, in the compute dtype
-  // Experts are distributed among ranks: a run is longer by the number of ranks, and each rank
+  // Experts are distributed among ranks: with n ranks a run is n times as large, and each rank
   // reads its slice. The rest of a layer is read once per machine: each rank reads a part and
   // shares it when it is handed out.
   RankGroup* group = &OneRank();
@@ -116,7 +116,7 @@ class WeightStream {
   struct Part {
     const LayerSpec* layer;
     bool attention_only;
-    std::optional<ExpertRun> run;  // run of a layer's experts; nothing: the layer without experts
+    std::optional<ExpertRun> run;  // run of a layer's experts; absent: the layer without experts
   };
   struct Loaded {
     LayerWeights layer;

@@ -20,7 +20,8 @@ struct LinearWeights {
 
 class WeightLoader;
 
-// Requests it from `loader` (do not use it before loader.Finish()). Does nothing if it is absent.
+// Requests the projection from `loader`; do not use it before loader.Finish(). Does nothing if
+// there is no such projection.
 LinearWeights LoadLinear(WeightLoader& loader, const LinearSpec& linear);
 
 // One of several projections to load into `to`.

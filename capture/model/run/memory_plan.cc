@@ -32,10 +32,11 @@ int64_t Elements(const TensorNeed& need) {
 struct PartBytes {
   int64_t elements = 0, stored = 0, largest_stored = 0;  // values, bytes, bytes
   int64_t converted = 0;   // stored bytes that are converted to another type
-  bool quantized = false;  // some weights take more than one rounding
+  bool quantized = false;  // some weights must be dequantized
 };
 
-// For a release without weights, the size that its quantization config implies.
+// Returns the stored bytes of a tensor that the quantization config implies, if weights are
+// missing.
 int64_t ExpectedBytes(const QuantizationConfig& quantization, const TensorNeed& need) {
   constexpr std::string_view kWeight = ".weight";
   constexpr int64_t kPlainBytes = 2, kScaleBytes = 2;
@@ -85,7 +86,7 @@ std::vector<PartBytes> MeasureParts(const LayerSpec& layer, const Checkpoint& ch
   std::vector<PartBytes> parts(1);
   for (const TensorNeed& need : needs) Add(need, checkpoint, dtype, parts[0]);
   for (const LinearSpec* linear : {&layer.attention.q, &layer.attention.k, &layer.attention.v})
-    if (linear->piece_rows > 0)  // joining holds it twice
+    if (linear->piece_rows > 0)  // joining the pieces needs a second copy
       parts[0].elements += linear->out_features * linear->in_features;
   if (!layer.experts || attention_only) return parts;
 
@@ -105,8 +106,8 @@ std::vector<PartBytes> MeasureParts(const LayerSpec& layer, const Checkpoint& ch
   return parts;
 }
 
-// Number of values that stay in memory while a layer's experts are processed: its router, shared
-// expert and MLP.
+// Returns how many values stay in memory while a layer's experts are processed: those of its
+// router, shared expert and MLP.
 int64_t BesideExperts(const LayerSpec& layer) {
   std::vector<TensorNeed> needs;
   AppendRouterTensors(*layer.experts, needs);
@@ -115,7 +116,7 @@ int64_t BesideExperts(const LayerSpec& layer) {
   return values;
 }
 
-// Memory of dequantization in addition to stored and dense weights.
+// Returns the bytes that dequantization needs in addition to stored and dense weights.
 int64_t DequantizeBytes(at::DeviceType device) {
   return kDequantizeBytesPerValue *
          (device == at::kCPU ? kDequantizeValuesCpu : kDequantizeValuesGpu);
@@ -129,8 +130,8 @@ struct StepBytes {
   int64_t longest;       // tokens of the longest sequence
   const LoopOptions& options;
 
-  // q, k, v, attn_out of a span; the result of the largest attention call; its mask, as booleans
-  // and as numbers.
+  // Counts q, k, v and attn_out of a span, the result of the largest attention call, and its mask,
+  // as booleans and as numbers.
   int64_t Attention(const AttentionSpec& a) const {
     const int64_t q_width = a.num_q_heads * a.head_dim, out_width = a.num_q_heads * a.v_head_dim;
     const int64_t kv_width = a.num_kv_heads * (a.head_dim + a.v_head_dim);
@@ -149,9 +150,9 @@ struct StepBytes {
            queries * out_width * element + queries * a.num_q_heads * 4 + mask + latent;
   }
 
-  // The largest of three sums: normalized input, projected queries and their norm in float32;
-  // input, gate, up and their product before down; the same for an expert with its gathered and
-  // weighted rows.
+  // Counts the largest of these sums: a norm; normalized input, projected queries and their norm in
+  // float32; input, gate, up and their product before down; the same for an expert with its
+  // gathered and weighted rows. Adds linear attention.
   int64_t Temporaries(const LayerSpec& layer) const {
     const AttentionSpec& a = layer.attention;
     const int64_t norm = hidden_size * (element + 4 + (element == 4 ? 4 : 8));
@@ -168,15 +169,15 @@ struct StepBytes {
     return chunk_tokens * std::max({norm, projection, mlp, expert}) + DeltaNet(layer);
   }
 
-  // Latents, and the heads that are expanded from them.
+  // Counts the latents and the heads that are expanded from them, per token.
   int64_t Latent(const AttentionSpec& a) const {
     if (!a.latent) return 0;
     return (a.latent->rank + a.latent->rope_dim) * (3 * element + 8) +
            a.num_q_heads * (a.latent->nope_dim + a.v_head_dim) * element;
   }
 
-  // For the longest sequence, normalized input and result; for a chunk of tokens, its projections,
-  // and float32 inputs of the delta rule's chunks (gated_delta_net.cc).
+  // Counts normalized input and result of the longest sequence, the projections of a chunk of
+  // tokens, and the float32 inputs of the delta rule's chunks (gated_delta_net.cc).
   int64_t DeltaNet(const LayerSpec& layer) const {
     if (!layer.delta_net) return 0;
     constexpr int64_t kPairs = 64;
@@ -261,7 +262,7 @@ MemoryPlan PlanMemory(const ModelSpec& spec, const Checkpoint& checkpoint, int64
   plan.workspaces = cuda ? kCublasWorkspaceBytes : 0;
   const uint64_t computing = plan.layer_weights + plan.hidden + plan.kept + plan.attention +
                              plan.temporaries + plan.workspaces;
-  // Tensors arrive in stored form; those in transfer exist twice.
+  // Weights arrive in stored form, and exist in both forms while they are converted.
   plan.device_peak = cuda ? computing + static_cast<uint64_t>(converting) : 0;
   plan.host_peak = plan.staging + plan.program + (cuda ? 0 : computing);
   return plan;

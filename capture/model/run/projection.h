@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Queries, keys and values of some tokens as they enter attention, latent or not: common code of
+// Projects tokens to the queries, keys and values that enter plain or latent attention; shared by
 // LayerLoop and DecodeLoop. Trap: latent attention normalizes its input itself, and scales queries
 // by position after the projection.
 #pragma once

@@ -38,7 +38,7 @@ inline constexpr int64_t kPinnedBytes = 32 * kPinnedBlockBytes;
 class WeightLoader {
  public:
   // Loaded tensors must be used on the stream of `target.device` that is current during
-  // construction. `read` kAuto: through the page cache.
+  // construction. `read` kAuto reads through the page cache.
   WeightLoader(const Checkpoint& checkpoint, const WeightTarget& target,
                ReadMode read = ReadMode::kAuto);
   ~WeightLoader();

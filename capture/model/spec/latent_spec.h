@@ -20,8 +20,8 @@ struct LatentSpec {
   int64_t rank = 0;      // size of the latent c_kv
   int64_t nope_dim = 0;  // leading dimensions of a head, without position
   int64_t rope_dim = 0;  // trailing dimensions, with position; one key for all heads
-  // Whether rotated pairs stay neighbours (DeepSeek-V2). Otherwise all first halves come before all
-  // second halves.
+  // Whether the two dimensions of a pair stay adjacent after rotation (DeepSeek-V2). Otherwise the
+  // first dimensions of all pairs come before the second ones.
   bool keeps_pairs = false;
   // Queries are q_b(norm(q_a(x))), or q(x) if q_a does not exist.
   LinearSpec q, q_a, q_b;

@@ -182,7 +182,7 @@ ModelSpec ReadText(const Family& family, ConfigReader& config, const SpecOptions
 ModelSpec ReadWrapped(const Wrapper& wrapper, const Json& json, ConfigReader& outer,
                       const SpecOptions& options);
 
-// Reads a speech model that has such a wrapper as a member, its thinker.
+// Reads a speech model whose config contains such a wrapper as a member, the thinker.
 ModelSpec ReadMember(const Wrapper& wrapper, ConfigReader& outer, const SpecOptions& options) {
   const Json* part = outer.Find(wrapper.member);
   if (part == nullptr || !part->is_object()) outer.Fail(wrapper.member, "must be an object");
@@ -225,7 +225,8 @@ ModelSpec ReadWrapped(const Wrapper& wrapper, const Json& json, ConfigReader& ou
   for (LayerSpec& layer : spec.layers) layer.attention.rope.first_position = wrapper.first_position;
   for (const std::string_view begin : OtherModalityTensors())
     spec.skipped_prefixes.emplace_back(begin);
-  // This repeats the text part's values, perhaps without padding, and describes image tokens.
+  // PaliGemma's outer hidden_size and vocab_size repeat the text part's values, perhaps without
+  // padding.
   if (wrapper.first_position > 0) {
     for (const char* key : {"hidden_size", "vocab_size"}) (void)outer.Find(key);
   }

@@ -16,12 +16,13 @@ constexpr int64_t kLargestHead = 2048;
 constexpr std::string_view kSupported =
     "default, linear, dynamic, llama3, yarn, longrope, proportional";
 
-// Values outside the settings object.
+// Settings that are outside the rope_scaling or rope_parameters object.
 struct Outside {
   std::optional<double> theta, partial;
   std::optional<int64_t> original_max_positions;
   int64_t max_positions = 0, head_dim = 0;
-  // transformers 5 writes the family's default part even if rope_parameters has another value.
+  // Whether partial_rotary_factor in rope_parameters takes priority: transformers 5 writes the
+  // family's default outside, even if the two differ.
   bool inside_wins = false;
 };
 
@@ -84,7 +85,7 @@ class RopeReader {
                                kSupported));
     }
     if (rope.factor < 1) reader_.Fail("factor", "must be at least 1");
-    // Products and quotients of the given values; they multiply float32 numbers.
+    // These values are computed from several settings and must be valid float32 numbers.
     for (const auto& [name, value] :
          {std::pair("rope_theta", rope.theta),
           {"attention_factor", rope.attention_factor},
@@ -218,7 +219,7 @@ class RopeReader {
       (void)reader_.Find(key);
   }
 
-  // The factor on cosines belongs to the whole context, even in short sequences.
+  // The factor on cosines is computed for the whole context and applies to short sequences too.
   void ReadLongRope() {
     RopeSpec& rope = result_.rope;
     rope.kind = RopeKind::kLongRope;
@@ -284,7 +285,7 @@ RopeConfig ReadRope(ConfigReader& config, int64_t head_dim, const RopeOptions& o
   }
   if (config.Has("original_max_position_embeddings"))
     outside.original_max_positions = config.Positions("original_max_position_embeddings");
-  // Each layer stores a factor for every pair if the file has such factors.
+  // Bounds memory: each layer keeps a factor for every pair if the file has factors.
   if (head_dim > kLargestHead)
     config.Fail("head_dim", fmt::format("must be at most {}, found {}", kLargestHead, head_dim));
   if (head_dim % 2 != 0)

@@ -15,8 +15,8 @@
 namespace oscar {
 
 struct RopeOptions {
-  std::optional<double> default_theta = {};  // for a config without theta; nothing: an error
-  // The part of a head that rotates by default. Nothing: the family rotates whole heads, and a
+  std::optional<double> default_theta = {};  // for a config without theta; absent: an error
+  // The part of a head that rotates by default. Absent: the family rotates whole heads, and a
   // config with another part is refused.
   std::optional<double> default_partial = {};
   RopeLayout layout = RopeLayout::kHalf;

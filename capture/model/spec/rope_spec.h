@@ -62,7 +62,8 @@ RopePair PairOf(const RopeSpec& rope, int64_t i);
 // sequences of kDynamic and kLongRope.
 int64_t LengthClass(const RopeSpec& rope, int64_t sequence_length);
 
-// Radians per token of each pair for a sequence length, computed in float64.  // [NumPairs]
+// Returns the radians per token of each pair for a sequence length, computed in float64.  //
+// [NumPairs]
 std::vector<double> InverseFrequencies(const RopeSpec& rope, int64_t sequence_length = 0);
 
 // Describes the effective settings: "default theta=1e+06", "llama3 theta=500000 factor=8 low=1

@@ -1,7 +1,7 @@
 /* SPDX-FileCopyrightText: 2026 The oscar authors
    SPDX-License-Identifier: Apache-2.0
 
-   The files beside this one as bytes of the program, which then needs none of them where it runs. */
+   Embeds the text files of this folder in the program, so that it does not need them at run time. */
 .macro embed name, file
     .globl \name\()_begin, \name\()_end
 \name\()_begin:

@@ -57,7 +57,7 @@ def fetch(source, cache):
 
 
 class Page(html.parser.HTMLParser):
-    """The words of a page as Markdown: headings, paragraphs, lists, tables, preformatted text. Menus and scripts are left out."""
+    """Collects the text of a page as Markdown: headings, paragraphs, lists, tables, preformatted text. Menus and scripts are left out."""
 
     SKIPPED = {"script", "style", "nav", "footer", "noscript", "button", "select", "head", "svg", "annotation"}
     SKIPPED_CLASSES = re.compile(
@@ -165,7 +165,7 @@ def page(data):
 
 
 def r_strings(data):
-    """The strings of the first character vector in each object of an R database (XDR serialization, zlib)."""
+    """Returns the strings of the first character vector in each object of an R database (XDR serialization, zlib)."""
     texts, at = [], 0
     while at + 4 < len(data):
         try:
@@ -191,14 +191,14 @@ ROLES = (("<|im_start|>user\n{}<|im_end|>\n", "<|im_start|>assistant\n{}<|im_end
 
 
 def turns(text, style):
-    """Questions that are headings, and their answers, as a conversation."""
+    """Returns a conversation of the questions in headings and the answers below them."""
     parts = re.split(r"^###? (.*)\n", text, flags=re.M)
     asked, answered = ROLES[style]
     return "".join(asked.format(q.strip()) + answered.format(a.strip()) for q, a in zip(parts[1::2], parts[2::2]) if a.strip() and "?" in q + "？")
 
 
 def spoken(text, style):
-    """The lines that a Ren'Py script says, and the choices it offers."""
+    """Returns a conversation of the lines that a Ren'Py script says and the choices that it offers."""
     asked, answered = ROLES[style]
     out, run = [], []
     for line in text.splitlines():
@@ -216,14 +216,14 @@ def spoken(text, style):
 
 
 def said(text):
-    """The dialogue of a translation of a Ren'Py script as paragraphs."""
+    """Returns the dialogue in a translation of a Ren'Py script as paragraphs."""
     lines = re.findall(r'^    e (?:\w+ )*"((?:[^"\\]|\\.)+)"', text, flags=re.M)
     lines = [re.sub(r"\s+", " ", re.sub(r"\{[^}]*\}", "", x.replace('\\"', '"'))).strip() for x in lines]
     return "\n\n".join(" ".join(x) for x in itertools.zip_longest(*[iter(lines)] * 4, fillvalue=""))
 
 
 def translations(text):
-    """The translated messages of a gettext catalogue, one a line."""
+    """Returns the translated messages of a gettext catalogue, one per line."""
     out = []
     for entry in re.split(r"\n\n+", text)[1:]:
         if "#, fuzzy" in entry or "msgid_plural" in entry:
@@ -259,7 +259,7 @@ def tidy(text):
 
 
 def cut(text, skip, size):
-    """At most `size` characters from `skip` on; both ends are moved to the next gap between paragraphs, or lines."""
+    """Returns about `size` characters from `skip` on. Both ends are moved to the next gap between paragraphs, or between lines."""
     def gap(at):
         for mark in ("\n\n", "\n"):
             found = text.find(mark, at, at + 1500)
@@ -274,7 +274,7 @@ def cut(text, skip, size):
 
 
 def parse(text):
-    """The texts of a corpus file by source."""
+    """Returns the texts of a corpus file, by source."""
     documents = {}
     for part in ("\n" + text).split("\n" + HEAD)[1:]:
         head, _, body = part.partition("\n")

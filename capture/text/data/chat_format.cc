@@ -41,7 +41,7 @@ void AddSpecialTokens(const Json& config, const fs::path& file,
     if (const auto found = config.find(name); found != config.end())
       add(name, TokenContent(*found, name, file.string()));
   }
-  // Further tokens with names, such as {"image_token": "<image>"}.
+  // Adds other named tokens, such as {"image_token": "<image>"}.
   if (const auto extra = config.find("extra_special_tokens");
       extra != config.end() && extra->is_object()) {
     for (const auto& [name, token] : extra->items())

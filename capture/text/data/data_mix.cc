@@ -92,7 +92,7 @@ Mix ChooseMix(const std::vector<MixDocument>& documents, const MixOptions& optio
   const std::vector<double> quotas = Quotas(mix.classes, budget);
   std::vector<size_t> next(queues.size(), 0);
   while (true) {
-    // Among the classes with a document that fits, chooses the one furthest behind its share.
+    // Chooses, among the classes with a document that fits, the one furthest behind its share.
     size_t chosen = queues.size();
     double behind = 2;
     for (size_t c = 0; c < queues.size(); ++c) {

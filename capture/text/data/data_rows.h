@@ -15,12 +15,12 @@
 //   completion, response,
 //   output
 //   text                      a text
-//   input_ids                 a list of integers; refused beside any of the others. Beside it may
-//                             stand attention_mask (tokens with 0 are padding and are left out),
-//                             loss_mask and labels (queries of tokens with 0 and -100 do not count)
-//   instruction and one of    a question, with `input` (or `context`) on the next line, and its
-//   output, response,         answer: a chat, with a `system` message if there is one; for a model
-//   completion                without chats the text that Stanford Alpaca was trained on
+//   input_ids                 a list of integers; refused together with any of the others. It may
+//                             have an attention_mask (0: padding, which is left out), and loss_mask
+//                             or labels (0 or -100: excludes the token's query from statistics)
+//   instruction and one of    a chat of a question, with `input` (or `context`) on the next line,
+//   output, response,         and its answer, after a `system` message if there is one. A model
+//   completion                without chats gets the text that Stanford Alpaca was trained on
 // Other keys are ignored. A row whose columns are all null has no value. Blank lines, CRLF, a byte
 // order mark and a missing last newline are fine. Trap: lines end at \n only; U+2028 and U+0085
 // belong to the text.
@@ -48,7 +48,7 @@ struct ChatRow {
 
 struct IdsRow {
   std::vector<int64_t> ids;
-  std::vector<uint8_t> counted;  // [ids], 0 if a token's query does not count; empty: all count
+  std::vector<uint8_t> counted;  // [ids], 0: the token's query is excluded; empty: none is
   int64_t padding = 0;           // number of tokens that attention_mask removed
 };
 

@@ -100,7 +100,7 @@ class DataLoader {
     }
     for (Document& document : set_.documents) {
       if (std::ranges::find(document.counted, 0) == document.counted.end())
-        document.counted.clear();  // all uncounted tokens were cut off
+        document.counted.clear();  // truncation removed all excluded queries
     }
     if (set_.counted_queries() == 0) {
       throw InputError(

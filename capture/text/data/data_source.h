@@ -22,10 +22,11 @@ namespace oscar {
 struct Document {
   std::string origin;        // "prompts.jsonl:12" or "builtin:prose-3"
   std::vector<int32_t> ids;  // [num_tokens]
-  // [num_tokens], 0 if the query of a token does not count (loss_mask, labels); empty: all count.
+  // [num_tokens], 0 if statistics and scores exclude the token's query (loss_mask, labels); empty:
+  // they exclude none.
   std::vector<uint8_t> counted = {};
-  // The kind of text: one of kBuiltinDomains, or the name of its file. Choices are judged on other
-  // domains than those they were fitted to.
+  // The kind of text: one of kBuiltinDomains, or the name of its file. Automatic choices are
+  // evaluated on domains that no fit has used.
   std::string domain = {};
 };
 
@@ -39,7 +40,7 @@ struct DataCounts {
   int64_t tokens_dropped = 0;       // tokens of unused documents
   int64_t padding = 0;              // tokens removed by attention_mask; not counted as sent
   int64_t rows_null = 0;            // rows without a value, not counted as documents
-  int64_t beginnings_left_out = 0;  // documents that already began with the leading tokens
+  int64_t beginnings_left_out = 0;  // documents that already had the leading special tokens
   bool operator==(const DataCounts&) const = default;
 };
 
@@ -81,13 +82,13 @@ struct DataSet {
   std::vector<MixClass> mix;      // only for mixed data
   Json self_generated = nullptr;  // how the model wrote some of the documents, or null
 
-  bool masked() const;  // whether some queries do not count
-  // Document::counted of all documents; empty if all queries count.
+  bool masked() const;  // whether any query is excluded
+  // Document::counted of all documents; empty if no query is excluded.
   std::vector<std::vector<uint8_t>> counted() const;
   // A number for each document's domain, from 0 in order of first appearance; empty if there is
   // only one domain.
   std::vector<int32_t> domains() const;
-  int64_t counted_queries() const;  // over all documents
+  int64_t counted_queries() const;  // number of queries that are not excluded, over all documents
 };
 
 // Loads documents in order. Texts are encoded with the special tokens that the tokenizer adds.
@@ -105,8 +106,8 @@ struct DataSet {
 DataSet LoadData(const DataOptions& options, const LazyTokenizer& tokenizer, int64_t vocab_size);
 
 // SHA-256 of "oscar-data-1\n", then for each document its length (int64) and its ids (int32), all
-// little-endian. If not all queries count, it starts with "oscar-data-2\n", and each document is
-// followed by one byte per token: 1 if the query counts.
+// little-endian. If any query is excluded, it starts with "oscar-data-2\n", and each document is
+// followed by one byte per token: 0 if its query is excluded, otherwise 1.
 std::string DataDigest(const std::vector<Document>& documents);
 
 }  // namespace oscar

@@ -158,7 +158,7 @@ Value Sorted(const Call& c, std::vector<Keyed> keyed, size_t reverse_parameter) 
 Value Sort(const Call& c) {
   std::vector<Keyed> keyed;
   for (const Value& item : ToVector(c.session, c.self)) {
-    c.session.ChargeItems(3);  // the list, and the place next to the item
+    c.session.ChargeItems(3);  // the key's list, its element, and the item
     keyed.emplace_back(Value::List({KeyOf(c, item, c.bound[2], c.Flag(1))}), item);
   }
   return Sorted(c, std::move(keyed), 0);

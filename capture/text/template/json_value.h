@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// JSON as a value of a template. Trap: keep the file's order, in which templates print dicts.
+// JSON as a value of a template. Trap: dicts keep the file's order, because templates print them in
+// that order.
 #pragma once
 
 #include <string_view>

@@ -72,7 +72,7 @@ class Lexer {
   std::string_view Stripped(std::string_view text, char sign, bool is_variable) const {
     if (sign == '-') return Strip(text, false, true);
     if (sign == '+' || is_variable) return text;
-    const size_t line_begin = text.rfind('\n') + 1;  // 0 if there is none
+    const size_t line_begin = text.rfind('\n') + 1;  // 0 if there is no newline
     const bool indents = line_begin > 0 || line_starting_;
     return indents && Strip(text.substr(line_begin), true, false).empty()
                ? text.substr(0, line_begin)

@@ -61,8 +61,8 @@ class Generator : public Object {
   int depth_;
 };
 
-// The target of {% set ns.x = ... %}. A namespace may contain itself, so the session clears it at
-// its end.
+// The target of {% set ns.x = ... %}. A namespace may contain itself, so the session clears it when
+// the session ends.
 class Namespace : public Object {
  public:
   std::string TypeName() const override { return "Namespace"; }

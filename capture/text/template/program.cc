@@ -82,7 +82,8 @@ void For::Run(const Env& env, std::string& out) const {
   std::optional<int64_t> length = Length(env.session, items);
   if (filter) {
     length.reset();
-    // Reads until the condition holds. The condition sees the target, but not the loop variable.
+    // Reads items until the condition holds for one. The condition sees the loop's target, but not
+    // the variable `loop`.
     cursor = [this, env, all = std::move(cursor)](Value* item) {
       while (all(item)) {
         const Env inner = env.Inner();
@@ -94,7 +95,7 @@ void For::Run(const Env& env, std::string& out) const {
   }
   const auto loop = std::make_shared<Loop>(std::move(cursor), length);
   const Value loop_value = Value::Of(loop);
-  // Like Jinja's compiled code: else runs unless an iteration completed without break or continue.
+  // As in Jinja's compiled code, else runs unless an iteration completed without break or continue.
   bool completed = false;
   for (Value item; loop->Next(&item);) {
     const Env inner = env.Inner();

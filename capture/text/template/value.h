@@ -47,7 +47,8 @@ class Value {
   // arithmetic.
   static Value Big(std::string digits);
   static Value Float(double value) { return Value(Data(value)); }
-  // `markup`: MarkupSafe's subclass of str, returned by the filter `safe`, which + escapes for.
+  // `markup`: makes MarkupSafe's subclass of str, as the filter `safe` does; + escapes what is
+  // joined to it.
   static Value String(std::string text, bool markup = false);
   // These throw TemplateFailure if the nesting exceeds kMaxDepth.
   static Value List(std::vector<Value> items, SequenceKind kind = SequenceKind::kList);

@@ -26,7 +26,7 @@ struct PieceList {
   };
   std::string text;
   std::vector<Range> pieces;
-  bool begins_text = true;  // no text precedes it, which Metaspace needs to know
+  bool begins_text = true;  // whether `text` begins the whole text (for Metaspace)
 };
 
 class PreTokenizer {
@@ -34,7 +34,7 @@ class PreTokenizer {
   virtual ~PreTokenizer() = default;
   virtual void Apply(PieceList& list) const = 0;
   virtual bool is_byte_level() const { return false; }
-  // Whether it treats the piece at the start of the text differently.
+  // Whether this step treats the piece at the start of the text differently.
   virtual bool asks_for_begin() const { return false; }
 };
 

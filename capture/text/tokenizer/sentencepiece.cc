@@ -213,7 +213,7 @@ TokenizerPipeline MakeSentencePiecePipeline(SentencePieceVocabulary vocabulary,
     added.push_back({{"id", i}, {"content", piece.text}, {"special", true}});
   }
   Json extra = options.extra;
-  for (Json& entry : extra) entry["normalized"] = false;  // so that each chunk gets its prefix
+  for (Json& entry : extra) entry["normalized"] = false;  // so each chunk gets the dummy prefix
   AddedTokens added_tokens(added, extra, *model, normalizers, where);
   Json around = Json::array();
   Json ids = Json::object();

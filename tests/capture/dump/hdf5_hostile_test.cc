@@ -81,7 +81,7 @@ TEST(HostileHdf5, LinksThatAreNotHard) {
   ExpectHostileRefused("an external link", [](hid_t file) {
     H5Lcreate_external("/etc/passwd", "/", file, "e", H5P_DEFAULT, H5P_DEFAULT);
   });
-  ExpectHostileRefused("in a circle", [](hid_t file) {
+  ExpectHostileRefused("form a cycle", [](hid_t file) {
     const hid_t group = H5Gcreate2(file, "g", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
     H5Lcreate_hard(file, "/", group, "up", H5P_DEFAULT, H5P_DEFAULT);
   });
