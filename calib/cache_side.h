@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How one side of a cache is stored: its rows are rotated and then quantized. The fit, the choice,
-// the artifact, simulators and exporters all share this one record.
+// Describes how one side of a cache is stored: its rows are rotated and then quantized. The fit,
+// the choice, the artifact, simulators and exporters all share this one record.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace oscar {
 
-// Rows are stored as quantized (x * pair_scale - mean) rotation. For keys, queries become (q /
-// pair_scale) query_rotation. Tokens are row vectors; matrices are row-major.
+// A row x is stored as the quantized (x * pair_scale - mean) * rotation. For keys, a query q
+// becomes (q / pair_scale) * query_rotation. Tokens are row vectors; matrices are row-major.
 struct CacheSide {
   int64_t num_rotations = 0, dim = 0;  // num_rotations: num_kv_heads, or 1 for all
   std::vector<double> rotation;        // [num_rotations, dim, dim]
@@ -38,12 +38,13 @@ struct AffineQuantizer {
   MetadataType metadata = MetadataType::kFloat32;
 };
 
-// Attention averages many values, so their errors cancel but bias does not. Each key is read alone.
+// Attention averages many values, so random errors cancel and only bias matters. A logit depends on
+// a single key, so keys take the fit with the smaller error.
 constexpr ScaleFit FittedScales(bool of_keys) {
   return of_keys ? ScaleFit::kUnbiasedRounded : ScaleFit::kUnbiased;
 }
 
-// Sets the scales for an automatic choice, which need no more precision than bf16 or bytes.
+// Sets fitted scales as an automatic choice uses them; bf16 or bytes are precise enough for them.
 void FitScales(bool of_keys, MetadataType metadata, auto& format) {
   format.scales = FittedScales(of_keys);
   format.metadata = metadata;

@@ -14,7 +14,8 @@ const std::vector<ConsumerRules>& AllConsumers() {
   static const std::vector<ConsumerRules> consumers = {
       {Consumer::kAny, "any", true, true, true, ClipScope::kHead, true, /*latents=*/true,
        /*fitted_scales=*/true, /*feedback=*/true, "oscar-torch"},
-      // Format version 1: one rotation per layer; the server reads ratios from its environment.
+      // Format version 1: one rotation per layer; the server reads clip ratios from its
+      // environment.
       {Consumer::kSglang, "sglang", false, false, false, ClipScope::kSide, false,
        /*latents=*/false, /*fitted_scales=*/false, /*feedback=*/false, "sglang"},
       // Format versions 2 and 3: per head, k_mean, q_rotation. Latents: a directory of matrices.

@@ -34,8 +34,9 @@ struct ConsumerRules {
   ClipScope clip;
   bool any_bits;         // bits per layer and side; otherwise 2 bits everywhere
   bool latents = false;  // supports latent attention
-  // Scales are fitted to codes (linalg/scale_fit.h) and stored in bf16, for two groups in the space
-  // of one float32 scale. This is up to the writer, but no server's writer does it yet.
+  // Scales are fitted to codes (linalg/scale_fit.h) and stored in bf16, so that two groups take the
+  // space of one with float32 scales. Only the writer must support this; no server's writer does
+  // yet.
   bool fitted_scales = false;
   bool feedback = false;  // its writer feeds back errors of keys (linalg/error_feedback.h)
   // The name in oscar-export --to; empty: oscar cannot write its files yet.

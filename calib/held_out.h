@@ -14,8 +14,9 @@
 
 namespace oscar {
 
-// Per sequence [tokens]: 0 if the query of a token does not count (loss_mask and labels of a row).
-// That query enters no statistic and no score; the token's key and value do. Empty: all count.
+// Per sequence [tokens]: 0 if the query of a token does not count (loss_mask or labels in the
+// data). That query enters no statistic and no score; the token's key and value do. Empty: all
+// count.
 using CountedQueries = std::vector<std::vector<uint8_t>>;
 
 // Return the rows in [begin, end) of a sequence whose queries count, and how many there are.
@@ -56,9 +57,9 @@ HeldOutSplit SplitByDomain(const std::vector<int64_t>& sequence_lengths,
 HeldOutSplit SplitHeldOut(const std::vector<int64_t>& sequence_lengths, double share,
                           CountedQueries counted = {});
 
-// Returns the share on which automatic choices are judged: `share`, or more if that holds out up to
-// three whole documents. Transforms with many degrees of freedom look too good on the last rows of
-// documents whose other rows they were fitted to.
+// Returns the share on which automatic choices are judged: `share`, or more if a quarter of the
+// documents (at most three) is more. Transforms with many degrees of freedom look too good on the
+// last rows of documents whose other rows they were fitted to.
 double ShareOfDocuments(size_t num_sequences, double share);
 
 // Returns the split for a calibration: by domain if there are several domains and the calibration

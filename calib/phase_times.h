@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How long each phase of a run took, in seconds summed over layers, for timings.json and the log.
-// Trap: phases on different threads overlap, so their sum exceeds the run's time. On a GPU, a phase
-// that only launches work is short, and the phase that waits for it is long.
+// Measures how long each phase of a run takes, in seconds summed over layers, for timings.json and
+// the log. Trap: phases on different threads overlap, so their sum exceeds the run's time. On a
+// GPU, a phase that only launches work is short, and the phase that waits for it is long.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@ class PhaseTimes {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Measures until it is destroyed.
+  // Measures the time until it is destroyed.
   class Scope {
    public:
     Scope(PhaseTimes& times, std::string_view phase) : times_(times), phase_(phase) {}

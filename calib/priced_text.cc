@@ -19,7 +19,7 @@ struct End {
   int64_t at = 0;
 };
 
-// Reorders `ends` so that any first few are spread evenly over all.
+// Reorders `ends` so that any number of them from the start is spread evenly over all.
 std::vector<End> Spread(const std::vector<End>& ends, int64_t wanted) {
   const size_t stride = std::max<size_t>(1, ends.size() / static_cast<size_t>(wanted));
   std::vector<End> spread;

@@ -26,9 +26,9 @@ constexpr int64_t MetadataTypeBytes(MetadataType type) {
 
 // How a writer derives a group's scale and zero. Readers do not depend on it.
 enum class ScaleFit {
-  kRange,     // from the range of the clipped values, as published (affine_group.h)
-  kUnbiased,  // fitted to the codes, so that a row keeps its length along itself (scale_fit.h)
-  kUnbiasedRounded,  // like kUnbiased, rounded once more: smaller error, almost the same length
+  kRange,            // from the range of the clipped values, as published (affine_group.h)
+  kUnbiased,         // fitted to the codes, which removes the shrinkage of rounding (scale_fit.h)
+  kUnbiasedRounded,  // like kUnbiased, rounded once more: smaller error, almost no bias
 };
 inline constexpr int kMaxFittedBits = 4;  // with more bits the bias is negligible: kRange
 

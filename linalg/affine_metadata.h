@@ -4,7 +4,7 @@
 // The stored form of a group's scale and zero. With one byte each:
 //
 //   scale: 5 bits of exponent and 3 of fraction, the middle byte of a float16 without its sign
-//   zero:  ScaleSteps(bits) of a code from the middle code, -127 to 127
+//   zero:  distance from the middle code, in units of 1 / ScaleSteps(bits) codes, -127 to 127
 //
 // so that groups of 16 values have the overhead of groups of 64 with a float32 pair. A zero fits if
 // the group's range contains 0 (RangeOf). The scale is off by up to 1/16, so codes are made with
@@ -31,7 +31,7 @@ constexpr int ScaleSteps(int bits) { return 1 << (7 - bits); }
 inline constexpr float kMinByteScale = 0x1p-17F, kMaxByteScale = 61440;
 
 // Rounds to the nearest scale that a byte can hold, and clamps to the largest. Adding and
-// subtracting a number with the result's last place makes the float32 adder do the rounding.
+// subtracting a number whose last place is that of the result makes the float32 adder round.
 inline float ByteScale(float x) {
   const float clamped = std::clamp(x, kMinByteScale, kMaxByteScale);
   const uint32_t exponent = std::max(std::bit_cast<uint32_t>(clamped) >> 23, 127U - 14U);

@@ -8,7 +8,7 @@
 // One page of one KV head, T tokens (a multiple of 4), d channels, n of them boosted:
 //
 //   low    uint8 [d, T / 4]   byte i of a channel: tokens 4 i .. 4 i + 3, lowest bits first
-//   high   uint8 [n, T / 4]   the same of the boosted channels, in slot order
+//   high   uint8 [n, T / 4]   the same for the boosted channels, in slot order
 //   slots  uint8 [d]          row of the high plane; n for a channel that is not boosted
 //   scale, offset             float16 [d] each
 #pragma once

@@ -20,8 +20,8 @@ namespace oscar {
 
 inline constexpr int64_t kLlamaQ2MeanValues = 128, kLlamaQ2SigmaValues = 32;
 
-// Number of values that share a mean in rows of `dim` values. `dim` is a multiple of 32, and a
-// multiple of 128 from 128 on.
+// Returns the number of values that share a mean in rows of `dim` values. `dim` is a multiple of 32
+// below 128, otherwise a multiple of 128.
 constexpr int64_t LlamaQ2GroupSize(int64_t dim) {
   return dim >= kLlamaQ2MeanValues ? kLlamaQ2MeanValues : kLlamaQ2SigmaValues;
 }

@@ -7,8 +7,8 @@
 //            +-1.510
 //   serving  mean and biased deviation; solver's thresholds, but equidistant values: the levels of
 //            an affine code with scale (2 * 1.50956 / 3) * 1.16 sigma
-//   llama.cpp (Q2_0)  mean of 128 values off, root mean square of 32; thresholds 0, +-0.6745,
-//            levels +-0.4528, +-0.9816, in fp16
+//   llama.cpp (Q2_0)  subtracts the mean of 128 values, divides by the root mean square of 32;
+//            thresholds 0, +-0.6745, levels +-0.4528, +-0.9816, in fp16
 //
 // Trap: 0.9816 is a threshold of a Lloyd-Max quantizer, not a level. llama.cpp's outer level is
 // wrong (Gaussian error 0.19 instead of 0.117), and kept because existing files have it.

@@ -73,7 +73,7 @@ Rotation IdentityRotation(int64_t dim);
 Matrix RecoverEigenvectors(MatrixRef r, Composition composition);
 
 // diag(R^T C R) [n]: the attention's second moment along each rotated coordinate (App. A.4), and
-// its max / mean: 1 is perfectly flat, n means that one coordinate has everything. Throws
+// its max / mean: 1 is perfectly flat, n means that one coordinate has all of it. Throws
 // NumericalError if the mean is not positive.
 Vector Importance(MatrixRef r, MatrixRef c);
 double ImportanceMaxOverMean(MatrixRef r, MatrixRef c);

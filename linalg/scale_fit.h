@@ -13,8 +13,8 @@
 // With (s2, z2) and the codes of (s1, z1), (x - mean)(x^ - mean)^T = |x - mean|^2. Format and
 // reader do not change. The values are unclipped; clipping only sets the first scale.
 //
-// The sums add integers: x in ScaleSteps(bits) of a code, within +-kMaxScaleSteps of the middle
-// code. So they are exact in any order, and kernels write the same codes.
+// The sums add integers: x relative to the middle code, in units of 1 / ScaleSteps(bits) codes,
+// within +-kMaxScaleSteps. So they are exact in any order, and kernels write the same codes.
 //
 // Trap: one rounding per operation; include this only from units compiled with -ffp-contract=off.
 #pragma once
@@ -30,15 +30,15 @@
 
 namespace oscar {
 
-// The scale and zero that codes are made with (`rounds`), and those that are stored.
+// The scale and zero used to make codes (`rounds`), and the stored ones.
 template <typename T>
 struct FittedGroup {
   AffineGroup<T> rounds;
   AffineGroup<T> stored;
 };
 
-// Sums over a group of n codes c and values q, where q is in steps. The second moments are centred
-// and multiplied by n.
+// Sums over a group of n codes c and values q, where q is in units of 1 / ScaleSteps(bits) codes.
+// The second moments are centred and multiplied by n.
 struct CodeMoments {
   int64_t c = 0, q = 0;  // sums
   int64_t c_var = 0, q_var = 0, cov = 0;

@@ -34,8 +34,8 @@ inline float RoundToBFloat16(float x) {
   return NearestBFloat16(std::clamp(x, -kMaxBFloat16, kMaxBFloat16));
 }
 
-// Adding and subtracting a number with the result's last place makes the float32 adder do the
-// rounding, subnormal halves (multiples of 2^-24) included.
+// Adding and subtracting a number whose last place is that of the result makes the float32 adder
+// round, also for subnormal halves (multiples of 2^-24).
 inline float RoundToFloat16(float x) {
   const float clamped = std::clamp(x, -kMaxFloat16, kMaxFloat16);
   const uint32_t bits = std::bit_cast<uint32_t>(clamped);

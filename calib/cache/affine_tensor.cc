@@ -23,7 +23,7 @@
 namespace oscar {
 namespace {
 
-// Scales and zeros for values [..., groups, quant_group_size]. [..., groups, 1] each
+// Scales and zeros, [..., groups, 1] each, for values [..., groups, quant_group_size].
 struct AffineGroups {
   at::Tensor scale, zero;
 };
@@ -82,8 +82,8 @@ AffineGroups Refitted(const at::Tensor& x, const AffineGroups& affine, int bits,
 // Returns the power of two above each value: x divided by its frexp fraction, which is exact.
 at::Tensor PowersAbove(const at::Tensor& x) { return x.div(std::get<0>(at::frexp(x))); }
 
-// Rounds scales to the nearest ones that a byte holds (linalg/affine_metadata.h). A step is an
-// eighth of the power of two below.
+// Rounds scales to the nearest ones that a byte holds (linalg/affine_metadata.h). Neighbouring ones
+// differ by an eighth of the power of two below them.
 at::Tensor ByteScales(const at::Tensor& scale) {
   const at::Tensor x = scale.to(at::kFloat).clamp(kMinByteScale, kMaxByteScale);
   const at::Tensor step = PowersAbove(x).mul_(1.0 / 16).clamp_min_(kMinByteScale);
@@ -108,7 +108,7 @@ AffineGroups AsStored(const AffineGroups& affine, MetadataType type, int bits) {
   return {stored(affine.scale), stored(affine.zero)};
 }
 
-// The scale and zero that codes are made with (`rounds`), and those that are stored.
+// The scale and zero used to make codes (`rounds`), and the stored ones.
 struct FittedGroups {
   AffineGroups rounds, stored;
 };
@@ -196,7 +196,7 @@ at::Tensor AffineRoundTripWithFeedback(const at::Tensor& rows, const at::Tensor&
     read[i].copy_(code.sub(zeros[g]).mul_(scales[g]));
     if (i + 1 == dim) break;
     const at::Tensor q = y.sub(code.mul(share)).mul_(narrower[g]).round_();
-    // This is exact in any order and with any rounding.
+    // These are sums of integers times a power of two, so they are exact in any order.
     fed.slice(0, i + 1).add_(factor.select(1, i).slice(1, i + 1).t().unsqueeze(2).mul(
         q.clamp(-kMaxFeedback, kMaxFeedback)));
   }

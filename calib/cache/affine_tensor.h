@@ -20,8 +20,8 @@ namespace oscar {
 // rounded.
 at::Tensor AffineRoundTrip(const at::Tensor& rows, const at::Tensor& thresholds,
                            const AffineFormat& format);
-// A differentiable round trip: a code passes its gradient on to the value that it rounds. Supports
-// range scales in float32 only.
+// A differentiable round trip with straight-through gradients: rounding counts as the identity.
+// Supports range scales in float32 only.
 at::Tensor AffineStraightThrough(const at::Tensor& rows, const at::Tensor& thresholds,
                                  const AffineFormat& format);
 
@@ -34,7 +34,7 @@ at::Tensor AffineRoundTripWithFeedback(const at::Tensor& rows, const at::Tensor&
 // Returns the percentile clip threshold of each row (exact sort variant): [..., 1]. `sorted` is
 // |rows| in ascending order along the last dim. Undefined if the ratio is <= 0 (no clipping).
 at::Tensor ClipThresholds(const at::Tensor& sorted, double ratio);
-at::Tensor SortedMagnitudes(const at::Tensor& rows);  // |rows| in that order
+at::Tensor SortedMagnitudes(const at::Tensor& rows);  // |rows|, ascending
 // ClipThresholds with one ratio per head. [..., num_kv_heads, tokens, 1]
 at::Tensor HeadThresholds(const at::Tensor& sorted, std::span<const double> clip);
 at::Tensor Clamped(const at::Tensor& rows, const at::Tensor& thresholds);  // to [-t, t]

@@ -18,7 +18,7 @@
 namespace oscar {
 namespace {
 
-constexpr int64_t kValuesOfPiece = 1 << 16, kRowsOfPiece = 16;  // least work of a thread
+constexpr int64_t kValuesOfPiece = 1 << 16, kRowsOfPiece = 16;  // minimum work per thread
 
 // Calls `use` with a value of the type of `x`, float or double.
 template <typename Use>
@@ -169,7 +169,7 @@ std::optional<at::Tensor> SortedMagnitudesInOneKernel(const at::Tensor& rows) {
 
 namespace {
 
-// Logits as kernels take them. Holds the tensors that the arguments point to.
+// Logits in the form that kernels read. Holds the tensors that the arguments point to.
 struct KernelLogits {
   KernelLogits(const CacheLogits& cache, const at::Tensor& sinks) {
     const bool mixes = cache.logits.is_cpu() && cache.kept.defined();

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Single-kernel versions of operations, on a CPU always, and on a GPU if the CUDA toolkit was there
-// to build them. They return nothing for what they do not support; the caller then uses many tensor
+// Operations that run as one or two kernels: always on a CPU, and on a GPU if oscar was built with
+// the CUDA toolkit. They return nothing for unsupported arguments; the caller then uses many tensor
 // operations instead.
 #pragma once
 
@@ -26,13 +26,13 @@ std::optional<at::Tensor> FeedbackRoundTripInTwoKernels(const at::Tensor& rows,
                                                         const AffineFormat& format,
                                                         const at::Tensor& factor);
 
-// The nearest bf16 values of float32 `x`; on a CPU.
+// Returns the nearest bf16 values of float32 `x`; on a CPU only.
 std::optional<at::Tensor> RoundedToBf16InOneKernel(const at::Tensor& x);
 
-// |rows| [..., dim], each row sorted; on a CPU.
+// Returns |rows| [..., dim], each row sorted; on a CPU only.
 std::optional<at::Tensor> SortedMagnitudesInOneKernel(const at::Tensor& rows);
 
-// SoftmaxOf on a CPU, and CompareLogits.
+// SoftmaxOf (on a CPU only) and CompareLogits of logit_comparison.h.
 std::optional<LogAndScores> SoftmaxInOneKernel(const CacheLogits& cache, const at::Tensor& sinks);
 std::optional<LogitComparison> CompareLogitsInOneKernel(const ReferenceLogits& own,
                                                         const CacheLogits& cache,

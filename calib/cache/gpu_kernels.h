@@ -16,7 +16,7 @@ struct GpuKernels {
   void (*compare)(const LogitComparisonArguments<T>&, c10::Device);
 };
 
-// Null if there was no CUDA toolkit to build them. Instances: float and double.
+// Returns null in a build without the CUDA toolkit. Instances: float and double.
 template <typename T>
 const GpuKernels<T>* GpuKernelsOf();
 

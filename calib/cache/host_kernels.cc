@@ -234,7 +234,7 @@ OSCAR_INLINE bool SortMagnitudes(const T* rows, T* sorted, int64_t dim, int64_t 
   return true;
 }
 
-// One function of each type for every instruction set.
+// Defines every kernel for one type, compiled for each instruction set.
 #define OSCAR_INSTANCE(T)                                                                         \
   OSCAR_FOR_EACH_PROCESSOR bool RoundTripOf(const AffineRoundTripArguments<T>& a,                 \
                                             const AffineFormat& format, int64_t begin,            \

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The kernels of kernel_arguments.h on a CPU, for rows [begin, end) of the arguments. Each is
-// compiled for several instruction sets, of which the processor's best is taken.
+// compiled for several instruction sets, and the best one that the processor supports runs.
 #pragma once
 
 #include <cstdint>
@@ -22,15 +22,15 @@ bool SortMagnitudesOnHost(const T* rows, T* sorted, int64_t dim, int64_t begin, 
 template <typename T>
 void FeedbackRoundTripOnHost(const FeedbackRoundTripArguments<T>& arguments, int64_t begin,
                              int64_t end);
-// Softmaxes of `rows` of the arguments' logits, with their logarithms, [rows, columns] each. Where
-// two logits are equal, so are the results, and CompareLogitsOnHost finds no difference at all.
+// Computes softmaxes of `rows` of the arguments' logits and their logarithms, [rows, columns] each.
+// Equal logits give equal results, so CompareLogitsOnHost then finds no difference at all.
 template <typename T>
 void SoftmaxOnHost(const LogitComparisonArguments<T>& arguments, T* log, int64_t begin,
                    int64_t end);
 template <typename T>
 void CompareLogitsOnHost(const LogitComparisonArguments<T>& arguments, int64_t begin, int64_t end);
 
-// The nearest bf16 values, ties to even, as float32; `to` may be `from`.
+// Rounds to the nearest bf16 values, ties to even, stored as float32; `to` may be `from`.
 void RoundToBf16OnHost(const float* from, float* to, int64_t count);
 
 }  // namespace oscar

@@ -15,8 +15,9 @@
 namespace oscar {
 namespace {
 
-// e^x for x <= 88, within 2 units in the last place, 0 where it would not be normal (Cody and
-// Waite, Software Manual for the Elementary Functions, chapter 6: x = n ln 2 + r, and a series).
+// Returns e^x for x <= 88 within 2 units in the last place, or 0 if that would be subnormal (Cody
+// and Waite, Software Manual for the Elementary Functions, chapter 6: x = n ln 2 + r, and a
+// series).
 template <typename T>
 OSCAR_INLINE T Exp(T x) {
   constexpr bool kSingle = std::is_same_v<T, float>;
@@ -36,7 +37,7 @@ OSCAR_INLINE T Exp(T x) {
   return x < kLeast ? T(0) : series * power;
 }
 
-// q - p - p x for q = p e^x, without cancellation near x = 0, where it is a series.
+// Returns q - p - p x for q = p e^x. Near x = 0, a series avoids cancellation.
 template <typename T>
 OSCAR_INLINE T TermOfKl(T p, T q, T x) {
   constexpr int kTerms = std::is_same_v<T, float> ? 9 : 17;
@@ -46,11 +47,11 @@ OSCAR_INLINE T TermOfKl(T p, T q, T x) {
   return std::abs(x) < T(0.5) ? near : far;
 }
 
-// The logits that a row reads, in `buffer` if they are put together there.
+// The logits that a row reads. They are in `buffer` if they come from more than one array.
 template <typename T>
 struct ReadRow {
   const T* logits;
-  int64_t columns;  // those that are not hidden at the end
+  int64_t columns;  // without hidden tokens at the end
 };
 
 template <typename T>
@@ -87,7 +88,7 @@ struct Normalizer {
   T most, log_sum, part;
 };
 
-// Writes the exponentials of `row` to `scores`.
+// Writes e^(logit - most) for the logits of `row` to `scores`.
 template <typename T>
 OSCAR_INLINE Normalizer<T> Normalize(const ReadRow<T>& row, T* scores) {
   T most = row.logits[0], sum = 0;

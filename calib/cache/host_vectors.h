@@ -15,7 +15,7 @@
 
 namespace oscar {
 
-// The nearest integer to |x| < 2^22, ties to even: the adder rounds.
+// Rounds |x| < 2^22 to the nearest integer, ties to even, by adding 1.5 * 2^23 (2^52 in float64).
 OSCAR_INLINE float Nearest(float x) { return (x + 0x1.8p23F) - 0x1.8p23F; }
 OSCAR_INLINE double Nearest(double x) { return (x + 0x1.8p52) - 0x1.8p52; }
 

@@ -14,22 +14,22 @@ namespace oscar {
 // itself if there are no sinks.
 at::Tensor WithSinks(const at::Tensor& of_tokens, const at::Tensor& sinks);
 
-// Gives hidden tokens kHiddenLogit; `hidden` is bool and broadcast.
+// Sets the logits of hidden tokens to kHiddenLogit; `hidden` is bool and broadcast.
 void Hide(at::Tensor& logits, const at::Tensor& hidden);
 
 struct LogAndScores {
   at::Tensor log, scores;  // [..., tokens], scores = exp(log)
 };
 
-// Logits that rows read of a cache, [..., num_kv_heads, gqa_ratio, rows, tokens].
+// Logits that rows read from a cache, [..., num_kv_heads, gqa_ratio, rows, tokens].
 struct CacheLogits {
   at::Tensor logits;
-  // Bool [rows, tokens] or [sequences, 1, 1, rows, tokens], true where a row reads `exact` instead,
-  // or a hidden token if `exact` is undefined; undefined: nowhere.
+  // Bool [rows, tokens] or [sequences, 1, 1, rows, tokens]. Where true, a row reads the logit from
+  // `exact`, or does not see the token if `exact` is undefined. Undefined: false everywhere.
   at::Tensor kept = {};
   at::Tensor exact = {};  // as `logits`, or without its first dimension
 
-  at::Tensor Read() const;  // one tensor of all of them
+  at::Tensor Read() const;  // merges `logits` and `exact` into one tensor
 };
 
 // The softmax over tokens and `sinks`, with its logarithm.
@@ -58,9 +58,10 @@ struct LogitComparison {
   at::Tensor logit_errors_sq = {};  // [..., rows]: sum of (logit^ - logit)^2
 };
 
-// `cache` [..., the reference's shape], and `sinks` [num_kv_heads, gqa_ratio, 1, 1] or undefined.
-// The KL is exactly 0 where logits equal those that SoftmaxOf made the reference of. Runs as one
-// kernel on a CPU, and on a GPU if the CUDA toolkit was there to build it.
+// Compares `cache` [..., the reference's shape] with the reference; `sinks` [num_kv_heads,
+// gqa_ratio, 1, 1] or undefined. The KL is exactly 0 for logits equal to those from which SoftmaxOf
+// made the reference. Runs as one kernel on a CPU, and on a GPU if oscar was built with the CUDA
+// toolkit.
 LogitComparison CompareLogits(const ReferenceLogits& own, const CacheLogits& cache,
                               const at::Tensor& sinks, const LogitParts& parts);
 

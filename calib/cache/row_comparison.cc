@@ -68,7 +68,7 @@ at::Tensor RowComparison::Logits(const at::Tensor& queries, const at::Tensor& ke
   return logits;
 }
 
-// |o|^2 of outputs [num_kv_heads, gqa_ratio, ..., dv], after the output map.
+// Returns |o|^2 of outputs [num_kv_heads, gqa_ratio, ..., dv], after the output map.
 at::Tensor RowComparison::OutputEnergy(const at::Tensor& outputs) const {
   if (!output_map_.defined()) return outputs.square().sum(-1);
   const at::IntArrayRef shape = outputs.sizes();

@@ -29,8 +29,8 @@ struct QueryRows {
   at::Tensor q_pe = {};  // [rows, num_q_heads, rope_dim], for latent attention
 };
 
-// The cache that an arm's attention reads for one sequence, [tokens, num_kv_heads, dim] each. `k`
-// and `v` are its exact rows; undefined: those of the reference.
+// The cache that an arm's attention reads for one sequence, [tokens, num_kv_heads, dim] each. Rows
+// that it reads exactly come from `k` and `v`; undefined: from the reference.
 struct StoredCache {
   at::Tensor k_stored = {}, v_stored = {};
   at::Tensor k = {}, v = {};
@@ -72,15 +72,15 @@ struct ReferenceRows {
 };
 
 enum class RowDetail {
-  kKlAndOutput,  // takes a third of the time
+  kKlAndOutput,  // takes a third of the time of kAll
   kAll
 };
 
-// Whether rows see a quantized key; without one they have no error. bool [rows]
+// Returns whether each row sees a quantized key: bool [rows]. Rows that see none have no error.
 at::Tensor BeyondWindows(const at::Tensor& positions, const CacheWindows& windows,
                          const AttentionSpec& spec);
 
-// Returns how many query rows have scores of about `bytes` in a type of `element_bytes`.
+// Returns the number of query rows whose scores take about `bytes`, at `element_bytes` each.
 int64_t RowsPerSlice(const AttentionSpec& spec, int64_t tokens, int64_t element_bytes,
                      int64_t bytes);
 
@@ -118,7 +118,7 @@ class RowComparison {
   // Whether each seen token is exact for a row: bool [rows, seen]; undefined: none is.
   struct ExactMasks {
     at::Tensor k, v;
-    at::Tensor k_or_hidden = {};  // undefined: those that are hidden
+    at::Tensor k_or_hidden = {};  // exact or hidden tokens; undefined: only hidden ones
   };
   ExactMasks MasksOf(const ExactSides& exact) const;
 

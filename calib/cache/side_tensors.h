@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Sides of a cache as tensors, and rows transformed by them in the arithmetic of a bf16 runtime:
-// weights folded in bf16, rows and queries rotated by bf16 GEMMs, windows kept rotated. Keys and
-// queries stay in the transformed space, where logits need no inverse; values are rotated back.
+// weights folded in bf16, rows and queries rotated by bf16 GEMMs, exact tokens also stored rotated.
+// Keys and queries stay in the transformed space, where logits need no inverse; values are rotated
+// back.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,7 +18,7 @@
 
 namespace oscar {
 
-// Converts to float32 [values / (rows columns), rows, columns].
+// Splits `values` into matrices: float32 [number of matrices, rows, columns].
 at::Tensor MatricesOf(const std::vector<double>& values, int64_t rows, int64_t columns,
                       at::Device device = at::kCPU);
 // The side's rotations as [num_rotations, dim, dim].
@@ -34,8 +35,8 @@ struct SidesOnDevice {
 };
 SidesOnDevice ToDevice(std::span<const CacheSide* const> sides, at::Device device);
 
-// Transforms [sequences, num_kv_heads, tokens, dim] to [sides, ...], float32 with bf16 values. The
-// query heads of a KV head follow each other along the token dimension.
+// Transform [sequences, num_kv_heads, tokens, dim] to [sides, sequences, ...]: float32 tensors with
+// bf16 values. The query heads of a KV head follow each other along the token dimension.
 at::Tensor TurnedKeys(const SidesOnDevice& sides, const at::Tensor& keys);
 at::Tensor TurnedValues(const SidesOnDevice& sides, const at::Tensor& values);
 at::Tensor TurnedQueries(const SidesOnDevice& sides, const at::Tensor& queries);

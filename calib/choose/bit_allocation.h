@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Allocates bits to the parts of a cache (a side of a layer, or of a head) under one budget,
-// assuming that damages add up. It descends most steeply along the convex hulls of damage over
-// bits. Trap: damages of keys and values must be in the same unit; see ValueDamage.
+// assuming that damages add up. It always takes the steepest step along the convex hulls of damage
+// over bits. Trap: damages of keys and values must be in the same unit; see ValueDamage.
 #pragma once
 
 #include <span>
@@ -28,10 +28,10 @@ struct BitPart {
 // the budget.
 std::vector<double> AllocateBits(std::span<const BitPart> parts, double budget);
 
-// Converts an error of values to nats. Wrong values and wrong keys both change the output, so
-// values cost what keys cost: `key_kl` nats at the relative output error `key_error` of 2-bit keys.
-// Errors of values spread evenly over tokens and dimensions and cost the next token about half as
-// much (measured in export/simulate/RESULTS.md). Returns 0 if keys have no error.
+// Converts a relative output error caused by values to nats. 2-bit keys cost `key_kl` nats at the
+// output error `key_error`, and costs grow with the square of the error. Errors of values spread
+// evenly over tokens and dimensions and cost the next token about half as much (measured in
+// export/simulate/RESULTS.md). Returns 0 if keys have no error.
 inline constexpr double kValueShare = 0.5;
 double ValueDamage(double value_error, double key_kl, double key_error);
 

@@ -87,7 +87,7 @@ LayerPairs PairsOf(const TypedRuntime& runtime, const TypedLayer& layer, BitPric
   return of_layer;
 }
 
-// Returns the best types within `bits` per value, or the cheapest types if those are too few bits.
+// Returns the best types within `bits` per value, or the cheapest types if `bits` is too small.
 TypePlan Plan(const TypedRuntime& runtime, std::span<const TypedLayer> layers, double bits,
               BitPrice price) {
   std::vector<LayerPairs> of_layers;

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Types in which runtimes store whole caches, without rotating rows. A plan assigns types to layers
-// under a budget of stored bits. The cost of a type is that of the next token when everything else
-// has 16 bits. Names are stored in artifacts.
+// under a budget of stored bits. The cost of a type is the KL of the next token when everything
+// else has 16 bits. Names are stored in artifacts.
 #pragma once
 
 #include <compare>
@@ -30,14 +30,15 @@ struct LayerTypes {
   auto operator<=>(const LayerTypes&) const = default;
 };
 
-// The type pairs in which a runtime can store a layer: oscar-calibrate --for, oscar-export --to.
-// Two different types need equal head dimensions.
+// The pairs of key and value types in which a runtime can store a layer. Two different types need
+// equal head dimensions. `name` is the runtime's name in oscar-calibrate --for and oscar-export
+// --to.
 struct TypedRuntime {
   std::string_view name;
   std::vector<LayerTypes> pairs;
 };
 const std::vector<TypedRuntime>& TypedRuntimes();
-const TypedRuntime* FindTypedRuntime(std::string_view name);  // null: none
+const TypedRuntime* FindTypedRuntime(std::string_view name);  // null if unknown
 std::vector<CacheType> QuantizedTypes(const TypedRuntime& runtime);
 
 // The cost of storing one side of one layer in a type while everything else stays exact.
@@ -58,7 +59,7 @@ struct TypedLayer {
 struct TypePlan {
   std::vector<LayerTypes> layers;
   double stored_bits = 0;  // mean over all values, at most the budget
-  double damage = 0;       // in the plan's unit of price; 16-bit types cost nothing
+  double damage = 0;       // in the unit of the plan's price; 16-bit types cost nothing
 };
 
 // Returns the bits per value of the cheapest plan.

@@ -35,12 +35,12 @@ void AutoChoice::SetWriter(const AutoOptions& options, int64_t quant_group, int6
   quant_group_size = quant_group;
   if (!RulesOf(options.consumer).fitted_scales) return;
   fitted_scales = MetadataType::kBFloat16;
-  // Under a bit budget, bits spent on scales are worth more as codes.
+  // Under a bit budget, bits are better spent on codes than on scales.
   if (options.shares_bits()) {
     if (!options.wide_codes()) fitted_scales = MetadataType::kByte;
     return;
   }
-  // Otherwise four 8-bit scales and zeros replace one 32-bit pair.
+  // Otherwise four 8-bit pairs of scale and zero take the space of one float32 pair.
   const bool quarters = quant_group_size == 0 && head_dim == v_head_dim && head_dim % 4 == 0 &&
                         head_dim >= kLeastQuartered;
   if (!quarters) return;

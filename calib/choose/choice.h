@@ -3,7 +3,7 @@
 //
 // The choice for the cache of one layer, and every score that it was based on: plain data, stored
 // with the layer and in report.json. A score is a KL for keys and a relative output error for
-// values. These are never compared.
+// values, so scores of keys and values are never compared.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,8 @@ namespace oscar {
 // A later candidate, which demands more of a consumer, replaces an earlier one only if its score is
 // lower by this share.
 inline constexpr double kWorthwhile = 0.01;
-// The same for another kind of fit. By noise alone, the best of a dozen scores wins by less.
+// The same for a candidate with another kind of fit. The best of a dozen noisy scores wins by less
+// than this through noise alone.
 inline constexpr double kWorthFit = 0.03;
 
 // How values are transformed before they are quantized. KeyRecipe does the same for keys.
@@ -39,12 +40,13 @@ struct ValueRecipe {
   bool operator==(const ValueRecipe&) const = default;
 };
 
-// Returns the first side that equals sides[index], so that it is stored once; `index` if none.
+// Returns the index of the first side that equals sides[index], so that equal sides are stored
+// once.
 size_t FirstEqual(const std::vector<const CacheSide*>& sides, size_t index);
 
 // The scores of one candidate on sampled held-out rows.
 struct CandidateScore {
-  std::string side, recipe;  // "k" or "v"; Name()
+  std::string side, recipe;  // "k" or "v"; the recipe's Name()
   int bits = 2;
   double clip = 0;
   int64_t quant_group_size = 0;
@@ -56,20 +58,21 @@ struct CandidateScore {
 // The cost of a way to store a cache: KL of the next token, over the vocabulary.
 struct NextTokenCost {
   double mean = 0, p99 = 0;  // nats, over tokens
-  // The cost that decides: the mean, plus the worst hundredth of the tokens once more.
+  // The cost that plans minimize: the mean plus p99 / 100, so that the worst hundredth of the
+  // tokens counts twice.
   double damage() const { return mean + p99 / 100; }
 };
 
 // The best option for a side at some number of bits.
 struct SideOption {
   double bits = 2;           // per element, mean over heads
-  std::vector<double> clip;  // [1], or [num_kv_heads] if a consumer takes that
+  std::vector<double> clip;  // [1], or [num_kv_heads] if the consumer allows that
   double score = 0, check = 0;
   // [num_kv_heads], if each head has its own bits (2, 3, 4 or 8); empty: all heads have `bits`.
   std::vector<int> head_bits = {};
   std::vector<double> head_score = {}, head_check = {};  // [num_kv_heads], as score and check
   std::vector<double> ratios = {},
-                      curve = {};        // clip ratios and their scores, if all layers share one
+                      curve = {};        // clip ratios and scores, if all layers share one ratio
   std::vector<double> check_curve = {};  // like `curve`, but on the judging rows
   std::vector<double> in_windows = {};   // keys: score in each of AutoChoice::windows
   // `in_windows` for each of `ratios`; only for keys, and only if all layers share one ratio.
@@ -114,7 +117,8 @@ struct AutoChoice {
   // Moments of keys are spread over this context (position_spread.h), from texts of this length.
   int64_t context = 0, text_length = 0;  // tokens
   int64_t quant_group_size = 0;          // values per scale; 0: the head dimension
-  // The type of the consumer's fitted scales, with which scores are computed. None: as published.
+  // How the consumer's fitted scales are stored; scores are computed with them. None: range scales,
+  // as published.
   std::optional<MetadataType> fitted_scales = {};
   double k_bits = 2, v_bits = 2;                 // each has an option below
   std::vector<SideOption> k_options, v_options;  // ascending bits
@@ -122,7 +126,8 @@ struct AutoChoice {
   // measured, because no bits were shared out.
   double k_output_error = 0;
   std::vector<WindowPrice> windows;  // the one in use first
-  // Scores on the judging rows, for the guard: the choice, and Hadamard with a clip ratio.
+  // Scores of the choice and of Hadamard with clipping on the judging rows, which the guard
+  // compares.
   double k_check = 0, k_hadamard = 0, v_check = 0, v_hadamard = 0;
   std::string k_fallback, v_fallback;  // the recipe that lost to Hadamard + clip; empty: none
   int64_t rows = 0;                    // sampled query rows; half choose, half judge
@@ -133,7 +138,7 @@ struct AutoChoice {
   Stability stability;
   std::vector<CandidateScore> scores;
 
-  // Only for latent attention: dimensions of the position part, which is stored next to the latent.
+  // Only for latent attention: dimensions of the rope part, which is stored next to the latent.
   // Keys and values are then the same stored row: `v` is `k`, options with equal bits have one clip
   // ratio, and scores of values are the output error of that row. Keys are fitted to the target in
   // `values` together with the queries' covariance. 0: other attention.

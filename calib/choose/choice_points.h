@@ -24,7 +24,8 @@ struct ChoicePoint {
   bool operator==(const ChoicePoint&) const = default;
 };
 
-// Returns where the choice may end, the current point first. Points with equal keys are adjacent.
+// Returns the points where the choice may end, the current one first. Points with equal keys are
+// adjacent.
 std::vector<ChoicePoint> PointsOf(const AutoOptions& options, const AutoChoice& choice);
 
 // Returns the current point of a choice, which is one of PointsOf.

@@ -3,8 +3,8 @@
 //
 // Bits for each KV head on one side of a layer. Between the options with the same whole bits for
 // all heads, it adds options with separate bits per head, chosen by marginal damage
-// (bit_allocation.h). The plan for all layers takes or leaves a whole option, so layers trade half
-// bits.
+// (bit_allocation.h). The plan for all layers only chooses among these options, so layers trade
+// bits in steps of a half.
 #pragma once
 
 #include <span>
@@ -18,8 +18,8 @@ namespace oscar {
 inline constexpr double kMixedBits[] = {2.5, 3, 3.5};
 
 // Adds mixed options to `options`, which have ascending whole bits, head_score and head_check. Adds
-// at most one at each of kMixedBits below the last option's bits. Replaces an option with equal
-// heads only if the mixed one is better by kWorthwhile and no worse on the judging rows.
+// at most one at each of kMixedBits below the last option's bits. A mixed option replaces one with
+// the same bits for all heads only if it is better by kWorthwhile and no worse on the judging rows.
 // `in_windows` [options][windows][num_kv_heads]: window scores of keys. It is empty for values,
 // whose damage is proportional to the square of their score.
 void AddHeadBits(std::span<const std::vector<std::vector<double>>> in_windows,

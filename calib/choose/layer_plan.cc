@@ -46,7 +46,8 @@ double Metadata(const std::vector<LayerElements>& elements) {
   return sum;
 }
 
-// Returns the cost of a side's option at `price`. `attention`: the same cost in nats of attention.
+// Returns the cost of a side's option as measured by `price`. `attention`: its KL of attention in
+// nats.
 double Damage(BitPrice price, const SideOption& option, double elements, double attention) {
   if (price == BitPrice::kUniform) return elements * std::exp2(-2 * option.bits);
   if (price == BitPrice::kAttention) return attention;
@@ -131,7 +132,7 @@ LayerElements ElementsOf(int64_t num_kv_heads, int64_t head_dim, int64_t v_head_
 
 LayerElements LatentElementsOf(int64_t rank, int64_t position_dim, const GroupFormat& groups) {
   LayerElements elements = ElementsOf(1, rank, 0, groups);
-  if (groups.quant_group_size == 0) {  // drops the group that has no values
+  if (groups.quant_group_size == 0) {  // values have no group of their own
     elements.metadata_bits /= 2;
     elements.oscar_bits /= 2;
   }

@@ -29,11 +29,12 @@ struct LayerElements {
 LayerElements ElementsOf(int64_t num_kv_heads, int64_t head_dim, int64_t v_head_dim,
                          const GroupFormat& groups);
 
-// Returns the elements for latent attention: one row of `rank` values, stored once, and the
-// position part, which is not quantized.
+// Returns the elements for latent attention: one row of `rank` values, stored once, and the rope
+// part, which is not quantized.
 LayerElements LatentElementsOf(int64_t rank, int64_t position_dim, const GroupFormat& groups);
 
-// Returns the bits per element for 2-bit codes with metadata. --bits is at least this, or 2.
+// Returns the bits per element for 2-bit codes with metadata. --bits must be at least this, or
+// exactly 2.
 double LeastStoredBits(const std::vector<LayerElements>& elements);
 
 // Returns the bits per element that options.bits allows.

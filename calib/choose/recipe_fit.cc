@@ -65,7 +65,7 @@ struct Fit {
   Matrix rotation, query_rotation;  // query_rotation is empty if rotation is orthogonal
 };
 
-// The parts of a recipe that need no eigenvectors, and the covariances that the rest is fitted to.
+// The parts of a recipe that need no eigenvectors, and the covariances to which the rest is fitted.
 struct KeyProblem {
   CacheSide side;
   std::vector<Matrix> queries;  // [num_rotations], of the scaled heads

@@ -5,10 +5,11 @@
 namespace oscar {
 namespace {
 
-// Shares of the keys' mean to subtract. Half is safe if a text's mean is far from that of others.
+// Shares of the keys' mean to subtract. Half is the safe choice if means differ much between texts.
 constexpr double kMeanShares[] = {0, 0.5, 1};
 
-// Adds the groupings and centrings that the consumer takes, least demanding first.
+// Adds the recipe shared and per head, without and with centring, as far as the consumer supports
+// it. The least demanding come first.
 void AddGroupings(const RecipeLimits& limits, KeyRecipe recipe, std::vector<KeyRecipe>& recipes) {
   for (const bool per_head : {false, true}) {
     for (const double share : kMeanShares) {
@@ -46,7 +47,8 @@ std::vector<KeyRecipe> MoreKeyRecipes(const RecipeLimits& limits, const KeyRecip
                        .composition = Composition::kHPbr});
   }
   if (!limits.rules.query_matrix) return recipes;
-  // Keys and queries have their own matrices here, so a head's pair scales need no weights.
+  // Keys and queries have their own matrices here, so pair scales go there and not into the
+  // weights.
   KeyRecipe own{.per_head = true,
                 .centred = like.centred,
                 .mean_share = like.mean_share,

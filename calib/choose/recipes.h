@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Recipes that the search for a layer tries, limited to those that the consumer can load. The least
-// demanding come first, because a later one has to be worth its demands.
+// demanding come first, because a more demanding one is chosen only if it is clearly better.
 #pragma once
 
 #include <cstdint>

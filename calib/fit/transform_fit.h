@@ -61,8 +61,9 @@ Vector SharedPairScales(const LayerMoments& moments, const KeyRecipe& recipe, Ro
 Vector HeadPairScales(const LayerMoments& moments, int64_t head, const KeyRecipe& recipe,
                       RopePairs pairs);
 
-// The metric for values, from what reads them: the sum of W_O^T W_O over the head's query heads.
-// `output_projection` [hidden, num_q_heads v_head_dim], as a checkpoint stores o_proj.
+// Returns the metric for values, whose reader is the output projection: the sum of W_O^T W_O over
+// the head's query heads. `output_projection` [hidden, num_q_heads v_head_dim], as a checkpoint
+// stores o_proj.
 Matrix OutputMetric(MatrixRef output_projection, const LayerMoments& moments, int64_t head);
 KeyTransform FitValueTransform(const LayerMoments& moments, int64_t head, MatrixRef output_metric,
                                double epsilon, Composition composition);

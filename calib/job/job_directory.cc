@@ -58,7 +58,7 @@ const Json& ListIn(const Json& document, const char* key, const std::string& wha
   return list;
 }
 
-// Digests, and lists of digests, are not readable for people.
+// Returns whether people can read a line, which is false for digests and lists of digests.
 bool IsReadable(const std::string& line) {
   constexpr size_t kLongest = 200, kDigest = 32;  // bytes, hexadecimal digits
   size_t digits = 0;

@@ -11,7 +11,7 @@ namespace oscar {
 LayerResult RefitLayer(LayerMoments moments, const FitOptions& fit, const ClipOptions& clip) {
   LayerFit sides = FitLayer(moments, fit);
   sides.k.clip_ratio = sides.k_shared.clip_ratio = clip.fixed_k;
-  // A row that is stored once is clipped once, with the ratio of keys.
+  // A latent row is stored once, so it has one clip ratio, that of keys.
   sides.v.clip_ratio = sides.v_shared.clip_ratio = moments.latent ? clip.fixed_k : clip.fixed_v;
   return {std::move(moments),
           {},

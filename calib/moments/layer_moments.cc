@@ -30,7 +30,7 @@ Matrix Head(const LayerMoments& moments, const char* name, const std::vector<dou
 }
 
 void AddTo(std::vector<double>& sums, const std::vector<double>& other) {
-  if (sums.size() != other.size()) {  // unknown in one part: unknown in the sum
+  if (sums.size() != other.size()) {  // a sum that one part lacks is unknown in the result
     sums.clear();
     return;
   }

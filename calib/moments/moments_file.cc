@@ -136,7 +136,7 @@ LayerMoments ReadMoments(const SafetensorsFile& file, int layer_id, MomentsPart 
   m.CheckFinite();
   const bool same = m.head_dim == m.v_head_dim && m.key == m.value;
   m.latent = has("latent") ? number("latent") != 0
-                           : same && !m.key.empty();  // older versions: equal if over the same rows
+                           : same && !m.key.empty();  // older versions: latent if sums are equal
   if (m.latent && !same) {
     throw InputError(what + ": the sums of keys and values differ, but must be equal for latents");
   }

@@ -7,13 +7,13 @@
 // clang-format off
 //     metadata           format = "oscar-moments", format_version; layer.<id> = JSON of
 //                        num_q_heads, num_kv_heads, head_dim, v_head_dim, tokens, latent;
-//                        where not all queries count also query_tokens, and version 3;
-//                        where the model is known also rope (rope_json.h), fold_rotary_dim,
+//                        if not all queries count, also query_tokens, and version 3;
+//                        if the model is known, also rope (rope_json.h), fold_rotary_dim,
 //                        fold_interleaved, fold_shared_scales (FoldRules)
 //     layer.<id>.<sum>   F64; a member of LayerMoments and its shape: query, key, key_sum, value,
 //                        attention_output, diagonal, diagonal_weight, attended_key, attended_key_sum,
-//                        attended_key_weight; one that is not known is absent;
-//                        beside them the maxima key_abs_max and value_abs_max
+//                        attended_key_weight; unknown sums are absent;
+//                        also the maxima key_abs_max and value_abs_max
 // clang-format on
 #pragma once
 

@@ -57,7 +57,7 @@ at::Tensor PaddedQueries(std::span<const SampledSequence> sequences, const Shape
   return padded.flatten(2, 3);
 }
 
-// Unscaled logits of the position part, whose key is shared by all heads.
+// Returns the unscaled logits of the rope part, whose key is shared by all heads.
 at::Tensor PositionProducts(std::span<const SampledSequence> sequences, const Shape& shape,
                             int64_t num_kv_heads) {
   const at::Tensor q = PaddedQueries(sequences, shape, num_kv_heads, &SampledSequence::q_pe);
@@ -166,7 +166,7 @@ at::Tensor SampledRows::OutputSums(const at::Tensor& outputs) const {
   return ByTurns(OutputEnergies(outputs));
 }
 
-// Returns the scores of tokens in windows[0], without those of sinks.
+// Returns the scores with windows[0] exact, without the column of sinks.
 at::Tensor SampledRows::Scores(const Keys& keys) const {
   return SoftmaxOf(LogitsIn(0, Products(keys.queries, keys.stored), keys), sinks_)
       .scores.narrow(-1, 0, p_.size(-1));

@@ -29,7 +29,8 @@ struct SampledSequence {
   at::Tensor k_pe = {};  // [tokens, rope_dim]
 };
 
-// Texts of the sequences of some rows: starting at number `first`, of `total` measured together.
+// Numbers of the texts to which rows belong: `first` for the first sequence, then ascending.
+// `total` texts are measured together.
 struct TextsOfRows {
   int64_t first = 0, total = 0;
 };
@@ -51,24 +52,27 @@ class SampledRows {
   // Keys of several caches, transformed so that logits need no inverse: [caches, sequences,
   // num_kv_heads, ...].
   struct Keys {
-    at::Tensor stored;   // [..., tokens, d]: of quantized tokens
+    at::Tensor stored;   // [..., tokens, d], as read back after quantization
     at::Tensor queries;  // [..., gqa_ratio * rows, d]
-    // ExactLogits, or [1, ...] if all caches have the same; undefined if no token is exact.
+    // The result of ExactLogits, or its first cache if all caches have the same; undefined if no
+    // token is exact.
     at::Tensor exact_logits = {};
   };
-  // Logits of keys [..., tokens, d] that no window quantizes, [caches, sequences, num_kv_heads,
-  // gqa_ratio, rows, tokens]; undefined if all windows quantize every token.
+  // Returns the logits of unquantized keys [..., tokens, d]: [caches, sequences, num_kv_heads,
+  // gqa_ratio, rows, tokens]. Undefined if all windows quantize every token.
   at::Tensor ExactLogits(const at::Tensor& queries, const at::Tensor& keys) const;
-  // Sums over rows, [caches, num_kv_heads, 2 + texts.total] float64: over even rows, over odd rows,
-  // and over the even rows of each text. KL(S || S^) in nats, in windows[w] for each of `which`.
+  // For each w of `which`, sums the KL(S || S^) in nats with the tokens of windows[w] exact:
+  // [caches, num_kv_heads, 2 + texts.total] float64. The sums are over even rows, odd rows, and the
+  // even rows of each text.
   std::vector<at::Tensor> KlSums(const Keys& keys, std::span<const size_t> which) const;
-  // |(P^ - P) V|^2, in windows[0].
+  // Sums |(P^ - P) V|^2, with the tokens of windows[0] exact.
   at::Tensor KeyErrorSums(const Keys& keys) const;
-  // |P (V^ - V)|^2 over tokens that windows[0] quantizes; `read` [caches, sequences, num_kv_heads,
-  // tokens, dv].
+  // Sums |P (V^ - V)|^2 over tokens that windows[0] quantizes; `read` [caches, sequences,
+  // num_kv_heads, tokens, dv].
   at::Tensor ValueErrorSums(const at::Tensor& read) const;
-  // |P^ V^ - P V| / |P V| with errors in keys and values, in windows[0]. `read` holds the values of
-  // quantized tokens, `exact_read` those of the others. Rows without an output count as exact.
+  // Sums |P^ V^ - P V| / |P V| with errors in keys and values, in windows[0]. `read` holds the
+  // values of quantized tokens, `exact_read` those of the others. Rows whose P V is 0 count as
+  // exact.
   at::Tensor RelativeErrorSums(const Keys& keys, const at::Tensor& read,
                                const at::Tensor& exact_read) const;
   const at::Tensor& output_sums() const { return output_sums_; }     // |P V|^2, summed over rows

@@ -20,7 +20,7 @@ namespace {
 
 constexpr int64_t kChunkTokens =
     1024;  // bounds the float64 copies: 1024 * 32 heads * 128 * 8 bytes = 32 MiB
-constexpr int64_t kAttendedRows = 256;  // most queries per document that weigh its keys
+constexpr int64_t kAttendedRows = 256;  // maximum queries per document that weight its keys
 constexpr int64_t kRowsAtOnce = 32;  // rows per step: their scores are [rows, num_q_heads, tokens]
 constexpr int64_t kSweepTokens = 4096;  // tokens at a time in AddDiagonalTarget, across documents
 

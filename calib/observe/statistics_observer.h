@@ -132,8 +132,8 @@ class StatisticsObserver : public LayerObserver {
   std::map<size_t, LayerOnDevice> held_;  // keyed by layer index
 };
 
-// Second sweep, which needs the final query covariance in `moments`: adds Σ w vᵀv and Σ w with w =
-// k C_Q kᵀ over rows [0, rows[i]) of each sequence to `moments.diagonal`.
+// Runs a second sweep, which needs the final query covariance in `moments`: adds Σ w vᵀv and Σ w
+// with w = k C_Q kᵀ over rows [0, rows[i]) of each sequence to `moments.diagonal`.
 void AddDiagonalTarget(const std::vector<at::Tensor>& keys, const std::vector<at::Tensor>& values,
                        const std::vector<int64_t>& rows, LayerMoments& moments);
 

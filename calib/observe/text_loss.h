@@ -23,9 +23,11 @@ struct TextLoss {
   int64_t vocab_size = 0;
 
   // A loss near ln(vocab_size) means guessing among all tokens. A model that only knows token
-  // frequencies stays near 0.6 of it, and one that reads the text far below. 0.75 is neither.
+  // frequencies stays near 0.6 ln(vocab_size), and one that understands the text far below. The
+  // limit of 0.75 ln(vocab_size) lies between the first two.
   bool implausible() const;
-  // Below this share a model knows more than frequencies, so the forward pass reads the text.
+  // Below this share of ln(vocab_size), a model knows more than token frequencies, so its forward
+  // pass must be right.
   static constexpr double kProofShare = 0.6;
   double largest_proof() const;  // nats
   bool proves_forward_pass() const { return mean < largest_proof(); }
@@ -38,7 +40,8 @@ struct TextBeginning {
   int64_t tokens = 0;
 };
 std::vector<TextBeginning> TextSampleOf(const std::vector<int64_t>& lengths);
-// The tokens of a beginning, and their hidden states in `model`, where it is sequence `own`.
+// The tokens of a beginning, and their hidden states in `model`, where its sequence has index
+// `own`.
 struct TextRows {
   std::vector<int32_t> ids;
   at::Tensor hidden;  // [tokens, hidden_size]; undefined: a forward pass computes it

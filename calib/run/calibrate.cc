@@ -24,7 +24,7 @@
 namespace oscar {
 namespace {
 
-// Checks the clip options against the model, which the option table does not know.
+// Checks the clip options against the model, which the option table cannot do.
 void CheckQuantization(const std::vector<LayerSpec>& layers, const ClipOptions& clip) {
   for (const LayerSpec& layer : layers) {
     for (int64_t dim : {layer.attention.head_dim, layer.attention.v_head_dim}) {
@@ -177,7 +177,7 @@ HeldOutSplit CheckCalibration(const CalibrationInput& input) {
 
 namespace {
 
-// Passes on reports that are not statistics.
+// Forwards all reports that are not statistics to the hooks.
 class ReportingObserver : public StatisticsObserver {
  public:
   ReportingObserver(const CalibrationInput& input, const HeldOutSplit& split,

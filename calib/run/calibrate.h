@@ -30,9 +30,9 @@ struct RunOptions {
   // and values, and needs the memory of a fit. Their eigenvectors are computed on the host's cores,
   // between requests to the GPU. 0: the loop waits for the fit.
   int fits_beside = 6;
-  // Longest time between two commits. It does not limit layers that are still being fitted, nor the
-  // last half of this time. If hidden states are small compared to weights, commits come sooner, so
-  // that a killed run loses little.
+  // Longest time between two commits, not counting layers that are still being fitted. No commit
+  // begins if less than half of this time remains. If hidden states are small compared to weights,
+  // commits come sooner, so that a killed run loses little.
   double commit_seconds = 10;
 };
 
@@ -61,7 +61,8 @@ struct CalibrationInput {
 
   // The calibrated model; null if there is only a dump.
   ModelSource* model() const { return source->model(); }
-  // The same if it runs in this process. A resumed run then needs its hidden states.
+  // The same, but null if the model does not run in this process. A resumed run needs the model's
+  // hidden states.
   ModelSource* running_model() const { return dynamic_cast<ModelSource*>(source.get()); }
   const std::vector<int64_t>& lengths() const;  // all sequences, including other processes'
   int64_t num_tokens() const;                   // total of lengths()

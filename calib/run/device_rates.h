@@ -20,7 +20,7 @@ struct DeviceRates {
 
 DeviceRates MeasureRates(c10::Device device, c10::ScalarType dtype);
 
-// Measures the eigensolver on all cores, in multiply-adds per second of an equal matrix product.
+// Returns the eigensolver's multiply-adds per second on all cores, estimated from a matrix product.
 double MeasureHostRate();
 
 }  // namespace oscar

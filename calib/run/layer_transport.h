@@ -71,7 +71,8 @@ class LayerTransport {
   // Returns this process's part of the hidden states that the process with the job passes in.
   virtual at::Tensor Scatter(const at::Tensor& all) const = 0;
 
-  // Returns a finished layer in the process with the job. `fit` runs where Gather gave a function.
+  // Returns a finished layer in the process with the job. `fit` runs in the process for which
+  // Gather returned a function.
   using Fit = std::function<LayerResult(LayerOnDevice)>;
   virtual FinishedLayer Finish(size_t layer_index, const Observed& observed,
                                const Fit& fit) const = 0;

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-// Files digested at once, each at about 2 GB/s. The calibration needs the other cores.
+// Number of files digested at once, each at about 2 GB/s. The calibration needs the other cores.
 constexpr int kDigestThreads = 4;
 
 // Bytes of a weight file that stay cached after they are digested, for ranks that are behind.

@@ -15,7 +15,7 @@
 namespace oscar {
 namespace {
 
-// Returns how many adjacent spans each rank takes (at least one) if none gets more work than
+// Returns how many adjacent spans each rank takes (at least one) so that none gets more work than
 // `most`; nothing if that is impossible.
 std::vector<size_t> Fill(const std::vector<double>& work, double most, size_t ranks) {
   std::vector<size_t> counts;
@@ -31,7 +31,7 @@ std::vector<size_t> Fill(const std::vector<double>& work, double most, size_t ra
   return next == work.size() ? counts : std::vector<size_t>();
 }
 
-// Joins the spans of each stretch into one.
+// Joins the spans of each stretch (StretchOf) into one.
 std::vector<Span> Stretches(const std::vector<Span>& spans, int64_t token_chunk) {
   std::vector<Span> stretches;
   for (const Span& span : spans) {

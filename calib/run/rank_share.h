@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Shares of documents for ranks or shards. A share consists of adjacent documents, so that the sums
-// and hidden states of all ranks are in document order. It consists of whole spans, because the
-// grouping of documents into the loop's steps decides the last bits of a product. Otherwise,
-// arithmetic (including attention) is shared as evenly as possible.
+// and hidden states of all ranks are in document order. It consists of whole spans
+// (token_layout.h), because the grouping of documents into the loop's steps decides the last bits
+// of a product. Otherwise, arithmetic (including attention) is shared as evenly as possible.
 #pragma once
 
 #include <cstddef>

@@ -6,8 +6,8 @@
 //
 // clang-format off
 //     <shard>/layer_00000.safetensors ...   TensorsOf every layer by index; w_uv of latent attention
-//     <shard>/hidden_00004.safetensors      of a model of 4 layers: hidden states that the loss of its text starts with
-//     <shard>/shard.json                    all that is known of those (shard_document.h)
+//     <shard>/hidden_00004.safetensors      for a model of 4 layers: hidden states from which the text's loss is computed
+//     <shard>/shard.json                    describes the run, the documents and these files (shard_document.h)
 // clang-format on
 //
 // While it is being made, it is a job (JobDirectory) with the same files.
@@ -82,8 +82,8 @@ class ShardSet {
   std::vector<RankShare> shares_;
 };
 
-// A model that shards have already run. Run shows nothing; LayerTransport gathers what the shards
-// observed.
+// A model that shards have already run. Run observes nothing; LayerTransport gathers what the
+// shards observed.
 class ShardSource : public AttentionSource {
  public:
   ShardSource(std::shared_ptr<AttentionSource> model, std::shared_ptr<const ShardSet> shards)

@@ -32,8 +32,8 @@ struct CacheArm {
   ChoicePoint point = {};
 };
 
-// The type that a calibration measures errors in: kFloat on a CPU, where it takes half the time and
-// is right to 1e-5 of a figure, else kDouble.
+// Returns the type in which a calibration measures errors: kFloat on a CPU, where it takes half the
+// time and has a relative error of 1e-5; otherwise kDouble.
 at::ScalarType ErrorType(at::DeviceType device);
 
 // Measures arms both with sink and recent windows of `windows` kept exact, and without windows.

@@ -199,7 +199,8 @@ class Search {
     for (Candidate<Recipe>& c : all) few.push_back(&c);
     written_.AddRatios<Recipe>(few, kFirst);
   }
-  // Returns the index of the candidate that is worth its demands; `all` is sorted by demands.
+  // Returns the index of the best candidate whose gain justifies its demands. `all` is sorted by
+  // demands.
   template <typename Recipe>
   static size_t Worthwhile(const std::vector<Candidate<Recipe>>& all) {
     size_t best = 0;
@@ -269,7 +270,8 @@ class Search {
       fed.feedback = true;
       TryKeys({fed}, written_);
     }
-    // The best ratio depends on the transform: the best few are clipped coarsely, one finely.
+    // The best ratio depends on the transform, so the best few are scored at coarse ratios, and the
+    // chosen one at all ratios.
     written_.AddRatios<KeyRecipe>(BestFew(keys_, writes_otherwise() ? 1 : kClippedRecipes),
                                   coarse());
     size_t chosen = Worthwhile(keys_);

@@ -19,10 +19,11 @@ namespace oscar {
 
 // Returns the windows in use, followed by other windows that are priced.
 std::vector<CacheWindows> PricedWindows(const CacheWindows& in_use);
-// Returns the bits other than 2, which a search uses itself.
+// Returns the numbers of bits to search in addition to 2, which every search uses.
 std::vector<int> MoreBits(const AutoOptions& options);
 
-// Calls `search` for `options` and each of `others`, once for those that share it (ShareSearch).
+// Calls `search` for `options` and each of `others`, only once for options that share a search
+// (ShareSearch).
 std::vector<AutoChoice> SearchEach(
     const AutoOptions& headline, const std::vector<AutoOptions>& others,
     const std::function<AutoChoice(const AutoOptions& options, bool is_headline)>& search);

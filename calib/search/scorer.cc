@@ -28,7 +28,8 @@ std::vector<int64_t> Spread(const std::vector<int64_t>& from, int64_t count) {
   return picked;
 }
 
-// Returns the first position in use: 0, or the start of the last kTokens if all rows are later.
+// Returns the first position that is used: 0, or the start of the last kTokens tokens if all rows
+// are later than kTokens.
 int64_t BeginOf(const at::Tensor& positions /* host, ascending */) {
   if (positions.numel() == 0 || positions[0].item<int64_t>() < AutoScorer::kTokens) return 0;
   return positions[-1].item<int64_t>() + 1 - AutoScorer::kTokens;
@@ -162,7 +163,7 @@ AutoScorer::AutoScorer(const ObservedLayer& layer, const LayerSpec& spec,
                      Remedy::kHoldOutMore);
   }
   // Every other sequence is shifted by `offset`. In a single sequence, every other pair of rows is
-  // shifted, so that both places have choosing and judging rows.
+  // shifted, so that both offsets have choosing and judging rows.
   const std::vector<int64_t> picked = Spread(with_rows, kSequences);
   std::vector<SampledSequence> sequences;
   const bool shifts = offset > 0 && attention.rope.rotary_dim > 0;

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Scores ways to store the cache of one layer on sampled held-out rows, in the arithmetic of a bf16
-// runtime: rows rotated by a bf16 GEMM, windows kept rotated, queries rounded after their own
-// rotation. Trap: keys and queries stay in the transformed space, where no inverse is needed, so
-// exact keys must be transformed as well as quantized ones.
+// runtime: rows rotated by a bf16 GEMM, exact tokens also stored rotated, queries rounded after
+// their own rotation. Trap: keys and queries stay in the transformed space, where no inverse is
+// needed, so exact keys must be transformed as well as quantized ones.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -31,8 +31,8 @@ double Mean(const std::vector<double>& heads);
 
 class AutoScorer {
  public:
-  // Limits: query rows from each of kSequences sequences, fewer if many heads average out the
-  // noise, and keys at positions below kTokens.
+  // Limits of the sample: query rows from each of kSequences sequences (fewer if many heads average
+  // out the noise), and keys at positions below kTokens.
   static int64_t RowsOf(const AttentionSpec& spec) { return spec.num_q_heads < 16 ? 64 : 32; }
   static constexpr int64_t kSequences = 8, kTokens = 4096;
   // Maximum number of values in a tensor when sequences, sides and clip ratios are batched. It
@@ -57,7 +57,7 @@ class AutoScorer {
       at::Tensor rows;     // [sides, sequences, num_kv_heads, tokens, dim] float32, values of bf16
       at::Tensor sorted;   // their magnitudes, ascending
       at::Tensor queries;  // keys: [sides, sequences, num_kv_heads, gqa_ratio * rows, dim]
-      at::Tensor exact_logits;  // keys: those of rows that are not quantized
+      at::Tensor exact_logits;  // keys: logits of unquantized rows
     };
     std::vector<Rows> batches;
     SidesOnDevice sides;
@@ -100,7 +100,7 @@ class AutoScorer {
  private:
   // Some trials on one batch: their stored rows, and the sides these came from.
   struct Stored {
-    SampledRows::Keys keys;  // of values only `stored`
+    SampledRows::Keys keys;  // for values, only `stored` is set
     at::Tensor exact;        // rows before they were quantized
     SidesOnDevice sides;     // of trials, or one for all
   };

@@ -12,7 +12,7 @@ namespace oscar {
 namespace {
 
 // Counts from choice_search.cc for all consumers together: recipes that are fitted and rotated, and
-// scores. Most belong to the consumer that takes everything.
+// scores. Most belong to the consumer without restrictions (`any`).
 constexpr int64_t kKeyRecipes = 32, kKeyScores = 90, kValueRecipes = 11, kValueScores = 44;
 constexpr int64_t kBitScores = 2,
                   kHalves = 3;  // per side: 3 and 4 bits; all tokens, and two halves
@@ -31,7 +31,7 @@ DeviceCost CostOn(at::DeviceType device) {
   // The kernels of a CPU (calib/cache/host_kernels.h) need no arrays between their steps.
   return device == at::kCPU ? DeviceCost{5, 3, 6, 8, 12} : DeviceCost{5, 9, 14, 14, 30};
 }
-// Float32 arrays the size of a refined text's scores that its graph holds.
+// Float32 arrays that the autograd graph of one refined text holds, each the size of its scores.
 constexpr int64_t kGraphScores = 16;
 constexpr double kEigenFlops = 12;  // flops per dim^3 for one eigenbasis
 
@@ -39,7 +39,7 @@ struct Sampled {
   int64_t rows = 0, tokens = 0;
 };
 
-// Picks sequences like AutoScorer: limited in number, with held-out rows, the first among equals.
+// Picks sequences like AutoScorer: a limited number of those with held-out rows, the longest first.
 std::vector<Sampled> Sequences(const AttentionSpec& a, const std::vector<int64_t>& lengths,
                                const HeldOutSplit& split, int64_t error_rows) {
   std::vector<Sampled> sampled;
@@ -119,7 +119,8 @@ AutoCost CostOfChoice(const LayerSpec& layer, const std::vector<int64_t>& sequen
     return std::clamp<int64_t>(at_once / values, 1, most);
   };
   const int64_t sides = count * together(count * side, kKeyRecipes);
-  // Latents add logits of the position part, and queries that are longer than a head.
+  // Latent attention also needs the logits of the rope part, and queries in latent space, which are
+  // wider than a head.
   const int64_t latents = a.latent ? scores + kLatentQueries * q * longest.rows * d : 0;
   const int64_t kept =
       count * (on.kept_scores * scores + kKeptRows * side + latents) + kRotatedRows * sides * side;
@@ -129,8 +130,8 @@ AutoCost CostOfChoice(const LayerSpec& layer, const std::vector<int64_t>& sequen
   cost.bytes = static_cast<uint64_t>(4 * (kept + std::max(compared, rotated)));
   if (options.refine > 0) cost.bytes = std::max(cost.bytes, RefinementBytes(a, sequence_lengths));
   const int64_t recipes = kKeyRecipes + kValueRecipes;
-  // Two matrices per recipe, and the moments: of all tokens, spread ones, and of either half.
-  // Latents have joint moments, for both value targets and a half.
+  // Counts two matrices per recipe, and moments: of all tokens, spread over positions, and of each
+  // half. Latent attention adds joint moments, for both value targets and for a half.
   const int64_t moments = a.latent ? 7 : 4;
   cost.host_bytes = static_cast<uint64_t>(8 * kv * dim * dim * (2 * recipes + moments * 5));
   cost.eigen_flops = kEigenFlops * static_cast<double>((recipes + 2 * kHalves) * kv) *

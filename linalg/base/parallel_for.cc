@@ -40,7 +40,7 @@ class Pieces {
     if (error_ != nullptr) std::rethrow_exception(error_);
   }
 
-  std::atomic<int64_t> helpers{0};  // that run these
+  std::atomic<int64_t> helpers{0};  // number of helpers that run these pieces
 
  private:
   const int64_t count_;
@@ -52,10 +52,11 @@ class Pieces {
   int64_t error_index_ = 0;
 };
 
-// Threads that stay for the life of the process, because a BLAS keeps its buffers by thread. A call
-// asks for help, does the work itself, and takes back what nobody has begun; so calls may be nested
-// and come from several threads. Waking a thread takes a tenth of a millisecond on a virtual
-// machine, so a thread looks out for more work that long, and yields to whoever wants the core.
+// Threads that stay for the life of the process, because a BLAS keeps buffers for each thread. A
+// call requests helpers, works itself, and withdraws requests that no helper has taken; so calls
+// may be nested and come from several threads. Waking a thread takes a tenth of a millisecond on a
+// virtual machine, so an idle thread first polls for new work about that long, and yields its core
+// meanwhile.
 class Helpers {
  public:
   // Runs `pieces` on this thread and on up to `wanted` helpers.
@@ -97,7 +98,8 @@ class Helpers {
     }
   }
 
-  // Returns when `happened` holds, or after a while. Takes no lock, for which many would compete.
+  // Polls until `happened()` is true, for at most 200 us. Takes no lock, because many threads would
+  // compete for it.
   static void LookFor(const auto& happened) {
     using Clock = std::chrono::steady_clock;
     const Clock::time_point end = Clock::now() + std::chrono::microseconds(200);

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attention-KL at the geometry of Qwen3-8B: 32 query heads, 8 KV heads, d 128, 64 sink and 256
-// recent tokens. Tensor cores are the limit, so one set of buffers is enough. At 32K (q 268 MB,
-// each K 67 MB) it exceeds the L2 cache anyway. Flops count only visible pairs.
+// Benchmarks the attention KL at the geometry of Qwen3-8B: 32 query heads, 8 KV heads, d 128, 64
+// sink and 256 recent tokens. Tensor cores are the limit, so one set of buffers is enough. At 32K
+// (q 268 MB, each K 67 MB) it exceeds the L2 cache anyway. Flops count only visible pairs.
 #include <fmt/format.h>
 
 #include <cmath>

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory bandwidth of this machine: a plain read of as many bytes as decode attention reads from an
-// INT2 and a BF16 cache, and a copy. The read kernel checks the copy, so a wrong reader fails both.
+// Measures the memory bandwidth of this machine: a plain read of as many bytes as decode attention
+// reads from an INT2 and a BF16 cache, and a copy. The read kernel checks the copy, so a wrong
+// reader fails both.
 #include "tools/bench/bench_bandwidth.h"
 
 #include <fmt/format.h>
@@ -83,7 +84,7 @@ BenchCase ReadCase(int64_t bytes, int num_sets) {
   return bench;
 }
 
-// The copy of CUDA itself (cudaMemcpyAsync).
+// CUDA's own copy (cudaMemcpyAsync).
 BenchCase CopyCase(int64_t bytes, int num_pairs) {
   BenchCase bench;
   bench.buffers = num_pairs;  // copies set i to set i + num_pairs

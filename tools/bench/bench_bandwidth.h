@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Measurements with which every run begins: floors are computed from them.
+// Reference measurements of memory bandwidth. Every run begins with them, because floors are
+// computed from them.
 #pragma once
 
 #include <vector>

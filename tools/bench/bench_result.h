@@ -48,14 +48,15 @@ struct BenchRatio {
   double value() const { return peer_us / ours_us; }
 };
 std::vector<BenchRatio> PeerRatios(const std::vector<BenchResult>& results);
-// Whether a peer runs along with decode: it has the shape with the required speedup.
+// Returns whether a peer case runs along with decode, because it has the shape whose speedup is
+// checked.
 bool IsPeerOfDecode(const BenchEntry& entry);
 
 Json BenchJson(const std::vector<BenchResult>& results, const BenchBandwidth& bandwidth,
                int64_t l2_bytes);
 std::string BenchText(const std::vector<BenchResult>& results, const BenchBandwidth& bandwidth);
 
-// kGateFailed for a wrong result, else the exit code of the first failure.
+// Returns kGateFailed for a wrong result, else the exit code of the first failure.
 ExitCode BenchExitCode(const std::vector<BenchResult>& results);
 
 }  // namespace oscar

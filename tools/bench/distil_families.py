@@ -2,10 +2,11 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# Small models of other families whose attention is not random: each learns the next-token distribution of a teacher of the same
-# vocabulary (tests/data/tiny-qwen3) on some text, for as many seconds as it is given, from the teacher's weights where shapes and
-# names agree. For ratios of methods on structures that the teacher does not have; nobody should read what they write. Needs a GPU,
-# torch and transformers 5. Trap: what a model has learned depends on the speed of the machine, so runs differ.
+# Distils small models of other families whose attention is not random. Each model learns the next-token distribution of a teacher
+# with the same vocabulary (tests/data/tiny-qwen3) on some text for a given number of seconds. It starts from the teacher's
+# weights if shapes and names agree. The models serve to compare methods on structures that the teacher lacks; the text that they
+# generate is useless. Needs a GPU, torch and transformers 5. Trap: how much a model learns depends on the speed of the machine,
+# so runs differ.
 #
 #   tools/bench/distil_families.py TEACHER TEXT.jsonl OUT [--seconds 80] [--families llama qwen2 ...]
 import argparse
@@ -22,7 +23,7 @@ import transformers
 ROPE = {"rope_type": "default", "rope_theta": 1e6}
 LOCAL_ROPE = {"rope_type": "default", "rope_theta": 1e4}
 ALTERNATE = ["sliding_attention", "full_attention"]
-# Per family: the class of its configuration, what differs from the teacher's, and fields that it must not be given.
+# Per family: its configuration class, the fields that differ from the teacher's, and the teacher's fields that it does not have.
 FAMILIES = {
     "llama": ("LlamaConfig", {}, ()),
     "qwen2": ("Qwen2Config", {"use_sliding_window": False}, ("head_dim",)),
@@ -39,8 +40,8 @@ FAMILIES = {
                                          "n_group": 1, "topk_group": 1, "moe_intermediate_size": 160, "first_k_dense_replace": 4},
                     ("head_dim",)),
 }
-EAGER = ("gemma2", "gpt_oss")  # soft caps, sinks
-LENGTHS = ((1024, 16), (2048, 8), (4096, 4))  # tokens, sequences of a step, in turn
+EAGER = ("gemma2", "gpt_oss")  # these use soft caps or sinks, which need eager attention
+LENGTHS = ((1024, 16), (2048, 8), (4096, 4))  # (tokens, sequences) of a step; steps take turns
 
 
 def config_of(family, teacher):
@@ -55,7 +56,7 @@ def config_of(family, teacher):
 
 
 def start_from(teacher, student, family, head_dim):
-    """Weights of the same name and shape; where the student has no QK-norm, with the norm's weights in the projections."""
+    """Copies weights with the same name and shape. If the student has no QK-norm, the projections include the norm's weights."""
     known, state = teacher.state_dict(), student.state_dict()
     plain = family in ("llama", "qwen2")
     for name, weight in state.items():
@@ -65,7 +66,7 @@ def start_from(teacher, student, family, head_dim):
         for side in ("q", "k"):
             if plain and f"{side}_proj.weight" in name:
                 value *= known[name.replace(f"{side}_proj", f"{side}_norm")].repeat(len(value) // head_dim)[:, None]
-        if family.startswith("gemma") and "embed" in name:  # which they multiply by the root of the width
+        if family.startswith("gemma") and "embed" in name:  # Gemma multiplies embeddings by the root of the width
             value /= student.config.hidden_size ** 0.5
         weight.copy_(value)
     student.load_state_dict(state)

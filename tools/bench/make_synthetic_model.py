@@ -2,11 +2,11 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# A model of a given size with random bf16 weights, in shards as the Hugging Face hub has them, for timing a calibration: its
-# numbers mean nothing. Dense (Qwen3-8B's shapes) or a mixture of experts (Qwen3-30B-A3B's). A thread per shard; every byte is on the
-# disk at the end, there are no holes.
-# Traps: the tokenizer is the bundled small one, filled up to the vocabulary with merges that text hardly ever uses: it loads like a
-# real one, but cuts text into shorter tokens. Tensors are pieces of one random pool per shard, so that writing is all it takes.
+# Makes a model of a given size with random bf16 weights, for timing a calibration; its results mean nothing. It is dense
+# (Qwen3-8B's shapes) or a mixture of experts (Qwen3-30B-A3B's), in shards like those on the Hugging Face Hub. Each shard has a
+# thread. Files have no holes, and every byte is on the disk at the end.
+# Traps: the tokenizer is the small bundled one, padded to the vocabulary with merges that text hardly ever uses. It loads like a
+# real one, but cuts text into shorter tokens. Tensors repeat one random pool per shard, so that writing takes all the time.
 #
 #   tools/bench/make_synthetic_model.py OUT [--family qwen3|qwen3_moe] [--layers 36 | --gigabytes 60] [--shards 4]
 import argparse
@@ -38,11 +38,11 @@ FAMILIES = {
         "output_router_logits": False, "router_aux_loss_coef": 0.001,
     },
 }
-POOL_VALUES = 2**24 - 3  # of a shard; odd, so that rows of a large tensor do not repeat every so many
+POOL_VALUES = 2**24 - 3  # per shard; odd, so that rows of a large tensor do not repeat periodically
 
 
 def mlp_of(config, layer):
-    """Names and shapes of what stands behind attention."""
+    """Yields the names and shapes of a layer's MLP or experts."""
     hidden = config["hidden_size"]
     experts = config.get("num_experts", 0)
     inner = config["moe_intermediate_size" if experts else "intermediate_size"]
@@ -55,7 +55,7 @@ def mlp_of(config, layer):
 
 
 def tensors_of(config):
-    """Names and shapes, in the order of the model."""
+    """Yields the names and shapes of all tensors, in the order of the model."""
     hidden, head = config["hidden_size"], config["head_dim"]
     q, kv = config["num_attention_heads"] * head, config["num_key_value_heads"] * head
     yield "model.embed_tokens.weight", (config["vocab_size"], hidden)
@@ -82,7 +82,7 @@ def size_of(shape):
 
 
 def shards_of(tensors, count):
-    """Cut in order into `count` shards of about the same size."""
+    """Divides the tensors in order into `count` shards of about the same size."""
     limit = sum(size_of(shape) for _, shape in tensors) / count
     shards, filled = [[]], 0
     for name, shape in tensors:
@@ -95,7 +95,7 @@ def shards_of(tensors, count):
 
 
 def random_bf16(choose, count):
-    """Of both signs and of 2**-7 to 2**-5 in magnitude, 0.019 in the mean square."""
+    """Returns random values of either sign with magnitudes from 2**-7 to 2**-5 and a root mean square of 0.019."""
     values = bytearray(2 * count)
     values[0::2] = choose.randbytes(count)  # the last bit of the exponent, and the mantissa
     values[1::2] = choose.randbytes(count).translate(bytes(0x3C | (byte & 0x80) for byte in range(256)))
@@ -103,7 +103,7 @@ def random_bf16(choose, count):
 
 
 def random_norm(choose, count):
-    """Of 1 to 1.25."""
+    """Returns random values from 1 to 1.25."""
     values = bytearray(b"\x80\x3f" * count)
     values[0::2] = choose.randbytes(count).translate(bytes(0x80 | (byte & 0x1F) for byte in range(256)))
     return values
@@ -123,7 +123,7 @@ def write_shard(path, tensors, seed):
         offset += size_of(shape)
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
-    at = 0  # in the pool
+    at = 0  # position in the pool
     with open(path, "wb", buffering=0) as file:
         write_all(file, len(text).to_bytes(8, "little") + text)
         for name, shape in tensors:
@@ -143,7 +143,7 @@ def write_tokenizer(out, vocab_size):
     with open(os.path.join(BUNDLED, "tokenizer.json"), encoding="utf-8") as file:
         tokenizer = json.load(file)
     special = tokenizer["added_tokens"]
-    wanted = max(len(tokenizer["model"]["vocab"]), vocab_size - 293)  # Qwen3 has 151643 and 26 added ones of 151936
+    wanted = max(len(tokenizer["model"]["vocab"]), vocab_size - 293)  # Qwen3's 151936 ids are 151643 tokens, 26 added ones and unused ones
     vocab, merges = tokenizer["model"]["vocab"], tokenizer["model"]["merges"]
     pieces, choose = [piece for piece in vocab if len(piece) > 1], random.Random(0)
     while len(vocab) < wanted:
@@ -162,7 +162,7 @@ def write_tokenizer(out, vocab_size):
 
 
 def layers_within(config, gigabytes):
-    """As many layers as `gigabytes` hold, at least one."""
+    """Returns how many layers fit into `gigabytes`; at least one."""
     def size(layers):
         return sum(size_of(shape) for _, shape in tensors_of(config | {"num_hidden_layers": layers}))
     one = size(1)

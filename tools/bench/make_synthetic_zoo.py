@@ -2,9 +2,10 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# A zoo of many versions for timing: every name is a copy of the one version that ZOO holds. With --distinct no two artifacts share
-# a blob: one number in the low bits of each binary file and one of the report differ, and all digests are made again, so that
-# `oscar-zoo verify` finds it sound; else all share the blobs of the first. It has no index.json before something is published to it.
+# Makes a zoo of many versions for timing: every name is a copy of the one version in ZOO. With --distinct no two artifacts share
+# a blob: a number in the low bits of each binary file and one in the report differ, and all digests are made again, so that
+# `oscar-zoo verify` accepts them. Otherwise all share the blobs of the first. The zoo has no index.json until something is
+# published to it.
 #
 #   tools/bench/make_synthetic_zoo.py ZOO OUT [--entries 10000] [--distinct]
 import argparse
@@ -16,7 +17,7 @@ import struct
 
 
 def only(folder):
-    """The one folder or file below."""
+    """Returns the only folder or file in `folder`."""
     return os.path.join(folder, next(name for name in sorted(os.listdir(folder)) if name != "latest.json"))
 
 
@@ -25,14 +26,14 @@ def canonical(value):
 
 
 def offset_of(data, tensor):
-    """Where a safetensors file keeps a tensor's first byte."""
+    """Returns the offset of a tensor's first byte in a safetensors file."""
     length = struct.unpack("<Q", data[:8])[0]
     header = json.loads(data[8:8 + length])
     return 8 + length + header[tensor]["data_offsets"][0]
 
 
 class Template:
-    """One artifact, and copies of it that differ."""
+    """One artifact, from which different copies are made."""
 
     def __init__(self, zoo, entry):
         self.zoo = zoo
@@ -51,7 +52,7 @@ class Template:
             return file.read()
 
     def copy(self, number):
-        """The files of a copy, with the digests in each that are in the first's."""
+        """Returns the files of a copy. Digests that a file of the original contains are replaced by those of the copy."""
         files = {name: bytearray(data) for name, data in self.bytes.items()}
         files["rotations.safetensors"][self.threshold:self.threshold + 2] = struct.pack("<H", number)
         files["moments.safetensors"][self.moment:self.moment + 2] = struct.pack("<H", number)

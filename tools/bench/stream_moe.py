@@ -2,11 +2,12 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# Whether a mixture of experts that is larger than the GPU's share of memory is calibrated at the speed of its disk: makes one,
-# measures the disk with dd (O_DIRECT), calibrates it cold within 12 GB, kills a second run with SIGKILL in its middle, resumes that
-# one and compares the artifacts. Exits 1 where a bar is missed: 80 % of dd, 12 GB, the same bytes, no more than LOST layers again.
-# Traps: GPU memory is that of the whole GPU over what was in use before, so nothing else may run on it. dd may vary on a shared
-# disk: it is run before, between and after.
+# Checks whether a mixture of experts that is larger than the allowed GPU memory is calibrated at the speed of its disk. Makes
+# such a model, measures the disk with dd (O_DIRECT), and calibrates the model within 12 GB from a cold page cache. Kills a second
+# run with SIGKILL in the middle, resumes it and compares the artifacts. Exits with 1 unless the run reaches 80 % of dd's speed,
+# stays within 12 GB, gives the same bytes, and repeats at most LOST layers.
+# Traps: GPU memory is that of the whole GPU minus what was in use before, so nothing else may run on it. dd may vary on a shared
+# disk, so it runs before, between and after the calibrations.
 #
 #   tools/bench/stream_moe.py BUILD MODEL [--gigabytes 60] [--tokens 4096] [--read direct] [-- options of oscar-calibrate]
 import argparse
@@ -24,7 +25,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 RATE_BAR, MEMORY_BAR = 0.8, 12e9
 SPARE = 3e9  # bytes left free for artifacts and jobs
-LOST = 3     # layers: one that is read, two that are fitted beside it
+LOST = 3     # layers: one that is being read, and two that are being fitted
 
 
 def say(text):
@@ -52,23 +53,23 @@ def shards_of(model):
 
 
 def forget(model):
-    """Empties the page cache of its files."""
+    """Drops the model's files from the page cache."""
     for path in shards_of(model):
         file = os.open(path, os.O_RDONLY)
-        os.fsync(file)  # what is not on the disk yet stays
+        os.fsync(file)  # pages that are not on the disk yet would stay
         os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
         os.close(file)
 
 
 def dd_rate(path):
-    """Bytes per second."""
+    """Returns the bytes per second that dd reads."""
     begin = time.monotonic()
     subprocess.run(["dd", f"if={path}", "of=/dev/null", "iflag=direct", "bs=16M", "status=none"], check=True)
     return os.path.getsize(path) / (time.monotonic() - begin)
 
 
 class GpuMemory:
-    """Most bytes in use on the first GPU over what was in use at first."""
+    """Measures the peak of bytes in use on the first GPU, minus those in use at the start."""
 
     def __init__(self):
         self.first, self.most = None, 0
@@ -92,7 +93,7 @@ class GpuMemory:
 
 
 class Run:
-    """One oscar-calibrate; its log as events, as they come."""
+    """Runs oscar-calibrate and reads the events of its log as they come."""
 
     def __init__(self, arguments, output, kill_at=None):
         command = [os.path.join(arguments.build, "tools/oscar-calibrate"), arguments.model, "-o", output, "--log-format", "json",
@@ -122,7 +123,7 @@ class Run:
             sys.exit(f"{' '.join(command)}: exit code {code}")
 
     def read_io(self):
-        """What the process has had from the disk so far, digests included."""
+        """Records the bytes that the process has read from the disk so far, including those for digests."""
         try:
             with open(f"/proc/{self.process.pid}/io", encoding="ascii") as file:
                 self.disk_bytes = int(dict(line.split(": ") for line in file.read().splitlines())["read_bytes"])

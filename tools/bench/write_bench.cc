@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The write path at the geometry of Qwen3-8B: 8 KV heads, d 128, 64 sink and 256 recent tokens in
-// bf16; a prompt of 30,000 tokens, a decode flush of 8, an append of one. Each layer has a cache.
-// Prompts overlap (programmatic dependent launch) unless a name says otherwise.
+// Benchmarks the write path at the geometry of Qwen3-8B: 8 KV heads, d 128, 64 sink and 256 recent
+// tokens in bf16; a prompt of 30,000 tokens, a decode flush of 8, an append of one. Each layer has
+// a cache. Prompts overlap (programmatic dependent launch) unless a name says otherwise.
 #include <fmt/format.h>
 
 #include <algorithm>

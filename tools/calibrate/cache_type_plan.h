@@ -15,7 +15,8 @@
 
 namespace oscar {
 
-// Per-layer cache types to plan for this runtime, within a budget in bits per value; "": none.
+// A request for per-layer cache types: for this runtime ("": not requested), within a budget in
+// bits per value.
 struct CacheTypesWanted {
   std::string_view runtime;
   double bits = 0;

@@ -18,7 +18,8 @@ namespace oscar {
 CommandResult RunRank(const CalibrateOptions& options, RankGroup& group, CommandContext& context);
 
 // Returns the ranks that read other files than rank 0. They compute digests of these files in the
-// background, because one rank alone loads experts and embeddings. All ranks must call this.
+// background, because experts and embeddings are each loaded by one rank alone. All ranks must call
+// this.
 std::vector<int> DigestingRanks(const RankGroup& group, const Opened& opened);
 // Runs only on rank 0. Throws InputError naming a rank whose digests differ from `own`.
 void CompareDigests(const RankGroup& group, const std::vector<int>& ranks, const Json& own);

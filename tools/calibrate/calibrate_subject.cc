@@ -96,7 +96,8 @@ CalibrationInput InputOf(const CalibrateOptions& options, const ModelInput& open
   return input;
 }
 
-// Returns the input of the process with the most tokens. All others must use its chunks.
+// Returns the input of the process with the most tokens. All other processes must use its chunk
+// sizes.
 CalibrationInput LargestOf(const CalibrateOptions& options, const ModelInput& opened,
                            Documents documents, uint64_t limit) {
   documents.own.reset();
@@ -105,7 +106,7 @@ CalibrationInput LargestOf(const CalibrateOptions& options, const ModelInput& op
   });
 }
 
-// Returns the input of a model that shards have run, with the chunks that the shards used.
+// Returns the input of a model that shards have run, with the chunk sizes that the shards used.
 CalibrationInput InputOfShards(const CalibrateOptions& options, const ModelInput& opened,
                                const std::shared_ptr<const ShardSet>& shards, uint64_t limit) {
   return FitIntoMemory(limit, [&](LoopOptions loop, const RunOptions& run) {

@@ -64,7 +64,8 @@ struct OwnText {
   std::optional<JobLock> lock;  // lock of the job that stores the text
 };
 OwnText PlanOwnText(const CalibrateOptions& options, ModelInput& opened);  // with placeholders
-// Returns the same lines for doctor. Without --self-generate, says whether the model could write.
+// Returns the same lines for doctor. Without --self-generate, says whether the model could write
+// text.
 std::string PrognosisOfOwnText(const CalibrateOptions& options, ModelInput& opened);
 // Throws the errors that a calibration on this amount of text would throw: data, options, disk.
 void CheckCalibrationOfOwnText(const CalibrateOptions& options,

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a command writes: results to standard output, everything else to standard error. Tests pass
-// their own streams and clock. NO_COLOR turns off colour but not the live line; TERM=dumb turns off
-// both.
+// The outputs of a command: results on standard output, everything else on standard error. Tests
+// pass their own streams and clock. NO_COLOR turns off colour but not the live line; TERM=dumb
+// turns off both.
 #pragma once
 
 #include <functional>
@@ -28,8 +28,9 @@ struct Console {
 
 Console ProcessConsole();
 
-// Returns the longest start of UTF-8 `text` that fits into `columns` terminal columns. Characters
-// beyond Latin, Greek and Cyrillic count as two columns, so the result may be too short.
+// Returns the longest prefix of UTF-8 `text` that fits into `columns` terminal columns. Characters
+// beyond Latin, Greek and Cyrillic count as two columns, so the result may be shorter than
+// necessary.
 std::string FitColumns(std::string_view text, int columns);
 int CountColumns(std::string_view text);
 

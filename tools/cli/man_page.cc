@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Man pages; see program_docs.h.
+// Makes man pages; see program_docs.h.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -80,10 +80,11 @@ class OptionTable {
   // The options `names` have an effect only if option `key` has `value`, or one of the values if it
   // is an array. If `value` is null: only if `key` is on, or differs from its default.
   void OnlyWith(const std::vector<std::string>& names, const std::string& key, Json value = {});
-  // They have no effect if `key` has `value` (null: as above). `why` ends the message.
+  // The options `names` have no effect if `key` has `value` (null: as above). `why` ends the
+  // message.
   void NotWith(const std::vector<std::string>& names, const std::string& key,
                const std::string& why = "", Json value = {});
-  // They have no effect if `holds` is true for the value of `key`.
+  // The options `names` have no effect if `holds` is true for the value of `key`.
   void NotWhere(const std::vector<std::string>& names, const std::string& key,
                 std::function<bool(const Json&)> holds, const std::string& why);
   // Throws UsageError for a flag that would have no effect, or such a key in the file if its value

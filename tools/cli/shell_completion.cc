@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Completions of bash; see program_docs.h.
+// Makes bash completions; see program_docs.h.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

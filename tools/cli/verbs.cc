@@ -17,7 +17,7 @@ namespace {
 
 ProgramDocs DocsOf(const VerbCommand& command) {
   ProgramDocs docs{command.command, command.summary, {}, command.notes};
-  CommonOptions common;  // may end before the table, of which only defaults are read
+  CommonOptions common;  // destroyed before the tables, whose defaults alone are read
   const auto add = [&](OptionTable table) {
     AddCommonOptions(&common, &table);
     docs.tables.push_back(std::move(table));

@@ -2,19 +2,19 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# Every method on every model of a directory, on equal terms: calibrates each model with automatic choices, validates all methods as
-# configs/compare.yaml says, and writes OUT/comparison: one page, one CSV, one table in Markdown. What OUT holds already is kept, so
-# a run that was stopped goes on.
+# Compares every method on every model of a directory on equal terms. Calibrates each model with automatic choices, validates all
+# methods as configs/compare.yaml says, and writes OUT/comparison: one page, one CSV, one table in Markdown. Results that OUT
+# already holds are kept, so an interrupted run continues.
 #
 #   tools/dev/compare_methods.sh MODELS_DIR OUT [--device cuda] [--data DIR] [--models "NAME ..."] [--bits "B ..."] [--results] [OPTION OF oscar-validate ...]
 #
-#   --data DIR    prompts.jsonl to calibrate on and heldout.jsonl to measure on; else MODELS_DIR/../calibration if it is there, else
+#   --data DIR    calibrates on prompts.jsonl and measures on heldout.jsonl; default: MODELS_DIR/../calibration if it exists, otherwise
 #                 the built-in texts
-#   --models      directories in MODELS_DIR; else all with a config.json or a GGUF
-#   --bits        also the automatic choice at these mean bits (oscar-calibrate --bits), as arms bits<B>:...
-#   --results     put the table into export/simulate/RESULTS.md
+#   --models      directories in MODELS_DIR; default: all with a config.json or a GGUF
+#   --bits        adds the automatic choice at these mean bits (oscar-calibrate --bits), as arms bits<B>:...
+#   --results     puts the table into export/simulate/RESULTS.md
 #
-# Programs are those in OSCAR_BIN, else build/dev/tools, which tools/build.sh makes.
+# Runs the programs in OSCAR_BIN; default: build/dev/tools, which tools/build.sh makes.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -48,7 +48,7 @@ if [ -n "$data" ]; then
 fi
 mkdir -p "$out/artifacts" "$out/reports"
 reports=()
-calibrate() { # MODEL ARTIFACT BITS: the clip ratios of OSCAR's authors; the automatic choice brings its own
+calibrate() { # MODEL ARTIFACT BITS: uses the clip ratios of OSCAR's authors, except for the automatic choice, which has its own
   [ -d "$2" ] ||
     "$bin/oscar-calibrate" "$1" --for any "${calibration_text[@]}" --clip fixed --clip-k 0.96 --clip-v 0.92 --device "$device" --dtype f32 \
       --bits "$3" -o "$2"

@@ -44,7 +44,7 @@ for harness; do
   mkdir -p "$out/corpus/$harness" "$out/found/$harness"
   from=()
   for folder in "$scratch/seeds/$harness" "$scratch/$harness" "$root/tests/fuzz/corpus/$harness"; do [ -d "$folder" ] && from+=("$folder"); done
-  # A process that found something ends; the others go on.
+  # A process ends when it finds something; the others continue.
   fuzz "$harness" -fork="$(nproc)" -ignore_crashes=1 -max_total_time="$seconds" -max_len="$(longest "$harness")" \
     -artifact_prefix="$out/found/$harness/" "$out/corpus/$harness" "${from[@]}" 2>&1 | tail -1
 done

@@ -3,17 +3,17 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Builds, tests and measures on a machine with a GPU; nothing is installed. LibTorch is that of the machine's own python3, or what
-# CMAKE_PREFIX_PATH names. Libraries the machine lacks may lie unpacked (dpkg -x) in .gpu/root, models to calibrate in .gpu/models.
+# CMAKE_PREFIX_PATH names. Libraries that the machine lacks may be unpacked (dpkg -x) in .gpu/root; models to calibrate are in .gpu/models.
 #
 #   tools/dev/gpu.sh            tests that need the GPU, and calibrations
 #   tools/dev/gpu.sh cpu        the CPU tests too
 #   tools/dev/gpu.sh asan       these, and once more under AddressSanitizer and UBSan
-#   tools/dev/gpu.sh release    nothing but a release build of all targets with this machine's compiler
+#   tools/dev/gpu.sh release    only a release build of all targets with this machine's compiler
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 export CMAKE_PREFIX_PATH="${CMAKE_PREFIX_PATH:-$(python3 -c 'import torch; print(torch.utils.cmake_prefix_path)')}"
 if [ -d .gpu/root ]; then
-  find .gpu/root -name '*.so*' ! -name 'libsimdjson*' -delete  # link the archives, but where there is none
+  find .gpu/root -name '*.so*' ! -name 'libsimdjson*' -delete  # links archives, except for libraries without one
   find .gpu/root -name '*.pc' -exec sed -i "s#^prefix=.*#prefix=$PWD/.gpu/root/usr#" {} +
   export PKG_CONFIG_PATH="$PWD/.gpu/root/usr/lib/x86_64-linux-gnu/pkgconfig"
   export CPLUS_INCLUDE_PATH="$PWD/.gpu/root/usr/include"

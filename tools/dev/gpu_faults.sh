@@ -9,7 +9,7 @@
 #
 #   tools/dev/gpu_faults.sh [PROGRAMS [POINTS]]     tools/ of a build with tests; points of each kind and way, default 24
 #
-# Configure with -DOSCAR_CUDA_SHARED_RUNTIME=ON, or the launches of our own kernels are past it. Another MODEL is named in OSCAR_MODEL.
+# Configure with -DOSCAR_CUDA_SHARED_RUNTIME=ON, or faults do not reach the launches of our own kernels. OSCAR_MODEL names another model.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 export programs=${1:-build/cuda/tools} model=${OSCAR_MODEL:-tests/data/tiny-qwen3}

@@ -9,8 +9,8 @@
 #
 #   tools/dev/gpu_ranks.sh [PROGRAMS [SCRATCH [GIGABYTES_OF_EXPERTS]]]     folder of oscar-calibrate; default build/dev/tools
 #
-# With OSCAR_SPEED=1 it runs the model of Qwen3-8B's shapes alone, with 1 and 2 GPUs, once out of a cold page cache and twice out of a warm
-# one, and says for every rank where its seconds went; timings.json of each run is left in OUT, where that is set.
+# With OSCAR_SPEED=1 it runs only the model of Qwen3-8B's shapes, with 1 and 2 GPUs, once from a cold page cache and twice from a warm
+# one, and prints the time that every rank spent in each phase. If OUT is set, timings.json of each run is kept there.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 calibrate=${1:-build/dev/tools}/oscar-calibrate scratch=${2:-$(mktemp -d)} experts=${3:-16}
@@ -31,7 +31,7 @@ enough() { # SECONDS WHAT
 }
 bytes() { (cd "$1" 2>/dev/null && find . -type f ! -name timings.json | sort | xargs sha256sum | sha256sum | cut -c1-16); }
 fail() { echo "$1 FAILED"; tail -5 "$scratch/log"; failed=1; }
-# Runs a calibration in $scratch/NAME; $scratch/log has what it printed and what its processes read, $scratch/seconds how long.
+# Runs a calibration in $scratch/NAME; $scratch/log gets its output and the bytes that its processes read, $scratch/seconds its time.
 try() { # NAME MODEL OPTIONS...
   local out=$scratch/$1 model=$2 start code
   shift 2
@@ -47,7 +47,7 @@ try() { # NAME MODEL OPTIONS...
 ranks() { [ "$1" -eq 1 ] || echo "$of_ranks $1"; }
 number() { python3 -c "import json; t = json.load(open('$scratch/$1/timings.json')); print(f'{t[\"$2\"]:.2f}')"; }
 
-# Prints every rank's phases, the longest first, and what it read.
+# Prints every rank's phases, the longest first, and the bytes that it read.
 phases() { # NAME
   python3 - "$scratch/$1/timings.json" <<'END'
 import json, sys
@@ -126,7 +126,7 @@ await_layer() { # LAYER LAUNCHER
 big=${OSCAR_BIG:-$scratch/8b}
 [ -d "$big" ] || python3 tools/bench/make_synthetic_model.py "$big" --shards 8 >/dev/null
 echo "synthetic model made after $SECONDS s"
-# More ids than the built-in text has.
+# The run needs more token ids than the built-in text has.
 python3 - >"$scratch/ids.jsonl" <<'END'
 import json, random
 random.seed(0)

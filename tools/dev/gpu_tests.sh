@@ -2,9 +2,10 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# gpu_tests.sh PACK: the test programs labelled gpu on a machine that has a GPU, this tree and nothing built. PACK is what
-# gpu_tests.sh --pack PACK makes here of build/dev (BUILD): the programs and their libraries but LibTorch's, which LD_LIBRARY_PATH names
-# there. Not of a build with -Ofc max, as CI's: its kernels are too slow for the tests of decode and bandwidth. What fails is named; exit code 1.
+# gpu_tests.sh PACK: runs the test programs labelled gpu on a machine with a GPU that has this tree but no build. `gpu_tests.sh
+# --pack PACK` makes PACK here from build/dev (BUILD): the programs and their libraries, except LibTorch's, which LD_LIBRARY_PATH
+# names on the other machine. Trap: do not pack a build with -Ofc max, as in CI: its kernels are too slow for the tests of decode
+# and bandwidth. Prints the tests that fail and exits with 1 if there are any.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 if [ "$1" = --pack ]; then
@@ -21,7 +22,7 @@ if [ "$1" = --pack ]; then
 fi
 
 pack=$(cd "$1" && pwd) failed=0
-source=$(cat "$pack/source") # where the tests look for their data
+source=$(cat "$pack/source") # the path at which the tests look for their data
 [ -e "$source" ] || { mkdir -p "$(dirname "$source")" && ln -s "$root" "$source"; }
 export LD_LIBRARY_PATH=$pack/lib:${LD_LIBRARY_PATH:-}
 log=$(mktemp)

@@ -2,12 +2,12 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# mutate.py [--build DIR] [--count N] [--seed S] [--area A] [--jobs N] [--seconds S] [--log FILE] [--again LOG] [FILE]...: do the tests notice? Changes one operator,
-# index, constant or transpose of the numeric core at a time, compiles that one file, links it in front of the finished objects of its
-# test programs and runs one after the other, as far as they are built. A mutant that no test kills is printed; --again tries those of a log once more.
-# Changes no file of the tree.
-# A header is changed in a folder of its own, and what is compiled is its .cc and the test that includes it.
-# Trap: the linker takes the first definition, and -fPIC keeps the other objects' calls to it open.
+# mutate.py [--build DIR] [--count N] [--seed S] [--area A] [--jobs N] [--seconds S] [--log FILE] [--again LOG] [FILE]...: checks
+# whether the tests notice defects. Changes one operator, index, constant or transpose of the numeric core at a time, compiles
+# that one file, and links it before the finished objects of its test programs. Then runs these programs one after another, as far
+# as they are built. Prints every mutant that no test kills; --again repeats those in a log.
+# Changes no file of the tree. A changed header is in a separate folder, and its .cc and the test that includes it are compiled.
+# Trap: this relies on the linker taking the first definition, and on -fPIC, which keeps calls in the other objects replaceable.
 import argparse
 import concurrent.futures
 import functools
@@ -46,7 +46,7 @@ CHANGES = [(r" \+ ", " - "), (r" - ", " + "), (r" \* ", " + "), (r" / ", " * "),
 
 
 def mutants(path):
-    """(line number, old line, new line) for every change that can be made."""
+    """Yields (line number, old line, new line) for every possible change."""
     with open(path, encoding="utf-8") as file:
         lines = file.read().split("\n")
     for number, line in enumerate(lines):
@@ -54,7 +54,7 @@ def mutants(path):
         if not code.strip() or code.lstrip().startswith(("#", "static_assert", "OSCAR_CHECK", "throw", "using", "template")):
             continue
         if '"' in code or "fmt::" in code or code.startswith("//"):
-            continue  # words of errors
+            continue  # text of messages
         for pattern, new in CHANGES:
             for match in re.finditer(pattern, code):
                 changed = code[:match.start()] + match.expand(new) + code[match.end():]
@@ -64,14 +64,14 @@ def mutants(path):
 
 @functools.cache
 def torch_headers(root):
-    """Those that setup.sh unpacked, else those of this Python's torch."""
+    """Returns the folder of the headers that setup.sh unpacked, else of this Python's torch."""
     own = glob.glob(os.path.join(root, ".deps/python/lib/python3*/site-packages/torch/include"))
     found = importlib.util.find_spec("torch")
     return own[0] if own or not found else os.path.join(os.path.dirname(found.origin), "include")
 
 
 def test_of(root, header):
-    """The test that includes a header; the one of its own name first."""
+    """Returns a test that includes the header, preferably the one of the same name."""
     folder = os.path.join(root, "tests", os.path.dirname(header))
     own = os.path.basename(header)[:-2] + "_test.cc"
     names = sorted((n for n in os.listdir(folder) if n.endswith("_test.cc")), key=lambda n: n != own) if os.path.isdir(folder) else []
@@ -85,7 +85,7 @@ def test_of(root, header):
 def link_command(build, target):
     commands = subprocess.run(["ninja", "-C", build, "-t", "commands", target], capture_output=True, text=True, check=True).stdout
     lines = [line for line in commands.split("\n") if re.search(r" -o \S*" + target + r"(\s|$)", line) and " -c " not in line]
-    return re.sub(r"&& cd \S+ && .*$", "", lines[-1])  # no discovery of tests
+    return re.sub(r"&& cd \S+ && .*$", "", lines[-1])  # drops the discovery of tests
 
 
 @functools.cache
@@ -101,13 +101,13 @@ def run(command, timeout, **options):
 
 
 class Workshop:
-    """Compiles, links and runs in a folder of its own."""
+    """Compiles, links and runs mutants in its own folder."""
 
     def __init__(self, root, build, scratch):
         self.root, self.build, self.scratch, self.links = root, build, scratch, {}
 
     def verdict(self, path, targets, source):
-        """Of a header: what its own .cc makes of it, and then its test."""
+        """Returns the verdict on a mutant. A header is judged with its own .cc first, and then with its test."""
         overlay = os.path.join(self.scratch, "overlay")
         header = path.endswith(".h")
         mutated = os.path.join(overlay, path) if header else os.path.join(self.scratch, "mutant.cc")
@@ -119,7 +119,7 @@ class Workshop:
             return self.compiled(mutated, targets)
         verdict = self.compiled(own, targets) if os.path.exists(own) else "SURVIVED"
         if verdict == "SURVIVED":
-            first = next(iter(targets))  # its test is part of that program alone
+            first = next(iter(targets))  # only this program contains its test
             verdict = self.compiled(test_of(self.root, path), {first: targets[first]})
         os.remove(mutated)
         return verdict

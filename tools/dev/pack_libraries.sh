@@ -9,7 +9,7 @@ set -eu
 folder=$1 program=$2 others='/\.\./lib/oscar/'
 [ "${3:-}" != torch ] || others+='|/\.deps/|/(libstdc\+\+|libgcc_s)\.so'
 mkdir -p "$folder"
-# The shared objects of ours that it may load later lie in one of the folders where it looks for libraries.
+# Our shared objects that it may load later are in one of its library folders.
 for object in $(readelf -d "$program" | sed -n 's/.*RUNPATH.*\[\(.*\)\]/\1/p' | tr : '\n' | sed 's,$,/liboscar_*.so,'); do
   [ ! -e "$object" ] || cp -u "$object" "$folder/"
 done

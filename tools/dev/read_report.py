@@ -2,8 +2,9 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# Reads what oscar-validate measured, with nothing but Python itself: as a program it prints a row per arm, as a module it gives the arms
-# as dicts with names that need no path. The numbers are those of report.json (export/report/schema.md).
+# Reads the measurements of oscar-validate with only Python's standard library. As a program it prints a row per arm; as a module
+# it returns the arms as dicts with short names instead of JSON paths. The numbers are those of report.json
+# (export/report/schema.md).
 #
 #   tools/dev/read_report.py REPORT [COLUMN ...]       REPORT: a report.json, or a directory that holds one
 #   >>> from read_report import read_arms; {arm["name"]: arm["kl"] for arm in read_arms("report.json")}
@@ -11,7 +12,7 @@ import json
 import pathlib
 import sys
 
-COLUMNS = {  # name: where an arm has it
+COLUMNS = {  # name: its path in an arm
     "bits": ("bits_per_element", "paper"),
     "stored": ("bits_per_element", "actual"),
     "kl": ("local", "kl", "mean"),
@@ -30,7 +31,7 @@ COLUMNS = {  # name: where an arm has it
 
 
 def read_arms(path):
-    """The arms of a validated report in its order, each a dict of `name` and COLUMNS; None for what was not measured."""
+    """Returns the arms of a validated report in its order, each a dict of `name` and COLUMNS; None if not measured."""
     path = pathlib.Path(path)
     report = json.loads((path / "report.json" if path.is_dir() else path).read_text(encoding="utf-8"))
     schema = report.get("$schema", {})

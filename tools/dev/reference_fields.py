@@ -19,13 +19,13 @@ kVersion = "5.24.0"
 kShared = ("activations.py", "cache_utils.py", "configuration_utils.py", "masking_utils.py", "modeling_flash_attention_utils.py",
            "modeling_layers.py", "modeling_rope_utils.py", "modeling_utils.py", "conversion_mapping.py", "core_model_loading.py",
            "integrations")
-kTheta = 10000.0  # of RotaryEmbeddingConfigMixin
-# Fields that no forward pass depends on. Whether the head is tied is the wrapper's to say.
+kTheta = 10000.0  # the default in RotaryEmbeddingConfigMixin
+# Fields that no forward pass depends on. The wrapping configuration decides whether the head is tied.
 kDropped = {"tie_word_embeddings", "use_cache", "initializer_range", "pretraining_tp", "output_router_logits", "router_aux_loss_coef", "router_jitter_noise"}
 
 
 def names(tree, of_configs_alone=False):
-    """Attributes that are read, and strings that may name one. `of_configs_alone`: of expressions like self.config."""
+    """Yields attributes that are read, and strings that may name one. `of_configs_alone`: only of expressions like self.config."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
             if not of_configs_alone or re.search(r"(config|self)\)?$", ast.unparse(node.value)):
@@ -50,7 +50,7 @@ def literal(node):
 
 
 class ConfigClass:
-    """Fields of one class, the bases in the same file included."""
+    """The fields of one class, including those of its bases in the same file."""
 
     def __init__(self, name, classes):
         node = classes[name]
@@ -81,7 +81,7 @@ def main():
     if version != kVersion:
         sys.exit(f"{root}: transformers {version}; the table is of {kVersion}")
     families = pathlib.Path(__file__).parent.parent.parent / "capture/model/families"
-    rows = "".join(path.read_text() for path in families.glob("*.cc"))  # other lists of three names are no model types
+    rows = "".join(path.read_text() for path in families.glob("*.cc"))  # other lists of three names are not model types
     wanted = sorted({name for name in re.findall(r'\{"(\w+)",\s*"\w+",\s*(?:Read\w+|"\w+")\}', rows)} | {"gemma4_unified_text"})
     auto = parse(root / "models/auto/auto_mappings.py")
     # name -> class, as pairs in lists

@@ -2,16 +2,16 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# compute-sanitizer over reduced sweeps of every kernel, and over planted defects, which it must find.
+# Runs compute-sanitizer on reduced sweeps of every kernel, and on planted defects, which it must find.
 #
 #   tools/dev/sanitize_kernels.sh BUILD_FOLDER     needs a GPU; exit status 1 if a kernel is reported or a defect is not
 set -uo pipefail
 tests=$1/tests/export/cuda
 declare -A sweep=(
   [oscar_decode_kernel_test]='*EveryHeadDim*:*WindowsOfAnySize*:*QueryHeads*'
-  # Not the 33rd of the lengths: racecheck does not follow __syncwarp to another lane's arrival (tools/bench/RESULTS.md).
+  # Excludes the 33rd length: racecheck does not follow __syncwarp to another lane's arrival (tools/bench/RESULTS.md).
   [oscar_write_kernel_test]='Lengths/*:Special/*:Sides/*-Lengths/*_32'
-  [oscar_unpack_kernel_test]='*'  # not under initcheck: it copies whole pages to the host, with the bytes nobody wrote
+  [oscar_unpack_kernel_test]='*'  # not under initcheck: it copies whole pages to the host, including bytes that were never written
   [oscar_attention_kl_kernel_test]='*SameBits*:*NaNIn*:*Scalar*'
 )
 status=0

@@ -2,9 +2,9 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# sbom.py PROGRAM...: what the programs (and shared objects, lib/oscar/*.so) load and were built with, as CycloneDX 1.5 JSON on standard output: every shared library
-# that ldd finds, with its SHA-256 and the Debian package or Python wheel that it comes from, and the header-only packages
-# of the build. Needs ldd and dpkg.
+# sbom.py PROGRAM...: prints what the programs (and shared objects, lib/oscar/*.so) load and were built with, as CycloneDX 1.5
+# JSON: every shared library that ldd finds, with its SHA-256 and the Debian package or Python wheel that it comes from, and the
+# header-only packages of the build. Needs ldd and dpkg.
 import hashlib
 import json
 import os
@@ -24,7 +24,7 @@ def packaged(name, version):
 
 
 def wheel_of(path):
-    """Name and version of the wheel whose folder of site-packages holds the file."""
+    """Returns the name and version of the wheel whose folder of site-packages holds the file."""
     match = re.match(r"(.*/site-packages)/(\w+)/", path)
     if not match:
         return None

@@ -2,10 +2,11 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# soak.sh [SEED [ROUNDS]]: calibrates a bundled model with random options, threads, locale, time zone, umask and home; again, killed or
-# asked to stop at random times, with calls on files that fail once or a disk that is full from then on, and resumed; compares every
-# byte; validates, publishes, collects garbage, pulls and verifies. Stops at the first difference and prints the seed of its round,
-# with which `soak.sh SEED 1` does the same again. BUILD, MODELS and SCRATCH may be set; a model without a tokenizer reads random ids.
+# soak.sh [SEED [ROUNDS]]: calibrates a bundled model with random options, threads, locale, time zone, umask and home. Repeats
+# this with kills or stop requests at random times, with file operations that fail once, or with a disk that becomes full, and
+# resumes. Compares every byte, validates, publishes, collects garbage, pulls and verifies. Stops at the first difference and
+# prints the seed of the round, which `soak.sh SEED 1` repeats. BUILD, MODELS and SCRATCH may be set; a model without a tokenizer
+# reads random ids.
 set -euo pipefail
 seed=${1:-$(date +%s)} rounds=${2:-1000000}
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -16,13 +17,13 @@ mapfile -t models < <(realpath "${models[@]}")
 scratch=${SCRATCH:-$(mktemp -d)}
 mkdir -p "$scratch"
 
-# pick VALUE... : $picked is one of them. Trap: in $(...) bash draws other numbers each time.
+# pick VALUE...: sets $picked to one of them. Trap: do not call it in $(...), where bash draws other numbers each time.
 pick() {
   local n=$((RANDOM % $# + 1))
   picked=${!n}
 }
 
-# option NAME VALUE...: one of them for oscar-calibrate
+# option NAME VALUE...: gives oscar-calibrate the option with one of the values
 option() {
   pick "${@:2}"
   options+=("--$1" "$picked")
@@ -33,7 +34,7 @@ fail() {
   exit 1
 }
 
-# start OUTPUT [VARIABLE=VALUE]...: begins a calibration, $child, in an environment that must not matter, and with those variables
+# start OUTPUT [VARIABLE=VALUE]...: starts a calibration, $child, with those variables and in an environment that must not matter
 start() {
   local output=$1 words=("OMP_NUM_THREADS=$threads" "${@:2}") mask folder
   pick 022 077 && mask=$picked
@@ -46,7 +47,7 @@ start() {
   child=$!
 }
 
-# start_struck SIGNAL|fails|full: begins a calibration of cut to which that happens at a random time or call
+# start_struck SIGNAL|fails|full: starts a calibration into `cut` that gets the signal or the fault at a random time or call
 start_struck() {
   local watched=("LD_PRELOAD=$faults" "OSCAR_FAULT_DIR=$scratch") call=$((RANDOM % 300 + 1)) later="$((RANDOM % took)).$((RANDOM % 10))"
   case $1 in
@@ -60,13 +61,13 @@ start_struck() {
   esac
 }
 
-same() { # A B [THREADS OTHER_THREADS] : all files but timings.json; with other threads scores differ in their last digits
+same() { # A B [THREADS OTHER_THREADS]: compares all files except timings.json; with other threads, last digits of scores may differ
   local others=()
   [ "${3:-}" = "${4:-}" ] || others=(--exclude=report.* --exclude=manifest.json --exclude=README.md)
   diff -r --exclude=timings.json "${others[@]}" --brief "$1" "$2" || fail "$1 and $2 differ"
 }
 
-# random_ids FILE: documents of the model's token ids
+# random_ids FILE: writes documents of the model's token ids
 random_ids() {
   python3 - "$model/config.json" "$RANDOM" >"$1" <<'END'
 import json, random, sys
@@ -78,7 +79,7 @@ for _ in range(24):
 END
 }
 
-# publish: cut, validated, goes into a zoo and comes back
+# publish: validates `cut`, publishes it to a zoo and pulls it
 publish() {
   local zoo=(--zoo "$scratch/zoo") step
   {
@@ -107,14 +108,14 @@ for ((round = 0; round < rounds; ++round, ++seed)); do
   pick auto auto no-auto && options+=("--$picked")
   if [ "$picked" = auto ]; then
     option for any any sglang sglang-oct sglang-oct vllm llamacpp onnx
-    [ "$picked" != any ] || option bits 2 2 3 5 # others store 2 bits everywhere
+    [ "$picked" != any ] || option bits 2 2 3 5 # other runtimes store 2 bits everywhere
     option effort quick normal
     option refine 0 0 0 3
     option windows given given auto
     pick fold no-fold no-fold && options+=("--$picked")
   fi
   if [ -e "$model/tokenizer.json" ]; then
-    option max-sequence 300 400 1200 6000 # few and long: of these only the end is held out
+    option max-sequence 300 400 1200 6000 # few long documents, of which only the end is held out
     pick pack no-pack && options+=("--$picked")
     measure=(--sequences 1 --length 1400)
   else # short texts
@@ -128,7 +129,7 @@ for ((round = 0; round < rounds; ++round, ++seed)); do
   start "$scratch/whole"
   code=0
   wait $child || code=$?
-  if [ $code = 2 ] || [ $code = 3 ]; then # options or texts that are none for this model
+  if [ $code = 2 ] || [ $code = 3 ]; then # options or texts that this model does not support
     echo "soak: seed $seed: $(basename "$model"): refused: ${options[*]}: $(grep -a '^error' "$scratch/log")"
     continue
   fi

@@ -2,9 +2,10 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# try_package.sh FILE...: tries what tools/package.sh made (.deb, .tar.xz, .whl), each in a Debian 12 of its own that holds nothing of this clone
-# but a tiny model: installs it, calibrates, validates, exports and publishes. A .deb is installed by the steps of configs/docker/Dockerfile.
-# As root, with debootstrap; OSCAR_DEBIAN keeps the base system (/tmp/oscar-debian-12) for the next time.
+# try_package.sh FILE...: tries packages made by tools/package.sh (.deb, .tar.xz, .whl), each in a fresh Debian 12 that holds
+# nothing of this clone except a tiny model: installs it, calibrates, validates, exports and publishes. A .deb is installed by the
+# steps of configs/docker/Dockerfile. Needs root and debootstrap; OSCAR_DEBIAN keeps the base system (/tmp/oscar-debian-12) for
+# the next time.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -13,7 +14,7 @@ root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 [ -d "$base" ] || debootstrap --variant=minbase bookworm "$base"
 
-# Runs lines of sh there; mounts are removed when they end.
+# Runs lines of sh in that system; mounts are removed when they end.
 inside() {
   unshare --mount bash -ec 'mount -t proc proc "$0/proc"; mount --rbind /dev "$0/dev"
     exec chroot "$0" env -i HOME=/root PATH="$1/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" sh -exc "$2"' "$root" "$path" "$1"

@@ -86,7 +86,7 @@ class ConfigDoctor {
     Json* object = FindObject(config_, what_, error.where(), error.key());
     const bool is_there = object != nullptr && object->contains(error.key());
     const std::string_view text = error.what();
-    // A value that is not implemented is refused whatever the invented sizes are.
+    // A value that is not implemented would be refused with any invented sizes.
     const bool contradiction =
         !put_in_.empty() && is_there && text.find("is not implemented") == text.npos;
     if (contradiction) return EnlargePutIn();
@@ -104,7 +104,8 @@ class ConfigDoctor {
     return true;
   }
 
-  // Many sizes must be multiples of other sizes.
+  // Replaces invented sizes by a number with many divisors, because many sizes must be multiples of
+  // others. Returns false if that was already done.
   bool EnlargePutIn() {
     if (*put_in_.back() != kSmall) return false;
     for (Json* value : put_in_) *value = kManyDivisors;

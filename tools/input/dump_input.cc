@@ -75,7 +75,7 @@ std::shared_ptr<const AttentionDump> OpenDump(const DumpArguments& arguments, Lo
   } else {
     if (arguments.scale)
       throw UsageError("--scale works only with directories; an HDF5 dump stores its own scale");
-    // HDF5's library crashes on files made for it, so an expendable process reads it first.
+    // A malicious file can crash the HDF5 library, so a separate process reads it first.
     LookInSandbox([&] { LookAt(arguments.from); }, arguments.from);
     dump = std::make_shared<DumpReader>(arguments.from);
   }

@@ -16,7 +16,8 @@
 namespace oscar {
 namespace {
 
-// Returns text that the model did not write. Its own text is likely whatever it computes.
+// Returns text that the model did not write: a model assigns its own text a low loss even if its
+// forward pass is wrong.
 DataSet TextOf(const ModelInput& input) {
   if (input.data.self_generated.is_null()) return input.data;
   constexpr int64_t kTokens = 1024;
@@ -51,10 +52,10 @@ void ProveForwardPass(const ModelArguments& arguments, const ModelInput& input, 
       fmt::format("{}: unknown fields '{}'", ModelConfigName(input.location.directory),
                   fmt::join(unknown, "', '"));
   if (!loss) {
-    throw InputError(
-        fmt::format("{}: no document has two tokens, so no loss can show that the forward pass is "
-                    "right without them. {}",
-                    fields, kWayOut));
+    throw InputError(fmt::format(
+        "{}: every document has fewer than two tokens, so the loss cannot show that the "
+        "forward pass is right without these fields. {}",
+        fields, kWayOut));
   }
   if (!loss->proves_forward_pass()) {
     throw InputError(fmt::format(

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Decides whether a forward pass is right although config.json has unknown fields. A model that
-// reads text has a much lower loss than a guess; a wrong forward pass does not.
+// Decides whether a forward pass is right although config.json has unknown fields. A right forward
+// pass has a much lower loss than guessing; a wrong one does not.
 #pragma once
 
 #include <optional>

@@ -61,7 +61,8 @@ uint64_t LimitOf(const OwnWordsRequest& request) {
                              request.device.is_cpu() ? 0 : QueryMemory(request.device).free);
 }
 
-// The model that will write. If it cannot and was not explicitly asked to, the reason.
+// The model that will write the texts, or, if it cannot and was not explicitly asked to, the
+// reason.
 struct Drawing {
   std::optional<SelfGeneration> model;
   std::string why_not;

@@ -164,8 +164,8 @@ pid_t StartRank(int rank, int size, int port, const std::vector<std::string>& ar
   _exit(127);
 }
 
-// Ranks normally end by themselves: rank 0 last, all within seconds of a failure. These are the
-// delays after which ranks that cannot do so are killed.
+// Ranks normally end by themselves: rank 0 last, all within seconds of a failure. Ranks that are
+// still running after these delays are killed.
 constexpr std::chrono::seconds kBehindRank0{1}, kBehindExit{3}, kBehindSignal{4};
 
 // Runs the ranks and ends this process with their exit code.

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How long LibTorch's worker threads spin after a piece of work before they sleep. libgomp's
-// default is a thousandth of a second. Beside other processes, which need the core of a waiting
-// worker, a program then takes several times as long. A program that has this source starts with
+// Sets how long LibTorch's worker threads spin after a piece of work before they sleep. libgomp's
+// default is a thousandth of a second. If other processes need the core of a waiting worker, a
+// program then takes several times as long. A program linked with this file starts with
 // GOMP_SPINCOUNT in its environment, unless its user set that or OMP_WAIT_POLICY. Traps: libgomp
 // reads its environment when it is loaded, so the program restarts itself before that; and only a
 // program, not a shared library, may have the section for it.

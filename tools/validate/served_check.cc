@@ -29,7 +29,7 @@ constexpr int64_t kPrompts = 6;          // default
 constexpr int64_t kPromptTokens = 1024;  // default; servers prefill 2048 or more tokens at once
 constexpr double kSure = 0.95;           // required confidence
 constexpr double kOtherModel = 0.5;      // nats, for the first token, which reads no cache
-constexpr int64_t kHopeless = 100;       // factor on the tokens
+constexpr int64_t kHopeless = 100;       // too many tokens to suggest, per measured token
 
 // The text that the server generated, and its log probabilities.
 struct Served {
@@ -77,7 +77,8 @@ std::vector<TokenErrors> ScoreArms(const Served& served, const LayerLoop& loop,
   return errors;
 }
 
-// Takes the tokens that read a cache. `first`: mean distance of the first tokens, which do not.
+// Selects the tokens that read a cache. `first`: mean distance of the first tokens, which read
+// none.
 ServedTokens TakeTokens(const Served& served, const std::vector<TokenErrors>& errors,
                         size_t num_own, double* first) {
   ServedTokens tokens{.server = {}, .arms = {}, .prompts = {}, .num_own = num_own};

@@ -18,7 +18,7 @@
 namespace oscar {
 namespace {
 
-// Bounds of the forecast of the fastest probe, as factors.
+// Factors on the fastest probe's forecast that give the bounds of the forecast.
 constexpr double kLow = 0.75, kHigh = 1.3;
 // The largest slowdown expected if other programs run at times, as a factor.
 constexpr double kBusy = 2;
@@ -66,8 +66,8 @@ class Work {
   double arms_;
 };
 
-// Seconds of the first layer: elapsed, and those in which this thread was running. The thread does
-// its share of the work.
+// Seconds of the first layer: wall time, and CPU time of this thread, which does its share of the
+// work.
 struct ProbeTime {
   double wall = 0, own = 0;
 

@@ -77,7 +77,7 @@ std::string BehindText(const Json& arm, const std::string& member) {
   return EstimateText(arm.at(at));
 }
 
-// `rows`: the words in front, and the arm; `on`: see MemberOfVerdict.
+// `rows`: the cells before the numbers, and the arm; `on`: see MemberOfVerdict.
 std::string Render(const std::vector<std::string>& words_heading, std::vector<Measure> columns,
                    const std::vector<std::pair<std::vector<std::string>, const Json*>>& rows,
                    const std::string& on) {
@@ -99,7 +99,8 @@ std::string Render(const std::vector<std::string>& words_heading, std::vector<Me
   return table.ToString();
 }
 
-// The choices at each budget, and types of released servers. The page also has the other arms.
+// Returns a table of the choices at each budget and of cache types of released servers. The HTML
+// report also has the other arms.
 std::string BudgetTable(const Json& validation, const std::string& on) {
   if (!validation.contains("capacity")) return {};
   std::vector<std::string> headings = {"configuration", ">bits", ">next-token KL"};
@@ -231,7 +232,7 @@ std::string DistanceLines(const Json& validation) {
   return fmt::format("attention-KL by distance to the key (share of attention): {}\n", buckets);
 }
 
-// The gate judges one arm; says which, and which simulated servers would fail.
+// Says which arm the gate judges, and which simulated servers would fail it.
 std::string GateLines(const Json& validation) {
   const Json& gate = validation.at("gate");
   const std::string judged = gate.at("arm");

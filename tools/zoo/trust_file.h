@@ -4,7 +4,7 @@
 // Reads trust.yaml, which holds a TrustPolicy, and the memory file of its past decisions.
 //
 //     rules:
-//       "Qwen/*":                  # ORG/MODEL, ORG/* or *; the most exact match applies
+//       "Qwen/*":                  # ORG/MODEL, ORG/* or *; the most specific match applies
 //         level: enforce           # off, warn or enforce
 //         keys: [alice.pub]        # PEM files, from this file's folder
 //         identities:              # signers by certificate

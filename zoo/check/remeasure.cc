@@ -63,7 +63,7 @@ class Comparison {
 
   void GateMetricsOf(const std::string& where, const Json& recorded, const Json& again) {
     for (const Measure& metric : GateMetrics()) {
-      // A rounding difference on another machine leads to a different generated text.
+      // On another machine, a rounding difference may lead to a different generated text.
       if (metric.path.starts_with("reasoning.")) continue;
       const Json *of_a = FindAt(recorded, metric.path), *of_b = FindAt(again, metric.path);
       if (of_a == nullptr && of_b == nullptr) continue;
@@ -95,7 +95,7 @@ Json RecordedConfiguration(const Json& validation, std::string_view what) {
   if (!configuration.contains("scope")) configuration["scope"] = "normal";  // old reports have none
   configuration["arms"] = JsonMember(settings, "arms", what);
   configuration["methods"] = Json::array();
-  // Which of the configurations recall is measured for depends on how they were asked for.
+  // The arms whose recall is measured depend on how arms were requested, so they are named here.
   if (configuration.value("needle_arms", Json::array()).empty()) {
     configuration["needle_arms"] = Json::array();
     for (const Json& arm : JsonMember(validation, "arms", what))

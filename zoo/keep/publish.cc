@@ -95,7 +95,7 @@ Published CheckForPublishing(const fs::path& artifact, const std::optional<Model
   return out;
 }
 
-// Warns of allowed but probably mistaken choices.
+// Returns warnings about choices that are allowed but probably mistakes.
 std::vector<std::string> WarningsOf(const Zoo& zoo, const ZooEntry& entry) {
   std::vector<std::string> warnings;
   std::vector<ZooName> names;

@@ -91,7 +91,8 @@ class Verifier {
     });
   }
 
-  // Compares index.json with the entries that were checked. A publisher may be between the two.
+  // Compares index.json with the entries that were checked. A publisher may have written an entry
+  // but not yet the index.
   void Index() {
     const fs::path file = zoo_.path() / kIndexFile;
     if (!fs::exists(fs::symlink_status(file))) return Lags("does not exist yet");

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reports defects of rotations from any source: artifacts, zoos, and upstream's bare files. Every
-// finding has a stable code (lint_codes.md). A reader stops at the first defect. Lint continues
-// where that is safe, and otherwise adopts the reader's verdict, so that nothing that a reader
-// refuses is clean.
+// finding has a stable code (lint_codes.md). A reader stops at the first defect. Lint continues if
+// that is safe. Otherwise it adopts the reader's verdict, so that it never passes a file that a
+// reader refuses.
 #pragma once
 
 #include <cstdint>

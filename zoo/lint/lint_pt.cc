@@ -37,7 +37,7 @@ const PtTensor* TensorMember(const PtDict& dict, const char* key) {
   return value == nullptr ? nullptr : value->If<PtTensor>();
 }
 
-// The strict reader reports shapes that fit no head.
+// Returns nothing for shapes that fit no head, which the strict reader reports.
 std::optional<MatrixStack> StackOfTensor(const PtTensor& tensor) {
   if (!IsFloat(tensor.dtype)) return std::nullopt;
   try {
@@ -56,7 +56,7 @@ void LintMatrix(const PtFile& file, const PtTensor& tensor, bool orthogonal, con
 }
 
 // Lints a dict that holds a rotation and its metadata. `orthogonal`: whether the file says that the
-// matrix is orthogonal, if it says so.
+// matrix is orthogonal; empty if it says nothing about that.
 void LintEntry(const PtFile& file, const PtDict& entry, std::optional<bool> orthogonal, bool fitted,
                const LintPlace& place, LintSink* sink) {
   const bool undone = entry.Find("q_rotation") != nullptr || entry.Find("o_rotation") != nullptr;

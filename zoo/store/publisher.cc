@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every step is durable before the next: file, rename, folder.
+// Each step is made durable before the next: the file, then its new name, then the folder.
 #include "zoo/store/publisher.h"
 
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A version that its publisher withdrew. It is not deleted, because versions never change and
+// Yanks a version: its publisher withdraws it. It is not deleted, because versions never change and
 // others have pinned it, but users get it only by naming it. `latest` moves to the highest version
 // that is not yanked, search omits it, and a pull by version reports the reason.
 #pragma once

@@ -58,8 +58,9 @@ void SortRows(ZooIndex* index);  // sorts as FindRow requires
 // Returns the digest of a model's "weights_sample"; "" if there is none.
 std::string WeightsDigest(const Json& weights_sample);
 
-// Whether to use the index's rows of names whose folders are unchanged since it was made, so that
-// their entries need not be opened. (The file's date is the time when the entries were listed.)
+// kOfUnchanged: uses the index's rows of names whose folders have not changed since the index was
+// made, so that their entries need not be opened. (The file's date is the time when the entries
+// were listed.)
 enum class IndexTrust { kOfUnchanged, kOfNothing };
 
 // Returns the current state of a local zoo. Reads entries whose index rows cannot be used.

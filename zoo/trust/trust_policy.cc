@@ -128,8 +128,8 @@ void CheckListed(const Snapshot& snapshot, const TrustQuestion& question) {
   }
 }
 
-// Returns the rule whose names this name imitates, or null. A name with an equally exact rule of
-// its own imitates none.
+// Returns the rule whose names this name imitates, or null. A name that has an equally specific
+// rule of its own imitates none.
 const std::pair<const std::string, TrustRule>* ImitatedBy(const TrustPolicy& policy,
                                                           const ZooName& name) {
   for (const auto& rule : policy.rules) {

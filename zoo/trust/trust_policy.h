@@ -40,7 +40,7 @@ struct TrustRule {
 };
 
 struct TrustPolicy {
-  // By ORG/MODEL, ORG/* or *; the most exact match applies. Other names are unchecked (kOff).
+  // By ORG/MODEL, ORG/* or *; the most specific match applies. Other names are unchecked (kOff).
   std::map<std::string, TrustRule> rules;
   std::optional<TrustRule> snapshot;  // for the zoo's snapshot; without it none is required
   std::map<std::string, std::string> key_names = {};  // names of key files, by PublicKey::id()

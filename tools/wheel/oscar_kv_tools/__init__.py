@@ -6,6 +6,6 @@ import sys
 
 
 def main():
-    """Becomes the program of the name that was typed."""
+    """Replaces this process by the program whose name was typed."""
     programs = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin")
     os.execv(os.path.join(programs, os.path.basename(sys.argv[0])), sys.argv)
