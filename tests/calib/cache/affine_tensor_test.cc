@@ -100,7 +100,8 @@ TEST(AffineTensor, EqualsTheScalarCodecBitForBit) {
   }
 }
 
-// Expects the scalar codec's bits for every head, each with its own `factor` [heads, dim, dim].
+// Expects the values of the scalar codec, bit for bit; each head has its own `factor` [heads, dim,
+// dim].
 template <typename T>
 void ExpectScalarFeedback(const at::Tensor& rows, const AffineQuantizer& quantizer,
                           const at::Tensor& factor) {

@@ -14,8 +14,8 @@ at::Tensor Value(int64_t document) {
   return at::full({1}, 1.0 / static_cast<double>(3 * document + 1), at::kDouble);
 }
 
-// Returns the sum by its definition: the first part has the largest power of two of documents below
-// their number, the second part has the rest, and both are divided in the same way.
+// Returns the sum as a binary tree: the left subtree holds the largest power of two of documents
+// below their number, the right one holds the rest.
 at::Tensor Defined(int64_t begin, int64_t end) {
   if (end - begin == 1) return Value(begin);
   int64_t left = 1;

@@ -157,8 +157,9 @@ TEST(StatisticsObserver, WeighsKeysByTheAttentionThatTheirQuantizedRowsGet) {
   }
 }
 
-// Other layers read this layer's cache. Readers with equal queries change nothing, while queries
-// three times as large enter as a mean over all readers. This holds for each part of the tokens.
+// Other layers read this layer's cache. Readers with equal queries change nothing; with queries
+// three times as large, the sums become means over all readers. This holds for fitted and held-out
+// tokens alike.
 TEST(StatisticsObserver, ReadersOfALayerJoinItsSums) {
   const std::vector<int64_t> lengths = {1500, 33, 2100};
   const GoldenLayer layer = RandomLayer(4, 2, 8, 6, lengths, {}, 9);

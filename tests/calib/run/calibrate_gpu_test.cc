@@ -71,9 +71,10 @@ class Gpu : public testing::Test {
   }
 };
 
-// Compares both rotations on the same rows: the CPU's float32 keys and values of all tokens.
-// Rounding of a covariance rotates eigenvectors whose eigenvalues are close. That changes the error
-// of one head by some per cent, so only errors summed over heads and layers are compared.
+// Compares the CPU's and the GPU's rotations on the same rows, the CPU's float32 keys and values of
+// all tokens. Rounding of a covariance rotates eigenvectors whose eigenvalues are close. That
+// changes the error of one head by some per cent, so only errors summed over heads and layers are
+// compared.
 TEST_F(Gpu, Bf16RotationsQuantizeAsWellAsTheCpuFloat32Ones) {
   const TestModel model;
   const CalibrationInput cpu_input = model.Input(at::kCPU, at::kFloat);

@@ -64,8 +64,8 @@ std::vector<std::vector<int32_t>> SomeSequences() {
   return sequences;
 }
 
-// Compares float32 statistics on the CPU with a float64 oracle, which has transformers' q, k and v
-// for the same token ids.
+// Compares float32 statistics on the CPU with a float64 oracle that was computed from transformers'
+// q, k and v for the same token ids.
 void ExpectStatistics(const std::vector<int32_t>& ids, const fs::path& oracle_path) {
   const TinyModel model;
   const fs::path job_path = TestScratch("calibrate") / "oracle.job";

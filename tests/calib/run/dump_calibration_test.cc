@@ -89,8 +89,8 @@ double RelativeError(const std::vector<double>& found, const std::vector<double>
   return std::sqrt(error / norm);
 }
 
-// Compares rotations, whose covariances C agree up to `tolerance`, by the diagonal of RᵀCR. Neither
-// the signs of eigenvectors nor a rotation inside an eigenspace changes it.
+// Compares two rotations by the diagonal of RᵀCR, which is the same for other signs of eigenvectors
+// or another basis of an eigenspace. Their covariances C agree up to `tolerance`.
 void ExpectSameRotations(const SideResult& found, const SideResult& expected, double tolerance) {
   EXPECT_LT(RelativeError(found.eigenvalues, expected.eigenvalues), tolerance);
   EXPECT_NEAR(found.importance_max_over_mean, expected.importance_max_over_mean, 1e-6);

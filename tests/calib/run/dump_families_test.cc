@@ -77,8 +77,8 @@ struct Extent {
   bool masked = false;  // some queries do not count
 };
 
-// Describes a layer's attention as far as the search depends on it, without the numbers of its
-// rope.
+// Describes a layer's attention as far as the search depends on it, without the numbers in its rope
+// parameters.
 std::string KindOfAttention(const DumpLayer& layer) {
   std::string rope = layer.facts ? layer.facts->rope : "unknown";
   std::erase_if(rope,

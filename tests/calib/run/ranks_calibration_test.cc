@@ -72,7 +72,7 @@ int RunRank(const ShortRun& of, const fs::path& job, int rank, int size, int por
   return 0;
 }
 
-// Returns a free port below the range from which clients get theirs.
+// Returns a free port outside the ephemeral range, so that no client is given it.
 int FreePort() {
   static int port = 21000 + getpid() % 10000;
   while (true) {

@@ -24,7 +24,7 @@ TEST(AutoSearch, UnderABudgetTheArmIsMeasuredAtAllBits) {
   options.automatic.bits = 3.5;
   options.automatic.head_bits = false;
   const LayerResult result = Processed(Layer(false), options);
-  ASSERT_EQ(result.auto_arms.size(), 8u);  // 3 x 3 without the point of `auto`
+  ASSERT_EQ(result.auto_arms.size(), 8u);  // 3 x 3 points except that of `auto`
   const auto kl = [&](double k_bits, double v_bits) {
     const ChoicePoint point{k_bits, v_bits, 0, 0};
     return std::ranges::find(result.auto_arms, point, &AutoArm::point)->arm;

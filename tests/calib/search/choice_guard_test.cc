@@ -52,7 +52,7 @@ TEST(AutoGuard, AHeadsOwnClipRatioConvincesBothSetsOfRows) {
   EXPECT_EQ(clip(1.01).clip, (std::vector<double>{0.90, 0.90}));
   EXPECT_EQ(clip(1.01).score, 1);
   EXPECT_EQ(clip(0.95, false).clip, (std::vector<double>{0.90}));
-  // Head 0 gets its ratio although head 1 keeps the layer's.
+  // Head 0 gets its own ratio even if head 1 does not.
   const SideOption half =
       OptionOf(2, TwoRatios({{1, 1.1}, {1, 1.1}}, {{0.9, 1.2}, {0.95, 1.0}}), true);
   EXPECT_EQ(half.clip, (std::vector<double>{0.94, 0.90}));

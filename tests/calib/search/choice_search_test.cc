@@ -51,8 +51,8 @@ TEST(AutoSearch, OutliersDoNotChangeWhatIsReached) {
     }
   }
   EXPECT_GE(compared, 4);
-  // Each choice of a recipe, an order or a clip ratio may miss the best by kWorthwhile, and scales
-  // rounded to powers of two differ.
+  // Each choice of a recipe, an order or a clip ratio may miss the best by kWorthwhile, and
+  // rounding scales to powers of two adds a difference.
   EXPECT_NEAR(KlOf(outliers, "auto") / KlOf(plain, "auto"), 1, 6 * kWorthwhile);
   EXPECT_LT(KlOf(outliers, "auto"), KlOf(outliers, "oscar_per_head"));
 }

@@ -68,7 +68,7 @@ TEST(LatentSearch, TheLeastDamageAsKeyAndValueIsChosenAndJudged) {
   layer.kv_b.narrow(1, 6, 5).narrow(2, 16, 16).zero_();
   for (at::Tensor& q : layer.q) q.narrow(-1, 3, 3).mul_(0.02);
   EXPECT_FALSE(OverruledByJudgingRows(layer));
-  // Judging rows read mainly that half, with larger logits.
+  // Judging rows read mainly the half that other rows hardly read, with larger logits.
   const at::Tensor judging = at::arange(9, kTokens, 10);
   const at::Tensor swapped = at::tensor({3, 4, 5, 0, 1, 2, 6, 7, 8, 9}, at::kLong);
   at::Tensor& q = layer.q.back();

@@ -92,8 +92,8 @@ TEST(StraightThrough, ValuesAreTheQuantizers) {
   EXPECT_TRUE(StraightThrough(rows, {.bits = {0}, .clip = {0.5}}).equal(rows));
 }
 
-// x^ = x + (q - t) s with q - t constant: the ends of the range change s, and each value changes
-// itself.
+// x^ = x + (q - t) s with q - t constant. Unclipped values have gradient 1, and the ends of the
+// range also change s.
 TEST(StraightThrough, GradientPassesRoundingAndReachesTheScale) {
   const at::Tensor x = at::tensor({0.0, 1.25, 2.0, 3.0}, at::kDouble).requires_grad_(true);
   StraightThrough(x, {}).sum().backward();
@@ -239,7 +239,7 @@ TEST(RefinementLoss, IsOfTheQueriesThatCount) {
   const auto [same_keys, same_values] = losses(rows);
   EXPECT_LT(Largest(same_keys - keys), 1e-5 * Largest(keys));
   EXPECT_LT(Largest(same_values - values), 1e-5 * Largest(values));
-  // The losses over two halves of the queries have the loss over all queries as their mean.
+  // The loss over all queries is the mean of the losses over two halves of them.
   at::Tensor even = at::zeros({kTokens}, at::kFloat);
   for (int64_t i = 0; i < kTokens; i += 2) even[i] = 1;
   rows.counted = even;

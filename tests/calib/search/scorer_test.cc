@@ -59,7 +59,7 @@ TEST(AutoScorer, AgreesWithTheMeasuredArm) {
   for (const std::vector<double>& heads : of_heads) in_windows.push_back(Mean(heads));
   EXPECT_NEAR(in_windows.at(0) / arms.at(0).kl_mean_no_windows, 1, 1e-4);
   EXPECT_NEAR(in_windows.at(1) / arms.at(0).kl_mean, 1, 1e-4);
-  EXPECT_LT(in_windows.at(2), 0.01 * in_windows.at(1));  // longer than the text
+  EXPECT_LT(in_windows.at(2), 0.01 * in_windows.at(1));  // the windows are longer than the text
   // Errors in keys alone change the output less than errors in both sides, and less still with
   // larger windows.
   const auto error = [&](const AutoScorer& of) {
@@ -195,7 +195,7 @@ TEST(AutoScorer, WhatIsScoredTogetherScoresAsAlone) {
   const std::vector<AutoScorer::Trial> of_one = {{0, {0.9}}, {0, {0.96}}};
   const std::vector<CacheWindows> windows = {{4, 16}, {0, 0}, {8, 64}};
   const AutoScorer alone(observed, layer.spec, windows, 100, 0);
-  ASSERT_EQ(alone.rows(), 25 + 64 + 60);  // the last text: beyond the windows
+  ASSERT_EQ(alone.rows(), 25 + 64 + 60);  // in the last text, only rows beyond the windows
   // Scores everything at once, then two texts with one or two trials at a time.
   for (const int64_t values_at_once : {int64_t{1} << 30, int64_t{2 * 4 * 64 * 320}}) {
     const AutoScorer together(observed, layer.spec, windows, 100, values_at_once);
@@ -222,7 +222,7 @@ TEST(AutoScorer, WhatIsScoredTogetherScoresAsAlone) {
       for (size_t w = 0; w < expected[i].size(); ++w)
         ExpectNear(in_windows[i].at(w), expected[i][w]);
     }
-    // The score in the first windows is the mean over 75 choosing rows and 74 judging rows.
+    // A window score is the mean over 75 choosing rows (score) and 74 judging rows (check).
     const HeadScores scores = alone.ScoreKeys(b, of_one, {2, 0})[0];
     for (size_t head = 0; head < scores.score.size(); ++head) {
       EXPECT_NEAR(expected[0][0].at(head),

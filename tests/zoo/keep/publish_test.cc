@@ -329,7 +329,7 @@ TEST_F(PublishTest, DamagedAndForgedArtifactsAreRefused) {
   flip(kRotationsFile,
        static_cast<std::streamoff>(rotation.tensors().at("layer.11.v.rotation").offset) + 2);
   ExpectRefused("SHA-256");
-  EditValidation(artifact_, [&](Json& v) {  // a forger would update it
+  EditValidation(artifact_, [&](Json& v) {  // a forger would update the digest
     v["rotations"]["sha256"] = DigestFile(artifact_ / kRotationsFile).sha256;
   });
   ExpectRefused("not a rotation");

@@ -99,7 +99,7 @@ TEST(LintArtifact, RotationsOfOtherHeadsAreAnError) {
 TEST(LintArtifact, TooFewTokensShowInTheSpectrum) {
   const fs::path path = TestScratch("lint-artifact") / "a";
   WriteEdited(path, [](LayerResult& layer) {
-    for (size_t i = 0; i < 4; ++i) layer.k.eigenvalues[i] = 1e-18;  // half of head 0
+    for (size_t i = 0; i < 4; ++i) layer.k.eigenvalues[i] = 1e-18;  // 4 of 8 values of head 0
   });
   const LintReport report = Lint({path}, {});
   ASSERT_TRUE(Has(report, "degenerate")) << Lines(report);

@@ -112,7 +112,7 @@ TEST_F(SiteTest, InABrowser) {
   const ProgramExit whole = look();
   if (whole.code == 77) OSCAR_SKIP_WITHOUT_PACKAGE("chromium");
   EXPECT_TRUE(Exits(whole, 0));
-  // The script finds defects.
+  // Checks that the script finds defects.
   const fs::path index = site_ / "index.html";
   const std::string page = ReadText(index);
   for (const char* sound : {"models", "report.html", "diff.html", "comparison.html"})

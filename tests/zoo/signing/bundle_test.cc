@@ -96,7 +96,7 @@ TEST(SignedBundle, ACertificateVouchesUnderItsRootAlone) {
   const Issuer between = Issued(root, authority), leaf = Issued(between, {});
   EXPECT_EQ(Under(CertifiedSigner(leaf, {between}), RootsOf(root)), ExitCode::kDone);
   EXPECT_EQ(Under(CertifiedSigner(leaf), RootsOf(root)),
-            TrustExit::kWrongKey);  // the intermediate one is missing
+            TrustExit::kWrongKey);  // the intermediate certificate is missing
   EXPECT_EQ(Under(CertifiedSigner(leaf, {between}), RootsOf(other_root)), TrustExit::kWrongKey);
   // An intermediate certificate given as a root does not end the chain; only a self-signed one
   // does.

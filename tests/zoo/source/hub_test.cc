@@ -125,7 +125,7 @@ TEST_F(HubTest, ABrokenTransferGoesOnAndEveryByteIsChecked) {
   EXPECT_GT(PullWith("plain").counts.resumed, 0u);
   ExpectRight();
   ExpectRefused("wrong-bytes", "the data was changed on the way");
-  fs::remove_all(out_.string() + ".partial");  // which keeps the right files
+  fs::remove_all(out_.string() + ".partial");  // valid files were kept there
   WriteText(hub_ / "me/Tiny-oscar/README.md", ReadText(scratch_ / "a/README.md") + "x");
   ExpectRefused("plain", "README.md: the server announces");
 }

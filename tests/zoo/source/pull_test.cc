@@ -221,7 +221,7 @@ TEST_F(PullTest, ATokenGoesToTheHostThatWasNamedAndToNoOther) {
     EXPECT_EQ(line.find("secret-token") != std::string::npos, of_named) << line;
     ++(of_named ? named : other);
   }
-  EXPECT_EQ(other, entry_.files.size());  // it serves every blob
+  EXPECT_EQ(other, entry_.files.size());  // the other host serves every blob
   EXPECT_GE(named, other);
 }
 

@@ -69,7 +69,7 @@ TEST_F(SignatureStore, SeveralAreAddedAndTheVersionStaysAsItWas) {
 TEST_F(SignatureStore, WhatACutOffSignerLeftIsTakenUpByTheNext) {
   const Signer alice = NewSigner(), bob = NewSigner();
   const std::string sha256 = AddSignature(zoo_, entry_, alice, {});
-  fs::remove(Index());  // as if interrupted before it
+  fs::remove(Index());  // as if interrupted before writing it
   WriteText(Index().parent_path() / "x.sigstore.json.tmp-1-0", "half");
   EXPECT_TRUE(Texts().empty());
   AddSignature(zoo_, entry_, bob, {});
