@@ -27,29 +27,30 @@ TEST(HeldOut, OneDocumentGivesItsTail) {
 
 TEST(HeldOut, OneHugeDocumentIsNotHeldOutWhole) {
   std::vector<int64_t> lengths(10, 10);
-  lengths[9] = 10000;  // the tenth, and nearly everything
+  lengths[9] = 10000;  // the tenth has nearly all tokens
   const HeldOutSplit split = SplitHeldOut(lengths, 0.1);
   EXPECT_EQ(split.kind, HeldOutKind::kTailRows);
   EXPECT_EQ(split.fit_rows[9], 9000);
 }
 
 TEST(HeldOut, SharesAreOfQueriesThatCount) {
-  // Answers at the ends of chats: the last tenth of a question and answer is an answer's.
+  // As in a chat, only queries of the answer at the end count. Holding out a tenth means a tenth of
+  // those.
   CountedQueries counted(1, std::vector<uint8_t>(100, 0));
   for (size_t i = 60; i < 100; i += 2) counted[0][i] = 1;  // 20 queries
   HeldOutSplit split = SplitHeldOut({100}, 0.1, counted);
   EXPECT_EQ(split.kind, HeldOutKind::kTailRows);
-  EXPECT_EQ(split.fit_rows[0], 96);  // two of them behind it: 96 and 98
+  EXPECT_EQ(split.fit_rows[0], 96);  // of the counted queries, 96 and 98 are held out
   EXPECT_EQ(split.NumHeldOutQueries(), 2);
   EXPECT_EQ(split.held_out_tokens, 4);
   EXPECT_EQ(split.NumFitQueries(), 18);
   EXPECT_EQ(split.NumKeptRows(0, 100, 16), 2);
-  // The tenth document has no query that counts, so it can judge nothing.
+  // The tenth document has no query that counts, so it cannot judge a fit.
   std::vector<int64_t> lengths(20, 50);
   counted.assign(20, {});
   counted[9].assign(50, 0);
   split = SplitHeldOut(lengths, 0.1, counted);
-  EXPECT_EQ(split.kind, HeldOutKind::kDocuments);  // the twentieth can
+  EXPECT_EQ(split.kind, HeldOutKind::kDocuments);  // the twentieth can judge
   EXPECT_EQ(split.NumHeldOutQueries(), 50);
   EXPECT_EQ(split.NumFitQueries(), 900);
   counted[19].assign(50, 0);
@@ -57,7 +58,7 @@ TEST(HeldOut, SharesAreOfQueriesThatCount) {
   EXPECT_EQ(split.kind, HeldOutKind::kTailRows);
   EXPECT_EQ(split.fit_rows[9], 50);
   EXPECT_EQ(split.fit_rows[0], 45);
-  // All that count without a mask give the split without one.
+  // A mask that counts every query gives the same split as no mask.
   const HeldOutSplit all =
       SplitHeldOut(lengths, 0.1, CountedQueries(20, std::vector<uint8_t>(50, 1)));
   EXPECT_EQ(all.fit_rows, SplitHeldOut(lengths, 0.1).fit_rows);
@@ -67,7 +68,7 @@ TEST(HeldOut, ShareZeroHoldsOutNothing) {
   const HeldOutSplit split = SplitHeldOut({5, 6}, 0);
   EXPECT_EQ(split.kind, HeldOutKind::kNone);
   EXPECT_EQ(split.fit_rows, (std::vector<int64_t>{5, 6}));
-  EXPECT_EQ(SplitHeldOut({3, 3}, 0.1).kind, HeldOutKind::kNone);  // too short to give a row
+  EXPECT_EQ(SplitHeldOut({3, 3}, 0.1).kind, HeldOutKind::kNone);  // too short to hold out a row
 }
 
 TEST(HeldOut, CountsAddUp) {

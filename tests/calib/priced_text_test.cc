@@ -35,7 +35,7 @@ TEST(PricedText, IsOfManyDocumentsOverAll) {
   const std::vector<int64_t> lengths(12, 2048);
   const HeldOutSplit split = SplitHeldOut(lengths, 0.25);
   const TokenTexts texts = FittedText(Counting(lengths), split, 4096, 1024);
-  // Taken from 0, 1, 2, 4, 5, 6, 8, 9 and 10, which are not held out.
+  // Evenly spread over documents 0, 1, 2, 4, 5, 6, 8, 9 and 10, which are not held out.
   EXPECT_EQ(Sources(texts), (std::vector<int32_t>{0, 2, 5, 8}));
   for (const std::vector<int32_t>& text : texts) {
     EXPECT_EQ(text.size(), 1024u);
@@ -44,8 +44,8 @@ TEST(PricedText, IsOfManyDocumentsOverAll) {
   EXPECT_EQ(NumTokens(FittedText(Counting(lengths), split, 40000, 1024)), 12 * 2048);
 }
 
-// Passages end in the last row that was fitted to; shorter ones are whole, the longest first; what
-// was set aside comes last.
+// Passages end at the last fitted row. Shorter documents follow whole, the longest first, and
+// held-out documents come last.
 TEST(PricedText, OfFewOrShortDocumentsIsWhatThereIs) {
   const TokenTexts sequences = Counting({100, 3000, 300, 3000, 1});
   const HeldOutSplit split = FittedTo({100, 0, 300, 2000, 1});

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// GGUF a second time, from ggml's docs/gguf.md: bytes put together by hand, and a reader of them
-// that trusts its file.
+// A second GGUF implementation for tests, written from ggml's docs/gguf.md: it builds files byte by
+// byte, and its reader does not validate its input.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ inline std::string RawInfo(std::string_view name, const std::vector<uint64_t>& d
   return info + RawNumber(type) + RawNumber(offset);
 }
 
-// Replaces the file: who has mapped the old one keeps it.
+// Writes a new file instead of overwriting the old one, which may still be mapped.
 inline std::filesystem::path WriteBytes(const std::filesystem::path& path,
                                         const std::string& bytes) {
   std::filesystem::remove(path);
@@ -98,7 +98,7 @@ struct ReadGguf {
       const auto type = Number<uint32_t>();
       const size_t begin = at;
       Skip(type);
-      // A string without its length; else the bytes.
+      // Stores a string without its length prefix, any other value as its raw bytes.
       EXPECT_TRUE(entries
                       .emplace(key, bytes.substr(begin + (type == 8 ? 8 : 0),
                                                  at - begin - (type == 8 ? 8 : 0)))

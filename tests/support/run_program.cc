@@ -54,7 +54,7 @@ pid_t StartProgram(const std::string& program, const ProgramStrings& arguments,
                    const ProgramStrings& environment, const fs::path& log) {
   const pid_t child = fork();
   if (child != 0) return child;
-  // A sanitized program, and a library before its run time.
+  // By default, AddressSanitizer refuses to start if another library is preloaded before it.
   setenv("ASAN_OPTIONS", "verify_asan_link_order=0", 1);
   for (const std::string& variable : environment) putenv(const_cast<char*>(variable.c_str()));
   dup2(open(Stream(log, ".out").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644), 1);

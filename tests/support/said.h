@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads what errors and programs say: the message that a call throws, and whether a text has a
-// part.
+// Helpers to check messages: the message of the error that a call throws, and whether a text
+// contains another.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 
 namespace oscar {
 
-// Returns the message of the `Error` that `call` throws, "" if it throws nothing.
+// Returns the message of the `Error` that `call` throws, or "" if it throws nothing.
 template <class Error, class Call>
 std::string ErrorOf(const Call& call) {
   try {
@@ -24,7 +24,7 @@ std::string ErrorOf(const Call& call) {
 }
 
 // Returns whether `text` contains `part`; a failed assertion shows both. Every text contains an
-// empty part, so a table with empty parts also compares whether there was an error at all.
+// empty part, so a test that expects no error must also check that `text` is empty.
 inline testing::AssertionResult Says(std::string_view text, std::string_view part) {
   const bool found = text.find(part) != text.npos;
   return (found ? testing::AssertionSuccess() : testing::AssertionFailure())

@@ -31,7 +31,8 @@ std::optional<std::filesystem::path> TestPack(const std::string& name) {
 
 namespace {
 
-// This process's scratch directory, removed when it ends (not by the children it forks).
+// The scratch directory of this process. It is removed when the process ends, but not when a forked
+// child ends.
 struct Scratch {
   const pid_t owner = getpid();
   const std::filesystem::path path =

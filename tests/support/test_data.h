@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Paths of the tests' files. A missing file of tests/data is a failure; the wide packs are
-// optional, and a test without its pack is skipped with a message.
+// Paths of test files. A missing file in tests/data is a failure. The larger packs are optional:
+// without OSCAR_TEST_PACKS, a test that needs one is skipped with a message.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,23 +13,23 @@
 
 namespace oscar {
 
-// tests/data/<name>; fails the test run if it is missing.
+// Returns the path of tests/data/<name>; throws if it does not exist.
 std::filesystem::path TestData(const std::string& name);
 
-// The directory named by OSCAR_TEST_PACKS joined with <name>, or nothing if the variable is unset.
-// Set but missing: a failure.
+// Returns the path of <name> in the directory OSCAR_TEST_PACKS, or nothing if that variable is
+// unset. Throws if the variable is set but the path does not exist.
 std::optional<std::filesystem::path> TestPack(const std::string& name);
 
-// The bytes of a file; "" if it cannot be read.
+// Returns the bytes of a file, or "" if it cannot be read.
 std::string ReadText(const std::filesystem::path& path);
 
-// An empty directory of this test, removed and made anew at each call with the same name.
+// Returns an empty directory for this test. Another call with the same name empties it again.
 std::filesystem::path TestScratch(const std::string& name);
 
 }  // namespace oscar
 
-// Skips the test for want of a package that tools/setup.sh --tests installs. tools/test.sh fails
-// where a registry has it.
+// Skips the test because a package that tools/setup.sh --tests installs is missing. tools/test.sh
+// counts that as a failure if the package registries have the package.
 #define OSCAR_SKIP_WITHOUT_PACKAGE(name) \
   GTEST_SKIP() << "package " << (name) << " is not installed: tools/setup.sh --tests"
 

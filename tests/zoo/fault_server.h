@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// fault_server.py, a web server that misbehaves, for the time of a test.
+// Runs fault_server.py, a web server that misbehaves, for the duration of a test.
 #pragma once
 
 #include <sys/wait.h>

@@ -2,11 +2,12 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# A static web server that misbehaves: http://127.0.0.1:PORT/FAULT/... serves the folder with that fault done to blobs (or to every
-# file where the fault is written "FAULT!"). Prints its port; appends "METHOD PATH RANGE HOST HEADERS" of
-# every request to the log: all its headers, so that a token shows wherever it is sent. Listens at 127.0.0.1 and 127.0.0.2.
-# Is the Hugging Face Hub too, as an HF_ENDPOINT: http://127.0.0.1:PORT/FAULT with /api/models/ORG/NAME/revision/REVISION and /ORG/NAME/resolve/COMMIT/FILE
-# of FOLDER/ORG/NAME; large files are redirected to another host, where the fault is done, and what holds a file ".private" wants a token.
+# A static web server that misbehaves. http://127.0.0.1:PORT/FAULT/... serves the folder and applies that fault to blobs, or to every file
+# if the fault is written "FAULT!". Prints its port. Appends "METHOD PATH RANGE HOST HEADERS" of every request to the log, with all headers,
+# so that tests see where a token was sent. Listens at 127.0.0.1 and 127.0.0.2.
+# It also imitates the Hugging Face Hub: HF_ENDPOINT=http://127.0.0.1:PORT/FAULT serves /api/models/ORG/NAME/revision/REVISION and
+# /ORG/NAME/resolve/COMMIT/FILE from FOLDER/ORG/NAME. Large files are redirected to another host, which applies the fault. A repository with
+# a file ".private" requires a token.
 # fault_server.py FOLDER LOG [CERTIFICATE KEY]
 import gzip
 import http.server
@@ -46,7 +47,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def redirect(self, to):
         self.head(302, 0, Location=to)
 
-    # The content at one of the Hub's addresses; None where the answer has been given.
+    # Returns the content for one of the Hub's addresses, or None if the answer has been sent.
     def hub(self, prefix, match):
         _, repository, kind, revision, name = match.groups()
         folder = os.path.join(FOLDER, repository)
@@ -152,7 +153,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.redirect(f"/redirect-chain/{path}?{count}")
         if fault == "redirect":
             return self.redirect(f"/plain/{path}")
-        if fault == "redirect-host":  # the same server by another name: credentials stay behind
+        if fault == "redirect-host":  # the same server under another name, which must get no credentials
             return self.redirect(f"http://127.0.0.2:{self.server.server_port}/plain/{path}")
         if fault == "redirect-away":
             return self.redirect("http://192.0.2.1/" + path)

@@ -40,7 +40,8 @@ void EditValidation(const fs::path& artifact, const std::function<void(Json&)>& 
 
 namespace {
 
-// The sample's numbers were made for charts; these agree with each other and with the artifact.
+// Changes the sample's numbers, which were made up for charts, so that they agree with each other
+// and with the artifact.
 void MakeOfRecord(Json& validation) {
   const auto metrics = [](Json& m) {
     const Json kl = m["kl"]["mean"];

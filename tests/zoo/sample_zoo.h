@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Artifacts that a zoo takes, and ways to spoil them, without a model.
+// Artifacts that a zoo accepts, and functions that spoil them, without a model.
 #pragma once
 
 #include <filesystem>
@@ -14,23 +14,23 @@
 
 namespace oscar {
 
-// Lets `edit` change a JSON file.
+// Reads a JSON file, calls `edit` and writes the result.
 void EditJson(const std::filesystem::path& file, const std::function<void(Json&)>& edit);
 
-// Makes the manifest's digests those of the files, as the forger of an artifact would.
+// Updates the digests in the manifest to those of the files, as a forger would.
 void Reseal(const std::filesystem::path& artifact);
 
-// A sample artifact of example/Tiny with a validation that passes its gate; `edit` changes the
-// validation before it is sealed.
+// Writes a sample artifact of example/Tiny whose validation passes its gate. `edit` changes the
+// validation before the digests are computed.
 void WriteValidated(const std::filesystem::path& artifact, unsigned seed = 1,
                     const std::function<void(Json&)>& edit = {});
 
-// The member "validation" of its report.
+// Edits the member "validation" of the report and updates the digests.
 void EditValidation(const std::filesystem::path& artifact, const std::function<void(Json&)>& edit);
 
 Zoo NewZoo(const std::filesystem::path& path);  // InitZoo and Open
 
-// Every regular file below a folder but staging/, by path, with its bytes.
+// Returns the bytes of every regular file below a folder, by path, except those in staging/.
 std::map<std::string, std::string> TreeBytes(const std::filesystem::path& folder);
 
 void WriteText(const std::filesystem::path& file, const std::string& text);

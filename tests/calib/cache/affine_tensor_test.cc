@@ -26,9 +26,9 @@ at::Tensor Rows(int64_t dim, uint64_t seed) {
   rows[2].mul_(1e-20);
   rows[3].mul_(1e20);
   rows[4][0] = 500;                               // one outlier
-  rows[5].copy_(at::arange(dim).to(at::kFloat));  // ramp, codes on half-way points
+  rows[5].copy_(at::arange(dim).to(at::kFloat));  // ramp: may hit points half-way between codes
   rows[6].abs_();
-  rows[7].fill_(1).slice(0, 0, dim, 16).fill_(1.25);  // clipped it has no range
+  rows[7].fill_(1).slice(0, 0, dim, 16).fill_(1.25);  // constant after clipping
   rows[8].mul_(1e-9);
   rows.slice(0, 20, 40).copy_(rows.slice(0, 20, 40).to(at::kBFloat16));
   return rows;
@@ -52,7 +52,7 @@ void ExpectScalarValues(const at::Tensor& rows, double ratio, const AffineFormat
   }
 }
 
-// The network sorts many rows at once, rows of any length, and ties.
+// The sorting network handles many rows at once, rows of any length, and ties.
 TEST(AffineTensor, MagnitudesAreSorted) {
   for (const int64_t dim : {1, 3, 64, 96, 128, 200, 512}) {
     for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
@@ -100,7 +100,8 @@ TEST(AffineTensor, EqualsTheScalarCodecBitForBit) {
   }
 }
 
-// Every head by its own factor; `factor` [heads, dim, dim].
+// Expects the values of the scalar codec, bit for bit; each head has its own `factor` [heads, dim,
+// dim].
 template <typename T>
 void ExpectScalarFeedback(const at::Tensor& rows, const AffineQuantizer& quantizer,
                           const at::Tensor& factor) {

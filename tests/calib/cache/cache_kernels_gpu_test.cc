@@ -19,7 +19,8 @@ namespace {
 
 at::Tensor OnGpu(const at::Tensor& x) { return x.defined() ? x.to(at::kCUDA) : x; }
 
-// Rows of many sizes, and such that tempt: constant, zero, not a number, infinite, halfway codes.
+// Returns rows of many magnitudes and edge cases: zero, constant, NaN, infinity, values half-way
+// between codes.
 at::Tensor Rows(int64_t dim, at::ScalarType dtype) {
   at::Tensor rows = at::randn({3, 2, 40, dim}, at::kDouble);
   rows.mul_(at::randn({3, 2, 40, 1}, at::kDouble).mul(4).exp());
@@ -30,7 +31,7 @@ at::Tensor Rows(int64_t dim, at::ScalarType dtype) {
   rows[0][0][4].copy_(at::arange(dim, at::kDouble).remainder(7).div(2));
   rows[0][0][5].abs_();
   rows[0][0][6].mul_(1e-12);
-  rows[0][0][7].fill_(1).slice(0, 0, dim, 16).fill_(1.25);  // clipped it has no range
+  rows[0][0][7].fill_(1).slice(0, 0, dim, 16).fill_(1.25);  // constant after clipping
   return rows.to(dtype);
 }
 
@@ -132,7 +133,8 @@ TEST(CacheKernels, LogitsAreComparedAsByTensors) {
               {{OnGpu(reference.p.log), OnGpu(reference.p.scores)}, OnGpu(own)}, {OnGpu(other)},
               OnGpu(sinks), all);
           ASSERT_TRUE(found);
-          // A score is off by its logit's last place; sums of n are off by sqrt(n) of them.
+          // A score has the rounding error of its logit, and a sum over n keys has sqrt(n) times
+          // that error.
           const double tolerance = (dtype == at::kFloat ? 6e-8 : 2e-16) * 40 * (10 + far) *
                                    std::sqrt(static_cast<double>(tokens));
           ExpectClose(found->kl, expected.kl, tolerance);

@@ -32,8 +32,8 @@ TEST(ExactTokens, WindowsAreTheirDefinition) {
   }
 }
 
-// Sinks 2, then whole quantization blocks of 4 with at least 3 younger tokens: the first block is
-// quantized when token 2 + 4 + 3 - 1 = 8 comes.
+// After 2 sinks come quantization blocks of 4 tokens. A block is quantized once 3 younger tokens
+// exist, so the first one (tokens 2 to 5) is quantized when token 8 arrives.
 TEST(ExactTokens, BlocksAreQuantizedWhenTheyAreFullAndOldEnough) {
   const ExactTokens tokens = ExactUntilBlocksFill(2, 4, 3);
   EXPECT_EQ(tokens.quantized_end(0), 2);

@@ -19,10 +19,10 @@ bool IsExact(const ExactTokens& tokens, int64_t query, int64_t key) {
 struct Row {
   std::vector<double> p, logits, output;
   double sink_p = 0;
-  std::vector<std::vector<double>> values;  // as this row reads them
+  std::vector<std::vector<double>> values;  // [tokens][v_dim], exact or stored
 };
 
-// One row over what `key` and `value` give of token t.
+// Computes one row of attention; `key(t, i)` and `value(t, i)` return component i of token t.
 Row Attend(const RowCase& c, const at::Tensor& queries, int64_t query, int64_t head, auto key,
            auto value) {
   const auto q = queries.accessor<double, 3>();

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows of attention over an exact and a stored cache, by a plain double loop: what every form of
-// the comparison of rows is held against.
+// Attention rows over an exact and a stored cache, computed with plain double loops. Tests compare
+// every implementation of the row comparison with them.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -34,13 +34,14 @@ struct RowCase {
   ExactSides exact;
   std::optional<int64_t> window;
   double softcap = 0;
-  std::vector<float> sinks = {};  // of the query heads
+  std::vector<float> sinks = {};  // [q_heads] logits of attention sinks; empty: none
 };
 
-// Computes the errors of all rows by the tensors of RowComparison in float64, on the CPU.
+// Computes the errors of all rows with RowComparison, in float64 on the CPU.
 RowErrors ErrorsByTensors(const RowCase& c);
 
-// Errors of all rows against the loop, at some of them: `relative`, and so much beside it.
+// Compares `errors` with the plain loops at some of the rows. The tolerance is `relative` times the
+// expected value, plus `absolute`.
 void ExpectRows(const RowCase& c, const RowErrors& errors, double relative, double absolute);
 
 }  // namespace oscar

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The comparison of rows against a plain double loop: keys and values that are exact by different
-// rules, exact rows that are not the reference's, and queries of the arm's own.
+// Compares RowComparison with plain double loops. Cases: keys and values with different rules for
+// exact tokens, exact rows that differ from the reference's, and an arm with its own queries.
 #include "calib/cache/row_comparison.h"
 
 #include <ATen/ATen.h>
@@ -21,7 +21,7 @@ namespace {
 
 void Expect(const RowCase& c) { ExpectRows(c, ErrorsByTensors(c), 1e-10, 1e-10); }
 
-// Keys are in blocks of 128 after 32 sinks, values in windows.
+// For example, keys are quantized in blocks of 128 after 32 sinks, while values have windows.
 TEST(RowComparison, KeysAndValuesAreExactByRulesOfTheirOwn) {
   at::manual_seed(1);
   RowCase c;
@@ -82,7 +82,7 @@ TEST(RowComparison, KlIsFiniteHoweverFarALogitIsOff) {
   }
 }
 
-// Returns the errors by distance of all rows of a case, and their KL.
+// Returns the errors of all rows split by distance, and the rows' KL.
 std::pair<DistanceErrors, at::Tensor> ByDistance(const RowCase& c) {
   const AttentionSpec spec = c.Spec();
   RowComparison comparison(spec, c.k, c.v, at::kDouble);
@@ -118,7 +118,8 @@ TEST(RowComparison, DistancesAddUpToTheKl) {
   EXPECT_GT(ByDistance(c).first.mass.select(-1, kDistanceBuckets).min().item<double>(), 0);
 }
 
-// A plain softmax gives the last row at distances 0 to 63, 64 to 127, 128 to 255, 256 to 511.
+// Compares the last row with a plain softmax at distances 0 to 63, 64 to 127, 128 to 255 and 256 to
+// 499.
 TEST(RowComparison, DistancesAreThoseBetweenQueryAndKey) {
   at::manual_seed(7);
   const RowCase c;
@@ -128,7 +129,7 @@ TEST(RowComparison, DistancesAreThoseBetweenQueryAndKey) {
     const int64_t kv = head / 2, ratio = head % 2;
     const at::Tensor q = c.q[last][head].mul(c.Spec().scale);
     const auto log_scores = [&](const at::Tensor& k) {
-      return at::log_softmax(at::matmul(k.select(1, kv), q), 0).flip(0);  // by distance
+      return at::log_softmax(at::matmul(k.select(1, kv), q), 0).flip(0);  // index: distance
     };
     const at::Tensor log_p = log_scores(c.k), log_other = log_scores(c.stored.k_stored),
                      p = log_p.exp(), terms = p * (log_p - log_other) - p + log_other.exp();
@@ -144,7 +145,8 @@ TEST(RowComparison, DistancesAreThoseBetweenQueryAndKey) {
   }
 }
 
-// Keys beyond the last row of a slice are left out, and had no part in it.
+// Keys after the last row of a slice are skipped. The slice's rows cannot see them, so the results
+// are the same.
 TEST(RowComparison, ASliceOfRowsIsTheSameRows) {
   at::manual_seed(4);
   RowCase c;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows of a choice before they are quantized: whatever the transform, logits are those of the
-// model, and values come back.
+// Tests transformed rows before quantization: for every recipe, the softmax weights are those of
+// the model, and values survive the round trip.
 #include "calib/cache/side_tensors.h"
 
 #include <ATen/ATen.h>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kHeads = 2, kDim = 8, kValueDim = 4, kTokens = 40;
 
-// Softmax weights [kHeads, 2, kTokens, kTokens] of 2 query heads per KV head.
+// Returns the softmax weights [kHeads, 2, kTokens, kTokens] of 2 query heads per KV head.
 at::Tensor Weights(const at::Tensor& q, const at::Tensor& k /* [heads, tokens, dim] */) {
   const at::Tensor heads = q.view({kTokens, kHeads, 2, kDim}).permute({1, 2, 0, 3});
   return at::matmul(heads, k.transpose(1, 2).unsqueeze(1)).div(8).softmax(-1);
@@ -43,7 +43,7 @@ TEST(AutoCache, WeightsAreThoseOfTheModelAndValuesComeBack) {
   }
 }
 
-// The mean of SampleMoments is .3 (i + 1) in channel i, and those keys have it.
+// SampleMoments has the mean 0.3 (i + 1) in channel i, and so do these keys.
 TEST(AutoCache, CentredKeysHaveNoMean) {
   at::manual_seed(6);
   const LayerMoments moments = SampleMoments(2, 400, 5);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bits by marginal damage.
+// Tests the allocation of bits by marginal damage.
 #include "calib/choose/bit_allocation.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 namespace oscar {
 namespace {
 
-// Damage c 4^-b: what a uniform quantizer's does.
+// Returns a part whose damage at b bits is c 4^-b, as for a uniform quantizer.
 BitPart Part(double c, double elements = 1, std::vector<double> bits = {2, 3, 4, 5, 6}) {
   BitPart part{.elements = elements, .points = {}};
   for (const double b : bits) part.points.push_back({b, c * std::pow(4.0, -b)});
@@ -37,7 +37,7 @@ double Damage(const std::vector<BitPart>& parts, const std::vector<double>& bits
   return damage;
 }
 
-// Every allocation there is.
+// Returns the least damage of all allocations within the budget, by exhaustive search.
 double LeastDamage(const std::vector<BitPart>& parts, double budget) {
   double least = std::numeric_limits<double>::infinity();
   std::vector<size_t> at(parts.size(), 0);
@@ -54,30 +54,31 @@ double LeastDamage(const std::vector<BitPart>& parts, double budget) {
   }
 }
 
-// Reverse water-filling: b_i = B + log4(c_i / geometric mean), whole numbers where the c_i are
-// powers of four.
+// Reverse water-filling gives b_i = B + log4(c_i / geometric mean), which is a whole number for
+// these powers of four.
 TEST(BitAllocation, IsReverseWaterFilling) {
   const std::vector<BitPart> parts = {Part(1), Part(4), Part(16), Part(4)};
   EXPECT_EQ(AllocateBits(parts, 4 * 3), (std::vector<double>{2, 3, 4, 3}));
   EXPECT_EQ(AllocateBits(parts, 4 * 4), (std::vector<double>{3, 4, 5, 4}));
 }
 
-// Twice the elements make a bit twice as dear: b differs by half a bit, here 4^(1/2) in c.
+// A part with twice the elements pays twice for each bit, so it needs twice the damage to get one.
 TEST(BitAllocation, APartPaysForItsElements) {
   const std::vector<BitPart> parts = {Part(8, 2), Part(4, 1)};
-  // Slopes: (8 / 16 - 8 / 64) / 2 = 3 / 16 and (4 / 16 - 4 / 64) = 3 / 16: the first of the list,
-  // and the other as soon as the first does not fit.
+  // Both slopes are 3 / 16: (8 / 16 - 8 / 64) / 2 and 4 / 16 - 4 / 64. The first part wins the tie,
+  // and the second one gets the bit if the first does not fit.
   EXPECT_EQ(AllocateBits(parts, 3 * 2 + 2), (std::vector<double>{3, 2}));
   EXPECT_EQ(AllocateBits(parts, 3 * 2 + 1), (std::vector<double>{2, 3}));
 }
 
 TEST(BitAllocation, StepsOverPointsAboveTheHull) {
-  // 2 -> 4 takes 0.4 a bit, 2 -> 3 nothing; the other part 0.3 a bit.
+  // In the first part, 2 -> 4 saves 0.4 per bit and 2 -> 3 nothing. The second part saves 0.3 per
+  // bit.
   const std::vector<BitPart> parts = {{1, {{2, 1.0}, {3, 1.0}, {4, 0.2}}},
                                       {1, {{2, 0.6}, {3, 0.3}}}};
   EXPECT_EQ(AllocateBits(parts, 6), (std::vector<double>{4, 2}));
   EXPECT_EQ(AllocateBits(parts, 5), (std::vector<double>{2, 3}));
-  // Bits that make it worse are not bought.
+  // A step that increases the damage is never taken.
   const std::vector<BitPart> worse = {{1, {{2, 1.0}, {3, 1.5}}}};
   EXPECT_EQ(AllocateBits(worse, 10), std::vector<double>{2});
 }
@@ -106,7 +107,7 @@ TEST(BitAllocation, NeverAboveTheBudgetNeverWorseWithMoreAndBestOnTheHull) {
       EXPECT_LE(Spent(parts, chosen), budget + 1e-6);
       EXPECT_LE(damage, before);
       before = damage;
-      // Off the best by less than what is left could buy at the steepest rate there was.
+      // The distance to the optimum is at most the unspent budget times the steepest slope.
       if (bits == 2) {
         for (const BitPart& part : parts)
           steepest =
@@ -119,7 +120,8 @@ TEST(BitAllocation, NeverAboveTheBudgetNeverWorseWithMoreAndBestOnTheHull) {
   }
 }
 
-// Options of 2, 3 and 4 bits for two heads, whose scores fall by these factors with each bit.
+// Returns options of 2, 3 and 4 bits for two heads. Each bit multiplies the first head's score by
+// `first_falls` and the second's by 0.25.
 std::vector<SideOption> WholeBits(double first, double second, double first_falls) {
   std::vector<SideOption> options;
   for (const double bits : {2, 3, 4}) {
@@ -135,7 +137,7 @@ std::vector<SideOption> WholeBits(double first, double second, double first_fall
   return options;
 }
 
-// Windows in which everything is half as bad.
+// Returns scores in two windows [options][2][heads]; those in the second window are half as large.
 std::vector<std::vector<std::vector<double>>> Windows(const std::vector<SideOption>& options) {
   std::vector<std::vector<std::vector<double>>> windows;
   for (const SideOption& option : options) {
@@ -147,7 +149,7 @@ std::vector<std::vector<std::vector<double>>> Windows(const std::vector<SideOpti
 
 TEST(HeadBitsOfAChoice, TheWorseHeadIsGivenMoreAtEqualMeans) {
   std::vector<SideOption> options = WholeBits(8, 0.1, 0.25);
-  options[2].clip = {0.99, 0.98};  // a ratio for each head
+  options[2].clip = {0.99, 0.98};  // one ratio per head
   AddHeadBits(Windows(options), options);
   ASSERT_EQ(options.size(), 5u);  // 2, 2.5, 3, 3.5, 4
   const SideOption &half = options[1], &three = options[2];
@@ -159,7 +161,7 @@ TEST(HeadBitsOfAChoice, TheWorseHeadIsGivenMoreAtEqualMeans) {
   EXPECT_DOUBLE_EQ(half.score, 1.05);
   EXPECT_DOUBLE_EQ(half.in_windows.at(0), 1.05);
   EXPECT_DOUBLE_EQ(half.in_windows.at(1), 0.525);
-  // Instead of three bits for both.
+  // Bits of 4 and 2 replace three bits for both heads.
   EXPECT_EQ(three.head_bits, (std::vector<int>{4, 2}));
   EXPECT_EQ(three.clip, (std::vector<double>{0.99, 0.92}));
   EXPECT_DOUBLE_EQ(three.score, 0.3);
@@ -172,7 +174,7 @@ TEST(HeadBitsOfAChoice, HeadsAlikeKeepTheSame) {
   AddHeadBits(Windows(options), options);
   const auto three = std::ranges::find(options, 3, &SideOption::bits);
   EXPECT_TRUE(three->head_bits.empty());
-  // Better by less than kWorthwhile, or worse on judging rows: not worth a format of its own.
+  // Mixed bits are rejected if they gain less than kWorthwhile or lose on the judging rows.
   for (const bool judged : {false, true}) {
     options = WholeBits(8, 0.1, 0.25);
     if (judged) options[1].check = 0.1;
@@ -189,7 +191,8 @@ TEST(HeadBitsOfAChoice, HeadsAlikeKeepTheSame) {
   EXPECT_EQ(one.size(), 3u);
 }
 
-// Values' damage goes with the square: twice the error wants one bit more where errors halve.
+// The damage of values is the square of their error, so equal scores can give keys and values
+// different bits.
 TEST(HeadBitsOfAChoice, ValuesGoByTheSquareOfTheirError) {
   std::vector<SideOption> options;
   for (const double bits : {2, 3, 4}) {
@@ -205,11 +208,12 @@ TEST(HeadBitsOfAChoice, ValuesGoByTheSquareOfTheirError) {
   std::vector<SideOption> keys = options;
   AddHeadBits({}, options);
   AddHeadBits(Windows(keys), keys);
-  EXPECT_EQ(options[1].head_bits, (std::vector<int>{3, 2}));  // .0675 off against .0384
-  EXPECT_EQ(keys[1].head_bits, (std::vector<int>{2, 3}));     // .15 against .16
+  EXPECT_EQ(options[1].head_bits, (std::vector<int>{3, 2}));  // saves .0675, not .0384
+  EXPECT_EQ(keys[1].head_bits, (std::vector<int>{2, 3}));     // saves .16, not .15
 }
 
-// Keys' 0.04 nats move the output by 0.1; values that move it by 0.2 are four times that, halved.
+// Keys move the output by 0.1 at 0.04 nats. Values that move it by 0.2 have four times that damage,
+// times kValueShare.
 TEST(ValueDamage, IsWhatKeysPayForTheSameError) {
   EXPECT_DOUBLE_EQ(ValueDamage(0.2, 0.04, 0.1), kValueShare * 0.16);
   EXPECT_EQ(ValueDamage(0.2, 0, 0), 0);

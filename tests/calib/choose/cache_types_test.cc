@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Types by layer under a budget: against every plan there is.
+// Compares plans of types per layer under a budget with an exhaustive search over all plans.
 #include "calib/choose/cache_types.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ namespace {
 
 using enum CacheType;
 
-// Costs that fall with the bits, at random rates; keys dearer than values.
+// Returns layers with random costs that fall with the bits. Keys usually cost more than values.
 std::vector<TypedLayer> Layers(uint64_t seed, size_t count, int64_t v_head_dim = 64) {
   std::mt19937_64 random(seed);
   std::uniform_real_distribution<double> uniform(0, 1);
@@ -50,7 +50,7 @@ double CostOf(const TypedLayer& layer, const LayerTypes& types) {
   return side(layer.k, types.k) + side(layer.v, types.v);
 }
 
-// The least cost of all plans within the budget.
+// Returns the least cost of all plans within the budget, by exhaustive search.
 double BestOfAll(const TypedRuntime& runtime, const std::vector<TypedLayer>& layers, double bits) {
   double best = std::numeric_limits<double>::infinity();
   const std::function<void(size_t, double, double)> choose = [&](size_t i, double spent,
@@ -86,7 +86,7 @@ TEST(CacheTypes, PlansKeepTheirBudgetAndAreNearTheBestOfAll) {
         EXPECT_NEAR(plan.damage, cost, 1e-12);
         EXPECT_LE(cost, before * (1 + 1e-12));
         before = cost;
-        // Off the hull by one layer's step at most.
+        // The plan misses the optimum by at most the cost of one layer.
         EXPECT_LE(cost, BestOfAll(runtime, layers, bits) + worst + 1e-15) << name << " " << bits;
       }
     }
@@ -96,17 +96,17 @@ TEST(CacheTypes, PlansKeepTheirBudgetAndAreNearTheBestOfAll) {
 TEST(CacheTypes, BitsGoToTheLayerThatCosts) {
   std::vector<TypedLayer> layers = Layers(1, 3);
   for (TypeCost& cost : layers[1].k) cost.token.mean *= 1e4;
-  // Two layers of NVFP4 and one of FP8 keys.
+  // The budget pays for two layers in NVFP4 and one with FP8 keys.
   const TypePlan plan = PlanTypes(*FindTypedRuntime("modelopt"), layers, (4.5 + 4.5 + 6.25) / 3,
                                   BitPrice::kNextToken);
   const LayerTypes low{kNvfp4, kNvfp4}, mixed{kFp8, kNvfp4};
   EXPECT_EQ(plan.layers, (std::vector<LayerTypes>{low, mixed, low}));
-  // Alike as far as the budget goes.
+  // With uniform prices, all layers get the same types.
   EXPECT_EQ(PlanTypes(*FindTypedRuntime("modelopt"), layers, 6.25, BitPrice::kUniform).layers,
             std::vector<LayerTypes>(3, mixed));
 }
 
-// ModelOpt names FP8 keys beside NVFP4 values for heads of equal widths alone.
+// ModelOpt can combine FP8 keys with NVFP4 values only if both have the same head dimension.
 TEST(CacheTypes, MixedSidesNeedEqualWidths) {
   const TypePlan plan =
       PlanTypes(*FindTypedRuntime("modelopt"), Layers(3, 4, 32), 7, BitPrice::kNextToken);

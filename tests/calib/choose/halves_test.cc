@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The agreement of two halves of the tokens; choice_search_test.cc tests the cost of their fits.
+// Tests the comparison of two halves of the tokens. choice_search_test.cc tests what a fit to one
+// half costs.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -37,7 +38,7 @@ TEST(Stability, TheOtherHalfIsWhatIsLeft) {
   EXPECT_NEAR(other.key_sum[3], second.key_sum[3], 1e-9 * std::abs(all.key_sum[3]));
   EXPECT_NEAR(other.attention_output[5], second.attention_output[5],
               1e-9 * std::abs(all.attention_output[5]));
-  EXPECT_TRUE(CompareHalves(first, OtherHalf(first, first)).few_tokens);  // nothing is left
+  EXPECT_TRUE(CompareHalves(first, OtherHalf(first, first)).few_tokens);  // the other half is empty
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bits, clip ratios and windows of all layers together.
+// Tests the plan for all layers together: bits, clip ratios and windows.
 #include "calib/choose/layer_plan.h"
 
 #include <gtest/gtest.h>
@@ -13,9 +13,9 @@
 namespace oscar {
 namespace {
 
-constexpr double kValueRate = 0.2;  // nats for the square of values' errors, in all layers here
+constexpr double kValueRate = 0.2;  // nats per squared error of values, in all layers
 
-// A layer whose key KL at 2 bits is `kl` and falls fourfold with each bit.
+// Returns a layer whose key KL is `kl` at 2 bits and falls to a quarter with each further bit.
 AutoChoice Layer(double kl) {
   AutoChoice choice;
   choice.made = true;
@@ -60,8 +60,8 @@ TEST(AutoPlan, TwoBitsAreTwoBits) {
 }
 
 TEST(AutoPlan, KeysOfTheWorstLayersGetTheFirstBits) {
-  // A third of a bit per element: one bit for the keys of two layers. The worst layer's second bit
-  // (0.3 / 4 -> 0.3 / 16: 0.056) is worth less than the first of the next (0.1 -> 0.025: 0.075).
+  // A third of a bit per element pays for one more key bit in two layers. The worst layer's second
+  // extra bit (0.3 / 4 -> 0.3 / 16) saves 0.056, the next layer's first (0.1 -> 0.025) 0.075.
   std::vector<AutoChoice> choices = {Layer(0.1), Layer(0.01), Layer(0.3)};
   const AutoPlan plan = PlanLayers({.bits = 2 + 1.0 / 3}, kThree, choices);
   EXPECT_EQ(KBits(choices), (std::vector<double>{3, 2, 3}));
@@ -69,9 +69,9 @@ TEST(AutoPlan, KeysOfTheWorstLayersGetTheFirstBits) {
   EXPECT_NEAR(plan.bits, 2 + 1.0 / 3, 1e-12);
 }
 
-// Values' errors 0.15, 0.1, 0.075 are worth 0.2 of their squares: 0.0025 for the third bit, which
-// comes after the keys of the first and the last layer have four (0.056 and 0.019 for the fourth)
-// and after the third of the middle one (0.0075), but before its fourth (0.0019).
+// Values have errors of 0.15, 0.1 and 0.075 at 2, 3 and 4 bits and cost 0.2 of their squares, so
+// the third bit saves 0.0025. That is less than the fourth key bit of the first and last layers
+// (0.019 and 0.056) and the third of the middle one (0.0075), but more than its fourth (0.0019).
 TEST(AutoPlan, ValuesComeWhenKeysGainLess) {
   const auto choose = [](double bits) {
     std::vector<AutoChoice> choices = {Layer(0.1), Layer(0.01), Layer(0.3)};
@@ -87,16 +87,16 @@ TEST(AutoPlan, ValuesComeWhenKeysGainLess) {
   EXPECT_EQ(KBits(choose(2 + 9.0 / 6)), (std::vector<double>{4, 4, 4}));
 }
 
-// The cost for the next token takes precedence over the attention error, and its worst hundredth
-// counts beside its mean. Neither matters where all layers get the same bits.
+// Prices by next-token KL replace those by attention error, and include the worst hundredth of the
+// tokens besides the mean. With uniform prices, all layers get the same bits.
 TEST(AutoPlan, BitsHaveAPrice) {
   std::vector<AutoChoice> choices = {Layer(0.1), Layer(0.01), Layer(0.3)};
   for (AutoChoice& choice : choices) {
     for (std::vector<SideOption>* options : {&choice.k_options, &choice.v_options})
       for (SideOption& option : *options) option.next_token_kl = {0.001 / option.bits, 0};
   }
-  choices[1].v_options[0].next_token_kl = {0.02, 0};   // of 2 bits
-  choices[2].k_options[0].next_token_kl = {0.001, 3};  // seldom, and much
+  choices[1].v_options[0].next_token_kl = {0.02, 0};   // at 2 bits
+  choices[2].k_options[0].next_token_kl = {0.001, 3};  // rare but large
   const double two_more = 2 + 2.0 / 6;
   PlanLayers({.bits = two_more, .price = BitPrice::kNextToken}, kThree, choices);
   EXPECT_EQ(KBits(choices), (std::vector<double>{2, 2, 3}));
@@ -106,7 +106,8 @@ TEST(AutoPlan, BitsHaveAPrice) {
   for (const AutoChoice& choice : choices) EXPECT_EQ(choice.v_bits, 3);
 }
 
-// Scales and zeros are paid for: rows of 64 in groups of 32 and of 16 values.
+// The budget includes scales and zeros. Keys have 64 dimensions and values 32, with one scale and
+// zero per row or per 16 values.
 TEST(AutoPlan, TheBudgetHoldsMetadata) {
   const LayerElements whole = ElementsOf(2, 64, 32, {}), groups = ElementsOf(2, 64, 32, {16});
   EXPECT_EQ(whole.k, 128);
@@ -114,7 +115,7 @@ TEST(AutoPlan, TheBudgetHoldsMetadata) {
   EXPECT_EQ(whole.metadata_bits, 2 * 2 * 32);
   EXPECT_EQ(groups.metadata_bits, 2 * (4 + 2) * 32);
   EXPECT_EQ(LeastStoredBits({{.k = 256, .v = 256, .metadata_bits = 128}}), 2.25);
-  // OSCAR's own scales and zeros have 32 bits each.
+  // In OSCAR's cache, scales and zeros have 32 bits each.
   const auto oscar = [](const LayerElements& layer) {
     return StoredBits({.bits = kOscarsBits}, {layer});
   };
@@ -160,22 +161,23 @@ TEST(AutoPlan, WindowsChangeOnlyIfAskedAndWithinTheBudget) {
   EXPECT_NEAR(price, 14.0 * 832 / 32768, 1e-12);
   EXPECT_EQ(windows(false, 2 + price), 256);
   EXPECT_EQ(windows(true, 2 + 0.9 * price), 256);
-  // Enough for the windows, where it halves the KL, and for two layers' keys, where it does more.
+  // This budget pays either for larger windows, which halve the KL, or for bits for the keys of two
+  // layers, which save more.
   EXPECT_EQ(windows(true, 2 + price), 256);
-  // All keys have their bits, and the windows are worth more than bits of values.
+  // The keys have enough bits here, and larger windows are worth more than bits for values.
   EXPECT_EQ(windows(true, 3 + price), 1024);
 }
 
 TEST(AutoPlan, OneRatioForAllLayersWhereAConsumerTakesNoMore) {
   std::vector<AutoChoice> choices = {Layer(0.1), Layer(0.01), Layer(0.3)};
-  choices[2].k_options[0].curve = {0.3, 0.9};  // the worst layer wants .90
+  choices[2].k_options[0].curve = {0.3, 0.9};  // the worst layer is best at .90
   PlanLayers({.consumer = Consumer::kSglang}, kThree, choices);
   for (const AutoChoice& choice : choices) {
     EXPECT_EQ(choice.k_option().clip, std::vector<double>{0.90});
     EXPECT_EQ(choice.v_option().clip, std::vector<double>{0.90});
   }
   choices = {Layer(0.1), Layer(0.01), Layer(0.3)};
-  PlanLayers({.consumer = Consumer::kLlamacpp}, kThree, choices);  // and one for both sides
+  PlanLayers({.consumer = Consumer::kLlamacpp}, kThree, choices);  // one ratio for both sides
   for (const AutoChoice& choice : choices) {
     EXPECT_EQ(choice.k_option().clip, std::vector<double>{0.92});
     EXPECT_EQ(choice.v_option().clip, std::vector<double>{0.92});
@@ -183,8 +185,8 @@ TEST(AutoPlan, OneRatioForAllLayersWhereAConsumerTakesNoMore) {
   }
 }
 
-// One row that is key and value, and 8 dimensions with position in 16 bits beside 16 in two bits
-// with a 16-bit scale and zero: 192 bits of 24 elements.
+// A latent row is both key and value: 16 values at 2 bits with a 16-bit scale and zero, and 8
+// position values at 16 bits. That makes 192 bits for 24 elements.
 TEST(AutoPlan, LatentsHaveOneNumberOfBits) {
   const LayerElements latent = LatentElementsOf(16, 8, {});
   EXPECT_NEAR(LeastStoredBits({latent}), 8, 1e-12);
@@ -195,7 +197,7 @@ TEST(AutoPlan, LatentsHaveOneNumberOfBits) {
     choice.position_dim = 8;
     for (size_t i = 0; i < 3; ++i) choice.v_options[i].clip = choice.k_options[i].clip;
   }
-  // Two bits more for each of 16 values of one layer in three.
+  // The budget allows one more bit for the 16 values of two layers.
   const AutoPlan plan = PlanLayers({.bits = 8 + 2 * 16 / 72.0}, {latent, latent, latent}, choices);
   EXPECT_EQ(KBits(choices), (std::vector<double>{3, 2, 3}));
   for (const AutoChoice& choice : choices) EXPECT_EQ(choice.v_bits, choice.k_bits);

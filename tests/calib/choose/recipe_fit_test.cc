@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Recipes and their fits: names, JSON, and what transforms must keep.
+// Tests recipes and their fits: names, JSON, and the properties that transforms must keep.
 #include "calib/choose/recipe_fit.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,8 @@ Vector RowAt(const std::vector<double>& values, int64_t index, int64_t dim) {
   return Eigen::Map<const Vector>(values.data() + index * dim, dim);
 }
 
-// q k^T through the transform of a head, with the constant of a centred key taken back.
+// Returns q k^T computed with a head's transform. For centred keys, adds the product of query and
+// mean back.
 double Logit(const CacheSide& side, int64_t head, const Vector& q, const Vector& k) {
   Vector key = k, query = q;
   double constant = 0;
@@ -96,9 +97,9 @@ TEST(AutoFit, NoRecipeChangesALogit) {
   }
 }
 
-// The transform of head `head` for rows as they come: (k - mean) X is stored.
+// The complete transform of a head, including folded scales: the cache stores (k - mean) X.
 struct Whole {
-  Matrix x, query;  // queries: q query
+  Matrix x, query;  // a query is multiplied by `query`
   Vector mean;
 };
 Whole WholeOf(const CacheSide& side, int64_t head) {
@@ -136,7 +137,7 @@ TEST(AutoFit, EveryHeadsFitIsThatOfItsRecipe) {
   EXPECT_GE(compared, 16);
 }
 
-// Recipes whose matrices are the same are fitted once, and nobody can tell.
+// Recipes with equal matrices share one fit, which does not change any result.
 TEST(AutoFit, TogetherIsAlone) {
   LayerMoments moments = SampleMoments(2, 90, 5);
   const FoldRules fold{.pairs = {.rotary_dim = moments.head_dim}, .shared_scales = true};
@@ -233,7 +234,7 @@ TEST(AutoFit, FoldedScalesCommuteWithRopeAndAreSharedWhereWeightsAre) {
   EXPECT_EQ(side.rotation, own.rotation);
 }
 
-// Powers of two make a folded copy of the model compute the same bits.
+// Powers of two scale without rounding, so a model with folded scales computes the same bits.
 TEST(Recipes, WhatIsFoldedIsScaledByPowersOfTwo) {
   for (const bool matrix : {false, true}) {
     const ConsumerRules rules{.consumer = {},
@@ -258,7 +259,7 @@ TEST(Recipes, WhatIsFoldedIsScaledByPowersOfTwo) {
 
 TEST(AutoFit, ARecipeWithoutAFitIsLeftOut) {
   LayerMoments moments = SampleMoments(2, 90, 5);
-  moments.key.assign(moments.key.size(), 0);  // no key was ever written
+  moments.key.assign(moments.key.size(), 0);  // all keys are zero
   moments.key_sum.assign(moments.key_sum.size(), 0);
   const std::vector<CacheSide> sides =
       FitKeys(moments, {{}, {.kind = KeyTransformKind::kBalanced, .epsilon = 0, .per_head = true}});

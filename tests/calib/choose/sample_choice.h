@@ -19,7 +19,8 @@ struct SampleRecipe {
   int64_t quant_group_size = 0;
 };
 
-// One of each kind: shared, per head, centred, folded scales, scales in both matrices, balanced.
+// Returns a recipe of each kind: shared, per head, centred, folded scales, scales in both matrices,
+// balanced.
 std::vector<SampleRecipe> SampleRecipes();
 
 // Makes a choice with scores for 2, 3 and 4 bits and windows, and the recipe's clip ratios.

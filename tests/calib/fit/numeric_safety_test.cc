@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Degenerate heads: every fit of them is an orthogonal matrix whose orthogonality was measured, or
-// a refusal that names the layer. Nothing in between, and nothing that is not finite.
+// Tests that a degenerate head is either fitted with a finite matrix of measured orthogonality or
+// refused with an error that names the layer.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -32,7 +32,7 @@ void Scale(LayerMoments& m, double factor) {
   });
 }
 
-// Sum of x^T x with x = (1, ratio, ratio^2, ...) on the diagonal alone.
+// Sets each head's sum to a diagonal matrix with the entries 1, ratio, ratio^2, ...
 void Diagonal(std::vector<double>& sum, int64_t heads, int64_t dim, double ratio) {
   std::fill(sum.begin(), sum.end(), 0.0);
   const auto n = static_cast<size_t>(dim);
@@ -52,7 +52,7 @@ void ExpectSound(const SideResult& side, const std::string& what) {
   for (const double value : side.eigenvalues) EXPECT_TRUE(std::isfinite(value)) << what;
 }
 
-// Why it is not fitted, or "".
+// Returns the message of the error if the fit is refused, or "" if it succeeds.
 std::string Outcome(LayerMoments moments, const std::string& what) {
   return ErrorOf<NumericalError>([&] {
     moments.CheckFinite();
@@ -64,7 +64,7 @@ std::string Outcome(LayerMoments moments, const std::string& what) {
 
 struct Case {
   const char* name;
-  const char* outcome;  // a part of the refusal, "" if it is fitted
+  const char* outcome;  // a part of the error message, "" if the fit succeeds
   Edit edit;
 };
 
@@ -116,7 +116,8 @@ TEST(NumericSafety, DegenerateHeadsAreRotatedOrRefusedByName) {
   }
 }
 
-// Beneath the smallest normal number nothing is promised but that nothing wrong is said.
+// For sums that are denormal or near overflow, both a valid fit and an error that names the layer
+// are acceptable.
 TEST(NumericSafety, DenormalsAndOverflowAreFittedOrRefused) {
   for (const double factor : {1e-300, 1e-310, 1e-323, 1e300, 1e307}) {
     LayerMoments moments = SampleMoments(7, 200, 1);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The moments that go into each transform: of which head, about the mean or not, with which rows of
-// o_proj. The transforms themselves: tests/linalg/key_transform_test.cc.
+// Tests which moments each transform uses: whose head, whether the mean is subtracted, and which
+// columns of o_proj. tests/linalg/key_transform_test.cc tests the transforms themselves.
 #include "calib/fit/transform_fit.h"
 
 #include <gtest/gtest.h>
@@ -17,9 +17,10 @@
 namespace oscar {
 namespace {
 
-constexpr RopePairs kPairs = {.rotary_dim = 4};  // of 8 channels: (0, 2), (1, 3)
+constexpr RopePairs kPairs = {.rotary_dim = 4};  // pairs (0, 2) and (1, 3) of 8 channels
 
-// Keys with a mean of their own in each channel: 4 in the first, where the spread is 1.
+// Returns moments of keys with a large mean in two channels: 4 is added to channel 0, where the
+// spread is 1, and 2 or -3 to channel 5.
 LayerMoments Moments() {
   LayerMoments m = SampleMoments(3, 200, 5);
   const auto tokens = static_cast<double>(m.tokens);
@@ -55,7 +56,7 @@ TEST(KeyTransformKind, NamesComeBack) {
   EXPECT_EQ(KeyTransformName(KeyTransformKind::kPairScaled), "pair_scaled");
   EXPECT_THROW(KeyTransformFromName("hadamard"), UsageError);
   EXPECT_EQ(KeyRecipe{.kind = KeyTransformKind::kPairScaled}.Name(),
-            "pair_scaled shared r_h_pbr");  // folded, so that it says nothing of it
+            "pair_scaled shared r_h_pbr");  // folding is the default and not named
 }
 
 TEST(TransformFit, OscarIsTheRotationOfTheHeadsOwnQueries) {
@@ -73,7 +74,7 @@ TEST(TransformFit, OscarIsTheRotationOfTheHeadsOwnQueries) {
   EXPECT_EQ(FitKeyTransform(m, 0, {}, {}).mean.size(), 0);
 }
 
-// d^4 = c / s over the pair, of keys about their mean where that is taken away.
+// d^4 = c / s, each summed over a RoPE pair; s is taken about the mean if keys are centred.
 TEST(TransformFit, PairScalesAreThoseOfTheHeadAndOfWhatIsQuantized) {
   const LayerMoments m = Moments();
   for (const bool centred : {true, false}) {
@@ -112,7 +113,7 @@ TEST(TransformFit, BalancedKeysMeetTheLeastTraceProduct) {
   EXPECT_LT(condition(1), condition(1e-3));
 }
 
-// No other diagonal that commutes with rope has a lower sum over heads.
+// No other diagonal that commutes with rope has a lower sum of the heads' trace products.
 TEST(TransformFit, SharedScalesAreTheLeastSumOverHeads) {
   const LayerMoments m = Moments();
   for (const bool centred : {true, false}) {
@@ -138,7 +139,8 @@ TEST(TransformFit, SharedScalesAreTheLeastSumOverHeads) {
     }
     for (const int64_t head : {0, 1})
       EXPECT_LT(sum(d), sum(HeadPairScales(m, head, recipe, kPairs)));
-    // Stationary to the last digits: d^4 = sum_h S_h c_h / sum_h C_h s_h, traces of both heads.
+    // The scales are stationary: d^4 = sum_h S_h c_h / sum_h C_h s_h, where S_h and C_h are the
+    // traces of head h after scaling.
     Vector c = Vector::Zero(8), k = Vector::Zero(8);
     for (const int64_t head : {0, 1}) {
       const Vector key = KeyMoment(m, head, centred).diagonal(),
@@ -153,7 +155,8 @@ TEST(TransformFit, SharedScalesAreTheLeastSumOverHeads) {
     EXPECT_EQ(std::log2(d), std::round(std::log2(d)));
 }
 
-// The heads want opposite scales, far from the scales that their summed moments give.
+// The two heads need opposite scales, so the optimum is far from the scales of their summed
+// moments.
 TEST(TransformFit, SharedScalesOfHeadsThatDifferAreStationary) {
   LayerMoments m = Moments();
   for (size_t i = 0; i < 8; ++i) {
@@ -175,7 +178,8 @@ TEST(TransformFit, SharedScalesOfHeadsThatDifferAreStationary) {
   EXPECT_NEAR(std::pow(d[0], 4) / ((c[0] + c[2]) / (k[0] + k[2])), 1, 1e-6);
 }
 
-// e M e^T is the energy of a value's error e after the head's columns of o_proj.
+// For the metric M and a value's error e, e M e^T is the energy of e after the head's columns of
+// o_proj.
 TEST(TransformFit, TheOutputMetricIsOfTheHeadsColumns) {
   const LayerMoments m = Moments();  // query heads 0, 1 read KV head 0; 2, 3 read 1
   const Matrix projection = RandomNormal(10, 4 * 4, 1);
@@ -195,14 +199,14 @@ TEST(TransformFit, BalancedValuesMakeBothSidesOneMatrix) {
   const Matrix values = fit.x.transpose() * m.ValueSecondMoment(1) * fit.x,
                readers = fit.inverse * metric * fit.inverse.transpose();
   EXPECT_LT(Apart(values, readers), 1e-9);
-  EXPECT_NEAR(values.diagonal().maxCoeff() / values.diagonal().mean(), 1, 1e-9);  // H is last
+  EXPECT_NEAR(values.diagonal().maxCoeff() / values.diagonal().mean(), 1, 1e-9);  // H comes last
   EXPECT_GT(Apart(fit.x.transpose() * m.ValueSecondMoment(0) * fit.x, readers), 1e-2);
-  // With eigenvectors alone, it is diagonal and as far from flat as they are.
+  // With eigenvectors alone, the matrix is diagonal but not flat.
   const KeyTransform plain = FitValueTransform(m, 1, metric, 0, Composition::kPlain);
   const Matrix eigenvalues = plain.x.transpose() * m.ValueSecondMoment(1) * plain.x;
   EXPECT_LT(Apart(Matrix(eigenvalues.diagonal().asDiagonal()), eigenvalues), 1e-9);
   EXPECT_GT(eigenvalues.diagonal().maxCoeff() / eigenvalues.diagonal().mean(), 1.01);
-  // Shrinkage is that of the option.
+  // The shrinkage has an effect.
   EXPECT_GT(Apart(FitValueTransform(m, 1, metric, 0.3, Composition::kRH).x, fit.x), 1e-3);
 }
 

@@ -131,7 +131,7 @@ TEST(JobDirectory, OfAnotherVersionIsRefusedBeforeItsFilesAreRead) {
     job.CommitLayer(Writes("layer 0"), {}, {});
   }
   Json state = ReadJsonFile((path / "state.json").string());
-  state["version"] = 1;  // whose layers were HDF5 files
+  state["version"] = 1;  // layers of version 1 were HDF5 files
   WriteFileAtomically(path / "state.json", state.dump());
   try {
     JobDirectory job(path, kRun, false);

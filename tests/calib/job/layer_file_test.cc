@@ -111,7 +111,7 @@ TEST(LayerFile, EveryKindOfChoiceComesBackExactly) {
     arm.arm.kl_max = 0.5;
     wrote.auto_arms = {arm, arm};
     wrote.auto_arms[1].point.k_clip = 0;
-    // Choices for other consumers: one with the same sides, one with sides of its own.
+    // Two choices for other consumers: one has the same sides, the other has different ones.
     wrote.other_choices = {wrote.automatic, SampleChoice(wrote.moments, recipes[0])};
     wrote.other_choices[0].k_check = 0.7;
     WriteLayerFile(path, wrote);

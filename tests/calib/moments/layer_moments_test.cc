@@ -25,7 +25,7 @@ namespace {
 
 TEST(LayerMoments, MergeOfHalvesIsTheWhole) {
   const LayerMoments whole = SampleMoments(3, 40, 1), front = SampleMoments(3, 15, 1);
-  LayerMoments back = whole;  // whole - front, sums subtract
+  LayerMoments back = whole;  // becomes whole - front
   back.tokens -= front.tokens;
   for (size_t i = 0; i < back.query.size(); ++i) back.query[i] -= front.query[i];
   for (size_t i = 0; i < back.key.size(); ++i) back.key[i] -= front.key[i];
@@ -92,8 +92,8 @@ TEST(LayerMoments, OtherGeometriesAreRefused) {
   EXPECT_THROW(a.Merge(SampleMoments(4, 40, 1)), InputError);
 }
 
-// Equal sums of keys and values are not what makes a layer latent; of files that do not say, they
-// are what tells.
+// A layer is latent if its file says so; plain keys and values may also have equal sums. In older
+// files, which do not say it, equal sums mean that the layer is latent.
 TEST(LayerMoments, LatentsAreDeclared) {
   LayerMoments same = SampleMoments(3, 40, 1);
   same.v_head_dim = same.head_dim;
@@ -163,7 +163,8 @@ TEST(Fit, FlattensImportanceOfEveryHeadAndOfTheirMean) {
   EXPECT_EQ(fit.k_shared.num_rotations, 1);
 }
 
-// Keys and values of a latent are one thing: what both read, each by its own size.
+// Both sides of a latent layer are fitted to one joint covariance: the sum of the query and value
+// covariances, each divided by its trace.
 TEST(Fit, OfLatentsBothSidesAreOfTheJointCovariance) {
   LayerMoments m = SampleMoments(0, 200, 3, 8, 8);
   m.latent = true;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Moments of random heads, for tests that need a layer and no model.
+// Moments of random heads, for tests that need a layer but no model.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,8 @@
 
 namespace oscar {
 
-// 4 query heads, 2 KV heads; the first tokens of equal seeds are equal.
+// Returns moments with 4 query heads and 2 KV heads. With equal seeds, a shorter sample is a prefix
+// of a longer one.
 inline LayerMoments SampleMoments(int layer_id, int64_t tokens, unsigned seed, int64_t d = 8,
                                   int64_t dv = 4) {
   LayerMoments m;

@@ -8,13 +8,14 @@
 namespace oscar {
 namespace {
 
-// Values whose sum depends on the order of the additions.
+// Returns values whose sum depends on the order of the additions. Some documents have no value.
 at::Tensor Value(int64_t document) {
   if (document % 5 == 3) return {};
   return at::full({1}, 1.0 / static_cast<double>(3 * document + 1), at::kDouble);
 }
 
-// The definition: the largest power of two of documents first, halves by halves, and then the rest.
+// Returns the sum as a binary tree: the left subtree holds the largest power of two of documents
+// below their number, the right one holds the rest.
 at::Tensor Defined(int64_t begin, int64_t end) {
   if (end - begin == 1) return Value(begin);
   int64_t left = 1;

@@ -13,7 +13,7 @@
 namespace oscar {
 namespace {
 
-// softmax(scale q kᵀ + mask) v, query head j reading KV head j / gqa_ratio.
+// Returns softmax(scale q kᵀ + mask) v, where query head j reads KV head j / gqa_ratio.
 at::Tensor Attention(const LayerSpec& spec, const at::Tensor& q, const at::Tensor& k,
                      const at::Tensor& v) {
   const int64_t ratio = spec.attention.gqa_ratio(), tokens = q.size(0);

@@ -80,7 +80,7 @@ struct Geometry {
   std::optional<int64_t> window;
 };
 
-// Lengths cross the chunk of 1024 tokens, are 1, and are odd; splits fall inside sequences and
+// Lengths exceed the chunk of 1024 tokens, are 1, or are odd. Splits fall inside sequences and
 // between them.
 TEST(StatisticsObserver, EqualsThePlainReference) {
   const std::vector<Geometry> geometries = {{4, 2, 8, 8, {300}, {}},
@@ -114,7 +114,7 @@ TEST(StatisticsObserver, EqualsThePlainReference) {
   }
 }
 
-// Computes the definition, one row, head and key at a time.
+// Compares with the definition, computed for one row, head and key at a time.
 TEST(StatisticsObserver, WeighsKeysByTheAttentionThatTheirQuantizedRowsGet) {
   const int64_t tokens = 120, heads = 2, ratio = 2, d = 8;
   const CacheWindows windows{4, 16};
@@ -157,8 +157,9 @@ TEST(StatisticsObserver, WeighsKeysByTheAttentionThatTheirQuantizedRowsGet) {
   }
 }
 
-// A layer whose cache others read as well: readers with its own queries change nothing, readers of
-// three times as much make a mean of squares; of all parts that are kept apart.
+// Other layers read this layer's cache. Readers with equal queries change nothing; with queries
+// three times as large, the sums become means over all readers. This holds for fitted and held-out
+// tokens alike.
 TEST(StatisticsObserver, ReadersOfALayerJoinItsSums) {
   const std::vector<int64_t> lengths = {1500, 33, 2100};
   const GoldenLayer layer = RandomLayer(4, 2, 8, 6, lengths, {}, 9);
@@ -211,7 +212,7 @@ TEST(StatisticsObserver, CountsTheQueriesThatCount) {
   LayerMoments all = observed.fit;
   all.Merge(observed.held_out);
   EXPECT_EQ(all.tokens, 1840);
-  at::Tensor q, out;  // of queries that count
+  at::Tensor q, out;  // rows whose queries count
   for (size_t i = 0; i < 3; ++i) {
     const at::Tensor rows = counted[i].empty()
                                 ? at::arange(lengths[i], at::kLong)

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The loss that a calibration measures after its last layer is that of the whole model.
+// Tests that the loss which a calibration measures after its last layer is that of the whole model.
 #include "calib/observe/text_loss.h"
 
 #include <ATen/ATen.h>
@@ -51,7 +51,7 @@ TEST(TextLoss, IsThatOfTheWholeModel) {
         sequences[s].push_back(static_cast<int32_t>((31 * i + 7 * s + i * i) % 31));
     }
     ModelSource model(checkpoint, spec, sequences, at::kCPU, at::kFloat, CalibrationLoopOptions());
-    EXPECT_FALSE(MeasureTextLoss(model, TextRowsOf(model))) << name;  // nothing has run
+    EXPECT_FALSE(MeasureTextLoss(model, TextRowsOf(model))) << name;  // no layer has run
     Nobody observer;
     model.Run(0, observer, [](size_t) { return true; });
     const auto loss = MeasureTextLoss(model, TextRowsOf(model));
@@ -66,7 +66,7 @@ TEST(TextLoss, NearAGuessIsImplausible) {
     return TextLoss{.mean = mean, .tokens = 100, .vocab_size = 151936}.implausible();
   };
   EXPECT_FALSE(implausible(2.5));
-  EXPECT_FALSE(implausible(7.0));  // frequencies of words alone
+  EXPECT_FALSE(implausible(7.0));  // as with word frequencies only
   EXPECT_TRUE(implausible(11.9));
   EXPECT_TRUE(implausible(NAN));
 }

@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The calibration on a GPU: agrees with the CPU, repeats itself, and never waits for the device
-// inside the token loop. Run by `ctest --preset cuda` on a machine that has one; elsewhere every
-// test here is a skip.
+// Tests calibration on a GPU: it agrees with the CPU, is deterministic, and never waits for the
+// device in the token loop. Run with `ctest --preset cuda`; without a GPU, every test is skipped.
 #include <ATen/ATen.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/util/Exception.h>
@@ -28,7 +27,7 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-// The bundled model, or the directory named by OSCAR_TEST_MODEL.
+// Returns the directory of the bundled model, or the one named by OSCAR_TEST_MODEL.
 fs::path ModelDirectory() {
   const char* directory = std::getenv("OSCAR_TEST_MODEL");
   return directory != nullptr ? fs::path(directory)
@@ -72,9 +71,10 @@ class Gpu : public testing::Test {
   }
 };
 
-// Both rotations on the same rows, the CPU's float32 keys and values of all tokens. Eigenvectors of
-// close eigenvalues turn and change sign with the last bits of a covariance, which moves the error
-// of one head by some per cent either way; the sides as a whole agree.
+// Compares the CPU's and the GPU's rotations on the same rows, the CPU's float32 keys and values of
+// all tokens. Rounding of a covariance rotates eigenvectors whose eigenvalues are close. That
+// changes the error of one head by some per cent, so only errors summed over heads and layers are
+// compared.
 TEST_F(Gpu, Bf16RotationsQuantizeAsWellAsTheCpuFloat32Ones) {
   const TestModel model;
   const CalibrationInput cpu_input = model.Input(at::kCPU, at::kFloat);
@@ -126,7 +126,7 @@ TEST_F(Gpu, TwoRunsGiveTheSameNumbers) {
   }
 }
 
-// Fits during the next layer or after it, and commits at any layer, give the same bits.
+// Fitting during the next layer or after it, and committing at any layer, give the same bits.
 TEST_F(Gpu, HowALayerIsScheduledDoesNotChangeIt) {
   const TestModel model;
   CalibrationInput input = model.Input(at::Device(at::kCUDA, 0), at::kBFloat16);
@@ -156,7 +156,8 @@ TEST_F(Gpu, HowALayerIsScheduledDoesNotChangeIt) {
   }
 }
 
-// The GPU selects by bits what the CPU selects by sorting; rotated by I, both see the same values.
+// The GPU uses topk and the CPU kthvalue. With the identity rotation, both see the same values, so
+// their thresholds must be equal.
 TEST_F(Gpu, ThresholdsAreTheSameOrderStatistics) {
   at::Tensor rows = at::randn({3000, 4, 64}, at::kBFloat16);
   rows.narrow(0, 0, 500).zero_();
@@ -173,7 +174,7 @@ TEST_F(Gpu, ThresholdsAreTheSameOrderStatistics) {
   }
 }
 
-// Several candidates at a time on a GPU, one on a CPU.
+// A GPU evaluates several clip ratios at a time, a CPU one.
 TEST_F(Gpu, ClipCurvesAgreeWithTheCpu) {
   const at::Tensor rows = at::randn({700, 4, 64}, at::kFloat);
   std::vector<Matrix> importance;
@@ -224,15 +225,15 @@ TEST_F(Gpu, MemoryStaysWithinThePlan) {
                   std::string(ComputeDTypeName(dtype)).c_str(), static_cast<double>(plan) / 1e6,
                   static_cast<double>(peak) / 1e6);
       EXPECT_LE(peak, plan) << test.what;
-      // Fits beside each other seldom need the most at the same moment.
+      // Concurrent fits seldom reach their peaks at the same time.
       EXPECT_GE(peak, plan / (test.run.fits_beside > 0 ? 6 : 3))
           << test.what << ": a plan that says nothing";
     }
   }
 }
 
-// Counts the synchronizing calls of this thread: LibTorch warns of each, and warning handlers are
-// per thread. The thread that prefetches weights may wait for its own copies.
+// Counts the synchronizing calls of this thread. LibTorch warns about each of them, and warning
+// handlers are per thread. The thread that prefetches weights may wait for its own copies.
 class SyncCounter : public c10::WarningHandler {
  public:
   void process(const c10::Warning&) override { ++count; }
@@ -277,7 +278,7 @@ TEST_F(Gpu, TheTokenLoopNeverWaitsForTheDevice) {
   EXPECT_EQ(observer.sequences, static_cast<int>(model.spec.layers.size() * lengths.size()));
   EXPECT_EQ(counter.count, 0);
 
-  // The count can rise: reading a value back is such a call.
+  // Checks the counter itself: reading a value back is a synchronizing call.
   c10::cuda::warning_state().set_sync_debug_mode(c10::cuda::SyncDebugMode::L_WARN);
   (void)hidden.sum().item<float>();
   c10::cuda::warning_state().set_sync_debug_mode(c10::cuda::SyncDebugMode::L_DISABLED);

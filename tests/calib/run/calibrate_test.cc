@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The bundled model through the whole calibration: against the oracle, resumed, and refused. A dump
-// instead of the model: dump_calibration_test.cc.
+// Runs the whole calibration of the bundled model: compares it with the oracle, resumes it, and
+// checks which inputs are refused. dump_calibration_test.cc calibrates from a dump instead.
 #include "calib/run/calibrate.h"
 
 #include <ATen/ATen.h>
@@ -64,7 +64,8 @@ std::vector<std::vector<int32_t>> SomeSequences() {
   return sequences;
 }
 
-// float32 on the CPU against the float64 oracle of transformers' q, k, v on the same token ids.
+// Compares float32 statistics on the CPU with a float64 oracle that was computed from transformers'
+// q, k and v for the same token ids.
 void ExpectStatistics(const std::vector<int32_t>& ids, const fs::path& oracle_path) {
   const TinyModel model;
   const fs::path job_path = TestScratch("calibrate") / "oracle.job";
@@ -97,8 +98,8 @@ TEST(Calibrate, StatisticsEqualTheOracle) {
   ExpectStatistics(Ids(TestData("tiny-qwen3/golden.safetensors")), oracle);
 }
 
-// Codes of all key and output projections, 4 bits of GPTQ with zero point 8 and scale 2^-6; or the
-// same values in float32.
+// Replaces all key and output projections by random 4-bit GPTQ codes with zero point 8 and scale
+// 2^-6, or by the same values in float32.
 void StoreCodes(TensorMap& tensors, bool quantized) {
   std::minstd_rand random(3);
   TensorMap added;
@@ -137,7 +138,7 @@ void StoreCodes(TensorMap& tensors, bool quantized) {
 
 TEST(Calibrate, QuantizedWeightsAreTheirValues) {
   const fs::path tiny = TestData("tiny-qwen3/config.json").parent_path();
-  std::vector<std::string> layers;  // bytes of the results
+  std::vector<std::string> layers;  // contents of layer files
   for (const bool quantized : {false, true}) {
     const fs::path directory = TestScratch(quantized ? "quantized" : "values");
     CopyWeights(tiny, directory, [&](TensorMap& tensors) { StoreCodes(tensors, quantized); });
@@ -168,14 +169,14 @@ TEST(Calibrate, AResumedRunGivesTheSameBytes) {
   JobDirectory whole(scratch / "whole.job", {}, false);
   RunCalibration(input, whole, {});
 
-  for (int round = 0; round < 4; ++round) {  // one layer each time
+  for (int round = 0; round < 4; ++round) {  // each round adds one layer
     JobDirectory parts(scratch / "parts.job", {}, false);
     CalibrationHooks hooks;
     hooks.stop_requested = [] { return true; };
     if (round < 3) {
       EXPECT_THROW(RunCalibration(input, parts, hooks), Interrupted);
     } else {
-      RunCalibration(input, parts, hooks);  // stopping after the last layer is finishing
+      RunCalibration(input, parts, hooks);  // a stop after the last layer has no effect
     }
     EXPECT_EQ(parts.finished_layers(), static_cast<size_t>(round + 1));
   }
@@ -227,8 +228,8 @@ TEST(Calibrate, OptionsThatDoNotFitTheModelAreRefused) {
   EXPECT_NO_THROW(CheckCalibration(input));
   input.options.clip.candidates = {0.9, 0.8};
   EXPECT_THROW(CheckCalibration(input), UsageError);
-  // Heads of 64: a scale and a zero in bytes are a quarter of a bit per value, in groups of 32
-  // half.
+  // With heads of 64, a one-byte scale and a one-byte zero take a quarter of a bit per value. In
+  // groups of 32, they take half a bit.
   input.options.clip.candidates = {0.9};
   input.options.automatic = {.enabled = true, .bits = 2.4};
   EXPECT_THROW(CheckCalibration(input), UsageError);
@@ -240,7 +241,7 @@ TEST(Calibrate, OptionsThatDoNotFitTheModelAreRefused) {
   EXPECT_NO_THROW(CheckCalibration(input));
 }
 
-// Arithmetic alone: nothing here runs on the GPU it speaks of.
+// Only plans memory for a GPU; nothing runs on one.
 TEST(Calibrate, LessGpuMemoryMeansSlowerWaysAndThenAnError) {
   const TinyModel model;
   const auto make = [&](const LoopOptions& loop, const RunOptions& run) {
@@ -262,11 +263,11 @@ TEST(Calibrate, LessGpuMemoryMeansSlowerWaysAndThenAnError) {
   EXPECT_EQ(fastest.first.token_chunk, LoopOptions().token_chunk);
   const uint64_t all = PlanDeviceMemory(make(fastest.first, fastest.second));
   EXPECT_EQ(chosen(all).second.fits_beside, fastest.second.fits_beside);
-  // No more layers are fitted beside each other than there are.
+  // At most as many layers are fitted at the same time as the model has.
   EXPECT_EQ(chosen(all - 1).second.fits_beside,
             std::min<int>(fastest.second.fits_beside, std::ssize(model.spec.layers)) - 1);
 
-  // Downwards to the smallest; each step asks for less.
+  // Lowers the limit step by step until the plan is refused.
   uint64_t limit = all;
   std::string refusal;
   int ways = 0;

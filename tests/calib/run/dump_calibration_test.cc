@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fitting from a dump is fitting from the model: same split, same covariances, same rotations.
+// Tests that fitting from a dump gives the same split, covariances and rotations as fitting from
+// the model.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -88,8 +89,8 @@ double RelativeError(const std::vector<double>& found, const std::vector<double>
   return std::sqrt(error / norm);
 }
 
-// Rotations whose covariance is the same up to `tolerance` are compared by what they do to it: the
-// diagonal of RᵀCR, which neither a sign nor a turn inside an eigenspace changes.
+// Compares two rotations by the diagonal of RᵀCR, which is the same for other signs of eigenvectors
+// or another basis of an eigenspace. Their covariances C agree up to `tolerance`.
 void ExpectSameRotations(const SideResult& found, const SideResult& expected, double tolerance) {
   EXPECT_LT(RelativeError(found.eigenvalues, expected.eigenvalues), tolerance);
   EXPECT_NEAR(found.importance_max_over_mean, expected.importance_max_over_mean, 1e-6);
@@ -175,7 +176,7 @@ TEST(DumpCalibration, TheManifestSaysItCameFromADump) {
   EXPECT_EQ(DescribeDumpData(dump).at("digest").get<std::string>(), "digest of the data");
   EXPECT_EQ(DescribeDumpData(dump).at("tokens").at("used").get<int64_t>(), 1750);
 
-  // Another dump of the same size is another fingerprint.
+  // A changed dump of the same size has another fingerprint.
   const Json before = FingerprintDump(path, dump);
   std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
   file.seekp(5000);
@@ -191,7 +192,7 @@ TEST(DumpCalibration, ThePlanCountsTheDumpAndNoWeights) {
   const auto dump = std::make_shared<const DumpReader>(path);
   const CalibrationPlan plan =
       PlanCalibration(Input(std::make_shared<DumpSource>(dump, at::kCPU, at::kFloat)));
-  // 4 layers of q and output of 4 heads, k and v of 2, 64 values of 4 bytes, 1750 tokens.
+  // 4 layers, 1750 tokens, 4 heads of q and of the output, 2 of k and of v, 64 values of 4 bytes.
   EXPECT_EQ(plan.bytes_read, 4u * 1750 * (4 + 4 + 2 + 2) * 64 * 4);
   EXPECT_GT(plan.peak_host, 0u);
 }

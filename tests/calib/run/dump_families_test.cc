@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every family of tests/data/families, calibrated from the model and from a dump of it: the files
-// of all layers are the same bytes. What an observer or a fit asks a model and a dump does not say
-// shows up here, or nowhere. Everything that a calibration chooses is chosen for the first family
-// of each kind of attention; the search takes most of the time and sees nothing but the attention.
+// Calibrates every family of tests/data/families from the model and from a dump of it, and expects
+// the same bytes for all layers. This is the only test that finds properties which an observer or a
+// fit reads from a model but a dump lacks. A search runs only for the first family with each kind
+// of attention, because it takes most of the time and depends only on the attention.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -36,7 +36,8 @@ std::vector<fs::path> Families() {
   return families;
 }
 
-// Long enough for windows (10 tokens) and beyond original contexts (16), short enough for limits.
+// Returns texts longer than windows (10 tokens) and original contexts (16), cut to the longest that
+// the model takes.
 std::vector<std::vector<int32_t>> SomeTexts(const ModelSpec& spec) {
   std::minstd_rand random(7);
   std::vector<std::vector<int32_t>> texts;
@@ -60,7 +61,7 @@ struct Family {
   ModelSpec spec;
 };
 
-// Returns masks of the queries that count.
+// Returns masks of the queries that count. The second mask is empty: all queries count.
 CountedQueries SomeMasks(const std::vector<int64_t>& lengths) {
   CountedQueries masks;
   for (const int64_t length : lengths) {
@@ -73,10 +74,11 @@ CountedQueries SomeMasks(const std::vector<int64_t>& lengths) {
 struct Extent {
   bool search = true;  // recipes, bits and clips are chosen, not only fitted
   int64_t refine = 0;
-  bool masked = false;  // not all queries count
+  bool masked = false;  // some queries do not count
 };
 
-// Describes a layer's attention as a search sees it, without the numbers of its positions.
+// Describes a layer's attention as far as the search depends on it, without the numbers in its rope
+// parameters.
 std::string KindOfAttention(const DumpLayer& layer) {
   std::string rope = layer.facts ? layer.facts->rope : "unknown";
   std::erase_if(rope,
@@ -103,13 +105,14 @@ void Calibrate(std::shared_ptr<AttentionSource> source, at::ScalarType dtype, co
   input.options.recent_tokens = 4;
   input.options.clip.quant_group_size = 0;
   input.options.automatic.enabled = extent.search;
-  input.options.automatic.context = 128;  // spread, but over few places
+  input.options.automatic.context = 128;  // positions are spread over few offsets
   input.options.automatic.refine = extent.refine;
   JobDirectory job(job_path, {}, false);
   RunCalibration(input, job, {});
 }
 
-// If `searched` is given, searches only if the family adds a kind of attention to it.
+// Expects the same layer files from a model and from its dump. If `searched` is given, searches
+// only if the family adds a kind of attention to it.
 void ExpectSameBytes(const fs::path& path, at::ScalarType dtype, Extent extent = {},
                      std::set<std::string>* searched = nullptr) {
   SCOPED_TRACE(path.filename());
@@ -151,8 +154,8 @@ TEST(DumpFamilies, AreFittedToTheBytesOfTheirModels) {
   EXPECT_GT(searched.size(), 20u);
 }
 
-// One of each kind in the arithmetic of a GPU: plain, windows and sinks, shared caches, latents,
-// experts and linear attention.
+// Tests a GPU's compute dtype with one family of each kind: plain, windows and sinks, shared
+// caches, latents, experts and linear attention.
 TEST(DumpFamilies, InBFloat16AsWell) {
   for (const char* family :
        {"qwen3", "gpt_oss", "gemma4_text-ple", "deepseek_v3", "qwen3_next", "gemma2"})
@@ -164,7 +167,7 @@ TEST(DumpFamilies, WithQueriesThatDoNotCount) {
     ExpectSameBytes(TestData("families/" + std::string(family)), at::kFloat, {.masked = true});
 }
 
-// Refinement keeps queries of its own and asks for offsets.
+// Refinement keeps its own queries and shifts positions, for which it needs the model's rope.
 TEST(DumpFamilies, RefinedAsWell) {
   for (const char* family : {"qwen3", "gemma4_text-ple"})
     ExpectSameBytes(TestData("families/" + std::string(family)), at::kFloat, {.refine = 2});

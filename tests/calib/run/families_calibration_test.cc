@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calibrations of models that are not plain decoders: experts that come by in runs, layers without
-// a cache, latent attention. A resumed run must read and route what the first one did, so its
-// files are compared byte by byte.
+// Calibrates models that are not plain dense decoders: experts that are loaded a few at a time,
+// layers without a cache, latent attention. A resumed run must read and route the same tokens as an
+// uninterrupted one, so their files are compared byte by byte.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ struct FamilyModel {
       for (int32_t& id : sequence) id = static_cast<int32_t>(random() % vocabulary);
     }
     LoopOptions loop = CalibrationLoopOptions();
-    loop.expert_bytes = 1;  // an expert at a time
+    loop.expert_bytes = 1;  // loads one expert at a time
     CalibrationInput input{.source = std::make_shared<ModelSource>(checkpoint, spec, sequences,
                                                                    at::kCPU, at::kFloat, loop),
                            .device = at::kCPU,
@@ -81,14 +81,14 @@ TEST(FamiliesCalibration, ResumesAtTheLayerItReached) {
     EXPECT_EQ(job.finished_layers(), num_layers);
     for (size_t i = 0; i < num_layers; ++i)
       EXPECT_EQ(ReadText(job.LayerPath(i)), ReadText(whole.LayerPath(i))) << family << " " << i;
-    // No layer was routed twice.
+    // The resumed run routes no layer a second time.
     for (size_t i = routed_before; i < routed.size(); ++i)
       EXPECT_GT(routed[i], routed[routed_before - 1]) << family;
   }
 }
 
-// The cache holds one latent for keys and values. Therefore the statistics are of the latent, one
-// rotation serves both sides, and the part with position enters every logit.
+// The cache holds one latent for keys and values, so statistics describe the latent and one
+// rotation serves both sides. The position part enters every logit.
 TEST(FamiliesCalibration, LatentsHaveOneRotationForKeysAndValues) {
   const FamilyModel model("deepseek_v3");
   JobDirectory job(TestScratch("latent") / "latent.job", {}, false);
@@ -107,7 +107,7 @@ TEST(FamiliesCalibration, LatentsHaveOneRotationForKeysAndValues) {
       EXPECT_LT(arm.kl_mean_no_windows, 1) << arm.name;
     }
   }
-  // The joint covariance, not that of one side.
+  // The fit uses the joint covariance of both sides.
   const LayerMoments m = ReadLayerFile(job.LayerPath(1)).moments;
   const Matrix q = m.QueryCovariance(0), v = m.ValueCovariance(0, input.options.fit.value_target);
   const Matrix joint = q / q.trace() + v / v.trace();
@@ -118,8 +118,9 @@ TEST(FamiliesCalibration, LatentsHaveOneRotationForKeysAndValues) {
   EXPECT_NEAR(sum, 2, 1e-9);
 }
 
-// One row is key and value: one transform, one ratio, one number of bits; chosen on held-out rows
-// (latent_search_test.cc); published as fitted to all tokens.
+// A latent row is both key and value, so it has one transform, one clip ratio and one number of
+// bits. They are chosen on held-out rows (latent_search_test.cc), and the published transform is
+// fitted to all tokens.
 TEST(FamiliesCalibration, ChoicesOfLatentsAreOfOneRow) {
   for (const char* family : {"deepseek_v3", "glm4_moe_lite", "glm_moe_dsa"}) {
     const FamilyModel model(family);
@@ -165,11 +166,11 @@ TEST(FamiliesCalibration, SaysWhatLatentsCannotHave) {
   };
   refused("any and sglang-oct have one", [](AutoOptions& o) { o.consumer = Consumer::kVllm; });
   refused("cannot be refined", [](AutoOptions& o) { o.refine = 10; });
-  // 16 values of 2 bits with their scale and zero, and 8 in 16 bits.
+  // 16 values at 2 bits with a scale and zero, and 8 values at 16 bits, take 8 bits per element.
   refused("take 8 with", [](AutoOptions& o) { o.bits = 7.9; });
 }
 
-// The October tree's pool clips nothing and stores 2 bits.
+// The latent KV pool of sglang-oct does not clip and stores only 2 bits.
 TEST(FamiliesCalibration, ChoicesForSglangDoNotClip) {
   const FamilyModel model("deepseek_v3");
   CalibrationInput input = model.Input();
@@ -185,7 +186,7 @@ TEST(FamiliesCalibration, ChoicesForSglangDoNotClip) {
   }
 }
 
-// Sums over all layers that read a cache, one query and one output at a time.
+// Sums products of queries and of outputs over all layers that read a cache.
 struct ReadersObserver : LayerObserver {
   struct Sums {
     at::Tensor query, output;  // [num_kv_heads, dim, dim]
@@ -215,7 +216,8 @@ void ExpectMeanOverReaders(const std::vector<double>& found, const at::Tensor& s
   EXPECT_LT(own.sub(expected).norm().item<double>(), 1e-10 * expected.norm().item<double>());
 }
 
-// Every layer index against the sums of a model that runs to its end; how many layers read each.
+// Compares the moments of every cache with sums over a run of the whole model. Returns how many
+// layers read each cache.
 std::vector<size_t> ExpectSharedStatistics(const FamilyModel& model, const JobDirectory& job) {
   CalibrationInput input = model.Input();
   ModelSource whole(model.checkpoint, model.spec, input.model()->sequences(), at::kCPU, at::kFloat);
@@ -241,8 +243,8 @@ TEST(FamiliesCalibration, SharedKeysAreFittedToAllWhoReadThem) {
   EXPECT_EQ(ExpectSharedStatistics(model, job), (std::vector<size_t>{2, 2}));
 }
 
-// The last layers of the bundled model reading the keys and values of one before them: a layer that
-// nobody else reads is committed, one that is read waits, and a resumed run waits as well.
+// The last layer of the bundled model reads the keys and values of layer 1. Layer 0 is committed at
+// once. The layers from 1 on wait for their readers, also in a resumed run.
 TEST(FamiliesCalibration, ResumesBeforeTheFirstSharedLayer) {
   FamilyModel model("../tiny-qwen3");
   ASSERT_EQ(model.spec.layers.size(), 4u);
@@ -254,7 +256,7 @@ TEST(FamiliesCalibration, ResumesBeforeTheFirstSharedLayer) {
   JobDirectory whole(scratch / "whole.job", {}, false);
   RunCalibration(model.Input(), whole, {});
   EXPECT_EQ(ExpectSharedStatistics(model, whole), (std::vector<size_t>{1, 2, 1}));
-  // Asked twice for a layer that is committed, once for one that is not.
+  // The hook is called twice for a layer that is committed and once for one that is not.
   for (const int asked : {2, 3, 4}) {
     const fs::path path = scratch / fmt::format("stopped{}.job", asked);
     int asks = 0;

@@ -17,7 +17,7 @@
 namespace oscar {
 namespace {
 
-// The least that the busiest of `ranks` can have, by trying every cut.
+// Returns the least work of the busiest of `ranks` ranks, by exhaustive search over all cuts.
 double Best(const std::vector<double>& work, size_t begin, int ranks) {
   if (ranks == 1)
     return std::accumulate(work.begin() + static_cast<std::ptrdiff_t>(begin), work.end(), 0.0);

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One calibration by several processes that talk over the loopback address leaves the job files of
-// one process, byte for byte, with any kind of layer. Trap: processes are forked before anything
-// here computes.
+// Tests that a calibration by several processes, connected over the loopback address, leaves the
+// same job files as one process, byte for byte, for every kind of layer. Trap: processes are
+// forked, so nothing here may compute before that.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-// One rank of `size`, in its own process: its exit code.
+// Runs rank `rank` of `size` and returns the exit code of its process.
 int RunRank(const ShortRun& of, const fs::path& job, int rank, int size, int port, bool stop) {
   const ModelSpec spec =
       ReadModelSpec(TestData("families/" + of.family + "/config.json").parent_path());
@@ -72,7 +72,7 @@ int RunRank(const ShortRun& of, const fs::path& job, int rank, int size, int por
   return 0;
 }
 
-// One that nobody has, and no client is given.
+// Returns a free port outside the ephemeral range, so that no client is given it.
 int FreePort() {
   static int port = 21000 + getpid() % 10000;
   while (true) {
@@ -87,7 +87,7 @@ int FreePort() {
   }
 }
 
-// Exit codes of all ranks.
+// Runs all ranks and returns their exit codes.
 std::vector<int> RunAll(const ShortRun& of, const fs::path& job, int size, bool stop = false) {
   const int port = FreePort();
   std::vector<pid_t> ranks;
@@ -161,7 +161,7 @@ TEST(RanksCalibration, WithQueriesThatDoNotCountLeavesTheBytesOfOne) {
 TEST(RanksCalibration, OfExpertsLeavesTheBytesOfOne) {
   ExpectSame({.family = "qwen3_moe"}, {2, 3, 4});
   ExpectSame({.family = "gpt_oss", .expert_bytes = 1 << 20}, {3});
-  ExpectSame({.family = "qwen3_moe", .token_chunk = 16}, {3});  // of some stretches
+  ExpectSame({.family = "qwen3_moe", .token_chunk = 16}, {3});  // several stretches
 }
 TEST(RanksCalibration, OfLatentLayersLeavesTheBytesOfOne) {
   ExpectSame({.family = "deepseek_v3"}, {2, 4});
@@ -183,7 +183,7 @@ TEST(RanksCalibration, ThatWasStoppedGoesOnWithAnotherNumberOfRanks) {
   ASSERT_LT(done, Files(scratch / "one").size());
   ASSERT_EQ(RunAll(of, scratch / "some", 3), (std::vector<int>{0, 0, 0}));
   auto expected = Files(scratch / "one"), files = Files(scratch / "some");
-  expected.erase(".experts");  // of the layer that was run again
+  expected.erase(".experts");  // lists the layer that ran twice
   files.erase(".experts");
   EXPECT_TRUE(files == expected);
 }

@@ -89,7 +89,7 @@ TEST(SelfGeneration, AnInterruptedOneGoesOnWithTheNextBatch) {
   EXPECT_THROW(Generate(asked, job, 2, hooks), Interrupted);
   steps = 0;
   hooks.stop_requested = [&] { return ++steps > 20; };
-  const SelfGenerated rest = Generate(asked, job, 2, hooks);  // does not begin anew
+  const SelfGenerated rest = Generate(asked, job, 2, hooks);  // does not start over
   EXPECT_EQ(IdsOf(rest), IdsOf(whole));
   EXPECT_FALSE(rest.from_job);
   const SelfGenerated read = Generate(asked, job);
@@ -101,7 +101,7 @@ TEST(SelfGeneration, PromptsFollowWhereContinuationsEndEarly) {
   const WritingModel model;
   SelfGeneration asked = model.Asked(60, 20);
   const SelfGenerated whole = Generate(asked, TestScratch("self-free"));
-  const int32_t stop = whole.documents[0].ids[3 + 5];  // the sixth token of the first
+  const int32_t stop = whole.documents[0].ids[3 + 5];  // sixth token of the first answer
   asked.stop_ids = {stop};
   const SelfGenerated stopped = Generate(asked, TestScratch("self-stopped"));
   EXPECT_GT(stopped.prompts, 3);
@@ -116,7 +116,7 @@ TEST(SelfGeneration, PromptsFollowWhereContinuationsEndEarly) {
     }
   }
   EXPECT_EQ(stopped.tokens, tokens);
-  // If every answer ends at once, there is an error.
+  // It is an error if every answer ends at once.
   SelfGeneration silent = model.Asked(20, 20, 1);
   silent.stop_ids = {whole.documents[0].ids[3]};
   EXPECT_TRUE(Says(ErrorOf<InputError>([&] { Generate(silent, TestScratch("self-nothing")); }),
@@ -132,7 +132,7 @@ TEST(SelfGeneration, PlansAsManyAtOnceAsFit) {
   EXPECT_EQ(all.steps, 100);
   EXPECT_LT(all.bytes_read, 2 * all.weight_bytes);
   EXPECT_GT(all.memory_bytes, all.weight_bytes + all.cache_bytes);
-  // Nine tenths of this memory are a little too small for all six.
+  // A plan uses nine tenths of the memory, which here is slightly too little for all six prompts.
   const SelfGenerationPlan fewer = PlanSelfGeneration(asked, all.memory_bytes * 10 / 9 - 100);
   EXPECT_TRUE(fewer.resident);
   EXPECT_EQ(fewer.batch, 3);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shards of a calibration, run one after another and put together, leave the layers' files and the
-// loss of one process, byte for byte, with any kind of layer.
+// Tests that shards of a calibration, run one after another and merged, give the same layer files
+// and loss as one process, byte for byte, for every kind of layer.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
@@ -28,7 +28,7 @@ namespace {
 
 class ShardCalibration : public testing::Test {
  protected:
-  // The tests of the program have more threads.
+  // Uses one thread; the tests of the program use more.
   ShardCalibration() { at::set_num_threads(1); }
 
   void Open(const ShortRun& of) {
@@ -38,12 +38,13 @@ class ShardCalibration : public testing::Test {
     checkpoint_.emplace(Checkpoint::Open(model));
   }
 
-  // Returns the input of all documents or, with `count`, of shard number `own` of that many.
+  // Returns the input for all documents or, if `count` is given, for shard `own` (from 0) of
+  // `count`.
   CalibrationInput InputOf(int count = 0, size_t own = 0) const {
     return ShortInput(of_, spec_, *checkpoint_, count, own);
   }
 
-  // The files of the layers, and the loss of the text.
+  // Contents by name: the layer files, and the loss of the text.
   using Results = std::map<std::string, std::string>;
   Results Run(const CalibrationInput& input, const std::string& name) const {
     JobDirectory job(scratch_ / name, {}, false);
@@ -56,7 +57,7 @@ class ShardCalibration : public testing::Test {
     return results;
   }
 
-  // Makes a shard; if `stops`, stops after each layer and goes on.
+  // Makes a shard. If `stops`, stops after each layer and resumes.
   fs::path MakeShard(int count, size_t own, bool stops = false) const {
     const ShardPlace place{static_cast<int>(own) + 1, count};
     const fs::path path = scratch_ / place.Name();
@@ -126,7 +127,7 @@ TEST_F(ShardCalibration, OfLatentLayersLeavesTheBytesOfOne) {
 TEST_F(ShardCalibration, OfLayersThatShareACacheLeavesTheBytesOfOne) {
   ExpectSame({.family = "gemma4_text-ple"}, {3});
 }
-// The experts take the tokens of all documents of a stretch (here 256 tokens) together.
+// Experts process the tokens of all documents in a stretch (here 256 tokens) together.
 TEST_F(ShardCalibration, OfExpertsLeavesTheBytesOfOne) {
   ExpectSame({.family = "qwen3_moe", .token_chunk = 16}, {4});
 }
@@ -135,7 +136,7 @@ TEST_F(ShardCalibration, ThatIsStoppedBehindEveryLayerLeavesTheBytesOfOne) {
 }
 
 TEST_F(ShardCalibration, OfExpertsIsOfWholeStretches) {
-  Open({.family = "qwen3_moe", .token_chunk = 64});  // two
+  Open({.family = "qwen3_moe", .token_chunk = 64});  // two stretches
   EXPECT_EQ(InputOf(2, 0).ranks.shares.size(), 2U);
   EXPECT_THROW(InputOf(3, 0), UsageError);
   Open({.family = "llama-yarn", .token_chunk = 64});
@@ -232,7 +233,7 @@ TEST_F(ShardRefusals, NameTheFileThatIsDamaged) {
   fs::remove(layer);
   EXPECT_TRUE(Says(refusal(), layer.string() + ": missing"));
   std::ofstream(layer, std::ios::binary) << bytes;
-  EXPECT_EQ(refusal(), "");  // goes on
+  EXPECT_EQ(refusal(), "");  // the restored file is accepted
 }
 
 }  // namespace

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Documents of many lengths, of ids that every model of tests/data/families has: enough to be
-// shared out, in pieces of a few hundred tokens; and calibrations on them.
+// Documents of many lengths, with token ids that every model of tests/data/families has, and
+// calibrations on them. There are enough documents to share them out in pieces of a few hundred
+// tokens.
 #pragma once
 
 #include <cstddef>
@@ -45,13 +46,13 @@ struct ShortRun {
   std::string family;
   bool chooses = true;       // --auto
   int64_t refine = 0;        // steps
-  int64_t expert_bytes = 1;  // an expert at a time
+  int64_t expert_bytes = 1;  // loads one expert at a time
   int64_t token_chunk = 256;
-  bool masked = false;  // not all queries count
+  bool masked = false;  // some queries do not count
 };
 
-// Returns the input of all texts or, with `count`, of piece `own` of that many: of the rank of
-// `group`, or of a shard.
+// Returns the input for all texts or, if `count` is given, for piece `own` (from 0) of `count`. The
+// piece belongs to a rank of `group` or, without a group, to a shard.
 inline CalibrationInput ShortInput(const ShortRun& of, const ModelSpec& spec,
                                    const Checkpoint& checkpoint, int count = 0, size_t own = 0,
                                    RankGroup* group = nullptr) {

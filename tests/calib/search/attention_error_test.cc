@@ -19,7 +19,7 @@
 namespace oscar {
 namespace {
 
-// All rows of one sequence are held out.
+// Observes a layer with one sequence, of which all rows are held out.
 ObservedLayer ObserveAllRows(const GoldenLayer& layer) {
   const int64_t tokens = layer.q[0].size(0);
   return Observe(layer, {HeldOutKind::kTailRows, {0}, tokens}, tokens);
@@ -38,7 +38,7 @@ TEST(AttentionError, EqualsTheScalarReference) {
   EXPECT_NEAR(single.output_rel_error / results[0].output_rel_error, 1, 1e-5);
   EXPECT_NEAR(single.output_rel_error_no_windows / results[0].output_rel_error_no_windows, 1, 1e-5);
 
-  // K̂ and V̂ written out.
+  // Computes K̂ and V̂ step by step.
   const auto stored = [](const at::Tensor& x, const SideResult& side, double ratio) {
     const at::Tensor rotation = RotationTensor(side);
     const at::Tensor y = RotateRows(x, rotation);
@@ -124,8 +124,9 @@ TEST(AttentionError, EqualsTheOracle) {
           sum += head.get<double>();
         return sum / 4;
       };
-      // Ours rotates and quantizes in float32 as a cache would; the oracle in float64. A code on a
-      // boundary may differ, and the stored bf16 values, not rotated, lie on boundaries often.
+      // This code rotates and quantizes in float32, as a cache would, the oracle in float64. Codes
+      // of values on a rounding boundary may differ, and bf16 values that are not rotated are often
+      // on one.
       const double tolerance = arm.name.starts_with("naive") ? 0.015 : 2e-3;
       EXPECT_EQ(arm.rows_beyond, 448);
       EXPECT_NEAR(arm.kl_mean, mean("sink64_recent256", "kl_mean"), tolerance * arm.kl_mean)
@@ -140,8 +141,8 @@ TEST(AttentionError, EqualsTheOracle) {
   }
 }
 
-// Latents are quantized once, and read through the expanded heads that are computed here: keys W_UK
-// c beside the exact part with position, values W_UV c.
+// Latents are quantized once. This test reads them through expanded heads: keys are W_UK c with the
+// exact position part, values are W_UV c.
 TEST(AttentionError, LatentsEqualTheExpandedHeads) {
   const GoldenLatents layer = RandomLatents(3, 16, {60, 60}, 5);
   const ObservedLayer observed = Observe(layer, {HeldOutKind::kDocuments, {60, 0}, 60}, 60);

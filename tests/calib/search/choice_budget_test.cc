@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The parts of a layer's automatic choice that are left to the plan of all layers: bits of sides
-// and of KV heads, clip ratios of heads; and the orders of factors that it tries.
+// Tests the options that a layer's search offers to the plan for all layers: bits of sides and of
+// KV heads, and clip ratios of heads. Also tests which orders of the factors it tries.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -24,19 +24,19 @@ TEST(AutoSearch, UnderABudgetTheArmIsMeasuredAtAllBits) {
   options.automatic.bits = 3.5;
   options.automatic.head_bits = false;
   const LayerResult result = Processed(Layer(false), options);
-  ASSERT_EQ(result.auto_arms.size(), 8u);  // 3 x 3 and the one that `auto` is
+  ASSERT_EQ(result.auto_arms.size(), 8u);  // 3 x 3 points except that of `auto`
   const auto kl = [&](double k_bits, double v_bits) {
     const ChoicePoint point{k_bits, v_bits, 0, 0};
     return std::ranges::find(result.auto_arms, point, &AutoArm::point)->arm;
   };
-  EXPECT_EQ(kl(2, 3).kl_mean, KlOf(result, "auto"));  // values do not change scores
+  EXPECT_EQ(kl(2, 3).kl_mean, KlOf(result, "auto"));  // values do not affect the KL
   EXPECT_LT(kl(3, 2).kl_mean, 0.6 * kl(2, 3).kl_mean);
   EXPECT_LT(kl(4, 2).kl_mean, 0.6 * kl(3, 2).kl_mean);
   EXPECT_LT(kl(4, 3).output_rel_error, kl(4, 2).output_rel_error);
 }
 
-// Head 1's queries are small, so that its softmax hardly feels its keys: it gives its bits away.
-// More bits are better, also where only some heads get them.
+// Head 1 has small queries, so errors in its keys hardly matter and head 0 gets its bits. More bits
+// are better, even if only some heads get them.
 TEST(AutoSearch, UnderABudgetHeadsMayHaveBitsOfTheirOwn) {
   GoldenLayer layer = Layer(false);
   for (at::Tensor& q : layer.q) q.narrow(1, 2, 2).mul_(0.2);
@@ -56,7 +56,7 @@ TEST(AutoSearch, UnderABudgetHeadsMayHaveBitsOfTheirOwn) {
     EXPECT_LT(k_options[i].in_windows.at(0), k_options[i - 1].in_windows.at(0));
     EXPECT_LT(kl(k_options[i].bits), kl(k_options[i - 1].bits)) << k_options[i].bits;
   }
-  EXPECT_LT(kl(2.5), 0.6 * kl(2));  // half of the bits, nearly all of the gain
+  EXPECT_LT(kl(2.5), 0.6 * kl(2));  // half a bit more, most of the gain
   EXPECT_EQ((result.auto_arms.size() + 1) % k_options.size(), 0u);
   options.automatic.bits = 2;
   EXPECT_EQ(Searched(Observe(layer, kSplit, 64), layer.spec, options).k_options.size(), 3u);
@@ -87,7 +87,7 @@ TEST(AutoSearch, OtherOrdersOfTheFactorsAreTried) {
   EXPECT_EQ(orders("k"), (std::set<std::string>{"h_pbr", "r_h_pbr", "br_h128"}));
   options.fit.composition = Composition::kBrH128;
   EXPECT_EQ(orders("k"), (std::set<std::string>{"h_pbr", "r_h_pbr", "br_h128"}));
-  options.clip.quant_group_size = 16;  // P says which values share a scale
+  options.clip.quant_group_size = 16;  // P decides which values share a scale
   EXPECT_EQ(orders("k"), (std::set<std::string>{"h_pbr", "r_h_pbr", "br_h128", "r_h"}));
 }
 

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The guard of the automatic choice rejects a recipe that wins on the choosing rows but loses to
-// Hadamard + clip on the judging rows. Sampled rows are at tokens 5 j + 4; even j choose.
+// Tests the guard of the automatic choice, which rejects a recipe that wins on the choosing rows
+// but loses to Hadamard + clip on the judging rows. Sampled rows are at tokens 5 j + 4; rows with
+// even j choose, the others judge.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -24,10 +25,11 @@ AutoChoice Chosen(const GoldenLayer& layer, Consumer consumer = Consumer::kAny) 
   return Searched(Observe(layer, kSplit, 64), layer.spec, options);
 }
 
-// Rows of the held-out text that judge.
+// Returns the judging rows of the held-out text.
 at::Tensor JudgingRows() { return at::arange(9, kTokens, 10); }
 
-// Ratios .90 and .94, with the scores of two heads on rows that choose and rows that judge.
+// Returns a curve with the ratios .90 and .94 and the scores of two heads at each, on choosing and
+// on judging rows.
 Curve TwoRatios(const HeadScores& at_90, const HeadScores& at_94) {
   Curve curve;
   Insert(curve, 0.94, at_94);
@@ -35,7 +37,8 @@ Curve TwoRatios(const HeadScores& at_90, const HeadScores& at_94) {
   return curve;
 }
 
-// Head 0 wants .94 and is believed where the judging rows do not mind; what head 1 wants is noise.
+// Head 0 is better at .94 but gets that ratio only if the judging rows agree. Head 1 is better at
+// .90.
 TEST(AutoGuard, AHeadsOwnClipRatioConvincesBothSetsOfRows) {
   const auto clip = [](double judged, bool of_head = true) {
     return OptionOf(2, TwoRatios({{1, 1}, {1, 1}}, {{0.9, 1.2}, {judged, 1.2}}), of_head);
@@ -49,18 +52,18 @@ TEST(AutoGuard, AHeadsOwnClipRatioConvincesBothSetsOfRows) {
   EXPECT_EQ(clip(1.01).clip, (std::vector<double>{0.90, 0.90}));
   EXPECT_EQ(clip(1.01).score, 1);
   EXPECT_EQ(clip(0.95, false).clip, (std::vector<double>{0.90}));
-  // One head's veto is not the other's.
+  // Head 0 gets its own ratio even if head 1 does not.
   const SideOption half =
       OptionOf(2, TwoRatios({{1, 1.1}, {1, 1.1}}, {{0.9, 1.2}, {0.95, 1.0}}), true);
   EXPECT_EQ(half.clip, (std::vector<double>{0.94, 0.90}));
-  // Less than kWorthwhile.
+  // A gain of less than kWorthwhile is ignored.
   const SideOption little =
       OptionOf(2, TwoRatios({{1, 1}, {1, 1}}, {{0.995, 1.2}, {0.9, 1.2}}), true);
   EXPECT_EQ(little.clip, (std::vector<double>{0.90, 0.90}));
 }
 
-// Queries that see a quarter of the pairs next to nothing, so that these may be stored coarsely.
-// Rows that judge see nothing else.
+// Queries are nearly zero in a quarter of the RoPE pairs, so keys may be stored coarsely there.
+// Later, judging rows read only those pairs, so the recipe loses.
 TEST(AutoGuard, KeysThatLoseOnJudgingRowsAreHadamards) {
   GoldenLayer layer = Layer(false);
   at::Tensor seen = at::ones({kDim}, at::kDouble);
@@ -80,13 +83,13 @@ TEST(AutoGuard, KeysThatLoseOnJudgingRowsAreHadamards) {
   EXPECT_EQ(guarded.keys, (KeyRecipe{.composition = Composition::kHPbr}));
   EXPECT_TRUE(guarded.k.query_rotation.empty());
   const SideOption& two_bits = guarded.k_options.at(0);
-  EXPECT_EQ(two_bits.ratios, GridOf(2).ratios);  // all of them, or its clip is another's
+  EXPECT_EQ(two_bits.ratios, GridOf(2).ratios);  // the fallback tried every ratio
   EXPECT_EQ(guarded.v_fallback, "");
 }
 
-// Rows that choose read tokens like those that were fitted to, which a Hadamard rotates into three
-// loud channels each (more than any clip ratio takes away); those that judge read tokens which the
-// fitted rotation does that to. (Scales fitted to codes would store either well.)
+// Choosing rows read tokens like those of the fit. Hadamard turns each of them into three outlier
+// channels, more than any clip ratio removes. Later, judging rows read tokens to which the fitted
+// rotation does the same. (Scales fitted to codes would store both kinds well.)
 TEST(AutoGuard, ValuesThatLoseOnJudgingRowsAreHadamards) {
   GoldenLayer layer = Layer(false);
   const auto loud = [&](const at::Tensor& values, const std::vector<double>& rotation) {
@@ -94,14 +97,14 @@ TEST(AutoGuard, ValuesThatLoseOnJudgingRowsAreHadamards) {
     at::Tensor rows = values.mul(0.1);
     for (const int64_t channel : {1, 5, 10}) {
       const at::Tensor sign = at::randn({values.size(0), 2, 1}, at::kDouble).sign();
-      rows = rows.add(r.select(2, channel).mul(5).mul(sign));  // x R is one channel
+      rows = rows.add(r.select(2, channel).mul(5).mul(sign));  // R maps it to one channel
     }
     return rows;
   };
   const CacheSide hadamard =
       FitValues(Observe(layer, kSplit, 64).fit, {{.composition = Composition::kHPbr}}).at(0);
   for (at::Tensor& v : layer.v) v = loud(v, hadamard.rotation);
-  // Every other token is read by rows that judge, and by no other.
+  // Every other token is read only by judging rows.
   at::Tensor& q = layer.q[3];
   at::Tensor& k = layer.k[3];
   q.select(2, 0).fill_(6);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The automatic choice on layers whose best transform is known. Longer than 400 lines because every
-// rule of the search has a case on the same layers.
+// Tests the automatic choice on layers whose best transform is known. Longer than 400 lines because
+// every rule of the search has a case on the same layers.
 #include "calib/search/choice_search.h"
 
 #include <ATen/ATen.h>
@@ -35,7 +35,8 @@ TEST(AutoSearch, OutliersDoNotChangeWhatIsReached) {
   const LayerResult plain = Processed(Layer(false), Options());
   const LayerResult outliers = Processed(Layer(true), Options());
   EXPECT_GT(KlOf(outliers, "oscar_per_head"), 1.2 * KlOf(plain, "oscar_per_head"));
-  // Scaled or balanced keys give the same cache in both, except for bf16; OSCAR's do not.
+  // Scaled and balanced keys have the same cache in both layers, up to bf16 rounding. Keys with
+  // OSCAR's rotation do not.
   int compared = 0;
   for (const CandidateScore& score : plain.automatic.scores) {
     const bool through =
@@ -50,14 +51,14 @@ TEST(AutoSearch, OutliersDoNotChangeWhatIsReached) {
     }
   }
   EXPECT_GE(compared, 4);
-  // Each of two recipes, an order and a clip ratio may stop short of the best by kWorthwhile, and
-  // scales that are rounded to powers of two end up elsewhere.
+  // Each choice of a recipe, an order or a clip ratio may miss the best by kWorthwhile, and
+  // rounding scales to powers of two adds a difference.
   EXPECT_NEAR(KlOf(outliers, "auto") / KlOf(plain, "auto"), 1, 6 * kWorthwhile);
   EXPECT_LT(KlOf(outliers, "auto"), KlOf(outliers, "oscar_per_head"));
 }
 
-// Heads that look at single tokens, and a Hadamard whose logits are off by more than e^x can hold:
-// its attention-KL is a large number and loses.
+// Heads attend to single tokens, and with Hadamard, logits are off by more than exp can represent.
+// The attention KL is then large but finite, so the candidate loses.
 TEST(AutoSearch, HopelessCandidatesHaveScoresToo) {
   GoldenLayer layer = Layer(true, 256);
   for (at::Tensor& q : layer.q) q = q.mul(40);
@@ -72,8 +73,8 @@ TEST(AutoSearch, HopelessCandidatesHaveScoresToo) {
   EXPECT_LT(KlOf(result, "auto"), 0.1 * KlOf(result, "oscar_per_head"));
 }
 
-// Recipes of a side in the order in which they were tried, with their 2-bit scores by clip ratio;
-// of those that were scored as the consumer writes rows.
+// The recipes of a side in the order of trial, each with its 2-bit scores by clip ratio. Only
+// scores in the format of the choice are included.
 using Tried = std::vector<std::pair<std::string, std::map<double, double>>>;
 Tried TriedRecipes(const AutoChoice& choice, const std::string& side) {
   Tried tried;
@@ -89,7 +90,7 @@ Tried TriedRecipes(const AutoChoice& choice, const std::string& side) {
   return tried;
 }
 
-// The chosen recipe is Hadamard, which was tried first, or is worth more than it.
+// Expects that the chosen recipe is Hadamard, which is tried first, or is clearly better.
 void ExpectTheChoiceFollows(const AutoChoice& choice) {
   for (const auto& [side, fallback, name] :
        {std::tuple("k", choice.k_fallback, choice.keys.Name()),
@@ -107,7 +108,7 @@ void ExpectTheChoiceFollows(const AutoChoice& choice) {
   }
 }
 
-// Nine texts that agree on a small gain are believed, nine that do not are not.
+// A small gain is accepted if nine texts agree on it, and rejected if they do not.
 TEST(AutoSearch, AGainIsWorthItBeyondItsStandardError) {
   const auto scores = [](double mean, const std::vector<double>& of_texts) {
     return HeadScores{{mean}, {mean}, of_texts};
@@ -116,11 +117,11 @@ TEST(AutoSearch, AGainIsWorthItBeyondItsStandardError) {
   EXPECT_TRUE(WorthMore(scores(.95, {.9, 1, .95, .9, 1, .95, .9, 1, .95}), before));
   EXPECT_FALSE(WorthMore(scores(.95, {2, .8, .8, 2, .5, .5, 1, .9, .9}), before));
   EXPECT_FALSE(WorthMore(scores(.995, {.99, 1, .99, .99, 1, .99, .99, 1, 1}), before));
-  EXPECT_TRUE(WorthMore(scores(.95, {.95}), scores(1, {1})));  // one text has no error to compare
+  EXPECT_TRUE(WorthMore(scores(.95, {.95}), scores(1, {1})));  // one text has no standard error
 }
 
 TEST(AutoSearch, ChoosesWhatTheConsumerLoads) {
-  // Keys with a mean, and heads that ask for different transforms.
+  // Keys have a mean, and the heads need different transforms.
   GoldenLayer layer = Layer(true);
   at::Tensor scale = at::ones({2, kDim}, at::kDouble), mean = at::zeros({2, kDim}, at::kDouble);
   for (const int64_t head : {0, 1}) {
@@ -133,7 +134,7 @@ TEST(AutoSearch, ChoosesWhatTheConsumerLoads) {
   for (at::Tensor& q : layer.q) q = q.div(scale.repeat_interleave(2, 0));
   const ObservedLayer observed = Observe(layer, kSplit, 64);
   const AutoChoice free = Searched(observed, layer.spec, Options());
-  ASSERT_TRUE(free.keys.centred);  // so that what consumers cannot load would be chosen
+  ASSERT_TRUE(free.keys.centred);  // which some consumers cannot load
   ASSERT_TRUE(free.keys.per_head);
   for (const ConsumerRules& rules : AllConsumers()) {
     for (const bool fold : {false, true}) {
@@ -157,7 +158,7 @@ TEST(AutoSearch, ChoosesWhatTheConsumerLoads) {
   }
 }
 
-// Queries that mostly ask along few directions see little of an error that is moved out of them.
+// Queries lie mostly along a few directions, so errors moved out of these have little effect.
 TEST(AutoSearch, FeedsErrorsBackWhereTheWriterCan) {
   GoldenLayer layer = Layer(false);
   at::manual_seed(1);
@@ -181,7 +182,7 @@ TEST(AutoSearch, FeedsErrorsBackWhereTheWriterCan) {
         tried, [](const auto& t) { return t.first.find(" feedback ") != std::string::npos; });
     EXPECT_EQ(fed != tried.end(), tries);
     if (!allowed) continue;
-    // A balanced transform leaves little to feed back; a rotation much.
+    // Feedback is tried with the best recipe. Compares it with the same recipe without feedback.
     std::string without = fed->first;
     without.erase(without.find(" feedback"), 9);
     const auto plain = std::ranges::find(tried, without, [](const auto& t) { return t.first; });
@@ -197,8 +198,9 @@ TEST(AutoSearch, EveryConsumerGetsItsOwnChoice) {
     CalibrationOptions options = Options(consumer);
     options.automatic.fold = consumer == Consumer::kAny;
     const std::vector<AutoOptions> others = OtherChoices(options.automatic, false);
-    // Five rules of six consumers, three of them folded too, but the headline; that of `any` may
-    // be folded.
+    // Six consumers have five sets of rules, and three of these also exist with folding, which
+    // makes eight choices. The headline is left out if it is one of them; `any` with folding is
+    // not.
     ASSERT_EQ(others.size(), consumer == Consumer::kAny ? 8U : 7U);
     PhaseTimes times;
     const std::vector<AutoChoice> choices =
@@ -257,15 +259,16 @@ TEST(AutoSearch, EveryBudgetGetsItsOwnChoice) {
 TEST(AutoSearch, AConsumerFindsItsChoice) {
   const AutoOptions headline{.enabled = true, .consumer = Consumer::kSglang, .fold = false};
   EXPECT_EQ(ChoiceFor(headline, false, Consumer::kSglang, false), "auto");
-  EXPECT_EQ(ChoiceFor(headline, false, Consumer::kVllm, false), "auto");  // the same rules
+  EXPECT_EQ(ChoiceFor(headline, false, Consumer::kVllm, false), "auto");  // same rules as sglang
   EXPECT_EQ(ChoiceFor(headline, false, Consumer::kVllm, true), "sglang+fold");
   EXPECT_EQ(ChoiceFor(headline, false, Consumer::kSglangOct, false), "sglang-oct");
   EXPECT_EQ(ChoiceFor(headline, true, Consumer::kSglangOct, true), "sglang-oct");
-  EXPECT_EQ(OtherChoices({.enabled = true}, true).size(), 1U);  // any, and beside it sglang-oct
+  EXPECT_EQ(OtherChoices({.enabled = true}, true).size(), 1U);  // sglang-oct, besides any
 }
 
-// Returns values that four evenly spaced levels hold without error after a Hadamard, if the single
-// largest of a row is not clipped. Unlike the keys, they need the highest ratio.
+// Returns values that Hadamard maps to four evenly spaced levels, with a single largest value per
+// row. They have no error unless that value is clipped, so unlike the keys, they need the highest
+// ratio.
 at::Tensor OfFourLevels(const at::Tensor& v, const GoldenLayer& layer) {
   const CacheSide hadamard =
       FitValues(Observe(layer, kSplit, 64).fit, {{.composition = Composition::kHPbr}}).at(0);
@@ -297,13 +300,13 @@ TEST(AutoSearch, TheArmIsMeasuredWhereTheConsumerTakesOneRatio) {
     const SideOption& values = result.automatic.v_option();
     const auto own = std::ranges::min_element(values.curve) - values.curve.begin();
     ASSERT_NE(ratios.at(static_cast<size_t>(own)),
-              keys.clip[0]);  // or one ratio for both says nothing
+              keys.clip[0]);  // otherwise one ratio would suit both
     EXPECT_EQ(values.score == values.curve.at(static_cast<size_t>(own)), !one_ratio);
     const auto at = std::ranges::find(ratios, values.clip[0]) - ratios.begin();
     EXPECT_EQ(result.automatic.v_check, values.check_curve.at(static_cast<size_t>(at)));
     EXPECT_EQ(keys.score, *std::ranges::min_element(keys.curve));
     EXPECT_TRUE(!one_ratio || result.automatic.k_option().clip == result.automatic.v_option().clip);
-    // Another layer draws the ratios away from this one's.
+    // Another layer makes the plan choose ratios that are not the best for this layer.
     AutoChoice other = result.automatic;
     for (auto* side : {&other.k_options, &other.v_options})
       side->front().curve = {100, 100, 100, 0};
@@ -314,7 +317,7 @@ TEST(AutoSearch, TheArmIsMeasuredWhereTheConsumerTakesOneRatio) {
     EXPECT_EQ(to, (ChoicePoint{2, 2, 0.94, 0.94}));
     const auto measured = std::ranges::find(result.auto_arms, to, &AutoArm::point);
     ASSERT_NE(measured, result.auto_arms.end());
-    // The same arm by itself, of the judged fit: the search's, on the rows that are fitted to.
+    // Measures the same arm alone, with the search's fit, which does not use the held-out rows.
     const ObservedLayer observed = Observe(layer, kSplit, 64);
     AutoChoice judged = Searched(observed, layer.spec, options);
     judged.k_option().SetRatio(0.94);
@@ -328,7 +331,7 @@ TEST(AutoSearch, TheArmIsMeasuredWhereTheConsumerTakesOneRatio) {
     EXPECT_EQ(measured->arm.output_rel_error, alone.output_rel_error);
     EXPECT_NE(measured->arm.kl_mean, result.arms.back().kl_mean);
     EXPECT_NE(measured->arm.output_rel_error, result.arms.back().output_rel_error);
-    // Its scores are those of that ratio, too.
+    // The choice also has the scores of that ratio.
     EXPECT_EQ(choices[0].k_option().score, result.automatic.k_option().curve.at(3));
     EXPECT_EQ(choices[0].k_option().check, result.automatic.k_option().check_curve.at(3));
     EXPECT_EQ(choices[0].k_option().in_windows, result.automatic.k_option().windows_curve.at(3));
@@ -337,7 +340,7 @@ TEST(AutoSearch, TheArmIsMeasuredWhereTheConsumerTakesOneRatio) {
 
 TEST(AutoSearch, NothingIsFoldedWithoutAKnownRope) {
   GoldenLayer layer = Layer(true);
-  layer.spec.attention.rope.rotary_dim = 0;  // as of a dump
+  layer.spec.attention.rope.rotary_dim = 0;  // unknown, as in some dumps
   const AutoChoice choice =
       Searched(Observe(layer, kSplit, 64), layer.spec, Options(Consumer::kSglang));
   EXPECT_EQ(choice.keys.kind, KeyTransformKind::kOscar);
@@ -354,12 +357,12 @@ TEST(AutoSearch, IsDeterministicAndKeepsEveryScore) {
     if (score.side != "k") continue;
     recipes.insert(score.recipe);
     EXPECT_GT(score.score, 0);
-    EXPECT_NE(score.score, score.check);  // of other rows
+    EXPECT_NE(score.score, score.check);  // on different rows
     if (score.bits == 2 && score.quant_group_size == 0) best = std::min(best, score.score);
   }
   EXPECT_GE(recipes.size(), 12u);
   ExpectTheChoiceFollows(a);
-  // Hadamard, the best recipe and the one that is chosen are clipped at more ratios than the first.
+  // Only Hadamard, the best recipe and the chosen one are tried at more than one clip ratio.
   const Tried tried = TriedRecipes(a, "k");
   const auto clipped =
       std::ranges::count_if(tried, [](const auto& recipe) { return recipe.second.size() > 1; });
@@ -368,10 +371,10 @@ TEST(AutoSearch, IsDeterministicAndKeepsEveryScore) {
   const auto chosen =
       std::ranges::find(tried, a.keys.Name(), [](const auto& recipe) { return recipe.first; });
   EXPECT_EQ(chosen->second.size(), GridOf(2).ratios.size());
-  EXPECT_LE(a.k_options.at(0).score, 1.1 * best);  // a simpler one within its standard error
+  EXPECT_LE(a.k_options.at(0).score, 1.1 * best);  // a simpler recipe may win
 }
 
-// A recipe that asks more of a consumer and gains nothing is not chosen.
+// A recipe that needs more of a consumer is not chosen if it gains nothing.
 TEST(AutoSearch, KeysWithoutAMeanAreNotCentred) {
   GoldenLayer layer = Layer(false);
   for (at::Tensor& k : layer.k) k = k.sub(k.mean(0));
@@ -394,8 +397,8 @@ TEST(AutoSearch, MoreBitsAndLargerWindowsAreBetter) {
   EXPECT_GT(choice.k_options[0].in_windows.at(1), choice.k_options[0].in_windows.at(0));
 }
 
-// Halves of one kind of text, and one half without the outlier channels of the other and of what is
-// held out: its fit costs.
+// First, both halves have the same kind of text. Then one half lacks the outlier channels of the
+// other half and of the held-out text, so a fit to it has a cost.
 TEST(AutoSearch, HalvesThatAskForOtherFitsAreUnstable) {
   const HeldOutSplit split = {HeldOutKind::kDocuments, {1800, 1800, 1800, 0}, 320};
   GoldenLayer layer = RandomLayer(4, 2, kDim, 16, {1800, 1800, 1800, 320}, {}, 7);

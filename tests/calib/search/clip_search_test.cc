@@ -17,7 +17,7 @@ namespace {
 
 const std::vector<double> kCandidates = {0.8, 0.9, 0.96, 1.0};
 
-// The curve written out: float32 rows through the scalar codec, error weighted in the original
+// Computes the curve with the scalar codec on float32 rows and weights errors in the original
 // basis.
 std::vector<double> PlainCurve(const at::Tensor& rows, const std::vector<Matrix>& importance,
                                const SideResult& side) {

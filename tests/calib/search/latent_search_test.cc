@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The automatic choice of latents, from the scores that it wrote down.
+// Compares the automatic choice for latents with the scores that it recorded.
 #include "calib/search/latent_search.h"
 
 #include <ATen/ATen.h>
@@ -20,10 +20,11 @@ namespace {
 
 struct Tried {
   std::string recipe;
-  double damage = 1e9, damage_check = 1e9;  // at the ratio that choosing rows like best
+  double damage = 1e9, damage_check = 1e9;  // at the best ratio on the choosing rows
 };
 
-// Recipes in the order in which they were tried; every score of a key is followed by its value's.
+// Returns the recipes in the order of trial. In `scores`, each score of a key is followed by that
+// of its value.
 std::vector<Tried> TriedRecipes(const AutoChoice& choice) {
   std::vector<Tried> tried;
   const CandidateScore &k0 = choice.scores.at(0), &v0 = choice.scores.at(1);
@@ -43,7 +44,7 @@ std::vector<Tried> TriedRecipes(const AutoChoice& choice) {
 
 constexpr int64_t kTokens = 320;
 
-// Checks the choice against its scores; whether judging rows overruled it.
+// Checks the choice against its scores. Returns whether the judging rows overruled it.
 bool OverruledByJudgingRows(const GoldenLatents& layer) {
   const ObservedLayer observed = Observe(layer, searched::kSplit, 64);
   const AutoChoice choice = searched::Searched(observed, layer.spec, searched::Options());
@@ -59,7 +60,7 @@ bool OverruledByJudgingRows(const GoldenLatents& layer) {
   return worse;
 }
 
-// Queries that see half of the latent next to nothing, which values do not read either.
+// Queries hardly read one half of the latent, and values do not read it at all.
 TEST(LatentSearch, TheLeastDamageAsKeyAndValueIsChosenAndJudged) {
   GoldenLatents layer = RandomLatents(4, 32, {kTokens, kTokens, kTokens, kTokens}, 11);
   layer.kv_b.narrow(1, 0, 3).narrow(2, 16, 16).zero_();
@@ -67,7 +68,7 @@ TEST(LatentSearch, TheLeastDamageAsKeyAndValueIsChosenAndJudged) {
   layer.kv_b.narrow(1, 6, 5).narrow(2, 16, 16).zero_();
   for (at::Tensor& q : layer.q) q.narrow(-1, 3, 3).mul_(0.02);
   EXPECT_FALSE(OverruledByJudgingRows(layer));
-  // Rows that judge see nothing else, and more sharply.
+  // Judging rows read mainly the half that other rows hardly read, with larger logits.
   const at::Tensor judging = at::arange(9, kTokens, 10);
   const at::Tensor swapped = at::tensor({3, 4, 5, 0, 1, 2, 6, 7, 8, 9}, at::kLong);
   at::Tensor& q = layer.q.back();

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rotations refined on a GPU against the same on the CPU. Codes on a boundary differ between
-// devices, and Adam's first steps have the gradient's sign alone, so only losses are compared
-// closely.
+// Compares refinement on a GPU with refinement on the CPU. Codes on a rounding boundary differ
+// between devices, and Adam's first steps depend only on the gradient's sign, so rotations differ
+// and only losses are compared.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -61,7 +61,7 @@ TEST(GpuRefinement, IsThatOfTheCpu) {
         EXPECT_NEAR(device[side].loss_before[head] / host[side].loss_before[head], 1, 1e-3);
       }
       EXPECT_LT(device[side].loss_after[head], 0.6 * device[side].loss_before[head]);
-      // Steps of one sequence each part ways by the last bits.
+      // Each step uses few sequences, so rounding differences grow from step to step.
       EXPECT_NEAR(device[side].loss_after[head] / host[side].loss_after[head], 1, 0.5);
     }
     const at::Tensor wide = device[side].transforms.transform.to(at::kDouble);

@@ -92,19 +92,19 @@ TEST(StraightThrough, ValuesAreTheQuantizers) {
   EXPECT_TRUE(StraightThrough(rows, {.bits = {0}, .clip = {0.5}}).equal(rows));
 }
 
-// x^ = x + (q - t) s, where q - t is a constant: the ends of the range move s, the rest moves
-// itself.
+// x^ = x + (q - t) s with q - t constant. Unclipped values have gradient 1, and the ends of the
+// range also change s.
 TEST(StraightThrough, GradientPassesRoundingAndReachesTheScale) {
   const at::Tensor x = at::tensor({0.0, 1.25, 2.0, 3.0}, at::kDouble).requires_grad_(true);
   StraightThrough(x, {}).sum().backward();
-  // Residuals q - t: 0, -0.25, 0, 0; s = (x3 - x0) / 3.
+  // The residuals q - t are 0, -0.25, 0 and 0; s = (x3 - x0) / 3.
   const std::vector<double> expected = {1 + 0.25 / 3, 1, 1, 1 - 0.25 / 3};
   for (int64_t i = 0; i < 4; ++i)
     EXPECT_NEAR(x.grad()[i].item<double>(), expected[static_cast<size_t>(i)], 1e-12);
   const at::Tensor clipped = at::tensor({-1.0, 0.2, 0.5, 9.0}, at::kDouble).requires_grad_(true);
   StraightThrough(clipped, {.clip = {0.5}}).sum().backward();
   EXPECT_EQ(clipped.grad()[3].item<double>(), 0);
-  // A range that reaches to zero: its lower end is not a value.
+  // This range begins at zero, so its lower end does not depend on a value.
   const at::Tensor positive = at::tensor({1.0, 1.25, 2.0, 3.0}, at::kDouble).requires_grad_(true);
   AffineQuantizer with_zero;
   with_zero.metadata = MetadataType::kByte;
@@ -174,7 +174,7 @@ TEST(RefinementLoss, TheOutputIsComparedBehindItsProjection) {
   };
   const at::Tensor plain = value_loss();
   problem.output_projection = at::eye(2 * kHeads * kDim, at::kFloat).mul(3);
-  // A mean over all of hidden: num_q_heads times as many elements.
+  // The projected loss is a mean over hidden, which has num_q_heads times as many elements.
   EXPECT_TRUE(at::allclose(value_loss(), plain * 9 / (2 * kHeads)));
   problem.output_projection = at::zeros({5, 2 * kHeads * kDim}, at::kFloat);
   problem.output_projection.slice(1, 0, 2 * kDim).fill_(1);
@@ -219,7 +219,7 @@ TEST(RotationRefinement, TakesSequencesByTurns) {
     return RefineKeys(problem, Identity(), options).transforms.transform;
   };
   EXPECT_TRUE(refined(0, 2).equal(refined(2, 2)));
-  EXPECT_TRUE(refined(5, 2).equal(refined(2, 2)));  // never the same twice in a step
+  EXPECT_TRUE(refined(5, 2).equal(refined(2, 2)));  // a step takes a sequence only once
   EXPECT_FALSE(refined(1, 2).equal(refined(2, 2)));
   EXPECT_FALSE(refined(1, 2).equal(refined(1, 8)));
 }
@@ -239,7 +239,7 @@ TEST(RefinementLoss, IsOfTheQueriesThatCount) {
   const auto [same_keys, same_values] = losses(rows);
   EXPECT_LT(Largest(same_keys - keys), 1e-5 * Largest(keys));
   EXPECT_LT(Largest(same_values - values), 1e-5 * Largest(values));
-  // Every half of the queries makes half of the mean.
+  // The loss over all queries is the mean of the losses over two halves of them.
   at::Tensor even = at::zeros({kTokens}, at::kFloat);
   for (int64_t i = 0; i < kTokens; i += 2) even[i] = 1;
   rows.counted = even;
@@ -283,7 +283,8 @@ TEST(RotationRefinement, NoStepsGiveTheStart) {
   ExpectStart(RefineValues(Problem(), Identity(), Identity(), Options(0)));
 }
 
-// Keys set aside that the four levels hold exactly as they are: what the other rows teach is worse.
+// Held-out keys lie on quantization levels and are stored exactly, so any refinement makes them
+// worse.
 TEST(RotationRefinement, WhatGetsWorseIsNotKept) {
   RefinementProblem problem = Problem();
   RefinementOptions options = Options(20);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scores against the errors of the arm that is measured in the end, and against themselves,
-// whatever is scored together.
+// Compares scores with the errors of the measured arm, and batched scores with those computed one
+// at a time.
 #include "calib/search/scorer.h"
 
 #include <ATen/ATen.h>
@@ -31,7 +31,7 @@ GoldenLayer Layer(const std::vector<int64_t>& lengths) {
   return layer;
 }
 
-// The scorer's arithmetic is that of the arm which is measured in the end.
+// The scorer computes the same errors as the arm that is measured in the end.
 TEST(AutoScorer, AgreesWithTheMeasuredArm) {
   const HeldOutSplit split = {HeldOutKind::kDocuments, {320, 320, 320, 0}, 320};
   const GoldenLayer layer = Layer({320, 320, 320, 320});
@@ -47,7 +47,7 @@ TEST(AutoScorer, AgreesWithTheMeasuredArm) {
       Mean(scorer.ScoreWindows(scorer.RotateKeys(side), {&trial, 1}, choice.Format(2, true))
                .at(0)
                .at(0));
-  // The scorer leaves out rows inside the windows, which have next to no error.
+  // The scorer leaves out rows inside the windows, which have almost no error.
   EXPECT_NEAR(kl * static_cast<double>(scorer.rows()),
               arms.at(0).kl_mean * static_cast<double>(arms.at(0).rows), 0.01 * kl * 64);
   // This scorer covers all rows, in each of several windows.
@@ -59,14 +59,15 @@ TEST(AutoScorer, AgreesWithTheMeasuredArm) {
   for (const std::vector<double>& heads : of_heads) in_windows.push_back(Mean(heads));
   EXPECT_NEAR(in_windows.at(0) / arms.at(0).kl_mean_no_windows, 1, 1e-4);
   EXPECT_NEAR(in_windows.at(1) / arms.at(0).kl_mean, 1, 1e-4);
-  EXPECT_LT(in_windows.at(2), 0.01 * in_windows.at(1));  // longer than the text
-  // Keys alone move the output less than keys and values do, and less where windows are exact.
+  EXPECT_LT(in_windows.at(2), 0.01 * in_windows.at(1));  // the windows are longer than the text
+  // Errors in keys alone change the output less than errors in both sides, and less still with
+  // larger windows.
   const auto error = [&](const AutoScorer& of) {
     return Mean(of.KeyOutputErrors(of.RotateKeys(side), trial, choice.Format(2, true)));
   };
   EXPECT_LT(error(all), arms.at(0).output_rel_error_no_windows);
   EXPECT_GT(error(all), 0.3 * arms.at(0).output_rel_error_no_windows);
-  const AutoScorer half(observed, layer.spec, {{4, 150}}, 0, 0);  // of most texts exact
+  const AutoScorer half(observed, layer.spec, {{4, 150}}, 0, 0);  // about half of the text is exact
   EXPECT_LT(error(half), 0.85 * error(all));
   const CacheSide* const values[] = {&choice.v};
   const auto value_error = [&](const AutoScorer& of) {
@@ -110,7 +111,7 @@ TEST(AutoScorer, NeedsARowThatChoosesAndOneThatJudges) {
   EXPECT_THROW(AutoScorer(observed, layer.spec, {{4, 16}}, 0, 0), InputError);
 }
 
-// Mean over rows beyond the windows of |P^ V^ - P V| / |P V|, of the held-out sequence.
+// Returns the mean of |P^ V^ - P V| / |P V| over the held-out sequence's rows beyond the windows.
 double MeanRelativeError(const ObservedLayer& observed, const LayerSpec& spec,
                          const AutoChoice& choice, const CacheWindows& windows) {
   const HeldOutQueries& rows = observed.queries.at(0);
@@ -162,7 +163,7 @@ TEST(AutoScorer, LatentsAgreeWithTheMeasuredArm) {
         scorer.ScoreLatents(scorer.RotateKeys(side), {&trial, 1}, choice.Format(2, true)).at(0);
     const double kl = (Mean(scores.kl.score) + Mean(scores.kl.check)) / 2;
     const double output = (Mean(scores.output.score) + Mean(scores.output.check)) / 2;
-    // The scorer leaves out rows inside the windows, which have next to no error.
+    // The scorer leaves out rows inside the windows, which have almost no error.
     const double share = static_cast<double>(scorer.rows()) / static_cast<double>(arm.rows);
     EXPECT_NEAR(kl * share / (in_windows ? arm.kl_mean : arm.kl_mean_no_windows), 1, 0.01);
     EXPECT_NEAR(output / MeanRelativeError(observed, layer.spec, choice, windows), 1, 0.01);
@@ -174,8 +175,8 @@ void ExpectNear(const std::vector<double>& a, const std::vector<double>& b) {
   for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 2e-5 * b[i]);
 }
 
-// Texts of several lengths, padded to one shape, and sides of every kind in one product: the scores
-// of one text and one side after the other.
+// Texts of different lengths are padded to one shape, and all kinds of sides share one product. The
+// scores must equal those of one text and one side at a time.
 TEST(AutoScorer, WhatIsScoredTogetherScoresAsAlone) {
   const GoldenLayer layer = Layer({320, 290, 200, 320});
   const HeldOutSplit split = {HeldOutKind::kTailRows, {320, 265, 100, 0}, 445};
@@ -194,8 +195,8 @@ TEST(AutoScorer, WhatIsScoredTogetherScoresAsAlone) {
   const std::vector<AutoScorer::Trial> of_one = {{0, {0.9}}, {0, {0.96}}};
   const std::vector<CacheWindows> windows = {{4, 16}, {0, 0}, {8, 64}};
   const AutoScorer alone(observed, layer.spec, windows, 100, 0);
-  ASSERT_EQ(alone.rows(), 25 + 64 + 60);  // of the last, those beyond the windows
-  // All at once; two texts, and two trials or one, at once.
+  ASSERT_EQ(alone.rows(), 25 + 64 + 60);  // in the last text, only rows beyond the windows
+  // Scores everything at once, then two texts with one or two trials at a time.
   for (const int64_t values_at_once : {int64_t{1} << 30, int64_t{2 * 4 * 64 * 320}}) {
     const AutoScorer together(observed, layer.spec, windows, 100, values_at_once);
     const auto compare = [&](const std::vector<HeadScores>& a, const std::vector<HeadScores>& b) {
@@ -221,8 +222,7 @@ TEST(AutoScorer, WhatIsScoredTogetherScoresAsAlone) {
       for (size_t w = 0; w < expected[i].size(); ++w)
         ExpectNear(in_windows[i].at(w), expected[i][w]);
     }
-    // The mean of what scores are in the windows in use, over 75 rows that choose and 74 that
-    // judge.
+    // A window score is the mean over 75 choosing rows (score) and 74 judging rows (check).
     const HeadScores scores = alone.ScoreKeys(b, of_one, {2, 0})[0];
     for (size_t head = 0; head < scores.score.size(); ++head) {
       EXPECT_NEAR(expected[0][0].at(head),

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A layer whose best transform is known, and what the automatic choice makes of it.
+// A layer whose best transform is known, and functions that run the automatic choice on it.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -19,8 +19,8 @@ namespace oscar::searched {
 
 inline constexpr int64_t kDim = 32;
 
-// A layer with a rope, three of whose RoPE pairs of keys may be `factor` times larger, and of
-// queries smaller.
+// Returns a layer with rope. If `outliers`, three RoPE pairs of its keys are multiplied by
+// `factor`, and those of its queries are divided by it.
 inline GoldenLayer Layer(bool outliers, double factor = 16) {
   GoldenLayer layer = RandomLayer(4, 2, kDim, 16, {320, 320, 320, 320}, {}, 7);
   layer.spec.attention.rope.rotary_dim = kDim;
@@ -58,8 +58,8 @@ inline LayerResult Processed(const GoldenLayer& layer, const CalibrationOptions&
   return ProcessLayer(Observe(layer, kSplit, 64), layer.spec, kSplit, options, times);
 }
 
-// The rule of every search, from the scores alone: the candidate that no later one is better than
-// by kWorthwhile.
+// Applies the rule of every search to scores: a later candidate replaces the chosen one if it is
+// better by kWorthwhile. Returns the index of the chosen one.
 inline size_t ByTheRule(size_t count, const std::function<double(size_t)>& score) {
   size_t chosen = 0;
   for (size_t i = 1; i < count; ++i) {

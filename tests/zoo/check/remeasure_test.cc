@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The findings of a second measurement, without a model: the second report is made up too.
+// Tests how a second measurement is compared with the recorded one. No model is used: the second
+// report is made up.
 #include "zoo/check/remeasure.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +37,7 @@ TEST(Remeasure, OnTheSameMachineEveryNumberCounts) {
   const Json recorded = ValidatedIn("remeasure-same");
   EXPECT_TRUE(CompareValidations(recorded, recorded).empty());
   Json again = recorded;
-  Headline(again)["local"]["logit_mse"] = 0.11;  // nothing else follows from it
+  Headline(again)["local"]["logit_mse"] = 0.11;  // no other number depends on it
   const std::vector<std::string> lines = CompareValidations(recorded, again);
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_NE(lines[0].find("logit_mse"), std::string::npos) << lines[0];
@@ -49,7 +50,7 @@ TEST(Remeasure, ElsewhereWhatAGateMayNameCountsRoughly) {
   again["machine"]["device"] = "another";
   Headline(again)["local"]["kl"]["mean"] =
       recorded["arms"][5]["local"]["kl"]["mean"].get<double>() * 1.01;
-  // Continuations are those of the machine that drew them.
+  // Generated text differs between machines, so its numbers are not compared.
   Headline(again)["reasoning"]["tokens_until"] = 1;
   EXPECT_TRUE(CompareValidations(recorded, again).empty());
   Headline(again)["local"]["kl"]["mean"] = 0.045;
@@ -98,7 +99,8 @@ TEST(Remeasure, TheConfigurationNamesEverythingAndHasNoGate) {
   EXPECT_THROW(RecordedConfiguration(validation, "x"), InputError);
 }
 
-// Sealed anew, with numbers that agree: only the model tells.
+// The forged report has consistent numbers and the right digests, so only a measurement with the
+// model reveals it.
 TEST(Remeasure, AForgedReportIsFoundWhereTheModelIsAtHand) {
   const fs::path scratch = TestScratch("remeasure-forged"), artifact = scratch / "a";
   const Zoo zoo = NewZoo(scratch / "zoo");

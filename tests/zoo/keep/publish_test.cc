@@ -1,10 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Longer than 400 lines because every way a publication is refused stands beside the one that is
-// not.
-//
-// A zoo accepts some artifacts, refuses others, and returns what it accepted unchanged.
+// Tests that a zoo accepts some artifacts, refuses others, and returns accepted ones unchanged.
+// Longer than 400 lines because each kind of refusal is tested beside the case that is accepted.
 #include "zoo/keep/publish.h"
 
 #include <gtest/gtest.h>
@@ -51,14 +49,14 @@ class PublishTest : public testing::Test {
 
   Published Do(PublishOptions options = {}) { return Publish(zoo_, artifact_, {}, options); }
 
-  // The artifact is refused and the zoo stays as it was.
+  // Expects that the artifact is refused and the zoo does not change.
   void ExpectRefused(const std::string& message) {
     const auto before = TreeBytes(zoo_.path());
     EXPECT_TRUE(Says(ErrorOf<InputError>([&] { Do(); }), message));
     EXPECT_TRUE(before == TreeBytes(zoo_.path()));
   }
 
-  // Exit code 1: a problem that says what to run.
+  // Expects a problem (exit code 1 of the program) that names the command to run, and no change.
   void ExpectGateFails(const std::string& message) {
     const auto before = TreeBytes(zoo_.path());
     const Published published = Do();
@@ -110,7 +108,7 @@ TEST_F(PublishTest, VersionsNeverChange) {
   options.version = {{1, 0, 0}};
   Do(options);
   const auto before = TreeBytes(zoo_.path());
-  EXPECT_THROW(Do(options), InputError);  // with the very same artifact
+  EXPECT_THROW(Do(options), InputError);  // even with the same artifact
   fs::remove_all(artifact_);
   WriteValidated(artifact_, 2);
   EXPECT_THROW(Do(options), InputError);
@@ -171,7 +169,7 @@ TEST_F(PublishTest, WhatWasNotValidatedIsRefused) {
 TEST_F(PublishTest, AGateIsEvaluatedAgainAndItsVerdictNotBelieved) {
   EditValidation(artifact_, [](Json& v) {
     for (Json& arm : v["arms"])
-      if (arm["name"] == v["gate"]["arm"]) arm["local"]["kl"]["mean"] = 0.9;  // passed: true stays
+      if (arm["name"] == v["gate"]["arm"]) arm["local"]["kl"]["mean"] = 0.9;  // passed stays true
   });
   ExpectGateFails("kl is 0.9, expected <= 0.05");
 }
@@ -189,7 +187,7 @@ TEST_F(PublishTest, AFailedGateIsRefusedAndNoGateNeedsToBeSaid) {
   ExpectSound(1);
 }
 
-// A gate given to publish is part of the entry, and asked again of it.
+// A gate given to Publish becomes part of the entry, and Verify checks it again.
 TEST_F(PublishTest, AGateOfTheEntryIsCheckedWithIt) {
   EditValidation(artifact_, [](Json& v) { v.erase("gate"); });
   PublishOptions options;
@@ -203,7 +201,8 @@ TEST_F(PublishTest, AGateOfTheEntryIsCheckedWithIt) {
   EXPECT_EQ(Verify(zoo_, std::nullopt).problems.size(), 1u);
 }
 
-// KIVI's number under our name: the report is sound, and says nothing about these rotations.
+// The report is valid, but its headline is a comparison arm, so its numbers do not describe these
+// rotations.
 TEST_F(PublishTest, AComparisonIsRefusedGatedOrNot) {
   const auto headline = [](const char* arm) {
     return [arm](Json& v) {
@@ -231,7 +230,8 @@ TEST_F(PublishTest, AGateOnAnotherArmThanTheHeadlineProvesNothing) {
   ExpectGateFails("the gate judges configuration");
 }
 
-// Whoever edits a number and seals the report anew has to edit what follows from it too.
+// A forger who changes a number and updates the digests must also change every number that follows
+// from it.
 TEST_F(PublishTest, NumbersThatContradictEachOtherAreRefused) {
   const auto own = [](Json& v) -> Json& {
     for (Json& arm : v["arms"])
@@ -259,7 +259,7 @@ TEST_F(PublishTest, NumbersThatContradictEachOtherAreRefused) {
   for (const auto& [edit, message] : edits) {
     fs::remove_all(artifact_);
     WriteValidated(artifact_, 1, edit);
-    EditJson(artifact_ / kReportFile, [](Json& report) {  // a forger's gate holds too
+    EditJson(artifact_ / kReportFile, [](Json& report) {  // a forger updates the gate too
       Json& v = report["validation"];
       v["gate"] =
           EvaluateGate(ParseGate("kl<=0.05"), ArmOf(v, v["headline_arm"].get<std::string>()));
@@ -329,14 +329,14 @@ TEST_F(PublishTest, DamagedAndForgedArtifactsAreRefused) {
   flip(kRotationsFile,
        static_cast<std::streamoff>(rotation.tensors().at("layer.11.v.rotation").offset) + 2);
   ExpectRefused("SHA-256");
-  EditValidation(artifact_, [&](Json& v) {  // a forger would reseal it
+  EditValidation(artifact_, [&](Json& v) {  // a forger would update the digest
     v["rotations"]["sha256"] = DigestFile(artifact_ / kRotationsFile).sha256;
   });
   ExpectRefused("not a rotation");
 }
 
-// libhdf5 crashes on files made for it, so what a stranger publishes never gets that far, however
-// right its digests are.
+// libhdf5 crashes on malicious files, so HDF5 is refused before it is opened, even if its digests
+// are right.
 TEST_F(PublishTest, Hdf5IsRefusedUnopened) {
   WriteText(artifact_ / kMomentsFile, "\x89HDF\r\n\x1a\n" + std::string(100, '\x7F'));
   Reseal(artifact_);
@@ -406,14 +406,14 @@ TEST_F(PublishTest, ADamagedBlobIsReplacedByASoundOne) {
   ExpectSound(2);
 }
 
-// The lock is taken away: what remains is the rename that never replaces.
+// Without the lock, publishing relies on a rename that never replaces a file.
 TEST_F(PublishTest, WithoutTheLockStillExactlyOneWinsAVersion) {
   const CheckedArtifact checked = CheckArtifact(artifact_);
   for (int round = 0; round < 20; ++round) {
     std::vector<std::unique_ptr<Publisher>> publishers;
     for (int i = 0; i < 4; ++i) {
       std::error_code ignored;
-      fs::remove(StagingFolder(zoo_.path(), kName) / "lock", ignored);  // a new file, a new lock
+      fs::remove(StagingFolder(zoo_.path(), kName) / "lock", ignored);  // the next lock is new
       publishers.push_back(std::make_unique<Publisher>(zoo_, kName, std::function<void()>()));
     }
     std::atomic<int> won = 0;

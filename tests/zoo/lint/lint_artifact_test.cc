@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Our own artifacts and zoos under lint.
+// Tests lint on our own artifacts and zoos.
 #include "zoo/lint/lint_artifact.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ std::string Lines(const LintReport& report) {
   return text;
 }
 
-// An artifact of the sample's two layers, changed by `edit`.
+// Writes an artifact with the sample's two layers, changed by `edit`.
 void WriteEdited(const fs::path& path, const std::function<void(LayerResult&)>& edit) {
   WriteArtifact(path, SampleInfo(), {2, [&](size_t index) {
                                        LayerResult layer = SampleLayer(index, 1);
@@ -82,7 +82,8 @@ TEST(LintArtifact, EveryBadHeadHasItsFinding) {
   EXPECT_TRUE(Has(report, "negative-eigenvalue"));
 }
 
-// Orthogonal, finite, paired and rightly digested, and still wrong: only the moments can tell.
+// These rotations are orthogonal, finite, paired and have the right digests. Only the moments
+// reveal that they are wrong.
 TEST(LintArtifact, RotationsOfOtherHeadsAreAnError) {
   const fs::path path = TestScratch("lint-artifact") / "a";
   WriteEdited(path, [](LayerResult& layer) {
@@ -98,7 +99,7 @@ TEST(LintArtifact, RotationsOfOtherHeadsAreAnError) {
 TEST(LintArtifact, TooFewTokensShowInTheSpectrum) {
   const fs::path path = TestScratch("lint-artifact") / "a";
   WriteEdited(path, [](LayerResult& layer) {
-    for (size_t i = 0; i < 4; ++i) layer.k.eigenvalues[i] = 1e-18;  // of 8, head 0
+    for (size_t i = 0; i < 4; ++i) layer.k.eigenvalues[i] = 1e-18;  // 4 of 8 values of head 0
   });
   const LintReport report = Lint({path}, {});
   ASSERT_TRUE(Has(report, "degenerate")) << Lines(report);
@@ -114,12 +115,12 @@ TEST(LintArtifact, DamageIsAnErrorAndNotAnException) {
   EXPECT_TRUE(Has(Lint({path}, {}), "artifact-damaged"));
 }
 
-// Two heads whose leading directions are equal, and two with nothing in common.
+// Compares two heads with equal leading directions, then two whose leading directions are disjoint.
 TEST(LintArtifact, HeadsAgreeFromChanceToEquality) {
   constexpr int64_t kDim = 32;
   const Matrix identity = Matrix::Identity(kDim, kDim);
   std::vector<float> rotations, eigenvalues;
-  const auto add = [&](int64_t shift) {  // eigenvectors: the axes, shifted
+  const auto add = [&](int64_t shift) {  // eigenvectors are shifted axes
     for (int64_t i = 0; i < kDim; ++i)
       for (int64_t j = 0; j < kDim; ++j)
         rotations.push_back(static_cast<float>(identity(i, (j + shift) % kDim)));
@@ -170,7 +171,7 @@ TEST(LintZoo, LooksAtEntriesAndNamesThem) {
   for (const fs::path& path : {zoo.path(), file}) {
     const LintReport report = Lint({path}, {});
     EXPECT_FALSE(report.has_errors()) << Lines(report);
-    ASSERT_FALSE(report.findings.empty());  // few tokens
+    ASSERT_FALSE(report.findings.empty());  // at least few-tokens
     EXPECT_EQ(report.findings[0].place.file, file);
   }
   WriteText(BlobPath(zoo.path(), entry.files.at(kReportFile).sha256), "x");

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Upstream's files: published ones are clean, spoiled ones have the finding that names what is
-// wrong and where.
+// Tests lint on upstream's files: published files are clean, and a file with a defect has a finding
+// that names the defect and its place.
 #include "zoo/lint/lint.h"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ std::string FindingLines(const LintReport& report) {
   return text;
 }
 
-// A file that looks like upstream's; tests change what they need.
+// The content of a file in upstream's format; tests change some members.
 struct Spoiled {
   std::string objective = "qqt_r_h_pbr";
   PtOut version = int64_t{1};
@@ -61,7 +61,7 @@ void Write(const fs::path& path, const Spoiled& file) {
     if (file.heads > 0) rotation.shape.insert(rotation.shape.begin(), heads);
     for (int64_t h = 0; h < heads; ++h)
       for (int64_t i = 0; i < kDim; ++i)
-        for (int64_t j = 0; j < kDim; ++j)  // another order of columns for every head and layer
+        for (int64_t j = 0; j < kDim; ++j)  // each head and layer has its own column order
           rotation.values.push_back(static_cast<float>(r(i, (j + h + id) % kDim)));
     for (int64_t i = 0; i < kDim; ++i)
       eigenvalues.values.push_back(std::pow(10.0F, static_cast<float>(i - kDim) / 4));
@@ -163,7 +163,7 @@ TEST_F(LintTest, LayersMissingOnOneSideOrOdd) {
   Pair({}, v);
   Expect("missing-layer");
   Spoiled sparse;
-  sparse.ids = {3, 7, 11};  // a hybrid model
+  sparse.ids = {3, 7, 11};  // as in a hybrid model
   Pair(sparse, sparse);
   Expect("");
   sparse.ids = {0, 1, 3};
@@ -202,7 +202,7 @@ TEST_F(LintTest, APartnerThatIsNotThere) {
   Pair();
   fs::remove(folder_ / "v_rotation_sst_r_h_pbr.pt");
   Expect("unpaired");
-  // A file given by itself says nothing about its folder.
+  // If one file is given by itself, lint does not expect its partner.
   EXPECT_EQ(CodesOf(Lint({folder_ / "k_rotation_qqt_r_h_pbr.pt"}, {})), "");
 }
 
@@ -220,7 +220,7 @@ TEST_F(LintTest, SharedAndPerHeadInOneFolder) {
   per_head.objective = "cov_eig_hadamard_perhead";
   Write(folder_ / "k_rotation_perhead.pt", per_head);
   Write(folder_ / "v_rotation_perhead.pt", per_head);
-  Expect("heads-disagree shared-and-per-head");  // columns in another order: nothing in common
+  Expect("heads-disagree shared-and-per-head");  // the heads' column orders differ
   fs::rename(folder_ / "k_rotation_perhead.pt", folder_ / "k_rotation_qqt_r_h_pbr.pt");
   EXPECT_NE(CodesOf(Look()).find("name-contradicts-content"), std::string::npos);
 }
@@ -305,7 +305,7 @@ TEST(LintUpstream, PublishedFilesAreClean) {
 TEST(LintUpstream, SyntheticFilesOfEverySchemaHaveNoErrorsButLonelySides) {
   OSCAR_PACK_OR_SKIP(path, "upstream/synthetic");
   for (const auto& entry : fs::directory_iterator(path)) {
-    if (entry.path().filename() == "optr-k-mean") continue;  // a removed format
+    if (entry.path().filename() == "optr-k-mean") continue;  // the format was removed
     const LintReport report = Lint({entry.path()}, {});
     const bool alone = entry.path().filename().string().starts_with("vllm");
     EXPECT_EQ(report.has_errors(), alone) << entry.path() << "\n" << FindingLines(report);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Principal angles against closed forms; whole artifacts are compared in zoo_forms_test.cc.
+// Compares principal angles with closed forms. zoo_forms_test.cc compares whole artifacts.
 #include "zoo/show/entry_diff.h"
 
 #include <gtest/gtest.h>
@@ -14,10 +14,10 @@
 namespace oscar {
 namespace {
 
-// Eigenvectors turned in planes that are known: each plane of a leading and a trailing one is a
-// principal angle, a plane of two leading ones is none.
+// Rotates eigenvectors in known planes. A plane of a leading and a trailing eigenvector gives a
+// principal angle; a plane of two leading ones does not change their span.
 TEST(DiffSide, FindsTheAnglesOfPlanarRotations) {
-  constexpr int64_t d = 8;  // eigenvalues ascending: the last three carry nine tenths
+  constexpr int64_t d = 8;  // ascending eigenvalues: the last three reach kLeadingShare
   const std::vector<float> spectrum = {0.01F, 0.02F, 0.03F, 0.04F, 0.05F, 1, 2, 3};
   const Matrix u = Eigen::HouseholderQR<Matrix>(Matrix::Random(d, d)).householderQ();
   const auto side = [&](const std::vector<Matrix>& bases, Composition composition) {

@@ -2,10 +2,10 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# Opens the pages of a zoo's site in headless Chromium, as a person does: site_check.py CHROMIUM_CHECK DIRECTORY, CHROMIUM_CHECK
-# being the reports' chromium_check.py, which drives the browser. Every page below the directory at 360 and 1440 px, light and dark, with script and
-# without: nothing overflows, every text has a contrast of at least 4.5 to what lies under it (WCAG 2.1, 1.4.3), Tab reaches every
-# control and shows where it is, no request leaves the page. Exit 77: no Chromium here.
+# Opens the pages of a zoo's site in headless Chromium, as a person does: site_check.py CHROMIUM_CHECK DIRECTORY. CHROMIUM_CHECK is the
+# chromium_check.py of the reports, which drives the browser. Checks every page below the directory at 360 and 1440 px, light and dark, with
+# and without scripts: nothing overflows, the contrast of every text to its background is at least 4.5 (WCAG 2.1, 1.4.3), Tab reaches every
+# control and shows where it is, and no page sends a request. Exit code 77: Chromium is not installed.
 import importlib.util
 import json
 import os
@@ -15,7 +15,7 @@ import tempfile
 
 WIDTHS = (360, 1440)
 
-# Per text node: the ratio of its colour to what is painted under its middle, from the top down until something is opaque.
+# Computes, for each text node, the contrast of its colour to the layers painted under its middle, down to the first opaque one.
 CONTRAST = r"""(() => {
   const parse = c => { const m = c.match(/[\d.]+/g); return m ? [+m[0], +m[1], +m[2], m.length > 3 ? +m[3] : 1] : [0, 0, 0, 0]; };
   const over = (a, b) => [0, 1, 2].map(i => a[i] * a[3] + b[i] * (1 - a[3])).concat(1);
@@ -79,7 +79,7 @@ def check_keyboard(browser, where):
     if nameless:
         problems.append(f"{where}: {nameless} controls without a name")
     browser.evaluate("document.activeElement?.blur(); scrollTo(0, 0)")
-    for _ in range(2 * total + 60):  # Chromium also stops at boxes that scroll, and goes round by way of the page
+    for _ in range(2 * total + 60):  # Chromium also stops at scrollable boxes and at the page itself
         if len(reached) == total:
             break
         press(browser, "Tab", 9)

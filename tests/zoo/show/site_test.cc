@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A site over time: who signed, which pages are kept, and what a browser makes of it
-// (site_check.py). What its pages say is in zoo_forms_test.cc.
+// Tests a site over time: who signed, which pages are kept, and how a browser shows it
+// (site_check.py). zoo_forms_test.cc tests what the pages say.
 #include "zoo/show/site.h"
 
 #include <gtest/gtest.h>
@@ -78,7 +78,8 @@ TEST_F(SiteTest, KeepsThePagesOfModelsThatAreAsTheyWere) {
   EXPECT_EQ(Make().kept, 0u);
   options_.made_by = "another program";
   EXPECT_EQ(Make().kept, 0u);
-  // A site whose list is damaged, or says what is not there, is made anew.
+  // If the list of pages is damaged, all pages are written again; if a page is missing, only that
+  // one.
   WriteText(site_ / "pages.json", "{");
   EXPECT_EQ(Make().kept, 0u);
   fs::remove(site_ / "models/example/Tiny/index.html");
@@ -89,15 +90,15 @@ TEST_F(SiteTest, KeepsThePagesOfModelsThatAreAsTheyWere) {
   EXPECT_TRUE(TreeBytes(site_) == after);
 }
 
-// 360 and 1440 px, light and dark, with script and without: nothing overflows, contrast is at least
-// 4.5, Tab reaches every control, no request leaves a page.
+// Checks pages at 360 and 1440 px, light and dark, with and without scripts: nothing overflows,
+// contrast is at least 4.5, Tab reaches every control, and no page sends a request.
 TEST_F(SiteTest, InABrowser) {
   AddSignature(zoo_, entries_[0], NewSigner(), nullptr);
   Yank(zoo_, entries_[1].name, entries_[1].version, "a wrong <template>", nullptr);
   options_.title = "A <b>zoo</b> with a title that is longer than a narrow screen is wide";
   Make();
-  // Every other kind of page: what a publisher's own report is, a comparison of two artifacts, and
-  // one of the reports of several models, whose settings differ.
+  // Adds the other kinds of pages: a publisher's report, a comparison of two artifacts, and a
+  // comparison of the reports of two models with different settings.
   fs::copy(scratch_ / "a/report.html", site_ / "report.html");
   Json other = SampleReport({.num_layers = 4, .max_length = 1024});
   other["validation"]["model"]["id"] = "example/other-model-with-a-long-name";
@@ -111,7 +112,7 @@ TEST_F(SiteTest, InABrowser) {
   const ProgramExit whole = look();
   if (whole.code == 77) OSCAR_SKIP_WITHOUT_PACKAGE("chromium");
   EXPECT_TRUE(Exits(whole, 0));
-  // The check turns red.
+  // Checks that the script finds defects.
   const fs::path index = site_ / "index.html";
   const std::string page = ReadText(index);
   for (const char* sound : {"models", "report.html", "diff.html", "comparison.html"})

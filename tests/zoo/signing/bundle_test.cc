@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The signer of a payload: keys, certificates, and every way in which a bundle is invalid.
+// Tests who signed a payload, with keys and with certificates, and every way in which a bundle is
+// invalid.
 #include "zoo/signing/bundle.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +18,7 @@
 namespace oscar {
 namespace {
 
-// kDone, or the code of what is thrown.
+// Returns kDone, or the exit code of the error that `run` throws.
 ExitCode CodeFrom(const std::function<void()>& run) {
   try {
     run();
@@ -61,7 +62,7 @@ TEST(SigningKey, AnEncryptedKeyTakesItsPassword) {
   EXPECT_EQ(PrivateKey::FromPem(encrypted, "secret", "k").public_key().id(),
             KeyOf(pem).public_key().id());
   EXPECT_THROW(PrivateKey::FromPem(encrypted, "Secret", "k"), InputError);
-  EXPECT_THROW(PrivateKey::FromPem(encrypted, "", "k"), InputError);  // and asks nobody
+  EXPECT_THROW(PrivateKey::FromPem(encrypted, "", "k"), InputError);  // without a prompt
 }
 
 TEST(SignedBundle, IsOfTheKeyThatMadeIt) {
@@ -77,12 +78,12 @@ TEST(SignedBundle, IsOfTheKeyThatMadeIt) {
   const PrivateKey other = KeyOf(NewKeyPem());
   EXPECT_EQ(CodeFrom([&] { CheckSignedWith(bundle, other.public_key(), "b"); }),
             TrustExit::kWrongKey);
-  SignedBundle without_hint = bundle;  // the hint helps, and proves nothing
+  SignedBundle without_hint = bundle;  // a hint is not a proof
   without_hint.key_hint = "";
   CheckSignedWith(without_hint, signer.key.public_key(), "b");
   EXPECT_EQ(CodeFrom([&] { CheckSignedWith(without_hint, other.public_key(), "b"); }),
             TrustExit::kWrongKey);
-  SignedBundle other_hint = bundle;  // a hint of ours on a signature of theirs
+  SignedBundle other_hint = bundle;  // hint of `other`, signature of `signer`
   other_hint.key_hint = other.public_key().id();
   EXPECT_EQ(CodeFrom([&] { CheckSignedWith(other_hint, other.public_key(), "b"); }),
             TrustExit::kAltered);
@@ -95,11 +96,12 @@ TEST(SignedBundle, ACertificateVouchesUnderItsRootAlone) {
   const Issuer between = Issued(root, authority), leaf = Issued(between, {});
   EXPECT_EQ(Under(CertifiedSigner(leaf, {between}), RootsOf(root)), ExitCode::kDone);
   EXPECT_EQ(Under(CertifiedSigner(leaf), RootsOf(root)),
-            TrustExit::kWrongKey);  // a link is missing
+            TrustExit::kWrongKey);  // the intermediate certificate is missing
   EXPECT_EQ(Under(CertifiedSigner(leaf, {between}), RootsOf(other_root)), TrustExit::kWrongKey);
-  // One between that is given as a root does not end the chain: only what signed itself does.
+  // An intermediate certificate given as a root does not end the chain; only a self-signed one
+  // does.
   EXPECT_EQ(Under(CertifiedSigner(leaf), RootsOf(between)), TrustExit::kWrongKey);
-  // Whoever may sign may not certify others.
+  // A certificate for signing cannot certify others.
   EXPECT_EQ(Under(CertifiedSigner(Issued(Issued(root, {}), {}), {Issued(root, {})}), RootsOf(root)),
             TrustExit::kWrongKey);
   // A forger's own root among the intermediate certificates does not become a trusted root.
@@ -117,17 +119,18 @@ TEST(SignedBundle, ACertificateMustBeMadeForSigning) {
             ExitCode::kDone);  // digitalSignature is enough
   EXPECT_EQ(with({.key_usage = "", .extended_key_usage = "codeSigning"}), ExitCode::kDone);
   EXPECT_EQ(with({.key_usage = "", .extended_key_usage = "serverAuth"}), TrustExit::kWrongKey);
-  EXPECT_EQ(with({.key_usage = ""}), TrustExit::kWrongKey);  // not said is not allowed
+  EXPECT_EQ(with({.key_usage = ""}), TrustExit::kWrongKey);  // without key usage, it may not sign
   EXPECT_EQ(with({.key_usage = "critical,keyEncipherment"}), TrustExit::kWrongKey);
   EXPECT_EQ(with({.authority = true, .key_usage = "critical,keyCertSign"}), TrustExit::kWrongKey);
   EXPECT_THROW(CheckSigner(CertifiedSigner(Issued(root, {.key_usage = ""})), "s"), InputError);
 }
 
-// A signature carries no time: what counts is that the chain held when the certificate began.
+// A signature has no trusted time, so the chain must hold at the start of the certificate's
+// validity.
 TEST(SignedBundle, ChainsAreJudgedAtTheCertificatesStart) {
   const Issuer root = NewRoot();
   EXPECT_EQ(Under(CertifiedSigner(Issued(root, {.from_days = -9, .to_days = -8})), RootsOf(root)),
-            TrustExit::kWrongKey);  // the root began a day ago
+            TrustExit::kWrongKey);  // the root was not valid yet
   const Issuer old_root = NewRoot({.subject = "root",
                                    .authority = true,
                                    .key_usage = "critical,keyCertSign",
@@ -215,7 +218,7 @@ TEST(SignedBundle, WhatIsNoBundleIsAnErrorThatSaysWhy) {
     EXPECT_FALSE(error.empty()) << why;
     EXPECT_TRUE(Says(error, why));
   }
-  // The standard leaves these forms open: no hint or tlogEntries, a null or absent keyid.
+  // The standard allows these forms: no hint or tlogEntries, a null or absent keyid.
   for (const auto& open :
        {edited([](Json& b) { b["verificationMaterial"].erase("tlogEntries"); }),
         edited([](Json& b) {
@@ -227,7 +230,8 @@ TEST(SignedBundle, WhatIsNoBundleIsAnErrorThatSaysWhy) {
   }
 }
 
-// Every prefix and every bit of a bundle: refused, or the same signature of the same payload.
+// Truncates the bundle at every byte and flips every bit. The result is refused or still verifies
+// with the same payload.
 TEST(SignedBundle, NoPrefixAndNoFlippedBitIsBelieved) {
   const Signer signer = NewSigner();
   const std::string text = SignedBundleText("{\"payload\": 1}", signer);

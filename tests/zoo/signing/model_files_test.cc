@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A signed directory and what can be done to it. tests/data/oms was signed by the reference
-// implementation.
+// Tests a signed directory and the ways to tamper with it. The reference implementation signed
+// tests/data/oms.
 #include "zoo/signing/model_files.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ class SignedModel : public testing::Test {
     signed_ = StatementOf(model_, {});
   }
 
-  // kDone, or why the model is not what `statement` says.
+  // Returns kDone, or the exit code that says why the model does not match `statement`.
   ExitCode Against(const ModelStatement& statement, const ModelCheck& check = {}) {
     try {
       CheckModel(model_, statement, check);
@@ -57,7 +57,7 @@ TEST_F(SignedModel, OfTheReferenceImplementationVerifies) {
                    "cert");
   EXPECT_EQ(certified.chain.front().names(),
             (std::vector<std::string>{"oscar-test-signer", "signer@example.org"}));
-  // Ours says of the same files the same: names, digests, root digest.
+  // Our statement about these files has the same names, digests and root digest.
   const ModelStatement theirs = ParseStatement(certified.payload, "certificate.sig");
   EXPECT_EQ(theirs.files, signed_.files);
   const auto root = [](const std::string& payload) {
@@ -73,8 +73,8 @@ TEST_F(SignedModel, AlteredMissingAndExtraFilesAreToldApart) {
   EXPECT_TRUE(Says(said_, "\"sub/new.bin\""));
   EXPECT_EQ(Check({.ignore_unsigned = true}), ExitCode::kDone);
   EXPECT_EQ(Check({.ignored = {"sub/new.bin"}}), ExitCode::kDone);
-  EXPECT_EQ(Check({.ignored = {"sub/new"}}), TrustExit::kExtraFile);  // not a prefix of text
-  EXPECT_EQ(Check({.ignored = {"sub"}}), TrustExit::kAltered);        // a signed file is in it
+  EXPECT_EQ(Check({.ignored = {"sub/new"}}), TrustExit::kExtraFile);  // a path, not a text prefix
+  EXPECT_EQ(Check({.ignored = {"sub"}}), TrustExit::kAltered);        // contains a signed file
   WriteText(model_ / "weights.bin", "Weights\n");
   EXPECT_EQ(Check(), TrustExit::kAltered);
   EXPECT_EQ(Check({.ignore_unsigned = true}), TrustExit::kAltered);
@@ -82,7 +82,7 @@ TEST_F(SignedModel, AlteredMissingAndExtraFilesAreToldApart) {
   fs::remove(model_ / "empty");
   EXPECT_EQ(Check({.ignore_unsigned = true}), TrustExit::kAltered);
   EXPECT_TRUE(Says(said_, "missing: \"empty\""));
-  fs::rename(model_ / "sub" / "new.bin", model_ / "Empty");  // another case is another name
+  fs::rename(model_ / "sub" / "new.bin", model_ / "Empty");  // names are case-sensitive
   EXPECT_EQ(Check(), TrustExit::kAltered);
 }
 
@@ -168,7 +168,7 @@ TEST_F(SignedModel, ItsSignatureMayLieInsideAndPathsMayBeLeftOut) {
   const ModelStatement statement = ParseStatement(bundle.payload, "b");
   EXPECT_EQ(statement.files.size(), 3u);
   EXPECT_EQ(Against(statement), ExitCode::kDone) << said_;
-  SignModel(model_, {}, signer, signature);  // again, over itself
+  SignModel(model_, {}, signer, signature);  // again, over its own signature
   EXPECT_EQ(ParseStatement(ParseBundle(ReadText(signature), "b").payload, "b").files.size(), 4u);
 }
 
@@ -205,7 +205,7 @@ TEST_F(SignedModel, OneFileIsAModelToo) {
   model_ /= "weights.bin";
   ModelStatement statement = StatementOf(model_, {});
   EXPECT_EQ(Against(statement), ExitCode::kDone) << said_;
-  statement.files = {{"weights.bin", statement.files.at(".")}};  // as others name it
+  statement.files = {{"weights.bin", statement.files.at(".")}};  // the name that others use
   EXPECT_EQ(Against(statement), ExitCode::kDone) << said_;
   WriteText(model_, "other");
   EXPECT_EQ(Against(statement), TrustExit::kAltered);

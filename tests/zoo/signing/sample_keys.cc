@@ -54,7 +54,7 @@ void Extend(X509* certificate, X509* issuer, int nid, const std::string& value) 
   X509_EXTENSION_free(extension);
 }
 
-// Certifies itself if there is no issuer.
+// Returns a new key and its certificate, self-signed if there is no issuer.
 Issuer Certified(const CertificateRecipe& recipe, const Issuer* issuer) {
   static long serial = 1;
   const std::string pem = NewKeyPem();

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Keys and certificates for tests, made anew, as PEM.
+// New keys and certificates for tests, as PEM.
 #pragma once
 
 #include <string>
@@ -11,13 +11,13 @@
 
 namespace oscar {
 
-// `type` as OpenSSL names it: EC with a curve, or ED25519.
+// Returns a new private key. `type` is OpenSSL's name: EC with a curve, or ED25519.
 std::string NewKeyPem(const std::string& curve = "P-256", const std::string& type = "EC");
 std::string PublicPem(const std::string& private_pem);
 std::string EncryptedPem(const std::string& private_pem, const std::string& password);
 
 PrivateKey KeyOf(const std::string& pem);
-Signer NewSigner();  // with a bare key
+Signer NewSigner();  // with a key and no certificate
 
 struct CertificateRecipe {
   std::string subject = "signer";
@@ -25,7 +25,7 @@ struct CertificateRecipe {
   std::string key_usage = "critical,digitalSignature";  // "": no such extension
   std::string extended_key_usage = {};
   std::string names = "email:signer@example.org";
-  long from_days = -1, to_days = 1;  // valid, from now
+  long from_days = -1, to_days = 1;  // validity, in days from now
 };
 
 struct Issuer {
@@ -35,10 +35,10 @@ Issuer NewRoot(const CertificateRecipe& recipe = {.subject = "root",
                                                   .authority = true,
                                                   .key_usage = "critical,keyCertSign",
                                                   .names = ""});
-// A key and its certificate by `issuer`.
+// Returns a new key and its certificate, signed by `issuer`.
 Issuer Issued(const Issuer& issuer, const CertificateRecipe& recipe);
 
-// Signs with a certificate.
+// Returns a signer with a certificate; `between` are intermediate certificates.
 Signer CertifiedSigner(const Issuer& signer, const std::vector<Issuer>& between = {});
 std::vector<Certificate> RootsOf(const Issuer& root);
 

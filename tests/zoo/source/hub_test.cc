@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pulls from a server of the Hub's shape (fault_server.py), honest and not. What the network can do
-// to any source is in pull_test.cc.
+// Pulls from a server that imitates the Hub (fault_server.py), both honest and malicious.
+// pull_test.cc tests network faults, which can happen with any source.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-constexpr const char* kHubToken = "hf_secret";  // of fault_server.py
+constexpr const char* kHubToken = "hf_secret";  // as in fault_server.py
 const std::string kHubCommit = "c0ffeec0ffeec0ffeec0ffeec0ffeec0ffeec0ff";
 
 class HubTest : public testing::Test {
@@ -82,7 +82,7 @@ TEST_F(HubTest, ARepositoryIsPulledByItsCommitAndStoredFilesGetNoToken) {
   }
   EXPECT_GT(stored, 0u);
   EXPECT_EQ(Source().index().rows.at(0).identity, entry_.identity);
-  EXPECT_GT(Source().index().rows.at(0).bits.value_or(0), 2);  // of its manifest
+  EXPECT_GT(Source().index().rows.at(0).bits.value_or(0), 2);  // from its manifest
 }
 
 TEST_F(HubTest, ARevisionIsOneComponentOfTheAddress) {
@@ -125,7 +125,7 @@ TEST_F(HubTest, ABrokenTransferGoesOnAndEveryByteIsChecked) {
   EXPECT_GT(PullWith("plain").counts.resumed, 0u);
   ExpectRight();
   ExpectRefused("wrong-bytes", "the data was changed on the way");
-  fs::remove_all(out_.string() + ".partial");  // which has what was right
+  fs::remove_all(out_.string() + ".partial");  // valid files were kept there
   WriteText(hub_ / "me/Tiny-oscar/README.md", ReadText(scratch_ / "a/README.md") + "x");
   ExpectRefused("plain", "README.md: the server announces");
 }

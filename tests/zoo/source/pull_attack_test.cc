@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A zoo whose keeper means harm: paths, links, devices, names that are others on some systems,
-// sizes and counts without end. Each is refused before anything is written, and no file outside the
-// unfinished pull changes.
+// Pulls from a malicious zoo: paths, links, devices, names that some systems read differently, and
+// unlimited sizes and counts. Each attack is refused, and no file outside the unfinished pull
+// changes.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -27,7 +27,7 @@ namespace {
 struct Attack {
   std::string name;
   std::function<void(const fs::path& zoo, Json& entry)> prepare;
-  std::string words;  // of the check that is meant: behind many stands another, with other words
+  std::string words;  // of the check under test; other checks would refuse with other words
 };
 
 // Returns the path of a file beside the zoo, to which attacks point and which must not be read or
@@ -54,7 +54,7 @@ Attack Member(const std::string& name, const char* member, const Json& value,
               const std::string& words) {
   return {name, [=](const fs::path&, Json& entry) { entry[member] = value; }, words};
 }
-// The blob of report.json is something else.
+// Returns an attack that replaces the blob of report.json by what `make` creates.
 Attack Blob(const std::string& name, const std::string& words,
             const std::function<void(const fs::path& blob)>& make) {
   return {"blob_" + name,
@@ -209,7 +209,7 @@ class PullAttack : public testing::TestWithParam<Attack> {
     EXPECT_TRUE(TreeBytesBut("out") == before);
     EXPECT_FALSE(fs::exists("/tmp/outside"));
   }
-  // Regular files of the scratch folder but those whose path begins with `prefix`.
+  // Returns the regular files of the scratch folder, except those whose path begins with `prefix`.
   std::map<std::string, std::string> TreeBytesBut(const std::string& prefix) const {
     auto bytes = TreeBytes(scratch_);
     std::erase_if(bytes, [&](const auto& file) { return file.first.starts_with(prefix); });
@@ -232,7 +232,7 @@ INSTANTIATE_TEST_SUITE_P(Entries, PullAttack, testing::ValuesIn(Attacks()),
 
 using PullAttackText = PullAttack;
 
-// Entries that are no JSON of ours at all.
+// Here, `prepare` writes the entry's file itself, so it need not be valid JSON.
 TEST_P(PullAttackText, IsRefusedAndNothingOutsideChanges) {
   Json entry = ReadJsonFile(Entry());
   GetParam().prepare(zoo_.path(), entry);

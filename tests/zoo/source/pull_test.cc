@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pulls from a web server that misbehaves (fault_server.py): each ends in the right bytes or in an
-// error that names the blob, and the same pull from a sound server then completes it, fetching
+// Pulls from a web server that misbehaves (fault_server.py). Each pull ends with the right bytes or
+// an error that names the blob. The same pull from a sound server then completes it and fetches
 // nothing twice.
 #include "zoo/source/pull.h"
 
@@ -50,7 +50,8 @@ class PullTest : public testing::Test {
     fs::remove_all(out_);
   }
 
-  // The pull fails with all of these words in its message, and a sound server completes it.
+  // Expects a failure with all of these words in its message, and that a sound server completes the
+  // pull.
   void ExpectRefused(const std::string& fault, const std::vector<std::string>& words,
                      int stall_seconds = 30) {
     SCOPED_TRACE(fault);
@@ -111,7 +112,7 @@ TEST_F(PullTest, ByIdentityAndByVersion) {
 }
 
 TEST_F(PullTest, ABrokenTransferGoesOnWhereItStood) {
-  // Half of what is left comes each time; the large blobs need several.
+  // Each answer has half of what is left, so the large blobs need several.
   ExpectRefused("truncate", {"interrupted at", "blob ", "to continue there"});
   PullWith("truncate-once");
   ExpectRight();
@@ -128,7 +129,7 @@ TEST_F(PullTest, ABrokenTransferGoesOnWhereItStood) {
 }
 
 TEST_F(PullTest, RangesThatAreIgnoredOrWrongEndInTheRightBytes) {
-  PullWith("no-range");  // the first answer is cut in half, and every range is answered with all
+  PullWith("no-range");  // cuts the first answer in half and ignores ranges
   ExpectRight();
   for (const char* fault : {"bad-range", "other-total", "refuse-range"}) {
     SCOPED_TRACE(fault);
@@ -144,7 +145,7 @@ TEST_F(PullTest, ABlobThatIsDamagedOnTheWayAloneIsFetchedAgain) {
   ExpectRight();
   ExpectRefused("wrong-bytes", {"manifest.json (blob " + entry_.identity, "SHA-256", "expected"});
 
-  // A second call checks the files that an earlier call left: one was damaged in the meantime.
+  // A second call checks the files of an earlier one, one of which was damaged in the meantime.
   EXPECT_THROW(PullWith("truncate"), ResourceError);
   const fs::path partial = out_.string() + ".partial";
   fs::copy(BlobPath(zoo_.path(), entry_.identity), partial / entry_.identity,
@@ -194,7 +195,7 @@ TEST_F(PullTest, ErrorsOfTheServerAreTriedAgainWhereThatMayHelp) {
   size_t asked = 0;
   for (const std::string& line : server_->Requests())
     asked += line.find("/400/blobs") != std::string::npos ? 1 : 0;
-  EXPECT_EQ(asked, 1u);  // no use to ask again
+  EXPECT_EQ(asked, 1u);  // another try would not help
 }
 
 TEST_F(PullTest, RedirectsAreFewAndNeverLeaveTheScheme) {
@@ -220,7 +221,7 @@ TEST_F(PullTest, ATokenGoesToTheHostThatWasNamedAndToNoOther) {
     EXPECT_EQ(line.find("secret-token") != std::string::npos, of_named) << line;
     ++(of_named ? named : other);
   }
-  EXPECT_EQ(other, entry_.files.size());  // each blob, from the second host
+  EXPECT_EQ(other, entry_.files.size());  // the other host serves every blob
   EXPECT_GE(named, other);
 }
 
@@ -245,7 +246,7 @@ TEST_F(PullTest, BlobsOfAZooOnThisDiskAreNotFetched) {
   EXPECT_EQ(BlobRequests(), 0u);
   WriteText(BlobPath(zoo_.path(), entry_.files.at(kReportFile).sha256), "damaged");
   options_.transfer.max_failures = 1;
-  EXPECT_THROW(PullWith("plain"), InputError);  // the server's is the same damaged file
+  EXPECT_THROW(PullWith("plain"), InputError);  // the server has the same damaged file
 }
 
 TEST_F(PullTest, AStopKeepsWhatHasCome) {
@@ -297,7 +298,7 @@ TEST_F(PullTest, AYankedVersionIsPulledOnlyByItsVersion) {
   }
 }
 
-// A root and a server of one's own, made anew.
+// Adds new root certificates, and server certificates for the right and for a wrong host.
 class TlsTest : public PullTest {
  protected:
   TlsTest() {
@@ -346,7 +347,7 @@ TEST_F(TlsTest, ARootOfOnesOwnIsTrustedWhereItIsGiven) {
 
 TEST_F(TlsTest, AnUnknownRootAndAWrongNameAreRefused) {
   const FaultServer right = Serve("right");
-  ExpectUntrusted(right);  // the system's roots
+  ExpectUntrusted(right);  // its root is not the system's
   options_.transfer.ca_file = (scratch_ / "other.pem").string();
   ExpectUntrusted(right);
   options_.transfer.ca_file = (scratch_ / "root.pem").string();

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The index, the other forms of a zoo, what keepers do (yank, gc, mirror), what searchers do, and
-// the pages.
+// Tests the index, the other forms of a zoo, maintenance (yank, gc, mirror), searches, and the
+// pages.
 #include <gtest/gtest.h>
 
 #include "export/artifact/artifact_format.h"
@@ -144,7 +144,7 @@ TEST_F(FormsTest, AYankMovesLatestAndStaysInEveryCopy) {
   EXPECT_EQ(FindRow(index, {kFormsName})->version.text(), "0.1.0");
   EXPECT_EQ(Search(index, {}).size(), 1u);
   EXPECT_EQ(Search(index, {.yanked = true}).size(), 2u);
-  // The next version is above it, and becomes the latest.
+  // The next version is above the yanked one and becomes the latest.
   WriteValidated(scratch_ / "3", 3);
   EXPECT_EQ(Publish(zoo_, scratch_ / "3", {}, {}).entry.version.text(), "0.3.0");
   EXPECT_EQ(zoo_.Resolve({kFormsName}).text(), "0.3.0");
@@ -184,7 +184,7 @@ TEST_F(FormsTest, GcWaitsForPublishersAndPublishersForGc) {
   {
     const Publisher publisher(zoo_, {"other", "name"}, nullptr);
     EXPECT_THROW(CollectGarbage(zoo_, false, give_up), Enough);
-    const Publisher second(zoo_, {"third", "name"}, give_up);  // two publishers do not wait
+    const Publisher second(zoo_, {"third", "name"}, give_up);  // publishers can run together
   }
   CollectGarbage(zoo_, false, give_up);
   const FileLock gc(ZooLockFile(zoo_.path()), LockKind::kExclusive, nullptr);
@@ -218,7 +218,7 @@ TEST_F(FormsTest, AMirrorTakesNothingThatIsWrongAndSaysWhat) {
   ASSERT_EQ(mirrored.problems.size(), 1u);
   EXPECT_TRUE(Says(mirrored.problems[0], entries_[1].files.at(kReportFile).sha256));
   EXPECT_TRUE(Sound(copy));
-  // A version that is another there than here.
+  // The other zoo has a different artifact with the same version.
   const Zoo other = NewZoo(scratch_ / "other");
   WriteValidated(scratch_ / "3", 3);
   Publish(other, scratch_ / "3", {}, {});
@@ -234,7 +234,7 @@ TEST_F(FormsTest, WhatFitsACheckpointIsFoundByDigestsBestFirst) {
   ZooIndex index = CurrentIndex(zoo_);
   ASSERT_EQ(FindFitting(index, model).size(), 2u);
   EXPECT_TRUE(FindFitting(index, model)[0].weights_known);
-  EXPECT_EQ(FindFitting(index, model)[0].row->version.text(), "0.2.0");  // of equals the newer
+  EXPECT_EQ(FindFitting(index, model)[0].row->version.text(), "0.2.0");  // ties go to the newer one
   index.rows[0].kl = *index.rows[1].kl / 2;
   EXPECT_EQ(FindFitting(index, model)[0].row->version.text(), "0.1.0");
   index.rows[0].gate.clear();
@@ -275,7 +275,7 @@ TEST_F(FormsTest, SearchAsksForAllThatIsGiven) {
 TEST_F(FormsTest, AnArtifactDoesNotDifferFromItselfAndDoesFromAnother) {
   const fs::path a = scratch_ / "1", b = scratch_ / "2";
   for (const SideDiff& side : DiffArtifacts(a, "a", a, "a").sides) {
-    EXPECT_LT(side.max_angle, 1e-4);  // of float32 rotations
+    EXPECT_LT(side.max_angle, 1e-4);  // rotations are float32
     EXPECT_EQ(side.spectrum, 0);
   }
   const ArtifactDiff ab = DiffArtifacts(a, "a", b, "b"), ba = DiffArtifacts(b, "b", a, "a");
@@ -283,7 +283,7 @@ TEST_F(FormsTest, AnArtifactDoesNotDifferFromItselfAndDoesFromAnother) {
   for (size_t i = 0; i < ab.sides.size(); ++i) {
     EXPECT_GT(ab.sides[i].spectrum, 0);
     EXPECT_NEAR(ab.sides[i].spectrum, ba.sides[i].spectrum, 1e-12);
-    EXPECT_GT(ab.sides[i].max_angle, 1);  // other draws
+    EXPECT_GT(ab.sides[i].max_angle, 1);  // different random rotations
     EXPECT_LE(ab.sides[i].max_angle, 90 + 1e-9);
     EXPECT_LE(ab.sides[i].mean_angle, ab.sides[i].max_angle);
     EXPECT_EQ(ab.sides[i].clip_a, ba.sides[i].clip_b);
@@ -305,7 +305,7 @@ TEST_F(FormsTest, ASiteShowsEveryModelAndRunsNothingOfStrangers) {
   EXPECT_TRUE(Says(
       page, "oscar-zoo pull https://zoo.example.org/example/Tiny@sha256:" + entries_[0].identity));
   EXPECT_TRUE(Says(page, "yanked: wrong &lt;template&gt; &amp; &quot;more&quot;"));
-  EXPECT_TRUE(Says(page, "id=\"methods\""));  // the report
+  EXPECT_TRUE(Says(page, "id=\"methods\""));  // the report is on the page
   EXPECT_TRUE(Says(feed, "example/Tiny@0.2.0 yanked"));
   EXPECT_TRUE(Says(ReadText(site / "models/example/Tiny/badge.svg"), "attention-KL 0.03"));
   for (const std::string& text : {index, page, feed}) {
@@ -316,7 +316,7 @@ TEST_F(FormsTest, ASiteShowsEveryModelAndRunsNothingOfStrangers) {
   }
   EXPECT_FALSE(Says(page, "<script"));
   EXPECT_TRUE(Says(index, "script-src 'sha256-"));
-  // Made anew over itself; over nothing else.
+  // A site may replace itself, but not another folder.
   EXPECT_TRUE(WriteSite(zoo_, site, options).problems.empty());
   EXPECT_THROW(WriteSite(zoo_, zoo_.path(), options), InputError);
   WriteText(BlobPath(zoo_.path(), entries_[0].files.at(kReportFile).sha256), "{}");

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Entries and pointers come from other people's disks and servers.
+// Tests the formats of entries and pointers, which may come from malicious disks and servers.
 #include "zoo/store/zoo_format.h"
 
 #include <gtest/gtest.h>

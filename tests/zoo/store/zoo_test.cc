@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A zoo read and verified by strangers.
+// Tests how a zoo is created, read and verified.
 #include "zoo/store/zoo.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ TEST(InitZoo, MakesANewOneAndNeverTouchesAnythingElse) {
   EXPECT_THROW(InitZoo(scratch / "new"), InputError);
   fs::create_directory(scratch / "empty");
   InitZoo(scratch / "empty");
-  fs::create_directories(scratch / "cut/blobs/sha256");  // killed before zoo.json
+  fs::create_directories(scratch / "cut/blobs/sha256");  // as if killed before zoo.json
   EXPECT_THROW(Zoo::Open(scratch / "cut"), InputError);
   InitZoo(scratch / "cut");
   EXPECT_TRUE(Verify(Zoo::Open(scratch / "cut"), std::nullopt).problems.empty());
@@ -65,7 +65,7 @@ class ZooTest : public testing::Test {
     return EntryPath(zoo_.path(), entry.name, entry.version);
   }
   std::vector<ZooProblem> Problems() const { return Verify(zoo_, std::nullopt).problems; }
-  // One problem, with these words in it.
+  // Expects one problem whose text contains `words`.
   void ExpectProblem(const std::string& words) const {
     const auto problems = Problems();
     ASSERT_EQ(problems.size(), 1u) << words;
@@ -84,7 +84,7 @@ TEST_F(ZooTest, IsSoundAsPublishedAndASharedFileIsOneBlob) {
   EXPECT_TRUE(verified.notes.empty());
   EXPECT_TRUE(verified.unreferenced.empty());
   EXPECT_EQ(verified.entries, 2u);
-  EXPECT_LT(verified.blobs, 14u);  // timings are equal
+  EXPECT_LT(verified.blobs, 14u);  // equal timings are one blob
   EXPECT_EQ(verified.blobs, ListBlobs(zoo_.path()).blobs.size());
 }
 
@@ -117,7 +117,7 @@ TEST_F(ZooTest, AnEntryOfAnotherNameOrVersionIsFound) {
 }
 
 TEST_F(ZooTest, MixAndMatchOfSoundBlobsIsFound) {
-  // Every digest holds, but the rotations are those of the other version.
+  // Every digest is right, but the rotations are those of the other version.
   EditJson(Entry(first_), [&](Json& json) {
     json["files"][kRotationsFile] = EntryToJson(second_)["files"][kRotationsFile];
   });
@@ -167,7 +167,7 @@ TEST_F(ZooTest, AnIndexThatSaysOtherThingsThanTheEntriesIsFound) {
   ExpectProblem("index.json: lists example/Tiny@0.3.0, which is not here");
   edit([](Json& json) { json["entries"][1].erase("identity"); });
   ExpectProblem("\"identity\" is missing");
-  // An index that an interrupted publisher left behind is noted and is not a defect.
+  // An outdated index, which an interrupted publisher can leave, is a note and not a problem.
   edit([](Json& json) { json["entries"].erase(1); });
   EXPECT_TRUE(Problems().empty());
   EXPECT_EQ(Verify(zoo_, std::nullopt).notes.size(), 1u);
@@ -187,7 +187,7 @@ TEST_F(ZooTest, BlobsThatNobodyNamesAreReportedButNoDefect) {
   EXPECT_GE(verified.unreferenced.size(), 4u);
   WriteText(zoo_.path() / "blobs/sha256/readme", "x");
   WriteText(zoo_.path() / "entries/.DS_Store", "x");
-  EXPECT_EQ(Verify(zoo_, std::nullopt).notes.size(), 3u);  // and the pointer that is not there
+  EXPECT_EQ(Verify(zoo_, std::nullopt).notes.size(), 3u);  // one for the missing pointer
   WriteText(BlobPath(zoo_.path(), std::string(64, '0')), "not zeros");
   ExpectProblem("SHA-256");
 }

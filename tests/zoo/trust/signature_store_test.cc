@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Signatures beside the entries: added at any time, by several, and never a change of a version.
+// Tests signatures beside the entries: several signers add them at any time, and versions never
+// change.
 #include "zoo/trust/signature_store.h"
 
 #include <gtest/gtest.h>
@@ -45,7 +46,7 @@ TEST_F(SignatureStore, SeveralAreAddedAndTheVersionStaysAsItWas) {
   const auto after = TreeBytes(zoo_.path());
   EXPECT_EQ(after.size(), before.size() + 3);  // two signatures, one index
   for (const auto& [file, bytes] : before) EXPECT_EQ(after.at(file), bytes) << file;
-  // The layout that readers over HTTP rely on, literally.
+  // Readers over HTTP rely on exactly this layout.
   EXPECT_EQ(
       Json::parse(ReadText(zoo_.path() / "signatures/example/Tiny/0.1.0/index.json"))
           .at("signatures")
@@ -60,7 +61,7 @@ TEST_F(SignatureStore, SeveralAreAddedAndTheVersionStaysAsItWas) {
       Judge(policy, {}, {.entry = entry_, .bundles = texts, .latest = true, .snapshot = {}});
   EXPECT_EQ(verdict.word(), "TRUSTED") << verdict.problem;
   EXPECT_TRUE(Verify(zoo_, std::nullopt).problems.empty());
-  // The signature of the version is also one of the artifact as a directory.
+  // A version's signature is also valid for the artifact's directory.
   const SignedBundle bundle = ParseBundle(texts[0], "b");
   CheckModel(scratch_ / "a", ParseStatement(bundle.payload, "b"), {});
 }
@@ -68,7 +69,7 @@ TEST_F(SignatureStore, SeveralAreAddedAndTheVersionStaysAsItWas) {
 TEST_F(SignatureStore, WhatACutOffSignerLeftIsTakenUpByTheNext) {
   const Signer alice = NewSigner(), bob = NewSigner();
   const std::string sha256 = AddSignature(zoo_, entry_, alice, {});
-  fs::remove(Index());  // cut off before it
+  fs::remove(Index());  // as if interrupted before writing it
   WriteText(Index().parent_path() / "x.sigstore.json.tmp-1-0", "half");
   EXPECT_TRUE(Texts().empty());
   AddSignature(zoo_, entry_, bob, {});
@@ -90,7 +91,7 @@ TEST_F(SignatureStore, AHostileIndexIsRefused) {
   };
   refused(with("../../../../entries/example/Tiny/0.1.0", 10));
   refused(with(std::string(64, 'A'), 10));
-  refused(with(std::string(64, 'a'), 10));  // not there
+  refused(with(std::string(64, 'a'), 10));  // no such signature
   refused(with(sha256, 10));
   refused(with(sha256, -1));
   refused(with(sha256, 1 << 21));

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The attacks on a reader of a zoo, by name (The Update Framework, specification 1.0.33, section
-// 1.5.2), each with the answer that refuses it; and that what is honest is believed.
+// Tests the attacks on a reader of a zoo, by name (The Update Framework, specification 1.0.33,
+// section 1.5.2). Each attack is refused with the right exit code, and honest zoos are accepted.
 #include "zoo/trust/trust_policy.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ ZooEntry EntryOf(const std::string& name, const ZooVersion& version, const std::
   return entry;
 }
 
-// Signs as AddSignature does; `edit` makes it another statement.
+// Signs like AddSignature; `edit` changes the statement before it is signed.
 std::string Signed(const ZooEntry& entry, const Signer& signer,
                    const std::function<void(ModelStatement&)>& edit = {}) {
   ModelStatement statement;
@@ -58,7 +58,7 @@ class Trust : public testing::Test {
     EXPECT_EQ(verdict.problem.empty(), code == ExitCode::kDone);
   }
 
-  // A snapshot of these, signed by `signer`.
+  // Offers a snapshot of `entries`, signed by `signer`.
   void Offer(const std::vector<ZooEntry>& entries, const Signer& signer, int64_t created = kNow,
              int64_t days = 30) {
     Snapshot snapshot{created, created + days * kDay, {}};
@@ -91,7 +91,7 @@ TEST_F(Trust, AttackArbitraryInstallSignedByNobodyKnown) {
   EXPECT_EQ(Judged(first_, {Signed(first_, mallory_)}).word(), "UNTRUSTED");
 }
 
-// Mallory signs under the hint of Alice's key.
+// Mallory's signature has the hint of Alice's key.
 TEST_F(Trust, AttackKeySubstitutionByTheHint) {
   Json bundle = Json::parse(Signed(first_, mallory_));
   bundle["verificationMaterial"]["publicKey"]["hint"] = alice_.key.public_key().id();
@@ -116,7 +116,7 @@ TEST_F(Trust, AttackMissingFileOfASignedVersion) {
   ExpectCode(TrustExit::kAltered, fewer, {Signed(first_, alice_)});
 }
 
-// The files that were signed as one version, offered as another or under another name.
+// Files that were signed as one version are offered as another version or under another name.
 TEST_F(Trust, AttackMixAndMatchOfVersionsAndNames) {
   ZooEntry as_newer = first_;
   as_newer.version = {9, 0, 0};
@@ -126,7 +126,7 @@ TEST_F(Trust, AttackMixAndMatchOfVersionsAndNames) {
   ExpectCode(TrustExit::kAltered, as_other, {Signed(first_, alice_)});
 }
 
-// The signed list of files of a directory says nothing of a name in a zoo.
+// The signature of a directory does not cover a name in a zoo.
 TEST_F(Trust, AttackReplayOfADirectorysSignature) {
   ExpectCode(TrustExit::kAltered, first_,
              {Signed(first_, alice_, [](ModelStatement& s) { s.subject = "model"; })});
@@ -135,9 +135,9 @@ TEST_F(Trust, AttackReplayOfADirectorysSignature) {
 TEST_F(Trust, AttackRollbackOfWhatWasSeen) {
   memory_.Remember(second_);
   ExpectCode(TrustExit::kTooOld, first_, {Signed(first_, alice_)});
-  // An older version may be asked for by its number.
+  // An older version may still be requested by its number.
   ExpectCode(ExitCode::kDone, first_, {Signed(first_, alice_)}, /*latest=*/false);
-  memory_.Remember(first_);  // forgets nothing
+  memory_.Remember(first_);  // still remembers second_
   ExpectCode(TrustExit::kTooOld, first_, {Signed(first_, alice_)});
 }
 
@@ -147,14 +147,14 @@ TEST_F(Trust, AttackRollbackBelowThePolicysLowest) {
   ExpectCode(ExitCode::kDone, second_, {Signed(second_, alice_)});
 }
 
-// Even with a stolen key: a version that was seen never changes.
+// A version that was seen must never change, even if a stolen key signs the change.
 TEST_F(Trust, AttackReplacedVersionUnderAStolenKey) {
   memory_.Remember(first_);
   const ZooEntry replaced = EntryOf("example/Tiny", {0, 1, 0}, "evil");
   ExpectCode(TrustExit::kAltered, replaced, {Signed(replaced, alice_)});
 }
 
-// One stolen key is not enough where two are asked for, nor is one signer twice.
+// If two signatures are required, one stolen key is not enough, even if it signs twice.
 TEST_F(Trust, AttackKeyCompromiseBelowTheThreshold) {
   TrustRule& rule = policy_.rules["example/*"];
   rule.keys.push_back(bob_.key.public_key());
@@ -165,7 +165,8 @@ TEST_F(Trust, AttackKeyCompromiseBelowTheThreshold) {
   ExpectCode(ExitCode::kDone, first_, {Signed(first_, alice_), Signed(first_, bob_)});
 }
 
-// Signatures of strangers, and bytes that are none, hide no good one and are no good one.
+// Signatures of unknown keys and invalid bytes are not accepted, and they do not hide a good
+// signature.
 TEST_F(Trust, AttackFloodOfOtherSignatures) {
   const std::string good = Signed(first_, alice_);
   ExpectCode(ExitCode::kDone, first_, {"", "{}", Signed(first_, mallory_), good});
@@ -199,7 +200,7 @@ TEST_F(Trust, AttackOlderSnapshotThanSeen) {
   ExpectCode(ExitCode::kDone, first_, {Signed(first_, alice_)});
 }
 
-// A date far ahead would make every honest snapshot look old.
+// A date far in the future would make every honest snapshot look old.
 TEST_F(Trust, AttackFastForwardOfTheSnapshot) {
   policy_.snapshot = policy_.rules["example/*"];
   Offer({first_}, alice_, kNow + 400 * kDay);
@@ -211,7 +212,7 @@ TEST_F(Trust, AttackSnapshotStrippedOrBySomebodyElse) {
   ExpectCode(TrustExit::kUnsigned, first_, {Signed(first_, alice_)});
   Offer({first_}, mallory_);
   ExpectCode(TrustExit::kWrongKey, first_, {Signed(first_, alice_)});
-  snapshot_file_ = Signed(first_, alice_);  // signed by Alice, but no snapshot
+  snapshot_file_ = Signed(first_, alice_);  // signed by Alice, but not a snapshot
   ExpectCode(TrustExit::kAltered, first_, {Signed(first_, alice_)});
 }
 
@@ -229,7 +230,7 @@ TEST_F(Trust, AttackNamesThatLookLikeTrustedOnes) {
     ExpectCode(TrustExit::kLookAlike, entry, {});
     ExpectCode(TrustExit::kLookAlike, entry, {Signed(entry, alice_)});
   }
-  // Whoever names both means both.
+  // A policy with rules for both names accepts both.
   policy_.rules["examp1e/*"].level = TrustLevel::kOff;
   EXPECT_EQ(Judged(EntryOf("examp1e/Tiny", {0, 1, 0}, "a"), {}).word(), "UNCHECKED");
   policy_.rules = {{"*", policy_.rules["example/*"]}};
