@@ -65,8 +65,7 @@ Json ParseLoosely(std::string_view text);
 
 // Changes, adds, removes or repeats some bytes; the result has at most `max_bytes`.
 std::string MutateBytes(std::string input, size_t max_bytes, Random& random);
-// Changes a value, a member or its name, copies one from elsewhere or leaves one out; changes bytes
-// if the input is not JSON.
+// Changes, renames, copies or removes values of the JSON; changes bytes if the input is not JSON.
 std::string MutateJson(const std::string& input, Random& random);
 // Does the same with JSON before a NUL, or changes the bytes after it.
 std::string MutateJsonAndText(const std::string& input, Random& random);

@@ -30,7 +30,7 @@ struct AttentionOperands {
 // rows.
 struct AttentionError {
   int64_t rows = 0;         // query rows
-  int64_t rows_beyond = 0;  // those with i >= sink + recent: the only ones that see quantized keys
+  int64_t rows_beyond = 0;  // rows i >= sink + recent, the only ones that see quantized keys
   double kl_sum = 0, kl_sum_beyond = 0, kl_max = 0;         // nats
   double output_error_sq = 0, output_sq = 0;                // ||P^ V^ - P V||_F^2, ||P V||_F^2
   double output_error_sq_beyond = 0, output_sq_beyond = 0;  // the same over rows beyond
@@ -44,7 +44,7 @@ struct AttentionError {
   double output_rel_error() const;                        // relative Frobenius norm
   std::optional<double> output_rel_error_beyond() const;  // nothing if rows_beyond = 0
   double logit_mse() const;        // mean over pairs of (scale <q, k - k^>)^2; needs pairs > 0
-  double logit_rel_error() const;  // root of logit_error_sq / logit_sq
+  double logit_rel_error() const;  // square root of logit_error_sq / logit_sq
 };
 
 // Computes KL as the sum of p (e^x - 1 - x), x = log p^ - log p, which is never negative and does

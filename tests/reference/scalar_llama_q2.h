@@ -11,8 +11,8 @@
 
 namespace oscar {
 
-// Quantizes x [dim] and writes the dequantized values to y [dim], which may be x. Writes codes [dim]
-// unless `codes` is empty. Throws NumericalError for NaN or Inf.
+// Quantizes x [dim] and writes the dequantized values to y [dim], which may be x. Writes codes
+// [dim] unless `codes` is empty. Throws NumericalError for NaN or Inf.
 void QuantizeDequantizeLlamaQ2(std::span<const float> x, double clip_ratio,
                                std::span<uint8_t> codes, std::span<float> y);
 

@@ -154,7 +154,7 @@ TEST_F(Shards, ThatAreKilledGoOn) {
   ExpectRefused(other, shards, "options.held_out.share: was 0.1, now 0.2");
   const ProgramExit killed = Merge(model, shards, KilledAt("out.job/layer_00001"));
   EXPECT_EQ(killed.signal, SIGKILL) << killed.all();
-  // A run of the model cannot resume the job that the killed merge left.
+  // A run without shards cannot resume the job that the killed merge left.
   EXPECT_TRUE(Exits(Run(model, {}), 3, "shards: was 2, now absent"));
   const ProgramExit exit = Merge(model, shards);
   EXPECT_TRUE(Says(exit.err, "resuming: 1 of 4"));

@@ -217,7 +217,7 @@ TEST(ValidateProgram, ContinuationsSayWhereAnArmDeparts) {
                         more,
                     environment);
   };
-  // After the opening tokens of a text there is room for eight prefixes.
+  // After their opening tokens, the texts have room for eight prefixes.
   EXPECT_TRUE(Exits(run({"--reasoning", "9"}), 2, "the texts have 8 prefixes of 256 tokens"));
   const ProgramStrings eight = {"--reasoning", "8", "--gate", "divergence>=40,reasoning_kl<=9"};
   EXPECT_EQ(run(eight, KilledAfterDrawing(output)).signal, SIGKILL);
@@ -721,7 +721,7 @@ TEST(ValidateProgram, NeedlesAtDepthsAndReportsOfTwoModelsOnOnePage) {
   EXPECT_EQ(combine({"-o", scratch / "n", "--table-rows", "no_such_arm"}).code, 2);
   EXPECT_EQ(combine({"-o", scratch / "n", "--table-into", scratch / "absent"}).code, 3);
   EXPECT_FALSE(fs::exists(scratch / "n"));
-  EXPECT_EQ(combine({}).code, 2);  // no -o
+  EXPECT_EQ(combine({}).code, 2);  // -o is missing
   EXPECT_EQ(combine({"-o", scratch / "x", "--model", TinyModel()}).code,
             2);                                          // --combine uses no model
   EXPECT_EQ(combine({"-o", scratch / "both"}).code, 3);  // the output exists
