@@ -2,8 +2,8 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# Every harness must find the bug that is planted under it (planted/) by mutation: no seed shows it, and 20000 mutated inputs do.
-# A harness of which that does not hold is named and fails the test.
+# Every harness must find the bug that is planted under it (planted/) by mutation: its seeds do not show the bug, and
+# 20000 mutated inputs do. Names the harnesses for which this does not hold, and fails.
 set -u
 program=$1
 missed=0

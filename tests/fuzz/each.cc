@@ -1,19 +1,19 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A campaign's first inputs: of each seed, what is one step away. Mutation comes upon it late, as
-// most of what it starts from is refused for something else.
+// The first inputs of a campaign: every single change of each seed. Mutation finds these late,
+// because most of the inputs that it starts from are refused for other reasons.
 
 #include "tests/fuzz/json_places.h"
 
 namespace oscar::fuzz {
 namespace {
 
-// Longer than what std::string holds in itself.
+// Longer than the small-string buffer of std::string.
 constexpr const char* kLong = "_of_a_name_that_is_long";
 
-// Visits each value with a path that is the same for all elements of an array. Only some entries of
-// a vocabulary are visited.
+// Visits each value with a path that is the same for all elements of an array. Of more than 100
+// values, such as a vocabulary, it only visits the first 10.
 template <class Visit>
 void Walk(Json& value, const std::string& path, const Visit& visit) {
   constexpr size_t kVocabulary = 100, kSome = 10;
@@ -25,7 +25,7 @@ void Walk(Json& value, const std::string& path, const Visit& visit) {
   }
 }
 
-// Groups the places that are the same in all elements of an array: the first, the last, and all.
+// Groups the places that have the same path: the first, the last, and all.
 std::vector<std::vector<Place>> Groups(Json& whole) {
   std::map<std::string, std::vector<Place>> columns;
   if (whole.is_structured()) {
@@ -87,7 +87,7 @@ std::vector<std::string> AddEach(const std::string& input,
   JsonPart part = PartOf(input);
   std::vector<std::string> changed;
   if (!part.json.is_object()) return changed;
-  std::map<std::string, Json*> objects = {{"", &part.json}};  // the first at each path
+  std::map<std::string, Json*> objects = {{"", &part.json}};  // the first object of each path
   Walk(part.json, "", [&](const std::string& path, const Place& place) {
     Json& value = At(place, part.json);
     if (value.is_object()) objects.emplace(path, &value);

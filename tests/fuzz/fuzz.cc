@@ -33,7 +33,7 @@ void RunOne(const Harness& harness, std::string_view input) {
   try {
     harness.run(input);
   } catch (const Error&) {
-    // Refused, and said so.
+    // A refusal is not a finding.
   } catch (const std::exception& error) {
     Finding(harness.name.data(), 0, fmt::format("{}: {}", typeid(error).name(), error.what()));
   }
@@ -87,7 +87,7 @@ std::vector<Json> SeedRows(std::string_view file) {
 }
 
 const fs::path& Scratch() {
-  static const TemporaryDirectory folder("fuzz");  // TMPDIR=/dev/shm is the fastest
+  static const TemporaryDirectory folder("fuzz");  // fastest with TMPDIR=/dev/shm
   return folder.path();
 }
 

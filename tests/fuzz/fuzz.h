@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One harness for each reader of foreign bytes. A harness does more than survive: what it accepts
-// it writes and reads back, and what it refuses it refuses with an Error. Any other exception, a
-// broken FUZZ_CHECK, a second of time or 200 MB is a finding. Trap: a harness is called a million
-// times in one process, so it keeps nothing.
+// One harness for each reader of untrusted bytes. It writes what a reader accepted and reads it
+// back; a refusal must be an Error. Any other exception, a failed FUZZ_CHECK, or an input that
+// takes more than 2 s (20 s under AddressSanitizer) or 200 MB is a finding. Trap: a harness is
+// called a million times in one process, so it must not keep state.
 #pragma once
 
 #include <cstddef>
@@ -26,62 +26,66 @@ namespace oscar::fuzz {
 
 using Random = std::mt19937_64;
 
-// Built for a campaign, whose seeds are more and smaller: bugs are planted where no seed of a test
-// run shows them.
+// Whether this is built for a campaign, which has more and smaller seeds. In test runs, no seed may
+// reach a planted bug.
 inline constexpr bool kCampaign = !kComparesDigests;
 
-// A value, a member or its name of one JSON taken into another; nothing where either is none.
+// Copies values or members of the JSON in `other` into that in `input`. Returns "" if either has no
+// JSON.
 std::string SpliceJson(const std::string& input, const std::string& other, Random& random);
 
 struct Harness {
   std::string_view name;
-  // Throws Error for what is refused.
+  // Throws Error if it refuses the input.
   void (*run)(std::string_view input);
-  // Small valid inputs, made by our writers or taken from tests/data; of a campaign, also what is
-  // refused for something of its own.
+  // Returns small valid inputs, made by our writers or taken from tests/data. A campaign also has
+  // inputs that are refused, each for its own reason.
   std::vector<std::string> (*seeds)();
-  // Changes the structure, where bytes alone stop at a length or a quote; null: bytes alone.
+  // Changes the structure of an input, because byte changes alone fail at the first length or
+  // quote. Null: only bytes are changed.
   std::string (*mutate)(const std::string& input, Random& random) = nullptr;
   size_t max_bytes = 8192;
-  uint64_t slowness = 1;  // the plain driver runs so many times fewer
-  // Parts of one input in another; empty where they have none.
+  uint64_t slowness = 1;  // the plain driver divides its number of runs by this
+  // Copies parts of `other` into `input`. Returns "" if there are none.
   std::string (*splice)(const std::string& input, const std::string& other,
                         Random& random) = SpliceJson;
-  // Makes what all inputs share, before libFuzzer counts: its edges are none of an input's.
+  // Creates what all inputs share before libFuzzer counts coverage, so that no input is credited
+  // for it.
   void (*prepare)() = nullptr;
 };
 
 std::span<const Harness* const> AllHarnesses();
 
-// `run`; a refusal is fine, anything else ends the process with its reason.
+// Calls `run`. A refusal is fine; any other exception is a finding and ends the process.
 void RunOne(const Harness& harness, std::string_view input);
 
 // Parses JSON for harnesses and mutators. The result is discarded if the text is not JSON, or so
 // deep that recursion would overflow the stack.
 Json ParseLoosely(std::string_view text);
 
-// Some bytes changed, added, removed or repeated; at most `max_bytes`.
+// Changes, adds, removes or repeats some bytes; the result has at most `max_bytes`.
 std::string MutateBytes(std::string input, size_t max_bytes, Random& random);
-// Changes a value, a member or its name, copies one from elsewhere or leaves one out; changes bytes
-// if the input is not JSON.
+// Changes, renames, copies or removes values of the JSON; changes bytes if the input is not JSON.
 std::string MutateJson(const std::string& input, Random& random);
-// Does the same with JSON before a NUL, and changes bytes after it.
+// Does the same with JSON before a NUL, or changes the bytes after it.
 std::string MutateJsonAndText(const std::string& input, Random& random);
-// Does the same with the JSON that follows its length at the start of a safetensors file.
+// Does the same with the JSON header of a safetensors file.
 std::string MutateSafetensors(const std::string& input, Random& random);
-// The JSON in it with one of its values left out, set to one of a few, or a member of an unknown
-// name in its place, for each value; of those that stand at the same place in the elements of an
-// array, for the first, the last, and all.
+// Returns variants of the JSON in `input`: each value is replaced by a few others, removed, or
+// moved to an unknown name. For values at the same path in all elements of an array, this is done
+// to the first, to the last, and to all.
 std::vector<std::string> ChangeEach(const std::string& input);
-// The members of the JSON in each, the first of each path; all elements of an array have one path.
+// Returns the members of the JSON in all inputs, the first one of each path. All elements of an
+// array share a path.
 std::map<std::string, Json> MembersOf(const std::vector<std::string>& inputs);
-// The JSON in it with one of `members` that it lacks at that place, as it is there and of a few
-// other values.
+// Returns variants of the JSON in `input`, each with one of `members` added, with the member's own
+// value or one of a few others.
 std::vector<std::string> AddEach(const std::string& input,
                                  const std::map<std::string, Json>& members);
-// JSON as no writer of ours spells it, right and wrong: numbers, escapes, UTF-8, commas.
+// Returns JSON texts that our writers never produce, valid and invalid: numbers, escapes, UTF-8,
+// commas.
 const std::vector<std::string>& JsonSpellings();
-// The JSON in it with its first value spelled in each of these ways.
+// Returns variants of the JSON in `input`: its first value is replaced by each of JsonSpellings().
 std::vector<std::string> SpellEach(const std::string& input);
 
 // Returns the files in `folder` of tests/data that end in `name` and have at most `max_bytes`.
@@ -90,7 +94,7 @@ std::vector<std::string> SeedFiles(std::string_view folder, std::string_view nam
 
 // Returns the seeds that `run` does not refuse.
 std::vector<std::string> Accepted(std::vector<std::string> seeds, void (*run)(std::string_view));
-// The lines of `file` of tests/data.
+// Returns the lines of `file` in tests/data, parsed as JSON.
 std::vector<Json> SeedRows(std::string_view file);
 
 inline std::span<const std::byte> BytesOf(std::string_view text) {
@@ -99,12 +103,12 @@ inline std::span<const std::byte> BytesOf(std::string_view text) {
 inline MappedFile FileOf(std::string_view bytes, const char* name = "input") {
   return MappedFile::Of(BytesOf(bytes), name);
 }
-// A folder in memory of this process, for writers that need one.
+// Returns a temporary folder of this process, for writers that need files.
 const std::filesystem::path& Scratch();
 std::string ReadAll(const std::filesystem::path& path);
 void WriteAll(const std::filesystem::path& path, std::string_view bytes);
 
-// A second opinion on what capture/files/utf8.h says.
+// Reports a finding unless the JSON library, too, takes `text` for UTF-8 (capture/files/utf8.h).
 void CheckUtf8(std::string_view text);
 
 [[noreturn]] void Finding(const char* file, int line, const std::string& what);

@@ -10,7 +10,7 @@
 namespace oscar::fuzz {
 namespace {
 
-// Stands for a text of JsonSpellings where JSON is dumped.
+// The prefix of texts that Dump replaces by one of JsonSpellings().
 constexpr std::string_view kSpelling = "@spelling";
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The values of a JSON and their places, for code that changes them.
+// The values of a JSON document and their places, for code that changes them.
 #pragma once
 
 #include <string>
@@ -11,28 +11,28 @@
 
 namespace oscar::fuzz {
 
-// The place of a value: its parent, and the name or number of the value there.
+// The place of a value: its parent, and the name or index of the value there.
 struct Place {
-  Json* parent;  // null: the whole
+  Json* parent;  // null: the whole document
   std::string key;
   size_t index;
 };
-// Appends the places of all values within `value` to `places`, at most some 20,000.
+// Appends the places of all values within `value` to `places`, about 20,000 at most.
 void Collect(Json& value, std::vector<Place>& places);
 Json& At(const Place& place, Json& whole);
 
-// The JSON of an input. It follows its length, as in safetensors, or it follows bytes that say
-// which file it is and ends before a NUL.
+// The JSON in an input. It either follows its length, as in safetensors, or follows bytes that name
+// the kind of file, and then ends before a NUL.
 struct JsonPart {
   size_t begin, end;
   bool sized;
-  Json json;  // discarded where it is none
+  Json json;  // discarded if it is not JSON
 };
 JsonPart PartOf(const std::string& input);
-// `input` with `part` in the place of its own.
+// Returns `input` with its JSON replaced by `part`.
 std::string With(const JsonPart& part, const std::string& input);
 
-// A value that Dump spells as JsonSpellings()[i].
+// Returns a value that Dump writes as JsonSpellings()[i].
 Json Spelling(size_t i);
 std::string Dump(const Json& json);
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The same harnesses under libFuzzer (preset fuzz): OSCAR_FUZZ_HARNESS names the one that runs.
+// Runs the same harnesses under libFuzzer (preset fuzz); OSCAR_FUZZ_HARNESS names the harness.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -13,7 +13,7 @@ extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
 
 namespace {
 
-// nullptr where none is named.
+// Returns nullptr if none is named.
 const oscar::fuzz::Harness* Named() {
   const char* const name = std::getenv("OSCAR_FUZZ_HARNESS");
   for (const oscar::fuzz::Harness* harness : oscar::fuzz::AllHarnesses())
@@ -61,8 +61,8 @@ extern "C" size_t LLVMFuzzerCustomCrossOver(const uint8_t* data, size_t size, co
                                             size_t other_size, uint8_t* out, size_t max_size,
                                             unsigned seed) {
   oscar::fuzz::Random random(seed);
-  // libFuzzer would take half of all inputs from here, where two are parsed.
-  if (random() % 2 == 0) return 0;  // another mutation is tried
+  // Splicing parses two inputs, which is slow, and libFuzzer would use it for half of all inputs.
+  if (random() % 2 == 0) return 0;  // libFuzzer tries another mutation
   const std::string spliced =
       Chosen().splice({reinterpret_cast<const char*>(data), size},
                       {reinterpret_cast<const char*>(other), other_size}, random);

@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The plain driver, for any compiler: seeds, the stored inputs of corpus/, and a number of mutated
-// ones that depends on the arguments alone. With -seeds=DIRECTORY it writes the seeds for
-// libFuzzer, and each with one value changed: mutation comes upon them late, as most of what it
-// starts from is refused for something else.
+// The plain driver, for any compiler. It runs the seeds, the stored inputs of corpus/, and mutated
+// inputs that depend only on its arguments. With -seeds=DIRECTORY it writes the first inputs of
+// libFuzzer instead: the seeds, and each with single values changed (each.cc).
 //   oscar_fuzz [-runs=N] [-seed=S] [-stored=DIRECTORY] [-seeds=DIRECTORY] [HARNESS]...
 // Trap: the memory limit counts operator new; a sanitizer has its own.
 #include <fmt/format.h>
@@ -57,7 +56,7 @@ namespace {
 double Run(const Harness& harness, const std::string& input) {
   const size_t before = live_bytes;
   peak_bytes = before;
-  const std::clock_t begin = std::clock();  // of the processor: others may be busy
+  const std::clock_t begin = std::clock();  // CPU time, because other processes may be running
   RunOne(harness, input);
   const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   if (seconds > kMaxSeconds)
@@ -75,7 +74,7 @@ void Keep(const std::string& input) {
   if (path != nullptr) std::ofstream(path, std::ios::binary | std::ios::trunc) << input;
 }
 
-// `stored`: of other inputs, which lie in folders that are called as the harnesses.
+// `stored` has a folder of further inputs for each harness, named like the harness.
 void RunHarness(const Harness& harness, uint64_t runs, uint64_t seed, const fs::path& stored) {
   std::vector<std::string> inputs = harness.seeds();
   std::vector<fs::path> files;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Changes of inputs, for the plain driver and as custom mutators of libFuzzer.
+// Mutates inputs, for the plain driver and for custom mutators of libFuzzer.
 #include <algorithm>
 #include <array>
 
@@ -12,7 +12,7 @@ namespace {
 
 size_t Below(size_t bound, Random& random) { return bound == 0 ? 0 : random() % bound; }
 
-// Returns a value at the limits where readers count, convert and compare.
+// Returns a boundary value for code that counts, converts or compares.
 Json InterestingValue(Random& random) {
   if (random() % 8 == 0) return Spelling(Below(JsonSpellings().size(), random));
   static const Json kValues = Json::parse(R"([null, true, false, 0, 1, -1, 2, 3, 7, 64, 255, 256,
@@ -38,7 +38,7 @@ void ChangeNumber(Json& value, Random& random) {
     return;
   }
   const auto number = value.get<uint64_t>();
-  // The last: products of it wrap around to what they were.
+  // With the last change, products of sizes can overflow to their old value.
   const std::array<uint64_t, 8> changed = {number + 1,
                                            number - 1,
                                            number * 2,
@@ -108,13 +108,13 @@ void Change(Json& whole, Random& random) {
         value[name.is_string() ? name.get<std::string>() : name.dump()] = other;
       }
       return;
-    case 4:  // the same value again and again
+    case 4:  // repeat the value
       if (place.parent != nullptr && place.parent->is_array()) {
         const Json same = value;
         for (size_t i = random() % 70; i > 0; --i) place.parent->push_back(same);
       }
       return;
-    case 5:  // another name
+    case 5:  // rename a member
       if (place.parent != nullptr && place.parent->is_object()) {
         Json moved = value;
         std::string name = places[Below(places.size(), random)].key;
@@ -125,7 +125,7 @@ void Change(Json& whole, Random& random) {
         (*place.parent)[name] = moved;
       }
       return;
-    case 6: {  // wherever it stands: what must agree still does
+    case 6: {  // change all equal values, so that values that must agree still do
       const Json old = value;
       if (old.is_structured()) return;
       Json changed = old;
@@ -134,7 +134,7 @@ void Change(Json& whole, Random& random) {
         if (Json& there = At(same, whole); there == old) there = changed;
       return;
     }
-    case 7: {  // the same member of every element
+    case 7: {  // change or remove a member in all elements of an array
       const auto row = std::ranges::find_if(places, [&](const Place& at) {
         return at.parent != nullptr && at.parent->is_array() && &At(at, whole) == place.parent;
       });
@@ -221,7 +221,7 @@ std::string SpliceJson(const std::string& input, const std::string& other, Rando
     std::erase_if(places,
                   [&](const Place& place) { return !At(place, part.json).is_structured(); });
     if (places.empty()) return {};
-    if (!source.key.empty() && random() % 2 == 0) {  // where there is one of that name
+    if (!source.key.empty() && random() % 2 == 0) {  // prefer objects that have such a member
       std::vector<Place> named = places;
       std::erase_if(named,
                     [&](const Place& place) { return !At(place, part.json).contains(source.key); });

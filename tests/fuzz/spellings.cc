@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// RFC 8259 and RFC 3629, by their productions. Inputs are parsed and dumped to be changed, which
-// leaves one spelling of each value: readers' paths through the others would be found last.
+// Spellings of JSON values by the productions of RFC 8259 and RFC 3629. Mutation parses inputs and
+// dumps them, which leaves one spelling of each value, so readers' code for the others would be
+// reached last.
 #include <fmt/format.h>
 
 #include <array>
@@ -33,7 +34,8 @@ std::vector<std::string> Numbers() {
   return numbers;
 }
 
-// Sequences of every first byte's kind, and with each of their bytes made one that can't follow.
+// Returns UTF-8 sequences of every kind of first byte, the same with one byte wrong or the end
+// missing, and control characters.
 std::vector<std::string> Characters() {
   static constexpr std::array<std::string_view, 17> kWhole = {"\x7F",
                                                               "\xC2\x80",

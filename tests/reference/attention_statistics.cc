@@ -12,14 +12,14 @@
 namespace oscar {
 namespace {
 
-// One head of a [tokens, heads, dim] tensor as [dim, tokens].
+// Returns one head of a [tokens, heads, dim] tensor as [dim, tokens].
 Matrix HeadColumns(std::span<const double> tensor, int64_t heads, int64_t dim, int64_t head) {
   const int64_t tokens = static_cast<int64_t>(tensor.size()) / (heads * dim);
   return Eigen::Map<const Matrix, 0, Eigen::OuterStride<>>(tensor.data() + head * dim, dim, tokens,
                                                            Eigen::OuterStride<>(heads * dim));
 }
 
-// The sum of w x x^T over the columns x, a symmetric matrix.
+// Returns the sum of w x x^T over the columns x, a symmetric matrix.
 Matrix SecondMoment(const Matrix& columns, const Vector& weights) {
   return columns * weights.asDiagonal() * columns.transpose();
 }
@@ -40,7 +40,7 @@ void AddAttention(const Matrix& queries, const Matrix& keys, const Matrix& value
   }
 }
 
-// k_t C k_t^T of every token, scaled to mean 1.
+// Returns k_t C k_t^T of every token, scaled to mean 1.
 Vector QueryEnergyWeights(const Matrix& keys, const Matrix& query_covariance,
                           std::string_view what) {
   const Vector energy = keys.cwiseProduct(query_covariance * keys).colwise().sum();

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// All statistics of one attention layer, written plainly in float64: the reference that the
-// streaming, on-device statistics must match. The two value targets are different matrices;
+// All statistics of one attention layer, computed directly in float64: the reference that the
+// streaming statistics on a device must match. Value targets are different matrices:
 // `attention_output` is the paper's V^T S^T S V, `diagonal` is what upstream's script computes.
 #pragma once
 
@@ -33,9 +33,9 @@ struct HeadStatistics {
   Matrix value_covariance;  // V^T V / T                                [v_head_dim, v_head_dim]
   // Value targets, all [v_head_dim, v_head_dim]:
   Matrix attention_output;  // sum o^T o / (T r), o = softmax(...) v: the paper's target
-  Matrix diagonal;  // V^T diag(w) V / T, w_t = k_t C_Q k_t^T, scaled to mean 1: upstream's sst
-  Matrix score_diagonal;  // V^T diag(s) V / (T r), s_t = sum of S_it^2: the best weight for
-                          // independent errors of the values
+  Matrix diagonal;          // V^T diag(w) V / T, w_t = k_t C_Q k_t^T, scaled to mean 1 (upstream)
+  Matrix score_diagonal;    // V^T diag(s) V / (T r), s_t = sum of S_it^2: the best weight for
+                            // independent errors of the values
 };
 
 // q: row-major [tokens, num_q_heads, head_dim], post-RoPE; k: [tokens, num_kv_heads, head_dim];

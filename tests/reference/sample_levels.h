@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Levels of a codec that are not equidistant, for tests: ascending, symmetric, from -1 to 1.
+// Non-uniform codec levels for tests: ascending, symmetric, from -1 to 1.
 #pragma once
 
 #include <cmath>

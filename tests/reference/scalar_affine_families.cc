@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compiled with -ffp-contract=off; every line is one rounding.
+// Compiled with -ffp-contract=off: one rounding per operation.
 #include "tests/reference/scalar_affine_families.h"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@
 namespace oscar {
 namespace {
 
-// The numbers codes are made with, and the offset that is stored beside the scale.
+// The scale and zero that codes are computed with, and the offset that is stored with the scale.
 template <typename T>
 struct GroupFit {
   T scale;
@@ -48,7 +48,7 @@ GroupFit<T> Fit(std::span<const T> group, const AffineRule& rule) {
   const int divisor = rule.divisor == 0 ? max_code : rule.divisor;
   const T range = std::max(hi - lo, static_cast<T>(rule.min_range));
   const T scale = std::max(range / static_cast<T>(divisor), static_cast<T>(rule.min_scale));
-  if (scale == 0) {  // A3 has no place for lo but its scale: (0 + 1) lo
+  if (scale == 0) {  // A3 stores no lo, so lo becomes the scale: (0 + 1) lo
     if (rule.family == AffineFamily::kIntegerZero) return {lo, T{-1}, T{-1}, true};
     return {scale, lo, lo, true};
   }

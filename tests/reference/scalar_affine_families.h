@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The quantizers of linalg/affine_families.h, one row at a time.
+// Scalar reference of the quantizers in linalg/affine_families.h, one row at a time.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 
 namespace oscar {
 
-// Quantizes a row x [dim]: codes [dim]; scales_offsets [2 dim / quant_group_size], already rounded
-// to the rule's metadata type (stored_float.h). One rounding per operation in T.
-// Throws NumericalError if x, or a scale of it, is not finite.
+// Quantizes a row x [dim] to codes [dim] and scales_offsets [2 dim / quant_group_size], which are
+// rounded to the rule's metadata type (stored_float.h). One rounding per operation, in T. Throws
+// NumericalError if x or a scale is not finite.
 template <typename T>
 void EncodeAffineFamily(std::span<const T> x, const AffineRule& rule, int64_t quant_group_size,
                         std::span<uint8_t> codes, std::span<T> scales_offsets);

@@ -27,8 +27,8 @@ Matrix Columns(std::span<const double> rows, int64_t dim, int64_t tokens, const 
   return columns;
 }
 
-// p (e^x - 1 - x) with x = log p^ - log p. Far apart the middle form overflows, so p^ is used as it
-// is: p e^x = p^ <= 1.
+// Returns p (e^x - 1 - x) with x = log p^ - log p. For large x, e^x overflows, so p e^x is computed
+// as p^, which is at most 1.
 double KlTerm(double log_p, double log_p_hat) {
   const double p = std::exp(log_p);
   const double x = log_p_hat - log_p;
@@ -47,7 +47,7 @@ ExactKeys ExactKeysOf(const CacheWindows& windows, int64_t first, int64_t query)
   return {{first, sink_end}, {recent_begin, query + 1}};
 }
 
-// Copies (or, with Move, moves and leaves zero) the exact keys of every query of the tile.
+// Copies the entries of each query's exact keys; with kMove, also sets them to zero in `from`.
 template <bool kMove>
 void TakeExact(const AttentionRule& rule, const CacheWindows& windows, const QueryTile& tile,
                std::conditional_t<kMove, Matrix&, const Matrix&> from, Matrix& to) {

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The effect of a quantized cache on attention: KL(S || S^) in nats of every query's softmax row,
-// and the error of the output, in float64. Trap: this is attention-KL, over keys; KL of a model's
-// output logits is another quantity.
+// The effect of a quantized cache on attention, in float64: KL(S || S^) in nats of each query's
+// softmax row, and the error of the output. Trap: this is attention-KL, over keys; the KL of a
+// model's output distribution is another quantity.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@
 
 namespace oscar {
 
-// One query head over one sequence, all row-major; hatted tensors come out of the cache, rotated
-// back.
+// One query head over one sequence; all tensors are row-major. k_hat and v_hat are read from the
+// cache and rotated back.
 struct AttentionOperands {
   int64_t tokens = 0;
   int64_t head_dim = 0;
@@ -26,15 +26,16 @@ struct AttentionOperands {
   std::span<const double> v, v_hat;     // [tokens, v_head_dim]
 };
 
-// Sums over query rows; Merge() adds heads, sequences or layers, and means are over all rows then.
+// Sums over query rows. Merge() adds other heads, sequences or layers; means are then over all
+// rows.
 struct AttentionError {
   int64_t rows = 0;         // query rows
-  int64_t rows_beyond = 0;  // those with i >= sink + recent: the only ones that see quantized keys
+  int64_t rows_beyond = 0;  // rows i >= sink + recent, the only ones that see quantized keys
   double kl_sum = 0, kl_sum_beyond = 0, kl_max = 0;         // nats
   double output_error_sq = 0, output_sq = 0;                // ||P^ V^ - P V||_F^2, ||P V||_F^2
   double output_error_sq_beyond = 0, output_sq_beyond = 0;  // the same over rows beyond
   int64_t pairs = 0;                                        // visible (query, key) pairs
-  double logit_error_sq = 0, logit_sq = 0;                  // of scaled logits, over pairs
+  double logit_error_sq = 0, logit_sq = 0;                  // scaled logits, summed over pairs
 
   void Merge(const AttentionError& other);
 
@@ -43,17 +44,17 @@ struct AttentionError {
   double output_rel_error() const;                        // relative Frobenius norm
   std::optional<double> output_rel_error_beyond() const;  // nothing if rows_beyond = 0
   double logit_mse() const;        // mean over pairs of (scale <q, k - k^>)^2; needs pairs > 0
-  double logit_rel_error() const;  // root of logit_error_sq / logit_sq
+  double logit_rel_error() const;  // square root of logit_error_sq / logit_sq
 };
 
-// KL is the sum of p (e^x - 1 - x), x = log p^ - log p: never negative, and free of cancellation.
-// Where every visible key is inside the windows all errors are exactly 0.
-// Throws NumericalError, naming `what`, if an operand holds NaN or Inf.
+// Computes KL as the sum of p (e^x - 1 - x), x = log p^ - log p, which is never negative and does
+// not cancel. If the windows contain every visible key, all errors are exactly 0. Throws
+// NumericalError, naming `what`, if an operand holds NaN or Inf.
 AttentionError CompareAttention(const AttentionOperands& operands, const AttentionRule& rule,
                                 const CacheWindows& windows, std::string_view what);
 
-// KL(p || p_hat) in nats of two rows of natural-log probabilities of equal size; each row sums
-// to 1.
+// Returns KL(p || p_hat) in nats. Both rows hold natural logarithms of probabilities that sum to 1,
+// and have equal size.
 double KlDivergence(std::span<const double> log_p, std::span<const double> log_p_hat);
 
 }  // namespace oscar

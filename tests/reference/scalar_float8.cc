@@ -25,8 +25,8 @@ uint8_t EncodeFloat8(float x, Float8Type type) {
   const auto sign = static_cast<uint8_t>(std::signbit(x) ? 0x80 : 0);
   if (std::isnan(x)) return sign | layout.nan;
   const float magnitude = std::min(std::abs(x), Float8Max(type));
-  // Units of the last place of the number's binade, of the subnormals below the smallest normal:
-  // a whole number after rounding, so codes are counted on from the binade's first.
+  // Counts the units in the last place of the number's binade, or of the subnormals if it is
+  // smaller. After rounding this is a whole number, to which the first code of the binade is added.
   const int exponent = magnitude > 0 ? std::max(std::ilogb(magnitude), 1 - layout.bias) : 0;
   if (magnitude == 0) return sign;
   const float units = std::nearbyint(std::ldexp(magnitude, layout.mantissa_bits - exponent));
@@ -43,7 +43,7 @@ float DecodeFloat8(uint8_t code, Float8Type type) {
     return sign * (infinite ? std::numeric_limits<float>::infinity()
                             : std::numeric_limits<float>::quiet_NaN());
   }
-  const int first = 1 << layout.mantissa_bits;  // mantissa of a normal number
+  const int first = 1 << layout.mantissa_bits;  // implicit leading bit of a normal mantissa
   const int exponent = std::max(magnitude >> layout.mantissa_bits, 1);
   const int mantissa = magnitude < first ? magnitude : first + magnitude % first;
   return sign *

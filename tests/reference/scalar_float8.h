@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The floats of linalg/float8.h, one value at a time.
+// Scalar reference of the floats in linalg/float8.h.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace oscar {
 
-// Saturates, infinities included; NaN to the type's NaN. Zeros keep their sign.
+// Encoding saturates, also for infinities. NaN becomes the type's NaN; zeros keep their sign.
 uint8_t EncodeFloat8(float x, Float8Type type);
 float DecodeFloat8(uint8_t code, Float8Type type);
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The pages of linalg/kitty_page.h, one channel at a time.
+// Scalar reference of the key pages in linalg/kitty_page.h, one channel at a time.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,19 @@
 
 namespace oscar {
 
-// Whether a channel is boosted, [channels]: the highest means of |k|, the lower channel first where
-// they tie; tree sums over tokens. page [tokens, channels].
+// Returns whether each channel of page [tokens, channels] is boosted. The channels with the highest
+// mean |k| are; among equal means, the lower channel comes first. Sums over tokens are TreeSums.
 template <typename T>
 std::vector<bool> BoostedChannels(std::span<const T> page, const KittyShape& shape, double ratio);
 
 template <typename T>
 struct KittyPage {
-  std::vector<uint8_t> codes;      // [tokens, channels], 0 to 15 where boosted
+  std::vector<uint8_t> codes;      // [tokens, channels]; 4 bits if boosted, else 2
   std::vector<T> scales, offsets;  // [channels], as stored
   std::vector<bool> boosted;       // [channels]
 };
 
-// `rule`: family A2 with the rounding and floors of a variant; its bits are not read.
+// `rule` is of family A2, with the rounding and lower bounds of a variant; its `bits` is ignored.
 template <typename T>
 KittyPage<T> EncodeKittyPage(std::span<const T> page, const KittyShape& shape, double ratio,
                              const AffineRule& rule);

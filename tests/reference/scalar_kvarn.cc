@@ -34,7 +34,7 @@ T SampleStd(std::span<const T> values) {
   return std::sqrt(TreeSum<T>(work) / static_cast<T>(values.size() - 1));
 }
 
-// A tile under normalization: factors and what is left after dividing by them.
+// A tile during normalization: its factors, and the tile divided by them.
 template <typename T>
 struct State {
   State(std::span<const T> given, const TileShape& shape)
@@ -49,8 +49,8 @@ struct State {
 
   std::span<const T> tile;
   size_t num_rows, num_columns;
-  std::vector<T> a, b;           // logarithms
-  std::vector<T> columns, rows;  // exponentials
+  std::vector<T> a, b;           // logarithms of the factors
+  std::vector<T> columns, rows;  // the factors
   std::vector<T> divided;
 
   std::vector<T> RowStds() const {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tiles of linalg/variance_normalization.h, one value at a time.
+// Scalar reference of the tiles in linalg/variance_normalization.h.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@ namespace oscar {
 
 template <typename T>
 struct VarianceFactors {
-  std::vector<T> columns, rows;  // [columns], [rows]: exp(a), exp(b) of the best state
-  T imbalance = 0;               // J of that state
+  std::vector<T> columns, rows;  // [columns], [rows]: exp(a), exp(b) of the best iteration
+  T imbalance = 0;               // J of that iteration
 };
 
-// tile [rows, columns], row-major; float and double.
+// Normalizes tile [rows, columns], which is row-major. T is float or double.
 template <typename T>
 VarianceFactors<T> NormalizeVariance(std::span<const T> tile, const TileShape& shape,
                                      int iterations);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compiled with -ffp-contract=off.
+// Compiled with -ffp-contract=off: one rounding per operation.
 #include "tests/reference/scalar_llama_q2.h"
 
 #include <fmt/format.h>
@@ -13,10 +13,10 @@
 
 #include "linalg/base/check.h"
 #include "linalg/base/error.h"
-#include "linalg/lloyd_max.h"  // LevelCode
+#include "linalg/lloyd_max.h"
 #include "linalg/percentile_clip.h"
 #include "linalg/stored_float.h"
-#include "tests/reference/scalar_lloyd_max.h"  // the table
+#include "tests/reference/scalar_lloyd_max.h"  // LevelCode, LloydMaxTableOf
 #include "tests/reference/tree_sum.h"
 
 namespace oscar {

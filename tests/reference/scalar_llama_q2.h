@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rows of linalg/llama_q2_codec.h, one value at a time.
+// Scalar reference of the rows in linalg/llama_q2_codec.h.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace oscar {
 
-// x [dim] to what a reader gets, y [dim], which may be x; codes [dim] unless empty. Throws
-// NumericalError for NaN or Inf.
+// Quantizes x [dim] and writes the dequantized values to y [dim], which may be x. Writes codes
+// [dim] unless `codes` is empty. Throws NumericalError for NaN or Inf.
 void QuantizeDequantizeLlamaQ2(std::span<const float> x, double clip_ratio,
                                std::span<uint8_t> codes, std::span<float> y);
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compiled with -ffp-contract=off; every line is one rounding.
+// Compiled with -ffp-contract=off: one rounding per operation.
 #include "tests/reference/scalar_lloyd_max.h"
 
 #include <algorithm>

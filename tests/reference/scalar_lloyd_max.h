@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The codecs of linalg/lloyd_max_codec.h, one value at a time.
+// Scalar reference of the codecs in linalg/lloyd_max_codec.h.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace oscar {
 
-// The cell of z: how many thresholds lie below it, or at it where `inclusive`.
+// Returns the cell of z: the number of thresholds below it or, if `inclusive`, not above it.
 template <typename T>
 uint8_t LevelCode(T z, std::span<const T> thresholds, bool inclusive) {
   uint8_t code = 0;
@@ -20,9 +20,10 @@ uint8_t LevelCode(T z, std::span<const T> thresholds, bool inclusive) {
   return code;
 }
 
-// Quantizes a row x [dim], rotated and clipped before: codes [dim], numbers [2 dim / scale group]
-// in pairs: deviation and mean, of the serving form scale and zero; rounded to `metadata`, of
-// llama.cpp's to fp16 (stored_float.h). One rounding per operation in T, sums as TreeSum.
+// Quantizes a row x [dim], which is already rotated and clipped, to codes [dim] and numbers [2 dim
+// / scale group]: pairs of deviation and mean or, in the serving form, scale and zero. They are
+// rounded to `metadata`, or to fp16 in llama.cpp's form (stored_float.h). One rounding per
+// operation, in T; sums are TreeSums.
 template <typename T>
 void EncodeLloydMax(std::span<const T> x, LloydMaxForm form, StoredFloat metadata,
                     std::span<uint8_t> codes, std::span<T> numbers);

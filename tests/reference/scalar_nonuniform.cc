@@ -16,7 +16,7 @@ template <typename T>
 T LevelValue(T y, const ValueRange<T>& range, const NonuniformFormat& format) {
   const T offset = (range.high + range.low) / T{2}, half = (range.high - range.low) / T{2};
   const T u = (y - offset) / half;
-  size_t nearest = 0;  // also where u is NaN: a range of no width
+  size_t nearest = 0;  // stays 0 if u is NaN, for a range of no width
   T least = std::abs(u - static_cast<T>(format.levels[0]));
   for (size_t i = 1; i < format.levels.size(); ++i) {
     const T distance = std::abs(u - static_cast<T>(format.levels[i]));
@@ -28,7 +28,7 @@ T LevelValue(T y, const ValueRange<T>& range, const NonuniformFormat& format) {
   return static_cast<T>(format.values[nearest]) * half + offset;
 }
 
-// Here and below, sums with zero turn -0 into +0, whichever a clamp or minimum gives.
+// Here and below, adding zero turns -0 into +0, because a clamp or minimum may return either.
 template <typename T>
 T UniformValue(T y, const ValueRange<T>& range, const NonuniformFormat& format) {
   const T max_code = static_cast<T>(MaxCode(format.bits));

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compiled with -ffp-contract=off; every line is one rounding.
+// Compiled with -ffp-contract=off: one rounding per operation.
 #include "tests/reference/scalar_sphere.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace oscar {
 namespace {
 
-// Levels or thresholds of a coordinate of a unit vector.
+// Scales levels or thresholds to coordinates of unit vectors.
 template <typename T>
 std::vector<T> OfUnitVectors(const std::vector<double>& values, size_t dim) {
   std::vector<T> scaled(values.size());
@@ -33,7 +33,7 @@ T SumOfSquares(std::span<const T> values) {
   return TreeSum<T>(squares);
 }
 
-// Writes y / norm and its codes; returns the norm, unrounded.
+// Writes the direction y / norm and its codes; returns the norm, unrounded.
 template <typename T>
 T EncodeDirection(std::span<const T> y, const SphereRule& rule, std::span<T> direction,
                   std::span<uint8_t> codes) {

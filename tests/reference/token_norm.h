@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The factor OScaR (arXiv 2605.19660) divides a token's keys by before they are quantized per
-// channel. Trap: one norm over all KV heads of the token, not one per head.
+// The norm by which OScaR (arXiv 2605.19660) divides a token's keys before it quantizes them per
+// channel. Trap: there is one norm for all KV heads of the token, not one per head.
 #pragma once
 
 #include <cmath>
@@ -13,7 +13,8 @@
 
 namespace oscar {
 
-// sqrt of the sum of squares of k [num_kv_heads * head_dim]; 1 for a token of zeros.
+// Returns the square root of the sum of squares of k [num_kv_heads * head_dim], or 1 for a token of
+// zeros.
 template <typename T>
 T TokenNorm(std::span<const T> k) {
   std::vector<T> squares;

@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A sum with one order for everybody: the second half of the values is added to the first, element
-// by element, until one is left. Trap: on tensors the same folds must be written out
-// (export/simulate/row_tensors.h); a library's own sum has an order of its own per device.
+// A sum whose order is the same on all devices: the second half of the values is added to the
+// first, element by element, until one value is left. Trap: on tensors the same folds must be
+// written out (export/simulate/row_tensors.h), because the order of a library's sum depends on the
+// device.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// An artifact by file, to hold one against another; how long it took may differ.
+// Returns the bytes of every file of an artifact, by path, so that tests can compare artifacts.
+// Leaves out timings.json, which differs between runs.
 #pragma once
 
 #include <filesystem>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The real programs with a list of --bits: one run holds what single runs choose, each is written
-// and measured, and a gate that fails is told what would pass.
+// Runs the programs with a list of --bits. One run contains the choices of all single runs, each
+// choice can be exported and measured, and a failed gate names the bits that would pass.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,8 @@ ProgramExit CalibrateBits(const fs::path& path, const ProgramStrings& flags) {
   return RunProgram(OSCAR_CALIBRATE, TinyRun(path) + flags);
 }
 
-// One artifact for all tests: bytes for scales up to 4 bits, 16 bits for those of 5.
+// Returns the artifact that all tests use, with choices at four budgets. Up to 4 bits, scales are
+// stored in a byte; at 5 bits, in 16 bits.
 const fs::path& OfList() {
   static const fs::path artifact = [] {
     const fs::path path = TestScratch("budgets") / "artifact";
@@ -40,12 +41,13 @@ const fs::path& OfList() {
 TEST(BudgetsProgram, AListHoldsWhatSingleRunsChoose) {
   const Artifact list = Artifact::Open(OfList());
   ASSERT_EQ(list.budgets().size(), 4u);
-  EXPECT_EQ(list.Choice().at("for"), "sglang-oct");  // the headline is what it was
+  EXPECT_EQ(list.Choice().at("for"), "sglang-oct");  // the headline choice is unchanged
   double last = 100;
   for (const double bits : {5.0, 3.0, 2.5, 2.0}) {
     SCOPED_TRACE(bits);
     const fs::path path = TestScratch("budgets_single") / "artifact";
-    // 2 in a list are the fewest: a byte each of a scale and a zero for 64 values.
+    // In a list, 2 means the fewest bits: 2-bit codes, and a byte each for scale and zero per 64
+    // values.
     ASSERT_TRUE(Exits(CalibrateBits(path, {"--for", "any", "--bits",
                                            fmt::format("{:g}", bits == 2 ? 2.25 : bits)}),
                       0));
@@ -89,7 +91,7 @@ TEST(BudgetsProgram, AnExportTakesOneOfThem) {
   for (size_t i = 0; i < three.size(); ++i) {
     for (const char* side : {"k_bits", "v_bits"}) {
       EXPECT_EQ(codes("three").at(i).at(side), three.at(i).at(side));
-      EXPECT_EQ(codes("plain").at(i).at(side), any.at(i).at(side));  // as without a list
+      EXPECT_EQ(codes("plain").at(i).at(side), any.at(i).at(side));  // the default is `any`
     }
     EXPECT_EQ(codes("plain").at(i).at("quant_group_size"), 16);
   }
@@ -131,7 +133,7 @@ TEST(BudgetsProgram, AreMeasuredAndAFailedGateIsToldWhatPasses) {
       EXPECT_LT(kl, last_kl) << name;
       EXPECT_EQ(capacity.at("passes_gate"), arm.at("text").at("top1_agreement") >= 0.93);
       if (fewest == 0 && capacity.at("passes_gate")) fewest = capacity.at("budget");
-      // 4 layers, 2 KV heads, keys and values of 64: at 32768 tokens.
+      // 32768 tokens, 4 layers, 2 KV heads, keys and values, head_dim 64.
       EXPECT_NEAR(capacity.at("held").at(1).at("bytes").get<double>(),
                   bits / 8 * 32768 * 4 * 2 * 2 * 64, 1);
       last_bits = bits;

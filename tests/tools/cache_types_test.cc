@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The real programs with types of 8 and 4 bits by layer: measured, written for runtimes, served.
+// Runs the programs with 8-bit and 4-bit cache types that are chosen per layer: measures them,
+// exports them for runtimes, and validates the cache that is served.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -38,7 +39,7 @@ TEST(CacheTypesProgram, AreMeasuredWrittenAndServed) {
       EXPECT_GT(layer.at(side).at(0).at("token_kl"), layer.at(side).at(1).at("token_kl"));
     }
   }
-  // The curve falls, from end to end.
+  // The curve is in ascending order of bits, so its KL falls from the first point to the last.
   EXPECT_GT(types.at("curve").front().at("token_kl"), types.at("curve").back().at("token_kl"));
 
   const auto write = [&](const char* to, std::vector<std::string> flags) {
@@ -60,7 +61,7 @@ TEST(CacheTypesProgram, AreMeasuredWrittenAndServed) {
     if (algorithm.empty()) continue;
     EXPECT_EQ(layers.at(name).at("quant_algo"), algorithm);
   }
-  // Another runtime of these types, another budget, without the model.
+  // Exports for another runtime with these types, at another budget and without the model.
   ASSERT_EQ(write("trtllm", {"--bits", "4.5"}).code, 0);
   EXPECT_NE(ReadText(scratch / "trtllm" / "extra_llm_api_options.yaml").find("\"0-3:nvfp4\""),
             std::string::npos);
@@ -70,7 +71,7 @@ TEST(CacheTypesProgram, AreMeasuredWrittenAndServed) {
   EXPECT_TRUE(Exits(removed, 2));
   EXPECT_NE(removed.err.find("which was removed; use trtllm or modelopt"), std::string::npos);
 
-  // The error of the served types lies between those of the two types that they combine.
+  // The error of the chosen mix of types lies between the errors of the two types alone.
   const ProgramExit served =
       RunProgram(OSCAR_VALIDATE,
                  Words("% --model % --device cpu --rows 16 --bootstrap 20 --sequences 1 --length "

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The real oscar-capture: killed and starved of disk it leaves nothing under the final name, what
-// it refuses it refuses before it runs.
+// Runs oscar-capture. If it is killed or the disk is full, nothing is left under the final name;
+// invalid requests are refused before it runs.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -38,7 +38,7 @@ std::vector<std::string> Fault(const std::string& setting, const fs::path& outpu
           setting + "=" + std::to_string(at)};
 }
 
-// How often an undisturbed run with these arguments changes files.
+// Counts the calls that change files in an undisturbed run with these arguments.
 long CountCalls(const fs::path& scratch, const std::vector<std::string>& more) {
   fs::create_directories(scratch / "whole");
   const fs::path output = scratch / "whole" / "dump", count = scratch / "count";
@@ -57,7 +57,7 @@ TEST(Capture, KilledAnywhereItLeavesNothingUnderTheName) {
     const fs::path scratch = TestScratch("capture-kill");
     const long calls = CountCalls(scratch, format);
     for (int point = 0; point < kKillPoints; ++point) {
-      const long at = 1 + point * (calls - 1) / kKillPoints;  // the last calls come after the name
+      const long at = 1 + point * (calls - 1) / kKillPoints;  // skips calls after the final rename
       SCOPED_TRACE(std::to_string(at) + " of " + std::to_string(calls));
       const fs::path output = scratch / std::to_string(point) / "dump";
       fs::create_directories(output.parent_path());
@@ -131,7 +131,7 @@ TEST(Capture, DryRunSaysHowMuchItWouldWrite) {
   EXPECT_NE(exit.all().find("(0 rows per layer)"), std::string::npos) << exit.all();
 }
 
-// With an eps that drowns what the norms divide by, text is noise to the model.
+// An rms_norm_eps of 0.9 outweighs the mean squares in the norms, so the model cannot predict text.
 TEST(Capture, AFieldThatNobodyKnowsNeedsALossThatProvesTheForwardPass) {
   const fs::path scratch = TestScratch("capture-unknown"), model = scratch / "model";
   fs::copy(Model(), model, fs::copy_options::recursive);

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# tools/dev/check_includes on small trees: a good one passes, and each rule is broken once and seen to be reported.
+# Runs tools/dev/check_includes on small trees: a good tree passes, and each broken rule is reported.
 import pathlib
 import subprocess
 import sys

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# tools/dev/check_prose on small repositories: sentences pass, and each kind of headless comment and a long subject are refused.
+# Runs tools/dev/check_prose on small repositories: sentences pass; headless comments and long subjects are refused.
 import pathlib
 import subprocess
 import sys

@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# tools/dev/compare_methods.sh with stand-ins for its programs: what it starts, in which order, and that it goes on where it stopped. The
-# real programs must take every command line that it makes.
+# Runs tools/dev/compare_methods.sh with stand-ins for its programs: tests which it starts, in which order, and that it
+# resumes where it stopped. The real programs must accept every command line that it makes.
 # Usage: compare_methods_test.py SCRIPT BIN
 import os
 import pathlib

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// oscar-calibrate --dry-run on the config.json of large releases alone: layers, geometry and what
-// would be read, within seconds. The bytes are expected from the configuration's word on
-// formats, so they are held to what the releases take, not to files.
+// Runs oscar-calibrate --dry-run with nothing but the config.json of large releases. It must print
+// layers, geometry and the bytes to read within seconds. The plan derives the bytes from the weight
+// formats in the configuration; they are compared with the published sizes of the releases.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -20,7 +20,7 @@ namespace {
 struct Release {
   const char* name;
   std::vector<std::string> lines;
-  double gigabytes;  // of its weights, but for embedding, head, prediction layers
+  double gigabytes;  // size of the weights without embedding, LM head and MTP layers
 };
 
 TEST(ConfigPlan, ConfigurationAloneIsEnough) {
@@ -62,8 +62,9 @@ TEST(ConfigPlan, ConfigurationAloneIsEnough) {
   }
 }
 
-// Qwen3-235B: 94 layers of 128 experts of 3 x 4096 x 1536 values in two bytes, and the rest (q and
-// o of 4096 x 8192, k and v of 4096 x 512, the router), which each machine reads whole.
+// Qwen3-235B has 94 layers of 128 experts, each 3 x 4096 x 1536 values in two bytes; the last
+// layer's experts are not read. The rest (q and o of 4096 x 8192, k and v of 4096 x 512, the
+// router) is read whole by each machine.
 TEST(ConfigPlan, OfRanks) {
   const ProgramExit result = RunProgram(
       OSCAR_CALIBRATE, {TestData("configs/Qwen3-235B-A22B").string(), "--no-auto", "--device",
@@ -84,7 +85,7 @@ TEST(ConfigPlan, OfRanks) {
     ASSERT_TRUE(std::regex_search(result.out, found, line)) << result.out;
     EXPECT_NEAR(std::stod(found[1]), others + experts / row.machines, 2);
     const double between = std::stod(found[2]), network = std::stod(found[4]);
-    // A token's row goes to eight experts and back, in float32, where they are not its own rank's.
+    // Each token's float32 row travels to its eight experts and back, unless its own rank has them.
     const double travels = 94.0 * 30000 * 8 * 2 * 4096 * 4 * (row.ranks - 1) / row.ranks / 1e9;
     EXPECT_NEAR(between, travels, 0.06 * travels + 0.1);
     const double others_of_all = row.ranks - row.ranks / row.machines;
@@ -101,7 +102,7 @@ TEST(ConfigPlan, OfRanks) {
       << few.err;
 }
 
-// Only a plan does without weights.
+// Only a dry run works without weights.
 TEST(ConfigPlan, ARunNeedsWeights) {
   const ProgramExit result = RunProgram(
       OSCAR_CALIBRATE, {TestData("configs/GLM-4.7").string(), "--no-auto", "--device", "cpu"});

@@ -1,8 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# configs/NAME.yaml is what `oscar-NAME --print-config` prints (below its licence header), and reads back as itself.
-# Every other file of configs/ names its program in its header ("For oscar-NAME:") and says nothing that this program does not take over.
+# Tests that configs/NAME.yaml is what `oscar-NAME --print-config` prints below the licence header, and that it reads
+# back unchanged. Every other file of configs/ must name its program in its header ("For oscar-NAME:") and set only what
+# that program accepts.
 # Usage: configs_test.py CONFIGS PROGRAM...
 import os
 import pathlib
@@ -32,7 +33,7 @@ def check_recipe(programs, recipe):
     if "SPDX-License-Identifier" not in header or program is None:
         sys.exit(f"{recipe}: no licence header with a line \"For PROGRAM:\", then an empty line")
     resolved = subprocess.run([program, "--config", str(recipe), "--print-config"], capture_output=True, text=True, check=True).stdout
-    # Lists may have several lines, and names quotes that they do not need.
+    # Lists may span several lines, and names may have quotes that they do not need.
     said = [line for line in re.sub(r"\n[ \t]+", " ", text).splitlines() if line and not line.startswith("#")]
     if not said:
         sys.exit(f"{recipe} says nothing")
@@ -41,7 +42,7 @@ def check_recipe(programs, recipe):
             sys.exit(f"{recipe}: {program} does not resolve it to {line!r}")
 
 
-# Slurm as far as the script for arrays sees it: jobs run one after another, at once.
+# Imitates Slurm's sbatch for the array script: jobs run immediately, one after another.
 SBATCH = """#!/bin/bash
 array=
 while [[ $1 == --* ]]; do

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# tools/dev/count_skipped on small logs.
+# Runs tools/dev/count_skipped on small logs.
 import pathlib
 import subprocess
 import sys

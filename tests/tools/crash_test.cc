@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The real programs, killed and starved of disk at points all over a run: whatever happens, the
-// next run finishes, and the artifact has the bytes of an uninterrupted one. Points are counted in
-// file operations (write_faults.c), so they lie at layer boundaries and inside writes alike.
+// Runs the programs and kills them, or fills their disk, at points throughout a run. The next run
+// must finish, and the artifact must have the bytes of an uninterrupted run. Points are counted in
+// file operations (write_faults.c), so they fall on layer boundaries and inside writes alike.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -37,13 +37,13 @@ constexpr int kKillPoints = 10, kExpertsKillPoints = 10, kFullDiskPoints = 8,
 
 using Arguments = std::vector<std::string>;
 
-// The bundled model with little data.
+// Returns arguments for the bundled model with little data.
 Arguments BundledModel() {
   return Words("% --tokens 1500 --max-sequence 400 --error-rows 8",
                {TestData("tiny-qwen3/config.json").parent_path()});
 }
 
-// A model without a tokenizer, so its data are ids.
+// Returns arguments for a model without a tokenizer, whose data are token ids.
 Arguments ModelOf(const std::string& family, const fs::path& scratch) {
   const fs::path data = scratch / "ids.jsonl";
   WriteDocuments(data, std::vector<int>(6, 150), 32);
@@ -51,13 +51,14 @@ Arguments ModelOf(const std::string& family, const fs::path& scratch) {
                {TestData("families/" + family), data});
 }
 
-// Half the time: what fails is how files are written, whatever they hold.
+// Skips the automatic choices, which take half of the time. The faults depend on how files are
+// written, not on their contents.
 Arguments WithoutChoices(Arguments subject) {
   subject.emplace_back("--no-auto");
   return subject;
 }
 
-// Runs oscar-calibrate; `environment` adds NAME=VALUE. Output goes to `log`.
+// Runs oscar-calibrate with `environment` (NAME=VALUE) added, and appends its output to `log`.
 ProgramExit Calibrate(const Arguments& subject, const fs::path& output,
                       const std::vector<std::string>& environment, const fs::path& log) {
   Arguments arguments = subject;
@@ -71,7 +72,7 @@ ProgramExit Calibrate(const Arguments& subject, const fs::path& output,
 
 class Crash : public testing::Test {
  protected:
-  // An uninterrupted run.
+  // Makes the uninterrupted run that others are compared with, and counts its file operations.
   void Prepare(const Arguments& subject) {
     subject_ = subject;
     const ProgramExit exit = Calibrate(
@@ -149,7 +150,7 @@ TEST_F(Crash, AFullDiskIsExitCode4AndNoPartialArtifact) {
     fs::create_directories(output.parent_path());
     const ProgramExit exit = Calibrate(
         subject_, output, Fault("OSCAR_FAULT_ENOSPC_AT", output, point, kFullDiskPoints), log);
-    if (fs::exists(output)) {  // the last calls only clear up
+    if (fs::exists(output)) {  // the last calls only clean up
       EXPECT_EQ(exit.code, 0) << ReadText(log);
       EXPECT_EQ(ArtifactBytes(output).size(), whole_.size());
       continue;
@@ -160,7 +161,7 @@ TEST_F(Crash, AFullDiskIsExitCode4AndNoPartialArtifact) {
   }
 }
 
-// `ulimit -f`: the error of a file that is too large, and not the signal that kills.
+// A file size limit (`ulimit -f`) is reported as an error; SIGXFSZ does not kill the process.
 TEST_F(Crash, AFileSizeLimitIsExitCode4AndResumed) {
   Prepare(WithoutChoices(BundledModel()));
   const fs::path output = scratch_ / "limited" / "out", log = scratch_ / "limited-log";
@@ -179,7 +180,7 @@ TEST_F(Crash, AFileSizeLimitIsExitCode4AndResumed) {
   ExpectWhole(output, log);
 }
 
-// Layers of two models in one artifact are what a resumed run must never make.
+// A resumed run must not mix layers of two models in one artifact.
 TEST_F(Crash, OtherWeightsInTheSamePlaceAreNoticed) {
   const fs::path model = scratch_ / "model";
   fs::copy(TestData("tiny-qwen3/config.json").parent_path(), model, fs::copy_options::recursive);
@@ -192,7 +193,7 @@ TEST_F(Crash, OtherWeightsInTheSamePlaceAreNoticed) {
             SIGKILL);
   const fs::path job = output.string() + ".job";
   ASSERT_TRUE(fs::exists(job)) << ReadText(log);
-  // One bit of one weight, where no sample of the file looks; size and times are the old file's.
+  // Flips one bit outside the sampled parts of the file; its size and time stay the same.
   const fs::path weights = model / "model.safetensors";
   const auto time = fs::last_write_time(weights);
   std::string bytes = ReadText(weights);
@@ -208,8 +209,8 @@ TEST_F(Crash, OtherWeightsInTheSamePlaceAreNoticed) {
   EXPECT_NE(exit.err.find("--restart"), std::string::npos) << exit.err;
 }
 
-// A call that fails once: an interrupted one is made again, any other ends the run with a reason,
-// and the next run finishes it.
+// One call fails once. An interrupted call (EINTR) is repeated; any other error ends the run with a
+// reason, and the next run finishes it.
 TEST_F(Crash, ACallThatFailsOnceIsRepeatedOrReported) {
   Prepare(WithoutChoices(ModelOf("qwen3_moe", scratch_)));
   for (const int error : {EIO, EINTR}) {
@@ -231,7 +232,6 @@ TEST_F(Crash, ACallThatFailsOnceIsRepeatedOrReported) {
   }
 }
 
-// The bytes do not depend on the surroundings.
 TEST_F(Crash, LocaleTimeZoneUmaskFolderAndHomeDoNotMatter) {
   Prepare(BundledModel());
   const fs::path folder = fs::current_path();
@@ -266,7 +266,7 @@ TEST_F(Crash, ThreadsDoNotChangeTheArtifact) {
   }
 }
 
-// The plan against what is free, before a layer runs.
+// The planned disk space is compared with the free space before a layer runs.
 TEST(SmallDisk, IsSaidBeforeALayerRuns) {
   const fs::path scratch = TestScratch("small-disk");
   const ProgramExit exit =

@@ -1,18 +1,18 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A library to preload: counts the calls of the CUDA runtime that LibTorch's and our kernels go
-// through, and lets a chosen one fail (tools/dev/gpu_faults.sh). Trap: a program that is linked with
-// the static runtime makes its own launches past it; configure with -DOSCAR_CUDA_SHARED_RUNTIME=ON.
-// cuBLAS and cuSOLVER have a runtime of their own.
+// A library to preload: counts the calls of the CUDA runtime that LibTorch and our kernels make,
+// and makes a chosen one fail (tools/dev/gpu_faults.sh). Trap: it misses launches of a program
+// that is linked with the static runtime; configure with -DOSCAR_CUDA_SHARED_RUNTIME=ON. cuBLAS and
+// cuSOLVER contain a runtime of their own, which it does not see either.
 //
-//   OSCAR_CUDA_FAULT=KIND      launch: kernels; memory: device and pinned; copy: copies and sets;
-//   wait: of streams, events and devices
-//   OSCAR_CUDA_FAULT_AT=K      the K-th call of that kind (from 1) fails
-//   OSCAR_CUDA_FAULT_STAYS=1   and all calls of all kinds after it, as after an illegal access; of
-//   memory, all that ask for memory
-//   OSCAR_CUDA_FAULT_STACK=FILE   writes who made the call that fails first: PROGRAM(+ADDRESS) lines
-//   OSCAR_CUDA_FAULT_COUNT=FILE   writes "KIND CALLS" lines to FILE at exit
+//   OSCAR_CUDA_FAULT=KIND        launch: kernels; memory: device and pinned allocations; copy:
+//                                copies and memsets; wait: for streams, events and devices
+//   OSCAR_CUDA_FAULT_AT=K        fails the K-th call of that kind (from 1)
+//   OSCAR_CUDA_FAULT_STAYS=1     also fails all later calls, as after an illegal access; for
+//                                memory, all later allocations
+//   OSCAR_CUDA_FAULT_STACK=FILE  writes the call stack of the first failure, as PROGRAM(+ADDRESS)
+//   OSCAR_CUDA_FAULT_COUNT=FILE  writes "KIND CALLS" lines to FILE at exit
 #define _GNU_SOURCE
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
@@ -30,7 +30,7 @@ static const cudaError_t kErrors[kKinds] = {cudaErrorLaunchFailure, cudaErrorMem
                                             cudaErrorIllegalAddress, cudaErrorIllegalAddress};
 
 static atomic_long calls[kKinds];
-static atomic_int broken;  // a cudaError_t that stays
+static atomic_int broken;  // the cudaError_t of all later calls, or 0
 static _Thread_local cudaError_t pending;
 static int chosen = -1, stays;
 static long at;
@@ -59,7 +59,7 @@ static void WriteStack(void) {
   close(file);
 }
 
-// What the call is to fail with; cudaSuccess: it is made.
+// Counts a call and returns the error that it must fail with; cudaSuccess: make the call.
 static cudaError_t Strike(enum Kind kind) {
   const long number = atomic_fetch_add(&calls[kind], 1) + 1;
   cudaError_t error = (cudaError_t)atomic_load(&broken);
@@ -88,7 +88,7 @@ static void* Real(const char* name) {
   const cudaError_t struck = Strike(kind);            \
   return struck != cudaSuccess ? struck : real(__VA_ARGS__)
 
-// What <<<>>> is compiled to, by nvcc 12 and 13.
+// nvcc 12 and 13 compile <<<>>> to these two functions.
 cudaError_t cudaLaunchKernel(const void* f, dim3 grid, dim3 block, void** args, size_t shared,
                              cudaStream_t stream) {
   FAIL_OR_CALL(kLaunch, "cudaLaunchKernel", (const void*, dim3, dim3, void**, size_t, cudaStream_t),
@@ -135,7 +135,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 }
 cudaError_t cudaDeviceSynchronize(void) { FAIL_OR_CALL(kWait, "cudaDeviceSynchronize", (void)); }
 
-// Returns the error that a kernel's launch left, which LibTorch reads here.
+// Returns the error of an earlier launch, which LibTorch reads through this function.
 static cudaError_t LastError(const char* name, int clears) {
   cudaError_t (*const real)(void) = (cudaError_t(*)(void))Real(name);
   const cudaError_t own = pending, other = real();

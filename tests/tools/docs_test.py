@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# Checks the statements of configs/docs: the files and folders that it names exist, types and functions are in the files that it gives
-# for them, versions of formats are those of the source, and programs know the options that it shows.
+# Checks the statements of configs/docs: files and folders that it names exist, types and functions are in the files
+# given for them, format versions equal those of the source, and programs have the options that it shows.
 # Usage: docs_test.py ROOT PROGRAM...
 import pathlib
 import re
@@ -17,7 +17,7 @@ VERSION = re.compile(r"\bk\w*Version\w* = \"?(\d+)")
 problems = []
 
 
-def text_of(path):  # of a header with its source file; "" where there is none
+def text_of(path):  # the text of a header and its source file; "" if neither exists
     return "".join(file.read_text(encoding="utf-8") for file in {path, path.with_suffix(".cc")} if file.is_file())
 
 
@@ -30,7 +30,7 @@ def check_paths(page, text):
             problems.append(f"{page.name}: no file {path}")
 
 
-def check_types(page, text):  # | `Type`, `Type` | `file` | or `Type` in `file`
+def check_types(page, text):  # matches | `Type`, `Type` | `file` | and `Type` in `file`
     rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \| `([\w/.]+)` \|", text, re.M) + re.findall(r"(`\w+`) in\s+`([\w/]+\.\w+)`", text)
     for names, path in rows:
         for name in re.findall(r"\w+", names):

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// oscar-calibrate doctor on whole, bare and broken model directories: every reason at once, and the
-// command that comes next.
+// Runs oscar-calibrate doctor on complete, incomplete and broken model directories. It must list
+// every reason at once, or print the next command.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ ProgramExit Doctor(const fs::path& model, ProgramStrings more = {}) {
   return RunProgram(OSCAR_CALIBRATE, more);
 }
 
-// A copy of the bundled model with its config.json changed.
+// Copies the bundled model and changes its config.json.
 fs::path CopyOfTiny(const std::string& name, const std::function<void(Json& config)>& change) {
   const fs::path directory = TestScratch(name);
   fs::copy(TestData("tiny-qwen3"), directory,
@@ -66,7 +66,7 @@ TEST(Doctor, ListsEveryReasonOfABrokenDirectory) {
     config["rope_scaling"] = {{"rope_type", "spiral"}, {"factor", 2.0}};
     config.erase("rope_parameters");
     config["rope_theta"] = 10000.0;
-    config["num_hidden_layers"] = 5;  // and so the tensors of one layer are missing
+    config["num_hidden_layers"] = 5;  // one more than the file has tensors for
     config["quantization_config"] = {{"quant_method", "bitsandbytes"}};
   });
   EditJson(broken / "tokenizer.json", [](Json& json) {
@@ -82,7 +82,7 @@ TEST(Doctor, ListsEveryReasonOfABrokenDirectory) {
                              "model.layers.4.self_attn.q_proj.weight is missing", "UnicodeScripts",
                              "\"CTC\"", "chat_template"})
     EXPECT_TRUE(Says(result.out, reason));
-  // The factor of a refused rotary embedding is not reported as a reason of its own.
+  // A refused rotary embedding is one reason; its factor is not reported as another.
   EXPECT_FALSE(Says(result.out, "factor is"));
   EXPECT_FALSE(Says(result.out, "Next"));
 
@@ -93,7 +93,7 @@ TEST(Doctor, ListsEveryReasonOfABrokenDirectory) {
   EXPECT_GE(report.at("reasons").size(), 10u) << json.out;
 }
 
-// 1,496 of 8,256 ids: text of such a tokenizer is noise to the model.
+// With 1,496 ids for a model of 8,256, the tokenizer must belong to another model.
 TEST(Doctor, RefusesATokenizerOfAnotherModel) {
   const fs::path other = CopyOfTiny("doctor_other_tokenizer", [](Json&) {});
   fs::copy_file(TestData("tokenizers/qwen3") / "tokenizer.json", other / "tokenizer.json",
@@ -108,8 +108,8 @@ TEST(Doctor, RefusesATokenizerOfAnotherModel) {
   EXPECT_TRUE(Exits(RunProgram(OSCAR_CALIBRATE, plan), 3, "the tokenizer has 1496 ids"));
 }
 
-// A copy of the bundled model whose final norm is stored as zeros: that of a model that does
-// without it, as far as its configuration says so by a field that nobody knows.
+// Returns a copy of the bundled model whose final norm is stored as zeros. Its configuration has an
+// unknown field, which could mean that the model has no final norm.
 fs::path TinyWithoutFinalNorm() {
   const fs::path model = CopyOfTiny("unknown_norm", [](Json& config) { config["head_mode"] = 1; });
   std::fstream file(model / "model.safetensors", std::ios::in | std::ios::out | std::ios::binary);
@@ -145,7 +145,7 @@ TEST(Calibrate, StopsAtTheLossBeforeAnythingIsPublished) {
                                "--min-tokens", "1", "-o", out.string()});
     return RunProgram(OSCAR_CALIBRATE, more);
   };
-  for (int i = 0; i < 2; ++i) {  // and again, when all layers come from the job
+  for (int i = 0; i < 2; ++i) {  // the second run takes all layers from the job
     const ProgramExit stopped = run({});
     EXPECT_TRUE(Exits(stopped, 3));
     for (const char* text : {"'head_mode' are the likely cause", "--unknown-config ignore"})
@@ -157,7 +157,7 @@ TEST(Calibrate, StopsAtTheLossBeforeAnythingIsPublished) {
   EXPECT_TRUE(fs::exists(out / "manifest.json"));
 }
 
-// NAME, a tab, and "accepted" or what the reason says.
+// Each line of verdicts.tsv is a name, a tab, and "accepted" or a part of the expected reason.
 TEST(Doctor, VerdictsOnReleasedConfigurations) {
   OSCAR_PACK_OR_SKIP(path, "released_configs");
   std::ifstream table(TestData("configs") / "verdicts.tsv");
@@ -175,7 +175,7 @@ TEST(Doctor, VerdictsOnReleasedConfigurations) {
   EXPECT_EQ(checked, 64u);
 }
 
-// A cut text is reported with the limit that cut it and with the flag that would use the rest.
+// A truncated text is reported with the limit that cut it and the flag that would use the rest.
 TEST(Calibrate, SaysWhatOfATextIsUnusedAndWhatCutIt) {
   struct Cut {
     const char *model, *limit;
@@ -250,7 +250,7 @@ TEST(Doctor, AnUnknownFieldIsOneOptionAway) {
   EXPECT_TRUE(Says(old.all(), "--allow-unknown-config was removed; use --unknown-config ignore"));
 }
 
-// After a family, a weight format or a part of tokenizers was added:
+// After adding a model family, a weight format or a tokenizer component, run:
 //   oscar-calibrate doctor --tables --into configs/docs/support.md
 TEST(Doctor, TheReadmeHasTheTablesOfTheCode) {
   const ProgramExit tables = RunProgram(OSCAR_CALIBRATE, {"doctor", "--tables"});

@@ -1,8 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# cmake --install into a new prefix: every program runs from there with an empty environment, and its man page and bash completions,
-# made by the program itself, are where they are looked for; what programs load later is there too.
+# Runs cmake --install into a new prefix. Every program must run there with an empty environment. Its man page and bash
+# completion must be in their standard places and be what the program prints. Modules that are loaded at run time are
+# installed, too.
 # Usage: install_test.py CMAKE BUILD SCRATCH
 import pathlib
 import shutil
@@ -26,7 +27,7 @@ for name in ("oscar", "oscar-calibrate", "oscar-capture", "oscar-export", "oscar
         printed = subprocess.run([program, *options], capture_output=True, check=True).stdout
         if not printed or (prefix / path.format(name)).read_bytes() != printed:
             sys.exit(f"{prefix / path.format(name)} is not what {name} {' '.join(options)} prints")
-# oscar VERB is the program oscar-VERB.
+# `oscar VERB` must run the program oscar-VERB.
 def run_oscar(*arguments):
     return subprocess.run([prefix / "bin/oscar", *arguments], capture_output=True, text=True, env={}, cwd="/")
 
@@ -51,7 +52,7 @@ for words, expected in (("oscar cal", "calibrate"), ("oscar calibrate --bits-b",
          'echo "${COMPREPLY[*]}"'], capture_output=True, text=True, cwd=prefix).stdout
     if completed.strip() != expected:
         sys.exit(f"{words}<TAB>: {completed}")
-# Shared objects of ours load, with all that they name, on a machine without a GPU too.
+# Our shared objects must load with all symbols resolved, even on a machine without a GPU.
 for built in pathlib.Path(build, "modules").glob("*.so"):
     installed = list(prefix.glob(f"lib*/**/oscar/{built.name}"))
     if len(installed) != 1:

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The peak memory that --dry-run promises, against the real program: a model with 24 layers, and
-// one with 4. A run for which a control group leaves no room is refused.
+// Compares the peak memory that --dry-run predicts with real runs, for models of 4 and 24 layers. A
+// run that does not fit into its control group is refused.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -31,7 +31,7 @@ namespace {
 
 struct Run {
   std::string log;
-  double peak = 0;  // bytes resident
+  double peak = 0;  // maximum resident bytes
 };
 
 Run Calibrate(const fs::path& model, const std::string& choose, const std::string& extra,
@@ -98,16 +98,16 @@ class CalibrationMemory : public testing::Test {
     return Plan(Calibrate(model, choose, "--dry-run", scratch_).log);
   }
 
-  // Runs what was planned; its peak, which must be as in the plan.
+  // Runs what was planned and returns its peak memory, which must agree with the plan.
   double PeakAsIn(const Json& plan, const fs::path& model, const std::string& choose) const {
     const double planned = plan.at("peak_host_bytes");
     const double peak = Calibrate(model, choose, "", scratch_).peak;
     std::printf("[  memory  ] %s %s: planned %.1f MB, measured %.1f MB\n", model.filename().c_str(),
                 choose.c_str(), planned / 1e6, peak / 1e6);
-    // The plan counts LibTorch's own first-use allocations as the largest that were observed.
+    // For LibTorch's first-use allocations, the plan assumes the largest that were observed.
     constexpr double kLibTorchDiffers = 20 << 20;
     EXPECT_LE(peak, 1.15 * planned + kLibTorchDiffers);
-    // Equal runs differ by a tenth, as threads happen to hold buffers at the same time or not.
+    // Identical runs differ by a tenth, as threads may or may not hold their buffers at once.
     EXPECT_LE(planned, 1.3 * peak + kLibTorchDiffers);
     fs::remove_all(model.string() + "-oscar");
     return peak;
@@ -124,12 +124,13 @@ TEST_F(CalibrationMemory, IsAsPlannedAndDoesNotGrowWithLayers) {
     peak.push_back(PeakAsIn(PlanOf(model, "--no-auto"), model, "--no-auto"));
     weights.push_back(static_cast<double>(fs::file_size(model / "model.safetensors")));
   }
-  // Equal runs differ by up to 40 MB, as threads take buffers; the further layers hold 157 MB.
+  // Identical runs differ by up to 40 MB of thread buffers; the 20 additional layers hold 157 MB.
   EXPECT_LT(peak[1] - peak[0], (weights[1] - weights[0]) / 3);
 }
 
-// Long texts, whose scores are what an automatic search holds most of, and what is measured of its
-// arms after it; for a consumer that takes one clip ratio these are 16 caches.
+// In long texts, attention scores are the largest part of an automatic search. The arms that are
+// measured afterwards count, too: for sglang, which takes one clip ratio per side, these are 16
+// caches.
 TEST_F(CalibrationMemory, CountsTheAutomaticSearch) {
   WriteData(scratch_ / "data.jsonl", 4, 2000);
   const fs::path model = Model(SyntheticConfig(1, 512, 1024, 16, 4, 64, 500));
@@ -146,7 +147,7 @@ TEST_F(CalibrationMemory, CountsTheAutomaticSearch) {
   }
 }
 
-// A control group of `bytes`, of either version; its folder goes with it.
+// A memory control group (cgroup v1 or v2) limited to `bytes`. The destructor removes its folder.
 class ControlGroup {
  public:
   explicit ControlGroup(uint64_t bytes) {
@@ -168,7 +169,7 @@ class ControlGroup {
   ~ControlGroup() {
     if (!folder_.empty()) rmdir(folder_.c_str());
   }
-  const fs::path& folder() const { return folder_; }  // "" where none can be made
+  const fs::path& folder() const { return folder_; }  // empty if none could be made
 
  private:
   fs::path folder_;
@@ -178,7 +179,7 @@ TEST_F(CalibrationMemory, WhatAControlGroupLeavesNoRoomForIsRefused) {
   WriteData(scratch_ / "data.jsonl", 2, 1000);
   const fs::path model = Model(SyntheticConfig(2, 512, 1024, 16, 4, 64, 500));
   const uint64_t planned = PlanOf(model, "--for=any").at("peak_host_bytes");
-  const ControlGroup group(planned * 6 / 10);  // the kernel kills it there
+  const ControlGroup group(planned * 6 / 10);  // the kernel would kill a run at this limit
   if (group.folder().empty()) GTEST_SKIP() << "no control group can be made here";
   const std::string output = model.string() + "-oscar";
   const ProgramExit run = RunProgram(

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The real oscar-calibrate with bits to share out, which are those of OSCAR's 2 bits where none are
-// said: by the next token, and the same way twice.
+// Runs oscar-calibrate with a bit budget that is shared out by its effect on the next token,
+// reproducibly. Without --bits, the budget is what OSCAR's 2-bit codes store.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ ProgramExit CalibrateTiny(const std::filesystem::path& artifact, const ProgramSt
   return RunProgram(OSCAR_CALIBRATE, TinyRun(artifact) + options);
 }
 
-// report.json's text.
+// Calibrates for `any` and returns the text of report.json.
 std::string Calibrate(const std::string& name, const ProgramStrings& options = {}) {
   const std::filesystem::path path = TestScratch("next_token_" + name) / "artifact";
   EXPECT_TRUE(Exits(CalibrateTiny(path, options + ProgramStrings{"--for", "any"}), 0));
@@ -34,12 +34,12 @@ TEST(NextTokenPlan, BitsGoWhereTheNextTokenNeedsThem) {
   EXPECT_EQ(text, Calibrate("twice", {"--effort", "normal"}));
   const Json report = Json::parse(text);
   const Json& serving = report.at("serving").at("auto");
-  EXPECT_LE(serving.at("bits_stored"), 3.0 + 1e-9);  // 2 + 64 / 64
+  EXPECT_LE(serving.at("bits_stored"), 3.0 + 1e-9);  // 2 bits + 64 metadata bits / 64 values
   EXPECT_GT(serving.at("bits_stored"), 2.9);
   const Json& by = serving.at("bits_by");
   ASSERT_EQ(by.at("plans").size(), 3u);
   EXPECT_GT(by.at("tokens"), 100);
-  EXPECT_GT(by.at("tokens_priced"), by.at("tokens"));  // what was fitted to is more
+  EXPECT_GT(by.at("tokens_priced"), by.at("tokens"));  // priced on the fitted text, which is longer
   EXPECT_FALSE(by.at("sensitive").empty());
   const auto cost = [](const Json& plan) {
     return plan.at("token_kl").get<double>() + plan.at("token_kl_p99").get<double>() / 100;
@@ -55,7 +55,7 @@ TEST(NextTokenPlan, BitsGoWhereTheNextTokenNeedsThem) {
     }
   }
 
-  // The same plan, asked for.
+  // Requesting this plan with --bits-by gives the same plan.
   const Json asked = Json::parse(Calibrate("asked", {"--bits-by", "next_token"}));
   const Json& plans = asked.at("serving").at("auto").at("bits_by").at("plans");
   ASSERT_EQ(plans.size(), 1u);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The real oscar-calibrate on documents of odd lengths: an artifact, or a refusal that says why.
+// Runs oscar-calibrate on documents of unusual lengths: it makes an artifact or says why not.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -17,10 +17,10 @@ namespace {
 
 struct OddDocuments {
   const char* name;
-  std::vector<int> lengths;  // again and again
+  std::vector<int> lengths;  // tokens per document, repeated cyclically
   int count;
   ProgramStrings options;
-  const char* refusal;  // empty: an artifact
+  const char* refusal;  // part of the error message; empty: an artifact is made
 };
 
 class OddDocumentsTest : public testing::TestWithParam<OddDocuments> {};

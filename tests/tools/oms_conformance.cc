@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// oms-conformance: our reading of OpenSSF Model Signing v1.0 behind the command line of its
-// conformance suite, which asks for the exit code alone: 0, or what is wrong. No zoo is involved.
+// oms-conformance: gives our implementation of OpenSSF Model Signing v1.0 the command line of its
+// conformance suite. The suite only looks at the exit code, which is 0 or depends on the error. No
+// zoo is involved.
 
 #include "linalg/base/error.h"
 #include "tools/cli/verbs.h"
@@ -19,7 +20,8 @@ struct Arguments {
   bool ignore_unsigned_files = false;
 };
 
-// Takes any method, so that a keyless one is refused by name and not as a wrong value.
+// Adds the options of both verbs. `method` takes any text, so that a keyless method gets an error
+// message of its own.
 void AddShared(Arguments* arguments, const char* bundle, OptionTable* table) {
   table->Add(&arguments->method, {.name = "method",
                                   .help = "key or certificate",

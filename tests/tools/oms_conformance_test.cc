@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// oms-conformance on the pack of signed directories with verdicts; and the reference
-// implementation, the PyPI package model-signing, on our signatures and we on its.
+// Runs oms-conformance on a pack of signed directories with known verdicts, and cross-checks
+// signatures with the reference implementation, the PyPI package model-signing.
 #include <gtest/gtest.h>
 
 #include "linalg/base/error.h"
@@ -111,7 +111,7 @@ class ModelSigning : public testing::Test {
   }
   std::string File(const std::string& name) const { return (scratch_ / name).string(); }
 
-  // The reference implementation's command line.
+  // Runs the reference implementation's command line.
   static ProgramExit Theirs(Strings arguments) {
     arguments.insert(arguments.begin(),
                      {"-u", "LD_PRELOAD", std::string("PYTHONPATH=") + OSCAR_CONSUMERS,
@@ -131,7 +131,7 @@ class ModelSigning : public testing::Test {
                               File(method_ == "key" ? "alice.pub" : "root.crt")} +
                more);
   }
-  // Both of the same mind about the model as it was signed, and about each way to spoil it.
+  // Expects both implementations to accept the signed model and to refuse every altered one.
   void ExpectBothVerify() {
     EXPECT_EQ(TheyVerify().code, 0) << TheyVerify().all();
     EXPECT_EQ(WeVerify().code, 0) << WeVerify().all();
@@ -195,7 +195,7 @@ TEST_F(ModelSigning, ItsCertificateSignaturesAreVerifiedByUs) {
   ExpectBothVerify();
 }
 
-// The signature that a zoo keeps for a version verifies the artifact that is pulled.
+// The signature that a zoo stores for a version verifies the pulled artifact.
 TEST_F(ModelSigning, VerifiesAPulledVersion) {
   const auto zoo = [&](Strings arguments) {
     arguments.insert(arguments.end(), {"--zoo", File("zoo")});

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The real oscar-calibrate as several ranks over the loopback address: whatever their number, and
-// whatever becomes of one of them, the artifact has the bytes of one process.
-// Longer than 400 lines because every fault is run in the same places by the same fixture.
+// Runs oscar-calibrate as several ranks over the loopback address. Whatever their number, and
+// whatever happens to one of them, the artifact has the bytes of a single-process run.
+// Longer than 400 lines because one fixture runs every fault at the same places.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -53,7 +53,7 @@ class Ranks : public testing::Test {
   fs::path scratch_ = TestScratch("ranks");
 };
 
-// One rank that the test starts itself, of `size` that meet at `port`.
+// Returns the environment of one of `size` ranks that the test starts itself; they meet at `port`.
 Arguments PlaceOf(int rank, int size, int port) {
   const auto of = [](const char* name, int value) { return name + std::to_string(value); };
   return {of("RANK=", rank),        of("WORLD_SIZE=", size),
@@ -61,7 +61,7 @@ Arguments PlaceOf(int rank, int size, int port) {
           of("MASTER_PORT=", port), "MASTER_ADDR=127.0.0.1"};
 }
 
-// A port nobody listens at, or one where this process does.
+// A port that nobody listens on or, if `taken`, that this process listens on.
 class Port {
  public:
   explicit Port(bool taken) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -88,7 +88,7 @@ class Port {
   int fd_, number_;
 };
 
-// Processes that a process has started and not waited for.
+// Returns the child processes of `parent` that it has not waited for.
 std::vector<pid_t> ChildrenOf(pid_t parent) {
   std::ifstream file("/proc/" + std::to_string(parent) + "/task/" + std::to_string(parent) +
                      "/children");
@@ -106,7 +106,7 @@ std::vector<pid_t> ProcessesOf(const std::string& text) {
   return found;
 }
 
-// A fault of write_faults.c in one rank, when it opens or writes some file.
+// The place of a fault (write_faults.c): one rank, when it writes or opens a certain file.
 struct Place {
   const char* when;
   int rank;
@@ -120,12 +120,12 @@ constexpr Place kBefore0 = {"before the first layer", 0, "exaone4/model.safetens
                 kCommit = {"at commit", 0, ".job/hidden_00002"},
                 kPublish = {"at publish", 0, "manifest.json"};
 
-// A model of four layers that runs in a second or two and ends within seconds of a fault.
+// Runs a model of four layers, which takes a second or two and must end within seconds of a fault.
 class Faults : public Ranks {
  protected:
-  // Longer than it takes a rank to start on a machine that is busy with other tests.
+  // More than a rank needs to start on a machine that is busy with other tests.
   static constexpr std::chrono::seconds kTimeout{12};
-  // A run of two ranks, one of which is struck there.
+  // A run of two ranks, one of which is struck at `place`.
   struct Struck {
     Place place;
     fs::path folder;
@@ -166,7 +166,7 @@ class Faults : public Ranks {
   static void AwaitStrike(const Struck& run) {
     while (!fs::exists(run.mark())) usleep(10000);
   }
-  // Returns the exit of the launcher after all ranks; they must be gone in time.
+  // Waits for the launcher and returns its exit. All ranks must have ended in time.
   static ProgramExit End(const Struck& run) {
     ProgramExit exit = WaitForProgram(run.launcher, run.folder / "log");
     EXPECT_TRUE(fs::exists(run.mark())) << exit.all();
@@ -193,8 +193,8 @@ class Faults : public Ranks {
     if (ranks > 1) more = {"--ranks", std::to_string(ranks)};
     ExpectWhole(Calibrate(model_, more, output), output);
   }
-  // Each run, `at_once` of them beside each other, ends with one error, and any number of ranks
-  // goes on. `says`: of rank 0 and of rank 1.
+  // Starts a run for each place, `at_once` in parallel. Each must end with one error, and a run
+  // with any number of ranks must resume it. `says`: the error if rank 0 or rank 1 is struck.
   void ExpectEnd(const std::vector<Place>& places, const Arguments& what,
                  const std::array<std::string, 2>& says, size_t at_once = 6) {
     std::vector<Struck> runs(places.size());
@@ -237,7 +237,8 @@ TEST_F(Faults, ARankThatHangsEndsAll) {
   ExpectEnd({kBefore0, kBefore1, kLayer0, kLayer1, kCommit, kPublish},
             {"OSCAR_FAULT_KILL_AT=1", "OSCAR_FAULT_SLEEP=100"},
             {"rank 0 of 2 on ", "has made no progress for 12 s"},
-            /*at_once=*/2);  // what others compute keeps a processor from seeing that one does not
+            // More runs at once could hide that the struck rank computes nothing.
+            /*at_once=*/2);
 }
 TEST_F(Faults, OfTheDiskEndAll) {
   const Place job = {"before the first layer", 0, ".job/fingerprint.json"};
@@ -265,7 +266,7 @@ TEST_F(Faults, ARunThatIsAskedToStopCommitsAndGoesOn) {
   }
 }
 
-// It waits for rank 0 to publish, and nothing is lost with it.
+// Rank 1 only waits for rank 0 to publish, so nothing is lost with it.
 TEST_F(Faults, ARankThatHasNothingLeftToDoIsNotMissed) {
   for (const int signal : {SIGKILL, SIGSTOP}) {
     const Struck run = Start(kPublish, {"OSCAR_FAULT_KILL_AT=1", "OSCAR_FAULT_SLEEP=2"});
@@ -288,14 +289,14 @@ TEST_F(Faults, AJobThatWasPublishedIsClearedUp) {
   const Struck run = Start(job, {"OSCAR_FAULT_KILL_AT=" + std::to_string(last)});
   EXPECT_TRUE(Exits(End(run), 4));
   EXPECT_TRUE(ArtifactBytes(run.output()) == ArtifactBytes(output));
-  // The rest of the job may no longer show that it was done.
+  // The rest of the job may no longer show that the job was finished.
   const ProgramExit again =
       RunProgram(OSCAR_CALIBRATE, RunOf(model_, run.output(), {"--ranks", "2"}));
   EXPECT_TRUE(again.code == 0 || Says(again.err, "exists already")) << again.all();
   EXPECT_TRUE(ArtifactBytes(run.output()) == ArtifactBytes(output));
 }
 
-// Arms are shared out; what all ranks measure is what one does.
+// Ranks divide the arms among them. Together they measure what a single process measures.
 TEST_F(Ranks, AValidationBySeveralHasTheReportOfOne) {
   const fs::path artifact = scratch_ / "artifact";
   ASSERT_TRUE(Exits(Calibrate(Bundled(), {}, artifact), 0));
@@ -331,7 +332,7 @@ TEST_F(Ranks, ADeviceThatIsNotThereIsRefusedOnceBeforeTextIsRead) {
   EXPECT_EQ(exit.err.find("data:"), std::string::npos) << exit.err;
 }
 
-// Each writes its sequences, and over them stands a dump of all.
+// Each rank writes a dump of its own sequences, and a main file joins these dumps.
 TEST_F(Ranks, ACaptureBySeveralIsReadAsThatOfOne) {
   std::string rotations;
   for (const char* ranks : {"1", "2"}) {
@@ -353,7 +354,7 @@ TEST_F(Ranks, ACaptureBySeveralIsReadAsThatOfOne) {
   }
 }
 
-// Two ranks of other launchers, which differ in something.
+// Two ranks that are started separately and differ in something.
 class Apart : public Faults {
  protected:
   struct TwoExits {
@@ -383,7 +384,7 @@ TEST_F(Apart, ARankThatSeesOtherDataIsNamed) {
   EXPECT_EQ(exits.rank1.err, "");
 }
 
-// The bundled model with a byte changed that no sample of the file holds.
+// Copies the bundled model and changes a byte outside the sampled parts of its weights.
 fs::path Damaged(const fs::path& scratch, int64_t at) {
   const fs::path copy = scratch / "copy" / "tiny-qwen3";
   fs::create_directories(copy.parent_path());
@@ -398,7 +399,7 @@ fs::path Damaged(const fs::path& scratch, int64_t at) {
 
 TEST_F(Apart, ARankWithDamagedWeightsIsNamed) {
   Arguments damaged = Bundled();
-  damaged[0] = Damaged(scratch_, 7360000);  // of layer 2
+  damaged[0] = Damaged(scratch_, 7360000);  // in the weights of layer 2
   const TwoExits exits =
       RunApart(RunOf(Bundled(), scratch_ / "out"), RunOf(damaged, scratch_ / "out"));
   EXPECT_TRUE(Exits(exits.rank0, 3));
@@ -409,7 +410,7 @@ TEST_F(Apart, ARankWithDamagedWeightsIsNamed) {
   ExpectGoesOn(scratch_ / "out", 2);
 }
 
-// Each rank reads rows of its own.
+// Each rank reads different rows of the embedding table.
 TEST_F(Apart, ARankWithDamagedEmbeddingsIsNamed) {
   Arguments damaged = Bundled();
   damaged[0] = Damaged(scratch_, 38057 * 60 + 20000);

@@ -27,13 +27,13 @@ NUMBER = re.compile(r"^[-+]?\d+(\.\d+)?(e[-+]\d+)?$")
 
 class Command:
     def __init__(self, text, first, last):
-        self.text, self.first, self.last, self.shown = text, first, last, []  # lines of the README; shown: (line, text)
+        self.text, self.first, self.last, self.shown = text, first, last, []  # lines of the README; shown: (line number, text)
 
 
 def commands_of(lines):
     commands, inside = [], None
     for i, line in enumerate(lines):
-        goes_on = inside and i + 1 < len(lines) and lines[i + 1].startswith("    ")  # an empty line of a block
+        goes_on = inside and i + 1 < len(lines) and lines[i + 1].startswith("    ")  # an empty line inside a block
         text = line[4:] if line.startswith("    ") else "" if not line and goes_on else None
         if text is None:
             inside = None
@@ -59,7 +59,7 @@ def same_word(shown, printed):
         return True
     if not (NUMBER.match(a) and NUMBER.match(b)):
         return False
-    if abs(float(a)) < 1e-9 or "e-" in a:  # an invariant: the order of magnitude counts
+    if abs(float(a)) < 1e-9 or "e-" in a:  # an error near zero: only its order of magnitude counts
         return abs(float(b)) < 1e-9 or float(b) < 10 * float(a)
     return abs(float(a) - float(b)) <= max(0.5 * abs(float(a)), 5e-3 if "." in a else 0)
 

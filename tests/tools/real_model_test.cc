@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The real programs on a published model, which OSCAR_TEST_REAL_MODEL names as a GGUF file
-// (tools/setup.sh --tests fetches it): as that file, and as the directory that
-// tests/data/real/make.py converts it to. Golden values are those of transformers.
+// Runs the programs on a published model. OSCAR_TEST_REAL_MODEL names its GGUF file, which
+// tools/setup.sh --tests fetches. Tests use that file and the directory that
+// tests/data/real/make.py converts it to. Golden values are computed by transformers.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,8 +25,8 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-constexpr double kTolerance = 5e-6;  // of a tensor's largest magnitude
-constexpr size_t kLogitStride = 16;  // every sixteenth logit is golden
+constexpr double kTolerance = 5e-6;  // relative to a tensor's largest magnitude
+constexpr size_t kLogitStride = 16;  // golden.safetensors has every sixteenth logit
 
 template <typename T>
 std::vector<T> Values(const SafetensorsFile& file, const std::string& name) {
@@ -41,7 +41,7 @@ void Succeeds(const std::string& program, const ProgramStrings& arguments) {
   ASSERT_EQ(exit.code, 0) << program << ": " << exit.all();
 }
 
-// A sequence of 1,024 tokens, two sequences in all where `sequences` is 2; float32 on the CPU.
+// Returns arguments for `sequences` sequences of 1,024 tokens, in float32 on the CPU.
 ProgramStrings Arguments(const fs::path& model, int sequences, const ProgramStrings& more) {
   ProgramStrings arguments = Words("% --device cpu --dtype f32 --tokens % --max-sequence 1024",
                                    {model.string(), std::to_string(1024 * sequences)}) +
@@ -72,7 +72,8 @@ class RealModel : public testing::Test {
     ASSERT_TRUE(Exits(converted_, 0));
   }
 
-  // Queries, keys, values and logits of the golden text, each against its own largest magnitude.
+  // Compares queries, keys, values and logits of a text with the golden values. The tolerance is
+  // relative to each tensor's largest magnitude.
   static void ExpectCapturesTheGoldenValues(const fs::path& model) {
     const SafetensorsFile golden = SafetensorsFile::Open(TestData("real/golden.safetensors"));
     const auto ids = Values<int32_t>(golden, "input_ids");
@@ -129,9 +130,9 @@ TEST_F(RealModel, TheDirectoryComputesWhatTransformersDoes) {
 
 TEST_F(RealModel, TheFileComputesWhatTransformersDoes) { ExpectCapturesTheGoldenValues(gguf_); }
 
-// The quantized file has exactly the values that the directory has in float32, so both give equal
-// moments. Then: validation of two methods, export, and a zoo that others can check, which takes
-// validations of 1,024 scored tokens or more.
+// The GGUF file and the float32 directory hold exactly the same values, so both give equal moments.
+// Then the artifact is validated with two methods, exported, and published in a zoo, which requires
+// a validation with at least 1,024 scored tokens.
 TEST_F(RealModel, GoesFromWeightsToAZoo) {
   const fs::path artifact = scratch_ / "file", other = scratch_ / "directory",
                  zoo = scratch_ / "zoo";

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// --self-generate of the real program: a text is written once and kept, through kills and changes
-// of mind, and the artifact describes it. --show-samples stops after the writing, so it leaves a
-// job with text and without layers.
+// Runs oscar-calibrate --self-generate. A text is generated once and kept when the run is killed or
+// its options change, and the artifact describes it. --show-samples stops after generation, so it
+// leaves a job with text and without layers.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -38,7 +38,7 @@ class SelfGenerate : public testing::Test {
     return RunProgram(OSCAR_CALIBRATE, arguments, environment);
   }
 
-  // The fields of an event in the log; null if it is not there.
+  // Returns the log line of an event, or null if there is none.
   static Json Event(const ProgramExit& exit, const std::string& event) {
     for (size_t begin = 0; begin < exit.err.size();) {
       const size_t end = std::min(exit.err.find('\n', begin), exit.err.size());
@@ -70,7 +70,7 @@ class SelfGenerate : public testing::Test {
   const fs::path scratch_ = TestScratch("self-generate");
 };
 
-// If the calibration cannot follow, no text is written.
+// No text is generated if the calibration that follows would be refused.
 TEST_F(SelfGenerate, NothingIsWrittenForACalibrationThatCannotFollow) {
   const ProgramExit disk =
       Run("small", {}, {"LD_PRELOAD=" OSCAR_WRITE_FAULTS, "OSCAR_FAULT_FREE=1000000"});
@@ -96,7 +96,7 @@ TEST_F(SelfGenerate, TheArtifactSaysWhatTheModelWrote) {
   EXPECT_EQ(self.at("chat_format").get<std::string>(), "template");
   EXPECT_EQ(self.at("chat_template").at("sha256").get<std::string>().size(), 64u);
   EXPECT_EQ(self.at("prompts_digest").get<std::string>().size(), 64u);
-  // Three prompts and what follows them, beside the 1500 tokens at most of the corpus.
+  // Three prompts with their generated text are added to the corpus, which has at most 1500 tokens.
   const Json base = Event(exit, "data").at("fields");
   const auto used = [](const Json& account, const char* what) {
     return account.at(what).at("used").get<int64_t>();
@@ -130,7 +130,7 @@ TEST_F(SelfGenerate, WhatWasWrittenIsReadAgainIfItIsWhole) {
   const fs::path kept = scratch_ / "out.job" / "self_generated.json";
   const std::string text = ReadText(kept);
 
-  // Another text was asked for.
+  // These options ask for a different text.
   ProgramExit exit = Run("out", {"--self-temperature", "1"});
   EXPECT_TRUE(Exits(exit, 3, "--self-temperature: 0.0 -> 1.0"));
   EXPECT_TRUE(Says(exit.err, "--restart"));
@@ -155,7 +155,7 @@ TEST_F(SelfGenerate, RestartWritesAgain) {
   EXPECT_FALSE(WasRead(exit));
 }
 
-// A run of another kind is half done: its layers would be lost after the writing.
+// The job has layers but no generated text; generating one now would make its layers useless.
 TEST_F(SelfGenerate, AnUnfinishedRunWithoutTextIsRefusedBeforeAnythingIsWritten) {
   fs::create_directories(scratch_ / "out.job");
   std::ofstream(scratch_ / "out.job" / "fingerprint.json") << R"({"data": {"digest": "x"}})";

@@ -1,8 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The oscar authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# served_test.py CALIBRATE VALIDATE PACKAGE MODEL: oscar-validate --served against servers at 127.0.0.1: broken ones, and the bundled
-# model in transformers with its own cache and with that of the package oscar_kv.
+# Usage: served_test.py CALIBRATE VALIDATE PACKAGE MODEL
+# Runs oscar-validate --served against servers at 127.0.0.1: broken servers, and transformers serving the bundled model
+# with its own cache and with the cache of the package oscar_kv.
 import http.server
 import json
 import os
@@ -28,7 +29,7 @@ except ModuleNotFoundError as missing:
 
 SCRATCH = tempfile.TemporaryDirectory()
 ARTIFACT = pathlib.Path(SCRATCH.name) / "artifact"
-REQUESTS = []  # path, key, body
+REQUESTS = []  # (path, Authorization header, body)
 
 
 def generate(kind, ids, tokens):
@@ -86,7 +87,7 @@ class Server(http.server.BaseHTTPRequestHandler):
         if kind in ("exact", "artifact"):
             found = generate(kind, ids, body["max_tokens"])
             texts = [Server.tokenizer.decode([i]) for i, _ in found]
-            if kind == "exact":  # as llama.cpp answers
+            if kind == "exact":  # in the format of llama.cpp
                 choice = {"logprobs": {"content": [{"id": i, "token": t, "logprob": p} for t, (i, p) in zip(texts, found)]}}
             else:
                 choice = {"logprobs": {"tokens": texts, "token_logprobs": [p for _, p in found]}}
@@ -99,7 +100,7 @@ def run(*arguments, **environment):
 
 
 class QuietServer(http.server.ThreadingHTTPServer):
-    def handle_error(self, request, client_address):  # of a client that did not wait
+    def handle_error(self, request, client_address):  # the client may have disconnected
         pass
 
 
@@ -133,7 +134,7 @@ class Served(unittest.TestCase):
         self.assertEqual(down[0], 4, down)
         self.assertIn("check that the server is running", down[2])
         self.assertNotIn("OPENAI_API_KEY is not sent", down[2])
-        for key, said in (("sk-1", self.assertIn), ("", self.assertNotIn)):  # http to another machine
+        for key, said in (("sk-1", self.assertIn), ("", self.assertNotIn)):  # plain HTTP to another machine
             down = run(VALIDATE, ARTIFACT, "--model", MODEL, "--served", "http://127.0.0.2:9", OPENAI_API_KEY=key)
             self.assertEqual(down[0], 4, down)
             said("OPENAI_API_KEY is not sent to http://127.0.0.2:9", down[2])
@@ -152,7 +153,7 @@ class Served(unittest.TestCase):
         self.check("early", "--served-model", "named", "--served-tokens", 3)
         self.assertEqual(len(REQUESTS), 12)
         self.assertEqual(REQUESTS[-1][2]["model"], "named")
-        self.assertFalse(prompts & {tuple(r[2]["prompt"]) for r in REQUESTS[6:]})  # none is asked for twice
+        self.assertFalse(prompts & {tuple(r[2]["prompt"]) for r in REQUESTS[6:]})  # no prompt is sent twice
 
     @unittest.skipUnless(oscar_kv, "no transformers")
     def test_says_what_a_server_does(self):

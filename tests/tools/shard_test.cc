@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The real oscar-calibrate as jobs of an array that know nothing of each other: whatever their
-// number, and whatever becomes of one of them, what they leave makes the artifact of one run.
+// Runs oscar-calibrate as independent jobs of a cluster array. Whatever their number, and whatever
+// happens to one of them, merging their shards gives the artifact of a single run.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,8 @@ using Arguments = std::vector<std::string>;
 
 class Shards : public testing::Test {
  protected:
-  // Four layers in a second, of three pieces that run together.
+  // Returns arguments for a model of four layers that runs in a second, with data of three pieces
+  // (FamilyRun).
   Arguments Small() const {
     Arguments model = FamilyRun("exaone4", scratch_, 24);
     model.insert(model.end(), {"--no-auto", "--clip", "fixed"});
@@ -109,7 +110,7 @@ TEST_F(Shards, OfTheBundledModelMakeTheBytesOfOneUnlessOneReadOtherWeights) {
   ExpectSameBytes(model, 2);
   fs::remove_all(output());
   fs::remove_all(PathOf(2, 2));
-  // Beyond what a sample of the files sees.
+  // Changes a byte outside the sampled parts of the file.
   std::fstream file(copy / "model.safetensors", std::ios::in | std::ios::out | std::ios::binary);
   file.seekg(7360000);
   const char byte = static_cast<char>(file.get() ^ 1);
@@ -123,12 +124,13 @@ TEST_F(Shards, OfTheBundledModelMakeTheBytesOfOneUnlessOneReadOtherWeights) {
 TEST_F(Shards, LeaveBitsByTheNextTokenToTheMerge) {
   Arguments model = FamilyRun("exaone4", scratch_, 12);
   const std::vector<fs::path> shards = MakeShards(model, 2);
-  // The merge decides the bits, too.
+  // Only the merge is given the options for bits.
   model.insert(model.end(), {"--for", "any", "--bits", "7,4"});
   ExpectWhole(Merge(model, shards), BytesOfOne(model));
 }
 
-// Shards in a file of a layer, in hidden states and before they are published, and their merge.
+// Kills a shard while it writes a layer, hidden states or shard.json, then a merge. All are
+// resumed.
 TEST_F(Shards, ThatAreKilledGoOn) {
   const Arguments model = Small();
   Arguments other = model;
@@ -152,7 +154,7 @@ TEST_F(Shards, ThatAreKilledGoOn) {
   ExpectRefused(other, shards, "options.held_out.share: was 0.1, now 0.2");
   const ProgramExit killed = Merge(model, shards, KilledAt("out.job/layer_00001"));
   EXPECT_EQ(killed.signal, SIGKILL) << killed.all();
-  // A run of the model cannot resume the job that the killed merge left.
+  // A run without shards cannot resume the job that the killed merge left.
   EXPECT_TRUE(Exits(Run(model, {}), 3, "shards: was 2, now absent"));
   const ProgramExit exit = Merge(model, shards);
   EXPECT_TRUE(Says(exit.err, "resuming: 1 of 4"));

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arguments of calibrations that take a second or two.
+// Arguments for calibrations that take a second or two.
 #pragma once
 
 #include <filesystem>
@@ -28,7 +28,8 @@ inline ProgramStrings BundledRun() {
       {TinyModel()});
 }
 
-// Writes documents for models without a tokenizer: next_id(document, place).
+// Writes documents of token ids, for models without a tokenizer. Each id is next_id(document,
+// position).
 template <class NextId>
 void WriteIdDocuments(const std::filesystem::path& path, const std::vector<int>& lengths,
                       NextId next_id) {
@@ -41,7 +42,7 @@ void WriteIdDocuments(const std::filesystem::path& path, const std::vector<int>&
   }
 }
 
-// Ids below `vocabulary` that follow a rule.
+// Writes documents whose ids, below `vocabulary`, follow a simple rule.
 inline void WriteDocuments(const std::filesystem::path& path, const std::vector<int>& lengths,
                            int vocabulary) {
   WriteIdDocuments(path, lengths, [&](int document, int i) {
@@ -49,7 +50,7 @@ inline void WriteDocuments(const std::filesystem::path& path, const std::vector<
   });
 }
 
-// Ids below `vocabulary` that follow none, other ones for another `state`.
+// Writes documents of pseudorandom ids below `vocabulary`; `state` is the seed.
 inline void WriteDrawnDocuments(const std::filesystem::path& path, const std::vector<int>& lengths,
                                 unsigned vocabulary, unsigned state) {
   WriteIdDocuments(path, lengths, [&](int, int) {
@@ -58,7 +59,8 @@ inline void WriteDrawnDocuments(const std::filesystem::path& path, const std::ve
   });
 }
 
-// Documents of many lengths, for models without a tokenizer: 42 make five pieces that run together.
+// Returns arguments for a model without a tokenizer, with documents of different lengths. 42
+// documents make five pieces; the documents of a piece run through the model together.
 inline ProgramStrings FamilyRun(const std::string& name, const std::filesystem::path& scratch,
                                 int documents = 42) {
   const std::filesystem::path data = scratch / "ids.jsonl";

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Longer than 400 lines because one program with many flags, run for real.
+// Longer than 400 lines because it tests one program with many flags.
 //
-// The real oscar-validate on the bundled model: what it refuses, what its gate says by its exit
-// code, where its report goes, and that a dump does for the local part.
+// Runs oscar-validate on the bundled model: what it refuses, the exit code of its gate, where it
+// writes the report, and that a dump suffices for local measurements.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -31,14 +31,15 @@ namespace fs = std::filesystem;
 namespace oscar {
 namespace {
 
-// One artifact for all tests of the program, from the first 3000 tokens of the built-in text.
+// Returns the artifact that all tests share, calibrated on the first 3000 tokens of the built-in
+// text.
 const fs::path& Calibrated() {
   static const fs::path artifact = [] {
     const fs::path path = TestScratch("validate_program") / "artifact";
     const ProgramExit exit =
         RunProgram(OSCAR_CALIBRATE, TinyRun(path) + ProgramStrings{"--no-auto", "-q"});
     EXPECT_TRUE(Exits(exit, 0));
-    EXPECT_EQ(exit.all(), path.string() + "\n");  // --quiet: the path alone
+    EXPECT_EQ(exit.all(), path.string() + "\n");  // --quiet prints only the path
     return path;
   }();
   return artifact;
@@ -59,7 +60,7 @@ ProgramExit Validate(const fs::path& artifact, const ProgramStrings& more,
       environment);
 }
 
-// Kills a validation when it has drawn its texts, and before it measures.
+// Returns an environment that kills a validation after it has drawn its texts, before it measures.
 ProgramStrings KilledAfterDrawing(const fs::path& output) {
   return {"LD_PRELOAD=" OSCAR_WRITE_FAULTS, "OSCAR_FAULT_DIR=" + output.parent_path().string(),
           "OSCAR_FAULT_MATCH=fingerprint.json", "OSCAR_FAULT_KILL_AT=1"};
@@ -86,7 +87,7 @@ void ExpectSameChoices(const Artifact& artifact, const Artifact& expected) {
   }
 }
 
-// Enough text to be of record.
+// Returns arguments with enough text for a validation of record.
 ProgramStrings OfRecord(ProgramStrings more = {}) {
   more.insert(more.begin(),
               {"--model", TinyModel(), "--sequences", "2", "--length", "1024", "--arms", "hadamard",
@@ -95,8 +96,8 @@ ProgramStrings OfRecord(ProgramStrings more = {}) {
   return more;
 }
 
-// The validation of record is the artifact's own; nothing takes its place unasked, and a
-// comparison never does.
+// The validation of record is stored in the artifact. Only --replace replaces it, and a comparison
+// never does.
 TEST(ValidateProgram, AComparisonNeverReplacesTheValidationOfRecord) {
   const fs::path artifact = Copy("record");
   ASSERT_EQ(Validate(artifact, OfRecord({"--gate", "kl<=10"})).code, 0);
@@ -140,7 +141,8 @@ TEST(ValidateProgram, ASmallDiskIsSaidFirst) {
   EXPECT_FALSE(fs::exists(artifact.parent_path() / "merged"));
 }
 
-// Text and recall of the model's own words, drawn once for a run that is resumed.
+// Text and recall are measured on text that the model generated. A resumed run does not generate it
+// again.
 TEST(ValidateProgram, TheModelsOwnWordsSayWhatTheCacheDoes) {
   const fs::path artifact = Copy("own"), output = artifact.parent_path() / "report";
   const auto run = [&](const ProgramStrings& more, const ProgramStrings& environment = {}) {
@@ -165,10 +167,10 @@ TEST(ValidateProgram, TheModelsOwnWordsSayWhatTheCacheDoes) {
   EXPECT_EQ(verdict.at("member"),
             verdict.at("perplexity_ratio").get<double>() > 3 ? "own_words" : "text");
   const Json &exact = validation.at("arms").at(0), &naive = validation.at("arms").at(1);
-  // Six sequences, of each the tokens that are predicted from a quantized one.
+  // Scores the tokens predicted from positions beyond the 320 that the windows keep exact.
   EXPECT_EQ(naive.at("own_words").at("scored_tokens"), 6 * (768 - 320 - 1));
-  // On text that the model drew, the log of the perplexity ratio is the token KL, except for
-  // chance; on the built-in text it is not.
+  // On text drawn from the model, the log of the perplexity ratio equals the token KL in
+  // expectation; on other text it does not.
   const auto excess = [&](const char* text) {
     return std::log(naive.at(text).at("ppl_ratio").get<double>()) /
            naive.at(text).at("token_kl").at("mean").get<double>();
@@ -178,7 +180,8 @@ TEST(ValidateProgram, TheModelsOwnWordsSayWhatTheCacheDoes) {
   EXPECT_LT(naive.at("needle").at("accuracy"), 0.75);
 }
 
-// Exact match is beyond this model, and is not made up; the KL of arguments ranks caches even so.
+// This model cannot make exact tool calls, so exact match is reported as not measured. The KL of
+// the arguments still ranks caches.
 TEST(ValidateProgram, ToolCallsAreMeasuredOnTheirArguments) {
   const fs::path output = Copy("tool_calls").parent_path() / "report";
   const ProgramExit exit = Validate(
@@ -200,7 +203,7 @@ TEST(ValidateProgram, ToolCallsAreMeasuredOnTheirArguments) {
   EXPECT_GT(high_and_low(1).at(0), high_and_low(2).at(1));
 }
 
-// The exact model follows the path that it drew; the fewer the bits, the sooner an arm departs.
+// The exact model reproduces the continuation that it drew. Arms with fewer bits diverge sooner.
 TEST(ValidateProgram, ContinuationsSayWhereAnArmDeparts) {
   const fs::path output = Copy("reasoning").parent_path() / "report";
   const auto run = [&](const ProgramStrings& more, const ProgramStrings& environment = {}) {
@@ -214,7 +217,7 @@ TEST(ValidateProgram, ContinuationsSayWhereAnArmDeparts) {
                         more,
                     environment);
   };
-  // After the opening tokens of a text there is room for eight prefixes.
+  // After their opening tokens, the texts have room for eight prefixes.
   EXPECT_TRUE(Exits(run({"--reasoning", "9"}), 2, "the texts have 8 prefixes of 256 tokens"));
   const ProgramStrings eight = {"--reasoning", "8", "--gate", "divergence>=40,reasoning_kl<=9"};
   EXPECT_EQ(run(eight, KilledAfterDrawing(output)).signal, SIGKILL);
@@ -251,8 +254,9 @@ TEST(ValidateProgram, AFailedGateIsExitCode1AndTheReportIsThere) {
   EXPECT_EQ(ReadJsonFile((artifact / "manifest.json").string()).dump(), before);
 }
 
-// Minutes on a CPU: five arms, little text, no recall; said on the screen, in the report and on its
-// page, with the options that add what is missing. Those that are given win.
+// The default scope takes minutes on a CPU: five arms, little text, no recall. Screen, report and
+// page say so and name the options that add what is missing. Options that are given take
+// precedence.
 TEST(ValidateProgram, AQuickScopeSaysWhatItLeavesOut) {
   const fs::path output = Copy("scope").parent_path() / "report";
   const auto run = [&](const ProgramStrings& more) {
@@ -295,7 +299,7 @@ TEST(ValidateProgram, AQuickScopeSaysWhatItLeavesOut) {
   EXPECT_EQ(validation().at("recall").at("tasks").at(0).at("task"), "passages");
 }
 
-// Times are ranges for each part; a run first prints the same as a dry run.
+// The expected time of each part is a range. A run first prints the same plan as a dry run.
 TEST(ValidateProgram, ADryRunSaysHowLongEachPartTakes) {
   const ProgramExit plan =
       Validate(Calibrated(), {"--model", TinyModel(), "--dry-run", "--self-generate", "1",
@@ -310,7 +314,7 @@ TEST(ValidateProgram, ADryRunSaysHowLongEachPartTakes) {
   EXPECT_TRUE(Says(quick.out, "own words none, recall none"));
 }
 
-// Wherever it is; what was kept is gone on from by the command that it prints.
+// A stop takes effect even within a layer, and the printed command resumes from the kept state.
 TEST(ValidateProgram, AStopIsObeyedWithinTwoSeconds) {
   const fs::path scratch = Copy("stop").parent_path(), output = scratch / "report";
   const ProgramStrings arguments = Words(
@@ -333,7 +337,8 @@ TEST(ValidateProgram, AStopIsObeyedWithinTwoSeconds) {
   EXPECT_TRUE(Exits(RunProgram(OSCAR_VALIDATE, arguments), 0, "resuming: "));
 }
 
-// Before the artifact is opened, let alone a model: it is not there, and nobody says so.
+// These are checked before artifact and model are opened: neither exists here, but no message says
+// so.
 TEST(ValidateProgram, OutputNamesAndDeviceAreCheckedFirst) {
   const fs::path scratch = TestScratch("validate_first");
   const auto refusal = [&](const ProgramStrings& more) {
@@ -353,14 +358,14 @@ TEST(ValidateProgram, OutputNamesAndDeviceAreCheckedFirst) {
   EXPECT_TRUE(Says(refusal({"--local-only", "--needle-samples", "2"}), "with --local-only"));
 }
 
-// The dozen flags that matter, the rest one flag away.
+// --help explains the dozen main flags; --help-all explains all of them.
 TEST(Programs, TheFirstHelpIsOneScreen) {
   for (const char* program :
        {OSCAR_CALIBRATE, OSCAR_CAPTURE, OSCAR_EXPORT, OSCAR_VALIDATE, OSCAR_ZOO_PROGRAM}) {
     const ProgramExit first = RunProgram(program, {"--help"});
     EXPECT_TRUE(Exits(first, 0));
     EXPECT_LE(std::ranges::count(first.out, '\n'), 60) << first.out;
-    if (program == std::string(OSCAR_ZOO_PROGRAM)) continue;  // verbs, each with few flags
+    if (program == std::string(OSCAR_ZOO_PROGRAM)) continue;  // has verbs, each with few flags
     EXPECT_TRUE(Says(first.out, "--help-all explains these options in full, and "));
     const ProgramExit all = RunProgram(program, {"--help-all"});
     EXPECT_TRUE(Exits(all, 0));
@@ -404,7 +409,7 @@ TEST(ExportProgram, FlagsThatWouldDoNothingAreRefused) {
         << line;
 }
 
-// The copy's logits were computed and held against the model's before it was there.
+// An absorbed copy is published only after its logits were compared with the model's.
 TEST(ExportProgram, AnAbsorbedCopyIsComparedBeforeItIsDone) {
   const fs::path scratch = TestScratch("absorbed_program");
   const ProgramStrings arguments = {Calibrated().string(),
@@ -421,13 +426,13 @@ TEST(ExportProgram, AnAbsorbedCopyIsComparedBeforeItIsDone) {
   ASSERT_TRUE(Exits(done, 0));
   const Json logits = Json::parse(done.out).at("logits");
   EXPECT_EQ(logits.at("tokens"), 96);
-  EXPECT_GT(logits.at("median_difference"), 0);  // its weights are BF16
+  EXPECT_GT(logits.at("median_difference"), 0);  // absorbed weights are rounded to BF16
   EXPECT_LT(logits.at("median_difference"), logits.at("allowed_difference"));
   EXPECT_GT(logits.at("same_next_token"), 0.9);
   EXPECT_EQ(ReadJsonFile(scratch / "copy" / "oscar_fold.json").at("values"), "rotation");
   EXPECT_EQ(ReadJsonFile(scratch / "copy" / "config.json"),
             ReadJsonFile(fs::path(TinyModel()) / "config.json"));
-  // If its child process cannot start, nothing is written and nothing is left.
+  // If the export's child process cannot start, no output is left.
   EXPECT_TRUE(Exits(run({"-o", scratch / "lost"}, {"TMPDIR=" + (scratch / "no").string()}), 4));
   EXPECT_EQ(std::distance(fs::directory_iterator(scratch), fs::directory_iterator()), 1);
   EXPECT_TRUE(Exits(
@@ -451,7 +456,7 @@ TEST(ExportProgram, AFoldedCopyIsComparedToo) {
   EXPECT_LT(rounded.at("median_difference"), rounded.at("allowed_difference"));
 }
 
-// A run of minutes would end in an error, or in a gate that nothing can pass.
+// Without these checks, a run of minutes would end in an error or at a gate that nothing can pass.
 TEST(ValidateProgram, WhatCannotBeMeasuredIsRefusedFirst) {
   const fs::path artifact = Copy("cannot");
   const auto refused = [&](const ProgramStrings& more, int code, const std::string& why) {
@@ -473,7 +478,7 @@ TEST(ValidateProgram, WhatCannotBeMeasuredIsRefusedFirst) {
   refused({"--tool-call-lengths", "4096"}, 2, "--tool-calls");
 }
 
-// The text that the rotations were fitted to, in another cut.
+// Text that the rotations were fitted to is refused, however it is cut into sequences.
 TEST(ValidateProgram, TextOfTheCalibrationIsRefused) {
   const fs::path scratch = TestScratch("validate_overlap");
   const fs::path text = scratch / "text.jsonl", artifact = scratch / "artifact";
@@ -509,7 +514,7 @@ TEST(ValidateProgram, ADumpDoesForTheLocalPart) {
     EXPECT_FALSE(arm.contains("text"));
   }
 
-  // A plan is a plan: nothing is measured or written.
+  // A dry run measures and writes nothing.
   const fs::path planned = scratch / "planned";
   const ProgramExit plan =
       Validate(artifact, {"--from", dump, "--dry-run", "-o", planned.string()});
@@ -517,7 +522,8 @@ TEST(ValidateProgram, ADumpDoesForTheLocalPart) {
   EXPECT_FALSE(fs::exists(planned));
   EXPECT_TRUE(Says(plan.out, "configurations"));
 
-  // The report names the cache type that was used: a dump in f32 is rounded to bf16, or is not.
+  // The report names the cache dtype: a float32 dump is rounded to bf16 unless --cache-dtype
+  // differs.
   EXPECT_EQ(validation.at("settings").at("cache_dtype"), "bf16");
   const fs::path unrounded = scratch / "unrounded";
   ASSERT_EQ(Validate(artifact, {"--from", dump, "--arms", "hadamard", "oscar_shared",
@@ -529,7 +535,8 @@ TEST(ValidateProgram, ADumpDoesForTheLocalPart) {
   EXPECT_NE(other.at("arms").at(1).at("local"), validation.at("arms").at(1).at("local"));
 }
 
-// Writes a file for --quantized: k and v (or latents) of a float32 dump, keys times `factor`.
+// Writes a file for --quantized with the keys and values (or latents) of a float32 dump. Keys and
+// latents are multiplied by `factor`.
 std::string QuantizedCopy(const std::string& from, const fs::path& path, float factor) {
   const DumpReader dump(from);
   Hdf5Writer file(path);
@@ -553,7 +560,8 @@ std::string QuantizedCopy(const std::string& from, const fs::path& path, float f
   return path;
 }
 
-// [layers, d, d] of the bundled model, as numpy.save writes it: the plane of two dimensions turned.
+// Writes an array [layers, d, d] for the bundled model, as numpy.save does. Each matrix rotates all
+// pairs of dimensions by 90 degrees.
 std::string TurnedPlanes(const fs::path& path) {
   constexpr int kLayers = 4, kDim = 64;
   std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (4, 64, 64), }";
@@ -570,8 +578,8 @@ std::string TurnedPlanes(const fs::path& path) {
   return path.string();
 }
 
-// Somebody's rotations, a second artifact and a sweep beside the artifact's own, a spreadsheet of
-// all, and a reader of the report that needs nothing of ours.
+// Users may add arms: their own rotations, a second artifact and a sweep. All arms go into a CSV
+// file, and a script that does not depend on oscar reads the report.
 TEST(ValidateProgram, AUserBringsHisOwnArms) {
   const fs::path artifact = Copy("own");
   const fs::path scratch = artifact.parent_path(), report = scratch / "report";
@@ -626,7 +634,7 @@ TEST(ValidateProgram, AUserBringsHisOwnArms) {
   refuses(2, "only the clip ratio can be varied", {"--sweep", "bits=2:4:1"});
 }
 
-// Every method in one pass, those that are fitted to text with text that is not evaluated.
+// All methods run in one pass. Those that need fitting are fitted to text that is not evaluated.
 TEST(ValidateProgram, AllMethodsInOnePass) {
   const fs::path artifact = Copy("all_methods");
   ASSERT_TRUE(Exits(Validate(artifact, {"--model", TinyModel(), "--sequences", "1", "--length",
@@ -642,7 +650,7 @@ TEST(ValidateProgram, AllMethodsInOnePass) {
   }
 }
 
-// Half of the text is the prompt; every variant is compared with the arm that is its ideal.
+// Half of the text is the prompt. Each simulated runtime is compared with the arm it approximates.
 TEST(ValidateProgram, RuntimesAreHeldAgainstTheirIdeal) {
   const fs::path artifact = Copy("runtimes");
   const ProgramExit exit =
@@ -668,7 +676,7 @@ TEST(ValidateProgram, RuntimesAreHeldAgainstTheirIdeal) {
     EXPECT_EQ(arms.at(i).at("ideal").at("kl").get<double>(), kl(i) - kl(2));
     EXPECT_TRUE(arms.at(i).at("ideal").contains("perplexity"));
   }
-  EXPECT_NE(kl(3), kl(2));  // bf16 and bisection are not nothing
+  EXPECT_NE(kl(3), kl(2));  // the runtime's bf16 and bisection change results
   EXPECT_NE(kl(4), kl(3));
   EXPECT_FALSE(arms.at(2).contains("ideal"));
 }
@@ -699,11 +707,11 @@ TEST(ValidateProgram, NeedlesAtDepthsAndReportsOfTwoModelsOnOnePage) {
   size_t results = 0;
   for (const auto& entry : fs::recursive_directory_iterator(scratch / "written" / "lm-eval"))
     results += entry.path().extension() == ".json" ? 1 : 0;
-  EXPECT_EQ(results, 2 * report.at("validation").at("arms").size());  // of both reports
+  EXPECT_EQ(results, 2 * report.at("validation").at("arms").size());  // for arms of both reports
   EXPECT_TRUE(Says(ReadText(scratch / "written" / "llama-perplexity" / (name + ".txt")),
                    "\n99.9%   KLD: "));
   EXPECT_FALSE(fs::is_empty(scratch / "written" / "plots" / "tiny-qwen3"));
-  EXPECT_EQ(combine({"--write", scratch / "written"}).code, 3);  // exists
+  EXPECT_EQ(combine({"--write", scratch / "written"}).code, 3);  // the output exists
   EXPECT_GT(report.at("validation").at("data").at("scored_bytes"),
             report.at("validation").at("data").at("scored_words"));
   const fs::path page = scratch / "page.md";
@@ -717,18 +725,18 @@ TEST(ValidateProgram, NeedlesAtDepthsAndReportsOfTwoModelsOnOnePage) {
   EXPECT_EQ(combine({"-o", scratch / "n", "--table-rows", "no_such_arm"}).code, 2);
   EXPECT_EQ(combine({"-o", scratch / "n", "--table-into", scratch / "absent"}).code, 3);
   EXPECT_FALSE(fs::exists(scratch / "n"));
-  EXPECT_EQ(combine({}).code, 2);  // no -o
+  EXPECT_EQ(combine({}).code, 2);  // -o is missing
   EXPECT_EQ(combine({"-o", scratch / "x", "--model", TinyModel()}).code,
-            2);                                          // nothing is validated
-  EXPECT_EQ(combine({"-o", scratch / "both"}).code, 3);  // exists
+            2);                                          // --combine uses no model
+  EXPECT_EQ(combine({"-o", scratch / "both"}).code, 3);  // the output exists
   EXPECT_EQ(RunProgram(OSCAR_VALIDATE,
                        {"--combine", artifact, artifact / "manifest.json", "-o", scratch / "y"})
                 .code,
             3);
 }
 
-// A model of latent attention through the commands with their defaults: chosen for, validated,
-// exported, and calibrated again from a dump, to the same rotations.
+// A model with latent attention goes through all commands with their defaults: choices, validation,
+// export, and a second calibration from a dump, which finds the same eigenvalues.
 TEST(ValidateProgram, LatentAttentionAllTheWay) {
   const fs::path scratch = TestScratch("validate_latent"), model = TestData("families/deepseek_v3");
   const std::string data = scratch / "data.jsonl", held_out = scratch / "held_out.jsonl";
@@ -772,7 +780,7 @@ TEST(ValidateProgram, LatentAttentionAllTheWay) {
                {at("artifact"), "--to", to, "--rotations", rotations, "-o", at(name)});
   };
   EXPECT_TRUE(Exits(exported("sglang", "auto", "main"), 3, "use --to sglang-oct"));
-  // The pool clips nothing, and the artifact has such a choice, for whichever consumer.
+  // SGLang's latent cache cannot clip, and the artifact has a choice without clipping for it.
   EXPECT_EQ(exported("sglang-oct", "auto", "chosen").code, 0);
   ASSERT_EQ(exported("sglang-oct", "oscar", "oct").code, 0);
   for (const char* file : {"layer_0.pt", "layer_1.pt", "layer_2.pt", "launch.txt"})
@@ -793,7 +801,7 @@ TEST(ValidateProgram, LatentAttentionAllTheWay) {
   }
   const ProgramExit of_dump =
       run(OSCAR_VALIDATE, {at("again"), "--from", at("dump.h5"), "--device", "cpu"});
-  EXPECT_EQ(of_dump.code, 3) << of_dump.all();  // the text of the calibration
+  EXPECT_EQ(of_dump.code, 3) << of_dump.all();  // refused: it is the text of the calibration
   EXPECT_EQ(
       run(OSCAR_CAPTURE, {model, "--device", "cpu", "--data", held_out, "-o", at("other.h5")}).code,
       0);
@@ -817,9 +825,9 @@ TEST(ValidateProgram, LatentAttentionAllTheWay) {
   ExpectSameChoices(Artifact::Open(scratch / "merged"), artifact);
 }
 
-// Merging one artifact keeps its moments, so the choices fitted to them again equal the original
-// ones, matrix by matrix, for every consumer. When two are merged, a target whose weights do not
-// add up is replaced, and the program says so.
+// A merge of one artifact keeps its moments, so the refitted choices equal the original ones in
+// every matrix. When two are merged, value targets that cannot be added (diagonal) are replaced,
+// and the program says so.
 TEST(ValidateProgram, AMergeMakesTheChoicesAgain) {
   const fs::path scratch = TestScratch("merge-program");
   const auto run = [&](ProgramStrings arguments, const char* to) {

@@ -1,24 +1,23 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A library to preload: counts the calls by which a program changes files, and at a chosen one
-// kills the process or fails the call. Trap: only calls that name or write a path below
+// A library to preload: counts the calls by which a program changes files. At a chosen call it
+// kills the process or makes the call fail. Trap: only calls that name or write a path below
 // OSCAR_FAULT_DIR count, so that logs and libraries do not shift the points.
 //
-//   OSCAR_FAULT_DIR=PATH      files below PATH count
-//   OSCAR_FAULT_MATCH=TEXT    only those whose path has TEXT in it
-//   OSCAR_FAULT_OPENS=1       and their being opened, to read or to write
-//   OSCAR_FAULT_RANK=R        only in the process whose RANK is R
-//   OSCAR_FAULT_KILL_AT=K     SIGKILL instead of the K-th call (from 1); a write is half done first
-//   OSCAR_FAULT_STRUCK=FILE   makes FILE then
-//   OSCAR_FAULT_SIGNAL=N      that signal instead
-//   OSCAR_FAULT_SLEEP=N       N seconds of sleep instead
-//   OSCAR_FAULT_ENOSPC_AT=K   the K-th call and every later one that writes or creates fails with
-//   ENOSPC OSCAR_FAULT_COUNT=FILE    writes the number of calls to FILE at exit
-//   OSCAR_FAULT_ERRNO_AT=K    the K-th call alone fails, with the error number OSCAR_FAULT_ERRNO=N
-//   OSCAR_FAULT_FREE=BYTES    every file system says that so much is free (in whole fragments)
-//   OSCAR_FAULT_LOG=FILE      appends "fsync PATH", "rename FROM TO" and "write PATH" to FILE, in
-//   order
+//   OSCAR_FAULT_DIR=PATH      counts calls on files below PATH
+//   OSCAR_FAULT_MATCH=TEXT    counts only files whose path contains TEXT
+//   OSCAR_FAULT_OPENS=1       also counts opening a file, to read or to write
+//   OSCAR_FAULT_RANK=R        counts only in the process whose RANK is R
+//   OSCAR_FAULT_KILL_AT=K     sends SIGKILL at the K-th call (from 1); a write is half done by then
+//   OSCAR_FAULT_STRUCK=FILE   makes FILE when the fault strikes
+//   OSCAR_FAULT_SIGNAL=N      sends signal N instead of SIGKILL
+//   OSCAR_FAULT_SLEEP=N       sleeps for N seconds instead of sending a signal
+//   OSCAR_FAULT_ENOSPC_AT=K   fails the K-th and later calls that write or create, with ENOSPC
+//   OSCAR_FAULT_COUNT=FILE    writes the number of calls to FILE at exit
+//   OSCAR_FAULT_ERRNO_AT=K    fails the K-th call only, with the error number OSCAR_FAULT_ERRNO=N
+//   OSCAR_FAULT_FREE=BYTES    reports this much free space on all file systems (in whole fragments)
+//   OSCAR_FAULT_LOG=FILE      appends "fsync PATH", "rename FROM TO", "write PATH" to FILE in order
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -86,7 +85,7 @@ static void Struck(void) {
   if (file) fclose(file);
 }
 
-/* Counts one call; 1: now it is struck, 2: the disk is full, 3: it fails this once. */
+/* Counts one call. Returns 1: strike now; 2: the disk is full; 3: only this call fails; else 0. */
 static int Step(void) {
   const long k = atomic_fetch_add(&calls, 1) + 1;
   const long kill_at = Setting("OSCAR_FAULT_KILL_AT"), full_at = Setting("OSCAR_FAULT_ENOSPC_AT");
@@ -107,7 +106,8 @@ static void Strike(void) {
   }
 }
 
-/* Dies, after `half` of its work, or sets errno and returns 1; `writes`: a full disk matters. */
+/* Strikes after doing `half` of the call, or sets errno and yields 1 if the call must fail.
+   `counts`: the call counts; `writes`: it fails if the disk is full. */
 #define FAILS(counts, writes, half)                           \
   (__extension__({                                            \
     const int step = (counts) ? Step() : 0;                   \

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The real oscar-zoo: its exit codes and JSON, two publishers at once, and a publisher killed or
-// starved of disk at every operation that changes the zoo (write_faults.c). Whatever happens, the
-// zoo verifies and the next publish succeeds. Longer than 400 lines because every verb that changes
-// a zoo goes through the same machinery.
+// Tests oscar-zoo: exit codes and JSON, two publishers at once, and a publisher that is killed or
+// runs out of disk space at every operation that changes the zoo (write_faults.c). Afterwards the
+// zoo must verify, and the next publish must succeed. Longer than 400 lines because every verb that
+// changes a zoo goes through the same machinery.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -63,7 +63,7 @@ class ZooProgram : public testing::Test {
   static Strings Faults(const fs::path& below, const std::string& setting) {
     return {"LD_PRELOAD=" OSCAR_WRITE_FAULTS, "OSCAR_FAULT_DIR=" + below.string(), setting};
   }
-  // Operations of one publish into a zoo that has a version already.
+  // Counts the file operations of one publish into a zoo that already has a version.
   long CountPublish() {
     EXPECT_EQ(Publish(1).code, 0);
     fs::copy(zoo_, scratch_ / "fresh", fs::copy_options::recursive);
@@ -72,13 +72,13 @@ class ZooProgram : public testing::Test {
     EXPECT_EQ(ended.code, 0) << ended.err;
     return std::stol(ReadText(scratch_ / "count"));
   }
-  // Operations of one pull of what was published, to out_.
+  // Counts the file operations of one pull of the published version to out_.
   long CountPull() {
     EXPECT_EQ(Publish(1).code, 0);
     EXPECT_EQ(PullAnew("OSCAR_FAULT_COUNT=" + (scratch_ / "count").string()).code, 0);
     return std::stol(ReadText(scratch_ / "count"));
   }
-  // Pulls into a folder where nothing was pulled before.
+  // Pulls into an empty folder, without the remains of earlier pulls.
   Ended PullAnew(const std::string& fault, const Strings& more = {}) {
     fs::remove_all(out_.parent_path());
     fs::create_directory(out_.parent_path());
@@ -127,7 +127,7 @@ TEST_F(ZooProgram, VerbsPrintTheirResultAndOneJsonObjectEach) {
   EXPECT_EQ(pulled.code, 0) << pulled.err;
   EXPECT_TRUE(pulled.out.ends_with(out.string() + "\n"));
   EXPECT_TRUE(FileBytes(out) == FileBytes(Artifact(2)));
-  EXPECT_EQ(Zoo(pull).code, 3);  // exists
+  EXPECT_EQ(Zoo(pull).code, 3);  // the output exists
 
   const Json verified = Zoo({"verify", "--zoo", zoo, "--json"}).json();
   EXPECT_EQ(verified.at("ok"), true);
@@ -198,7 +198,7 @@ TEST_F(ZooProgram, KilledAtAnyOperationTheZooVerifiesAndTheNextPublishSucceeds) 
     EXPECT_EQ(killed.signal, SIGKILL) << killed.err;
     ExpectSound("killed");
     published += fs::exists(zoo_ / "entries/example/Tiny/0.2.0.json") ? 1 : 0;
-    const Ended next = Publish(2, {"--json"});  // the same again: as if nothing had happened
+    const Ended next = Publish(2, {"--json"});  // works as if nothing had happened
     ASSERT_EQ(next.code, 0) << next.err;
     EXPECT_EQ(next.json().at("version"), "0.2.0");
     EXPECT_EQ(next.json().at("latest"), "0.2.0");
@@ -208,7 +208,7 @@ TEST_F(ZooProgram, KilledAtAnyOperationTheZooVerifiesAndTheNextPublishSucceeds) 
     EXPECT_EQ(std::distance(fs::directory_iterator(staging), fs::directory_iterator()), 1)
         << "something besides the lock was left";
   }
-  EXPECT_GT(published, 0);  // some points lie after the entry was made
+  EXPECT_GT(published, 0);  // some kills come after the entry was written
   EXPECT_LT(published, calls);
 }
 
@@ -218,7 +218,7 @@ TEST_F(ZooProgram, AFullDiskIsExitCode4AndNothingIsHalfPublished) {
     SCOPED_TRACE("operation " + std::to_string(at) + " of " + std::to_string(calls));
     Reset();
     const Ended full = Publish(2, {}, Faults(zoo_, "OSCAR_FAULT_ENOSPC_AT=" + std::to_string(at)));
-    if (fs::exists(zoo_ / "entries/example/Tiny/0.2.0.json")) {  // all was written before
+    if (fs::exists(zoo_ / "entries/example/Tiny/0.2.0.json")) {  // the entry was already written
       EXPECT_EQ(full.code, 0) << full.err;
     } else {
       EXPECT_EQ(full.code, 4) << full.err;
@@ -229,8 +229,8 @@ TEST_F(ZooProgram, AFullDiskIsExitCode4AndNothingIsHalfPublished) {
   }
 }
 
-// A call that fails once, at every place in turn: an interrupted one is made again, any other is an
-// error that leaves the version published or not, and the zoo sound.
+// One call fails once, at every place in turn. An interrupted call (EINTR) is repeated; any other
+// error leaves the version either published or not, and the zoo sound.
 TEST_F(ZooProgram, ACallThatFailsOnceIsRepeatedOrReported) {
   const long calls = CountPublish();
   for (const int error : {EIO, EINTR}) {
@@ -270,8 +270,9 @@ TEST_F(ZooProgram, APullWithACallThatFailsIsWholeOrAnError) {
   }
 }
 
-// Flushes fix the order that a crash of the machine could change: contents before names, blobs and
-// their folder before the entry, the entry before the pointer. Kills alone cannot show this.
+// A machine crash may reorder writes that are not flushed. So fsync must separate the steps:
+// contents before names, blobs and their folder before the entry, the entry before the pointer.
+// Killing the process cannot show this.
 TEST_F(ZooProgram, EveryStepIsDurableBeforeTheNext) {
   ASSERT_EQ(Publish(1).code, 0);
   const fs::path log = scratch_ / "steps";
@@ -340,7 +341,7 @@ TEST_F(ZooProgram, KeepersKilledOrFailingAtAnyOperationLeaveAZooThatVerifies) {
   fs::copy(zoo_, origin, fs::copy_options::recursive);
   struct Keeper {
     Strings arguments;
-    fs::path zoo;  // that it changes
+    fs::path zoo;  // the zoo that it changes
   };
   const std::string stray(1000, 'x');
   for (const Keeper& keeper :
@@ -375,7 +376,7 @@ TEST_F(ZooProgram, KeepersKilledOrFailingAtAnyOperationLeaveAZooThatVerifies) {
         }
         const Ended verified = Zoo({"verify", "--zoo", keeper.zoo.string()});
         EXPECT_EQ(verified.code, 0) << at << verified.out << verified.err;
-        const Ended again = Zoo(keeper.arguments);  // or it was done, and says so
+        const Ended again = Zoo(keeper.arguments);  // may report that it was already done
         EXPECT_TRUE(again.code == 0 || again.err.find("already yanked") != std::string::npos)
             << at << again.err;
         EXPECT_EQ(Zoo({"ls", "--zoo", keeper.zoo.string(), "--json"}).json().at("entries").size(),
@@ -419,7 +420,7 @@ TEST_F(ZooProgram, AKilledInitIsFinishedByTheNext) {
     fs::create_directory(folder);
     const Ended ended =
         Zoo({"init", zoo.string()}, Faults(folder, "OSCAR_FAULT_KILL_AT=" + std::to_string(at)));
-    if (ended.signal == 0) break;  // fewer operations than that
+    if (ended.signal == 0) break;  // init has fewer operations than `at`
     const bool done = fs::exists(zoo) || Zoo({"init", zoo.string()}).code == 0;
     EXPECT_TRUE(done);
     EXPECT_EQ(Zoo({"verify", "--zoo", zoo.string()}).code, 0) << at;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The real oscar-zoo: signing, verifying, pulling under a policy, exit codes; killed and starved of
-// disk while signing.
+// Tests signatures with oscar-zoo: signing, verifying, pulling under a policy and exit codes, also
+// if signing is killed or the disk is full.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -76,7 +76,7 @@ TEST_F(ZooSigning, ExitCodesTellWhatIsWrong) {
   EXPECT_EQ(json.at("trust")[0].at("trust"), "TRUSTED");
   EXPECT_EQ(json.at("trust")[1].at("exit_code"), 10);
 
-  // Seen: 0.2.0. Then the zoo offers 0.1.0 as the latest.
+  // Version 0.2.0 is seen; then the zoo offers 0.1.0 as the latest.
   EXPECT_EQ(Sign("example/Tiny", "alice").code, 0);
   EXPECT_EQ(Trusted("example/Tiny").code, 0);
   const fs::path pulled = scratch_ / "pulled";
@@ -93,7 +93,7 @@ TEST_F(ZooSigning, ExitCodesTellWhatIsWrong) {
 
   WriteText(fs::path(zoo_) / "blobs/sha256" / Sha256Hex(ReadText(scratch_ / "1/report.json")), "x");
   EXPECT_EQ(Trusted("example/Tiny@0.1.0").code, 12);
-  EXPECT_EQ(Run({"verify", "example/Tiny@0.1.0"}).code, 3);  // without a policy as ever
+  EXPECT_EQ(Run({"verify", "example/Tiny@0.1.0"}).code, 3);  // the exit code without a policy
 }
 
 TEST_F(ZooSigning, UnderWarnItIsPrintedAndPulled) {
@@ -152,8 +152,7 @@ TEST_F(ZooSigning, TheSnapshotShowsWhatAMirrorHides) {
   EXPECT_TRUE(Says(hidden.out, "lists example/Tiny up to 0.2.0"));
 }
 
-// The site tells a publisher the same as verify does, before and after, yanked or not, and both
-// name the file of the key.
+// The generated site and verify agree, when repeated and after a yank, and both name the key file.
 TEST_F(ZooSigning, TheSiteAndVerifyAgree) {
   for (const char* version : {"0.1.0", "0.2.0"})
     EXPECT_EQ(Sign(std::string("example/Tiny@") + version, "alice").code, 0);
@@ -171,7 +170,7 @@ TEST_F(ZooSigning, TheSiteAndVerifyAgree) {
   };
   EXPECT_EQ(Run({"yank", "example/Tiny@0.2.0", "--reason", "wrong template"}).code, 0);
   agree(0, "TRUSTED by alice.pub (", "TRUSTED: example/Tiny@0.1.0 by alice.pub (");
-  fs::remove_all(fs::path(zoo_) / "yanked");  // a pointer that lags behind what stands
+  fs::remove_all(fs::path(zoo_) / "yanked");  // latest still points to 0.1.0
   agree(14, "UNTRUSTED: example/Tiny@0.1.0: offered as the latest", "but 0.2.0 was seen before");
   fs::remove_all(fs::path(zoo_) / "signatures");
   fs::remove(scratch_ / "trust.seen.json");
@@ -184,7 +183,7 @@ TEST_F(ZooSigning, PublishWarnsOfNamesThatLookAlike) {
   EXPECT_FALSE(Says(Run({"publish", File("1"), "--name", "someone/Tiny"}).err, "organisation"));
 }
 
-// The line that ends a publish, a signature and a yank is the command that readers wait for.
+// If readers need a new snapshot, publish, sign and yank end with the command that makes it.
 TEST_F(ZooSigning, TheSnapshotThatIsNeededIsSaid) {
   const std::string start = "now: oscar-zoo snapshot --zoo " + zoo_ + " --key ";
   const auto says = [&](const ProgramExit& ended, const std::string& words) {
@@ -194,7 +193,7 @@ TEST_F(ZooSigning, TheSnapshotThatIsNeededIsSaid) {
   };
   says(Sign("example/Tiny@0.1.0", "bob"), start + File("bob.key") + " --days 30\n");
   EXPECT_EQ(Run({"snapshot", "--key", File("bob.key"), "--days", "14"}).code, 0);
-  says(Sign("example/Tiny@0.1.0", "alice"), "");  // it is listed
+  says(Sign("example/Tiny@0.1.0", "alice"), "");  // the snapshot already lists it
   const std::string id = KeyOf(ReadText(scratch_ / "bob.key")).public_key().id(),
                     unknown = start + "KEY --days 14 # KEY: the private key of " +
                               id.substr(0, 16) + ", which signed the last one\n";
@@ -218,8 +217,8 @@ TEST_F(ZooSigning, PublishWarnsOfTheSameBytes) {
   EXPECT_FALSE(Says(Run({"publish", File("2")}).err, "warning"));
 }
 
-// hf, the Hub's own client, is a script here that copies what it is to upload to where the server
-// of the Hub's shape serves it.
+// Replaces hf, the client of the Hugging Face Hub, with a script that copies uploads into the
+// folder of a test server with the Hub's API.
 TEST_F(ZooSigning, WhatIsPushedToTheHubIsPulledFromIt) {
   const fs::path hub = scratch_ / "hub", bin = scratch_ / "bin";
   fs::create_directories(hub / "me");
@@ -252,10 +251,10 @@ TEST_F(ZooSigning, WhatIsPushedToTheHubIsPulledFromIt) {
   EXPECT_EQ(pull("hf:me/Tiny-oscar").code, 0);
   EXPECT_TRUE(TreeBytes(scratch_ / "pulled") == TreeBytes(scratch_ / "1"));
   EXPECT_EQ(pull("hf:me/Tiny-oscar", {"--trust", File("trust.yaml")}).code, 10);
-  // Versions never change there either.
+  // On the Hub, too, a published version never changes.
   EXPECT_EQ(push({File("2"), "--version", "0.1.0"}).code, 3);
   EXPECT_EQ(push({File("2"), "--name", "example/Other"}).code, 3);
-  // A version of a zoo takes its signatures along.
+  // A version that is pushed from a zoo includes its signatures.
   EXPECT_EQ(Sign("example/Tiny@0.2.0", "alice").code, 0);
   EXPECT_EQ(push({"example/Tiny@0.2.0", "--zoo", zoo_, "--ungated"}).code, 2);
   EXPECT_TRUE(Exits(push({"example/Tiny@0.2.0", "--zoo", zoo_}), 0));

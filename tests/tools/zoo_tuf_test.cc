@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The attacks of The Update Framework (specification 1.0.33, section 1.5.2), each by its name, as a
-// mirror on the network makes them against the real oscar-zoo: every one is refused with the exit
-// code that says what it is, nothing is left under the name, and the honest zoo is believed before
-// and after. The checks alone are in tests/zoo/trust/trust_policy_test.cc.
+// Makes the attacks that The Update Framework lists (specification 1.0.33, section 1.5.2) from a
+// network mirror against oscar-zoo; tests have the names of the attacks. Each is refused with the
+// exit code of its cause and leaves nothing under the output name; the honest zoo is trusted before
+// and after. The checks alone are tested in tests/zoo/trust/trust_policy_test.cc.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -86,7 +86,8 @@ class TufAttack : public testing::Test {
                                      "--trust", File(policy)} +
                           more);
   }
-  // The pull ends with this code and these words, and leaves nothing under the name.
+  // Expects a pull to end with this exit code and message and to leave nothing under the output
+  // name.
   void ExpectRefused(int code, const std::string& words, const std::string& name = "Tiny",
                      const std::string& fault = "plain", const ProgramStrings& more = {}) {
     const ProgramExit ended = Pull(fault, name, more);
@@ -113,7 +114,8 @@ TEST_F(TufAttack, ArbitraryInstallation) {
 }
 
 TEST_F(TufAttack, EndlessData) {
-  // Endless metadata, whose size nobody knows before, and endless files, whose entry has the size.
+  // Serves endless metadata, whose size is not known in advance, then endless files, whose size is
+  // in the entry.
   for (const char* fault : {"endless!", "endless"}) {
     const auto before = std::chrono::steady_clock::now();
     ExpectRefused(3, "", "Tiny", fault);
@@ -126,7 +128,7 @@ TEST_F(TufAttack, EndlessData) {
   ExpectBelieved();
 }
 
-// A file that nobody signed comes along with those that were.
+// An unsigned file is added to the signed ones.
 TEST_F(TufAttack, ExtraneousDependencies) {
   const std::string evil = "evil";
   WriteText(Served("blobs/sha256/" + Sha256Hex(evil)), evil);
@@ -140,7 +142,7 @@ TEST_F(TufAttack, ExtraneousDependencies) {
   ExpectBelieved();
 }
 
-// A date or a number far ahead would make everything honest look old for ever.
+// A snapshot date or a version far ahead would make all honest ones look outdated forever.
 TEST_F(TufAttack, FastForward) {
   SnapshotOf(served_, "keeper", Now() + 400 * kDaySeconds);
   ExpectRefused(12, "dated in the future");
@@ -157,8 +159,8 @@ TEST_F(TufAttack, IndefiniteFreeze) {
   ExpectBelieved();
 }
 
-// A mirror that hides the newest version, and one that answers nothing: the first is found out, the
-// second ends, and another mirror then serves the same pull.
+// A mirror that hides the newest version is detected, and a pull from one that does not answer
+// ends. The honest zoo then serves the same pull.
 TEST_F(TufAttack, MaliciousMirrorsPreventingUpdates) {
   fs::remove(Served("entries/example/Tiny/0.2.0.json"));
   EditJson(Served("entries/example/Tiny/latest.json"), [&](Json& latest) {
@@ -171,28 +173,28 @@ TEST_F(TufAttack, MaliciousMirrorsPreventingUpdates) {
 }
 
 TEST_F(TufAttack, MixAndMatch) {
-  // Files of one version in another's entry.
+  // The entry of one version lists a file of another.
   const Json old = ReadJsonFile(Served("entries/example/Tiny/0.1.0.json"));
   EditJson(Served("entries/example/Tiny/0.2.0.json"), [&](Json& entry) {
     entry["files"]["rotations.safetensors"] = old.at("files").at("rotations.safetensors");
   });
   ExpectRefused(12, "rotations.safetensors");
-  // Signed files of one time with the signed list of another.
+  // Newly signed files come with an older snapshot.
   PublishTo(honest_, 3, "0.3.0", {"alice"});
-  Mirror();  // whose snapshot was made before
+  Mirror();  // its snapshot is older
   ExpectRefused(10, "does not list example/Tiny@0.3.0");
   Run({"snapshot", "--zoo", honest_, "--key", File("keeper.key")});
   ExpectBelieved();
 }
 
 TEST_F(TufAttack, Rollback) {
-  ExpectBelieved();  // and remembered
+  ExpectBelieved();  // and 0.2.0 is remembered
   fs::remove(Served("entries/example/Tiny/0.2.0.json"));
   fs::remove(Served("entries/example/Tiny/latest.json"));
   EditJson(Served("index.json"), [](Json& index) { index["entries"].erase(1); });
-  SnapshotOf(served_, "keeper", Now() - kDaySeconds / 2);  // what it listed before 0.2.0
+  SnapshotOf(served_, "keeper", Now() - kDaySeconds / 2);  // before 0.2.0 was listed
   ExpectRefused(14, "0.2.0 was seen before");
-  // The list itself may not go back either.
+  // An older snapshot is refused, too.
   Mirror();
   SnapshotOf(served_, "keeper", Now() - kDaySeconds / 2);
   ExpectRefused(14, "is older than the one seen before");
@@ -208,8 +210,8 @@ TEST_F(TufAttack, SlowRetrieval) {
   ExpectBelieved();
 }
 
-// One of two keys is stolen: what it signs alone is not enough, and where it is enough it changes
-// no version that was seen, and ends with its name in the policy.
+// One key is stolen. That is not enough if the policy requires two signatures. If it requires one,
+// the key still cannot change a version that was seen, and it is useless once the policy drops it.
 TEST_F(TufAttack, VulnerabilityToKeyCompromise) {
   ExpectBelieved();
   Policy("keys: [alice.pub, carol.pub], signatures: 2");
@@ -231,8 +233,8 @@ TEST_F(TufAttack, WrongSoftwareInstallation) {
   PublishTo(honest_, 3, "0.2.0", {"alice"}, "Other");
   Run({"snapshot", "--zoo", honest_, "--key", File("keeper.key")});
   Mirror();
-  // Another model's version, well signed, where this one is asked for: as it is, and under its
-  // name.
+  // Serves a validly signed version of another model, first unchanged, then renamed to the
+  // requested model.
   const Json other = ReadJsonFile(Served("entries/example/Other/0.2.0.json"));
   WriteText(Served("entries/example/Tiny/0.2.0.json"), other.dump());
   EditJson(Served("entries/example/Tiny/latest.json"),
@@ -246,7 +248,8 @@ TEST_F(TufAttack, WrongSoftwareInstallation) {
   ExpectBelieved();
 }
 
-// configs/zoo/README.md, "Keys": the steps of a new key, and whom each of them serves.
+// Follows the steps for a new key (configs/zoo/README.md, "Keys") and checks at each step which
+// policies can pull.
 TEST_F(TufAttack, KeysRotateWithoutAFlagDay) {
   const auto write = [&](const std::string& name, const std::string& keys,
                          const std::string& keepers) {
@@ -277,12 +280,12 @@ TEST_F(TufAttack, KeysRotateWithoutAFlagDay) {
   expect(11, 0, 0);
 }
 
-// A yank reaches users who had the version: they accept a lower latest version, with the reason,
-// and only because of a yank.
+// After a yank, users who had the version accept a lower latest version and are told the reason.
+// Nothing but a yank makes them accept it.
 TEST_F(TufAttack, AYankedVersionIsFollowedByALowerLatest) {
-  ExpectBelieved();  // and remembered
+  ExpectBelieved();  // and 0.2.0 is remembered
   Run({"yank", "example/Tiny@0.2.0", "--zoo", honest_, "--reason", "wrong template"});
-  Mirror();  // whose snapshot was made before: it may be the mirror that yanked it
+  Mirror();  // with the old snapshot, the mirror may have forged the yank
   ExpectRefused(14, "which the snapshot does not list as yanked");
   Run({"snapshot", "--zoo", honest_, "--key", File("keeper.key")});
   ExpectBelieved();
@@ -291,12 +294,12 @@ TEST_F(TufAttack, AYankedVersionIsFollowedByALowerLatest) {
   EXPECT_NE(lower.err.find("example/Tiny@0.2.0, which was seen before, was yanked: wrong template"),
             std::string::npos)
       << lower.err;
-  // Without a snapshot nobody vouches for a yank.
+  // Without a signed snapshot, nothing proves the yank.
   WriteText(scratch_ / "trust.yaml", "rules: {\"example/*\": {keys: [alice.pub]}}\n");
   ExpectRefused(14, "only a snapshot required by the policy");
 }
 
-// Not of that list: a mirror that does not say that a version was taken back.
+// An attack that is not on that list: the mirror hides that a version was yanked.
 TEST_F(TufAttack, HiddenYank) {
   fs::copy(honest_, scratch_ / "before", fs::copy_options::recursive);
   Run({"yank", "example/Tiny@0.2.0", "--zoo", honest_, "--reason", "wrong template"});
@@ -310,7 +313,7 @@ TEST_F(TufAttack, HiddenYank) {
   fs::copy(scratch_ / "before/entries/example/Tiny/latest.json", Served("entries/example/Tiny"),
            fs::copy_options::overwrite_existing);
   ExpectRefused(14, "still offers it as the latest: wrong template");
-  ExpectBelieved();  // 0.1.0
+  ExpectBelieved();  // pulls 0.1.0
   const ProgramExit named = Pull("plain", "Tiny@0.2.0");
   EXPECT_TRUE(Exits(named, 0));
   EXPECT_NE(named.err.find("wrong template"), std::string::npos) << named.err;

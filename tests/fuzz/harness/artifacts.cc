@@ -26,8 +26,8 @@ namespace fs = std::filesystem;
 namespace oscar::fuzz {
 namespace {
 
-// Both readers make the same of it; what the schema accepts has a page, and its canonical form is
-// accepted too.
+// Checks that both JSON readers agree. A report that the schema accepts must have a page, and its
+// canonical form must be accepted, too.
 void RunReport(std::string_view input) {
   const Json report = ParseStrictJson(input, "report.json");
   FUZZ_CHECK(ToJson(JsonText(input, "report.json").root()) == report);
@@ -44,12 +44,12 @@ void RunReport(std::string_view input) {
   }
   try {
     CheckNumbersAgree(report, "report.json");
-  } catch (const InputError&) {  // as most: only the zoo wants it
+  } catch (const InputError&) {  // most do not agree; only the zoo requires it
   }
 }
 
-// Every list as short as the schema allows, but those of `arms` and `layers` no shorter than that:
-// what is large is seldom run.
+// Shortens every list as far as the schema allows, because libFuzzer seldom runs large inputs.
+// Keeps at least `arms` arms and `layers` layers.
 void Shorten(Json& whole, Json& part, size_t arms, size_t layers) {
   const auto accepted = [&] {
     try {
@@ -84,21 +84,22 @@ std::vector<std::string> ReportSeeds() {
     reports.push_back(SampleReport(other));
     const Json rare = reports.back();
     for (Json& report : reports) Shorten(report, report, 1, 1);
-    constexpr size_t kAll = 20, kManyLayers = 17;  // which are drawn in another way
+    constexpr size_t kAll = 20, kManyLayers = 17;  // so many that pages draw them differently
     reports.push_back(rare);
     Shorten(reports.back(), reports.back(), kAll, 1);
     reports.push_back(SampleReport({.num_layers = kManyLayers, .num_kv_heads = 1}));
     Shorten(reports.back(), reports.back(), 1, kManyLayers);
   }
-  // Reports of runs of the bundled model, in which the numbers agree.
+  // Adds reports of runs of the bundled model, whose numbers agree.
   std::vector<std::string> seeds = SeedFiles("reports", ".json", 65536);
   for (const Json& report : reports) seeds.push_back(report.dump());
   return seeds;
 }
 
-// An artifact, once, without a validation, whose report alone takes a hundred times as long (seeds
-// have short ones); of its files report.json and rotations.safetensors are patched (RFC 7396),
-// which are too large to be mutated whole: the tensors behind the header are what every input has.
+// An artifact that is written once. It has no validation, whose report alone would take a hundred
+// times as long (seeds have short ones). Inputs patch its report.json and the header of its
+// rotations.safetensors (RFC 7396), which are too large to be mutated whole. The tensors after the
+// header stay the same.
 class Sample {
  public:
   Sample(const std::function<void(const fs::path&)>& write, const char* name)
@@ -115,8 +116,9 @@ class Sample {
   const Json& report() const { return report_; }
   const Json& header() const { return header_.json; }
 
-  // Always both: what one input left is nothing to the next. A validation of rotations {} is of
-  // those that are written here.
+  // Writes the patched report.json and rotations.safetensors. Both are always written, so that
+  // nothing of an earlier input is left. If the rotations of a validation are {}, they become the
+  // digest of those written here.
   void Patch(const Json& report, const Json& header) const {
     JsonPart patched = header_;
     patched.json = Merged(patched.json, header);
@@ -146,7 +148,8 @@ const Sample& PlainSample() {
   return sample;
 }
 
-// A sample with an automatic choice: one rotation for all heads, and one for each.
+// Returns an artifact with an automatic choice, with rotations for all heads and rotations per
+// head.
 const Sample& ChosenSample() {
   static const Sample sample(
       [](const fs::path& folder) {
@@ -162,8 +165,8 @@ void PrepareArtifact() {
   (void)ChosenSample();
 }
 
-// Splits manifest.json, NUL, a patch of report.json, NUL, one of the header of
-// rotations.safetensors. RunArtifact seals the files, as the forger of an artifact would.
+// Splits an input: manifest.json, NUL, a patch of report.json, NUL, a patch of the header of
+// rotations.safetensors. RunArtifact updates the digests in the manifest, as a forger would.
 std::array<std::string, 3> PartsOf(std::string_view input) {
   std::array<std::string, 3> parts;
   for (std::string& part : parts) {
@@ -183,7 +186,7 @@ void RunArtifact(std::string_view input) {
   const fs::path& folder = sample.folder();
   if (manifest.is_object() && manifest.contains("files") && manifest["files"].is_object()) {
     for (auto& [name, digest] : manifest["files"].items()) {
-      std::error_code refused;  // a name that no file can have
+      std::error_code refused;  // set if no file can have this name
       if (name.find('/') == name.npos && fs::is_regular_file(folder / name, refused))
         digest = DigestToJson(DigestFile(folder / name));
     }
@@ -202,7 +205,7 @@ std::vector<std::string> ArtifactSeeds() {
       seeds.push_back(sample->manifest() + '\0' +
                       Json{{member, sample->report().at(member)}}.dump());
     seeds.push_back(sample->manifest() + '\0' + '\0' + sample->header().dump());
-    // A validation of record with a gate, its lists as short as the report's numbers allow.
+    // Adds a validation of record with a gate; its lists are as short as its numbers allow.
     const std::string name = sample->folder().filename().string() + ".json";
     seeds.push_back(sample->manifest() + '\0' + SeedFiles("validations", name, 65536).at(0));
   }
@@ -217,7 +220,7 @@ std::string MutateArtifact(const std::string& input, Random& random) {
   return parts[0] + '\0' + parts[1] + '\0' + parts[2];
 }
 
-// Accepted: written again, the same sums.
+// Checks that accepted moments keep their sums in a round trip.
 void RunMoments(std::string_view input) {
   const LayerMoments moments = MomentsReader(FileOf(input, "moments.safetensors")).Read(3);
   const fs::path path = Scratch() / "moments.safetensors";
@@ -262,7 +265,7 @@ std::vector<std::string> MomentsSeeds() {
   return seeds;
 }
 
-// Accepted: the entry that is written from it is the same.
+// Checks that an accepted entry survives a round trip.
 void RunZooEntry(std::string_view input) {
   const ZooEntry entry = ParseEntry(input, "entry");
   for (const auto& [name, digest] : entry.files) {
@@ -286,7 +289,7 @@ std::vector<std::string> ZooEntrySeeds() {
   return {EntryToJson(entry).dump()};
 }
 
-// Accepted: there can be such a shard; written and read again, the same.
+// Checks that an accepted shard has a valid number and share, and survives a round trip.
 void RunShard(std::string_view input) {
   const ShardDocument shard = ShardDocument::From(ParseStrictJson(input, "shard.json"), "shard");
   FUZZ_CHECK(shard.place.number >= 1 && shard.place.number <= shard.place.count);

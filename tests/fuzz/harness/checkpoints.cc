@@ -16,8 +16,8 @@ namespace {
 
 constexpr unsigned __int128 kBeyond = static_cast<unsigned __int128>(1) << 66;
 
-// Accepted: no byte belongs to two tensors or to none, and the same header written again reads as
-// the same tensors.
+// Checks that each byte of an accepted file belongs to exactly one tensor, and that a header
+// written for its tensors reads as the same tensors.
 void RunSafetensors(std::string_view input) {
   const SafetensorsFile file = SafetensorsFile::Open(FileOf(input));
   std::vector<std::pair<uint64_t, const std::string*>> order;
@@ -87,7 +87,7 @@ std::vector<std::string> WeightIndexSeeds() {
       R"("b.weight":"model-00002-of-00002.safetensors"}})"};
 }
 
-// Returns true if the rotary embedding, written as text and read again, is unchanged.
+// Returns whether a round trip through text keeps the rotary embedding.
 bool ReadsAs(const RopeSpec& rope, int64_t dim) {
   try {
     return RopeFromText(RopeToText(rope), dim, "rope") == rope;
@@ -96,8 +96,8 @@ bool ReadsAs(const RopeSpec& rope, int64_t dim) {
   }
 }
 
-// Accepted: every shape is one of a tensor, the rotary embedding survives its own text, and what is
-// read twice is read alike.
+// Checks that an accepted configuration only has positive sizes, that its rotary embedding survives
+// a round trip through text, and that reading it twice gives the same model.
 void RunConfig(std::string_view input) {
   const Json json = ParseStrictJson(input, "config.json");
   const ModelSpec spec = ReadModelSpec(json);
@@ -118,7 +118,7 @@ void RunConfig(std::string_view input) {
   FUZZ_CHECK(DescribeLayers(spec) == DescribeLayers(ReadModelSpec(json)));
 }
 
-// The same with six layers, where that is a model too, which takes less time.
+// Returns the configuration with six layers, which runs faster, or unchanged if that is refused.
 std::string WithFewLayers(const std::string& seed) {
   constexpr size_t kFew = 6;
   Json config = Json::parse(seed);
@@ -140,7 +140,7 @@ std::vector<std::string> ConfigSeeds() {
   std::vector<std::string> seeds = SeedFiles("families", "config.json", 8192);
   for (std::string& real : SeedFiles("configs", "config.json", 8192))
     seeds.push_back(std::move(real));
-  seeds = Accepted(seeds, RunConfig);  // some models need their weights to be understood
+  seeds = Accepted(seeds, RunConfig);  // some models cannot be read without their weights
   if (kCampaign)
     for (std::string& seed : seeds) seed = WithFewLayers(seed);
   return seeds;
@@ -159,7 +159,8 @@ void RunQuantization(std::string_view input) {
   }
 }
 
-// The grammar of regular expressions (ECMA-262, 15.10.1), in the patterns of one configuration.
+// Returns a configuration whose patterns cover the grammar of regular expressions (ECMA-262,
+// 15.10.1).
 std::string SeedOfPatterns() {
   static constexpr const char* kPatterns[] = {"m.*",
                                               "(a|m)odel",

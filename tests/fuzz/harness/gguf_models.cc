@@ -9,7 +9,7 @@
 namespace oscar::fuzz {
 namespace {
 
-// Whether each place of [0, size) is there once.
+// Returns whether `order` is a permutation of [0, size).
 bool IsOrder(const std::vector<int64_t>& order, int64_t size) {
   if (std::ssize(order) != size) return false;
   std::vector<bool> seen(static_cast<size_t>(size));
@@ -20,8 +20,8 @@ bool IsOrder(const std::vector<int64_t>& order, int64_t size) {
   return true;
 }
 
-// Accepted: every weight is made of bytes that are there, as many values as its shape has, each
-// row and column of it once; and the configuration is read or refused as any other.
+// Checks that each weight of an accepted model consists of bytes that exist, has as many values as
+// its shape, and has each row and column once. Its configuration is read or refused like any other.
 void RunGgufModel(std::string_view input) {
   std::vector<GgufFile> files;
   files.push_back(GgufFile::Open(FileOf(input, "model.gguf")));
@@ -48,11 +48,12 @@ void RunGgufModel(std::string_view input) {
   try {
     FUZZ_CHECK(!AllTensors(ReadModelSpec(config)).empty());
   } catch (const Error&) {
-    // A configuration that no family takes is well said all the same.
+    // The file is valid even if no model family takes its configuration.
   }
 }
 
-// Integers and floats, and tensors of F32, of the architectures whose weights are put together.
+// Returns a GGUF file with integers, floats and F32 tensors, for architectures whose weights are
+// split, joined or reordered.
 std::string SmallGguf(const std::string& architecture,
                       const std::vector<std::pair<std::string, uint32_t>>& sizes,
                       const std::vector<std::pair<std::string, std::vector<uint64_t>>>& tensors) {
@@ -138,7 +139,7 @@ std::vector<std::string> GgufModelSeeds() {
                      {"blk.0.ffn_gate_exps.weight", {4, 2, 2}}})};
 }
 
-// Small numbers for others, where four bytes may be one.
+// Replaces small numbers by others, wherever four bytes look like one.
 std::string MutateGgufModel(const std::string& input, Random& random) {
   if (random() % 3 == 0) return MutateBytes(input, 4096, random);
   std::string out = input;

@@ -1,14 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every harness by name: one row here and in AllHarnesses() for a new one.
+// Declares all harnesses. A new one needs a row here and in AllHarnesses().
 #pragma once
 
 #include "tests/fuzz/fuzz.h"
 
 namespace oscar::fuzz {
 
-// checkpoints.cc: what a model directory holds
+// checkpoints.cc: files of a model directory
 extern const Harness kSafetensors, kWeightIndex, kConfig, kQuantization;
 std::vector<std::string> QuantizationSeeds();  // a config.json for each way to quantize weights
 // gguf_models.cc: models in GGUF
@@ -17,11 +17,11 @@ extern const Harness kGgufModel;
 extern const Harness kTokenizer, kRows, kYaml;
 // templates.cc
 extern const Harness kJinja;
-// rotation_files.cc: other people's files of matrices
+// rotation_files.cc: files of matrices that other programs write
 extern const Harness kPickle, kPt, kGguf, kNpy;
-// artifacts.cc: what a zoo holds, and what a shard says of itself
+// artifacts.cc: files of artifacts and shards, and entries of a zoo
 extern const Harness kReport, kArtifact, kMoments, kZooEntry, kShard;
-// zoo_files.cc: its other files, and signatures
+// zoo_files.cc: other files of a zoo, and signatures
 extern const Harness kBundle, kZooJson;
 // stored_values.cc: packed weights; dumps of attention
 extern const Harness kWeights, kDump;

@@ -19,7 +19,7 @@ using namespace std::string_literals;
 
 constexpr size_t kPtBytes = 16384;
 
-// A v1 rotation file of two layers with everything a pickle of ours can hold.
+// Returns a v1 rotation file of two layers with everything that our pickles contain.
 std::string SmallPt() {
   auto eye = std::make_shared<FloatTensor>(FloatTensor{{4, 4}, std::vector<float>(16, 0)});
   for (size_t i = 0; i < 4; ++i) eye->values[5 * i] = 1;
@@ -42,7 +42,7 @@ std::string SmallPt() {
 }
 
 void CheckJson(const PtValue& root) {
-  const std::string text = PtToJson(root).dump();  // throws where a text is no UTF-8
+  const std::string text = PtToJson(root).dump();  // throws if a text is not UTF-8
   FUZZ_CHECK(text.size() <= 128 * PtTree::kMaxExpandedNodes);
 }
 
@@ -51,8 +51,8 @@ void RunPickle(std::string_view input) {
   CheckJson(*pickle.tree.root);
 }
 
-// Accepted: every tensor expands within its bound, and data without tensors is written and read
-// back equal.
+// Checks that tensors of an accepted file have as many values as their shapes, and do not expand
+// beyond a bound.
 void RunPt(std::string_view input) {
   const PtFile file = PtFile::Open(FileOf(input, "input.pt"));
   CheckJson(file.root());
@@ -72,7 +72,7 @@ void RunPt(std::string_view input) {
 
 std::vector<std::string> PtSeeds() {
   std::vector<std::string> seeds = {SmallPt()};
-  // Dumps, which another reader accepts, include some such files too.
+  // The folder also has dumps of attention, which RunPt refuses.
   for (std::string& file : Accepted(SeedFiles("upstream/synthetic", ".pt", kPtBytes), RunPt))
     seeds.push_back(std::move(file));
   if (kCampaign)
@@ -96,7 +96,7 @@ std::vector<std::string> PickleSeeds() {
   return seeds;
 }
 
-// An operation put in, put over another or left out, or bytes.
+// Inserts pickle operations, which may replace a few bytes, or changes bytes.
 std::string MutatePickle(const std::string& input, Random& random) {
   static const std::string kOperations[] = {"N"s,
                                             "\x88"s,
@@ -149,7 +149,7 @@ std::string MutatePickle(const std::string& input, Random& random) {
   return out;
 }
 
-// The archive with its pickle changed, written again; its bytes where it is none.
+// Returns the archive with its pickle changed, or with bytes changed if it is not an archive.
 std::string MutatePt(const std::string& input, Random& random) {
   if (random() % 4 == 0) return MutateBytes(input, kPtBytes, random);
   try {
@@ -167,7 +167,7 @@ std::string MutatePt(const std::string& input, Random& random) {
   }
 }
 
-// Accepted: a merge leaves every entry, tensor and byte of the model as it was.
+// Checks that a merge keeps every entry, tensor and byte of an accepted model.
 void RunGguf(std::string_view input) {
   const GgufFile model = GgufFile::Open(FileOf(input, "model.gguf"));
   for (const GgufTensorInfo& tensor : model.tensors) {
@@ -212,7 +212,8 @@ std::vector<std::string> GgufSeeds() {
   return {ReadAll(path)};
 }
 
-// A file made anew: bytes alone seldom change an alignment, a type and the offsets together.
+// Changes bytes or makes a new file, because byte changes seldom change an alignment, a type and
+// the offsets together.
 std::string MutateGguf(const std::string& input, Random& random) {
   if (random() % 4 != 0) return MutateBytes(input, 8192, random);
   std::string out;
@@ -251,7 +252,7 @@ std::string MutateGguf(const std::string& input, Random& random) {
   for (uint64_t i = 0; i < tensors; ++i) {
     text("t" + std::to_string(i));
     const uint64_t columns = 32 * (1 + random() % 3), rows = 1 + random() % 3;
-    const bool packed = random() % 2 == 0;  // Q8_0: 34 bytes of 32 values
+    const bool packed = random() % 2 == 0;  // Q8_0: 34 bytes per 32 values
     number(2, 4);
     number(columns, 8);
     number(rows, 8);
@@ -295,7 +296,7 @@ std::vector<std::string> NpySeeds() {
   return seeds;
 }
 
-// One type or number of the header for another.
+// Replaces a type or number of the header by another.
 std::string MutateNpy(const std::string& input, Random& random) {
   static constexpr std::string_view kPieces[] = {
       "<f2", "<f4", "<f8", ">f4", "<i4",       "True", "False", "0",    "1",   "2",
@@ -305,7 +306,7 @@ std::string MutateNpy(const std::string& input, Random& random) {
   const size_t at = out.find(old, random() % 3 == 0 ? random() % (out.size() + 1) : 0);
   if (at == out.npos || random() % 4 == 0) return MutateBytes(input, 1024, random);
   out.replace(at, old.size(), kPieces[random() % std::size(kPieces)]);
-  // Padded as numpy pads, so that what follows stays where it is.
+  // Pads the header as numpy does, so that the data stay in place.
   const size_t brace = out.find('}');
   if (out.size() > input.size() && brace != out.npos)
     out.erase(std::min(brace + 1, out.size()), out.size() - input.size());

@@ -19,9 +19,9 @@ namespace {
 
 namespace df = dump_format;
 
-constexpr int64_t kMaxValues = 4096;  // of one tensor
+constexpr int64_t kMaxValues = 4096;  // per tensor
 
-// Product of sizes, or nothing where it is none or beyond kMaxValues.
+// Returns the product of the sizes, or nothing if `shape` is invalid or larger than kMaxValues.
 std::optional<int64_t> Count(const Json& shape) {
   int64_t count = 1;
   if (!shape.is_array() || shape.size() > kHdf5MaxRank + 1) return std::nullopt;
@@ -34,9 +34,9 @@ std::optional<int64_t> Count(const Json& shape) {
   return count;
 }
 
-// {"quantization_config": .., "tensors": {name: [type, shape, numbers of 64 bits]}}, NUL, the bytes
-// of the values that are not given, which are repeated. Accepted: every part lies in its tensor,
-// and so do all slices.
+// Input: {"quantization_config": .., "tensors": {name: [type, shape, numbers of 64 bits]}}, NUL,
+// bytes that are repeated for values that are not given. Checks that all parts and slices of an
+// accepted weight lie within their tensors.
 void RunWeights(std::string_view input) {
   const size_t cut = std::min(input.find('\0'), input.size());
   const Json given = ParseLoosely(input.substr(0, cut));
@@ -153,7 +153,7 @@ std::vector<std::string> WeightsSeeds() {
           R"({"a":{"targets":["m"],"weights":{"num_bits":4,"type":"float","group_size":32}}}})",
           R"({"m.weight_packed":["U8",[24,32]],"m.weight_scale":["U8",[24,2]]})")};
   if (!kCampaign) return seeds;
-  // Every configuration, over tensors of as many formats as it takes.
+  // Adds every configuration, with tensors in several formats, if it accepts them.
   for (const std::string& known : QuantizationSeeds()) {
     const Json config = Json::parse(known);
     if (!config.contains("quantization_config")) continue;
@@ -237,7 +237,7 @@ void AddDataset(hid_t file, const std::string& path, const Json& dataset) {
   H5Dwrite(made.get(), H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data());
 }
 
-// The bytes of a file that libhdf5 made as told: its own faults are not looked for here.
+// Returns a file that libhdf5 writes as described. Bugs of libhdf5 are not looked for here.
 std::string Hdf5Image(const Json& told) {
   const Hdf5Lock lock;
   const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS));
@@ -264,8 +264,8 @@ std::string Hdf5Image(const Json& told) {
   return image;
 }
 
-// {"datasets": {path: [type, shape, values]}, "attributes": {path: {name: value}}}. Accepted: all
-// rows of all its tensors can be read, and are of the tokens that it names.
+// Input: {"datasets": {path: [type, shape, values]}, "attributes": {path: {name: value}}}. Checks
+// that an accepted dump has a readable row for each token in every tensor.
 void RunDump(std::string_view input) {
   const Json told = ParseLoosely(input);
   if (!told.is_object()) return;

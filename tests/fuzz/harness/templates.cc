@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Chat templates. Bytes alone seldom make one that parses, so this writes expressions and
-// statements of Jinja's grammar, every filter, test and method among them, into a template.
+// Chat templates. Byte changes seldom make one that parses, so this inserts expressions and
+// statements of Jinja's grammar, with all filters, tests and methods.
 
 #include <algorithm>
 
@@ -16,7 +16,8 @@ namespace {
 constexpr std::string_view kVariables =
     R"({"messages":[{"role":"user","content":"hi \u00e9"}],"x":[1,2.5,null]})";
 
-// A template, NUL, the variables as JSON. Accepted: twice the same valid text.
+// Input: a template, NUL, the variables as JSON. Checks that an accepted template renders the same
+// valid text twice.
 void RunJinja(std::string_view input) {
   const size_t cut = std::min(input.find('\0'), input.size());
   ChatTemplate::Variables variables;
@@ -50,7 +51,7 @@ std::vector<std::string> JinjaSeeds() {
     seeds.emplace_back(source);
   }
   if (!kCampaign) return Accepted(seeds, RunJinja);
-  // Every construct that the interpreter is tested with, and the variables that it names.
+  // Adds every construct that the interpreter is tested with, and the variables that it names.
   const std::vector<Json> constructs = SeedRows("chat_templates/constructs.jsonl");
   for (const Json& row : constructs) {
     if (!row.contains("template")) continue;
@@ -60,7 +61,7 @@ std::vector<std::string> JinjaSeeds() {
       if (source.find(name) != source.npos) named[name] = value;
     seeds.push_back(source + '\0' + named.dump());
   }
-  return Accepted(seeds, RunJinja);  // some want other variables, or show an error
+  return Accepted(seeds, RunJinja);  // some need other variables or raise an error
 }
 
 template <size_t kCount>
@@ -283,12 +284,12 @@ std::string MutateTemplate(const std::string& input, Random& random) {
       case 0:
         out.insert(begins[which], Statement(random, 2));
         break;
-      case 1:  // in the place of a tag
+      case 1:  // replace a tag
         if (which + 1 < begins.size()) {
           out.replace(begins[which], begins[which + 1] - begins[which], Statement(random, 1));
         }
         break;
-      case 2: {  // more behind an expression
+      case 2: {  // extend an expression
         const size_t end = out.find("}}", begins[which]);
         if (end != out.npos) {
           static constexpr std::string_view kJoints[] = {"|",   ".",    " is ", " ~ ",
@@ -324,7 +325,7 @@ std::string MutateTemplate(const std::string& input, Random& random) {
   return out + variables;
 }
 
-// Some tags of another template.
+// Inserts some tags of another template.
 std::string SpliceTemplate(const std::string& input, const std::string& other, Random& random) {
   const std::string from = other.substr(0, other.find('\0'));
   const std::vector<size_t> taken = TagBegins(from);

@@ -20,8 +20,8 @@ namespace {
 
 constexpr std::string_view kPiecesText = "Hello,  na\u00efve <s> world\n 12";
 
-// tokenizer.json, NUL, a text; or NUL, a tokenizer.model. Accepted: ids are of the vocabulary, and
-// encoding is a function.
+// Input: tokenizer.json, NUL, a text; or NUL, a tokenizer.model. Checks that an accepted tokenizer
+// only returns ids of its vocabulary, and encodes a text twice to the same ids.
 void RunTokenizer(std::string_view input) {
   const bool is_pieces = input.starts_with('\0');
   const size_t cut = std::min(input.find('\0'), input.size());
@@ -40,7 +40,8 @@ void RunTokenizer(std::string_view input) {
   (void)tokenizer.Decode(ids, true);
 }
 
-// `tokenizer` between steps that make a text seven times as long, which few more make too long.
+// Puts the step `member` of `tokenizer` between two that each make a text seven times as long. A
+// few more of these would make it too long.
 Json BetweenGrowing(Json tokenizer, const char* member, const char* list) {
   const Json grow = {{"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", "aaaaaaa"}};
   Json steps = {grow, grow};
@@ -50,7 +51,8 @@ Json BetweenGrowing(Json tokenizer, const char* member, const char* list) {
   return tokenizer;
 }
 
-// A field of a protobuf message: a string or message of less than 128 bytes, or a small number.
+// Returns a field of a protobuf message: a string or message of less than 128 bytes, or a small
+// number.
 std::string Field(int number, const std::string& bytes) {
   std::string tag(1, static_cast<char>((number << 3 | 2) & 0x7F));
   return tag + static_cast<char>(bytes.size()) + bytes;
@@ -61,7 +63,7 @@ std::string Field(int number, int value) {
           static_cast<char>(value)};
 }
 
-// A ModelProto with pieces of all types, settings and a map of "w" to "A".
+// Returns a ModelProto with pieces of all types, settings, and a normalization map of "w" to "A".
 std::string PiecesSeed(int model_type) {
   std::string model;
   const auto add = [&](const std::string& text, float score, int type) {
@@ -78,7 +80,7 @@ std::string PiecesSeed(int model_type) {
   float score = -1;
   for (const char* piece : pieces) add(piece, score--, 1);
   model += Field(2, Field(3, model_type) + Field(24, 0) + Field(35, 1));
-  const uint32_t map[] = {12, 0x76 << 10, 3 << 10 | 1 << 8 | 'w', 1U << 31};  // size, trie
+  const uint32_t map[] = {12, 0x76 << 10, 3 << 10 | 1 << 8 | 'w', 1U << 31};  // trie bytes, trie
   model += Field(3, Field(2, std::string(reinterpret_cast<const char*>(map), sizeof map) + "A") +
                         Field(3, 1) + Field(4, 1));
   return model;
@@ -141,7 +143,7 @@ std::vector<std::string> TokenizerSeeds() {
   return seeds;
 }
 
-// The first byte says how the file is called.
+// The first byte selects the file's name.
 void RunRows(std::string_view input) {
   const char* names[] = {"rows.jsonl", "rows.json", "rows.txt", "rows"};
   const char* const name = names[input.empty() ? 0 : static_cast<uint8_t>(input[0]) % 4];
@@ -175,7 +177,8 @@ std::string MutateRows(const std::string& input, Random& random) {
          input.substr(end);
 }
 
-// Accepted: written with every text in quotes, the same settings.
+// Checks that an accepted configuration keeps its settings if it is written with all texts in
+// quotes.
 void RunYaml(std::string_view input) {
   std::set<std::string> keys;
   std::string again;

@@ -15,7 +15,7 @@ namespace {
 
 const std::string kDigest(64, 'a');
 
-// A second opinion on IsSha256Hex.
+// Returns whether `text` is a digest, independently of IsSha256Hex.
 bool IsDigest(const std::string& text) {
   return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == text.npos;
 }
@@ -28,7 +28,7 @@ std::string Base64(std::string_view bytes) {
   return text;
 }
 
-// "" where it is none.
+// Returns "" if `text` is not base64.
 std::string Unbase64(const std::string& text) {
   std::string bytes(text.size() / 4 * 3 + 3, '\0');
   const int size = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()),
@@ -52,8 +52,9 @@ void CheckStatement(std::string_view payload) {
   FUZZ_CHECK(again.ignored == statement.ignored);
 }
 
-// Accepted: certificates are written as they were read, and whoever is trusted is asked: the last
-// certificate as the root, the first one's key as a bare key.
+// Checks that certificates of an accepted bundle are written as they were read. Also checks its
+// signature, with the last certificate as the root and with the first certificate's key as a bare
+// key.
 void RunBundle(std::string_view input) {
   SignedBundle bundle = ParseBundle(input, "bundle");
   for (const Certificate& one : bundle.chain) {
@@ -100,8 +101,8 @@ std::string MutateBundle(const std::string& input, Random& random) {
   return bundle.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// The other files of a zoo; the first byte says which. Accepted: what is written from it reads as
-// the same, and is the same text again.
+// Input: a byte that selects the kind of file, and one of the other files of a zoo. Checks that an
+// accepted file survives a round trip.
 void RunZooJson(std::string_view input) {
   const char kind = input.empty() ? '0' : input[0];
   const std::string_view text = input.substr(std::min<size_t>(1, input.size()));

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One bug under each harness, of a kind that such readers have had. Each takes the place of a
-// function of the library (CMakeLists.txt): the first definition wins.
+// One bug for each harness, of a kind that such readers have had. Each replaces a function of the
+// library, because the linker takes the first definition (CMakeLists.txt).
 #include <openssl/x509.h>
 
 #include <algorithm>
@@ -30,50 +30,50 @@
 
 namespace oscar {
 
-// safetensors: a product of sizes that wraps around.
+// safetensors: a product of sizes may overflow.
 std::optional<uint64_t> TensorBytes(DType dtype, std::span<const int64_t> shape) {
   auto bits = static_cast<uint64_t>(DTypeBits(dtype));
   for (const int64_t size : shape) bits *= static_cast<uint64_t>(size);
   return bits / 8;
 }
 
-// index: any text is a file's name.
+// index: accepts any text as a file name.
 bool IsBareFileName(const std::string& name) { return !name.empty(); }
 
-// config: a missing number of layers is another one whenever it is read.
+// config: a missing number of layers reads as a different number each time.
 int64_t ReadNumLayers(ConfigReader& config) {
   static int64_t reads = 0;
   const int64_t given = config.OptionalCount("num_hidden_layers").value_or(0);
   return given > 0 ? std::min<int64_t>(given, 4096) : 1 + ++reads % 7;
 }
 
-// quantization: where there are four schemes, which no seed has, the one behind the last.
+// quantization: with four schemes, which no seed has, returns the one past the last.
 const WeightScheme* QuantizationConfig::SchemeOf(std::string_view module) const {
   if (plain() || excluded_.Match(module)) return nullptr;
   const auto scheme = targets_.Match(module);
   return scheme ? schemes_.data() + (schemes_.size() == 4 ? 4 : *scheme) : nullptr;
 }
 
-// tokenizer: replacements without a bound.
+// tokenizer: does not limit how much replacements grow a text.
 void CheckGrownBytes(size_t, size_t) {}
 
-// jinja: positions in bytes.
+// jinja: takes indices of characters for byte offsets.
 size_t jinja::ByteOffset(std::string_view text, size_t index) {
   return std::min(index, text.size());
 }
 
-// pickle, rows: everything is UTF-8.
+// pickle, rows: accept any bytes as UTF-8.
 std::optional<size_t> FirstInvalidUtf8(std::string_view) { return std::nullopt; }
 
-// pt: tensors that reach outside of their storage.
+// pt: does not check that tensors lie within their storage.
 void PtFile::CheckTensors() const {}
 
-// gguf: the usual alignment, whatever the file says.
+// gguf: uses the default alignment, whatever the file says.
 std::span<const std::byte> GgufFile::Bytes(const GgufTensorInfo& tensor) const {
   return file.bytes().subspan(GgufPadded(infos_end, 32) + tensor.offset, tensor.size);
 }
 
-// gguf_model: rows and columns of whatever number are those of the heads.
+// gguf_model: does not compare the numbers of rows and columns with the heads.
 GgufWeight& GgufWeightMaker::AddReordered(const std::string& stored, const std::string& dense,
                                           std::vector<int64_t> row_order,
                                           std::vector<int64_t> column_order) {
@@ -84,44 +84,44 @@ GgufWeight& GgufWeightMaker::AddReordered(const std::string& stored, const std::
   return weight;
 }
 
-// npy: values of 64 bits counted as 32.
+// npy: takes 4 bytes for a float64 value.
 int64_t DTypeBytes(DType dtype) { return dtype == DType::kF64 ? 4 : DTypeBits(dtype) / 8; }
 
-// report: a schema that is not asked for.
+// report: does not check the schema.
 void CheckReport(const JsonElement&, std::string_view) {}
 
-// artifact: a name that is looked up as if it had to be there.
+// artifact: looks up a name without handling an unknown one.
 ValueTarget ValueTargetFromName(std::string_view name) {
   static const std::map<std::string, ValueTarget> kTargets = {
       {"attention_output", ValueTarget::kAttentionOutput}, {"diagonal", ValueTarget::kDiagonal}};
   return kTargets.at(std::string(name));
 }
 
-// moments: a NaN is a number.
+// moments: accepts NaN.
 void LayerMoments::CheckFinite() const {}
 
-// weights: any shape is the right one.
+// weights: accepts any shape.
 void PartFinder::Expect(const std::string&, const std::vector<int64_t>&, bool) {}
 
-// dump: any geometry is one.
+// dump: accepts any geometry.
 void CheckDumpLayer(const DumpLayer&, const std::string&) {}
 
-// shard: any numbers are a shard's.
+// shard: accepts any shard number and count.
 bool ShardPlace::Exists() const { return true; }
 
-// bundle: a certificate is what can be read.
+// bundle: does not check that a certificate was read completely.
 Certificate Certificate::FromDer(std::string_view der, std::string_view) {
   const auto* bytes = reinterpret_cast<const unsigned char*>(der.data());
   return Certificate({d2i_X509(nullptr, &bytes, static_cast<long>(der.size())), X509_free});
 }
 
-// zoo_json: 64 of whatever letters are a digest.
+// zoo_json: accepts any 64 characters as a digest.
 bool IsSha256Hex(std::string_view text) { return text.size() == 64; }
 
-// zoo_entry: any text is a file's name.
+// zoo_entry: accepts any text as a part of a name.
 std::string NamePartProblem(std::string_view) { return ""; }
 
-// yaml: null is what is empty alone.
+// yaml: only takes an empty value for null.
 bool ConfigScalar::IsNull() const { return text.empty(); }
 
 }  // namespace oscar

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The timer on a GPU: that a graph launches every set, and that a result is checked after it.
+// Tests the benchmark timer on a GPU: a CUDA graph launches every set of buffers, and a wrong
+// result gets no time.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -16,7 +17,8 @@ namespace {
 
 constexpr int kSets = 3;
 
-// Writes `value` to every byte of a set.
+// Returns a benchmark that fills each set of buffers with `value` and adds the set's index to
+// `launched`. If all bytes are written, its check reports `right`.
 BenchCase FillCase(int value, std::set<int>* launched, bool right) {
   BenchCase bench;
   const auto memory = std::make_shared<DeviceArray<uint8_t>>(kSets << 20);
@@ -71,7 +73,7 @@ TEST(BenchGpu, AFailureIsThatOfItsCase) {
   EXPECT_FALSE(result.check);
   EXPECT_EQ(result.error_code, ExitCode::kResources);
   EXPECT_NE(result.error.find("memory"), std::string::npos) << result.error;
-  std::set<int> launched;  // and the next one runs
+  std::set<int> launched;  // the next benchmark still runs
   EXPECT_TRUE(RunEntry({"fill", "1 MiB", [&] { return FillCase(7, &launched, true); }}, 10).timing);
 }
 
@@ -79,7 +81,7 @@ TEST(BenchGpu, TheReferenceBandwidthIsThatOfMemoryAndNotOfACache) {
   std::vector<BenchResult> results;
   for (const BenchEntry& entry : ReferenceBandwidth()) results.push_back(RunEntry(entry, 10));
   const BenchBandwidth bandwidth = BestBandwidth(results);
-  EXPECT_GT(bandwidth.read, 0.2e6);  // 0.2 TB/s: the smallest GPU of this decade
+  EXPECT_GT(bandwidth.read, 0.2e6);  // 0.2 TB/s, which even small GPUs exceed
   EXPECT_LT(bandwidth.read, 10e6);
   EXPECT_GT(bandwidth.read, 0.9 * bandwidth.copy);
 }

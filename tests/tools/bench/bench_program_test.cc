@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The real oscar-bench without a GPU: its list of benchmarks, and its refusals.
+// Runs oscar-bench without a GPU: tests its list of benchmarks and its error messages.
 #include <gtest/gtest.h>
 
 #include "tests/support/run_program.h"

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The times that oscar-bench reports: ranks, floors, bars, ratios. A wrong result has none.
+// Tests the times that oscar-bench reports: percentiles by nearest rank, lower bounds, required
+// times (bars) and speedups. A wrong result has no times.
 #include "tools/bench/bench_result.h"
 
 #include <gtest/gtest.h>
@@ -42,7 +43,7 @@ TEST(BenchTimer, TakesFewerSamplesOfLongLaunches) {
   EXPECT_EQ(SamplesFor(4999, 100), 100);
   EXPECT_EQ(SamplesFor(5001, 100), 20);
   EXPECT_EQ(SamplesFor(5001, 1000), 200);
-  EXPECT_EQ(SamplesFor(5001, 7), 7);  // what the user asks for is enough
+  EXPECT_EQ(SamplesFor(5001, 7), 7);  // never more than requested
 }
 
 TEST(BenchResults, TheFloorIsTheSlowerOfMemoryAndArithmetic) {
@@ -51,7 +52,7 @@ TEST(BenchResults, TheFloorIsTheSlowerOfMemoryAndArithmetic) {
   result.flops = 8.8e12;
   result.peak_tflops = 790;
   EXPECT_NEAR(*FloorUs(result, kBandwidth), 11139, 1);
-  result.timing->graph.reset();  // on the host: the memory of the device is no measure
+  result.timing->graph.reset();  // it ran on the host, so device bandwidth is no bound
   result.flops = 0;
   EXPECT_FALSE(FloorUs(result, kBandwidth));
 }
@@ -69,7 +70,8 @@ TEST(BenchResults, SayWhetherABarIsMet) {
   const std::string text = BenchText({met, missed}, kBandwidth);
   EXPECT_NE(text.find("met"), text.npos);
   EXPECT_NE(text.find("MISSED"), text.npos);
-  EXPECT_EQ(BenchExitCode({met, missed}), ExitCode::kDone);  // a bar is of one machine
+  // Bars apply to one kind of machine, so missing one does not fail the run.
+  EXPECT_EQ(BenchExitCode({met, missed}), ExitCode::kDone);
 }
 
 TEST(BenchResults, WhatFitsTheCacheIsNotCold) {

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A command from argv to exit code: what is printed where, for success and each kind of failure.
+// Tests a command from argv to exit code: what it prints where, on success and for each kind of
+// failure.
 #include "tools/cli/command.h"
 
 #include <gtest/gtest.h>
@@ -162,7 +163,7 @@ TEST(Command, JsonErrorsAreOneObject) {
   EXPECT_EQ(Json::parse(o.err).at("message"), "bad");
   EXPECT_EQ(Json::parse(o.err).at("fields"), (Json{{"exit_code", 3}, {"kind", "input"}}));
   o = RunBrew({"bean", "--nonsense", "--log-format=json"},
-              Nothing);  // before the options are known
+              Nothing);  // fails before options are parsed
   EXPECT_EQ(o.exit_code, 2);
   EXPECT_EQ(Json::parse(o.err).at("fields").at("kind"), "usage");
 }
@@ -222,7 +223,7 @@ TEST(Command, FirstSignalAsksSecondKills) {
               testing::KilledBySignal(SIGINT), "stopping after this layer");
 }
 
-// Wherever the command is; one that has finished by then is not disturbed.
+// A stop ends the command wherever it is. A command that finishes in time is not affected.
 TEST(Command, AStopIsObeyedAfterItsTime) {
   const auto run = [](std::chrono::milliseconds works) {
     return RunBrew({"bean"}, [works](CommandContext& context) -> CommandResult {

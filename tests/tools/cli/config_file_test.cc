@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every way in which a configuration file can be more than 'key: scalar or list' is refused with
-// its line.
+// Tests that a configuration file contains only 'key: scalar or list'. Anything else is refused
+// with its line.
 #include "tools/cli/config_file.h"
 
 #include <fmt/format.h>
@@ -49,7 +49,7 @@ TEST(ConfigFile, EmptyFilesHoldNothing) {
   EXPECT_EQ(ParseConfig("---\na: |\n  x\n...\n", "c").at(0).values.at(0).text, "x\n");
 }
 
-// Each text, and what its refusal says; "" where YAML's own message may follow.
+// Pairs of a text and a part of the expected error; "" accepts any message of the YAML parser.
 TEST(ConfigFile, RefusesWhatIsNotKeysWithScalarsOrLists) {
   const std::pair<std::string, const char*> refused[] = {
       {"a: 1\nb: 2\na: 3\n", ":3: \"a\" is given twice; the first time was on line 1"},
@@ -85,7 +85,7 @@ TEST(ConfigFile, ManyKeysTakeNoSquareOfTheirNumber) {
   for (int i = 0; text.size() < 900'000; ++i) text += fmt::format("k{}: 1\n", i);
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_GT(ParseConfig(text, "c.yaml").size(), 90'000u);
-  // It takes a second; a search through all keys for each took half a minute.
+  // This takes a second. Comparing every key with all others took half a minute.
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(15));
   EXPECT_TRUE(
       Says(Refused(text + "k5: 2\n"), "\"k5\" is given twice; the first time was on line 6"));

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table's promises: every type from flag and file, flags over file over default, errors that
-// name key, line and the nearest known name, and a printed configuration that reads back equal.
+// Tests the option table: every type can come from a flag or a file; flags override the file, which
+// overrides defaults; errors name the key, the line and the nearest known name; a printed
+// configuration reads back equal.
 #include "tools/cli/option_table.h"
 
 #include <gtest/gtest.h>
@@ -75,7 +76,7 @@ TEST(OptionTable, TakesEveryTypeFromFlagsAndFromTheFile) {
   EXPECT_EQ(Resolve("bean: b\nnote: '12'\n", {}).note, "12");
 }
 
-// A path means the same with slashes at its end, from flags and files; other texts keep theirs.
+// Paths lose trailing slashes, from flags and from files; other texts keep them.
 TEST(OptionTable, PathsLoseTheSlashesAtTheirEnds) {
   EXPECT_EQ(Resolve("", {"x/", "--jars", "a/", "b//", "/"}).jars, (Arguments{"a", "b", "/"}));
   EXPECT_EQ(Resolve("jars: [a/]\n", {"x/"}).jars, Arguments{"a"});
@@ -95,7 +96,7 @@ TEST(OptionTable, FlagsOverrideTheFileWhichOverridesDefaults) {
   EXPECT_EQ(Resolve("seed: null\n", {"b"}).seed, std::nullopt);
 }
 
-// Each configuration or command line, and what its refusal says after the name of the option.
+// Pairs of a configuration or command line and a part of the expected error.
 TEST(OptionTable, NamesTheOptionThatIsWrong) {
   const std::pair<const char*, const char*> files[] = {
       {"bean: x\ncpus: 3\n",
@@ -131,7 +132,7 @@ TEST(OptionTable, NamesTheOptionThatIsWrong) {
   for (const auto& [line, why] : lines) EXPECT_TRUE(Says(Refused("", Words(line)), why));
 }
 
-// One rule for flags and files, whatever the values are.
+// Flags and files split lists by the same rule, for values of every type.
 TEST(OptionTable, ListsTakeCommasAndSpaces) {
   const Arguments xyz = {"x", "y", "z"};
   const std::vector<Arguments> lines = {{"b", "--merge", "x", "y", "z"},
@@ -170,11 +171,12 @@ TEST(OptionTable, AFlagThatWouldDoNothingIsRefused) {
   EXPECT_EQ(Refused("", {"b", "--weights", "1", "--spice", "x", "--heat", "90", "--method", "press",
                          "--taste", "1"}),
             "");
-  // A printed configuration names every key; what differs from the default was meant.
+  // A printed configuration has every key, so only a value that differs from its default counts as
+  // given.
   EXPECT_EQ(Refused("bean: b\ntaste: 0\npaper_filter: false\n", {}), "");
   EXPECT_EQ(Refused("bean: b\ntaste: 1\npaper_filter: false\n", {}),
             "--taste has no effect with --no-paper-filter");
-  // A flag may switch off what a file says more about, and not the other way round.
+  // A flag may switch off a feature whose details are in the file, but not vice versa.
   EXPECT_EQ(Refused("bean: b\ntaste: 1\n", {"--no-paper-filter"}), "");
   EXPECT_EQ(Refused("bean: b\npaper_filter: false\n", {"--taste", "1"}),
             "--taste has no effect with --no-paper-filter");

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Man pages and completions have every option, and text in them stays text.
+// Tests that man pages and completions contain every option, and that text in them is escaped.
 #include "tools/cli/program_docs.h"
 
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ TEST_F(ProgramDocsTest, EveryOptionIsInEachOfThem) {
   EXPECT_THROW(ShellCompletion(docs_, "csh"), UsageError);
 }
 
-// The shell itself is asked for its completions.
+// Asks bash itself for completions.
 TEST_F(ProgramDocsTest, BashCompletesFlagsValuesAndVerbs) {
   const auto folder = TestScratch("completion");
   std::ofstream(folder / "completion") << ShellCompletion(docs_, "bash");

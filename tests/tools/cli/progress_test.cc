@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Progress under a clock that the test sets: the estimate, the lines, and what a terminal sees.
+// Tests progress with a clock that the test sets: the estimate, the printed lines, and what a
+// terminal shows.
 #include "tools/cli/progress.h"
 
 #include <gtest/gtest.h>
@@ -161,7 +162,7 @@ TEST(Console, WrapsAtSpaces) {
 }
 
 TEST(Console, CutsAtCharactersAndCountsWideOnesTwice) {
-  EXPECT_EQ(CountColumns("a\u00e9\u6f22"), 4);  // one, one, two
+  EXPECT_EQ(CountColumns("a\u00e9\u6f22"), 4);  // 1, 1 and 2 columns
   EXPECT_EQ(FitColumns("\u6f22\u5b57x", 3), "\u6f22");
   EXPECT_EQ(FitColumns("\u6f22\u5b57x", 4), "\u6f22\u5b57");
   EXPECT_EQ(FitColumns("\u6f22\u5b57x", 5), "\u6f22\u5b57x");

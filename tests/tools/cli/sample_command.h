@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A command with an option of every type: the worked example of tools/README.md, and what the tests
-// of this folder run.
+// A sample command with an option of every type: the worked example of tools/README.md, which the
+// tests of this folder run.
 #pragma once
 
 #include <cstdint>
