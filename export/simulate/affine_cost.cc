@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "export/simulate/affine_cost.h"
 
+#include <utility>
+
 #include "export/evaluate/bits_per_element.h"
 
 namespace oscar {
@@ -46,11 +48,17 @@ CacheCost MeanOverCache(const std::vector<LayerSpec>& layers, int64_t tokens,
 
 std::function<CacheCost(const MethodContext&, const ArmOptions&, int64_t)> AffineCost(
     const AffineSide& k, const AffineSide& v) {
-  return [k, v](const MethodContext& context, const ArmOptions& options, int64_t tokens) {
+  return CostByLayer([k, v](const AttentionSpec&, bool keys) { return keys ? k : v; });
+}
+
+std::function<CacheCost(const MethodContext&, const ArmOptions&, int64_t)> CostByLayer(
+    std::function<AffineSide(const AttentionSpec& spec, bool keys)> side) {
+  return [side = std::move(side)](const MethodContext& context, const ArmOptions& options,
+                                  int64_t tokens) {
     return MeanOverCache(context.layers(), 1, [&](size_t layer_index, bool keys) {
       const AttentionSpec& spec = context.layers()[layer_index].attention;
       const int64_t dim = keys ? spec.head_dim : spec.v_head_dim;
-      const CacheLayout layout = LayoutOf(context, options, keys ? k : v, dim);
+      const CacheLayout layout = LayoutOf(context, options, side(spec, keys), dim);
       const auto row = static_cast<double>(spec.num_kv_heads * dim);
       return CacheCost{row * PaperBitsPerElement(layout, tokens),
                        row * ActualBitsPerElement(layout, tokens)};

@@ -36,6 +36,9 @@ struct AffineSide {
 std::function<CacheCost(const MethodContext&, const ArmOptions&, int64_t tokens)> AffineCost(
     const AffineSide& k, const AffineSide& v);
 inline auto AffineCost(const AffineSide& both) { return AffineCost(both, both); }
+// The same for storage that depends on the layer's heads.
+std::function<CacheCost(const MethodContext&, const ArmOptions&, int64_t tokens)> CostByLayer(
+    std::function<AffineSide(const AttentionSpec& spec, bool keys)> side);
 
 // Implements CacheMethod::cost for a cache that is not quantized.
 CacheCost UnquantizedCost(const MethodContext&, const ArmOptions&, int64_t tokens);

@@ -31,14 +31,14 @@ RingPlaces PlacesInRing(const ViewTensors& view, const at::Tensor& first, int64_
 
 }  // namespace
 
-at::Tensor RingBefore(const ViewTensors& view, int side, int64_t tail_rows) {
+at::Tensor RingBefore(const ViewTensors& view, int side, int64_t max_rows) {
   const int64_t slots = view.shape.recent_slots;
   const RingPlaces places = PlacesInRing(view, view.state[2].sub(slots), slots);
   const at::Tensor windows = WindowsOf(view, side).index_select(0, view.window_of_request);
   const at::Tensor index =
       places.slot.view({-1, 1, slots, 1}).expand({-1, windows.size(1), -1, windows.size(3)});
   const at::Tensor room =
-      at::zeros({windows.size(0), windows.size(1), tail_rows, windows.size(3)}, windows.options());
+      at::zeros({windows.size(0), windows.size(1), max_rows, windows.size(3)}, windows.options());
   return at::cat({windows.gather(2, index), room}, 2);
 }
 

@@ -7,7 +7,6 @@
 
 #include "linalg/affine_group.h"  // MaxCode
 #include "linalg/base/check.h"
-#include "tests/reference/scalar_nonuniform.h"
 
 namespace oscar {
 namespace {

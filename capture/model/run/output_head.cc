@@ -17,7 +17,7 @@ namespace {
 
 // Some releases store lm_head.weight although the config ties it to the embedding. Implementations
 // differ in which one they use, so the two must be equal.
-void Checstored_head(const Checkpoint& checkpoint, const ModelSpec& spec) {
+void CheckStoredHead(const Checkpoint& checkpoint, const ModelSpec& spec) {
   std::string stored_head;
   for (const char* name : {"lm_head.weight", "language_model.lm_head.weight"}) {
     if (checkpoint.Contains(name)) stored_head = name;
@@ -41,7 +41,7 @@ void Checstored_head(const Checkpoint& checkpoint, const ModelSpec& spec) {
 OutputHead::OutputHead(const Checkpoint& checkpoint, const ModelSpec& spec,
                        const WeightTarget& target)
     : spec_(spec) {
-  if (spec.tied_head) Checstored_head(checkpoint, spec);
+  if (spec.tied_head) CheckStoredHead(checkpoint, spec);
   WeightLoader loader(checkpoint, target);
   norm_ = LoadNorm(loader, spec.final_norm);
   head_.weight = loader.Load(spec.head.weight);

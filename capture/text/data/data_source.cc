@@ -103,10 +103,10 @@ class DataLoader {
         document.counted.clear();  // truncation removed all excluded queries
     }
     if (set_.counted_queries() == 0) {
-      throw InputError(
-          fmt::format("{}: no query counts, because loss_mask or labels exclude all {} tokens, so "
-                      "there is nothing to fit to; give rows with tokens that count",
-                      set_.name, set_.counts.tokens_used));
+      throw InputError(fmt::format(
+          "{}: loss_mask or labels exclude all {} tokens, so there is nothing to fit to; "
+          "give rows with tokens that are not excluded",
+          set_.name, set_.counts.tokens_used));
     }
     CheckLost();
     set_.chat_format = rows_.chat_format();

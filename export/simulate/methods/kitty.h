@@ -3,7 +3,7 @@
 //
 // Kitty (arXiv 2511.18643): KIVI's grouping in pages of 128 tokens, where the channels with the
 // largest mean |k| of a page get 4 bits. While decoding, the key buffer is not emptied when it is
-// full, but when a token arrives that does not fit. A prefill empties it whenever it is full.
+// full, but when a token arrives that does not fit. A prefill empties it, unless it just fills it.
 #pragma once
 
 #include "export/simulate/cache_method.h"

@@ -39,19 +39,16 @@ RotatedQuantizer OctopusSide(int bits, int64_t heads, int64_t dim, uint64_t seed
           }};
 }
 
-// Three values take 2 (b + 1) + (b - 1) bits, and a row has a float32 norm. The head dimensions of
-// the first layer are used for all layers.
-CacheCost OctopusCost(int bits, const MethodContext& context, const ArmOptions& options,
-                      int64_t tokens) {
-  const auto side = [bits](int64_t dim) {
+// Three values take 2 (b + 1) + (b - 1) bits, and a row has a float32 norm.
+auto OctopusCost(int bits) {
+  return CostByLayer([bits](const AttentionSpec& spec, bool keys) {
+    const int64_t dim = keys ? spec.head_dim : spec.v_head_dim;
     const auto codes = static_cast<double>((dim + 2) / 3 * (3 * bits + 1));
     return AffineSide{.bits = codes / static_cast<double>(dim),
                       .metadata_bits = 32,
                       .actual_metadata_bits = 32,
                       .quant_group_size = kWholeHead};
-  };
-  const AttentionSpec& spec = context.layers().at(0).attention;
-  return AffineCost(side(spec.head_dim), side(spec.v_head_dim))(context, options, tokens);
+  });
 }
 
 }  // namespace
@@ -67,9 +64,7 @@ std::vector<CacheMethod> OctopusMethods() {
           return {OctopusSide(row.bits, spec.num_kv_heads, spec.head_dim, seed),
                   OctopusSide(row.bits, spec.num_kv_heads, spec.v_head_dim, seed + 1)};
         },
-        [&row](const MethodContext& context, const ArmOptions& options, int64_t tokens) {
-          return OctopusCost(row.bits, context, options, tokens);
-        }));
+        OctopusCost(row.bits)));
   }
   return methods;
 }

@@ -68,15 +68,14 @@ RotatedQuantizer Side(const QuarotRow& row, int64_t dim, const ArmOptions& optio
   return side;
 }
 
-CacheCost Cost(const QuarotRow& row, const MethodContext& context, const ArmOptions& options,
-               int64_t tokens) {
-  // Counts all layers like the first, even if layers differ in their heads.
-  const int64_t heads = row.all_heads ? context.layers().at(0).attention.num_kv_heads : 1;
-  const double bits = 32 / static_cast<double>(heads);
-  return AffineCost({.bits = static_cast<double>(row.rule.bits),
-                     .metadata_bits = bits,
-                     .actual_metadata_bits = bits,
-                     .quant_group_size = kWholeHead})(context, options, tokens);
+auto Cost(const QuarotRow& row) {
+  return CostByLayer([&row](const AttentionSpec& spec, bool) {
+    const double bits = 32 / static_cast<double>(row.all_heads ? spec.num_kv_heads : 1);
+    return AffineSide{.bits = static_cast<double>(row.rule.bits),
+                      .metadata_bits = bits,
+                      .actual_metadata_bits = bits,
+                      .quant_group_size = kWholeHead};
+  });
 }
 
 }  // namespace
@@ -96,8 +95,7 @@ std::vector<CacheMethod> QuarotMethods() {
                    context, options,
                    {Side(row, spec.head_dim, options), Side(row, spec.v_head_dim, options)});
              },
-         .cost = [&row](const MethodContext& context, const ArmOptions& options,
-                        int64_t tokens) { return Cost(row, context, options, tokens); }});
+         .cost = Cost(row)});
   }
   return methods;
 }

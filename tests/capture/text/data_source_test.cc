@@ -140,7 +140,7 @@ TEST_F(DataSource, OtherMasksAreRefused) {
   refused(R"("loss_mask": [1, -1])", "loss_mask[1] is -1");
   refused(R"("labels": [5, -1])", "labels[1] is -1, expected a token id, or -100");
   refused(R"("labels": [5, "x"])", "labels[1] must be an integer");
-  refused(R"("labels": [-100, -100])", "no query counts");
+  refused(R"("labels": [-100, -100])", "loss_mask or labels exclude all");
   refused(R"("attention_mask": [0, 0])", "all empty or masked");
   ExpectError("text.jsonl", R"({"text": "x", "attention_mask": [1]})", "needs \"input_ids\"");
   EXPECT_EQ(Load(Write("class.jsonl", R"({"text": "x", "labels": 1})")).documents.size(), 1u);

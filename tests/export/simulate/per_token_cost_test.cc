@@ -65,6 +65,17 @@ TEST(PerTokenCost, PublishedRows) {
   EXPECT_EQ(CacheMethodNamed("int4_hadamard").cost(rows.context(), {}, kTokens).paper, 4.25);
 }
 
+// The second layer has half as many values per token: 2 heads of 256.
+TEST(PerTokenCost, CountsEachLayerByItsOwnHeads) {
+  RowContext rows(kPublished);
+  rows.AddLayer(2, 256);
+  const auto paper = [&](const char* method) {
+    return CacheMethodNamed(method).cost(rows.context(), {}, kTokens).paper;
+  };
+  EXPECT_NEAR(paper("octopus_2"), (2 * (43 * 7 + 32) / 128.0 + (86 * 7 + 32) / 256.0) / 3, 1e-9);
+  EXPECT_NEAR(paper("quarot_int2_per_token"), 2 + (2 * 32.0 / 1024 + 32.0 / 512) / 3, 1e-9);
+}
+
 // With 64 sink and 256 recent tokens, OSCAR takes 2.28 bits at 128K tokens and 2.38 at 32K. With
 // fp32 metadata, it takes 2.533 at 128K.
 TEST(PerTokenCost, WindowsOfOscar) {

@@ -95,4 +95,11 @@ RowContext::RowContext(const RowGeometry& geometry, const MethodContext::Options
   context_->SetRows(RandomCalibrationRows(geometry));
 }
 
+void RowContext::AddLayer(int64_t num_kv_heads, int64_t head_dim) {
+  layers_.push_back(layers_.front());
+  AttentionSpec& attention = layers_.back().attention;
+  attention.num_kv_heads = num_kv_heads;
+  attention.head_dim = attention.v_head_dim = head_dim;
+}
+
 }  // namespace oscar

@@ -34,6 +34,8 @@ class RowContext {
   const AttentionSpec& spec() const { return layers_[0].attention; }
   const CalibrationRows& rows() const { return context_->rows(); }
   MethodContext& context() { return *context_; }
+  // Adds a layer that has no rotations, for costs of models whose layers differ.
+  void AddLayer(int64_t num_kv_heads, int64_t head_dim);
 
  private:
   std::vector<LayerSpec> layers_;
