@@ -32,6 +32,7 @@ enum MeasurePlace : unsigned {
   kTerminal = 8,    // the table of all arms on a terminal
   kLoss = 16,       // the member `ideal` of a simulated runtime
   kInterval = 32,   // its interval is in CSV
+  kLmEval = 64,     // results of lm-evaluation-harness, in addition to perplexities
 };
 
 struct Measure {

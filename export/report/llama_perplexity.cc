@@ -11,7 +11,7 @@
 #include <cmath>
 #include <optional>
 
-#include "export/report/lm_eval_results.h"  // ModelWithCache, SameTopError
+#include "export/report/lm_eval_results.h"  // ModelWithCache, ShareError
 
 namespace oscar {
 namespace {
@@ -90,9 +90,10 @@ std::string ProbabilityLines(const Json& text) {
       lines += fmt::format("{} Δp: {:6.3f}%\n", line.label, percent(line.member));
     lines += fmt::format("RMS Δp    : {:6.3f} ± {:5.3f} %\n", percent("rms"), percent("rms_error"));
   }
-  return lines + fmt::format("Same top p: {:6.3f} ± {:5.3f} %\n",
-                             100 * text.at("top1_agreement").get<double>(),
-                             100 * SameTopError(text).value_or(0));
+  return lines +
+         fmt::format(
+             "Same top p: {:6.3f} ± {:5.3f} %\n", 100 * text.at("top1_agreement").get<double>(),
+             100 * ShareError(text.at("top1_agreement"), text.at("scored_tokens")).value_or(0));
 }
 
 // Returns the heading as one line, whatever characters the names have.

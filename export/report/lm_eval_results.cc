@@ -11,6 +11,7 @@
 #include <functional>
 #include <numbers>
 
+#include "export/measures/table.h"
 #include "linalg/base/check.h"
 
 namespace oscar {
@@ -22,10 +23,11 @@ constexpr double kNormal95 = 1.959964;  // half of a 95 % interval, in standard 
 // The metrics of one task, under lm-eval's keys.
 class TaskMetrics {
  public:
-  // `error`: a number, or null if unknown.
-  void Add(const std::string& name, double value, const Json& error, bool higher_is_better) {
+  // `error`: nothing if unknown.
+  void Add(const std::string& name, double value, std::optional<double> error,
+           bool higher_is_better) {
     results_[name + ",none"] = value;
-    results_[name + "_stderr,none"] = error.is_null() ? Json("N/A") : error;
+    results_[name + "_stderr,none"] = error ? Json(*error) : Json("N/A");
     higher_is_better_[name] = higher_is_better;
     list_.push_back({{"metric", name}, {"higher_is_better", higher_is_better}});
   }
@@ -38,11 +40,10 @@ class TaskMetrics {
   Json results_ = Json::object(), higher_is_better_ = Json::object(), list_ = Json::array();
 };
 
-// Returns the standard error of f(x). of[interval] holds the 95 % interval of x; null without one.
-Json ErrorOf(const Json& of, const char* interval, const std::function<double(double)>& f) {
-  if (!of.contains(interval)) return nullptr;
-  const Json& ends = of.at(interval);
-  return std::abs(f(ends.at(1)) - f(ends.at(0))) / (2 * kNormal95);
+// Returns the standard error of f(x) from the 95 % interval of x; nothing without one.
+std::optional<double> ErrorOf(const Json* interval, const std::function<double(double)>& f) {
+  if (interval == nullptr) return std::nullopt;
+  return std::abs(f(interval->at(1)) - f(interval->at(0))) / (2 * kNormal95);
 }
 
 double Same(double x) { return x; }
@@ -51,7 +52,7 @@ double Same(double x) { return x; }
 void AddPerplexities(const Json& text, const Json& text_size, TaskMetrics& metrics) {
   const double perplexity = text.at("perplexity"), tokens = text.at("scored_tokens");
   const auto add = [&](const char* name, const std::function<double(double)>& f) {
-    metrics.Add(name, f(perplexity), ErrorOf(text, "perplexity_interval", f), false);
+    metrics.Add(name, f(perplexity), ErrorOf(FindAt(text, "perplexity_interval"), f), false);
   };
   add("token_perplexity", Same);
   if (const double words = text_size.value("scored_words", 0.0); words > 0)
@@ -66,12 +67,15 @@ void AddPerplexities(const Json& text, const Json& text_size, TaskMetrics& metri
 TaskMetrics MetricsOf(const Json& text, const Json& text_size) {
   TaskMetrics metrics;
   AddPerplexities(text, text_size, metrics);
-  metrics.Add("perplexity_ratio", text.at("ppl_ratio"), ErrorOf(text, "ppl_ratio_interval", Same),
-              false);
-  const Json& kl = text.at("token_kl");
-  metrics.Add("next_token_kl", kl.at("mean"), ErrorOf(kl, "interval", Same), false);
-  const std::optional<double> error = SameTopError(text);
-  metrics.Add("same_top", text.at("top1_agreement"), error ? Json(*error) : Json(nullptr), true);
+  const Json arm = {{"text", text}};
+  for (const Measure& measure : Measures(kLmEval)) {
+    const Json* value = FindAt(arm, measure.path);
+    if (value == nullptr) continue;
+    const bool is_share = measure.format == Format::kPercent;  // of the scored tokens
+    const std::optional<double> error = is_share ? ShareError(*value, text.at("scored_tokens"))
+                                                 : ErrorOf(FindAt(arm, measure.interval()), Same);
+    metrics.Add(std::string(measure.name), *value, error, is_share);
+  }
   return metrics;
 }
 
@@ -164,10 +168,9 @@ std::string ModelWithCache(const Json& report, const Json& arm) {
   return fmt::format("{} {}", ModelId(report), arm.at("name").get<std::string>());
 }
 
-std::optional<double> SameTopError(const Json& text) {
-  const double same = text.at("top1_agreement"), tokens = text.at("scored_tokens");
+std::optional<double> ShareError(double share, double tokens) {
   if (tokens <= 1) return std::nullopt;
-  return std::sqrt(same * (1 - same) / (tokens - 1));
+  return std::sqrt(share * (1 - share) / (tokens - 1));
 }
 
 Json LmEvalResults(const Json& report, const Json& arm, double date) {

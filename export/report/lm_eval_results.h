@@ -19,9 +19,9 @@ std::string ModelId(const Json& report);
 // Returns "ORG/NAME ARM": the model with that cache.
 std::string ModelWithCache(const Json& report, const Json& arm);
 
-// Returns the standard error of a text's "top1_agreement", with tokens treated as independent.
+// Returns the standard error of a share of `tokens` tokens, which are treated as independent.
 // Returns nothing for a single token.
-std::optional<double> SameTopError(const Json& text);
+std::optional<double> ShareError(double share, double tokens);
 
 // `arm` must have "text". `date`: seconds since 1970, UTC.
 Json LmEvalResults(const Json& report, const Json& arm, double date);

@@ -99,8 +99,8 @@ TEST(LmEvalResults, PerplexitiesAreOfTheirUnits) {
   EXPECT_NEAR(results["word_perplexity_stderr,none"], (256 - 16) / (2 * kHalf95), 1e-9);
   EXPECT_NEAR(results["byte_perplexity,none"], 2, 1e-12);  // three bytes per token
   EXPECT_NEAR(results["bits_per_byte,none"], 1, 1e-12);
-  EXPECT_NEAR(results["same_top_stderr,none"], std::sqrt(0.8 * 0.2 / 99), 1e-12);
-  EXPECT_EQ(results["next_token_kl,none"], text["token_kl"]["mean"]);
+  EXPECT_NEAR(results["top1_agreement_stderr,none"], std::sqrt(0.8 * 0.2 / 99), 1e-12);
+  EXPECT_EQ(results["token_kl,none"], text["token_kl"]["mean"]);
   for (const auto& [key, value] : results.items())
     EXPECT_TRUE(key == "name" || key == "alias" || key == "sample_len" || key.ends_with(",none"))
         << key;
