@@ -50,8 +50,8 @@ class LayerTransport {
   // Returns the index of the layer with which all processes begin.
   virtual size_t FirstLayer(const JobDirectory& job) const = 0;
 
-  // What all processes do after a layer. The process with the job decides this, after it has
-  // learned whether the others want to stop.
+  // The decision on what all processes do after a layer. The process with the job makes it, after
+  // it has learned whether the others want to stop.
   struct Verdict {
     bool stop = false;
     Commit commit = Commit::kNever;
