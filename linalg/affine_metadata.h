@@ -40,7 +40,7 @@ inline float ByteScale(float x) {
   return (clamped + anchor) - anchor;
 }
 
-// Rounds to the metadata type (float64 stands in for float32). A byte allows up to kMaxFittedBits.
+// Rounds to the metadata type (float64 stands in for float32). kByte is for at most kMaxFittedBits.
 template <typename T>
 AffineGroup<T> StoredAffine(const AffineGroup<T>& affine, MetadataType type, int bits) {
   if (type == MetadataType::kFloat32) return affine;
@@ -53,7 +53,8 @@ AffineGroup<T> StoredAffine(const AffineGroup<T>& affine, MetadataType type, int
   return {ByteScale(static_cast<float>(affine.scale)), middle + zero / steps};
 }
 
-// FitAffine for one group. Extends the range to include 0 if the metadata type needs that.
+// Returns FitAffine of one group. If the metadata type requires that the range contains 0, the
+// range is extended to it first.
 template <typename T>
 AffineGroup<T> RangeOf(std::span<const T> group, MetadataType type, int max_code) {
   if (type != MetadataType::kByte) return FitAffine(group, max_code);
