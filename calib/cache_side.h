@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Describes how one side of a cache is stored: its rows are rotated and then quantized. The fit,
-// the choice, the artifact, simulators and exporters all share this one record.
+// Describes how one side (keys or values) of a cache is stored: its rows are rotated and then
+// quantized. The fit, the choice, the artifact, simulators and exporters all share this one record.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct CacheSide {
   std::vector<double> pair_scale;      // [num_kv_heads, dim], for a folded checkpoint; empty: ones
   std::vector<double> mean;            // [num_kv_heads, dim]; empty: none
   // Factors for error feedback when rows are written (linalg/error_feedback.h), [num_kv_heads, dim,
-  // dim]; empty: no feedback. Format and reader stay the same.
+  // dim]; empty: no feedback. They change neither the stored format nor how it is read.
   std::vector<double> feedback;
 
   bool operator==(const CacheSide&) const = default;
@@ -38,8 +38,8 @@ struct AffineQuantizer {
   MetadataType metadata = MetadataType::kFloat32;
 };
 
-// Attention averages many values, so random errors cancel and only bias matters. A logit depends on
-// a single key, so keys take the fit with the smaller error.
+// Attention averages many value rows, so random errors cancel and only bias matters. A logit
+// depends on a single key, so keys take the fit with the smaller error.
 constexpr ScaleFit FittedScales(bool of_keys) {
   return of_keys ? ScaleFit::kUnbiasedRounded : ScaleFit::kUnbiased;
 }

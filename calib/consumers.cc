@@ -14,8 +14,8 @@ const std::vector<ConsumerRules>& AllConsumers() {
   static const std::vector<ConsumerRules> consumers = {
       {Consumer::kAny, "any", true, true, true, ClipScope::kHead, true, /*latents=*/true,
        /*fitted_scales=*/true, /*feedback=*/true, "oscar-torch"},
-      // Format version 1: one rotation per layer; the server reads clip ratios from its
-      // environment.
+      // Format version 1 has one rotation per layer. The server reads clip ratios from environment
+      // variables.
       {Consumer::kSglang, "sglang", false, false, false, ClipScope::kSide, false,
        /*latents=*/false, /*fitted_scales=*/false, /*feedback=*/false, "sglang"},
       // Format versions 2 and 3: per head, k_mean, q_rotation. Latents: a directory of matrices.
@@ -26,8 +26,8 @@ const std::vector<ConsumerRules>& AllConsumers() {
       // attn_k_rot and attn_v_rot in a GGUF; LLAMA_KV_CLIP_RATIO applies to both sides.
       {Consumer::kLlamacpp, "llamacpp", false, false, false, ClipScope::kModel, false,
        /*latents=*/false, /*fitted_scales=*/false, /*feedback=*/false, "llamacpp"},
-      // R_K and R_V [num_kv_heads, d, d], orthogonal; the clip ratio is an attribute of the layer's
-      // node.
+      // R_K and R_V are orthogonal, [num_kv_heads, d, d]. The clip ratio is an attribute of the
+      // layer's node.
       {Consumer::kOnnx, "onnx", true, false, false, ClipScope::kLayer, false,
        /*latents=*/false, /*fitted_scales=*/false, /*feedback=*/false, "onnx"},
   };

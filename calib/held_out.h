@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tokens that are held out to judge clipping and attention errors. Judged rotations are fitted
-// without them; published rotations are then refitted on all tokens.
+// The tokens that are held out to judge clipping and attention errors. Rotations are judged after a
+// fit without these tokens; the published rotations are then refitted on all tokens.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +14,9 @@
 
 namespace oscar {
 
-// Per sequence [tokens]: 0 if the query of a token does not count (loss_mask or labels in the
-// data). That query enters no statistic and no score; the token's key and value do. Empty: all
-// count.
+// Per sequence, one value per token: 0 if the token's query does not count (loss_mask or labels in
+// the data). Such a query enters no statistic and no score, but the token's key and value do.
+// Empty: all count.
 using CountedQueries = std::vector<std::vector<uint8_t>>;
 
 // Return the rows in [begin, end) of a sequence whose queries count, and how many there are.
@@ -39,27 +39,28 @@ struct HeldOutSplit {
   // Return how many queries count in the fitted rows and in the held-out rows.
   int64_t NumFitQueries() const;
   int64_t NumHeldOutQueries() const;
-  // Returns how many held-out query rows of a sequence with `tokens` tokens are kept. `error_rows`
-  // (CalibrationOptions::error_rows) is the limit.
+  // Returns how many held-out query rows are kept of a sequence with `tokens` tokens: at most
+  // `error_rows` (CalibrationOptions::error_rows).
   int64_t NumKeptRows(size_t sequence, int64_t tokens, int64_t error_rows) const;
 };
 
-// Holds out every third domain as a whole, in the order of their first sequences, so that fits are
-// judged on other kinds of text. `domains`: a number for each sequence. With fewer than two domains
-// this holds out nothing (kNone).
+// Holds out every third domain as a whole, so that fits are judged on other kinds of text. Domains
+// are in the order of their first sequences; `domains` has a number for each sequence. With fewer
+// than two domains, nothing is held out (kNone).
 HeldOutSplit SplitByDomain(const std::vector<int64_t>& sequence_lengths,
                            const std::vector<int32_t>& domains);
 
 // Holds out whole documents if there are enough of them: every round(1/share)-th, from the first
 // on. If that leaves nothing to judge or less than two thirds to fit (few or very unequal
-// documents), holds out the last `share` of every sequence's rows. Deterministic; share 0 holds out
-// nothing. Shares refer to queries that count. Requires 0 <= share <= 0.5.
+// documents), holds out the last `share` of every sequence's rows instead. Shares refer to queries
+// that count. Requires 0 <= share <= 0.5; with 0, nothing is held out. Deterministic.
 HeldOutSplit SplitHeldOut(const std::vector<int64_t>& sequence_lengths, double share,
                           CountedQueries counted = {});
 
-// Returns the share on which automatic choices are judged: `share`, or more if a quarter of the
-// documents (at most three) is more. Transforms with many degrees of freedom look too good on the
-// last rows of documents whose other rows they were fitted to.
+// Returns the share on which automatic choices are judged: `share`, or the share of a quarter of
+// the documents (at most three) if that is larger. With the last rows of every document, transforms
+// with many degrees of freedom would look too good, because they were fitted to the other rows of
+// the same documents.
 double ShareOfDocuments(size_t num_sequences, double share);
 
 // Returns the split for a calibration: by domain if there are several domains and the calibration

@@ -42,7 +42,8 @@ struct ClipOptions {
   int64_t quant_group_size = 0;  // values per scale; 0: the head dimension
 };
 
-// Options for the search of a layer's choices. Consumers differ only in `automatic`.
+// Options for searching a layer's quantization settings. Searches for different consumers
+// (consumers.h) differ only in `automatic`.
 struct SearchOptions {
   AutoOptions automatic = {};
   Composition composition = Composition::kRHPbr;

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Measures how long each phase of a run takes, in seconds summed over layers, for timings.json and
-// the log. Trap: phases on different threads overlap, so their sum exceeds the run's time. On a
-// GPU, a phase that only launches work is short, and the phase that waits for it is long.
+// the log. Trap: phases on different threads overlap, so their sum exceeds the time of the run. On
+// a GPU, a phase that only launches work looks short, and the phase that waits for this work looks
+// long.
 #pragma once
 
 #include <chrono>

@@ -30,7 +30,7 @@ void RequireFinite(std::span<const T> row, std::span<const T> group, const Affin
 }
 
 // Calls group_done(first index, values to code, scale and zero used for coding, stored scale and
-// zero) for every quantization group of `row`. Ranges come from the values of `clipped`.
+// zero) for every quantization group of `row`. Ranges are those of the values in `clipped`.
 template <typename T, typename GroupDone>
 void ForEachGroup(std::span<const T> row, std::span<const T> clipped, const AffineFormat& format,
                   GroupDone group_done) {

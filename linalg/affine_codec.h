@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scalar reference of the affine codecs of 1 to 8 bits. Every kernel must match its codes bit for
-// bit, however they are packed. Trap: IEEE float32 with one rounding per operation and no fused
-// multiply-add, so this folder is compiled with -ffp-contract=off. Formulas: affine_group.h.
+// Scalar reference of the affine codecs of 1 to 8 bits (formulas: affine_group.h). Every kernel
+// must produce the same codes bit for bit, however it packs them. Trap: arithmetic is IEEE float32
+// with one rounding per operation and no fused multiply-add, so this folder is compiled with
+// -ffp-contract=off.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +33,8 @@ enum class ScaleFit {
 };
 inline constexpr int kMaxFittedBits = 4;  // with more bits the bias is negligible: kRange
 
-// Whether scales are fitted to the unclipped values, in which case those are also the values that
-// are coded. Otherwise the clipped values are coded.
+// Returns whether scales are fitted. If so, scales are fitted to the unclipped values and these are
+// coded; otherwise the clipped values are coded.
 constexpr bool FitsScale(ScaleFit fit, int bits) {
   return fit != ScaleFit::kRange && bits <= kMaxFittedBits;
 }
@@ -50,9 +51,9 @@ struct RowClip {
   ClipMethod method = ClipMethod::kSort;
 };
 
-// Quantizes one row x [dim] without rotating or clipping it. codes [dim]; scales_zeros [2 dim /
-// quant_group_size], already rounded to the format's metadata type. Throws NumericalError if x is
-// not finite, or is so large (about 1e30) that a scale or zero overflows the metadata type.
+// Quantizes one row x [dim] without rotating or clipping it. Writes codes [dim] and scales_zeros [2
+// dim / quant_group_size], already rounded to the format's metadata type. Throws NumericalError if
+// x is not finite, or is so large (about 1e30) that a scale or zero overflows the metadata type.
 void EncodeAffineRow(std::span<const float> x, const AffineFormat& format, std::span<uint8_t> codes,
                      std::span<float> scales_zeros);
 
@@ -66,9 +67,9 @@ void DecodeAffineRow(std::span<const uint8_t> codes, std::span<const float> scal
                      const AffineFormat& format, std::span<float> y);
 
 // Clips (unless ratio <= 0) and quantizes x [dim], and writes the dequantized values to y [dim]; y
-// may be x. Returns the threshold. In float32 this equals ClipAndEncodeAffineRow + DecodeAffineRow.
-// In float64, for comparing methods, it rounds only the scale and zero, and only where the metadata
-// type is narrower than float32 (affine_metadata.h).
+// may be x. Returns the threshold. In float32 this equals ClipAndEncodeAffineRow followed by
+// DecodeAffineRow. In float64, which is for comparing methods, it only rounds scales and zeros, and
+// only to metadata types narrower than float32 (affine_metadata.h).
 template <typename T>
 T QuantizeDequantizeAffineRow(std::span<const T> x, const AffineFormat& format, const RowClip& clip,
                               std::span<T> y);

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// All published uniform quantizers as one rule with one scale and one offset per group. lo and hi
-// are the group's ends after `clip_ratio` and `include_zero`, m = 2^b - 1, HE rounds halves to
-// even, HU up:
+// The published uniform quantizers, as four families of one rule with one scale and one offset per
+// group. lo and hi are the ends of the group's range after `clip_ratio` and `include_zero`; m = 2^b
+// - 1; HE rounds halves to even, HU rounds halves up:
 //
 //        scale                        offset           code                        value
 //   A1   max(hi - lo, 1e-8) / m       -lo / s (real)   clamp(HU(x / s + z), 0, m)  (q - z) s
@@ -11,9 +11,9 @@
 //   A3   (hi - lo) / m                z = HE(-lo / s)  clamp(HE(x / s) + z)        (q - z) s
 //   A4   (hi - lo) / m                -z s             clamp(HE(x / s + z))        q s + offset
 //
-// Codes are made with the unrounded scale and offset, and decoded with the stored ones. The sources
-// divide by zero if all values of a group are equal. Here such values become exactly lo, with code
-// 0; groups of zeros in A3 and A4 take lo = -1, hi = 1, as their sources do.
+// Codes are computed with the unrounded scale and offset, and decoded with the stored ones. If all
+// values of a group are equal, the sources divide by zero. Here such values become exactly lo, with
+// code 0. For groups of zeros, A3 and A4 take lo = -1 and hi = 1, as their sources do.
 #pragma once
 
 #include "linalg/stored_float.h"

@@ -34,7 +34,8 @@ AffineGroup<T> FitAffine(std::span<const T> group, int max_code) {
   return {scale, -*min / scale};
 }
 
-// Clamps before the conversion, because a value far outside the range of codes may not fit an int.
+// Clamps before the conversion, because a value far outside the range of codes may not fit into an
+// int.
 template <typename T>
 uint8_t AffineCode(T x, const AffineGroup<T>& affine, int max_code) {
   const T t = std::trunc(x / affine.scale + affine.zero + T{0.5});

@@ -21,8 +21,8 @@ namespace {
 // The workspace of about 2 n^2 values must fit LAPACK's 32-bit int.
 constexpr Eigen::Index kMaxSize = 16384;
 
-// Values aligned to 64 bytes. Some BLAS kernels handle an unaligned start separately. The order of
-// a sum, and hence its last bit, must not depend on malloc.
+// Memory aligned to 64 bytes. Some BLAS kernels handle an unaligned start separately, but the order
+// of a sum, and hence its last bit, must not depend on malloc.
 struct AlignedDelete {
   void operator()(double* p) const { std::free(p); }
 };

@@ -1,19 +1,19 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The affine codec with error feedback at the write: a row is rounded coordinate by coordinate, and
-// each error shifts the later coordinates (error_feedback.h derives the factors). Codes are the
-// nearest ones for the group's stored scale s and zero z. The errors fed back are integers, in
-// units of (range of the row's widest group) / FeedbackQuanta(bits). The factors are eight-bit
-// integers. So the sum is exact in any order, and kernels that form it in blocks, with any
-// instruction, write the same codes:
+// The affine codec with error feedback when rows are written: a row is rounded coordinate by
+// coordinate, and each error shifts the later coordinates (error_feedback.h derives the factors U).
+// Codes are the nearest ones for the group's stored scale s and zero z. The errors q that are fed
+// back are integers, in units of (range of the row's widest group) / FeedbackQuanta(bits), and the
+// factors are eight-bit integers. So their sum is exact in any order, and kernels that compute it
+// in blocks, with any instruction, write the same codes:
 //
 //   y_j = x_j (D / s) + z D                     where x_j lies in the range of its group, 0 to 1
 //   c_j = rint(max clamp(y_j + (sum_{i<j} q_i U_ij) w, 0, 1))         w = (widest s / s) / quanta
 //   q_j = clamp(rint((y_j - c_j D) quanta (s / widest s)), -127, 127)
 //
-// D = CodeShare(bits) has so few bits that c D is exact. In a row of one group w and quanta are
-// powers of two, so products with them are exact too and may be fused with sums.
+// D = CodeShare(bits) has so few bits that c D is exact. In a row that is one group, w and quanta
+// are powers of two. Products with them are then exact too, and may be fused with sums.
 #pragma once
 
 #include <cstdint>
@@ -40,8 +40,8 @@ constexpr int FeedbackStride(int dim) { return dim + kFeedbackBlock; }
 
 // Computes the codes [dim] of a row x [dim]. The stored scales and zeros [2 dim / quant_group_size]
 // are the same as without feedback, and errors are relative to the unclipped row. factor [dim, dim]
-// is row-major, strictly upper triangular. Scalar reference for every kernel: one rounding per
-// operation. Throws NumericalError under the same conditions as EncodeAffineRow.
+// is row-major and strictly upper triangular. This is the scalar reference for every kernel: one
+// rounding per operation. Throws NumericalError under the same conditions as EncodeAffineRow.
 template <typename T>
 void EncodeAffineRowWithFeedback(std::span<const T> x, const AffineFormat& format,
                                  const RowClip& clip, std::span<const T> factor,

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The two 8-bit floats of KV caches (OCP 8-bit floating point): stored = cast(clamp(x / s, -max,
-// max)), x^ = stored * s, ties to even. Trap: E4M3 is the FN flavour (bias 7, largest 448, no
-// infinity), not the fnuz one (240).
+// The two 8-bit floats of KV caches (OCP 8-bit floating point). With a scale s, stored =
+// cast(clamp(x / s, -max, max)) and x^ = stored * s; ties are rounded to even. Trap: E4M3 is the FN
+// flavour (bias 7, largest number 448, no infinity), not the fnuz one (largest number 240).
 #pragma once
 
 namespace oscar {

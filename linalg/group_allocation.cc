@@ -20,8 +20,8 @@ std::vector<size_t> AllocateGroups(std::span<const GroupOption> options,
   if (unit == 0) return {};
   const auto components = static_cast<int64_t>(energies.size());
   const int64_t units = budget / unit;
-  // The least error of the first `end` components at a cost of `spent` units, and the last group's
-  // option.
+  // `errors` holds the least error of the first `end` components at a cost of `spent` units, and
+  // `last` holds the option of the last group in that allocation.
   const auto count = static_cast<size_t>((components + 1) * (units + 1));
   std::vector<double> errors(count, std::numeric_limits<double>::infinity());
   std::vector<int8_t> last(count);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Allocates bits to groups of neighbouring components under a budget; the last components may get
-// none. This is the dynamic program of KVTC (arXiv 2511.01815, appendix B.17).
+// Allocates bits to groups of neighbouring components under a budget. The last components may get
+// no bits. This is the dynamic program of KVTC (arXiv 2511.01815, appendix B.17).
 #pragma once
 
 #include <cstddef>
@@ -18,10 +18,10 @@ struct GroupOption {
   int64_t bits = 0;  // bits per token, metadata included
 };
 
-// Returns the groups with the smallest total error that fit into `budget` bits, from the first
-// component on, as indices into `options`. Components after the last group get no bits. `energies`:
-// each component's error without bits. `error(begin, option)`: error of a group that starts at
-// `begin`.
+// Returns the groups with the smallest total error that fit into `budget` bits, as indices into
+// `options`. The first group starts at the first component; components after the last group get no
+// bits. `energies` holds the error of each component without bits. `error(begin, option)` returns
+// the error of a group that starts at `begin`.
 std::vector<size_t> AllocateGroups(std::span<const GroupOption> options,
                                    std::span<const double> energies,
                                    const std::function<double(int64_t begin, size_t option)>& error,

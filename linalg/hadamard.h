@@ -16,16 +16,16 @@ namespace oscar {
 // The largest power of two dividing dim: 128 -> 128, 96 -> 32, 45 -> 1 (then H = P = I). dim > 0.
 int64_t HadamardBlockSize(int64_t dim);
 
-// I (x) H_b, b = HadamardBlockSize(dim); (H_b)_ij = (-1)^popcount(i AND j) / sqrt(b).
-// [dim, dim], symmetric, its own inverse.
+// I (x) H_b, with b = HadamardBlockSize(dim) and (H_b)_ij = (-1)^popcount(i AND j) / sqrt(b). The
+// result is [dim, dim], symmetric and its own inverse.
 Matrix BlockHadamard(int64_t dim);
 
 // br(i): i with its low log2(n) bits reversed. [n]; n is a power of two.
 std::vector<int64_t> BitReversal(int64_t n);
 
-// Returns perm with (M P_br)_{:,j} = M_{:,perm[j]}. Eigenvalues are ascending here, so upstream's
-// perm[br(i)] = argsort_descending(eigenvalues)[i] becomes perm[j] = b - 1 - br(j) within each
-// block of b columns, whatever the data. [dim]
+// Returns perm [dim] with (M P_br)_{:,j} = M_{:,perm[j]}. Eigenvalues are ascending here, so
+// upstream's perm[br(i)] = argsort_descending(eigenvalues)[i] becomes perm[j] = b - 1 - br(j)
+// within each block of b columns, whatever the data.
 std::vector<int64_t> BitReversalPermutation(int64_t dim);
 
 // BitReversalPermutation as a matrix: P_{perm[j], j} = 1. [dim, dim]

@@ -39,8 +39,8 @@ Matrix Power(const Eigenbasis& basis, double power) {
 
 Matrix Symmetric(const Matrix& m) { return 0.5 * (m + m.transpose()); }
 
-// Restores the orthogonality that a matrix lost by rounding: two Newton-Schulz steps, each of which
-// squares the error.
+// Restores the orthogonality that a matrix lost by rounding, with two Newton-Schulz steps. Each
+// step squares the error.
 Matrix Orthogonalized(Matrix e) {
   for (int step = 0; step < 2; ++step) e = 1.5 * e - 0.5 * Product(e, TransposedProduct(e, e));
   return e;
@@ -95,9 +95,9 @@ KeyTransform BalancedTransform(MatrixRef reader, MatrixRef cached, double epsilo
   const Matrix c = Shrunk(Scaled(reader, d.cwiseInverse()), epsilon);
   const Matrix s = Shrunk(Scaled(cached, d), epsilon);
 
-  // With S = L L^T and L^T C L = V M V^T, L^-T V M^1/4 turns both moments into M^1/2. So does A E,
-  // which differs only in signs. A is the symmetric factor of the polar decomposition, E the
-  // orthogonal factor.
+  // Let S = L L^T and L^T C L = V M V^T. Then L^-T V M^1/4 turns both moments into M^1/2. So does A
+  // E, which differs only in signs, where A is the symmetric factor of the polar decomposition and
+  // E the orthogonal factor.
   const Eigen::LLT<Matrix> s_factor(s);
   if (s_factor.info() != Eigen::Success) {
     throw NumericalError(fmt::format(
@@ -142,7 +142,8 @@ Vector PairScales(VectorRef query_energy, VectorRef key_energy, const PairScalin
                     what, query_energy.minCoeff(), query_energy.maxCoeff(), key_energy.minCoeff(),
                     key_energy.maxCoeff()));
   }
-  // A channel is in use if it is both written and read. Others would give log(0) or 0 / 0.
+  // A channel is in use if it is both written and read. For other channels, the scale would be
+  // log(0) or 0 / 0.
   Vector log_scale(dim);
   double sum = 0;
   int64_t in_use = 0;

@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Kitty's key pages (arXiv 2511.18643): the channels of largest mean |k| over a page of tokens get
-// 4 bits, the others 2. A 4-bit code is two 2-bit planes, code = low + 4 high; every channel has
-// the low plane, only boosted ones have a row of the high plane.
+// Key pages of Kitty (arXiv 2511.18643). The channels with the largest mean |k| over a page of
+// tokens are boosted: they get 4 bits, the others 2. A 4-bit code is stored in two 2-bit planes, as
+// code = low + 4 high. Every channel has a row of the low plane; only boosted channels have a row
+// of the high plane.
 //
 // One page of one KV head, T tokens (a multiple of 4), d channels, n of them boosted:
 //

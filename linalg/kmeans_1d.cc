@@ -40,8 +40,8 @@ double Distortion(const Prefix& sums, size_t begin, size_t end, double c) {
   return std::max(0.0, wxx - 2 * c * wx + c * c * w);
 }
 
-// [k + 1]: values [cut[i], cut[i + 1]) are nearest to the i-th (ascending) centre; ties go to the
-// lower one.
+// Returns [k + 1] cuts: the values [cuts[i], cuts[i + 1]) are nearest to the i-th centre, in
+// ascending order. A value halfway between two centres goes to the lower one.
 std::vector<size_t> Cuts(std::span<const float> x, const std::vector<double>& centers) {
   std::vector<size_t> cuts = {0};
   for (size_t i = 0; i + 1 < centers.size(); ++i) {
@@ -54,7 +54,7 @@ std::vector<size_t> Cuts(std::span<const float> x, const std::vector<double>& ce
   return cuts;
 }
 
-// Returns the value at which the cumulative sum over [begin, end) passes `target`.
+// Returns the index of the value at which the cumulative sum over [begin, end) exceeds `target`.
 template <typename SumUpTo>
 size_t Pick(size_t begin, size_t end, double target, SumUpTo sum_up_to) {
   while (end - begin > 1) {

@@ -27,8 +27,9 @@ void oscar_lapack_dgemm(int transpose_a, int rows, int columns, int inner, const
          transpose_a ? &inner : &rows, b, &inner, &zero, c, &rows);
 }
 
-// OpenBLAS chooses its kernels by processor model. For a model that it does not know it takes
-// kernels from 2004, which are at most half as fast. Here the processor's features choose instead.
+// OpenBLAS chooses its kernels by processor model. For a model that it does not know, it takes
+// kernels from 2004, which are at most half as fast. In that case, this function chooses by the
+// processor's features.
 char* openblas_get_corename(void);
 void gotoblas_dynamic_init(void);
 void gotoblas_dynamic_quit(void);

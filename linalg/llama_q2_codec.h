@@ -9,9 +9,9 @@
 //   per 32 values: sigma = rms(r)     q = #{-0.6745, 0, 0.6745 <= r * (1 / sigma)}
 //   x^ = half(sigma) * {-0.9816, -0.4528, 0.4528, 0.9816}[q] + half(mean)
 //
-// It clips after subtracting the mean, so a percentile clip before lloyd_max_codec.h gives other
-// values. Sums here are TreeSums, while the runtime adds in sequence; they are equal up to
-// rounding.
+// The runtime clips after it subtracts the mean, so a percentile clip before lloyd_max_codec.h
+// gives other values. Sums here are TreeSums, while the runtime adds in sequence; they are equal up
+// to rounding.
 #pragma once
 
 #include <cstdint>

@@ -31,8 +31,8 @@ double SpherePower(double t, double dim, double exponent) {
 // Probability density, up to a constant factor.
 double SphereDensity(double t, double dim) { return SpherePower(t, dim, (dim - 3) / 2); }
 
-// The moment has a closed form. The probability uses Simpson's rule and ignores everything beyond
-// 12 sigma.
+// The moment has a closed form. The probability is integrated with Simpson's rule, without the
+// parts beyond 12 sigma.
 Mass SphereMass(double a, double b, double dim) {
   a = std::clamp(a, -12.0, 12.0);
   b = std::clamp(b, -12.0, 12.0);
@@ -85,8 +85,8 @@ double LargestChange(const std::vector<double>& a, const std::vector<double>& b)
   return change;
 }
 
-// d mean / d edge = density(edge) |edge - mean| / probability, and an edge is half the sum of its
-// two levels, so the Jacobian of (means - levels) is tridiagonal.
+// Returns the Jacobian of (means - levels). It is tridiagonal, because an edge is half the sum of
+// its two levels, and d mean / d edge = density(edge) |edge - mean| / probability.
 Matrix Jacobian(const std::vector<double>& levels, const std::vector<double>& means, double dim) {
   const auto count = static_cast<int64_t>(levels.size());
   const std::vector<double> edges = Edges(Midpoints(levels), std::sqrt(dim));
@@ -109,8 +109,8 @@ Matrix Jacobian(const std::vector<double>& levels, const std::vector<double>& me
 
 }  // namespace
 
-// Lloyd's iteration alone shrinks the error only by 0.97 per step at 4 bits. So a few of its steps
-// are followed by Newton's iteration.
+// At 4 bits, a step of Lloyd's iteration only shrinks the error by a factor of 0.97. So a few of
+// these steps are followed by Newton's iteration.
 LevelTable SphereLloydMax(int bits, int64_t dim) {
   OSCAR_CHECK(bits >= 1 && bits <= 8 && dim >= 4);
   constexpr int kLloydSteps = 20, kSteps = 50;

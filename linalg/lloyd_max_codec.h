@@ -3,15 +3,16 @@
 //
 // The three 2-bit codecs that OSCAR's code calls Lloyd-Max, reproduced exactly:
 //
-//   exact    mean and unbiased deviation of the row; thresholds 0, +-0.9816, levels +-0.4528,
-//            +-1.510
-//   serving  mean and biased deviation; solver's thresholds, but equidistant values: the levels of
-//            an affine code with scale (2 * 1.50956 / 3) * 1.16 sigma
-//   llama.cpp (Q2_0)  subtracts the mean of 128 values, divides by the root mean square of 32;
-//            thresholds 0, +-0.6745, levels +-0.4528, +-0.9816, in fp16
+//   exact    Uses the mean and the unbiased deviation of the row. Thresholds 0, +-0.9816, levels
+//            +-0.4528, +-1.510.
+//   serving  Uses the mean and the biased deviation. The solver's thresholds, but equidistant
+//            levels: those of an affine code with scale (2 * 1.50956 / 3) * 1.16 sigma.
+//   llama.cpp (Q2_0)  Subtracts the mean of 128 values and divides by the root mean square of 32.
+//            Thresholds 0, +-0.6745, levels +-0.4528, +-0.9816, in fp16.
 //
 // Trap: 0.9816 is a threshold of a Lloyd-Max quantizer, not a level. llama.cpp's outer level is
-// wrong (Gaussian error 0.19 instead of 0.117), and kept because existing files have it.
+// wrong (its error for Gaussian values is 0.19 instead of 0.117), but it is kept because existing
+// files use it.
 #pragma once
 
 #include <array>

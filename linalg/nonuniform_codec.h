@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// KVQuant's quantizers (arXiv 2401.18079): values are scaled to [-1, 1] by a range and become
-// the nearest of 2^b levels (for example k-means centroids) or are quantized uniformly.
-// Outliers stay exact: keys strictly beyond their channel's range, and values at or beyond
-// their token's quantiles. A token's range is not these quantiles but the extremes of the
-// remaining values.
+// KVQuant's quantizers (arXiv 2401.18079). Values are scaled to [-1, 1] by a range. They are then
+// rounded to the nearest of 2^b levels (for example k-means centroids) or quantized uniformly.
+// Outliers stay exact: keys strictly beyond the range of their channel, and values at or beyond the
+// quantiles of their token. The range of a token is not between these quantiles; it consists of the
+// extremes of the values that are not outliers.
 //
 //   levels:   u = (y - o) / h,  o = (high + low) / 2,  h = (high - low) / 2
 //             q = first level with the smallest |u - level|          y^ = value_q h + o
@@ -22,17 +22,18 @@ namespace oscar {
 
 struct NonuniformFormat {
   int bits = 2;
-  // [2^bits] each: levels that u is compared with, and values read back. They differ after Q-Norm.
-  // Both are empty for the uniform quantizer.
+  // Levels that u is compared with, and values that are read back, [2^bits] each. They differ after
+  // Q-Norm. Both are empty for the uniform quantizer.
   std::vector<float> levels, values;
   bool integer_offset = false;  // uniform only: z is rounded (HE) and clamped to [-m, 0]
 
   bool uniform() const { return levels.empty(); }
 };
 
-// Q-Norm: shifts and stretches the levels so that quantized values have the mean and standard
-// deviation of the original values: c -> c s1 / s2 + (m1 - m2 s1 / s2). `before` and `after` hold
-// the mean and the (population) standard deviation. Does nothing if after.sigma is 0.
+// Q-Norm: shifts and scales the levels so that quantized values have the mean and standard
+// deviation of the original values, c -> c s1 / s2 + (m1 - m2 s1 / s2). `before` holds the mean m1
+// and the (population) standard deviation s1 of the original values, `after` holds m2 and s2 of the
+// quantized ones. Does nothing if after.sigma is 0.
 struct MeanAndSigma {
   double mean = 0, sigma = 0;
 };

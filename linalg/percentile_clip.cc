@@ -33,8 +33,8 @@ std::optional<int64_t> ClipIndex(double ratio, int64_t dim) {
   if (std::isnan(ratio)) throw UsageError("the clip ratio is NaN, expected a number up to 1");
   if (ratio <= 0) return std::nullopt;
   if (ratio >= 1) return dim - 1;
-  // The result is below dim: a ratio below 1 is at most 1 - 2^-53, and rounding the product does
-  // not give dim.
+  // The result is less than dim, because a ratio below 1 is at most 1 - 2^-53, and its product with
+  // dim is not rounded up to dim.
   return static_cast<int64_t>(ratio * static_cast<double>(dim));
 }
 

@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The clip threshold of one rotated head row: an order statistic of |y|. Trap: it is taken over the
-// whole head row even if quantization groups are shorter. The two methods give neighbouring order
-// statistics: kBisect converges from above to the one below kSort's, with a resolution of max|y| /
-// 2^steps.
+// The clip threshold of one rotated head row y: an order statistic of |y|. Trap: it is taken over
+// the whole head row even if quantization groups are shorter. kBisect converges from above to the
+// order statistic just below kSort's, with a resolution of max|y| / 2^steps.
 #pragma once
 
 #include <cstdint>

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Ranks of linearly interpolated quantiles. Trap: the rank is computed in float64 and only its
-// fraction is rounded to T, so an integer rank returns exactly that value. Libraries that compute
-// the rank in float32 miss it for long rows.
+// fraction is rounded to T. So if the rank is an integer, the quantile is exactly the value at that
+// rank. Libraries that compute the rank in float32 miss this value for long rows.
 #pragma once
 
 #include <algorithm>
@@ -27,8 +27,9 @@ inline QuantileRank RankOfQuantile(double q, int64_t count) {
   return {lower, rank - static_cast<double>(lower)};
 }
 
-// The two quantiles outside which values count as outliers, if a fraction `kept` of all values does
-// not. Each side has half of the outliers (KVQuant): 1 - t and t, with t = 1 - (1 - kept) / 2.
+// The two quantiles beyond which values are outliers, if a share `kept` of all values are not
+// outliers. Half of the outliers are on each side (KVQuant): the quantiles are 1 - t and t, with t
+// = 1 - (1 - kept) / 2.
 struct KeptQuantiles {
   double low = 0, high = 1;
 };

@@ -15,8 +15,7 @@
 
 namespace oscar {
 
-// max|R^T R - I| for an [n, n] matrix (n > 0): in float64, and after its elements are rounded to
-// float32.
+// Return max|R^T R - I| for an [n, n] matrix (n > 0): in float64, or after R is rounded to float32.
 double OrthogonalityResidual(MatrixRef r);
 double Float32OrthogonalityResidual(MatrixRef r);
 
@@ -60,9 +59,9 @@ std::string_view CompositionName(Composition composition);
 Composition CompositionFromName(std::string_view name);  // throws UsageError listing all names
 
 // Composes a rotation from the eigenvectors of a covariance, in ascending order of the eigenvalues.
-// If head_dim is not a power of two, H and P are block factors (HadamardBlockSize). If H is last,
-// or followed only by P, diag(R^T C R) is constant within a block, and equals tr(C) / head_dim if
-// there is one block. Throws NumericalError if the eigenvectors are not orthogonal.
+// If head_dim is not a power of two, H and P act on blocks (HadamardBlockSize). If H is last, or
+// followed only by P, diag(R^T C R) is constant within a block; if there is one block, it equals
+// tr(C) / head_dim. Throws NumericalError if the eigenvectors are not orthogonal.
 Rotation Compose(const Eigenbasis& basis, Composition composition);
 
 Rotation HadamardRotation(int64_t dim);  // R = H, the data-free baseline
@@ -72,9 +71,9 @@ Rotation IdentityRotation(int64_t dim);
 // for pbr and h_pbr, which do not contain U.
 Matrix RecoverEigenvectors(MatrixRef r, Composition composition);
 
-// diag(R^T C R) [n]: the attention's second moment along each rotated coordinate (App. A.4), and
-// its max / mean: 1 is perfectly flat, n means that one coordinate has all of it. Throws
-// NumericalError if the mean is not positive.
+// Importance returns diag(R^T C R) [n]: the attention's second moment along each rotated coordinate
+// (App. A.4). ImportanceMaxOverMean returns its maximum / mean: 1 is perfectly flat, and n means
+// that one coordinate has all of it. It throws NumericalError if the mean is not positive.
 Vector Importance(MatrixRef r, MatrixRef c);
 double ImportanceMaxOverMean(MatrixRef r, MatrixRef c);
 

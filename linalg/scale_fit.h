@@ -1,20 +1,22 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scales that undo the bias of rounding. With a range-based scale a row x is read back as an x^
+// Scales that undo the bias of rounding. With a scale from the range, a row x is read back as an x^
 // that is shorter along x: <x, x^> < <x, x>. So every logit and output shrinks, and the bias
 // accumulates over tokens. Here scale and zero are fitted to the rounded values, one group at a
-// time (the rescaling of DRIVE and EDEN, arXiv 2105.08339 section 3 and 2108.08842 section 3, with
-// a mean):
+// time. This is the rescaling of DRIVE and EDEN (arXiv 2105.08339 section 3 and 2108.08842 section
+// 3), extended by a mean:
 //
 //   codes c with the range's scale;  (s1, z1): least squares of x by (c - z1) s1
 //   codes c with (s1, z1);           (s2, z2): s2 = var(x) / cov(c, x), same mean as x
 //
-// With (s2, z2) and the codes of (s1, z1), (x - mean)(x^ - mean)^T = |x - mean|^2. Format and
-// reader do not change. The values are unclipped; clipping only sets the first scale.
+// With (s2, z2) and the codes of (s1, z1), (x - mean)(x^ - mean)^T = |x - mean|^2. The stored
+// format and its reader do not change. The values are unclipped; clipping only affects the first
+// scale.
 //
 // The sums add integers: x relative to the middle code, in units of 1 / ScaleSteps(bits) codes,
-// within +-kMaxScaleSteps. So they are exact in any order, and kernels write the same codes.
+// limited to +-kMaxScaleSteps. So the sums are exact in any order, and all kernels write the same
+// codes.
 //
 // Trap: one rounding per operation; include this only from units compiled with -ffp-contract=off.
 #pragma once
@@ -67,8 +69,9 @@ CodeMoments MomentsOfCodes(std::span<const T> group, const AffineGroup<T>& affin
   return m;
 }
 
-// Returns `affine` with a slope of numerator / denominator steps per code and with the values'
-// mean. Kernels compiled without contraction call it too.
+// Returns `affine` with a slope of numerator / denominator steps per code, and with a zero for
+// which the mean equals that of the values. Kernels that are compiled without contraction call this
+// too.
 template <typename T>
 constexpr AffineGroup<T> Refitted(const AffineGroup<T>& affine, const CodeMoments& m,
                                   int64_t numerator, int64_t denominator, int bits, size_t n) {
@@ -79,9 +82,10 @@ constexpr AffineGroup<T> Refitted(const AffineGroup<T>& affine, const CodeMoment
   return {affine.scale * slope, (affine.zero - at_zero) / slope};
 }
 
-// `range`: FitAffine of the clipped group; `group`: the unclipped values. Keeps the previous fit if
-// codes and values are not positively correlated, and returns `range` above kMaxFittedBits.
-// `moments` returns what MomentsOfCodes does; it is inlined, for the caller's instruction set.
+// `range` is FitAffine of the clipped group, `group` holds the unclipped values. If codes and
+// values are not positively correlated, returns the previous fit. With more than kMaxFittedBits,
+// returns `range`. `moments` does what MomentsOfCodes does; it is inlined, so that it is compiled
+// for the caller's instruction set.
 template <typename T, typename Moments>
 [[gnu::always_inline]] inline FittedGroup<T> FitScale(std::span<const T> group,
                                                       const AffineGroup<T>& range, int bits,

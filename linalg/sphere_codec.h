@@ -8,8 +8,9 @@
 //   prod   u^ of b - 1 bits, residual r = u - u^, gamma = |r|, signs z of S r:
 //          u^ + sqrt(pi / 2) (gamma / dim) S^T z; its inner products are unbiased over S
 //
-// Trap: `table` is in units where a coordinate has variance 1; it is divided by sqrt(dim) here.
-// Norms are computed as max|y| sqrt(TreeSum((y / max|y|)^2)), so that no row overflows.
+// Trap: `table` is in units where a coordinate has variance 1, and its numbers are divided by
+// sqrt(dim) here. Norms are computed as max|y| sqrt(TreeSum((y / max|y|)^2)), so that no row
+// overflows.
 #pragma once
 
 #include <cstdint>

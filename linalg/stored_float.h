@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The types in which caches store scales, zeros and norms, as roundings of float32. 16-bit metadata
-// is rounded even if a method computes in float64. Methods are compared in float64 in place of
-// float32, so float32 metadata stays unrounded. Trap: RoundTo maps values beyond a type's range to
-// its largest number, where a hardware cast gives infinity: one infinite scale would turn a row
-// into NaN.
+// is rounded even if a method is computed in float64. Float32 metadata is not rounded then, because
+// float64 stands in for float32 when methods are compared. Trap: RoundTo maps values beyond a
+// type's range to its largest number. A hardware cast would give infinity, and one infinite scale
+// would turn a row into NaN.
 #pragma once
 
 #include <algorithm>
@@ -34,8 +34,8 @@ inline float RoundToBFloat16(float x) {
   return NearestBFloat16(std::clamp(x, -kMaxBFloat16, kMaxBFloat16));
 }
 
-// Adding and subtracting a number whose last place is that of the result makes the float32 adder
-// round, also for subnormal halves (multiples of 2^-24).
+// Adding and subtracting a number whose last place has the value of the result's last place makes
+// the float32 adder round. This also holds for subnormal halves (multiples of 2^-24).
 inline float RoundToFloat16(float x) {
   const float clamped = std::clamp(x, -kMaxFloat16, kMaxFloat16);
   const uint32_t bits = std::bit_cast<uint32_t>(clamped);

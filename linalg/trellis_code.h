@@ -1,14 +1,15 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// QTIP's bitshift trellis at 2 bits per value (arXiv 2406.11235, section 3): a row's codes are one
-// bit string, and value i is decoded from the L bits of its state. The next state keeps all but the
-// first two of them. So a value has 2^L levels at the cost of 4, and the encoder finds the path
-// with the smallest error (Viterbi). Levels are the paper's 1MAD code, near N(0, 1).
+// QTIP's bitshift trellis at 2 bits per value (arXiv 2406.11235, section 3). The codes of a row are
+// one bit string, and value i is decoded from a state, L bits of this string. The next state keeps
+// all bits of the state except the first two. So there are 2^L levels for 2 bits per value, and the
+// encoder finds the path with the smallest error (Viterbi). Levels are the paper's 1MAD code,
+// distributed approximately as N(0, 1).
 //
 //   state_i = (4 state_{i-1} + code_i) mod 2^L,  state_0 free       y^_i = scale level(state_i)
 //
-// Stored: L bits for the first value, two for each other one, and a float16 scale.
+// Stored: L bits for the first value, two bits for each other value, and a float16 scale.
 #pragma once
 
 #include <cstdint>

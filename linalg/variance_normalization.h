@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// KVarN (arXiv 2606.03458): divides a tile by one factor per column and per row so that all their
-// standard deviations approach 1, then quantizes each row (family A2). The best state of all
-// iterations is kept, not the last one.
+// KVarN (arXiv 2606.03458) divides a tile by one factor per column and one per row, so that all
+// standard deviations of columns and rows approach 1. Then it quantizes each row (family A2). It
+// keeps the state of the iteration with the smallest J, not that of the last one.
 //
 //   M' = M / exp(a_j) / exp(b_i)          j: columns, i: rows; std is the unbiased sample's
 //   J  = max_j std_col / max(min_j std_col, 1e-8) + the same for rows

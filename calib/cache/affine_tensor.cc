@@ -82,8 +82,8 @@ AffineGroups Refitted(const at::Tensor& x, const AffineGroups& affine, int bits,
 // Returns the power of two above each value: x divided by its frexp fraction, which is exact.
 at::Tensor PowersAbove(const at::Tensor& x) { return x.div(std::get<0>(at::frexp(x))); }
 
-// Rounds scales to the nearest ones that a byte holds (linalg/affine_metadata.h). Neighbouring ones
-// differ by an eighth of the power of two below them.
+// Rounds each scale to the nearest one that a byte can hold (linalg/affine_metadata.h). The
+// distance between neighbouring ones is an eighth of the power of two at or below them.
 at::Tensor ByteScales(const at::Tensor& scale) {
   const at::Tensor x = scale.to(at::kFloat).clamp(kMinByteScale, kMaxByteScale);
   const at::Tensor step = PowersAbove(x).mul_(1.0 / 16).clamp_min_(kMinByteScale);
@@ -182,8 +182,8 @@ at::Tensor AffineRoundTripWithFeedback(const at::Tensor& rows, const at::Tensor&
   const at::Tensor x = columns(rows, dim), scales = columns(stored.scale, dim / group),
                    zeros = columns(stored.zero, dim / group);
   const at::Tensor widest = std::get<0>(scales.max(0));
-  // These are tensors, because LibTorch turns a scalar dividend or divisor into a product with a
-  // reciprocal.
+  // These are tensors, because LibTorch turns a division with a scalar operand into a
+  // multiplication by a reciprocal.
   const at::Tensor a = at::full({}, share, x.options()).div(scales), b = zeros.mul(share);
   const at::Tensor wider = widest.div(scales).clamp_max_(kMostWider).div_(quanta);
   const at::Tensor narrower = scales.div(widest).mul_(quanta);

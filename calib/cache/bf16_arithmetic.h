@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products as a bf16 kernel computes them: factors rounded to bf16, sums in float32, the result
-// rounded again. Everything is in float32 tensors, so that a CPU gives the same results as a GPU.
+// Matrix products with the rounding of a bf16 kernel: factors are rounded to bf16, sums are in
+// float32, and the result is rounded to bf16. All tensors are float32, so that a CPU gives the same
+// results as a GPU.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -36,8 +36,8 @@ bool IsSupported(const at::Tensor& rows, const AffineFormat& format) {
   return IsSupported(rows) && (rows.is_cpu() || format.quant_group_size <= kMaxGpuGroup);
 }
 
-// Calls `run` with ranges of rows of `columns` values, on as many threads as LibTorch uses.
-// (Its at::parallel_for is serial in units that are compiled without OpenMP.)
+// Calls `run` with ranges of rows, each row with `columns` values, on as many threads as LibTorch
+// uses. LibTorch's own at::parallel_for is serial in units that are compiled without OpenMP.
 template <typename Run>
 void OnHostThreads(int64_t rows, int64_t columns, const Run& run) {
   const int64_t step = std::max<int64_t>(kRowsOfPiece, kValuesOfPiece / columns);
@@ -55,8 +55,8 @@ const T* Readable(const at::Tensor& x) {
   return x.defined() ? x.const_data_ptr<T>() : nullptr;
 }
 
-// Computes the round trip of contiguous rows. Undefined outputs are not computed. Returns false if
-// a value on the host is not finite.
+// Computes the round trip of contiguous rows. Skips outputs whose tensor is undefined. On a CPU,
+// returns false if a value is not finite.
 bool RoundTripOf(const at::Tensor& x, const at::Tensor& thresholds, const AffineFormat& format,
                  const at::Tensor& read, const at::Tensor& scales, const at::Tensor& zeros) {
   OSCAR_CHECK_EQ(x.size(-1) % format.quant_group_size, 0);

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Operations that run as one or two kernels: always on a CPU, and on a GPU if oscar was built with
-// the CUDA toolkit. They return nothing for unsupported arguments; the caller then uses many tensor
+// the CUDA toolkit. For unsupported arguments they return nothing, and the caller uses many tensor
 // operations instead.
 #pragma once
 

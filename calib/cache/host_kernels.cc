@@ -189,8 +189,8 @@ OSCAR_INLINE void Feedback(const FeedbackRoundTripArguments<T>& a, int64_t begin
   }
 }
 
-// A bitonic network (Batcher, Sorting networks and their applications, 1968) of kLanes rows side by
-// side, padded to a power of two with infinity.
+// Sorts the magnitudes of kLanes rows at a time with a bitonic network (Batcher, Sorting networks
+// and their applications, 1968). Rows are padded with infinity to a power of two.
 template <typename T>
 OSCAR_INLINE bool SortMagnitudes(const T* rows, T* sorted, int64_t dim, int64_t begin,
                                  int64_t end) {

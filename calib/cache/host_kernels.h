@@ -22,8 +22,9 @@ bool SortMagnitudesOnHost(const T* rows, T* sorted, int64_t dim, int64_t begin, 
 template <typename T>
 void FeedbackRoundTripOnHost(const FeedbackRoundTripArguments<T>& arguments, int64_t begin,
                              int64_t end);
-// Computes softmaxes of `rows` of the arguments' logits and their logarithms, [rows, columns] each.
-// Equal logits give equal results, so CompareLogitsOnHost then finds no difference at all.
+// Computes the softmax of each row of logits and its logarithm, [rows, columns] each.
+// CompareLogitsOnHost computes softmaxes in the same way, so for equal logits it finds no
+// difference.
 template <typename T>
 void SoftmaxOnHost(const LogitComparisonArguments<T>& arguments, T* log, int64_t begin,
                    int64_t end);

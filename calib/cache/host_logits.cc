@@ -15,9 +15,9 @@
 namespace oscar {
 namespace {
 
-// Returns e^x for x <= 88 within 2 units in the last place, or 0 if that would be subnormal (Cody
-// and Waite, Software Manual for the Elementary Functions, chapter 6: x = n ln 2 + r, and a
-// series).
+// Returns e^x for x <= 88 within 2 units in the last place, or 0 if e^x would be subnormal. Uses x
+// = n ln 2 + r and a series (Cody and Waite, Software Manual for the Elementary Functions, chapter
+// 6).
 template <typename T>
 OSCAR_INLINE T Exp(T x) {
   constexpr bool kSingle = std::is_same_v<T, float>;

@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arguments of the kernels in which a search spends most of its time, on a CPU (host_kernels.h) and
-// on a GPU (gpu_kernels.h). Pointers refer to float32 or float64 memory of that device with
-// contiguous rows. Separate tensor operations would read and write whole tensors some twenty times.
+// Arguments of the kernels in which a search spends most of its time. The kernels run on a CPU
+// (host_kernels.h) or on a GPU (gpu_kernels.h); pointers refer to float32 or float64 memory of that
+// device with contiguous rows. Separate tensor operations would read and write whole tensors about
+// twenty times.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,9 @@
 
 namespace oscar {
 
-// The logit of a token that a row does not see. It is finite, so that differences are not NaN, and
-// its score is still 0. Adding any other logit to it does not change it.
+// The logit of a token that is hidden from a row. It is finite, so that differences of logits are
+// not NaN. It is so small that the token's score is 0 and that adding another logit does not change
+// it.
 inline constexpr double kHiddenLogit = -1e30;
 
 // The largest group and the longest row with error feedback that GPU kernels support.
@@ -53,8 +55,9 @@ struct LogitComparisonArguments {
   const T* reference_logits;  // [reference_rows, tokens]; null: no logit errors
   const T* logits;            // [rows, tokens]
   // Used on a CPU only; `kept` may be null. Where `kept` is true, a row reads the logit from
-  // `exact`, or does not see the token if `exact` is null. Row r uses row (r / rows_of_sequence %
-  // sequences * rows_per_head + r % rows_per_head) of `kept` and row r % exact_rows of `exact`.
+  // `exact`, or does not see the token if `exact` is null. Row r uses row r % exact_rows of
+  // `exact`, and this row of `kept`:
+  //     r / rows_of_sequence % sequences * rows_per_head + r % rows_per_head
   const bool* kept;
   const T* exact;
   int64_t rows_of_sequence, sequences, exact_rows;

@@ -20,9 +20,9 @@ struct KlTerms {
 };
 
 KlTerms TermsOfKl(const LogAndScores& own, const LogAndScores& other) {
-  // e^x overflows if a cache is far off. Up to x = kFar the sum is computed as written. Beyond
-  // that, p^ supplies the excess of p e^x over p e^kFar, and p (x - kFar) < p^ e^-kFar is
-  // negligible.
+  // e^x would overflow for a very inaccurate cache, so x is clamped to kFar. Where x is larger,
+  // `far` adds p^ - p e^kFar, because p e^x = p^. The neglected term, p (x - kFar), is less than p^
+  // e^-kFar.
   constexpr double kFar = 40;
   at::Tensor x = other.log.sub(own.log).clamp_max_(kFar);
   const at::Tensor near = x.expm1().sub_(x).mul_(own.scores);

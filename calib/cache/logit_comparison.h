@@ -24,8 +24,8 @@ struct LogAndScores {
 // Logits that rows read from a cache, [..., num_kv_heads, gqa_ratio, rows, tokens].
 struct CacheLogits {
   at::Tensor logits;
-  // Bool [rows, tokens] or [sequences, 1, 1, rows, tokens]. Where true, a row reads the logit from
-  // `exact`, or does not see the token if `exact` is undefined. Undefined: false everywhere.
+  // Bool [rows, tokens] or [sequences, 1, 1, rows, tokens]. Where it is true, a row reads the logit
+  // from `exact`, or does not see the token if `exact` is undefined. Undefined: false everywhere.
   at::Tensor kept = {};
   at::Tensor exact = {};  // as `logits`, or without its first dimension
 
@@ -35,9 +35,9 @@ struct CacheLogits {
 // The softmax over tokens and `sinks`, with its logarithm.
 LogAndScores SoftmaxOf(const CacheLogits& cache, const at::Tensor& sinks);
 
-// KL(S || S^) per row [..., tokens], in nats, as the sum of p (e^x - 1 - x), x = log p^ - log p. It
-// is never negative, free of cancellation, exactly 0 for equal rows, and finite if the logits are;
-// hidden tokens must have kHiddenLogit.
+// Returns KL(S || S^) per row [..., tokens], in nats, as the sum of p (e^x - 1 - x), x = log p^ -
+// log p. This sum is never negative, has no cancellation, and is exactly 0 for equal rows. It is
+// finite if all logits are finite, so hidden tokens must have the logit kHiddenLogit.
 at::Tensor KlOfRows(const LogAndScores& own, const LogAndScores& other);
 
 struct ReferenceLogits {
@@ -58,10 +58,10 @@ struct LogitComparison {
   at::Tensor logit_errors_sq = {};  // [..., rows]: sum of (logit^ - logit)^2
 };
 
-// Compares `cache` [..., the reference's shape] with the reference; `sinks` [num_kv_heads,
-// gqa_ratio, 1, 1] or undefined. The KL is exactly 0 for logits equal to those from which SoftmaxOf
-// made the reference. Runs as one kernel on a CPU, and on a GPU if oscar was built with the CUDA
-// toolkit.
+// Compares `cache` with the reference. The cache's logits have the reference's shape, possibly with
+// more dimensions in front. `sinks`: [num_kv_heads, gqa_ratio, 1, 1] or undefined. The KL is
+// exactly 0 for logits equal to those from which SoftmaxOf made the reference. Runs as one kernel
+// on a CPU, and on a GPU if oscar was built with the CUDA toolkit.
 LogitComparison CompareLogits(const ReferenceLogits& own, const CacheLogits& cache,
                               const at::Tensor& sinks, const LogitParts& parts);
 

@@ -162,8 +162,8 @@ std::vector<RowErrors> RowComparison::Compare(const Prepared& stored, const at::
 DistanceErrors RowComparison::ByDistance(const at::Tensor& kl_of_tokens) const {
   const int64_t tokens = num_seen_;
   const at::Tensor positions = positions_.to(k_.device());
-  // Column d holds the key at distance d. Columns past a row's first key wrap around to later keys,
-  // which add nothing.
+  // Column d holds the index of the key at distance d. Distances that reach before the first token
+  // wrap around to later keys, which the row does not see and which add nothing.
   const at::Tensor keys =
       positions.unsqueeze(1).sub(at::arange(tokens, positions.options())).remainder_(tokens);
   std::vector<int64_t> shape = kl_of_tokens.sizes().vec();

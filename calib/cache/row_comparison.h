@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compares softmax rows over the exact cache with those over a stored one, on any device in float64
-// or float32: KL(S || S^), output and logit errors, per query row. Scalar reference:
-// tests/reference/scalar_attention_kl.h. Score matrices are rows x tokens; callers slice the rows
-// so that they stay small for any context length (RowsPerSlice).
+// Compares attention over a quantized cache with attention over the exact one, per query row: KL(S
+// || S^), output error and logit error, on any device, in float64 or float32. Scalar reference:
+// tests/reference/scalar_attention_kl.h. A score matrix is [rows, tokens]. Callers compare slices
+// of the rows (RowsPerSlice), so that these matrices stay small for any context length.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -29,8 +29,9 @@ struct QueryRows {
   at::Tensor q_pe = {};  // [rows, num_q_heads, rope_dim], for latent attention
 };
 
-// The cache that an arm's attention reads for one sequence, [tokens, num_kv_heads, dim] each. Rows
-// that it reads exactly come from `k` and `v`; undefined: from the reference.
+// The keys and values of one sequence that attention reads from a quantized cache, [tokens,
+// num_kv_heads, dim] each. Tokens that are read exactly come from `k` and `v`, or from the
+// reference if these are undefined.
 struct StoredCache {
   at::Tensor k_stored = {}, v_stored = {};
   at::Tensor k = {}, v = {};
@@ -45,14 +46,14 @@ constexpr int64_t DistanceFrom(int bucket) {
 }
 
 // Attention mass and KL of a row, split by the distance between query and key: float64,
-// [num_kv_heads, gqa_ratio, rows, kDistanceBuckets + 1]. The last bucket is the layer's attention
-// sinks.
+// [num_kv_heads, gqa_ratio, rows, kDistanceBuckets + 1]. The last bucket is for the layer's
+// attention sinks.
 struct DistanceErrors {
   at::Tensor mass;  // sum of the reference's scores
   at::Tensor kl;    // sum of p log(p / p^) - p + p^; all buckets add up to the row's KL
 };
 
-// Errors per query row and head, [num_kv_heads, gqa_ratio, rows] in the type of the measurement. If
+// Errors per query row and head, [num_kv_heads, gqa_ratio, rows] in the dtype of the comparison. If
 // several caches share their keys, errors that depend on values have one more dimension at the end.
 struct RowErrors {
   at::Tensor kl;               // nats
@@ -87,19 +88,19 @@ int64_t RowsPerSlice(const AttentionSpec& spec, int64_t tokens, int64_t element_
 // Compares rows of one sequence of one layer.
 class RowComparison {
  public:
-  // keys [tokens, num_kv_heads, d], values [tokens, num_kv_heads, dv]; computes in `dtype`, kDouble
-  // or kFloat.
+  // Computes in `dtype`, kDouble or kFloat. keys [tokens, num_kv_heads, d], values [tokens,
+  // num_kv_heads, dv].
   RowComparison(const AttentionSpec& spec, const at::Tensor& keys, const at::Tensor& values,
                 at::ScalarType dtype, RowDetail detail = RowDetail::kAll);
   // For latent attention: k_pe [tokens, rope_dim] is part of every logit and is never quantized.
   // Call before SetRows, whose rows must then have q_pe.
   void SetPositionKeys(const at::Tensor& k_pe) { k_pe_ = k_pe.to(dtype_); }
-  // For latent attention: outputs are measured after each query head's output matrix, [num_q_heads,
-  // outputs, dv]. Call before SetRows.
+  // For latent attention: output errors are measured after each query head's output matrix,
+  // [num_q_heads, outputs, dv]. Call before SetRows.
   void SetOutputMap(const at::Tensor& map) { output_map_ = map.to(dtype_); }
 
-  // Sets the rows for the comparisons that follow. Keys that no row sees cost nothing, so slices of
-  // ascending rows are cheaper than all rows at once.
+  // Sets the rows for the comparisons that follow. Keys after the last row are skipped, so slices
+  // of ascending rows are cheaper than all rows at once.
   void SetRows(const QueryRows& rows);
   const ReferenceRows& reference() const { return reference_; }
 
@@ -111,8 +112,8 @@ class RowComparison {
     at::Tensor exact_minus_stored;  // for values [num_kv_heads, tokens, dv]
   };
   Prepared Prepare(const StoredCache& stored) const;
-  // Combines caches that share the keys of the first one, because keys take most of the time
-  // (kKlAndOutput). Their RowErrors have one more dimension.
+  // Combines caches that have the keys of the first one and their own values. Keys, which take most
+  // of the time, are then processed once. Only for kKlAndOutput. RowErrors get one more dimension.
   static Prepared WithValuesOf(std::span<const Prepared> caches);
 
   // Whether each seen token is exact for a row: bool [rows, seen]; undefined: none is.
@@ -122,9 +123,9 @@ class RowComparison {
   };
   ExactMasks MasksOf(const ExactSides& exact) const;
 
-  // `own_queries` [rows, num_q_heads, d] are the arm's queries; undefined: the reference's. Returns
-  // one result for each set of exact tokens; logits are computed once for all sets. `apart`: index
-  // of the set whose KL is split by distance.
+  // Returns one result for each set of exact tokens in `exact`; logits are computed once for all
+  // sets. `own_queries` [rows, num_q_heads, d] are the queries for the stored keys; undefined: the
+  // reference's. `apart`: index of the set whose KL is also split by distance.
   std::vector<RowErrors> Compare(const Prepared& stored, const at::Tensor& own_queries,
                                  std::span<const ExactMasks> exact,
                                  std::optional<size_t> apart = {}) const;

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sides of a cache as tensors, and rows transformed by them in the arithmetic of a bf16 runtime:
-// weights folded in bf16, rows and queries rotated by bf16 GEMMs, exact tokens also stored rotated.
-// Keys and queries stay in the transformed space, where logits need no inverse; values are rotated
-// back.
+// Converts the sides of a cache (CacheSide) to tensors and transforms rows with them, in the
+// arithmetic of a bf16 runtime. Weights are folded in bf16, rows and queries are rotated by bf16
+// GEMMs, and exact tokens are stored rotated too. Keys and queries stay in the transformed space,
+// where logits need no inverse; values are rotated back.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -35,17 +35,19 @@ struct SidesOnDevice {
 };
 SidesOnDevice ToDevice(std::span<const CacheSide* const> sides, at::Device device);
 
-// Transform [sequences, num_kv_heads, tokens, dim] to [sides, sequences, ...]: float32 tensors with
-// bf16 values. The query heads of a KV head follow each other along the token dimension.
+// Transform [sequences, num_kv_heads, tokens, dim] by every side, to [sides, sequences, ...]:
+// float32 tensors with bf16 values. For queries, the query heads of a KV head follow each other
+// along the token dimension.
 at::Tensor TurnedKeys(const SidesOnDevice& sides, const at::Tensor& keys);
 at::Tensor TurnedValues(const SidesOnDevice& sides, const at::Tensor& values);
 at::Tensor TurnedQueries(const SidesOnDevice& sides, const at::Tensor& queries);
-// Undoes TurnedValues with the transposed bf16 query matrix, which is the inverse if queries have
-// their own matrix. Values have scales and means only if they are latents, which are also keys.
+// Undoes TurnedValues. Multiplies by the transposed query matrix in bf16, which is the inverse if
+// queries have their own matrix. Values have scales and means only if they are latents, which are
+// also keys.
 at::Tensor ValuesTurnedBack(const SidesOnDevice& sides, const at::Tensor& rotated);
 
-// The same for one side and one sequence: [tokens, num_kv_heads, dim] to [num_kv_heads, tokens,
-// dim], and back. Queries [rows, num_q_heads, dim] give the same shape.
+// The same functions for one side and one sequence: from [tokens, num_kv_heads, dim] to
+// [num_kv_heads, tokens, dim], and back. Queries keep their shape, [rows, num_q_heads, dim].
 SidesOnDevice OneSide(const CacheSide& side, at::Device device);
 at::Tensor FeedbackOf(const SidesOnDevice& side);  // [num_kv_heads, dim, dim], or undefined
 at::Tensor KeysOfOne(const SidesOnDevice& side, const at::Tensor& keys);

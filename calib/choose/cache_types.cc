@@ -37,7 +37,7 @@ const TypeCost* CostOfType(const std::vector<TypeCost>& costs, CacheType type) {
   return found == costs.end() ? nullptr : &*found;
 }
 
-// Returns the key type with the largest error. It sets the price of errors in values.
+// Returns the key type with the largest error. It sets the scale for the damage of values.
 const TypeCost& WorstKeys(const TypedLayer& layer) {
   return *std::ranges::max_element(layer.k, {}, &TypeCost::attention_kl);
 }
@@ -71,7 +71,7 @@ LayerPairs PairsOf(const TypedRuntime& runtime, const TypedLayer& layer, BitPric
   std::vector<std::pair<BitPoint, LayerTypes>> points;
   for (const LayerTypes& types : runtime.pairs) {
     if (types.k != types.v && layer.head_dim != layer.v_head_dim) continue;
-    // Under uniform pricing, all values have the same weight.
+    // With BitPrice::kUniform, all values of the model have the same weight.
     const double weight = price == BitPrice::kUniform ? of_layer.part.elements : 1;
     points.push_back({{layer.Bits(types), weight * DamageOf(layer, types, price)}, types});
   }

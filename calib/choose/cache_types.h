@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Types in which runtimes store whole caches, without rotating rows. A plan assigns types to layers
-// under a budget of stored bits. The cost of a type is the KL of the next token when everything
-// else has 16 bits. Names are stored in artifacts.
+// under a budget of stored bits. The cost of storing keys or values of a layer in a type is the
+// next-token KL when everything else has 16 bits. Names are stored in artifacts.
 #pragma once
 
 #include <compare>
@@ -30,9 +30,9 @@ struct LayerTypes {
   auto operator<=>(const LayerTypes&) const = default;
 };
 
-// The pairs of key and value types in which a runtime can store a layer. Two different types need
-// equal head dimensions. `name` is the runtime's name in oscar-calibrate --for and oscar-export
-// --to.
+// The pairs of key and value types in which a runtime can store a layer. A pair of two different
+// types can only store layers whose key and value head dimensions are equal. `name` is the
+// runtime's name in oscar-calibrate --for and oscar-export --to.
 struct TypedRuntime {
   std::string_view name;
   std::vector<LayerTypes> pairs;
@@ -64,8 +64,8 @@ struct TypePlan {
 
 // Returns the bits per value of the cheapest plan.
 double LeastBits(const TypedRuntime& runtime, std::span<const TypedLayer> layers);
-// Returns types that take at most `bits` per value, which must be at least LeastBits. The costs of
-// all types that the runtime stores must be known.
+// Returns the types of each layer in a plan that stores at most `bits` per value. `bits` must be at
+// least LeastBits. `layers` must hold the costs of all quantized types that the runtime can store.
 TypePlan PlanTypes(const TypedRuntime& runtime, std::span<const TypedLayer> layers, double bits,
                    BitPrice price);
 

@@ -40,7 +40,7 @@ void AutoChoice::SetWriter(const AutoOptions& options, int64_t quant_group, int6
     if (!options.wide_codes()) fitted_scales = MetadataType::kByte;
     return;
   }
-  // Otherwise four 8-bit pairs of scale and zero take the space of one float32 pair.
+  // Without a budget, four 8-bit pairs of scale and zero take the space of one float32 pair.
   const bool quarters = quant_group_size == 0 && head_dim == v_head_dim && head_dim % 4 == 0 &&
                         head_dim >= kLeastQuartered;
   if (!quarters) return;

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The choice for the cache of one layer, and every score that it was based on: plain data, stored
-// with the layer and in report.json. A score is a KL for keys and a relative output error for
-// values, so scores of keys and values are never compared.
+// The automatic choice of how to store the cache of one layer, and every score that it was based
+// on. This is plain data, stored with the layer and in report.json. Scores of keys are KLs and
+// scores of values are relative output errors, so the two are never compared.
 #pragma once
 
 #include <cstddef>
@@ -22,11 +22,11 @@
 
 namespace oscar {
 
-// A later candidate, which demands more of a consumer, replaces an earlier one only if its score is
+// A candidate that demands more of the consumer replaces a less demanding one only if its score is
 // lower by this share.
 inline constexpr double kWorthwhile = 0.01;
-// The same for a candidate with another kind of fit. The best of a dozen noisy scores wins by less
-// than this through noise alone.
+// The same share for a candidate with another kind of fit. It is larger than the lead that the best
+// of a dozen noisy scores has by chance.
 inline constexpr double kWorthFit = 0.03;
 
 // How values are transformed before they are quantized. KeyRecipe does the same for keys.
@@ -78,8 +78,8 @@ struct SideOption {
   // `in_windows` for each of `ratios`; only for keys, and only if all layers share one ratio.
   std::vector<std::vector<double>> windows_curve = {};
 
-  // NextTokenCost (mean, p99) of quantizing only this side of this layer, with everything else
-  // exact; empty: not measured.
+  // The mean and p99 of NextTokenCost if only this side of this layer is quantized and everything
+  // else stays exact; empty: not measured.
   std::vector<double> next_token_kl = {};
 
   void SetRatio(double ratio);    // sets a ratio for all heads, with its scores
@@ -91,8 +91,8 @@ struct WindowPrice {
   int64_t rows = 0;  // sampled rows that reach beyond the windows
 };
 
-// The cost of halving the tokens: the chosen recipes are fitted to each half and scored on the same
-// rows as the fit to all tokens.
+// How much a fit to half of the tokens loses. The chosen recipes are fitted to each half and scored
+// on the same rows as the fit to all tokens.
 struct Stability {
   bool measured = false;
   double k_cost = 0, v_cost = 0;  // score of the worse half / score with all tokens - 1
@@ -117,17 +117,17 @@ struct AutoChoice {
   // Moments of keys are spread over this context (position_spread.h), from texts of this length.
   int64_t context = 0, text_length = 0;  // tokens
   int64_t quant_group_size = 0;          // values per scale; 0: the head dimension
-  // How the consumer's fitted scales are stored; scores are computed with them. None: range scales,
-  // as published.
+  // The type in which the consumer stores fitted scales; scores are computed with scales of this
+  // type. None: scales from the range, as published.
   std::optional<MetadataType> fitted_scales = {};
   double k_bits = 2, v_bits = 2;                 // each has an option below
   std::vector<SideOption> k_options, v_options;  // ascending bits
-  // Relative output error of 2-bit keys, which converts scores of values to the keys' KL. 0: not
-  // measured, because no bits were shared out.
+  // Relative output error of 2-bit keys, with which ValueDamage converts scores of values to nats.
+  // 0: not measured, because all codes have 2 bits.
   double k_output_error = 0;
   std::vector<WindowPrice> windows;  // the one in use first
-  // Scores of the choice and of Hadamard with clipping on the judging rows, which the guard
-  // compares.
+  // Scores of the choice and of Hadamard with clipping, on the judging rows. If the choice has the
+  // higher score, Hadamard replaces it.
   double k_check = 0, k_hadamard = 0, v_check = 0, v_hadamard = 0;
   std::string k_fallback, v_fallback;  // the recipe that lost to Hadamard + clip; empty: none
   int64_t rows = 0;                    // sampled query rows; half choose, half judge
@@ -138,10 +138,11 @@ struct AutoChoice {
   Stability stability;
   std::vector<CandidateScore> scores;
 
-  // Only for latent attention: dimensions of the rope part, which is stored next to the latent.
-  // Keys and values are then the same stored row: `v` is `k`, options with equal bits have one clip
-  // ratio, and scores of values are the output error of that row. Keys are fitted to the target in
-  // `values` together with the queries' covariance. 0: other attention.
+  // Only for latent attention: the number of rope dimensions, which are stored next to the latent.
+  // 0: other attention.
+  // In latent attention, keys and values are the same stored row. So `v` is `k`, options for keys
+  // and values with equal bits have the same clip ratio, and scores of values are the output error
+  // of that row. Keys are fitted to the target in `values` together with the queries' covariance.
   int64_t position_dim = 0;
   bool latent() const { return position_dim > 0; }
 

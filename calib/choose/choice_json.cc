@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A choice as JSON, part of report.json (export/report/schema.md). Each record's members are listed
-// once, in a Fields() that Writer and Reader both visit.
+// Converts a choice to and from JSON, a part of report.json (export/report/schema.md). Each
+// record's members are listed once, in a Fields() that Writer and Reader both visit.
 #include <fmt/format.h>
 
 #include <algorithm>

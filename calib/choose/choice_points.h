@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The points to which a layer's choice may still move once all layers are known: a clip ratio that
-// all layers share, or bits under a budget. The layer's rows are gone by then. The arm `auto` is
-// therefore measured at every such point beforehand, and a report shows the final point. If a
-// consumer takes one ratio per side, few ratios are tried, because points are pairs of ratios.
+// The points to which a layer's choice may still move once all layers are known: another clip
+// ratio, if all layers share one, or other bits under a budget. The layer's rows are no longer in
+// memory then. The errors of the choice (`auto` in reports) are therefore measured at every such
+// point beforehand, and a report shows those of the final point. If a consumer takes one ratio per
+// side, points are pairs of ratios, so only few ratios are tried.
 #pragma once
 
 #include <vector>

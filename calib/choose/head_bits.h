@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bits for each KV head on one side of a layer. Between the options with the same whole bits for
-// all heads, it adds options with separate bits per head, chosen by marginal damage
-// (bit_allocation.h). The plan for all layers only chooses among these options, so layers trade
-// bits in steps of a half.
+// Allocates bits to each KV head on one side (keys or values) of a layer. In addition to options
+// with the same whole number of bits for all heads, it offers mixed options, whose heads have
+// different bits, chosen by marginal damage (bit_allocation.h). The plan for all layers only
+// chooses among these options, so the mean bits of a side change in steps of a half.
 #pragma once
 
 #include <span>
@@ -18,10 +18,11 @@ namespace oscar {
 inline constexpr double kMixedBits[] = {2.5, 3, 3.5};
 
 // Adds mixed options to `options`, which have ascending whole bits, head_score and head_check. Adds
-// at most one at each of kMixedBits below the last option's bits. A mixed option replaces one with
-// the same bits for all heads only if it is better by kWorthwhile and no worse on the judging rows.
-// `in_windows` [options][windows][num_kv_heads]: window scores of keys. It is empty for values,
-// whose damage is proportional to the square of their score.
+// at most one for each of kMixedBits below the bits of the last option. If an option gives all
+// heads the same bits, a mixed option with this mean replaces it only if it is better by
+// kWorthwhile on the choosing rows and no worse on the judging rows.
+// `in_windows` [options][windows][num_kv_heads] holds window scores of keys. It is empty for
+// values, whose damage is proportional to the square of their score.
 void AddHeadBits(std::span<const std::vector<std::vector<double>>> in_windows,
                  std::vector<SideOption>& options);
 

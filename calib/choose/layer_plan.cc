@@ -46,15 +46,15 @@ double Metadata(const std::vector<LayerElements>& elements) {
   return sum;
 }
 
-// Returns the cost of a side's option as measured by `price`. `attention`: its KL of attention in
-// nats.
+// Returns the damage of storing a side with `option`, in the unit of `price`. `attention`: the KL
+// of attention with this option, in nats.
 double Damage(BitPrice price, const SideOption& option, double elements, double attention) {
   if (price == BitPrice::kUniform) return elements * std::exp2(-2 * option.bits);
   if (price == BitPrice::kAttention) return attention;
   return NextTokenCost{option.next_token_kl.at(0), option.next_token_kl.at(1)}.damage();
 }
 
-// `budget`: bits for codes, per token of all layers.
+// `budget`: bits for codes per token, summed over all layers.
 Bits Allocate(BitPrice price, const std::vector<LayerElements>& elements,
               const std::vector<AutoChoice>& choices, double budget, size_t window) {
   std::vector<BitPart> parts;  // keys of all layers, then values of all layers

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Decisions for all layers together: bits by marginal KL under a budget of stored bits, one clip
-// ratio if a consumer takes only one, and windows. Windows change only on request; larger ones are
-// priced in any case.
+// Decides what depends on all layers together: bits by marginal damage under a budget of stored
+// bits, one clip ratio if the consumer takes only one, and windows. Windows change only on request,
+// but scores with larger windows are computed in any case.
 #pragma once
 
 #include <span>
@@ -15,7 +15,7 @@
 
 namespace oscar {
 
-// When windows are priced, bits per element are means over sequences of this many tokens.
+// Windows are counted as bits per element, averaged over sequences of this many tokens.
 inline constexpr int64_t kPriceTokens = 32768;
 
 // One layer's elements in the cache: num_kv_heads * dim per token, and their scales and zeros.
@@ -29,12 +29,12 @@ struct LayerElements {
 LayerElements ElementsOf(int64_t num_kv_heads, int64_t head_dim, int64_t v_head_dim,
                          const GroupFormat& groups);
 
-// Returns the elements for latent attention: one row of `rank` values, stored once, and the rope
-// part, which is not quantized.
+// Returns the elements of a layer with latent attention: one row of `rank` values, stored once, and
+// the rope part, which is not quantized.
 LayerElements LatentElementsOf(int64_t rank, int64_t position_dim, const GroupFormat& groups);
 
-// Returns the bits per element for 2-bit codes with metadata. --bits must be at least this, or
-// exactly 2.
+// Returns the bits per element of 2-bit codes with their metadata. The option --bits must be at
+// least this, or exactly 2.
 double LeastStoredBits(const std::vector<LayerElements>& elements);
 
 // Returns the bits per element that options.bits allows.
@@ -50,8 +50,9 @@ struct AutoPlan {
   std::vector<double> window_scores;  // means over layers, in the order of AutoChoice::windows
 };
 
-// Decides for all layers and writes k_bits, v_bits and the options' clip into their choices. Bits
-// go where they lower the summed damage most (bit_allocation.h), priced by options.price.
+// Decides for all layers, and writes k_bits, v_bits and clip ratios into their choices. Bits go
+// where they lower the summed damage most (bit_allocation.h); options.price is the measure of
+// damage.
 AutoPlan PlanLayers(const AutoOptions& options, const std::vector<LayerElements>& elements,
                     std::vector<AutoChoice>& choices);
 

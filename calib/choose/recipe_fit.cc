@@ -111,9 +111,10 @@ Fit FitKeyMatrix(const LayerMoments& moments, const KeyRecipe& recipe, const Key
   return {Rotated(problem.queries[static_cast<size_t>(index)], recipe.composition, what), {}};
 }
 
-// Fits all matrices of all recipes on all cores with `fit(recipe, matrix)`. Fits only once if
-// `same(recipe, other recipe, matrix)` says that two fits are equal (centring does not change the
-// rotation of queries). If a matrix cannot be fitted, its recipe has num_rotations 0.
+// Fits the matrices of all recipes on all cores with `fit(recipe, matrix)`. If `same(recipe, other
+// recipe, matrix)` says that two fits are equal, only one is computed; for example, centring does
+// not change the rotation of queries. If a matrix cannot be fitted, its recipe gets num_rotations
+// 0.
 template <typename FitOne, typename SameFit>
 void FitMatrices(std::vector<CacheSide>& sides, FitOne fit, SameFit same) {
   struct Task {

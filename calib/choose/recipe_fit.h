@@ -12,8 +12,8 @@
 
 namespace oscar {
 
-// Fit recipes on all cores. If a recipe cannot be fitted (a moment is singular even after
-// shrinkage), its result has num_rotations 0.
+// Fit recipes on all cores. The side of a recipe that cannot be fitted (a moment is singular even
+// after shrinkage) has num_rotations 0.
 std::vector<CacheSide> FitKeys(const LayerMoments& moments, const std::vector<KeyRecipe>& recipes);
 std::vector<CacheSide> FitValues(const LayerMoments& moments,
                                  const std::vector<ValueRecipe>& recipes);
@@ -36,7 +36,7 @@ void FitChoices(const LayerMoments& all, std::span<AutoChoice> choices);
 // Returns `all` without its part `first`, with only the sums that both have.
 LayerMoments OtherHalf(const LayerMoments& all, const LayerMoments& first);
 
-// Returns a Stability that says whether one half of the tokens is too small, without costs.
+// Returns a Stability without costs, which only tells whether one half has too few tokens.
 Stability CompareHalves(const LayerMoments& first, const LayerMoments& second);
 
 }  // namespace oscar

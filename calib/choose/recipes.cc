@@ -8,8 +8,9 @@ namespace {
 // Shares of the keys' mean to subtract. Half is the safe choice if means differ much between texts.
 constexpr double kMeanShares[] = {0, 0.5, 1};
 
-// Adds the recipe shared and per head, without and with centring, as far as the consumer supports
-// it. The least demanding come first.
+// Adds `recipe` with one matrix for all heads and with one per head, each for all shares of the
+// mean to subtract. Skips what the consumer does not support. The least demanding recipes come
+// first.
 void AddGroupings(const RecipeLimits& limits, KeyRecipe recipe, std::vector<KeyRecipe>& recipes) {
   for (const bool per_head : {false, true}) {
     for (const double share : kMeanShares) {
@@ -47,8 +48,8 @@ std::vector<KeyRecipe> MoreKeyRecipes(const RecipeLimits& limits, const KeyRecip
                        .composition = Composition::kHPbr});
   }
   if (!limits.rules.query_matrix) return recipes;
-  // Keys and queries have their own matrices here, so pair scales go there and not into the
-  // weights.
+  // Here queries have their own matrix, so pair scales go into the matrices of keys and queries and
+  // not into the model's weights.
   KeyRecipe own{.per_head = true,
                 .centred = like.centred,
                 .mean_share = like.mean_share,

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Recipes that the search for a layer tries, limited to those that the consumer can load. The least
-// demanding come first, because a more demanding one is chosen only if it is clearly better.
+// The recipes that the search for a layer tries, limited to those that the consumer can load. The
+// least demanding come first, because a more demanding one is chosen only if it is clearly better.
 #pragma once
 
 #include <cstdint>
@@ -29,9 +29,9 @@ std::vector<KeyRecipe> FirstKeyRecipes(const RecipeLimits& limits);
 std::vector<KeyRecipe> MoreKeyRecipes(const RecipeLimits& limits, const KeyRecipe& like);
 std::vector<ValueRecipe> FirstValueRecipes(const RecipeLimits& limits, bool diagonal);
 
-// Returns other orders of a rotation's factors, for heads of size `dim`. A Hadamard factor spreads
-// its input; orders that end with eigenvectors concentrate it. Without quantization groups, a final
-// P changes nothing.
+// Returns other orders of a rotation's factors to try for heads of size `dim`. A Hadamard factor
+// spreads its input; orders that end with eigenvectors concentrate it. Without quantization groups,
+// a final P changes nothing, so orders that differ only in it are left out.
 std::vector<Composition> OtherOrders(const RecipeLimits& limits, int64_t dim);
 
 }  // namespace oscar

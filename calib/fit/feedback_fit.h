@@ -16,8 +16,8 @@
 namespace oscar {
 
 // Returns CacheSide::feedback for rotated rows of `side`. `metric(head)` [dim, dim] is the second
-// moment, before rotation, of what reads the rows: queries for keys, the output projection for
-// values. Throws NumericalError, naming `what` and the head, if there is no factor.
+// moment, before rotation, of the rows' reader: queries for keys, the output projection for values.
+// Throws NumericalError, naming `what` and the head, if a metric has no factor.
 std::vector<double> FeedbackFactors(const CacheSide& side, int64_t num_kv_heads,
                                     const std::function<Matrix(int64_t head)>& metric,
                                     std::string_view what);

@@ -100,8 +100,8 @@ LayerMoments JointMoments(LayerMoments moments, ValueTarget target) {
 }
 
 LayerFit FitLayer(const LayerMoments& moments, const FitOptions& options) {
-  // Fits keys and values, per head and shared, on all cores. The result has the same bytes as a
-  // sequential fit.
+  // Fits keys and values, per head and shared, on all cores. The result is the same, byte for byte,
+  // as if they were fitted one after another.
   const auto heads = static_cast<size_t>(moments.num_kv_heads);
   std::vector<Matrix> query, value;
   for (int64_t head = 0; head < moments.num_kv_heads; ++head) {

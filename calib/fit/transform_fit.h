@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Fits the transforms of linalg/key_transform.h to second moments, one KV head at a time. Centring
-// keys changes logits by a constant per query, which softmax ignores. Without centring, bits are
-// spent on that constant.
+// keys changes all logits of a query by the same constant, which softmax ignores. Without centring,
+// bits are spent on that constant.
 #pragma once
 
 #include <cstdint>
@@ -48,13 +48,13 @@ struct KeyFit {
   Vector mean;  // [head_dim]; empty if keys are not centred
 };
 
-// Fits one KV head by itself, even if the recipe shares its matrix; kPairScaled uses `pairs`.
-// Throws InputError if the moments lack something that the kind needs, NumericalError naming layer
-// and head if the moments have no transform.
+// Fits one KV head by itself, even if the recipe has one matrix for all heads; kPairScaled uses
+// `pairs`. Throws InputError if the moments lack something that the kind needs. Throws
+// NumericalError naming layer and head if there is no transform for the moments.
 KeyFit FitKeyTransform(const LayerMoments& moments, int64_t head, const KeyRecipe& recipe,
                        RopePairs pairs);
 
-// Returns the one D [head_dim] for all heads of a layer that minimizes the sum of the heads' trace
+// Returns the D [head_dim] for all heads of a layer that minimizes the sum of the heads' trace
 // products. Weights that all heads share (QK-norm) can only hold one D.
 Vector SharedPairScales(const LayerMoments& moments, const KeyRecipe& recipe, RopePairs pairs);
 // Returns the D [head_dim] of one KV head.

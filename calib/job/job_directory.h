@@ -47,7 +47,8 @@ struct JobFiles {
   void AddTo(Json& document) const;
 };
 
-// The right to work in a job's directory, which it creates if necessary. Only one process has it.
+// An exclusive lock on a job directory. Acquiring it creates the directory if necessary; only one
+// process can hold it.
 class JobLock {
  public:
   JobLock() = default;  // locks nothing
@@ -67,10 +68,10 @@ class JobLock {
 
 class JobDirectory {
  public:
-  // Opens the job at its path, or starts one. Throws OtherRun if there is a job with another
-  // fingerprint, InputError if its files do not match its recorded digests, ResourceError if
-  // another process works in it. `restart` discards an existing job. `extension`: file extension of
-  // its layers.
+  // Opens the job at the lock's path, or starts one. `restart` discards an existing job.
+  // `extension` is the file extension of its layers. Throws OtherRun if there is a job with another
+  // fingerprint, InputError if the job's files do not match its recorded digests, ResourceError if
+  // another process works in the directory.
   JobDirectory(JobLock lock, const Json& fingerprint, bool restart,
                std::string_view extension = kLayerExtension);
   virtual ~JobDirectory() = default;
@@ -88,11 +89,11 @@ class JobDirectory {
   const std::vector<Json>& timings() const { return timings_; }
 
   using Write = std::function<void(const std::filesystem::path&)>;
-  // Adds the next layer: `write_layer` writes LayerPath(index). The layer is finished, and kept
-  // after a crash, from the next Commit() on. `timing` goes only to timings.json.
+  // Adds the next layer: `write_layer` writes LayerPath(index). The layer counts as finished, and
+  // survives a crash, from the next Commit() on. `timing` goes only to timings.json.
   virtual void AddLayer(const Write& write_layer, const Json& timing);
   // Marks all added layers as finished. `write_hidden` writes the hidden states entering the next
-  // layer to a given path; it is empty if none are needed, as after the last layer.
+  // layer to a given path. It is empty if these are not needed, for example after the last layer.
   virtual void Commit(const Write& write_hidden);
   void CommitLayer(const Write& write_layer, const Write& write_hidden, const Json& timing) {
     AddLayer(write_layer, timing);
@@ -105,8 +106,8 @@ class JobDirectory {
 
   // Removes the job from disk.
   void Remove();
-  // Moves the job's directory to `path`, which must not exist. Unknown files move with it; the
-  // job's own records do not.
+  // Moves the job's directory to `path`, which must not exist. The job's own records are removed;
+  // unknown files move with the directory.
   void MoveTo(const std::filesystem::path& path);
 
  protected:
@@ -133,10 +134,10 @@ class NoJob : public JobDirectory {
   Interrupted Stopped(size_t) const override { return Interrupted("stopped with all ranks"); }
 };
 
-// Returns the differing fields of two JSON values, one a line: "data.digest: was A, now B".
+// Returns the differing fields of two JSON values, one in each line: "data.digest: was A, now B".
 std::vector<std::string> JsonDifferences(const Json& was, const Json& now);
-// Formats the same differences, one per line. Shows values that people can read; for a digest it
-// only says that its subject has changed.
+// Formats the same differences, one in each line. Shows values that people can read; for a digest
+// it only says that what was digested has changed.
 std::string ReadableDifferences(const Json& was, const Json& now);
 // The job at a path belongs to another run. The message lists the differing fields.
 struct OtherRun : InputError {

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One finished layer of a running job on disk: moments and everything fitted to them, exact.
-// Internal to a job; artifacts hold moments.safetensors and rotations.safetensors instead.
+// A file in a job directory that holds one finished layer of a running job: moments and everything
+// fitted to them, without loss. Artifacts hold moments.safetensors and rotations.safetensors
+// instead.
 #pragma once
 
 #include <filesystem>

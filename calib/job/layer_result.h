@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The results of calibrating one layer: plain data that is written to disk as it is (layer_file.h)
-// and read by export.
+// The result of calibrating one layer: plain data that is written to disk as it is (layer_file.h)
+// and that exports read.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@
 
 namespace oscar {
 
-// Attention error of one way to store the cache, over sampled held-out query rows and all query
-// heads.
+// Attention error of one way to store the cache (an arm), over sampled held-out query rows and all
+// query heads.
 struct ArmResult {
   std::string name;           // "naive", "hadamard", "oscar_shared", "oscar_per_head"
   int64_t rows = 0;           // query rows measured

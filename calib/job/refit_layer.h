@@ -7,8 +7,8 @@
 
 namespace oscar {
 
-// Returns a complete result from moments alone, with refitted rotations. There are no tokens, so
-// clip ratios are fixed, and there are no thresholds or errors.
+// Returns the result for a layer of which only moments are known, with refitted rotations. Clip
+// ratios are fixed, and there are no thresholds or errors, because there are no tokens to measure.
 LayerResult RefitLayer(LayerMoments moments, const FitOptions& fit, const ClipOptions& clip);
 
 }  // namespace oscar

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// shard.json: the run that a shard's directory (calib/run/shard_directory.h) belongs to, its number
-// and the number of shards, its documents, and digests of its files and of the weights that it
-// read.
+// Reads and writes shard.json, which describes a shard's directory (calib/run/shard_directory.h).
+// It holds the shard's number and the number of shards, the run and documents that it belongs to,
+// and digests of its files and of the weights that were read.
 #pragma once
 
 #include <cstddef>

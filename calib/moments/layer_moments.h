@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The statistics of one layer to which everything is fitted: float64 sums over tokens, so parts of
-// a run can be merged. Trap: sums, not means; the accessors divide. `diagonal` is weighted by the
-// query covariance of its own tokens and cannot be merged.
+// The statistics of one layer to which everything is fitted: float64 sums over tokens, so that
+// parts of a run can be merged. Trap: members are sums and not means; the accessors divide.
+// `diagonal` is weighted by the query covariance of its own tokens and cannot be merged.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@
 
 namespace oscar {
 
-// Rules for folding keys' scales into a layer's weights. Trap: if all heads share the weights
-// (QK-norm), there is one scale vector per layer, whatever the rotations are.
+// Rules for folding the scales of keys into a layer's weights. Trap: if all heads share the weights
+// (QK-norm), there is one scale vector per layer, even if there is a rotation per head.
 struct FoldRules {
   RopePairs pairs;             // rotary_dim 0: nothing can be folded
   bool shared_scales = false;  // one scale vector for all heads
@@ -36,19 +36,19 @@ struct LayerMoments {
   // Tokens whose queries count, the rows of `query` and `attention_output`; negative: all.
   int64_t query_tokens = -1;
   // Whether attention is latent. Keys and values are then the same row, stored once, with one
-  // rotation and one clip ratio; `key` and `value` are the same sums.
+  // rotation and one clip ratio; `key` and `value` hold the same sums.
   bool latent = false;
 
-  // Row-major, one symmetric matrix per KV head. An empty sum is unknown: it was lost in a merge,
+  // Row-major, one symmetric matrix per KV head. An empty sum is unknown: either a merge lost it,
   // or the moments come from a rotation file, which only holds the covariances that it was fitted
   // to.
   std::vector<double>
       query;  // [num_kv_heads, d, d]   Σ qᵀq over tokens and the head's gqa_ratio query heads
   std::vector<double> key;      // [num_kv_heads, d, d]   Σ kᵀk
   std::vector<double> key_sum;  // [num_kv_heads, d]      Σ k
-  // Sums over the keys that sampled queries read from the quantized part of the cache, weighted by
-  // w = Σ p (1 - p) over their attention p: to second order, KL(S || S^) is half of Σ w δ² if the
-  // noise δ is independent from key to key. Empty for latents.
+  // Sums over the keys that sampled queries read from the quantized part of the cache. A key's
+  // weight is w = Σ p (1 - p), where p is the attention of these queries to it. To second order,
+  // KL(S || S^) is half of Σ w δ² if the noise δ is independent from key to key. Empty for latents.
   std::vector<double> attended_key;         // [num_kv_heads, d, d]   Σ w kᵀk
   std::vector<double> attended_key_sum;     // [num_kv_heads, d]      Σ w k
   std::vector<double> attended_key_weight;  // [num_kv_heads]         Σ w
@@ -61,8 +61,8 @@ struct LayerMoments {
   std::vector<double> key_abs_max;    // [num_kv_heads, d]   max |k|
   std::vector<double> value_abs_max;  // [num_kv_heads, dv]  max |v|
 
-  // The model's rope and folding rules, for fits without the model. Unknown for moments from a
-  // rotation file or from a file of an older version.
+  // The model's rope and folding rules, for fits without the model. They are unknown if the moments
+  // come from a rotation file or from a file of an older version.
   std::optional<RopeSpec> rope = {};
   FoldRules fold = {};
 
@@ -79,8 +79,8 @@ struct LayerMoments {
   Matrix KeySecondMoment(int64_t head) const;
   Matrix ValueSecondMoment(int64_t head) const;
   Vector KeyMean(int64_t head) const;
-  // Return the moments that key transforms are fitted to: those of attended keys, or of all keys if
-  // no query read a quantized key (or if that is unknown).
+  // Return the moments that key transforms are fitted to: those of attended keys. If no query read
+  // a quantized key, or if this is unknown, return those of all keys.
   Matrix CachedKeySecondMoment(int64_t head) const;
   Vector CachedKeyMean(int64_t head) const;
 

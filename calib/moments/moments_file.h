@@ -33,7 +33,7 @@ inline constexpr const char* kMomentsFormat = "oscar-moments";
 inline constexpr int64_t kMomentsVersion = 2, kMaskedMomentsVersion = 3;
 
 // Writes one layer at a time, in any order. Sums are kept in an unnamed file until Commit(),
-// because the header before them is only known then.
+// because the header, which comes first, is only known then.
 class MomentsWriter {
  public:
   explicit MomentsWriter(const std::filesystem::path& path);
@@ -70,8 +70,9 @@ enum class MomentsPart {
   kAll,
   kMeans  // only geometry, key_sum and maxima
 };
-// These four store a layer in another safetensors file, such as a job's: the key and the text of
-// its metadata, its tensors with names and shapes, and the reverse (as MomentsReader::Read).
+// These four functions store a layer in another safetensors file, such as a job's: the key and the
+// text of its metadata, its tensors with names and shapes, and the reverse (like
+// MomentsReader::Read).
 std::string MomentsName(int layer_id);
 std::string MomentsFacts(const LayerMoments& moments);
 void ForEachSum(const LayerMoments& moments,

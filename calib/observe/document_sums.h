@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sums over documents in the same order for any number of processes. Two neighbours are added if
-// they form a node of the binary tree over document numbers; the remaining nodes are added at the
-// end, from the right. A process with adjacent documents passes on a few nodes. All nodes together
-// give the same bits, however the documents were divided.
+// Adds up sums over documents in the same order for any number of processes. Document numbers are
+// the leaves of a binary tree. Two neighbouring sums are added once they form a node of the tree.
+// The remaining nodes are added at the end, from the right. A process with adjacent documents
+// passes on only a few nodes, and the total has the same bits however the documents were divided.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,8 +16,8 @@ namespace oscar {
 
 class DocumentSums {
  public:
-  // The sum over documents [index << level, (index + 1) << level). Undefined: none of them adds
-  // anything.
+  // The sum over documents [index << level, (index + 1) << level). Undefined if none of these
+  // documents adds anything.
   struct Node {
     int level = 0;
     int64_t index = 0;

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Sampled query rows of several sequences, with the keys and values that they read, padded to one
-// shape. One product then serves all sequences and several caches; on a GPU, launching many small
-// products would dominate. Traps: padded rows see one token but have no weight, padded tokens are
-// hidden, and quantizers process both. Even rows choose and odd rows judge, and each has its own
-// sums.
+// shape. So one matrix product serves all sequences and several caches; on a GPU, launching many
+// small products would take most of the time. Even rows choose and odd rows judge, with separate
+// sums. Traps: a padded row sees one token but has no weight, a padded token is hidden, and
+// quantizers process both.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -29,8 +29,8 @@ struct SampledSequence {
   at::Tensor k_pe = {};  // [tokens, rope_dim]
 };
 
-// Numbers of the texts to which rows belong: `first` for the first sequence, then ascending.
-// `total` texts are measured together.
+// Numbers of the texts that rows belong to. The first sequence is text `first`, and numbers ascend
+// from there. `total` texts are measured together.
 struct TextsOfRows {
   int64_t first = 0, total = 0;
 };
@@ -49,30 +49,30 @@ class SampledRows {
   const at::Tensor& queries() const { return queries_; }
   int64_t num_scores() const { return p_.numel(); }  // for one cache
 
-  // Keys of several caches, transformed so that logits need no inverse: [caches, sequences,
-  // num_kv_heads, ...].
+  // Keys of several caches, and the queries that read them, transformed so that logits need no
+  // inverse: [caches, sequences, num_kv_heads, ...].
   struct Keys {
     at::Tensor stored;   // [..., tokens, d], as read back after quantization
     at::Tensor queries;  // [..., gqa_ratio * rows, d]
-    // The result of ExactLogits, or its first cache if all caches have the same; undefined if no
-    // token is exact.
+    // The result of ExactLogits, or only its first cache if it is the same for all caches.
+    // Undefined if no token is exact.
     at::Tensor exact_logits = {};
   };
   // Returns the logits of unquantized keys [..., tokens, d]: [caches, sequences, num_kv_heads,
-  // gqa_ratio, rows, tokens]. Undefined if all windows quantize every token.
+  // gqa_ratio, rows, tokens]. Undefined if every token is quantized in all windows.
   at::Tensor ExactLogits(const at::Tensor& queries, const at::Tensor& keys) const;
-  // For each w of `which`, sums the KL(S || S^) in nats with the tokens of windows[w] exact:
-  // [caches, num_kv_heads, 2 + texts.total] float64. The sums are over even rows, odd rows, and the
-  // even rows of each text.
+  // Returns the sums of KL(S || S^) in nats, for each w of `which` with the tokens of windows[w]
+  // exact: [caches, num_kv_heads, 2 + texts.total] float64. The last dimension has the sums over
+  // even rows, over odd rows, and over the even rows of each text.
   std::vector<at::Tensor> KlSums(const Keys& keys, std::span<const size_t> which) const;
   // Sums |(P^ - P) V|^2, with the tokens of windows[0] exact.
   at::Tensor KeyErrorSums(const Keys& keys) const;
-  // Sums |P (V^ - V)|^2 over tokens that windows[0] quantizes; `read` [caches, sequences,
-  // num_kv_heads, tokens, dv].
+  // Sums |P (V^ - V)|^2, where V^ holds the values as read back. Only counts tokens that windows[0]
+  // quantizes. `read` [caches, sequences, num_kv_heads, tokens, dv].
   at::Tensor ValueErrorSums(const at::Tensor& read) const;
-  // Sums |P^ V^ - P V| / |P V| with errors in keys and values, in windows[0]. `read` holds the
-  // values of quantized tokens, `exact_read` those of the others. Rows whose P V is 0 count as
-  // exact.
+  // Sums |P^ V^ - P V| / |P V| with errors in keys and values and the tokens of windows[0] exact.
+  // `read` holds the values of quantized tokens, `exact_read` the values of exact tokens. Rows
+  // whose P V is 0 count as having no error.
   at::Tensor RelativeErrorSums(const Keys& keys, const at::Tensor& read,
                                const at::Tensor& exact_read) const;
   const at::Tensor& output_sums() const { return output_sums_; }     // |P V|^2, summed over rows

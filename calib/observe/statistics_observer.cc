@@ -24,8 +24,8 @@ constexpr int64_t kAttendedRows = 256;  // maximum queries per document that wei
 constexpr int64_t kRowsAtOnce = 32;  // rows per step: their scores are [rows, num_q_heads, tokens]
 constexpr int64_t kSweepTokens = 4096;  // tokens at a time in AddDiagonalTarget, across documents
 
-// [tokens, heads, dim] -> [num_kv_heads, tokens * gqa_ratio, dim] float64: the rows for each KV
-// head.
+// Returns the rows of each KV head: [tokens, heads, dim] -> [num_kv_heads, tokens * gqa_ratio, dim]
+// float64.
 at::Tensor RowsOfKvHeads(const at::Tensor& x, int64_t num_kv_heads) {
   const int64_t tokens = x.size(0), ratio = x.size(1) / num_kv_heads, dim = x.size(2);
   const at::Tensor rows =

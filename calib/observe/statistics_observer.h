@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Streams one layer's attention into float64 sums on the compute device and keeps what the layer's
-// fit needs afterwards: keys and values of all tokens, and sampled queries of the held-out rows.
-// The host does not synchronize until the sums are read back. Trap: a document is summed in token
-// chunks of fixed size, and documents are added in the order of DocumentSums. Changing either
-// changes the last bits of an artifact.
+// Streams one layer's attention into float64 sums on the compute device. Also keeps what the
+// layer's fit needs afterwards: keys and values of all tokens, and sampled queries of the held-out
+// rows. The host does not synchronize until the sums are read back. Trap: a document is summed in
+// chunks of a fixed number of tokens, and documents are added in the order of DocumentSums.
+// Changing either changes the last bits of an artifact.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -46,10 +46,9 @@ struct ObservedLayer {
   std::vector<at::Tensor> last_queries;  // per sequence, if they are kept
 };
 
-// The sums over a document in one float64 tensor, in this order: [num_kv_heads, d, d] query,
-// [num_kv_heads, dv, dv] attention output; for attended keys (LayerMoments) [num_kv_heads, d, d],
-// [num_kv_heads, d] and [num_kv_heads]; then [num_kv_heads, d, d] key, [num_kv_heads, dv, dv] value
-// and [num_kv_heads, d] keys. Layers that read another's cache only add the first five.
+// The sums over a document in one float64 tensor: the LayerMoments members query, attention_output,
+// attended_key, attended_key_sum, attended_key_weight, key, value and key_sum, in this order.
+// Layers that read another layer's cache only add the first five.
 struct SumsLayout {
   int64_t num_kv_heads = 0, d = 0, dv = 0;
 
@@ -57,8 +56,8 @@ struct SumsLayout {
   int64_t of_all() const { return of_queries() + num_kv_heads * (d * d + dv * dv + d); }
 };
 
-// The point that halves the fitted queries that count: a position in the fitted tokens, at the end
-// of a chunk.
+// The point that divides the fitted queries that count into two halves. It is at the end of a chunk
+// of fitted tokens.
 struct HalfPoint {
   int64_t document = -1;  // none: no fitted rows
   int64_t rows = 0;       // rows of `document` before the point
@@ -86,13 +85,13 @@ struct LayerOnDevice {
   void RecordStream(c10::Stream stream) const;
 };
 
-// Positions of the query rows that are kept for one sequence (NumKeptRows), ascending and evenly
-// spaced among those that count.
+// Returns the positions of the query rows that are kept for one sequence (NumKeptRows): ascending,
+// and evenly spaced among the rows that count.
 at::Tensor KeptRows(const HeldOutSplit& split, size_t sequence, int64_t tokens, int64_t error_rows,
                     at::Device device);  // [n] int64, on `device`
 
-// Bytes of temporaries that the observer holds at once, if the longest sequence has `longest`
-// tokens.
+// Returns the bytes of temporaries that the observer holds at once, if the longest sequence has
+// `longest` tokens.
 uint64_t ObservingMemory(const LayerSpec& layer, int64_t longest);
 
 // Waits for the sums on the current stream.
@@ -100,10 +99,11 @@ ObservedLayer ReadBack(LayerOnDevice observed, const LayerSpec& spec);
 
 class StatisticsObserver : public LayerObserver {
  public:
-  // `error_rows`: query rows kept per sequence with held-out rows, evenly spaced, including the
-  // last row. `last_queries`: last queries kept of every sequence, for refinement.
-  // `first_sequence`: index in `split` of the first sequence that is observed. `windows`: keys that
-  // queries read exactly, which are not attended keys.
+  // `error_rows`: most query rows kept of each sequence with held-out rows, evenly spaced,
+  // including the last row.
+  // `last_queries`: number of last queries kept of every sequence, for refinement.
+  // `first_sequence`: index in `split` of the first sequence that is observed.
+  // `windows`: the keys in these windows are read exactly, so they are not attended keys.
   StatisticsObserver(HeldOutSplit split, int64_t error_rows, int64_t last_queries = 0,
                      int64_t first_sequence = 0, CacheWindows windows = {});
 
@@ -117,8 +117,8 @@ class StatisticsObserver : public LayerObserver {
   // The same for a layer that other layers may have read in the meantime.
   LayerOnDevice TakeOnDevice(size_t layer_index);
 
-  // Sets the finished layer aside, because other layers will read its keys and values. Their
-  // queries and outputs join its sums, which become means over all those layers.
+  // Sets the finished layer aside, because other layers will read its keys and values. The queries
+  // and outputs of those layers join its sums, which become means over all of them.
   void Hold(size_t layer_index);
 
  private:
@@ -132,8 +132,9 @@ class StatisticsObserver : public LayerObserver {
   std::map<size_t, LayerOnDevice> held_;  // keyed by layer index
 };
 
-// Runs a second sweep, which needs the final query covariance in `moments`: adds Σ w vᵀv and Σ w
-// with w = k C_Q kᵀ over rows [0, rows[i]) of each sequence to `moments.diagonal`.
+// Adds Σ w vᵀv and Σ w, with w = k C_Q kᵀ, over rows [0, rows[i]) of each sequence to
+// `moments.diagonal`. This is a second sweep, because it needs the final query covariance in
+// `moments`.
 void AddDiagonalTarget(const std::vector<at::Tensor>& keys, const std::vector<at::Tensor>& values,
                        const std::vector<int64_t>& rows, LayerMoments& moments);
 

@@ -35,8 +35,8 @@ bool ReadsEarlierLayers(const ModelSpec& spec) {
   });
 }
 
-// -log softmax of the next token, computed in blocks of the vocabulary.
-// [n, hidden_size], [n] -> [n] float32
+// Returns -log softmax of the next token, [n] float32, computed in blocks of the vocabulary.
+// `hidden` [n, hidden_size], `ids` [n].
 at::Tensor Losses(const LayerLoop& loop, const at::Tensor& hidden, const at::Tensor& ids) {
   const ModelSpec& spec = loop.spec();
   WeightLoader loader(loop.checkpoint(), {loop.device(), loop.dtype()}, loop.options().read);

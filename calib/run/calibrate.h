@@ -26,19 +26,20 @@ namespace oscar {
 // How a calibration runs on a GPU. No option here changes a result. On a CPU, a layer is fitted and
 // committed before the next one begins.
 struct RunOptions {
-  // Number of layers that are fitted while the loop works on later ones. Each one keeps its keys
-  // and values, and needs the memory of a fit. Their eigenvectors are computed on the host's cores,
-  // between requests to the GPU. 0: the loop waits for the fit.
+  // Number of layers that are fitted while the loop works on later layers. 0: the loop waits for
+  // every fit. A layer that is being fitted keeps its keys and values, and needs the memory of a
+  // fit. Its eigenvectors are computed on the host's cores, between requests to the GPU.
   int fits_beside = 6;
-  // Longest time between two commits, not counting layers that are still being fitted. No commit
-  // begins if less than half of this time remains. If hidden states are small compared to weights,
-  // commits come sooner, so that a killed run loses little.
+  // Minimum number of seconds between two commits. If hidden states are small compared to weights,
+  // commits come sooner, so that a killed run loses little. No commit begins if the run is expected
+  // to end within half of this time. A commit waits for the fits of its layers.
   double commit_seconds = 10;
 };
 
-// This process as one of several that run one calibration, each with its own documents. Ranks
-// (RankGroup) take turns to fit a layer from what all of them observed; rank 0 has the job. A shard
-// does not know the others, fits nothing, and stores what it observed (shard_directory.h).
+// Describes this process as one of several that run one calibration, each with its own documents.
+// Ranks (RankGroup) take turns to fit a layer from what all of them observed, and rank 0 has the
+// job. A shard does not know the other shards. It fits nothing and stores what it observed
+// (shard_directory.h).
 struct JobRanks {
   RankGroup* group = &OneRank();      // the ranks that run; one rank for a plan
   bool apart = false;                 // whether this process is a shard
@@ -61,7 +62,7 @@ struct CalibrationInput {
 
   // The calibrated model; null if there is only a dump.
   ModelSource* model() const { return source->model(); }
-  // The same, but null if the model does not run in this process. A resumed run needs the model's
+  // The same model, but null if it does not run in this process. A resumed run needs the model's
   // hidden states.
   ModelSource* running_model() const { return dynamic_cast<ModelSource*>(source.get()); }
   const std::vector<int64_t>& lengths() const;  // all sequences, including other processes'
@@ -98,18 +99,18 @@ struct CalibrationHooks {
 // Throws UsageError for options that contradict each other with any model.
 void CheckOptions(const CalibrationOptions& options);
 
-// Checks before any weight or value is read. Throws InputError if heads would see fewer tokens than
-// options.min_tokens, or if a clip search has no held-out rows.
+// Checks the input before any weight or value is read, and returns its split. Throws InputError if
+// heads would see fewer tokens than options.min_tokens, or if a clip search has no held-out rows.
 HeldOutSplit CheckCalibration(const CalibrationInput& input);
 
-// Finishes every layer of `job`; a shard finishes the file of every layer. Throws Interrupted, with
-// the job on disk, if the hook asked to stop. Ranks other than 0 have NoJob; their stop_requested
-// stops all ranks.
+// Finishes every layer of `job`; in a shard, a layer is finished when its observations are in a
+// file. Throws Interrupted if the hook asked to stop; finished layers stay on disk. Ranks other
+// than 0 pass a NoJob; if their stop_requested returns true, all ranks stop.
 void RunCalibration(const CalibrationInput& input, JobDirectory& job,
                     const CalibrationHooks& hooks);
 
-// Returns MeasureTextLoss after a run, over the sequences of all ranks. All ranks call this, and
-// only rank 0 gets the result. A shard gets nothing.
+// Returns the result of MeasureTextLoss over the sequences of all ranks, after a run. All ranks
+// must call this, and only rank 0 gets the result. A shard gets nothing.
 std::optional<TextLoss> LossOfText(const CalibrationInput& input);
 
 }  // namespace oscar

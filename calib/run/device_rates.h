@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Measures how fast a device does each kind of work in a calibration, in a fraction of a second
-// each. The rates turn a plan's work into seconds. Trap: both here and in a calibration, work is
-// queued on a GPU long before it runs; code that waits after each product measures the waiting.
+// each. The rates turn a plan's work into seconds. Trap: a calibration queues work on a GPU long
+// before it runs, so the measurements do too. Code that waited after each product would measure the
+// waiting.
 #pragma once
 
 #include <c10/core/Device.h>

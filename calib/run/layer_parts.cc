@@ -49,8 +49,8 @@ void Append(DocumentSums& all, const DocumentSums& more) {
   for (const DocumentSums::Node& node : more.nodes()) all.Add(node);
 }
 
-// Appends the sums of a part to those of earlier parts. `half`: the half point is before (-1), in
-// (0) or after (1) the part's documents.
+// Appends the sums of a part to those of earlier parts. `half` says where the half point is: before
+// (-1), in (0) or after (1) the part's documents.
 void Append(LayerSums& all, const LayerSums& more, int half) {
   Append(all.fit, more.fit);
   Append(all.held_out, more.held_out);

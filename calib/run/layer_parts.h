@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Parts of a layer: the contributions of some adjacent documents, as tensors in a fixed order.
-// Ranks send them (layer_transport.h) and shards keep them (shard_directory.h). All parts together
-// equal, bit for bit, what one process would have observed.
+// Parts of a layer: the observations of some adjacent documents, as tensors in a fixed order. Ranks
+// send their parts to each other (layer_transport.h), and shards store them (shard_directory.h).
+// All parts together equal, bit for bit, what one process would have observed.
 #pragma once
 
 #include <cstddef>

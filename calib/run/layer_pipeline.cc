@@ -152,13 +152,13 @@ void LayerPipeline::FinishRound() {
   }
 }
 
-// Returns a copy of the hidden states that stays valid while the next layer changes them in place.
-// Rank 0 gets the hidden states of all ranks.
+// Returns hidden states that stay valid while the next layer changes the model's in place. Rank 0
+// gets the hidden states of all ranks.
 at::Tensor LayerPipeline::KeepHidden(const at::Tensor& hidden) {
   if (streams_.empty() && transport_.size() == 1) return hidden;
   transport_.GatherHidden(hidden, [&] {
-    // A pending write also waits for the fits of other ranks. If the run stops at this layer, it
-    // must not wait for them, so it gets a new buffer.
+    // A pending write also waits for the fits of other ranks. A run that stops at this layer must
+    // not wait for these fits, so it uses a new buffer.
     if (!host_hidden_.defined() || (hidden_written_.valid() && !IsReady(hidden_written_))) {
       host_hidden_ = at::empty(
           {input_.job_tokens(), hidden.size(1)},

@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Handles a layer after the loop has finished it: its sums become a result, the result becomes a
-// file, and the file joins the job. For a shard, the sums themselves become the file. On a GPU, a
-// thread fits a layer on its own stream while the loop works on the next layers, and another thread
-// writes the result. On a CPU these steps run one after another, because they would compete for the
-// same cores. A layer keeps its keys and values until it is fitted; Put() waits if too many layers
-// are being fitted or written. Trap: with several ranks, Put() must never wait for a rank that is
-// behind (capture/ranks/rank_group.h).
+// Handles a layer after the loop has finished it: turns its sums into a result, writes the result
+// to a file, and adds the file to the job. For a shard, the sums themselves are written. On a GPU,
+// one thread fits a layer on its own stream while the loop works on the next layers, and another
+// thread writes the result. On a CPU these steps run one after another, because they would compete
+// for the same cores. A layer keeps its keys and values until it is fitted, so Put() waits if too
+// many layers are being fitted or written. Trap: with several ranks, Put() must never wait for a
+// rank that is behind (capture/ranks/rank_group.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -38,11 +38,11 @@ class LayerPipeline {
                 PhaseTimes& times);
   ~LayerPipeline();  // waits for pending work
 
-  // Returns how to commit after a layer that was not put yet. On a GPU, hidden states are written
-  // when they are due and nothing has to wait.
+  // Returns how to commit after layer `index`, which was not put yet. On a GPU, hidden states are
+  // written only when a commit is due and the previous write has finished.
   Commit CommitAfter(size_t index) const;
-  // Takes an observed layer, whose kernels may still be running. Reports an earlier layer
-  // (hooks.on_layer) on this thread, or throws its error. The last layer needs no hidden states.
+  // Takes an observed layer, whose kernels may still be running. On this thread, also reports an
+  // earlier layer (hooks.on_layer) or throws its error. The last layer is always committed.
   void Put(size_t index, LayerOnDevice observed, Commit commit);
   void Finish();  // does the same for all remaining layers
 

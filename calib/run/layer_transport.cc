@@ -261,8 +261,8 @@ class Ranks : public OneProcess {
 
   size_t rank() const { return static_cast<size_t>(group_.rank()); }
   bool is_first() const { return group_.rank() == 0; }
-  // Visits all ranks' rows of `hidden` in pieces: part(rank, its first row, first row among all,
-  // rows).
+  // Visits the rows of `hidden` of all ranks in pieces: calls part(rank, first row within the rank,
+  // first row among all ranks, number of rows).
   void ForEachPart(const at::Tensor& hidden,
                    const std::function<void(size_t, int64_t, int64_t, int64_t)>& part) const {
     const int64_t row_bytes = hidden.size(1) * static_cast<int64_t>(hidden.element_size());

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Transport between the processes of one calibration: observations of a layer go to the process
-// that fits it; results and hidden states go to the process with the job. With one process, nothing
-// is sent. All processes call all functions in the same order; only Finish is called by other
-// threads.
+// Transport between the processes of one calibration. Observations of a layer go to the process
+// that fits it; results and hidden states go to the process with the job. If there is only one
+// process, nothing is sent. All processes call all functions in the same order. Only Finish is
+// called by other threads.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -32,8 +32,8 @@ struct FinishedLayer {
   void Write(const std::filesystem::path& path) const;
 };
 
-// Whether hidden states after a layer go to disk, so that a run can resume there. kNever: the model
-// continues and overwrites them. kWithRound: only once every process has finished a layer.
+// Whether hidden states after a layer go to disk, so that a run can resume there. kNever: no, and
+// the model overwrites them. kWithRound: only if all processes have finished a layer in this round.
 enum class Commit { kNever, kWithRound, kNow };
 
 class LayerTransport {
@@ -50,20 +50,22 @@ class LayerTransport {
   // Returns the index of the layer with which all processes begin.
   virtual size_t FirstLayer(const JobDirectory& job) const = 0;
 
-  // The action of all processes after a layer. The process with the job decides, once it knows
-  // whether others want to stop.
+  // The decision on what all processes do after a layer. The process with the job makes it, after
+  // it has learned whether the others want to stop.
   struct Verdict {
     bool stop = false;
     Commit commit = Commit::kNever;
   };
   virtual Verdict Agree(size_t layer_index, const Verdict& own) const = 0;
 
-  // Gives a layer to the process that fits it. In that process, the returned function waits for the
-  // observations of the others, on a GPU on its caller's stream. In other processes it is empty.
+  // Gives the observations of a layer to the process that fits it. There, the returned function
+  // waits for the observations of the other processes (on a GPU, on its caller's stream). In other
+  // processes the function is empty.
   using Observed = std::function<LayerOnDevice()>;
   virtual Observed Gather(size_t layer_index, LayerOnDevice own) const = 0;
   // Gives the hidden states of all documents to the process with the job. Only that process calls
-  // `all`, which returns a host tensor. On a GPU they are complete once the current stream is.
+  // `all`, which returns the host tensor to fill. On a GPU, the tensor is complete once the current
+  // stream is.
   virtual void GatherHidden(const at::Tensor& own,
                             const std::function<at::Tensor()>& all) const = 0;
   // Returns the rows of TextSampleOf in the process with the job; nothing if there are none.

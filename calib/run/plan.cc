@@ -75,8 +75,8 @@ Work LayerWork(const LayerSpec& layer, int64_t hidden_size, const std::vector<in
   return work;
 }
 
-// Returns the cost of a layer's fit without its automatic choice: searching clip ratios on held-out
-// rows, measuring the errors of every arm, and finding thresholds over all tokens.
+// Returns the cost of a layer's fit without its automatic choice. The fit searches clip ratios on
+// held-out rows, measures the errors of every arm, and finds thresholds over all tokens.
 AutoCost CostOfFit(const LayerSpec& layer, const std::vector<int64_t>& lengths,
                    const HeldOutSplit& split, const CalibrationOptions& options) {
   constexpr double kSides = 2, kRowPasses = 14, kScorePasses = 6, kSortPasses = 30;
@@ -138,12 +138,12 @@ FitBytes FitMemory(const CalibrationInput& input) {
     peak.kept = std::max(peak.kept, kept);
     peak.observing = std::max(peak.observing, ObservingMemory(layer, longest));
     if (input.ranks.apart) continue;  // a shard fits nothing
-    // Static thresholds take |x R| of all tokens in float32. On a CPU, kthvalue adds a copy and an
-    // index buffer. On a GPU, up to half of the values with indices are added, and the longest
-    // document while it is converted.
+    // Static thresholds need |x R| of all tokens in float32. On a CPU, kthvalue adds a copy and an
+    // index buffer. On a GPU, topk adds up to half of the values with their indices, and the
+    // longest document is added while it is converted.
     const uint64_t thresholds = tokens * kv * dim * (device == at::kCPU ? 4 + 4 + 8 : 4 + 6 + 8);
-    // Clip search: rotated rows, sorted magnitudes and indices of the held-out rows; float32 and
-    // float64 temporaries of a few candidates.
+    // The clip search needs rotated rows, sorted magnitudes and indices of the held-out rows, and
+    // float32 and float64 temporaries of a few candidates.
     const auto held_out = static_cast<uint64_t>(split.held_out_tokens);
     const uint64_t values = held_out * kv * dim;
     const auto candidates =
@@ -320,7 +320,7 @@ CalibrationPlan PlanCalibration(const CalibrationInput& input) {
   Work work;
   AutoCost choice, fits;
   const HeldOutSplit split = input.Split();
-  // When shards are merged, they have already observed.
+  // A merge of shards does not run the model: the shards have already observed everything.
   const bool observes = model == input.model();
   const int64_t hidden_size = model == nullptr ? 0 : model->loop().spec().hidden_size;
   for (size_t i = 0; i < layers.size(); ++i) {
@@ -370,8 +370,8 @@ CalibrationPlan PlanCalibration(const CalibrationInput& input) {
   plan.fit_seconds = seconds_of(fits);
   const double eigen = choice.eigen_flops > 0 ? choice.eigen_flops / MeasureHostRate() : 0;
   const double beside = plan.model_seconds + plan.statistics_seconds + plan.fit_seconds;
-  // The host computes eigenvectors while a GPU works, and searches for several layers fill each
-  // other's gaps: measured on an H100, three at a time.
+  // On a GPU, the host computes eigenvectors meanwhile, and searches for several layers fill each
+  // other's gaps. The factor was measured on an H100 with three searches at a time.
   constexpr double kSeveralAtATime = 0.85;
   plan.auto_seconds = input.device.is_cpu()
                           ? seconds_of(choice) + eigen

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Estimates the bytes read, memory and time of a calibration from shapes and a short measurement of
-// this machine, for --dry-run. tests/tools/memory_test.cc requires the host peak to be within 15 %
-// of a real run's.
+// this machine, for --dry-run. tests/tools/memory_test.cc requires the estimated host peak to be
+// within 15 % of a real run's peak.
 #pragma once
 
 #include <cstdint>
@@ -28,21 +28,21 @@ struct CalibrationPlan {
 // Measures the device for a fraction of a second (device_rates.h).
 CalibrationPlan PlanCalibration(const CalibrationInput& input);
 
-// Returns why a run of `plan` on a CPU does not fit into this machine's memory and swap, or its
-// control group; "" if it fits.
+// Returns why a run of `plan` on a CPU does not fit into this machine's memory and swap, or into
+// the limit of its control group; "" if it fits.
 std::string HostMemoryProblem(const CalibrationPlan& plan);
 
-// Returns the cost of one document in the loop, including attention and statistics, as
+// Returns the cost of running one document through the loop, with attention and statistics, in
 // multiply-adds of the model.
 double DocumentWork(const ModelSpec& spec, int64_t tokens);
 
 // Returns CalibrationPlan::peak_device without the measurement.
 uint64_t PlanDeviceMemory(const CalibrationInput& input);
 
-// Returns the fastest of a few configurations that fits into `limit` bytes of device memory: fewer
-// layers fitted at once, fewer tokens and queries at a time, weights of one layer instead of two.
-// `make` builds the input for a configuration. Throws ResourceError with the needs of the smallest
-// one. On a CPU, the first one is taken.
+// Returns the fastest of a few configurations that fits into `limit` bytes of device memory. Slower
+// ones fit fewer layers at once, process fewer tokens and queries at a time, or hold the weights of
+// one layer instead of two. `make` builds the input for a configuration. Throws ResourceError with
+// the needs of the smallest one if none fits. On a CPU, returns the first one.
 CalibrationInput FitIntoMemory(
     uint64_t limit,
     const std::function<CalibrationInput(const LoopOptions&, const RunOptions&)>& make);

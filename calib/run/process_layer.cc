@@ -202,7 +202,7 @@ LayerResult ProcessLayer(ObservedLayer observed, const LayerSpec& spec, const He
         SearchChoices(observed, spec, options.search(),
                       OtherChoices(options.automatic, spec.attention.latent.has_value()), times);
     result.automatic = choices.front();
-    // Returns freed memory, so that the peaks of the search and of the arms do not add up.
+    // Returns freed memory, so that the peaks of the search and of measuring errors do not add up.
     if (observed.keys.at(0).is_cpu()) malloc_trim(0);
     choosing = std::async(std::launch::async, [&all, choices = std::move(choices)]() mutable {
       FitChoices(all, choices);

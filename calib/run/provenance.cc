@@ -38,7 +38,7 @@ struct DumpFile {
   fs::path path;
 };
 
-// Returns the files of a dump: the dump itself, or the sorted files of its layer directories. Other
+// Returns the files of a dump: a single file, or the sorted files in its layer directories. Other
 // files in a dump's directory (upstream's script writes rotations there) are not part of it.
 std::vector<DumpFile> FilesOf(const fs::path& dump) {
   if (!fs::is_directory(dump)) return {{"dump", dump}};
@@ -54,8 +54,9 @@ std::vector<DumpFile> FilesOf(const fs::path& dump) {
   return files;
 }
 
-// Returns how far digests may run ahead of loading. If the page cache cannot hold the files, they
-// are digested after they are loaded, roughly in the order of the layers.
+// Returns how far digesting may run ahead of loading: 1 for all files, or 0. If the page cache
+// cannot hold the files, they are digested after they are loaded, roughly in the order of the
+// layers.
 double LeadOf(const Checkpoint& checkpoint) {
   return checkpoint.total_bytes() <= AvailableHostBytes() / 2 ? 1 : 0;
 }

@@ -40,7 +40,7 @@ double RoutedPart(const ModelSpec& spec) {
   return routed > 0 ? routed / (routed + shared) : 0;
 }
 
-// Returns the bytes that one rank would send in total if it also sent to itself: keys and values,
+// Returns the bytes that all ranks would send if each rank also sent to itself: keys and values,
 // sums, inputs and outputs of experts, and hidden states at commits.
 double BytesToExchange(const CalibrationInput& whole, int ranks, double seconds) {
   const ModelSpec& spec = whole.model()->loop().spec();

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Estimates the reads, transfers, memory and time of a calibration by several ranks, from shapes
-// and the plan for one rank. Arithmetic is divided by documents, and fits by layers. Transfer rates
-// are assumed, not measured.
+// and the plan for one rank. Ranks divide the arithmetic by documents and the fits by layers.
+// Transfer rates are assumed, not measured.
 #pragma once
 
 #include "calib/run/plan.h"
@@ -24,8 +24,8 @@ struct RankPlan {
   double efficiency = 0;  // time with one rank / (ranks * time with all of them)
 };
 
-// `largest`: the input of the rank with the most tokens, with the lengths of all sequences. `whole`
-// and `one`: input and plan for one rank that runs everything.
+// `largest`: input of the rank with the most tokens, with the lengths of all sequences. `whole` and
+// `one`: input and plan for one rank that runs everything.
 RankPlan PlanRanks(const CalibrationInput& largest, const CalibrationInput& whole,
                    const CalibrationPlan& one, int nodes);
 

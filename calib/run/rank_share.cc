@@ -15,8 +15,8 @@
 namespace oscar {
 namespace {
 
-// Returns how many adjacent spans each rank takes (at least one) so that none gets more work than
-// `most`; nothing if that is impossible.
+// Returns how many adjacent spans each rank takes, at least one, if no rank may get more work than
+// `most`. Returns nothing if that is impossible.
 std::vector<size_t> Fill(const std::vector<double>& work, double most, size_t ranks) {
   std::vector<size_t> counts;
   size_t next = 0;

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Calibration text that the model writes itself (--self-generate): continuations of prompts from
-// the data, which become documents beside the others. A low-bit cache first fails on text that the
-// model itself has written, above all long reasoning. The job's directory keeps the text, so a
-// resumed run reads it instead of writing it again. The tokens depend on the last bits of the
-// arithmetic, so another machine may write different text. Every artifact holds the digest of the
-// data, including that text.
+// the data, which are added to the data as documents. A low-bit cache first fails on text that the
+// model itself has written, above all long reasoning.
+// The job's directory keeps the text, so that a resumed run reads it instead of writing it again.
+// The tokens depend on the last bits of the arithmetic, so another machine may write different
+// text. Every artifact holds the digest of the data, including this text.
 #pragma once
 
 #include <cstdint>
@@ -55,11 +55,12 @@ struct SelfGenerationPlan {
   uint64_t cache_bytes = 0;   // for a batch
   uint64_t memory_bytes = 0;  // in total
   uint64_t bytes_read = 0;    // bytes read from disk
-  double seconds = 0;         // for arithmetic, from a short measurement of the device
+  double seconds = 0;         // compute time, extrapolated from a short benchmark of the device
   LoopOptions loop = {};      // how weights are loaded
 };
 // `limit`: usable bytes of device memory. Throws ResourceError with the costs if the model does not
-// fit and options.stream is off. Throws UsageError if the prompts cannot give that many tokens.
+// fit and options.stream is off. Throws UsageError if continuations of the prompts cannot have that
+// many tokens.
 SelfGenerationPlan PlanSelfGeneration(const SelfGeneration& model, uint64_t limit);
 
 struct SelfGenerationProgress {
@@ -72,8 +73,8 @@ struct SelfGenerationHooks {
 };
 
 // Returns the prompts with their continuations, in order, without those whose continuation is
-// empty. Documents that `job` holds for the same `key` (JSON of model, data, machine) are read. The
-// rest is generated batch by batch, and only then is `plan` called. To restart, use
+// empty. Reads the documents that `job` holds for the same `key` (JSON of model, data, machine).
+// Generates the rest in batches; calls `plan` only if there is a rest. To restart, use
 // JobLock::DiscardJob. Throws Interrupted if the hook asked to stop; the job keeps all finished
 // batches. Throws InputError if the job's file is damaged or belongs to another run, or if no
 // prompt has a continuation.

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// PlanSelfGeneration of self_generation.h: how many continuations fit next to the weights, or the
-// cost if the weights do not fit. A step reads every weight once for any number of sequences, so a
-// few large batches are cheaper than many small ones.
+// Implements PlanSelfGeneration of self_generation.h: computes how many continuations fit next to
+// the weights, or the cost if the weights do not fit. A step reads every weight once for any number
+// of sequences, so a few large batches are cheaper than many small ones.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 

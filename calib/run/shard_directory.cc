@@ -142,8 +142,8 @@ Json ShardSet::timings() const {
 
 namespace {
 
-// Removes everything that only affects choices after observation. A merge may use other --bits than
-// its shards.
+// Removes the options that only affect choices after observation, because a merge may change them:
+// for example, it may have other --bits than its shards.
 Json WhatIsObserved(Json run) {
   if (!run.contains("/options/auto"_json_pointer)) return run;
   for (const char* option : {"for", "fold", "feedback", "bits", "budgets", "bits_of", "bits_by",

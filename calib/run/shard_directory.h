@@ -1,15 +1,16 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A shard: the results of one of several processes without a network between them. It ran its own
-// documents of a calibration; another process joins all shards (layer_parts.h):
+// A shard: the results of one of several processes that have no network between them. Each process
+// runs some of the documents of a calibration, and another process joins all shards
+// (layer_parts.h).
 //
 // clang-format off
 //     <shard>/layer_00000.safetensors ...   TensorsOf every layer by index; w_uv of latent attention
 //     <shard>/hidden_00004.safetensors      for a model of 4 layers: hidden states from which the text's loss is computed
 //     <shard>/shard.json                    describes the run, the documents and these files (shard_document.h)
 // clang-format on
-//
+// While a shard is being made, it is a job (JobDirectory) with the same files.
 // While it is being made, it is a job (JobDirectory) with the same files.
 #pragma once
 
@@ -34,8 +35,8 @@ namespace oscar {
 // Returns the tensors in a layer's file. For an empty `part`, they give names, types and shapes.
 std::vector<NamedTensor> TensorsOfShard(const LayerOnDevice& part);
 
-// Returns this shard's hidden states that enter the last layer, in order, for the documents on
-// which the text's loss is measured; undefined: none. // [tokens, hidden_size]
+// Returns this shard's hidden states that enter the last layer: [tokens, hidden_size], in order,
+// for the documents on which the text's loss is measured. Undefined if there are none.
 at::Tensor TextHiddenOf(const CalibrationInput& input);
 
 // Publishes a finished job as a shard at `path`. `run`: Fingerprint; `weights`: from DescribeModel.
@@ -43,16 +44,16 @@ void PublishShard(JobDirectory& job, const ShardPlace& place, const RankShare& s
                   const Json& run, const Json& weights, const Json& timings,
                   const std::filesystem::path& path);
 
-// Returns whether a directory is the shard `place` of the calibration `run`. Throws InputError if
-// it is something else.
+// Returns whether a directory is the shard `place` of the calibration `run`; false if `path` does
+// not exist. Throws InputError if it is anything else.
 bool IsShardOf(const std::filesystem::path& path, const ShardPlace& place, const Json& run);
 
 // All shards of a calibration.
 class ShardSet {
  public:
   static bool LooksLikeOne(const std::filesystem::path& path);
-  // Opens shards in any order. Throws InputError naming a shard that is missing, duplicate, has
-  // another number of shards, or lacks a file. Does not compare them with a run.
+  // Opens shards in any order. Throws InputError naming a shard that is missing, occurs twice, has
+  // another number of shards, or lacks a file. Does not compare the shards with a run.
   static ShardSet Open(const std::vector<std::filesystem::path>& directories);
 
   const std::vector<RankShare>& shares() const { return shares_; }
@@ -82,7 +83,7 @@ class ShardSet {
   std::vector<RankShare> shares_;
 };
 
-// A model that shards have already run. Run observes nothing; LayerTransport gathers what the
+// A model that shards have already run. Run() observes nothing, and LayerTransport gathers what the
 // shards observed.
 class ShardSource : public AttentionSource {
  public:

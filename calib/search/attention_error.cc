@@ -22,12 +22,13 @@ namespace {
 
 // Bytes of one slice of scores, which fits a CPU's cache or fills a GPU.
 int64_t ScoreBytes(at::DeviceType device) { return (device == at::kCPU ? 16 : 48) << 20; }
-// Number of such tensors alive at once: reference logits and scores, an arm's logits and scores,
-// temporaries; on a CPU also what the C library caches.
+// Number of such tensors that exist at once: logits and scores of the reference and of an arm, and
+// temporaries; on a CPU also memory that the C library caches.
 constexpr int64_t kScoreTensors = 12;
 
-// Rows of the running sums for caches that share their keys, device float64 [kNumNumbers, caches]:
-// first sums over keys, then over values. kKlMax is a maximum.
+// Rows of the running sums of several caches that share their keys: [kNumNumbers, caches] float64
+// on the device. First come the sums that depend only on keys, then those that also depend on
+// values. kKlMax is a maximum.
 enum Sum {
   kKl,
   kKlBeyond,

@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Candidate recipes in the searches of one layer. They are fitted and scored at clip ratios, and
-// every score is recorded. A search reuses the fits and scores of other consumers' searches.
-// Candidates that are scored together are recorded in the given order, each with all its ratios.
+// Candidate recipes in the searches of one layer. They are fitted, and scored at several clip
+// ratios; every score is recorded. A search reuses the fits and scores of other consumers'
+// searches. Candidates that are scored together are recorded in the given order, each with all its
+// ratios.
 #pragma once
 
 #include <cstddef>

@@ -38,7 +38,7 @@ constexpr std::array<double, 3> kCoarse = {0.88, 0.92, 0.96};
 // The clip ratio at which recipes are compared.
 const std::span<const double> kFirst(&GridOf(2).first, 1);
 
-// Windows that are priced in addition to those in use: the sizes in upstream's recipes.
+// Windows whose effect is scored in addition to those in use: the sizes in upstream's recipes.
 constexpr std::array<CacheWindows, 4> kWindows = {{{0, 0}, {64, 256}, {64, 512}, {128, 1024}}};
 
 int64_t LongestText(const ObservedLayer& observed) {
@@ -181,9 +181,9 @@ class Search {
     order.insert(order.begin(), &all.front());
     return order;
   }
-  // Recipes are compared by scores with range scales, which all consumers' searches share. If the
-  // consumer writes other scales, the best few are compared again with those, and so are the orders
-  // of the best one's factors.
+  // Recipes are first compared by scores with range scales, which all consumers' searches share. If
+  // the consumer stores fitted scales, the best few are compared again with fitted scales. The
+  // other factor orders of the best recipe are only compared with fitted scales.
   bool writes_otherwise() const { return choice_.fitted_scales.has_value(); }
   template <typename Recipe>
   void CompareWritten(std::vector<Candidate<Recipe>>& all) {
@@ -200,7 +200,7 @@ class Search {
     written_.AddRatios<Recipe>(few, kFirst);
   }
   // Returns the index of the best candidate whose gain justifies its demands. `all` is sorted by
-  // demands.
+  // demands, least first.
   template <typename Recipe>
   static size_t Worthwhile(const std::vector<Candidate<Recipe>>& all) {
     size_t best = 0;
@@ -217,8 +217,8 @@ class Search {
     return later == earlier && earlier.composition != Composition::kHPbr;
   }
 
-  // Adds the best ratio for each number of bits above 2; if no bits are shared out, only scores
-  // them at one ratio.
+  // Adds an option for each number of bits above 2. Under a bit budget, searches its clip ratio;
+  // without one, only scores it at one ratio.
   template <typename Recipe>
   void AddBits(const Candidate<Recipe>& c, const AutoScorer::Rotated& rotated,
                std::vector<SideOption>& options) {
@@ -270,8 +270,8 @@ class Search {
       fed.feedback = true;
       TryKeys({fed}, written_);
     }
-    // The best ratio depends on the transform, so the best few are scored at coarse ratios, and the
-    // chosen one at all ratios.
+    // The best ratio depends on the transform. So the best few recipes are scored at coarse ratios
+    // first, and the chosen one then at all ratios.
     written_.AddRatios<KeyRecipe>(BestFew(keys_, writes_otherwise() ? 1 : kClippedRecipes),
                                   coarse());
     size_t chosen = Worthwhile(keys_);
@@ -374,7 +374,8 @@ class Search {
     choice_.v = c.side;
     AddBits(c, in_depth_ ? written_.Rotate(c) : AutoScorer::Rotated(), choice_.v_options);
     if (bits_of_head()) AddHeadBits({}, choice_.v_options);
-    // If one ratio serves everything, it is that of keys, whose KL decides the cost of a cache.
+    // If keys and values share one ratio, it is that of the keys, whose KL decides the cost of a
+    // cache.
     if (rules_.clip == ClipScope::kModel) {
       choice_.v_option().SetRatio(choice_.k_option().clip[0]);
       choice_.v_check = choice_.v_option().check;
@@ -410,8 +411,8 @@ class Search {
   std::vector<KeyCandidate> keys_;  // the first is Hadamard
 };
 
-// Uses the better of two choices if a search that may fold has folded nothing. Then its choice and
-// that of the same consumer without folding are for the same checkpoint.
+// If a search that may fold has folded nothing, its choice is for the same checkpoint as that of
+// the same consumer without folding. Then both become the better of the two.
 void TakeTheBetterUnfolded(const std::vector<AutoOptions>& options, std::span<AutoChoice> choices) {
   for (size_t plain = 0; plain < options.size(); ++plain) {
     for (size_t fold = 0; fold < options.size(); ++fold) {

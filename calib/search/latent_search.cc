@@ -36,8 +36,8 @@ struct LatentPoint {
 };
 using LatentCurve = std::vector<LatentPoint>;  // ascending ratios
 
-// Returns the sum of the row's damage as a key and its damage as a value, each relative to
-// Hadamard's. The square root of the KL is used, because a KL grows with the square of an error.
+// Returns the row's damage as a key plus its damage as a value, each relative to Hadamard's damage.
+// The damage as a key is the square root of the KL, because a KL grows with the square of an error.
 double DamageOf(const AutoScorer::LatentScores& scores, const AutoScorer::LatentScores& unit,
                 std::vector<double> HeadScores::*rows) {
   const auto ratio = [&](HeadScores AutoScorer::LatentScores::*of) {

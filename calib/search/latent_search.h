@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The automatic choice for a layer with latent attention (choice_search.h). One cached row serves
-// as key and value, so there is one transform, one clip ratio and one number of bits. They are
-// chosen and judged by the row's damage as key (attention KL) and as value (output error), both
-// relative to Hadamard's. The latent has no position, so nothing here depends on rope (pair scales
-// in weights, moments spread over positions). Channel scales go into the matrices by which queries
-// and outputs are multiplied anyway.
+// Makes the automatic choice for a layer with latent attention (choice_search.h). One cached row
+// serves as key and value, so there is one transform, one clip ratio and one number of bits. They
+// are chosen and judged by the row's damage as key (attention KL) and as value (output error), both
+// relative to Hadamard's. The latent has no rope, so there are no pair scales in weights, and
+// moments are not spread over positions. Channel scales go into the matrices by which queries and
+// outputs are multiplied anyway.
 #pragma once
 
 #include <vector>

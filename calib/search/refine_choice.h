@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Refines the matrices of an automatic choice by gradients through attention
-// (rotation_refinement.h). Every other text is shifted to later positions (position_spread.h).
-// Heads keep a refinement if it is better on texts set aside here; held-out rows decide for the
-// layer.
+// Refines the matrices of an automatic choice by gradient descent through attention
+// (rotation_refinement.h). Every other text is shifted to later positions (position_spread.h). A
+// head keeps its refinement if it is better on texts that are set aside here. Later, held-out rows
+// decide whether the layer keeps it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -34,7 +34,8 @@ struct RefinedTexts {
 };
 
 // Takes `steps` steps of gradient descent from choice.k and choice.v, which must have a rotation
-// per KV head. Error feedback factors are refitted to `moments`.
+// per KV head, and stores the result there. Factors for error feedback are then refitted to
+// `moments`.
 void RefineChoice(const RefinedTexts& texts, const AttentionSpec& attention,
                   const CacheWindows& windows, int64_t steps, const LayerMoments& moments,
                   AutoChoice& choice);

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The loss that refining a rotation minimizes: the change in attention and its output for the last
-// queries of a sequence, with gradients through the quantizer (OptR, arXiv 2608.02691). The scores
-// of all sequences stay in memory, 12 bytes per query head, query and token, so only a few queries
-// of each sequence are compared.
+// The loss that refining a rotation minimizes: the change in attention and in its output for the
+// last queries of a sequence, with gradients through the quantizer (OptR, arXiv 2608.02691). The
+// scores of all sequences stay in memory and take 12 bytes per query head, query and token, so only
+// a few queries of each sequence are compared.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -31,9 +31,9 @@ class RefinementLoss {
                  at::Device device);
 
   RefinementSample PrepareKeys(const RefinementSequence& rows) const;
-  // `keys`: float32 transforms through which keys are stored, one per KV head. A sequence longer
-  // than `most_tokens` (0: no limit) keeps only the tokens with the largest sums of squared weights
-  // for each head; errors of other tokens are ignored.
+  // `keys` holds the float32 transforms through which keys are stored, one per KV head. If a
+  // sequence is longer than `most_tokens` (0: no limit), each head keeps only the tokens with the
+  // largest sums of squared weights; errors of other tokens are ignored.
   RefinementSample PrepareValues(const RefinementSequence& rows, const HeadTransforms& keys,
                                  int64_t most_tokens = 0) const;
 

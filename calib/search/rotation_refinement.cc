@@ -73,8 +73,9 @@ class Adam {
   int step_ = 0;
 };
 
-// Adds gradients of the mean loss over `count` samples, starting at `first` and cyclic, to A.
-// Sequences are processed one at a time, so that only one graph is in memory.
+// Adds the gradients of a mean loss to A. The mean is over `count` samples from `first` on,
+// continuing at the first sample after the last. Samples are processed one at a time, so that only
+// one autograd graph is in memory.
 void Backward(const Loss& loss, const Samples& samples, size_t first, size_t count,
               const HeadTransforms& start, const at::Tensor& a) {
   const at::Tensor factor = Factor(a);

@@ -39,8 +39,9 @@ struct RefinementOptions {
   double learning_rate = 0.02;  // for the first step; falls linearly to 0
   int check_every = 20;         // steps between checks on the rows set aside
   int64_t queries = 64;         // last positions of a sequence, whose queries are compared
-  // Number of sequences, taken in turn, whose gradients make a step; 0: all. With a falling rate, a
-  // few learn about as much as all, in less time (export/simulate/RESULTS.md, OptR).
+  // Number of sequences whose gradients make one step, taken in turn; 0: all. With a falling
+  // learning rate, a few sequences teach about as much as all, in less time
+  // (export/simulate/RESULTS.md, OptR).
   int64_t k_sequences_per_step = 1, v_sequences_per_step = 2;
   int64_t value_tokens = 512;  // heaviest tokens of a sequence, to which values are fitted; 0: all
   double shift_weight = 1;     // lambda: weight of the output's shift, added to the KL

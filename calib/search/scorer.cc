@@ -28,8 +28,8 @@ std::vector<int64_t> Spread(const std::vector<int64_t>& from, int64_t count) {
   return picked;
 }
 
-// Returns the first position that is used: 0, or the start of the last kTokens tokens if all rows
-// are later than kTokens.
+// Returns the first position of a sequence that is used: 0, or the start of its last kTokens tokens
+// if all query rows come after the first kTokens tokens.
 int64_t BeginOf(const at::Tensor& positions /* host, ascending */) {
   if (positions.numel() == 0 || positions[0].item<int64_t>() < AutoScorer::kTokens) return 0;
   return positions[-1].item<int64_t>() + 1 - AutoScorer::kTokens;
@@ -162,8 +162,8 @@ AutoScorer::AutoScorer(const ObservedLayer& layer, const LayerSpec& spec,
                                  spec.layer_id, kTokens),
                      Remedy::kHoldOutMore);
   }
-  // Every other sequence is shifted by `offset`. In a single sequence, every other pair of rows is
-  // shifted, so that both offsets have choosing and judging rows.
+  // Every other sequence is shifted by `offset`. If there is only one sequence, every other pair of
+  // its rows is shifted, so that both offsets have choosing and judging rows.
   const std::vector<int64_t> picked = Spread(with_rows, kSequences);
   std::vector<SampledSequence> sequences;
   const bool shifts = offset > 0 && attention.rope.rotary_dim > 0;

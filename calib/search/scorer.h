@@ -31,19 +31,19 @@ double Mean(const std::vector<double>& heads);
 
 class AutoScorer {
  public:
-  // Limits of the sample: query rows from each of kSequences sequences (fewer if many heads average
-  // out the noise), and keys at positions below kTokens.
+  // Limits of the sample: RowsOf query rows from each of kSequences sequences, and keys at
+  // positions below kTokens. With many heads, fewer rows average out the noise.
   static int64_t RowsOf(const AttentionSpec& spec) { return spec.num_q_heads < 16 ? 64 : 32; }
   static constexpr int64_t kSequences = 8, kTokens = 4096;
-  // Maximum number of values in a tensor when sequences, sides and clip ratios are batched. It
-  // fills a GPU; on a CPU they are processed one after another.
+  // Maximum number of values in a tensor that batches sequences, sides and clip ratios. It is large
+  // enough to fill a GPU; on a CPU they are processed one after another.
   static int64_t ValuesAtOnce(at::DeviceType device);
 
   // Keeps a reference to `spec`. Half of the rows are shifted by `offset` positions, as in a longer
-  // context (position_spread.h). Scores hold for `windows[0]`; if no row reaches beyond it,
-  // everything is quantized. If all rows of a sequence come after kTokens tokens, they only read
-  // its sink tokens and its most recent tokens, kTokens in total. Throws InputError if no sequence
-  // has both a choosing and a judging row.
+  // context (position_spread.h). Scores are computed with `windows[0]`; if no row reaches beyond
+  // these windows, everything is quantized. If all rows of a sequence come after its first kTokens
+  // tokens, they only read kTokens tokens: its sink tokens and its most recent ones. Throws
+  // InputError if no sequence has both a choosing and a judging row.
   AutoScorer(const ObservedLayer& layer, const LayerSpec& spec, std::vector<CacheWindows> windows,
              int64_t offset, int64_t values_at_once);
 
@@ -82,9 +82,9 @@ class AutoScorer {
   // Returns |(P^ - P) V| / |P V| per KV head, over all sampled rows, with exact values.
   std::vector<double> KeyOutputErrors(const Rotated& keys, const Trial& trial,
                                       Quantizer quantizer) const;
-  // Scores latent rows, which are both key and value: the KL as for keys, and the mean over rows of
-  // |P^ V^ - P V| / |P V| for outputs after W_UV, with both errors together. (The few rows with the
-  // largest outputs would dominate a ratio of sums.)
+  // Scores latent rows, which are both key and value, with errors in both. `kl` is as for keys.
+  // `output` is the mean over rows of |P^ V^ - P V| / |P V|, for outputs after W_UV. (In a ratio of
+  // sums, the few rows with the largest outputs would dominate.)
   struct LatentScores {
     HeadScores kl, output;
   };

@@ -11,14 +11,14 @@
 namespace oscar {
 namespace {
 
-// Counts from choice_search.cc for all consumers together: recipes that are fitted and rotated, and
-// scores. Most belong to the consumer without restrictions (`any`).
+// Numbers of recipes that are fitted and rotated, and of scores, in choice_search.cc for all
+// consumers together. Most belong to `any`, the consumer without restrictions.
 constexpr int64_t kKeyRecipes = 32, kKeyScores = 90, kValueRecipes = 11, kValueScores = 44;
 constexpr int64_t kBitScores = 2,
                   kHalves = 3;  // per side: 3 and 4 bits; all tokens, and two halves
 
-// Arrays the size of a side: a sequence's keys and values; a candidate's rows and sorted
-// magnitudes; temporaries of rotating, sorting, quantizing and comparing.
+// Numbers of arrays as large as one side: for a sequence's keys and values; for a candidate's rows
+// and sorted magnitudes; for temporaries of rotating, sorting, quantizing and comparing.
 constexpr int64_t kKeptRows = 3, kRotatedRows = 2, kQuantizedRows = 8;
 constexpr int64_t kLatentQueries = 6;  // arrays the size of the queries
 struct DeviceCost {
@@ -111,15 +111,15 @@ AutoCost CostOfChoice(const LayerSpec& layer, const std::vector<int64_t>& sequen
         on.sort_passes * (kValueRecipes * values));
   }
   if (sampled.empty()) return cost;
-  // Every sequence is padded to the longest. Counts as many sequences, sides and clip ratios at a
-  // time as the scorer processes.
+  // Every sequence is padded to the longest. The scorer processes several sequences, sides and clip
+  // ratios at a time, and so does this count.
   const int64_t count = std::ssize(sampled), at_once = AutoScorer::ValuesAtOnce(device);
   const int64_t scores = q * longest.rows * longest.tokens, side = kv * longest.tokens * dim;
   const auto together = [&](int64_t values, int64_t most) {
     return std::clamp<int64_t>(at_once / values, 1, most);
   };
   const int64_t sides = count * together(count * side, kKeyRecipes);
-  // Latent attention also needs the logits of the rope part, and queries in latent space, which are
+  // Latent attention also needs the logits of the rope part and queries in latent space, which are
   // wider than a head.
   const int64_t latents = a.latent ? scores + kLatentQueries * q * longest.rows * d : 0;
   const int64_t kept =
@@ -130,8 +130,8 @@ AutoCost CostOfChoice(const LayerSpec& layer, const std::vector<int64_t>& sequen
   cost.bytes = static_cast<uint64_t>(4 * (kept + std::max(compared, rotated)));
   if (options.refine > 0) cost.bytes = std::max(cost.bytes, RefinementBytes(a, sequence_lengths));
   const int64_t recipes = kKeyRecipes + kValueRecipes;
-  // Counts two matrices per recipe, and moments: of all tokens, spread over positions, and of each
-  // half. Latent attention adds joint moments, for both value targets and for a half.
+  // Two matrices are kept per recipe. Moments are kept of all tokens, spread over positions, and of
+  // each half. Latent attention adds joint moments for both value targets and for a half.
   const int64_t moments = a.latent ? 7 : 4;
   cost.host_bytes = static_cast<uint64_t>(8 * kv * dim * dim * (2 * recipes + moments * 5));
   cost.eigen_flops = kEigenFlops * static_cast<double>((recipes + 2 * kHalves) * kv) *

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The cost of an automatic choice, for --dry-run: work, and memory in addition to the rest of a
-// layer's fit. The numbers count what choice_search.cc and scorer.cc do; a new recipe or ratio
-// there changes a number here.
+// Estimates the cost of an automatic choice, for --dry-run: its work, and its memory in addition to
+// the rest of a layer's fit. The numbers count what choice_search.cc and scorer.cc do, so a new
+// recipe or ratio there changes a number here.
 #pragma once
 
 #include <c10/core/Device.h>

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks whether a layer's choice had enough tokens by fitting its recipes to half of them.
-// README.md explains why scores are compared and not angles. From construction on, fits run on
-// their own threads and read the constructor's arguments.
+// Checks whether a layer's choice had enough tokens, by fitting its recipes to each half of them
+// and comparing scores. From construction on, fits run on their own threads and read the
+// constructor's arguments.
 #pragma once
 
 #include <future>
@@ -25,7 +25,8 @@ class HalfFits {
   HalfFits& operator=(const HalfFits&) = delete;
 
   // Measures a choice that has its recipes and options. Does nothing if no half was kept. Values
-  // are judged by the target for which halves have moments, the noisier one. Call this once.
+  // are judged with the target attention_output, the only one for which halves have moments. Call
+  // this once.
   Stability Measure(const AutoChoice& choice, const AutoScorer& scorer);
 
  private:

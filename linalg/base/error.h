@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Failures that are not our bug: bad usage, bad input, a device that failed. Each type has its own
-// process exit code. A message says what failed and where, what was expected and what was found. A
-// remedy says what to try; tools/cli/command.cc words it with the program's options. A bug of ours
-// is never an Error but an OSCAR_CHECK (check.h), which aborts.
+// Failures that are not our bugs: bad usage, bad input, a failing device. Each exception type has
+// its own process exit code. A message says what failed and where, what was expected and what was
+// found. A Remedy stands for what to try, which tools/cli/command.cc expresses with the program's
+// options. A bug of ours is never an Error but an OSCAR_CHECK (check.h), which aborts.
 #pragma once
 
 #include <stdexcept>

@@ -39,8 +39,8 @@ inline std::string FirstWords(const std::exception& error) {
   return text;
 }
 
-// Called in an exception handler. Turns an out-of-memory or device error into a ResourceError that
-// begins with `step`, and rethrows anything else.
+// Must be called in an exception handler. Turns an out-of-memory or device error into a
+// ResourceError whose message begins with `step`, and rethrows any other exception.
 [[noreturn]] inline void RethrowNaming(std::string_view step) {
   try {
     throw;
@@ -55,8 +55,8 @@ inline std::string FirstWords(const std::exception& error) {
   }
 }
 
-// Runs `work`. If it fails because of memory or a device, the error begins with `step`: "running
-// layer 3: CUDA error: unspecified launch failure".
+// Runs `work`. If it fails because of memory or a device, the message of the error begins with
+// `step`: "running layer 3: CUDA error: unspecified launch failure".
 template <typename Work>
 decltype(auto) WithErrorContext(std::string_view step, Work&& work) {
   try {

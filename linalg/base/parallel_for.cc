@@ -14,8 +14,8 @@
 namespace oscar {
 namespace {
 
-// Indices are handed out in order, and a started index always finishes. When index i fails, all
-// lower ones still complete, so the lowest failure is known.
+// Hands out indices in order; an index that has started always finishes. When index i fails, all
+// lower ones still complete, so the lowest failing index is known.
 class Pieces {
  public:
   Pieces(int64_t count, const std::function<void(int64_t)>& body) : count_(count), body_(body) {}
@@ -53,10 +53,10 @@ class Pieces {
 };
 
 // Threads that stay for the life of the process, because a BLAS keeps buffers for each thread. A
-// call requests helpers, works itself, and withdraws requests that no helper has taken; so calls
-// may be nested and come from several threads. Waking a thread takes a tenth of a millisecond on a
-// virtual machine, so an idle thread first polls for new work about that long, and yields its core
-// meanwhile.
+// call requests helpers, works itself, and withdraws requests that no helper has taken. So calls
+// may be nested and may come from several threads. Waking a thread takes a tenth of a millisecond
+// on a virtual machine. An idle thread therefore first polls for new work for about that long; it
+// yields its core meanwhile.
 class Helpers {
  public:
   // Runs `pieces` on this thread and on up to `wanted` helpers.
@@ -99,7 +99,7 @@ class Helpers {
   }
 
   // Polls until `happened()` is true, for at most 200 us. Takes no lock, because many threads would
-  // compete for it.
+  // compete for the lock.
   static void LookFor(const auto& happened) {
     using Clock = std::chrono::steady_clock;
     const Clock::time_point end = Clock::now() + std::chrono::microseconds(200);

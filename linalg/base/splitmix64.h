@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// splitmix64 (Steele, Lea, Flood 2014): a counter and a mixing function. Its draws determine bytes
-// of artifacts and reports, so nothing here uses a standard library's distributions.
+// The random number generator splitmix64 (Steele, Lea, Flood 2014): a counter and a mixing
+// function. Its numbers determine bytes of artifacts and reports, so nothing here uses the
+// distributions of a standard library, which differ between implementations.
 #pragma once
 
 #include <cstddef>

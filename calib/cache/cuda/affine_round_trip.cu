@@ -58,8 +58,8 @@ __device__ T CodeAt(T place, int max_code) {
   return trunc(Clamp(place + T(0.5F), T(0), T(max_code)));
 }
 
-// Converts NaN to 0, as a float cast does; a double cast would give the lowest integer (PTX ISA,
-// cvt). Otherwise a group whose scale is not finite would lose its NaN.
+// Converts a value to int, with NaN giving 0, as a cast from float does. A cast from double would
+// give the lowest integer (PTX ISA, cvt), and a group whose scale is not finite would lose its NaN.
 template <typename T>
 __device__ int Integer(T x) {
   return x == x ? static_cast<int>(x) : 0;

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The coordinate-by-coordinate part of the affine round trip with error feedback
-// (linalg/feedback_codec.h) in one kernel. Tensor operations need ten kernels per coordinate. Both
-// round in the same order and give the same bits.
+// (linalg/feedback_codec.h) in one kernel. Without this kernel, it takes ten kernels of tensor
+// operations per coordinate. Both round in the same order and give the same bits.
 #pragma once
 
 #include <cuda_runtime.h>

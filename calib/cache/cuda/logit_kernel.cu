@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One block processes a row: one pass over its logits finds their maximum and the sum of their
-// exponentials, a second one the requested results. Threads sum in T, blocks in float64.
+// One thread block processes a row. Its first pass over the logits finds their maximum and the sum
+// of their exponentials; its second pass computes the requested results. In the second pass, each
+// thread sums in T, and the sums of all threads are added in float64.
 #include <cmath>
 
 #include "calib/cache/cuda/logit_kernel.h"

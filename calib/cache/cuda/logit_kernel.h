@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The comparison of calib/cache/logit_comparison.h in one kernel that reads every logit once or
-// twice. Tensor operations need a dozen kernels and read every logit thirty times.
+// The comparison of calib/cache/logit_comparison.h in one kernel that reads every logit twice.
+// Without this kernel, it takes a dozen kernels of tensor operations, which read every logit thirty
+// times.
 #pragma once
 
 #include <cuda_runtime.h>
