@@ -50,7 +50,7 @@ class ExpertsPass {
                   per_layer_input);
 
   // Returns, for each expert, how many tokens of the first stream chose it on all ranks.
-  // // [num_experts]
+  // -> [num_experts]
   std::vector<int64_t> TokensPerExpert() const;
 
   // Bytes that a pass needs for `tokens` tokens of one stream.

@@ -55,7 +55,7 @@ PairViews Pairs(const at::Tensor& x, int64_t pairs, RopeLayout layout) {
 }
 
 // Normalizes each head, or all heads together if the norm covers all of them.
-// // x [n, heads, head_dim]
+// x [n, heads, head_dim]
 at::Tensor HeadNorm(const NormSpec& norm, const NormWeights& weights, double eps,
                     const at::Tensor& x) {
   if (!weights.of_heads.empty()) return Norm(norm, {at::stack(weights.of_heads), {}, {}}, eps, x);

@@ -25,7 +25,7 @@ at::Tensor None(const MatrixParts& /*parts*/) { return {}; }
 
 // Unpacks codes of `bits` bits from int32 or int64 words along the last dimension, lowest bits
 // first. A code may straddle words. The result has the type of the words.
-// // [.., W] -> [.., 32 W / bits]
+// [.., W] -> [.., 32 W / bits]
 at::Tensor Unpack(const at::Tensor& words, int bits) {
   const int64_t mask = (int64_t{1} << bits) - 1;
   if (32 % bits == 0) {

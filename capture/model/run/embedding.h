@@ -24,7 +24,7 @@ struct ColumnRange {
 };
 
 // Returns rows of matrix `name` for all ids, concatenated. Every id must be a row of the matrix.
-// // [T_total, columns], on the target
+// -> [T_total, columns], on the target
 at::Tensor GatherRows(const Checkpoint& checkpoint, const std::string& name,
                       const std::vector<std::vector<int32_t>>& ids, const WeightTarget& target,
                       ColumnRange columns = {});
@@ -55,7 +55,7 @@ class PerLayerInputs {
                  const WeightTarget& target, PerLayerWeights weights);
   // Returns the inputs of one layer. `rows`: row ranges that are computed in turn and together
   // cover all rows; empty: all rows at once.
-  // // [T_total, dim]
+  // -> [T_total, dim]
   at::Tensor Of(int layer_id, const std::vector<RowRange>& rows = {}) const;
 
  private:
