@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Descendants of GPT-2 and GPT-3, and gpt-oss. The norms of the former subtract the mean and have a
+// Descendants of GPT-2 and GPT-3, and gpt-oss. The descendants' norms subtract the mean and have a
 // bias; most of their MLPs have two projections and no gate.
 #include <fmt/format.h>
 

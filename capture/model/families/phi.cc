@@ -68,7 +68,7 @@ ModelSpec ReadPhi4Multimodal(ConfigReader& config) {
   return spec;
 }
 
-// Phi-3.5-MoE and Phi-mini-MoE: norms subtract the mean and have a bias. Each token has two
+// Phi-3.5-MoE and Phi-mini-MoE: norms subtract the mean and have a bias. Each token gets two
 // experts, each weighted by a softmax over experts with similar logits (SparseMixer, arXiv
 // 2409.12136). short_mscale and long_mscale are factors on cosines and sines. Unlike Microsoft's
 // code, transformers uses the short factors for long sequences too, so long sequences are refused.

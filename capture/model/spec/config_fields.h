@@ -4,8 +4,8 @@
 // Tables of config.json fields that no family reads. The first table has fields that cannot change
 // attention inputs or logits of a forward pass, with the reason. The second has fields that can,
 // with the values that have no effect. The third says how transformers treats the fields of each
-// family. Also the rule for fields that no table has. Trap: a field only belongs in the first table
-// if none of its values matters.
+// family. WhyUnknownRefused has the rule for all other fields. Trap: a field only belongs in the
+// first table if none of its values matters.
 #pragma once
 
 #include <set>
