@@ -49,7 +49,7 @@ at::Tensor RunExpert(const ExpertsSpec& experts, const ExpertWeights& weights, s
   return ApplyLinear(weights.down[expert], Gated(experts, gate, up));
 }
 
-// Sets scores of experts outside the best sets to -inf (DeepSeek-V3, section 2.1.2).
+// Sets the scores of experts outside the best sets to -inf (DeepSeek-V3, section 2.1.2).
 void LimitToBestSets(const RouterSpec& router, at::Tensor& scores) {
   if (router.num_expert_sets == 1) return;
   const at::Tensor sets = scores.view({scores.size(0), router.num_expert_sets, -1});
@@ -59,8 +59,8 @@ void LimitToBestSets(const RouterSpec& router, at::Tensor& scores) {
   sets.masked_fill_(outside.unsqueeze(-1), -std::numeric_limits<double>::infinity());
 }
 
-// Chooses the best expert and then the best of the others. The weight of each is its softmax among
-// the experts with similar logits; for the second one, the first is excluded (transformers 5,
+// Chooses the best expert and then the second best. The weight of each is its softmax among the
+// experts with similar logits; for the second one, the first is excluded (transformers 5,
 // sparsemixer).
 Choices MixSparsely(const at::Tensor& logits, double distance) {
   const double minus_infinity = -std::numeric_limits<double>::infinity();
@@ -215,7 +215,7 @@ void AddExperts(const ExpertsSpec& experts, const ExpertWeights& weights,
       const at::Tensor out = RunExpert(experts, weights, static_cast<size_t>(i),
                                        before ? rows.mul(weight.to(rows.scalar_type())) : rows);
       const at::Tensor weighted = before ? out : out.mul(weight);
-      // Each token occurs at most once, so the order of additions is fixed on a GPU too.
+      // `tokens` has each token at most once, so the order of additions is fixed on a GPU too.
       sum.index_add_(0, tokens, weighted.to(sum.scalar_type()));
     }
   }

@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs a mixture of experts (experts_spec.h). Every token of a layer is routed first. Then the
-// experts are processed in runs with the tokens that chose them; each run is read once. Trap: the
-// layer's hidden states must not change before the last run is done, so the experts' sum has its
-// own tensor. Order of operations and casts: transformers 5, *TopkRouter and *Experts.
+// Runs a mixture of experts (experts_spec.h). First, every token of a layer is routed. Then the
+// experts are processed in runs (ExpertRun). Each run is read once and applied to the tokens that
+// chose its experts. Trap: the experts' sum has its own tensor, because the layer's hidden states
+// must not change before the last run is done. Order of operations and casts: transformers 5,
+// *TopkRouter and *Experts.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -31,8 +32,8 @@ struct RouterWeights {
 // Weights of some experts in a layer.
 struct ExpertWeights {
   ExpertRun run;
-  // One entry per expert of the run. If gate and up are stored as one tensor (with rows as
-  // `interleaved` says), `gate` holds both and `up` is undefined.
+  // One entry per expert of the run. If gate and up are stored as one tensor, `gate` holds the rows
+  // of both, in the order that `interleaved` says, and `up` is undefined.
   std::vector<LinearWeights> gate, up, down;
 };
 
@@ -46,8 +47,8 @@ struct Choices {
   at::Tensor weights;  // [n, top_k] float32
 };
 
-// Chooses experts for x [n, hidden_size]: the experts' input, or the layer's input if the router
-// normalizes it itself (normed_input).
+// Chooses experts for x [n, hidden_size]. x is the experts' input or, if the router normalizes its
+// own input (normed_input), the layer's hidden states.
 Choices ChooseExperts(const ExpertsSpec& experts, const RouterWeights& weights, double eps,
                       const at::Tensor& x);
 
@@ -65,9 +66,9 @@ struct TokensByExpert {
 // Sorts choices by expert. Waits for the device once.
 TokensByExpert SortByExpert(const Choices& choices, int64_t num_experts);
 
-// Adds weight * expert(input(t)) to sum[t] for every token t of every expert in the run, in
-// ascending order of experts. `input` returns the rows [n, hidden_size] that experts get for tokens
-// [n] int64, at most token_chunk of them.
+// Adds each expert's weighted output for token t to sum[t], for every token t that chose the
+// expert. The experts of the run are processed in ascending order. `input` returns the rows [n,
+// hidden_size] that experts get for tokens [n] int64; n is at most token_chunk.
 void AddExperts(const ExpertsSpec& experts, const ExpertWeights& weights,
                 const TokensByExpert& order, int64_t token_chunk,
                 const std::function<at::Tensor(const at::Tensor& tokens)>& input, at::Tensor& sum);

@@ -105,9 +105,8 @@ void ExpertsPass::AddOfAllRanks(const ExpertRun& run, const ExpertWeights& exper
     const auto begin = of_rank.begin() + run.first;
     return std::any_of(begin, begin + run.count, [](int64_t of_expert) { return of_expert > 0; });
   });
-  if (!any) return;  // all ranks return, even for a stretch inside a long document
-  // Rows are sorted by expert, and so by the rank that has the expert, because each rank has
-  // consecutive experts.
+  if (!any) return;  // on all ranks: no token of the stretch chose an expert of this run
+  // Rows are sorted by expert. Each rank has consecutive experts, so rows are also sorted by rank.
   std::vector<int64_t> sent, received;
   for (int r = 0; r < ranks_.size(); ++r) {
     const ExpertRun slice = SliceOfRun(run, r, ranks_.size());
@@ -118,8 +117,8 @@ void ExpertsPass::AddOfAllRanks(const ExpertRun& run, const ExpertWeights& exper
   const at::Tensor rows = ranks_.AllToAll(streams_[0].index_select(0, tokens), sent, received);
   const at::Tensor weights = ranks_.AllToAll(order.weights.narrow(0, first, count), sent, received);
 
-  // Rows arrive sorted by rank, then by expert. They must be sorted by expert, then by rank, which
-  // makes tokens ascend.
+  // Rows arrive sorted by rank, then by expert. They are reordered by expert, then by rank, so that
+  // tokens ascend within each expert.
   TokensByExpert all;
   all.begins.assign(order.begins.size(), 0);
   std::vector<int64_t> places, next(received.size());
@@ -183,8 +182,8 @@ std::vector<int64_t> ExpertsPass::TokensPerExpert() const {
 }
 
 int64_t ExpertsPass::HeldBytes(const ExpertsSpec& experts, int64_t tokens, int64_t element) {
-  // Counts the experts' sum and, as int64 or float32, the choices, their sort indices and the
-  // sorted choices.
+  // Counts the experts' sum and the int64 and float32 tensors that hold the choices, their sort
+  // indices and the sorted choices.
   return tokens * (experts.hidden_size * element + experts.router.top_k * (5 * 8 + 3 * 4));
 }
 

@@ -1,12 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The experts of one layer over all tokens of a run. It routes every token, processes the experts
-// run after run, and finally adds their sum to the hidden states. So each expert is read once, and
-// only one run is in memory. For each stream it holds another tensor as large as the hidden states.
-// With several ranks, experts stay where they were read and tokens are sent: a rank runs its
-// experts on the tokens of all ranks, in the same steps as a single rank would. Results for a token
-// are added in the order of the experts. Only tokens of one stretch (token_layout.h) share steps.
+// Runs the experts of one layer on all tokens. It routes every token, processes one ExpertRun after
+// another, and finally adds the experts' sum to the hidden states. So each expert is read once. The
+// sum of each stream (a copy of the hidden states, see LayerLoop::Run) is a tensor as large as the
+// stream.
+// With several ranks, each expert stays on the rank that read it, and tokens are sent there. A rank
+// applies its experts to the tokens of all ranks, in the same steps as a single rank would. A
+// token's results are added in the order of the experts. Only tokens of the same stretch
+// (token_layout.h) share a step.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -25,13 +27,15 @@ namespace oscar {
 
 class ExpertsPass {
  public:
-  // Consecutive rows of a stream that are processed together except for the experts.
+  // Row ranges of a stream whose tokens share the steps of experts. In all other steps of the
+  // layer, each range is processed by itself.
   using Stretch = std::vector<RowRange>;
 
   // Keeps references to all arguments. `streams`: hidden states [T_stream, hidden_size] after the
-  // layer's attention, which must not change until Finish. `stretches`: the stretches of each
-  // stream. Waits for the device once per stretch. With `ranks`, the only stream has this rank's
-  // tokens, with all stretches of the run, and all ranks make the same calls.
+  // layer's attention; they must not change until Finish. `stretches`: for each stream, its
+  // stretches. Waits for the device once per stretch. With several `ranks`, there is only one
+  // stream, with this rank's tokens. `stretches` then has all stretches of the run, and all ranks
+  // make the same calls.
   ExpertsPass(const LayerSpec& layer, const LayerWeights& weights, double eps, int64_t token_chunk,
               std::span<at::Tensor> streams, std::vector<std::vector<Stretch>> stretches,
               RankGroup& ranks = OneRank());
@@ -39,12 +43,14 @@ class ExpertsPass {
   // Adds a run of experts; `experts` is this rank's slice of it.
   void Add(const ExpertRun& run, const ExpertWeights& experts);
 
-  // Applies the steps after the experts, then adds the result to x. `per_layer_input` returns rows
-  // [n, dim] of a stream; undefined if the layer has no such input.
+  // Applies the layer's steps after the experts and adds the result to the hidden states.
+  // `per_layer_input` returns rows [n, dim] of a stream, or an undefined tensor if the layer has no
+  // such input.
   void Finish(const std::function<at::Tensor(size_t stream, int64_t first_row, int64_t num_rows)>&
                   per_layer_input);
 
-  // For each expert, how many tokens of the first stream chose it, on all ranks.  // [num_experts]
+  // Returns, for each expert, how many tokens of the first stream chose it on all ranks.
+  // -> [num_experts]
   std::vector<int64_t> TokensPerExpert() const;
 
   // Bytes that a pass needs for `tokens` tokens of one stream.

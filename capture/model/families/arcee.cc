@@ -9,7 +9,7 @@
 namespace oscar {
 namespace {
 
-// AFM-4.5B: Llama with a two-projection MLP and a squared ReLU. There is no gate_proj, although the
+// AFM-4.5B: Llama with a squared-ReLU MLP of two projections. There is no gate_proj, although the
 // size fields have Llama's names.
 ModelSpec ReadArcee(ConfigReader& config) {
   DenseDecoderOptions options = LlamaOptions(config, 10000.0);
@@ -19,9 +19,9 @@ ModelSpec ReadArcee(ConfigReader& config) {
   return ReadDenseDecoder(config, options);
 }
 
-// Trinity: norms before and after attention and MLP, QK norms, a separate projection for the gate
-// on the attention output, experts with sigmoid scores. Full layers have no rope, and embeddings
-// are multiplied by sqrt(hidden_size) only if mup_enabled is set.
+// Trinity: norms before and after attention and MLP, and QK norms. The gate on the attention output
+// has its own projection. Experts have sigmoid scores. Full-attention layers have no rope.
+// Embeddings are multiplied by sqrt(hidden_size) only if mup_enabled is set.
 ModelSpec ReadAfmoe(ConfigReader& config) {
   DenseDecoderOptions options = LlamaOptions(config, 10000.0);
   options.qk_norm = true;

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cohere's models: attention and MLP in parallel after one norm that subtracts the mean, a factor
-// on logits, interleaved rope (transformers 5, modeling_cohere.py, modeling_cohere2.py).
+// Cohere's models: attention and MLP run in parallel after one norm, which subtracts the mean.
+// Logits are multiplied by a factor, and rope is interleaved (transformers 5, modeling_cohere.py,
+// modeling_cohere2.py).
 #include "capture/model/families/dense_decoder.h"
 
 namespace oscar {
@@ -40,7 +41,7 @@ ModelSpec ReadCohere(ConfigReader& config) {
   return spec;
 }
 
-// Command R7B and A: three sliding-window layers with rope per full one. Full layers have no
+// Command R7B and A: three sliding-window layers with rope per full-attention layer, which has no
 // position embedding.
 ModelSpec ReadCohere2(ConfigReader& config) {
   DenseDecoderOptions options = CohereOptions(config, 10000.0);

@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// DBRX: norms with mean and without bias, clipped queries, keys and values in one tensor, all
-// experts of a layer concatenated in three tensors (transformers 5, modeling_dbrx.py). Trap:
-// releases have rope_theta in attn_config, but transformers only reads the one in rope_parameters.
+// DBRX (transformers 5, modeling_dbrx.py): norms subtract the mean and have no bias. Queries, keys
+// and values come from one fused projection and are clipped. All experts of a layer are
+// concatenated in three tensors. Trap: releases have rope_theta in attn_config, but transformers
+// only reads the one in rope_parameters.
 #include "capture/model/families/experts_config.h"
 
 namespace oscar {
@@ -55,7 +56,7 @@ ModelSpec ReadDbrx(ConfigReader& config) {
   ExpertsSpec experts =
       ReadExperts(config, spec.hidden_size, ffn.OptionalSize("ffn_hidden_size").value_or(3584),
                   "ffn.router.layer");
-  // The order of the norm by which expert weights are divided; null means no division.
+  // Expert weights are divided by their p-norm. This field is p; null means no division.
   ffn.Require("moe_normalize_expert_weights", 1.0);
   experts.router.normalize =
       !ffn.Has("moe_normalize_expert_weights") || ffn.Find("moe_normalize_expert_weights");

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// DeepSeek-V2 and V3 and other families with multi-head latent attention, most of them with
-// DeepSeek's experts. Traps: a scaled rope applies mscale_all_dim twice to the softmax scale, and
-// head_dim in these configs is missing or the size of the position part only.
+// DeepSeek-V2 and V3, and other families with multi-head latent attention, most of which also have
+// DeepSeek's experts. Traps: with yarn, the softmax scale contains the square of the factor from
+// mscale_all_dim; head_dim in these configs is missing or is the size of the position part only.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -118,8 +118,9 @@ ModelSpec ReadLatentDecoder(ConfigReader& config, int64_t default_dense, double 
   return spec;
 }
 
-// DeepSeek-V2, V2-Lite, Coder-V2: experts with softmax scores whose weights need not sum to 1. A
-// set of experts is ranked by its best expert, not by its best two as in DeepSeek-V3.
+// DeepSeek-V2, V2-Lite and Coder-V2: experts with softmax scores; the weights of the chosen experts
+// are not scaled to a sum of 1. A set of experts is ranked by its best expert, not by its two best
+// as in DeepSeek-V3.
 ModelSpec ReadDeepSeekV2(ConfigReader& config) {
   ModelSpec spec = ReadLatentLayers(config, {});
   for (LayerSpec& layer : spec.layers) layer.attention.latent->keeps_pairs = true;
@@ -166,9 +167,9 @@ ModelSpec ReadAxk1(ConfigReader& config) {
   return spec;
 }
 
-// GLM-5 and DeepSeek-V3.2: latent attention in which an indexer picks index_topk keys for each
-// query. Up to that many tokens, every key is picked and attention is dense. Longer sequences are
-// refused, because dense attention would be wrong for them.
+// GLM-5 and DeepSeek-V3.2: latent attention with an indexer that picks index_topk keys for each
+// query. In sequences of up to index_topk tokens every key is picked, so attention is dense. Longer
+// sequences are refused, because sparse attention is not implemented.
 ModelSpec ReadGlmMoeDsa(ConfigReader& config) {
   constexpr std::string_view kIndexed = "indexed_attention";  // name since transformers 5.24
   (void)ReadLayerTypes(config, {kIndexed, "deepseek_sparse_attention"},
@@ -191,9 +192,8 @@ ModelSpec ReadGlmMoeDsa(ConfigReader& config) {
   return spec;
 }
 
-// MiniCPM3: latent attention in a dense model, with factors on embeddings, layer outputs and
-// logits. Unlike in DeepSeek, rope is not interleaved (RopeLayout::kHalf), and v_head_dim may be
-// missing.
+// MiniCPM3: latent attention and a dense MLP, with factors on embeddings, layer outputs and logits.
+// Unlike in DeepSeek, rope is not interleaved (RopeLayout::kHalf), and v_head_dim may be missing.
 ModelSpec ReadMiniCpm3(ConfigReader& config) {
   const int64_t hidden = config.Size("hidden_size");
   config.Default("rope_interleave", false);
@@ -211,8 +211,8 @@ ModelSpec ReadMiniCpm3(ConfigReader& config) {
   return spec;
 }
 
-// Mistral Small 4 and Large 3: experts with softmax scores, queries scaled by position
-// (transformers 5, modeling_mistral4.py). The size of the position part of a head is given twice,
+// Mistral Small 4 and Large 3 (transformers 5, modeling_mistral4.py): experts with softmax scores,
+// and queries scaled by position. The config gives the size of the position part of a head twice,
 // directly and as partial_rotary_factor.
 ModelSpec ReadMistral4(ConfigReader& config) {
   RequireRopeSettings(config);

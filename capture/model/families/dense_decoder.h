@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Common code of decoder families: the usual fields and tensor names. A family declares its
-// differences here or changes the layers afterwards. Trap: head_dim is often not hidden_size /
-// num_attention_heads.
+// Reads the fields and tensor names that most decoder families share. A family declares its
+// differences in DenseDecoderOptions or changes the layers afterwards. Trap: head_dim is often not
+// hidden_size / num_attention_heads.
 #pragma once
 
 #include <cstdint>
@@ -53,7 +53,7 @@ struct DenseDecoderOptions {
   bool fused_qkv = false, fused_gate_up = false;  // stored as qkv_proj and as gate_up_proj
 };
 
-// Options for most descendants of Llama: attention_bias decides about biases on q, k, v and o, and
+// Options for most descendants of Llama: attention_bias says whether q, k, v and o have biases, and
 // the rope base has a default.
 DenseDecoderOptions LlamaOptions(ConfigReader& config, std::optional<double> default_theta = {});
 
@@ -65,7 +65,7 @@ void RequireRopeSettings(ConfigReader& config);
 // Returns a projection with weight name + ".weight" and, if `bias`, name + ".bias".
 LinearSpec Linear(const std::string& name, int64_t in_features, int64_t out_features,
                   bool bias = false);
-// Returns a projection whose weight is `part` rows, from `first` on, of a stored tensor with `all`
+// Returns a projection whose weight is rows [first, first + part) of a stored tensor with `all`
 // rows.
 LinearSpec Rows(const std::string& name, int64_t in_features, int64_t first, int64_t part,
                 int64_t all, bool bias = false);
@@ -80,8 +80,8 @@ void NameEnds(const std::string& embedding, const std::string& final_norm, Model
               const std::string& head = "lm_head");
 int64_t ReadNumLayers(ConfigReader& config);
 
-// Returns the kinds of all layers: layer_types if the config has it, otherwise the result of
-// `otherwise` for each layer.
+// Returns the kind of each layer: from layer_types or, if the config has no such field, from
+// `otherwise`.
 std::vector<std::string> ReadLayerTypes(
     ConfigReader& config, std::initializer_list<std::string_view> supported,
     const std::function<std::string_view(int64_t layer)>& otherwise);
@@ -93,15 +93,15 @@ bool AnySlides(const Windows& windows);
 
 // Reads sliding_window, or `missing` if the config has no such field; null: no layer has a window.
 std::optional<int64_t> ReadWindow(ConfigReader& config, std::optional<int64_t> missing = {});
-// Gives all layers the window, in families whose layer_types transformers stores but never reads. A
-// contradicting layer_types is an error.
+// Gives all layers the same window, for families whose layer_types transformers ignores. Throws
+// InputError if layer_types contradicts that.
 Windows ReadUniformWindows(ConfigReader& config, std::optional<int64_t> window);
 // Layer i has the window if layer_types says so or, without layer_types, if slides(i).
 Windows ReadWindows(ConfigReader& config, std::optional<int64_t> window,
                     const std::function<bool(int64_t layer)>& slides);
 // Without layer_types, layers from first_sliding on have the window.
 Windows ReadWindows(ConfigReader& config, std::optional<int64_t> window, int64_t first_sliding);
-// Without layer_types, all layers except every pattern-th have the window.
+// Without layer_types, every `pattern`-th layer has full attention; all others have the window.
 Windows ReadPatternWindows(ConfigReader& config, std::optional<int64_t> window, int64_t pattern);
 
 }  // namespace oscar

@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// ERNIE 4.5. Rope is interleaved and covers the whole head; other families with interleaved rope
-// also have a partial_rotary_factor (transformers 5, modeling_ernie4_5.py). use_bias covers all
-// biases.
+// ERNIE 4.5 (transformers 5, modeling_ernie4_5.py). Rope is interleaved and covers the whole head.
+// use_bias says whether projections have biases.
 #include "capture/model/families/experts_config.h"
 
 namespace oscar {
@@ -34,8 +33,8 @@ ModelSpec ReadErnieMoeLayers(ConfigReader& config, bool mrope) {
   return ReadDenseDecoder(config, options);
 }
 
-// Reads ERNIE's experts, for which the config uses other field names. The choice of experts has a
-// bias, although the scores come from a softmax.
+// Reads ERNIE's experts, whose fields have other names in the config. The choice of experts has a
+// bias, although their scores are a softmax.
 ExpertsSpec ReadErnieExperts(ConfigReader& config, int64_t hidden_size, int64_t size) {
   config.Require("moe_gate", "topk");
   config.Ignore({"moe_capacity"});  // for training; here experts take any number of tokens
@@ -62,7 +61,7 @@ int64_t ReadTextExpertSize(ConfigReader& config) {
   return ConfigReader(text, config.what()).Size(kField);
 }
 
-// ERNIE 4.5 VL. Image tokens have their own experts, which follow those for text.
+// ERNIE 4.5 VL. Image tokens have their own experts, which are stored after those for text.
 ModelSpec ReadErnie45VlMoe(ConfigReader& config) {
   ModelSpec spec = ReadErnieMoeLayers(config, /*mrope=*/true);
   ExpertsSpec experts = ReadErnieExperts(config, spec.hidden_size, ReadTextExpertSize(config));

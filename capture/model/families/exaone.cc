@@ -41,8 +41,8 @@ ModelSpec ReadExaone(ConfigReader& config) {
   return spec;
 }
 
-// sliding_window_pattern is a number (every n-th layer is full) or letters ("LLLG"). Returns
-// letters in both cases.
+// Returns sliding_window_pattern as letters: L for a sliding-window layer, G for full attention.
+// The field holds such letters ("LLLG") or a number n: every n-th layer has full attention.
 std::string ReadExaonePattern(ConfigReader& config) {
   const Json* value = config.Find("sliding_window_pattern");
   if (value != nullptr && value->is_string()) {
@@ -57,8 +57,8 @@ std::string ReadExaonePattern(ConfigReader& config) {
   return std::string(static_cast<size_t>(every - 1), 'L') + "G";
 }
 
-// If the config has a window, full layers have no rope, even if all layers are full. Otherwise all
-// layers have rope.
+// If the config has a window, full-attention layers have no rope, even if there are no other
+// layers. Otherwise all layers have rope.
 ModelSpec ReadExaone4Layers(ConfigReader& config, const LayerNormNames& norms) {
   DenseDecoderOptions options;
   options.qk_norm = true;
@@ -78,7 +78,7 @@ ModelSpec ReadExaone4Layers(ConfigReader& config, const LayerNormNames& norms) {
 // EXAONE 4: norms on the outputs of attention and MLP.
 ModelSpec ReadExaone4(ConfigReader& config) { return ReadExaone4Layers(config, PostNorms()); }
 
-// K-EXAONE: EXAONE 4's attention with norms before it, DeepSeek's experts.
+// K-EXAONE: EXAONE 4's attention, but with norms before it, and DeepSeek's experts.
 ModelSpec ReadExaoneMoe(ConfigReader& config) {
   ModelSpec spec = ReadExaone4Layers(config, {});
   config.Default("n_shared_experts", config.OptionalCount("num_shared_experts").value_or(1));

@@ -168,8 +168,8 @@ void SkipPredictionLayers(ConfigReader& config, ModelSpec& spec) {
   constexpr int64_t kMost = 64;  // bounds the list of skipped prefixes; releases have a few
   int64_t count = config.OptionalCount(kCount).value_or(0);
   if (count > kMost) config.Fail(kCount, fmt::format("is {}, expected at most {}", count, kMost));
-  // Some releases store such a layer without mentioning it in the config. It is recognized by
-  // eh_proj, which other layers lack.
+  // Some releases store a multi-token prediction layer without mentioning it in the config. It is
+  // recognized by eh_proj, which other layers lack.
   if (count == 0 && config.StoresPrefix(config.LayerPrefix(num_layers) + "eh_proj.")) count = 1;
   for (int64_t i = 0; i < count; ++i)
     spec.skipped_prefixes.push_back(config.LayerPrefix(num_layers + i));

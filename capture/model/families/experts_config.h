@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Common code of families with a mixture of experts: counts under their various names, which layers
-// have experts, and how experts are stored. A family describes the experts once, with names
-// relative to a layer ("mlp.gate.weight"), and PutExperts instantiates them for every sparse layer.
-// Within a family, some releases store each expert separately and some all experts in one tensor;
-// the checkpoint's names decide.
+// Reads what families with a mixture of experts share: counts under their various names, which
+// layers have experts, and how experts are stored. A family describes the experts once, with names
+// relative to a layer ("mlp.gate.weight"), and PutExperts copies the description to every sparse
+// layer. In the same family, some releases store each expert separately and others store all
+// experts of a layer in one tensor. The tensor names of the checkpoint show which.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ namespace oscar {
 // Reads num_experts, num_local_experts or n_routed_experts; if there are several, they must agree.
 int64_t ReadNumExperts(ConfigReader& config);
 
-// Reads experts with ReadNumExperts, their top_k (num_experts_per_tok) and activation. `router`
-// names the projection for the router's logits, which has no bias.
+// Reads the number of experts (ReadNumExperts), top_k (num_experts_per_tok) and the activation.
+// `router` names the projection to the router's logits, which has no bias.
 ExpertsSpec ReadExperts(ConfigReader& config, int64_t hidden_size, int64_t intermediate_size,
                         const std::string& router);
 
@@ -39,19 +39,20 @@ struct ExpertNames {
 void NameExperts(const ConfigReader& config, int64_t sparse_layer, const ExpertNames& names,
                  ExpertsSpec& experts);
 
-// Reads Mixtral's experts, also used by MiniMax: size intermediate_size, names under
-// "block_sparse_moe.", normalized weights.
+// Reads Mixtral's experts, which MiniMax also uses. Their size is intermediate_size, their names
+// are under "block_sparse_moe.", and their weights are normalized.
 ExpertsSpec ReadBlockSparseExperts(ConfigReader& config, int64_t hidden_size);
 
 // Adds a shared expert with this intermediate size (0: none): prefix + "gate_proj.weight" ...
 void NameSharedExpert(const std::string& prefix, int64_t intermediate_size, ExpertsSpec& experts);
 
-// Reads DeepSeek's router, also used by GLM and Kimi: sigmoid, a bias for the choice, n_group,
-// topk_group, norm_topk_prob, routed_scaling_factor, n_shared_experts; names under "mlp.".
+// Reads DeepSeek's experts, which GLM and Kimi also use: sigmoid scores, a bias for the choice,
+// names under "mlp.". Fields: n_group, topk_group, norm_topk_prob, routed_scaling_factor,
+// n_shared_experts.
 ExpertsSpec ReadSigmoidExperts(ConfigReader& config, int64_t hidden_size);
 
-// Returns which layers have experts in DeepSeek: mlp_layer_types if the config has it, otherwise
-// all from first_k_dense_replace on.
+// Returns which layers have experts in DeepSeek: those in mlp_layer_types or, without that field,
+// all from first_k_dense_replace (or `default_dense`) on.
 std::vector<bool> ReadDeepSeekSparseLayers(ConfigReader& config, int64_t default_dense);
 int64_t FirstSparse(const std::vector<bool>& sparse);  // 0 if no layer is sparse
 
@@ -66,8 +67,9 @@ void PutNamedExperts(const ConfigReader& config, const ExpertNames& names,
 // Skips the multi-token prediction layers, which are stored as layers num_hidden_layers and up.
 void SkipPredictionLayers(ConfigReader& config, ModelSpec& spec);
 
-// Names these experts and gives them to DeepSeek's sparse layers. Skips multi-token prediction
-// layers. `default_dense`: number of dense layers if the config does not say.
+// Gives these experts, with the names under which they are stored, to DeepSeek's sparse layers, and
+// skips multi-token prediction layers. `default_dense`: number of dense layers if the config has no
+// first_k_dense_replace.
 void PutDeepSeekExperts(ConfigReader& config, int64_t default_dense, const ExpertsSpec& experts,
                         ModelSpec& spec);
 

@@ -3,7 +3,7 @@
 //
 // The tables of model families and of multimodal wrappers around them. A family consists of a table
 // row and a function that maps config fields and tensor names to a ModelSpec. Related families
-// share a file. config_fields.h decides about fields that a family does not read.
+// share a file. config_fields.h says what happens to fields that a family does not read.
 #pragma once
 
 #include <cstdint>
@@ -38,13 +38,13 @@ struct Refusal {
 
 std::span<const Refusal> Refusals();  // sorted by model_type
 
-// A multimodal model whose text part is a family under "text_config".
+// A multimodal model whose "text_config" describes a model of one of the families.
 struct Wrapper {
   std::string_view model_type, architecture;
   std::string_view text_model_type;  // used if text_config does not name a family
   std::string_view member = {};      // field that contains the wrapper ("thinker_config")
-  // The position of the first text token. It is 1 for PaliGemma, where an image and prompt attend
-  // in both directions, but text alone is causal.
+  // The position of the first text token. It is 1 for PaliGemma. (There, an image and its prompt
+  // attend in both directions, but text alone is causal.)
   int64_t first_position = 0;
   std::string_view written_as = {};  // alternative name in "architectures"
 };

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gemma 1 to 4. Embeddings are multiplied by sqrt(hidden_size), rounded to the compute dtype, a
-// change of up to 0.3 % in bf16. The activation is hidden_activation, not the hidden_act of old
-// releases.
+// Gemma 1 to 4. Embeddings are multiplied by sqrt(hidden_size), which is first rounded to the
+// compute dtype; in bf16 this changes it by up to 0.3 %. The activation is read from
+// hidden_activation, not from the hidden_act of old releases.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -39,7 +39,7 @@ void ReadSoftcap(ConfigReader& config, ModelSpec& spec) {
 }
 
 // Gemma 1 and CodeGemma: norms (1 + w). Releases name the activation twice. They were trained with
-// hidden_activation; hidden_act only counts if that is missing.
+// hidden_activation; hidden_act is used only if that field is missing.
 ModelSpec ReadGemma(ConfigReader& config) {
   DenseDecoderOptions options = GemmaOptions(config);
   options.norm = NormKind::kOnePlus;
@@ -49,9 +49,9 @@ ModelSpec ReadGemma(ConfigReader& config) {
   return ReadGemmaLayers(config, options);
 }
 
-// Gemma 2 and VaultGemma: soft caps on attention logits and on the model's logits, q·k scaled by
-// query_pre_attn_scalar, norms (1 + w). Every other layer has a sliding window, starting with the
-// first.
+// Gemma 2 and VaultGemma: norms (1 + w), and soft caps on attention logits and on output logits.
+// The softmax scale is 1 / sqrt(query_pre_attn_scalar). Every other layer has a sliding window,
+// starting with the first.
 ModelSpec ReadSoftcappedGemma(ConfigReader& config, DenseDecoderOptions options) {
   options.norm = NormKind::kOnePlus;
   config.Default("head_dim", 256);
@@ -84,10 +84,10 @@ ModelSpec ReadVaultGemma(ConfigReader& config) {
   return ReadSoftcappedGemma(config, options);
 }
 
-// Gemma 3 (text part): Gemma 2 without soft caps, but with QK norms (1 + w) and five sliding-window
-// layers per full one, each kind with its own rotary base. Traps: the old rope_scaling only applies
-// to full layers; attn_logit_softcapping is left over from Gemma 2 and never applied
-// (modeling_gemma3.py).
+// Gemma 3 (text part): Gemma 2 with QK norms (1 + w) and without a soft cap on attention logits.
+// There are five sliding-window layers per full-attention layer, and each kind has its own rope
+// base. Traps: the old rope_scaling applies only to full-attention layers; attn_logit_softcapping
+// is left over from Gemma 2 and never applied (modeling_gemma3.py).
 ModelSpec ReadGemma3(ConfigReader& config) {
   DenseDecoderOptions options = GemmaOptions(config);
   // Released text_config objects only list differences from these defaults (transformers,
@@ -119,13 +119,14 @@ ModelSpec ReadGemma3(ConfigReader& config) {
 
 constexpr const char *kFullKind = "full_attention", *kSlidingKind = "sliding_attention";
 
-// The geometry of full layers: from per_layer_config of transformers 5, keyed by layer, or from the
-// fields of releases.
+// The geometry of full-attention layers. transformers 5 writes it to per_layer_config, keyed by
+// layer; releases have separate fields for it.
 struct FullGeometry {
   int64_t head_dim = 0, num_kv_heads = 0;
 };
 
-// With ten or more layers, transformers writes the keys with leading zeros ("05").
+// Returns the members of per_layer_config by layer. With ten or more layers, transformers writes
+// the keys with leading zeros ("05").
 std::map<size_t, const Json*> ByLayer(const ConfigReader& config, const Json& layers,
                                       size_t num_layers) {
   if (!layers.is_object()) config.Fail("per_layer_config", "must be an object");
@@ -229,7 +230,8 @@ void ReadPerLayerInputs(ConfigReader& config, ModelSpec& spec) {
   }
 }
 
-// Lets the last num_kv_shared_layers layers read the cache of the last earlier layer of their kind.
+// Lets each of the last num_kv_shared_layers layers read the cache of another layer: of the last
+// layer of its kind that has its own keys and values.
 void ShareKv(ConfigReader& config, const std::vector<std::string>& types, ModelSpec& spec) {
   const auto num_layers = static_cast<int64_t>(spec.layers.size());
   const int64_t num_shared = config.OptionalCount("num_kv_shared_layers").value_or(0);
@@ -288,11 +290,11 @@ void ReadExpertsBeside(ConfigReader& config, ModelSpec& spec) {
   }
 }
 
-// Gemma 4 (text part): sliding-window and full layers have different head sizes and ropes. Values
-// are normalized without a weight, and with attention_k_eq_v full layers take values from the key
-// projection. Experts run in parallel to the MLP. Small models have per-layer embeddings, and late
-// layers that read the keys and values of earlier ones (transformers 5, modeling_gemma4.py). Norms
-// are plain, not 1 + w as in Gemma 2 and 3.
+// Gemma 4 (text part; transformers 5, modeling_gemma4.py). Sliding-window and full-attention layers
+// have different head sizes and ropes. Norms are plain, not 1 + w as in Gemma 2 and 3. Values are
+// normalized without a weight. With attention_k_eq_v, full-attention layers take values from the
+// key projection. Experts run in parallel with the MLP. In small models, layers have per-layer
+// embeddings, and late layers read the keys and values of earlier ones.
 ModelSpec ReadGemma4(ConfigReader& config) {
   RequireRopeSettings(config);
   DenseDecoderOptions options = GemmaOptions(config);
@@ -307,7 +309,7 @@ ModelSpec ReadGemma4(ConfigReader& config) {
   });
   types.back() = kFullKind;  // transformers does this whatever the config says
   options.windows = WindowsOf(config, types, ReadWindow(config, 512));
-  // "vision": only image tokens attend in both directions.
+  // With "vision", only image tokens attend in both directions, so text is causal.
   if (config.Find("use_bidirectional_attention") != nullptr &&
       config.String("use_bidirectional_attention") == "all")
     config.Fail("use_bidirectional_attention", "is not implemented. Supported: null, \"vision\"");

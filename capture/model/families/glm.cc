@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Zhipu's GLM with plain keys and values. GLM-4 has interleaved rope on a part of the head and
-// stores gate and up as one tensor. Since GLM-4.5, rope is not interleaved (RopeLayout::kHalf), the
-// first layers are dense, and experts are as in DeepSeek-V3. GLM-4.7-Flash and GLM-5 have latent
-// attention (deepseek.cc).
+// Zhipu's GLM models, except GLM-4.7-Flash and GLM-5, which have latent attention (deepseek.cc).
+// GLM-4 has interleaved rope on a part of the head and stores gate and up as one tensor. Since
+// GLM-4.5, rope is not interleaved (RopeLayout::kHalf), the first layers are dense, and experts are
+// as in DeepSeek-V3.
 #include "capture/model/families/experts_config.h"
 
 namespace oscar {
@@ -43,7 +43,7 @@ ModelSpec ReadGlm4(ConfigReader& config) {
   return ReadDenseDecoder(config, options);
 }
 
-// The text part of GLM-4.1V: GLM-4, whose multimodal rope is plain rope on text.
+// The text part of GLM-4.1V: GLM-4 with multimodal rope, which on text equals plain rope.
 ModelSpec ReadGlm4v(ConfigReader& config) {
   DenseDecoderOptions options = Glm4Options(config);
   options.rope.default_partial = 1.0;

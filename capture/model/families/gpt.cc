@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Descendants of GPT-2 and GPT-3: norms with mean and bias, most with an MLP of two projections
-// without a gate; and gpt-oss.
+// Descendants of GPT-2 and GPT-3, and gpt-oss. The descendants' norms subtract the mean and have a
+// bias; most of their MLPs have two projections and no gate.
 #include <fmt/format.h>
 
 #include "capture/model/families/experts_config.h"
@@ -22,9 +22,9 @@ DenseDecoderOptions GptOptions(const char* eps_field, const char* activation_fie
   return options;
 }
 
-// Names of a layer's four projections. Trap: the first one holds the queries, keys and values of
-// one KV head after another; with a single KV head this is the usual order (transformers 5,
-// modeling_{gpt_neox,falcon,gpt_bigcode}.py).
+// Names of a layer's four projections. Trap: the rows of `qkv` are ordered by KV head, with the
+// queries, keys and values of one head after another. With a single KV head this is the usual order
+// (transformers 5, modeling_{gpt_neox,falcon,gpt_bigcode}.py).
 struct GptNames {
   const char *qkv, *o, *up, *down;
 };
@@ -171,8 +171,8 @@ ModelSpec ReadStarcoder2(ConfigReader& config) {
   return spec;
 }
 
-// Nemotron-4 and Minitron: norms that subtract the mean and multiply by 1 + w, a squared-ReLU MLP
-// without a gate, rope on half of each head (transformers 5, modeling_nemotron.py). Norms always
+// Nemotron-4 and Minitron (transformers 5, modeling_nemotron.py): norms that subtract the mean and
+// multiply by 1 + w, a squared-ReLU MLP without a gate, rope on half of each head. Norms always
 // have biases, whatever attention_bias and mlp_bias say.
 ModelSpec ReadNemotron(ConfigReader& config) {
   DenseDecoderOptions options = GptOptions("norm_eps", "hidden_act");
@@ -196,9 +196,9 @@ ModelSpec ReadJais2(ConfigReader& config) {
   return ReadDenseDecoder(config, options);
 }
 
-// StableLM 2 and 3B: rope on a quarter of each head, an MLP with a gate. The 12B has attention and
-// MLP in parallel and a norm for each head (transformers 5, modeling_stablelm.py). Those norms are
-// stored separately for each head and have no bias.
+// StableLM 2 and 3B (transformers 5, modeling_stablelm.py): rope on a quarter of each head, and an
+// MLP with a gate. The 12B runs attention and MLP in parallel and normalizes queries and keys. Each
+// head has its own norm, stored as a separate tensor without a bias.
 ModelSpec ReadStableLm(ConfigReader& config) {
   DenseDecoderOptions options = GptOptions("layer_norm_eps", "hidden_act");
   options.default_activation = "silu";
@@ -226,9 +226,9 @@ ModelSpec ReadStableLm(ConfigReader& config) {
   return spec;
 }
 
-// gpt-oss 20B and 120B: biases everywhere, an extra softmax logit per head (sink), a sliding window
-// in every other layer, experts stored transposed with alternating gate and up. hidden_act says
-// silu, but experts compute a clamped gate times sigmoid(swiglu_alpha * gate).
+// gpt-oss 20B and 120B: biases everywhere, a sliding window in every other layer, and a sink (an
+// extra softmax logit) for each head. Experts are stored transposed, with gate and up interleaved.
+// hidden_act says silu, but experts use a clamped gate (ClampedGate).
 ModelSpec ReadGptOss(ConfigReader& config) {
   RequireRopeSettings(config);
   DenseDecoderOptions options;

@@ -10,8 +10,9 @@
 namespace oscar {
 namespace {
 
-// Multipliers apply to embeddings, to q·k and to the output of each half of a layer; a divisor
-// applies to logits. attention_multiplier replaces 1 / sqrt(head_dim); if missing it is 1.
+// embedding_multiplier applies to embeddings, residual_multiplier to the outputs of attention and
+// MLP. attention_multiplier is the softmax scale, or 1 if it is missing. logits_scaling divides
+// logits.
 ModelSpec ReadGraniteLayers(ConfigReader& config, DenseDecoderOptions options) {
   options.qkv_bias = options.o_bias = config.Bool("attention_bias", false);
   options.rope.default_theta = 10000.0;
@@ -33,12 +34,12 @@ ModelSpec ReadGranite(ConfigReader& config) {
 }
 
 // Granite 3 with experts in every layer instead of an MLP. The softmax covers only the chosen
-// experts. The experts are fused, with their own names.
+// experts. All experts of a layer are stored in one tensor, under Granite's own names.
 ModelSpec ReadGraniteMoe(ConfigReader& config) {
   DenseDecoderOptions options;
   options.dense_mlp = false;
   ModelSpec spec = ReadGraniteLayers(config, options);
-  // transformers 5 saves some of these models under names that no release uses.
+  // transformers 5 saves some of these models with tensor names that no release uses.
   const std::string block = "block_sparse_moe.";
   const bool written = config.StoresPrefix(config.LayerPrefix(0) + block + "experts.");
   ExpertsSpec experts = ReadExperts(config, spec.hidden_size, config.Size("intermediate_size"),
@@ -103,9 +104,9 @@ void CheckGraniteLayerTypes(ConfigReader& config) {
                  "time_step_limit", "time_step_min", "time_step_max", "time_step_floor"});
 }
 
-// Granite 4 without Mamba layers (micro, 1B and 350M): gate and up stored as one tensor under
-// shared_mlp, in some sizes with experts in parallel. Most sizes have Mamba layers and are refused.
-// position_embedding_type "nope" means no rope.
+// Granite 4 without Mamba layers (micro, 1B and 350M). Gate and up are stored as one tensor under
+// shared_mlp; some sizes also have experts, in parallel. Most sizes have Mamba layers and are
+// refused. position_embedding_type "nope" means no rope.
 ModelSpec ReadGraniteHybrid(ConfigReader& config) {
   CheckGraniteLayerTypes(config);
   DenseDecoderOptions dense;
@@ -130,9 +131,9 @@ ModelSpec ReadGraniteHybrid(ConfigReader& config) {
   return spec;
 }
 
-// Granite SWA: three sliding-window layers per full one and a sink for each head (transformers 5,
-// modeling_granite_swa.py). The first layer is full. layer_rope_theta gives each layer its own
-// base; 0 means no rope.
+// Granite SWA (transformers 5, modeling_granite_swa.py): three sliding-window layers per
+// full-attention layer, starting with a full-attention layer, and a sink for each head.
+// layer_rope_theta gives each layer its own base; 0 means no rope.
 void PutSlidingLayers(ConfigReader& config, ModelSpec& spec) {
   const Windows windows =
       ReadWindows(config, ReadWindow(config, 128), [](int64_t layer) { return layer % 4 != 0; });

@@ -12,8 +12,8 @@
 namespace oscar {
 namespace {
 
-// Hunyuan dense 0.5B to 7B, and A13B with experts: QK norms after rope; a "dynamic" rope whose
-// alpha increases theta once for all lengths.
+// Hunyuan dense 0.5B to 7B, and A13B with experts: QK norms after rope, and a "dynamic" rope whose
+// alpha increases theta by the same factor for all lengths.
 DenseDecoderOptions HunYuanOptions(ConfigReader& config) {
   DenseDecoderOptions options = LlamaOptions(config, 10000.0);
   options.qk_norm = true;
@@ -85,8 +85,8 @@ ModelSpec ReadHunYuanMoe(ConfigReader& config) {
 }
 
 // Hunyuan 3 (HY 2.0): experts with sigmoid scores and a bias for the choice, and a shared expert.
-// The factor on expert weights is router_scaling_factor. The bias is stored next to the router, not
-// in it.
+// Expert weights are multiplied by router_scaling_factor. The bias is stored next to the router,
+// not in it.
 ModelSpec ReadHyV3(ConfigReader& config) {
   DenseDecoderOptions options = LlamaOptions(config, 11158840.0);
   options.mlp_bias = config.Bool("mlp_bias", false);

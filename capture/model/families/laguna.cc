@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Laguna: a softplus gate on the attention output, per head or per channel; sliding-window and full
-// layers with different numbers of query heads and different ropes; experts with sigmoid scores.
-// The scaling factor only applies to routed experts. `gating`: true means per head.
+// Laguna: the attention output has a softplus gate, per head or per channel (`gating`: true means
+// per head). Sliding-window and full-attention layers have different numbers of query heads and
+// different ropes. Experts have sigmoid scores. The scaling factor applies only to routed experts,
+// not to the shared expert.
 #include <fmt/format.h>
 
 #include "capture/model/families/experts_config.h"

@@ -12,8 +12,8 @@
 namespace oscar {
 namespace {
 
-// Llama 1 to 3.x and models of the same type. attention_bias decides about biases of all four
-// attention projections, mlp_bias about those of all three MLP projections. Releases before Llama 3
+// Llama 1 to 3.x and models of the same type. attention_bias says whether the four attention
+// projections have biases, mlp_bias whether the three MLP projections do. Releases before Llama 3
 // have no rope_theta; it was 10000.
 ModelSpec ReadLlama(ConfigReader& config) {
   DenseDecoderOptions options = LlamaOptions(config, 10000.0);
@@ -58,9 +58,9 @@ ModelSpec ReadHelium(ConfigReader& config) {
   return ReadDenseDecoder(config, options);
 }
 
-// BitNet b1.58 with plain weights: an additional norm across all heads before the output
-// projection, and one in the MLP before its last projection. Weights that are ternary, or become
-// ternary at run time (quantization_config), are refused as a weight format.
+// BitNet b1.58 with plain weights. Two norms are added: one across all heads before the output
+// projection of attention, and one before the last projection of the MLP. Weights that are ternary,
+// or become ternary at run time (quantization_config), are refused as a weight format.
 ModelSpec ReadBitNet(ConfigReader& config) {
   DenseDecoderOptions options = LlamaOptions(config, 500000.0);
   options.default_activation = "relu2";
@@ -85,8 +85,8 @@ void DefaultToLlama3Rope(ConfigReader& config, double factor) {
                                      {"high_freq_factor", 4.0}});
 }
 
-// Apertus: an MLP without a gate whose activation, xIELU, has trained parameters in each layer; QK
-// norms (transformers 5, ApertusConfig).
+// Apertus (transformers 5, ApertusConfig): QK norms, and an MLP without a gate. Its activation,
+// xIELU, has trained parameters in each layer.
 ModelSpec ReadApertus(ConfigReader& config) {
   DenseDecoderOptions options = LlamaOptions(config, 12e6);
   options.qk_norm = true;
@@ -110,8 +110,8 @@ ModelSpec ReadApertus(ConfigReader& config) {
   return spec;
 }
 
-// Code World Model: Llama with three sliding-window layers per full one, starting with a full one
-// (transformers 5, CwmConfig).
+// Code World Model (transformers 5, CwmConfig): Llama with three sliding-window layers per
+// full-attention layer, starting with a full-attention layer.
 ModelSpec ReadCwm(ConfigReader& config) {
   DenseDecoderOptions options;
   options.mlp_bias = config.Bool("mlp_bias", false);
@@ -123,8 +123,8 @@ ModelSpec ReadCwm(ConfigReader& config) {
   return ReadDenseDecoder(config, options);
 }
 
-// Returns which layers have rope: by default all but every fourth. no_rope_layers[i] is 1 if layer
-// i HAS rope.
+// Returns which layers have rope; by default, every fourth layer has none. Trap: no_rope_layers[i]
+// is 1 if layer i HAS rope.
 std::vector<bool> ReadTurningLayers(ConfigReader& config) {
   const int64_t num_layers = ReadNumLayers(config);
   const int64_t interval = config.OptionalSize("no_rope_layer_interval").value_or(4);
@@ -212,10 +212,11 @@ void LimitToOneChunk(ConfigReader& config, const std::vector<bool>& turns, Model
       "implemented";
 }
 
-// Llama 4 Scout and Maverick, text: experts whose input is multiplied by the token's router weight;
-// three layers with interleaved rope per layer without rope; QK norms without weights, after rope.
-// Layers with rope only see their own chunk of attention_chunk_size tokens, so longer sequences are
-// refused. In the other layers queries are scaled by position.
+// Llama 4 Scout and Maverick (text part). An expert's input is multiplied by the token's router
+// weight. There are three layers with interleaved rope per layer without rope. Layers with rope
+// also have QK norms, without weights and after rope. Their queries only see keys in the same chunk
+// of attention_chunk_size tokens, so longer sequences are refused. In layers without rope, queries
+// are scaled by position.
 ModelSpec ReadLlama4(ConfigReader& config) {
   DenseDecoderOptions options = LlamaOptions(config, 500000.0);
   options.default_head_dim = 128;

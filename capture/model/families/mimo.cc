@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// MiMo-V2-Flash: five sliding-window layers per full one, with attention sinks and twice the KV
-// heads. Values have another dimension than keys, and a factor. Rope covers a part of each head,
-// with one base for each kind of layer. Experts have sigmoid scores. The first layer is also full.
-// Releases name nearly every field differently from transformers 5.
+// MiMo-V2-Flash: the first layer and every sixth layer have full attention. The others have a
+// sliding window, sinks and twice as many KV heads. Values have another head dimension than keys
+// and are multiplied by a factor. Rope covers a part of each head; the two kinds of layers have
+// different bases. Experts have sigmoid scores. Releases name nearly every field differently from
+// transformers 5.
 #include <fmt/format.h>
 
 #include "capture/model/families/experts_config.h"
@@ -12,7 +13,7 @@
 namespace oscar {
 namespace {
 
-// Reads a release's list of 0 and 1, one per layer; nothing if there is none.
+// Reads a release's list of numbers 0 and 1, one per layer. Returns nothing if there is no list.
 std::optional<std::vector<bool>> ReadLayerFlags(ConfigReader& config, std::string_view key) {
   const Json* list = config.Find(key);
   if (list == nullptr) return std::nullopt;

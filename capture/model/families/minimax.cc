@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// MiniMax-M2 and M3. In both, intermediate_size is that of an expert.
+// MiniMax-M2 and M3. In both, intermediate_size is the size of one expert.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -96,10 +96,10 @@ std::vector<bool> ReadMiniMaxSparseLayers(ConfigReader& config) {
   return sparse;
 }
 
-// MiniMax-M3, text: norms (1 + w), clamped gates as in gpt-oss in every MLP, experts with sigmoid
-// scores, layers whose queries only see index_topk_blocks blocks of keys. Up to that many tokens,
-// every block is picked and attention is dense. Longer sequences are refused, because dense
-// attention would be wrong for them.
+// MiniMax-M3 (text part): norms (1 + w), clamped gates as in gpt-oss in MLPs and experts, and
+// experts with sigmoid scores. In sparse layers, a query only sees index_topk_blocks blocks of
+// keys. In sequences of up to that many blocks, every block is picked, so attention is dense.
+// Longer sequences are refused, because sparse attention is not implemented.
 ModelSpec ReadMiniMaxM3(ConfigReader& config) {
   DenseDecoderOptions options;
   options.norm = NormKind::kOnePlus;

@@ -26,9 +26,9 @@ ModelSpec ReadMinistral(ConfigReader& config) {
 }
 
 // Ministral 3 and other late Mistral models: no biases, yarn, and a factor on queries that grows
-// with their position beyond the original context (transformers 5, modeling_ministral3.py,
-// get_llama_4_attn_scale). It applies after rope, and not to keys. Late positions therefore have
-// more weight in the queries' covariance.
+// with position beyond the original context (transformers 5, modeling_ministral3.py,
+// get_llama_4_attn_scale). The factor is applied after rope, and not to keys. Late positions
+// therefore have more weight in the covariance of queries.
 ModelSpec ReadMinistral3(ConfigReader& config) {
   DenseDecoderOptions options;
   options.default_head_dim = 128;

@@ -21,7 +21,7 @@ void PutOlmoExperts(ConfigReader& config, ModelSpec& spec) {
   PutNamedExperts(config, {}, {}, experts, spec);
 }
 
-// OLMo 1: norms without weights that subtract the mean. Their epsilon of 1e-5 is not in the config
+// OLMo 1: norms subtract the mean and have no weights. Their epsilon, 1e-5, is not in the config
 // (transformers 5, OlmoLayerNorm).
 ModelSpec ReadOlmo(ConfigReader& config) {
   DenseDecoderOptions options = LlamaOptions(config, 10000.0);
@@ -31,8 +31,8 @@ ModelSpec ReadOlmo(ConfigReader& config) {
   return ReadClampedLayers(config, options);
 }
 
-// OLMo 2: norms on the outputs of attention and MLP, none on their inputs, and one norm across all
-// query heads and one across all key heads. A norm across all heads differs from a norm per head.
+// OLMo 2: norms are on the outputs of attention and MLP, not on their inputs. One norm spans all
+// query heads and another all key heads, which differs from norms per head.
 DenseDecoderOptions Olmo2Options(ConfigReader& config, double default_theta) {
   DenseDecoderOptions options = LlamaOptions(config, default_theta);
   options.qk_norm = options.qk_norm_of_all_heads = true;
@@ -46,8 +46,8 @@ ModelSpec ReadOlmo2(ConfigReader& config) {
   return ReadDenseDecoder(config, options);
 }
 
-// OLMo 3: OLMo 2 with three sliding-window layers per full one (transformers 5, modeling_olmo3.py).
-// The old rope_scaling only applies to full layers.
+// OLMo 3: OLMo 2 with three sliding-window layers per full-attention layer (transformers 5,
+// modeling_olmo3.py). The old rope_scaling only applies to full-attention layers.
 ModelSpec ReadOlmo3(ConfigReader& config) {
   DenseDecoderOptions options = Olmo2Options(config, 500000.0);
   options.rope.layer_type = "full_attention";

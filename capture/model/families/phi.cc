@@ -9,9 +9,9 @@
 namespace oscar {
 namespace {
 
-// Phi-1, Phi-1.5 and Phi-2: attention and MLP in parallel after one norm with mean and bias, an MLP
-// without a gate, rope on a part of the head (transformers 5, modeling_phi.py). Everything has a
-// bias, even the output head.
+// Phi-1, Phi-1.5 and Phi-2 (transformers 5, modeling_phi.py): attention and MLP run in parallel
+// after one norm, which subtracts the mean. The MLP has no gate. Rope covers a part of the head.
+// Everything has a bias, even the output head.
 ModelSpec ReadPhi(ConfigReader& config) {
   DenseDecoderOptions options;
   options.qkv_bias = options.o_bias = true;
@@ -43,10 +43,10 @@ ModelSpec ReadPhi(ConfigReader& config) {
   return spec;
 }
 
-// Phi-3, Phi-3.5, Phi-4 and Phi-4-mini: q, k, v stored as one tensor, gate and up as another; rope
-// on a part of the head; longrope with one list of factors for short sequences and one for long.
-// The length of each sequence decides which list applies (transformers 5,
-// longrope_frequency_update), so short and long documents have different frequencies.
+// Phi-3, Phi-3.5, Phi-4 and Phi-4-mini. q, k and v are stored as one tensor, gate and up as
+// another. Rope covers a part of the head. Longrope has two lists of factors; the length of a
+// sequence decides which one applies (transformers 5, longrope_frequency_update). So short and long
+// documents have different frequencies.
 ModelSpec ReadPhi3(ConfigReader& config) {
   DenseDecoderOptions options;
   // Options of Phi-4-mini's own code that no release uses.
@@ -68,10 +68,10 @@ ModelSpec ReadPhi4Multimodal(ConfigReader& config) {
   return spec;
 }
 
-// Phi-3.5-MoE and Phi-mini-MoE: norms with mean and bias, two experts per token, each weighted by a
-// softmax over experts with similar logits (SparseMixer, arXiv 2409.12136). The factors on cosines
-// are short_mscale and long_mscale. Unlike Microsoft's code, transformers uses the short factors
-// for long sequences too, so longer sequences are refused.
+// Phi-3.5-MoE and Phi-mini-MoE: norms subtract the mean and have a bias. Each token gets two
+// experts, each weighted by a softmax over experts with similar logits (SparseMixer, arXiv
+// 2409.12136). short_mscale and long_mscale are factors on cosines and sines. Unlike Microsoft's
+// code, transformers uses the short factors for long sequences too, so long sequences are refused.
 ModelSpec ReadPhiMoe(ConfigReader& config) {
   DenseDecoderOptions options = LlamaOptions(config, 1e6);
   options.norm = NormKind::kLayerNorm;

@@ -9,16 +9,15 @@
 namespace oscar {
 namespace {
 
-// Returns the window of sliding-window layers: nothing unless use_sliding_window is set, whatever
-// other fields say. A missing sliding_window means `missing` (transformers, Qwen2Config and
-// others).
+// Returns the window of sliding-window layers, or nothing unless use_sliding_window is set. A
+// missing sliding_window means `missing` (transformers, Qwen2Config and others).
 std::optional<int64_t> ReadQwenWindow(ConfigReader& config, int64_t missing = 4096) {
   const std::optional<int64_t> window = ReadWindow(config, missing);
   return config.Bool("use_sliding_window", false) ? window : std::nullopt;
 }
 
-// Returns the window of each layer: as layer_types says, otherwise from layer max_window_layers
-// (default `first_sliding`) on.
+// Returns the window of each layer. The layers with a window are those in layer_types or, without
+// that field, all from max_window_layers (default `first_sliding`) on.
 Windows ReadQwenWindows(ConfigReader& config, int64_t first_sliding = 28, int64_t missing = 4096) {
   return ReadWindows(config, ReadQwenWindow(config, missing),
                      config.OptionalCount("max_window_layers").value_or(first_sliding));
@@ -113,8 +112,8 @@ ModelSpec ReadQwen3Moe(ConfigReader& config) {
   return spec;
 }
 
-// The text parts of Qwen2-VL and Qwen2.5-VL and the thinker of Qwen2.5-Omni: Qwen 2. Multimodal
-// rope is plain rope on text.
+// Qwen 2 with multimodal rope, which on text equals plain rope: the text parts of Qwen2-VL and
+// Qwen2.5-VL, and the text model (thinker) of Qwen2.5-Omni.
 DenseDecoderOptions Qwen2VlOptions() {
   DenseDecoderOptions options;
   options.qkv_bias = true;
@@ -171,7 +170,7 @@ ModelSpec ReadQwen3VlMoe(ConfigReader& config) {
   return spec;
 }
 
-// The thinker of Qwen3-Omni. Its window is null in releases and never read
+// The text model (thinker) of Qwen3-Omni. Its window is null in releases and never read
 // (modeling_qwen3_omni_moe.py).
 ModelSpec ReadQwen3OmniMoe(ConfigReader& config) {
   DenseDecoderOptions options = Qwen3Options(config, 1e6);
@@ -221,10 +220,10 @@ GatedDeltaNetSpec NamedDeltaNet(GatedDeltaNetSpec net, const std::string& prefix
   return net;
 }
 
-// Qwen3-Next and Qwen3.5: three layers of linear attention per layer of softmax attention with
-// gated output. Trap: all norms are (1 + w) except the one in linear attention, and q_proj gives
+// Qwen3-Next and Qwen3.5: three layers of linear attention per layer of softmax attention, whose
+// output has a gate. Traps: all norms are (1 + w), except the one in linear attention; q_proj gives
 // [query | gate] for each head. `fused`: linear attention is stored as in Qwen3-Next. `dense_mlp`:
-// every layer has an MLP.
+// layers without experts have an MLP.
 ModelSpec ReadQwenHybrid(ConfigReader& config, bool fused, bool dense_mlp) {
   DenseDecoderOptions options = Qwen3Options(config);
   options.norm = NormKind::kOnePlus;
@@ -299,7 +298,7 @@ ModelSpec ReadMellum(ConfigReader& config) {
 }
 
 // dots.llm1: Qwen 3's attention, DeepSeek's experts. Layers from max_window_layers on have a window
-// if sliding_window is not null; a missing one means 4096.
+// unless sliding_window is null; a missing sliding_window means 4096.
 ModelSpec ReadDots1(ConfigReader& config) {
   DenseDecoderOptions options = Qwen3Options(config, 10000.0);
   options.windows = ReadWindows(config, ReadWindow(config, 4096),

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Known families (late 2026, as in transformers 5) that are refused, with the missing feature. A
-// family that is implemented only for some sizes refuses the others itself (granitemoehybrid) and
-// has no row here.
+// Known families (late 2026, as in transformers 5) that are refused, each with the missing feature.
+// A family of which only some sizes are implemented has no row here; its own code refuses the
+// others (granitemoehybrid).
 #include "capture/model/families/families.h"
 
 namespace oscar {

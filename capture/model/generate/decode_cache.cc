@@ -16,8 +16,8 @@
 namespace oscar {
 namespace {
 
-// Like ExplicitAttention, but every shape starts with the number of sequences.  // [sequences,
-// num_kv_heads, ..]
+// Like ExplicitAttention, but the first dimension of every shape is the sequence.
+// -> [sequences, num_kv_heads, gqa_ratio, v dim]
 at::Tensor ExplicitlyAttend(const AttentionSpec& spec, const at::Tensor& queries,
                             const at::Tensor& keys, const at::Tensor& values,
                             const at::Tensor& visible, const at::Tensor& sinks) {

@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attention of one new token per sequence over the cache, for several sequences. Trap: sequences of
-// different lengths share a tensor. Beyond a sequence's length it has old values, which must be
-// masked.
+// Attention over the cache for one new token of each sequence. Trap: sequences of different lengths
+// share a tensor. Positions beyond the end of a sequence hold old values, which must be masked.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -35,11 +34,11 @@ struct DecodeCache {
   void Keep(const at::Tensor& kept);
 };
 
-// out[s, h] = sum_j softmax_j(cap(scale * q[s, h] . k[s, j, h / gqa_ratio])) v[s, j, ..], j <
-// lengths[s] - first_key, within the layer's window. q [sequences, num_q_heads, dim]; k and v
-// [sequences, keys, num_kv_heads, ..]: the cache from first_key on; lengths [sequences] int64:
-// tokens of each sequence, including the new one; sinks as for CausalAttention.  // -> [sequences,
-// num_q_heads, v dim]
+// out[s, h] = sum_j softmax_j(cap(scale * q[s, h] . k[s, j, h / gqa_ratio])) v[s, j, h / gqa_ratio]
+// for j < lengths[s] - first_key, within the layer's window. q [sequences, num_q_heads, dim]; k and
+// v [sequences, keys, num_kv_heads, ..]: the cache from first_key on; lengths [sequences] int64:
+// tokens of each sequence, including the new one; sinks [num_q_heads], if the layer has them.
+// -> [sequences, num_q_heads, v dim]
 at::Tensor AttendOneToken(const AttentionSpec& spec, const at::Tensor& q, const at::Tensor& k,
                           const at::Tensor& v, const at::Tensor& lengths, int64_t first_key,
                           const at::Tensor& sinks);

@@ -121,7 +121,7 @@ void DecodeLoop::Keep(const std::vector<size_t>& kept) {
   for (auto& [id, cache] : caches_) cache.Keep(on_device);
 }
 
-// Runs the tokens of every sequence, starting at `first`, through all layers.
+// Runs the tokens of every sequence, from position first[s] on, through all layers.
 at::Tensor DecodeLoop::Run(std::vector<int64_t> first) {
   std::vector<std::vector<int32_t>> ids;
   std::vector<int64_t> lengths, last_rows;
@@ -150,9 +150,9 @@ at::Tensor DecodeLoop::Run(std::vector<int64_t> first) {
   return head_.Logits(rows.hidden.index_select(0, last.to(target_.device)));
 }
 
-// Whether steps launch the same kernels on the same memory, so that one can be recorded. They do
-// not if experts wait for their routing, if linear attention puts its state into new tensors, or if
-// per-layer inputs are recomputed.
+// Whether all steps launch the same kernels on the same memory, so that a step can be recorded.
+// They do not if weights are read again, if experts wait for their routing, if linear attention
+// puts its state into new tensors, or if per-layer inputs are recomputed.
 bool DecodeLoop::StepsAreAlike() const {
   return !resident_.empty() && !per_layer_ && std::ranges::none_of(layers_, [](const auto* layer) {
     return layer->experts || layer->delta_net;

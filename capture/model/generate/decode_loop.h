@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Generates tokens with a model: several sequences at once, one token each per step, over a cache
-// of their keys and values (latents; states of linear attention). The layers are those of
-// LayerLoop, with the same order of operations. Tokens are few and weights are large, so all layers
-// stay in memory, or are read again for every step if they do not fit. A new token depends on a
-// valid cache, so if the position embedding of earlier tokens changes (decode_positions.h) the
-// sequences are run again.
+// Generates tokens with a model: one token per step for each of several sequences, over a cache of
+// their keys and values (of latents for latent attention, of states for linear attention). Layers
+// are computed as in LayerLoop, with the same order of operations. A step has few tokens but needs
+// all weights. So all layers stay in memory, or are read again for every step if they do not fit.
+// If the position embedding of earlier tokens changes (decode_positions.h), the cache becomes
+// invalid, and the sequences are run again.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -30,13 +30,13 @@ namespace oscar {
 
 class DecodeLoop {
  public:
-  // Keeps references to both; call CheckTensors first. `resident`: reads all weights now; otherwise
-  // every step reads them as `options` says.
+  // Keeps references to the checkpoint and the spec; call CheckTensors first. `resident`: reads all
+  // weights now and keeps them; otherwise every step reads them as `options` says.
   DecodeLoop(const Checkpoint& checkpoint, const ModelSpec& spec, at::Device device,
              at::ScalarType dtype, bool resident, const LoopOptions& options = {});
 
-  // Replaces the sequences with new ones of at least one token, with room for `capacity` tokens
-  // each.  // -> logits after the last token of each, [sequences, vocab_size]
+  // Replaces all sequences. Each new one has at least one token and room for `capacity` tokens.
+  // -> logits after the last token of each sequence, [sequences, vocab_size]
   at::Tensor Begin(std::vector<std::vector<int32_t>> sequences, int64_t capacity);
   // Adds a token to each sequence.  // -> logits as from Begin
   at::Tensor Append(std::span<const int32_t> ids);
@@ -62,8 +62,8 @@ class DecodeLoop {
     at::Tensor hidden;           // [new tokens, hidden_size]
   };
 
-  // The keys in the cache that a step's attention reads. Begin and end are multiples of
-  // kKeysAtOnce, so that most steps do the same work as the previous one.
+  // The keys in the cache that a step's attention reads. The range begins and ends at multiples of
+  // kKeysAtOnce (or at the capacity), so most steps have the same range as the previous one.
   struct KeyRange {
     int64_t first, count;
   };

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Positions of the new tokens of growing sequences: their rotary embedding and their place in a
-// cache. With some embeddings (dynamic, longrope) a sequence that exceeds a certain length rotates
-// its earlier tokens differently too, so that its cache becomes invalid.
+// The rotary embedding and the cache slots of new tokens in growing sequences. Trap: with some
+// embeddings (dynamic, longrope), a sequence that exceeds a certain length rotates its earlier
+// tokens differently too, so its cache becomes invalid.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -26,8 +26,8 @@ class DecodePositions {
   // Supports sequences of up to `capacity` tokens. Keeps a reference to the spec.
   DecodePositions(const ModelSpec& spec, int64_t capacity, const WeightTarget& target);
 
-  // Sets the new tokens: tokens first[s] .. lengths[s] - 1 of each sequence s in turn. Reuses the
-  // memory if their number is the same as before.
+  // Sets the new tokens: tokens first[s] .. lengths[s] - 1 of each sequence s, in order of
+  // sequences. Reuses the memory if there are as many new tokens as before.
   void Set(const std::vector<int64_t>& first, const std::vector<int64_t>& lengths);
 
   // Returns the rope rows of the new tokens [first_row, first_row + num_rows).

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Continues prompts in the model's own words. The token that ends a continuation is not part of it,
-// because the model that wrote it never reads it.
+// Continues prompts with text that the model generates. A continuation does not contain the stop
+// token that ended it, because the model never reads that token.
 #pragma once
 
 #include <cstdint>

@@ -24,11 +24,11 @@ at::Tensor Draw(const at::Tensor& logits, const SamplingOptions& options,
   const at::Tensor uniform =
       at::from_blob(draws.data(), {std::ssize(draws), 1}, at::kDouble).clone().to(logits.device());
   const at::Tensor all = at::softmax(logits.to(at::kDouble).div_(options.temperature), -1);
-  // Sorts the most likely tokens first, and equally likely ones by id.
+  // Sorts by descending probability; equally likely tokens keep the order of their ids.
   const auto [sorted, ids] = at::sort(all, /*stable=*/true, -1, /*descending=*/true);
   const at::Tensor sums = at::cumsum(sorted, -1);
-  // Index of the last token in the smallest set that reaches top_p. A token belongs to the set if
-  // the probabilities before it sum to less than top_p.
+  // Index of the last token in the nucleus, the smallest set of most likely tokens that reaches
+  // top_p. A token belongs to it if the probabilities before it sum to less than top_p.
   const at::Tensor last = sums.sub(sorted).lt(options.top_p).sum(-1, /*keepdim=*/true).sub_(1);
   const at::Tensor target = uniform.mul(sums.gather(-1, last));
   const at::Tensor place =

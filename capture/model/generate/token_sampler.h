@@ -29,7 +29,7 @@ struct DrawKey {
 // A number in [0, 1) with 53 bits: splitmix64 of seed and key.
 double UniformDraw(uint64_t seed, const DrawKey& key);
 
-// Chooses one token for each row of logits [n, vocab_size], with one of `keys` per row. Throws
+// Chooses one token for each row of logits [n, vocab_size]; `keys` has one key per row. Throws
 // NumericalError if a row contains a NaN.
 std::vector<int32_t> ChooseTokens(const at::Tensor& logits, const SamplingOptions& options,
                                   std::span<const DrawKey> keys);

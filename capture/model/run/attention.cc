@@ -52,8 +52,8 @@ void InPieces(const AttentionSpec& spec, const at::Tensor& queries, const at::Te
 
 }  // namespace
 
-// Counts keys and values in float32 and, for one piece, logits, logits with sinks, weights and
-// their contiguous copy.
+// Counts keys and values in float32, and four tensors of the size of one piece's logits: logits,
+// logits with sinks, weights and their contiguous copy.
 int64_t ExplicitAttentionBytes(const AttentionSpec& spec, int64_t num_tokens) {
   const int64_t row = 4 * spec.num_q_heads * num_tokens;
   const int64_t piece = std::min(std::max(kPieceBytes, row), row * num_tokens);
@@ -119,7 +119,7 @@ void SoftCap(double c, at::Tensor& logits) {
 at::Tensor FusedAttention(const at::Tensor& queries, const at::Tensor& keys,
                           const at::Tensor& values, const at::Tensor& visible, double scale) {
   const int64_t missing = keys.size(-1) - values.size(-1);
-  // One row of values serves all query heads, so padding is not repeated per query head.
+  // All query heads of a KV head share one row of values, so it is padded once, not per query head.
   const at::Tensor whole =
       missing > 0 && keys.is_cpu()
           ? at::constant_pad_nd(values.narrow(1, 0, 1), {0, missing}).expand_as(keys)

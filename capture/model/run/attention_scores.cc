@@ -25,8 +25,9 @@ int64_t RowsPerPiece(const AttentionSpec& spec, int64_t num_tokens) {
   return std::max<int64_t>(1, kScorePieceBytes / (4 * spec.num_q_heads * num_tokens));
 }
 
-// Scaled logits for the queries at `rows` [n] int64; -inf for keys that a query does not see. ->
-// [num_q_heads, n, num_keys] float32
+// Returns scaled logits for the queries at `rows` [n] int64, and -inf for keys that a query does
+// not see.
+// -> [num_q_heads, n, num_keys] float32
 at::Tensor MaskedLogits(const AttentionSpec& spec, const at::Tensor& q, const at::Tensor& k,
                         const at::Tensor& rows, int64_t num_keys) {
   const int64_t n = rows.size(0), head_dim = q.size(2);

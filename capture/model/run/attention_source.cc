@@ -179,7 +179,7 @@ at::Tensor DumpSource::Output(const LayerSpec& layer, const at::Tensor& q, const
   return out;
 }
 
-// Computes outputs before W_UV; the dump has them after W_UV.
+// Computes attention outputs before W_UV, because the dump only has them after W_UV.
 void DumpSource::RunLatent(size_t layer_index, LayerObserver& observer) const {
   const LayerSpec& layer = layers_[layer_index];
   const LatentSpec& latent = *layer.attention.latent;

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The source of queries, keys and values, layer by layer: a running model, or a dump on disk. Trap:
-// a model cannot start in the middle. ModelSource must be given the hidden states entering
-// first_layer; a dump can start anywhere.
+// Provides queries, keys and values layer by layer, from a running model or from a dump on disk.
+// Trap: a dump can start at any layer, a model cannot. To start at a later layer, ModelSource must
+// be given the hidden states that enter it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -33,11 +33,12 @@ class AttentionSource {
   // Layers with their geometry; they only have tensor names if there is a model.
   virtual const std::vector<LayerSpec>& layers() const = 0;
   virtual const std::vector<int64_t>& sequence_lengths() const = 0;  // tokens
-  // Index of the first layer whose keys and values Run shows again with the queries of other layers
-  // (OnSharedAttention), which run last; layers().size() if there is none.
+  // Index of the first layer whose keys and values Run shows a second time, with the queries of
+  // other layers (OnSharedAttention), after all layers with a cache. layers().size() if there is
+  // none.
   virtual size_t first_shared_layer() const { return layers().size(); }
-  // Like LayerLoop::Run: calls the observer layer by layer and sequence by sequence; after_layer
-  // stops the run by returning false.
+  // Like LayerLoop::Run: calls the observer for each layer and, within a layer, for each sequence.
+  // If after_layer returns false, the run stops.
   virtual void Run(size_t first_layer, LayerObserver& observer,
                    const std::function<bool(size_t)>& after_layer) = 0;
 };
@@ -55,7 +56,7 @@ class ModelSource : public AttentionSource {
   const std::vector<LayerSpec>& layers() const override { return loop_.seen_layers(); }
   const std::vector<int64_t>& sequence_lengths() const override { return lengths_; }
   size_t first_shared_layer() const override;
-  // From layer 0 on it embeds the tokens first; a later first layer requires Restore() beforehand.
+  // If first_layer is 0, embeds the tokens first; otherwise Restore() must have been called.
   void Run(size_t first_layer, LayerObserver& observer,
            const std::function<bool(size_t)>& after_layer) override;
 
@@ -63,11 +64,11 @@ class ModelSource : public AttentionSource {
   const std::vector<std::vector<int32_t>>& sequences() const { return sequences_; }
   int64_t num_tokens() const;
 
-  // Hidden states [num_tokens, hidden_size] entering the next layer, valid during after_layer and
-  // after Run; undefined before.
+  // Hidden states [num_tokens, hidden_size] that enter the next layer. Valid during after_layer and
+  // after Run; undefined before Run.
   const at::Tensor& hidden() const { return hidden_; }
-  // Sets the hidden states that enter the first layer of the next Run: on any device, in the
-  // compute dtype.
+  // Sets the hidden states that enter the first layer of the next Run. They may be on any device,
+  // in the compute dtype.
   void Restore(const at::Tensor& hidden);
 
  private:
@@ -81,10 +82,10 @@ class DumpSource : public AttentionSource {
  public:
   // `dump` is shared, so that a validation can also read its token ids or scores. attn_out is read
   // if the dump has it, and otherwise computed with CausalAttention. Latent attention is shown in
-  // latent space. Layers that read another layer's keys and values are shown directly after it
-  // (OnSharedAttention), with its geometry except for the number of query heads. `cache_dtype`:
-  // type to which queries, keys and values are rounded, as in LoopOptions; attention output is then
-  // computed from the rounded values.
+  // latent space. A layer that reads another layer's keys and values is shown directly after that
+  // layer (OnSharedAttention) and has its geometry, except for the number of query heads.
+  // `cache_dtype`: type to which queries, keys and values are rounded, as in LoopOptions; attention
+  // output is then computed from the rounded values.
   DumpSource(std::shared_ptr<const AttentionDump> dump, at::Device device, at::ScalarType dtype,
              std::optional<at::ScalarType> cache_dtype = std::nullopt);
 
@@ -100,14 +101,15 @@ class DumpSource : public AttentionSource {
   const AttentionDump& dump() const { return *dump_; }
 
  private:
-  // Reads a tensor of a sequence, or all weights that expand latents.
+  // Read one sequence's tensor of a layer, one sequence's tensor of a layer that reads this layer's
+  // cache, and all weights that expand latents.
   at::Tensor Read(size_t layer_index, DumpTensor tensor, size_t sequence) const;
   at::Tensor ReadOfReader(size_t layer_index, size_t reader, DumpTensor tensor,
                           size_t sequence) const;
   at::Tensor ReadKvB(size_t layer_index) const;
   at::Tensor OnDevice(const at::Tensor& stored) const;
   at::Tensor Rounded(const at::Tensor& x) const;
-  // Returns the dumped output; computes it if the dump has none or the cache rounds.
+  // Returns the dumped output, or computes it if the dump has none or values are rounded.
   at::Tensor Output(const LayerSpec& layer, const at::Tensor& q, const at::Tensor& k,
                     const at::Tensor& v, const std::function<at::Tensor()>& dumped) const;
   void RunHeads(size_t layer_index, LayerObserver& observer) const;

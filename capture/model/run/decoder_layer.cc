@@ -54,7 +54,8 @@ PairViews Pairs(const at::Tensor& x, int64_t pairs, RopeLayout layout) {
   return {x.slice(-1, 0, 2 * pairs, 2), x.slice(-1, 1, 2 * pairs, 2)};
 }
 
-// Normalizes each head, or all together if the norm has that width. // x [n, heads, head_dim]
+// Normalizes each head, or all heads together if the norm covers all of them.
+// x [n, heads, head_dim]
 at::Tensor HeadNorm(const NormSpec& norm, const NormWeights& weights, double eps,
                     const at::Tensor& x) {
   if (!weights.of_heads.empty()) return Norm(norm, {at::stack(weights.of_heads), {}, {}}, eps, x);

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The arithmetic of one decoder layer except for attention itself, on a chunk of tokens. The order
-// of operations and roundings is that of transformers 5 (norms in float32, cosines cast to the
-// compute dtype). Keep this order: in bf16, another order of casts changes results noticeably.
+// Computes one decoder layer, except for attention itself, on a chunk of tokens. The order of
+// operations and roundings is that of transformers 5 (norms in float32, cosines cast to the compute
+// dtype). Keep this order: in bf16, another order of casts changes results noticeably.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -41,13 +41,14 @@ void RotateInPlace(at::Tensor& x, const RopeRows& rope);
 
 // Projects hidden [n, hidden_size] to q, k, v [n, heads, head_dim] as they enter attention. Does
 // not write k and v if the layer reads another layer's. Returns the gate on attn_out before its
-// sigmoid, [n, num_q_heads, head_dim or 1]; undefined if there is none.
+// sigmoid or softplus, [n, num_q_heads, head_dim or 1]; undefined if there is none.
 at::Tensor ProjectQkv(const LayerSpec& layer, const LayerWeights& weights, double eps,
                       const at::Tensor& hidden, const RopeRows& rope, at::Tensor& q, at::Tensor& k,
                       at::Tensor& v);
 
-// Return the two values that are added in turn to hidden states [n, hidden_size]: from attn_out [n,
-// num_q_heads, v_head_dim] and its gate, and from the MLP.  // -> [n, hidden_size]
+// Return what attention and what the MLP add to the hidden states. AttentionOutput needs attn_out
+// [n, num_q_heads, v_head_dim] and its gate, MlpOutput the hidden states [n, hidden_size].
+// -> [n, hidden_size]
 at::Tensor AttentionOutput(const LayerSpec& layer, const LayerWeights& weights, double eps,
                            const at::Tensor& attn_out, const at::Tensor& gate);
 at::Tensor MlpOutput(const LayerSpec& layer, const LayerWeights& weights, double eps,
@@ -61,16 +62,16 @@ at::Tensor ClampedProduct(const ClampedGate& clamped, const at::Tensor& gate, co
 // Applies the activation of an MLP or expert; not kXielu, which has weights.
 void ActivateInPlace(Activation activation, at::Tensor& x);
 
-// Runs the layer after its attention, in place. If the layer has experts, it omits the MLP and
-// everything after it (experts_pass.h). `per_layer_input` [n, dim]: undefined if the layer has
-// none.
+// Runs the rest of the layer after attention, in place. If the layer has experts, the MLP and
+// everything after it are left to ExpertsPass. `per_layer_input` [n, dim]: undefined if the layer
+// has none.
 void FinishLayer(const LayerSpec& layer, const LayerWeights& weights, double eps,
                  const at::Tensor& attn_out, const at::Tensor& gate,
                  const at::Tensor& per_layer_input, at::Tensor& hidden);
-// Only runs the part after attention: the MLP and everything after it.
+// Only runs the MLP and everything after it.
 void AddMlp(const LayerSpec& layer, const LayerWeights& weights, double eps,
             const at::Tensor& per_layer_input, at::Tensor& hidden);
-// Only runs the last part, after the MLP: per-layer input and scalar.
+// Only runs the steps after the MLP: per-layer input and scalar.
 void AddPerLayerInput(const LayerSpec& layer, const LayerWeights& weights, double eps,
                       const at::Tensor& per_layer_input, at::Tensor& hidden);
 

@@ -27,7 +27,8 @@ at::Tensor Quotients(int64_t first, int64_t count, int64_t size, at::Device devi
   return at::arange(first, first + count, options).div_(size, "floor");
 }
 
-// Expands a grid [rows, G] to the values of some rows by selecting rows and repeating columns.
+// Expands a grid of scales or zero points [rows, G] to one number per value, for some rows: selects
+// rows and repeats columns.
 class Spread {
  public:
   Spread(const WeightStorage& storage, const MatrixParts& parts)
@@ -65,7 +66,8 @@ void DequantizeMatrix(const MatrixParts& parts, int64_t first_row, const at::Ten
   const int64_t step =
       std::max<int64_t>(1, values / (parts.columns * format.row_step)) * format.row_step;
   const int64_t end = first_row + result.size(0);
-  // Starts at a multiple of the codes in a word and drops rows before the first requested one.
+  // Starts at a multiple of row_step, because a word may hold codes of several rows. Drops rows
+  // before the first requested one.
   for (int64_t first = first_row / format.row_step * format.row_step; first < end; first += step) {
     const int64_t count = std::min(step, parts.rows - first);
     at::Tensor w = format.codes(parts, first, count);

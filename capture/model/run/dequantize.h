@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Converts the stored parts of a weight to its values, on any device: code, zero point and scale in
-// float32, in the order of operations of the format's own library, with one rounding to the compute
-// dtype. A whole matrix in float32 would be several times the stored size, so rows are processed in
-// steps.
+// Converts the stored parts of a weight to its values, on any device. Codes, zero points and scales
+// are combined in float32, in the order of operations of the format's own library, and the result
+// is rounded once, to the compute dtype. Rows are processed in steps, because a whole matrix in
+// float32 would be several times the stored size.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,8 +16,8 @@
 
 namespace oscar {
 
-// Values per step, and maximum bytes of temporaries per value. On a CPU, steps are small enough for
-// LibTorch to use one thread, because the other cores are busy with the current layer.
+// Values per step, and the most bytes of temporaries per value. On a CPU, steps are so small that
+// LibTorch uses one thread for them, because the other cores are busy with the current layer.
 inline constexpr int64_t kDequantizeValuesCpu = int64_t{1} << 15;
 inline constexpr int64_t kDequantizeValuesGpu = int64_t{1} << 21;
 inline constexpr int64_t kDequantizeBytesPerValue = 48;

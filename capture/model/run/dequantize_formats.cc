@@ -24,7 +24,8 @@ at::TensorOptions On(const at::Tensor& x, at::ScalarType dtype) {
 at::Tensor None(const MatrixParts& /*parts*/) { return {}; }
 
 // Unpacks codes of `bits` bits from int32 or int64 words along the last dimension, lowest bits
-// first; a code may straddle words.  // [.., W] -> [.., 32 W / bits], type of the words
+// first. A code may straddle words. The result has the type of the words.
+// [.., W] -> [.., 32 W / bits]
 at::Tensor Unpack(const at::Tensor& words, int bits) {
   const int64_t mask = (int64_t{1} << bits) - 1;
   if (32 % bits == 0) {
@@ -53,8 +54,8 @@ at::Tensor ScaledCodes(const MatrixParts& parts, int64_t first, int64_t count) {
   return parts.codes.narrow(0, first, count).to(at::kFloat);
 }
 
-// Returns 2^(e - 127) as float32, exactly, assembled from bits; 255 is NaN (OCP microscaling
-// formats, section 5.4.1).
+// Returns 2^(e - 127) exactly, as float32 numbers assembled from their bits. An e of 255 gives NaN
+// (OCP microscaling formats, section 5.4.1).
 at::Tensor PowersOfTwo(const at::Tensor& exponents) {
   constexpr int kHalfStep = 1 << 22;  // 2^-127 is subnormal; an infinity plus this is a NaN
   const at::Tensor e = exponents.to(at::kInt);
@@ -135,8 +136,9 @@ at::Tensor AwqZeros(const MatrixParts& parts) { return UnpackAwq(parts.zeros).t(
 
 // ---- kMxfp4, kNvfp4
 
-// Values of the sixteen E2M1 codes: 0 0.5 1 1.5 2 3 4 6 and their negatives. A code's three low
-// bits become the top of a float32's exponent and mantissa; 0.5 is subnormal.
+// Values of the sixteen E2M1 codes: 0 0.5 1 1.5 2 3 4 6 and their negatives. The low three bits of
+// a code become a float32's low exponent bits and top mantissa bit. 0.5 is subnormal in E2M1 and is
+// computed separately.
 at::Tensor Fp4Values(const at::Tensor& on) {
   constexpr int kExponentOffset = 126 << 23;
   const at::Tensor code = at::arange(0, 16, On(on, at::kInt)), low = code.bitwise_and(7);

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The arithmetic of each weight format, in a table: how its codes, zero points and scales are
-// unpacked. Dequantize() does the rest. Trap: all of it runs on the device of the parts, so it must
-// not read values on the host.
+// The arithmetic of each weight format, in a table: functions that unpack its codes, zero points
+// and scales. Dequantize() does the rest. Trap: these functions run on the device of the parts, so
+// they must not read values on the host.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -18,7 +18,8 @@
 namespace oscar {
 namespace {
 
-// Gives access to the fields of groups of one type. Sizes are in bytes per group.
+// Reads the fields of the stored groups of one GGML type. Offsets and sizes are in bytes within a
+// group.
 class Runs {
  public:
   Runs(const at::Tensor& bytes, const GgmlType& type)
@@ -32,8 +33,8 @@ class Runs {
   at::Tensor Half(int64_t begin) const {  // [count, 1] float32
     return Bytes(begin, 2).contiguous().view(at::kHalf).to(at::kFloat);
   }
-  // Reads codes of `bits` bits. Each run of `width` bytes holds first the lowest bits of all its
-  // bytes, then the next bits.
+  // Reads codes of `bits` bits. In each run of `width` bytes, the lowest bits of all bytes are the
+  // first `width` codes, the next bits are the next `width` codes, and so on.
   at::Tensor Codes(int64_t begin, int64_t size, int64_t width, int64_t bits) const {
     return Unpack(Bytes(begin, size), width, bits);
   }
@@ -56,7 +57,7 @@ at::Tensor Joined(const at::Tensor& a, const at::Tensor& b, int64_t shift) {
   return a.bitwise_or(b.bitwise_left_shift(shift));
 }
 
-// Multiplies each equal part of a run's values by one of `groups` scales.
+// Splits each group's values into `groups` equal parts and multiplies each part by its scale.
 at::Tensor Scaled(const at::Tensor& scales, const at::Tensor& values, int64_t groups) {
   return values.view({values.size(0), groups, -1}).mul(scales.view({-1, groups, 1}));
 }
@@ -140,7 +141,8 @@ at::Tensor Iq4Xs(const Runs& in) {
   return Scaled(Float(scales).sub_(32).mul_(in.Half(0)), Looked(kIq4, in.Codes(8, 128, 16, 4)), 8);
 }
 
-// Half of 2^(e - 127), as the bits of a float32; 2^-128 and 2^-127 are subnormal.
+// The scale is half of 2^(e - 127), because kE2M1 has twice the values. It is assembled as the bits
+// of a float32; 2^-128 and 2^-127 are subnormal.
 at::Tensor Mxfp4(const Runs& in) {
   const at::Tensor e = in.Bytes(0, 1).to(at::kInt);
   const at::Tensor subnormal = e.clamp_max(1).add_(1).mul_(0x00200000);
@@ -166,8 +168,8 @@ at::Tensor Change(GgufChange change, at::Tensor values) {
   return values;
 }
 
-// Copies rows of one part to their places in `to` [rows, columns]. `order[r]` is the source of row
-// r of `to` among the rows of all parts; this part's rows begin at `first`.
+// Copies rows of one part to their places in `to` [rows, columns]. Row r of `to` comes from row
+// `order[r]`, counted over the rows of all parts; this part's rows begin at `first`.
 class PartRows {
  public:
   PartRows(const GgufWeight& weight, const GgufWeight::Part& part, const at::Tensor& columns)

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Dequantizes weights of a GGUF. Results equal those of PyPI's gguf (gguf/quants.py) bit for bit on
-// any device. Trap: that requires its order of operations, each rounded to float32.
+// Dequantizes weights of a GGUF file. On any device, results equal those of the Python package gguf
+// (gguf/quants.py) bit for bit. Trap: that requires its order of operations, with every result
+// rounded to float32.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -45,8 +45,8 @@ struct DeviceMemory {
 DeviceMemory QueryMemory(at::Device device);
 void ResetPeakMemory(at::Device device);  // if the system supports it
 
-// Starts the driver and loads kernels that every model needs. On the first use of a GPU that takes
-// half a second, so run it in parallel to other work. Does nothing on a CPU.
+// Starts the driver and loads kernels that every model needs. On the first use of a GPU this takes
+// half a second, so run it in parallel with other work. Does nothing on a CPU.
 void WarmUp(at::Device device);
 
 // Copies to the device. A copy from host memory does not wait for the device's earlier work.
@@ -55,8 +55,8 @@ at::Tensor SendTo(const at::Tensor& x, at::Device device);
 // Returns LibTorch's cached memory to the device, so that it counts as free.
 void ReleaseCachedMemory(at::Device device);
 
-// Returns the memory available to new work, including page cache that can be dropped (and swap if
-// `swap`), within the limits of control groups.
+// Returns the memory that new work can use, within the limits of control groups. It includes page
+// cache that can be dropped and, if `swap`, swap space.
 uint64_t AvailableHostBytes(bool swap = false);
 uint64_t ResidentBytes();  // of this process, at present
 

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The observer of the layer loop that writes a dump: queries, keys and values in the compute dtype,
-// and, if requested, attention scores. Latent attention must be shown with expanded heads. A dump
-// for fits also needs LoopOptions::shared_queries and in_latent_space, so that hidden states equal
-// those of a calibration bit for bit. Every value is read on the host, so the device waits for the
-// disk.
+// An observer of the layer loop that writes a dump: queries, keys and values in the compute dtype,
+// and, if requested, attention scores. Latent attention must be shown with expanded heads. If
+// rotations are to be fitted to the dump, LoopOptions::shared_queries and in_latent_space are
+// needed too, so that hidden states equal those of a calibration bit for bit. Every value is read
+// on the host, so the device waits for the disk.
 #pragma once
 
 #include "capture/checkpoint/dtype.h"
@@ -14,16 +14,16 @@
 
 namespace oscar {
 
-// Returns the dump layer of a layer, without tensor names and readers. `dtype` of the values: BF16,
-// F16 or F32.
+// Returns the dump's description of a layer, without the layers that read its cache. `dtype` of the
+// values: BF16, F16 or F32.
 DumpLayer DumpLayerOf(const LayerSpec& layer, DType dtype);
-// Returns the same with the model's layers that read it.
+// The same, with the model's layers that read this layer's cache.
 DumpLayer DumpLayerOf(const ModelSpec& spec, const LayerSpec& layer, DType dtype);
 DType DumpDType(at::ScalarType dtype);
 
 class DumpObserver : public LayerObserver {
  public:
-  // `scores`: the writer that is `sink` if it has score rows, otherwise null.
+  // `scores`: `sink` as a DumpWriter if it takes score rows, otherwise null.
   DumpObserver(DumpSink& sink, DumpWriter* scores, at::ScalarType dtype);
 
   void OnLayerBegin(const LayerSpec& layer) override;

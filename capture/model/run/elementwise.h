@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Elementwise functions with the same bytes for any number of host threads. On a CPU, LibTorch
-// computes eight exponentials at once, but those left over at the end of a thread's share one by
-// one, with a different last digit.
+// Elementwise functions whose results have the same bits for any number of host threads. On a CPU,
+// LibTorch computes eight exponentials at once. Those left over at the end of a thread's share are
+// computed one by one, with a different last digit. So these functions split tensors into pieces of
+// fixed size.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -23,14 +23,14 @@ struct ColumnRange {
   int64_t first = 0, count = 0;
 };
 
-// Returns rows of matrix `name` for all ids, concatenated.  // [T_total, columns], on the target.
-// Every id must be a row of the matrix.
+// Returns rows of matrix `name` for all ids, concatenated. Every id must be a row of the matrix.
+// -> [T_total, columns], on the target
 at::Tensor GatherRows(const Checkpoint& checkpoint, const std::string& name,
                       const std::vector<std::vector<int32_t>>& ids, const WeightTarget& target,
                       ColumnRange columns = {});
 
-// Computes x * factor in place. `round`: first rounds the factor to x's type, because Gemma's
-// factor is a tensor of the model.
+// Computes x * factor in place. `round`: rounds the factor to x's type first, because Gemma's
+// factor is itself a tensor of that type.
 void Scale(at::Tensor& x, double factor, bool round);
 
 // The weights of PerLayerInputs except for the table.
@@ -41,8 +41,8 @@ struct PerLayerWeights {
 PerLayerWeights LoadPerLayerWeights(const Checkpoint& checkpoint, const ModelSpec& spec,
                                     const WeightTarget& target);
 
-// The input that each layer gets in addition to hidden states (PerLayerInputsSpec). It is made one
-// layer at a time, because the table has several GB and must not become resident.
+// The input that each layer gets in addition to hidden states (PerLayerInputsSpec). It is computed
+// for one layer at a time, because the table has several GB and must not become resident.
 class PerLayerInputs {
  public:
   // `embedded` [T_total, hidden_size]: the input of the first layer. Keeps references.
@@ -53,7 +53,9 @@ class PerLayerInputs {
   PerLayerInputs(const Checkpoint& checkpoint, const ModelSpec& spec,
                  const std::vector<std::vector<int32_t>>& ids, at::Tensor embedded,
                  const WeightTarget& target, PerLayerWeights weights);
-  // Computes `rows` in turn; together they are all rows. Empty: all rows at once. // [T_total, dim]
+  // Returns the inputs of one layer. `rows`: row ranges that are computed in turn and together
+  // cover all rows; empty: all rows at once.
+  // -> [T_total, dim]
   at::Tensor Of(int layer_id, const std::vector<RowRange>& rows = {}) const;
 
  private:

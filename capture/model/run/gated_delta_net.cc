@@ -101,9 +101,9 @@ GatedDeltaNetWeights LoadGatedDeltaNet(WeightLoader& loader, const GatedDeltaNet
   return weights;
 }
 
-// Within a chunk, the corrections of tokens depend on each other: u_i = beta_i (v_i - Sᵀ k_i -
-// sum_{j<i} decay(i, j) (k_i . k_j) u_j), a unit lower triangular system (arXiv 2412.06464, section
-// 3.3).
+// Within a chunk, the corrections of tokens depend on each other:
+// u_i = beta_i (v_i - Sᵀ k_i - sum_{j<i} decay(i, j) (k_i . k_j) u_j),
+// a unit lower triangular system (arXiv 2412.06464, section 3.3).
 at::Tensor GatedDeltaRule(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                           const at::Tensor& g, const at::Tensor& beta, at::Tensor& state) {
   const int64_t num_tokens = q.size(0), heads = q.size(1);

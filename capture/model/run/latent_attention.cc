@@ -11,8 +11,9 @@
 namespace oscar {
 namespace {
 
-// Writes rotated x [n, heads, rope_dim] to `out` of the same shape: the first dimensions of all
-// pairs, then the second ones, or all dimensions in their original places.
+// Writes rotated x [n, heads, rope_dim] to `out` of the same shape. If pairs are interleaved and
+// keeps_pairs is not set, moves the first dimensions of all pairs before the second ones. Otherwise
+// dimensions keep their places.
 void Turn(const at::Tensor& x, const AttentionSpec& spec, const at::Tensor& cos,
           const at::Tensor& sin, at::Tensor out) {
   const int64_t pairs = x.size(2) / 2;

@@ -1,12 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Multi-head latent attention (latent_spec.h): queries, keys and values of all heads from latents,
-// and the same attention in latent space, as a cache sees it. With key = W_UK c and value = W_UV c
-// of a latent c, q · key = (q W_UK) · c and sum p_j value_j = W_UV sum p_j c_j, so every head reads
-// the same latent as key and value (DeepSeek-V2, arXiv 2405.04434, section 2.1.2). Trap: rope on
-// the position part is interleaved, but its result has the even dimensions first, then the odd ones
-// (transformers, apply_rotary_pos_emb_interleave).
+// Multi-head latent attention (latent_spec.h) in two forms. In one, queries, keys and values of all
+// heads are expanded from latents. The other one works in latent space, as a cache sees it. There,
+// every head reads the same latent as key and value: with key = W_UK c and value = W_UV c of a
+// latent c, q · key = (q W_UK) · c and sum p_j value_j = W_UV sum p_j c_j (DeepSeek-V2, arXiv
+// 2405.04434, section 2.1.2).
+// Trap: rope on the position part is interleaved, but its result has the even dimensions first,
+// then the odd ones, unless keeps_pairs is set (transformers, apply_rotary_pos_emb_interleave).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -35,28 +36,28 @@ struct Latents {
   at::Tensor k_pe;  // [n, rope_dim], after rope
 };
 
-// Projects normalized hidden states x [n, hidden_size] with cosines and sines of the tokens'
-// positions [n, 1, rope_dim / 2]: queries to q [n, num_q_heads, nope_dim + rope_dim], expanded keys
-// and values to k, v [n, num_q_heads, ..], latents to `latents`. All outputs must be allocated.
+// Projects normalized hidden states x [n, hidden_size]. `cos` and `sin` [n, 1, rope_dim / 2] belong
+// to the tokens' positions. Writes queries to q [n, num_q_heads, nope_dim + rope_dim], expanded
+// keys and values to k and v [n, num_q_heads, ..], and the content of the cache to `latents`. All
+// outputs must be allocated.
 void ProjectLatent(const AttentionSpec& spec, const LatentWeights& weights, const at::Tensor& x,
                    const at::Tensor& cos, const at::Tensor& sin,
                    std::optional<at::ScalarType> cache_dtype, at::Tensor& q, at::Tensor& k,
                    at::Tensor& v, Latents& latents);
 
-// Returns attention as the cache sees it: one KV head, whose key and value are c_kv. The position
-// part is separate and not counted in head_dim, so the spec has no rotary embedding.
+// Returns attention in latent space: one KV head, whose key and value are c_kv. The position part
+// is separate and not counted in head_dim, so the spec has no rotary embedding.
 AttentionSpec InLatentSpace(const AttentionSpec& spec);
-// Returns the model's layers with a cache, as that cache sees them.
+// Returns the model's layers with a cache, in latent space if their attention is latent.
 std::vector<LayerSpec> LayersInLatentSpace(const ModelSpec& spec);
 
-// Returns the weights that expand the latent, per head [W_UK | W_UV]: [num_q_heads, nope_dim +
-// v_head_dim, rank].
+// Returns the weights that expand the latent, per head [W_UK | W_UV].
+// -> [num_q_heads, nope_dim + v_head_dim, rank]
 at::Tensor ExpansionOf(const AttentionSpec& spec, const LatentWeights& weights);
 // Returns the part W_UV of these weights.  // [num_q_heads, v_head_dim, rank]
 at::Tensor ValueExpansion(const LatentSpec& spec, const at::Tensor& kv_b);
 
-// Queries of one sequence as its cache sees them, contiguous: logits are scale * (q . c_kv + q_pe .
-// k_pe).
+// Contiguous queries of one sequence in latent space. Logits are scale * (q . c_kv + q_pe . k_pe).
 struct LatentQueries {
   at::Tensor q;     // [n, num_q_heads, rank]: q_nope W_UK
   at::Tensor q_pe;  // [n, num_q_heads, rope_dim]
@@ -64,9 +65,9 @@ struct LatentQueries {
 // `q` [n, num_q_heads, nope_dim + rope_dim] are queries of the expanded heads.
 LatentQueries QueriesInLatentSpace(const LatentSpec& spec, const at::Tensor& kv_b,
                                    const at::Tensor& q);
-// Concatenates [latent | position] of queries or keys into rows for one product.  // [n, heads,
-// rank] and [n, heads, rope_dim] (or [n, rope_dim] for the key that all heads share) -> [n, heads,
-// rank + rope_dim]
+// Concatenates queries or keys to rows [latent | position], whose products are logits.
+// [n, heads, rank] and [n, heads, rope_dim] (or [n, rope_dim] for the key that all heads share) ->
+// [n, heads, rank + rope_dim]
 at::Tensor WithPosition(const at::Tensor& latent, const at::Tensor& position);
 // Applies W_UV of each head.  // [n, num_q_heads, rank] -> [n, num_q_heads, v_head_dim]
 at::Tensor OutputsFromLatentSpace(const LatentSpec& spec, const at::Tensor& kv_b,

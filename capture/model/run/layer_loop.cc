@@ -40,7 +40,7 @@ void CheckLength(const ModelSpec& spec, size_t sequence, int64_t length) {
   }
 }
 
-// Spans of all sequences in token order that do not cross any of `cuts`.
+// Returns spans of all sequences, in token order, that do not cross any of `cuts`.
 std::vector<Span> MakeSpansBetween(const std::vector<int64_t>& lengths,
                                    const std::set<int64_t>& cuts, int64_t token_chunk) {
   std::vector<Span> spans;
@@ -73,8 +73,9 @@ at::Tensor SumOfWords(const std::vector<at::Tensor>& tensors, at::Device device)
   return sum;
 }
 
-// Starts to compare the weights of a layer that the ranks have loaded; the returned function throws
-// InputError if they differ. Excludes experts, which only one rank reads.
+// Starts to compare the weights that the ranks have loaded for a layer. The returned function
+// throws InputError if they differ. Experts are not compared, because only one rank reads each of
+// them.
 std::function<void()> CompareWeights(RankGroup& ranks, const LayerSpec& layer,
                                      std::vector<at::Tensor> loaded, at::Device device) {
   const at::Tensor sums = ranks.AllGather(SumOfWords(loaded, device));

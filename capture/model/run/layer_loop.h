@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The main loop: runs layer by layer over all calibration tokens and reads weights once. Observers
-// get queries, keys and values. Trap: an AttentionView is only valid during the call. On a GPU its
-// computation may still be running, so an observer that reads values on the host stalls the device.
+// get queries, keys and values. Trap: an AttentionView is only valid during the call, although its
+// tensors may be kept. On a GPU its computation may still be running, so an observer that reads
+// values on the host stalls the device.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,8 +22,8 @@
 
 namespace oscar {
 
-// One sequence in one layer: contiguous tensors on the compute device in the compute dtype. An
-// observer may keep these tensors; their storage is not reused.
+// One sequence in one layer. Tensors are contiguous, on the compute device and in the compute
+// dtype. An observer may keep these tensors; their storage is not reused.
 struct AttentionView {
   const LayerSpec& layer;
   size_t layer_index;   // index into ModelSpec::layers, which excludes layers without a cache
@@ -35,8 +36,8 @@ struct AttentionView {
   size_t stream = 0;           // index of the hidden states given to Run
   at::Tensor sinks = {};       // [num_q_heads], if the layer has them
   // For latent attention, the content of the cache, from which k and v above are expanded. In
-  // latent space (LoopOptions), k and v are c_kv, q matches, and attn_out is before W_UV; logits
-  // are then scale * (q . c_kv + q_pe . k_pe).
+  // latent space (LoopOptions), k and v above are c_kv, q is projected to latent space, and
+  // attn_out is the output before W_UV. Logits are then scale * (q . c_kv + q_pe . k_pe).
   at::Tensor c_kv = {};  // [T, rank]
   at::Tensor k_pe = {};  // [T, rope_dim], after rope
   at::Tensor q_pe = {};  // [T, num_q_heads, rope_dim], in latent space
@@ -50,18 +51,19 @@ class LayerObserver {
   // Whether this observer computes the attention of a stream itself and fills view.attn_out.
   virtual bool Attend(const AttentionView& /*view*/) { return false; }
   virtual void OnAttention(const AttentionView& view) = 0;  // once per sequence, in order
-  // Called for a layer that reads the keys and values of another, already observed layer: q and
-  // attn_out belong to the reader; k, v and layer_index to the other layer.
+  // Called for a layer that reads the keys and values of another layer, which was observed before.
+  // q and attn_out are those of the reading layer; k, v and layer_index are those of the other
+  // layer.
   virtual void OnSharedAttention(const AttentionView& /*view*/) {}
   // Called with the output of linear attention (no cache) for one sequence: [T, hidden_size].
   virtual void OnLinearAttention(const LayerSpec& /*layer*/, const at::Tensor& /*out*/) {}
-  // Called with how many tokens of the first stream chose each expert of a layer, whether or not
-  // the layer has a cache.
+  // Called for each layer with experts, with or without a cache. `tokens`: for each expert, how
+  // many tokens of the first stream chose it.
   virtual void OnExperts(const LayerSpec& /*layer*/, const std::vector<int64_t>& /*tokens*/) {}
   virtual void OnLayerEnd(const LayerSpec& /*layer*/) {}
   // Called after the last layer with the number of weight bytes this process read, as stored.
   virtual void OnWeightsRead(uint64_t /*bytes*/) {}
-  // Called with the time for which the loop waited on the host, and the reason.
+  // Called when the loop has waited on the host, with the reason and the time.
   virtual void OnWait(std::string_view /*what*/, double /*seconds*/) {}
 };
 
@@ -73,55 +75,63 @@ struct LoopOptions {
       4096;  // most tokens in a sequence that is processed by one causal attention call
   bool need_final_hidden =
       true;  // false: the last layer stops after attention; its o_proj and MLP are not read
-  // Only without final hidden states: whether layers after the last cached one still run if they
-  // read earlier keys and values, so that OnSharedAttention sees all of them.
+  // Used only if need_final_hidden is false. Whether layers after the last layer with a cache still
+  // run if they read the keys and values of earlier layers. OnSharedAttention then sees all such
+  // layers.
   bool shared_queries = false;
-  // The type to which queries, keys and values are rounded before attention, as in a cache of that
-  // type; absent: no rounding.
+  // The type to which queries, keys and values are rounded before attention, as a cache of that
+  // type would round them; absent: no rounding.
   std::optional<at::ScalarType> cache_dtype = std::nullopt;
   ReadMode read = ReadMode::kAuto;  // how weights reach a GPU
-  bool prefetch = true;  // false: a layer is read when the previous one is done, and only one is in
-                         // memory
-  // Whether observers see latent attention in the cache's form. Otherwise they see expanded heads.
+  bool prefetch = true;  // false: a layer is read when the previous one is done, so only one is in
+                         // Whether latent attention runs in latent space, where observers then see
+                         // it. Otherwise it runs, and observers see it, with expanded heads.
   bool in_latent_space = false;
-  // Shows expanded heads to observers, but runs attention in latent space, with exactly the same
-  // bits. Observers may then not compute attention themselves.
+  // Used with in_latent_space: observers see expanded heads, although attention runs in latent
+  // space, with exactly the same bits as without this option. Observers may then not compute
+  // attention themselves.
   bool show_expanded_heads = false;
-  // Bytes of a run of experts in the compute dtype. Two runs are in memory at a time; a run has at
-  // least one expert.
+  // The size in bytes of a run of experts in the compute dtype; a run has at least one expert. Two
+  // runs are in memory at a time.
   int64_t expert_bytes = int64_t{1} << 31;
-  // The ids of the sequences given to Run; must outlive the loop. Models whose layers use token ids
-  // need them (ModelSpec::per_layer_inputs); ModelSource sets them.
+  // The token ids of the sequences given to Run; must outlive the loop. Models whose layers use
+  // token ids need them (ModelSpec::per_layer_inputs); ModelSource sets them.
   const std::vector<std::vector<int32_t>>* token_ids = nullptr;
-  // Ranks that run different sequences through the same layers at the same time and share experts.
-  // There is only one stream then. Must outlive the loop.
+  // Several ranks run different sequences through the same layers at the same time and share
+  // experts. There is only one stream then. The group must outlive the loop.
   RankGroup* ranks = &OneRank();
-  // If other processes run other sequences of the same run (as ranks or separately): number of all
-  // tokens, and of those before these sequences (StretchOf).
+  // Set if other processes, as ranks or separately, run other sequences of the same run: the number
+  // of tokens before these sequences, and of all tokens of the run (StretchOf).
   int64_t tokens_before = 0, tokens_of_all = 0;
 };
 
 class LayerLoop {
  public:
-  // Keeps references to both; call CheckTensors first.
+  // Keeps references to the checkpoint and the spec; call CheckTensors first.
   LayerLoop(const Checkpoint& checkpoint, const ModelSpec& spec, at::Device device,
             at::ScalarType dtype, const LoopOptions& options = {});
 
-  // Returns the embedding rows of all sequences, concatenated; reads only rows in use.  //
-  // [T_total, hidden_size] Throws InputError for an id outside the vocabulary, an empty sequence,
-  // or one longer than max_positions. `first`: position of each first token; empty: all 0.
+  // Returns the embedding rows of all sequences, concatenated; reads only rows in use. Throws
+  // InputError for an id outside the vocabulary, an empty sequence, or one longer than
+  // max_positions. `first`: position of each sequence's first token; empty: all 0.
+  // -> [T_total, hidden_size]
   at::Tensor Embed(const std::vector<std::vector<int32_t>>& sequences,
                    std::span<const int64_t> first = {}) const;
 
   // Runs layers first_layer, first_layer + 1, ..., each with the uncached layers after it
-  // (StepLayers), and updates each stream's hidden states [T_total, hidden_size] in place. Streams
-  // have the same tokens and weights, which are read once, and differ in how they attend
-  // (LayerObserver::Attend). For every few sequences, the streams run one after another, in order.
-  // The first few sequences may belong to the first stream only. All other streams except one may
-  // end early, after a whole sequence. A stream without rows does not run until after_layer gives
-  // it its hidden states. Attention never crosses sequence boundaries; positions restart at 0.
+  // (StepLayers). Attention never crosses sequence boundaries; positions restart at 0.
+  //
+  // A stream is one copy of the hidden states [tokens, hidden_size]; each layer updates it in
+  // place. Streams share their tokens and the weights, which are read once. They differ in how they
+  // attend (LayerObserver::Attend).
+  //
+  // Each span of sequences (MakeSpans) runs through all streams, in order, before the next span.
+  // The first stream holds all sequences. The others may lack the same leading sequences, and all
+  // of them except the longest may end early, after a whole sequence. A stream without rows is
+  // skipped until after_layer gives it hidden states.
+  //
   // `after_layer` is called after each layer's OnLayerEnd, when the layer has been applied to every
-  // stream (but see need_final_hidden). Returning false stops the loop.
+  // stream (but see need_final_hidden). If it returns false, the loop stops.
   void Run(std::span<at::Tensor> streams, const std::vector<int64_t>& sequence_lengths,
            size_t first_layer, LayerObserver& observer,
            const std::function<bool(size_t layer_index)>& after_layer) const;
@@ -130,12 +140,13 @@ class LayerLoop {
            LayerObserver& observer,
            const std::function<bool(size_t layer_index)>& after_layer) const;
 
-  // Applies the final norm and head to rows of the final hidden states.  // [n, hidden_size] -> [n,
-  // vocab_size] Reads the head in every call; OutputHead keeps it.
+  // Applies the final norm and head to rows of the final hidden states. Reads the head in every
+  // call; OutputHead keeps it.
+  // [n, hidden_size] -> [n, vocab_size]
   at::Tensor Logits(const at::Tensor& hidden) const;
 
   const ModelSpec& spec() const { return spec_; }
-  // The layers with a cache as observers see them: from spec(), or in latent space.
+  // The layers with a cache as observers see them: those of spec(), or the same in latent space.
   const std::vector<LayerSpec>& seen_layers() const {
     return seen_layers_.empty() ? spec_.layers : seen_layers_;
   }

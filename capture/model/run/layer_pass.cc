@@ -44,8 +44,8 @@ LayerPass::LayerPass(const LayerLoop& loop, std::span<at::Tensor> streams,
                   WeightTarget{loop.device(), loop.dtype()});
 }
 
-// Determines which layers' keys and values must be kept. A layer that reads keys from a layer
-// before this pass cannot run.
+// Determines which layers' keys and values must be kept. Throws InputError if a layer reads those
+// of a layer before first_layer.
 void LayerPass::PrepareSharing(size_t first_layer) {
   if (!loop_.options().need_final_hidden && !loop_.options().shared_queries) return;
   const int first = spec_.layers[first_layer].layer_id;
@@ -97,7 +97,7 @@ void LayerPass::RunExperts(const LayerSpec& layer, LayerWeights weights,
   const int64_t token_chunk = options.token_chunk;
   std::vector<std::vector<ExpertsPass::Stretch>> stretches;
   for (size_t s = 0; s < streams_.size(); ++s) {
-    std::map<int64_t, std::vector<RowRange>> rows;  // keyed by stretch
+    std::map<int64_t, std::vector<RowRange>> rows;  // keyed by stretch number (StretchOf)
     if (options.ranks->size() > 1) {
       OSCAR_CHECK(options.tokens_of_all > 0);
       for (int64_t i = StretchOf(options.tokens_of_all - 1, token_chunk); i >= 0; --i) rows[i] = {};
@@ -167,8 +167,8 @@ LayerPass::Tensors LayerPass::Project(const LayerSpec& layer, const LayerWeights
 }
 
 // Runs one span of one stream through one layer: projections of all tokens, attention of each
-// sequence, then the rest except for experts. Updates the stream's hidden states from `first_row`
-// on.
+// sequence, then everything else except for experts. The span's hidden states begin at row
+// `first_row` of the stream and are updated in place.
 void LayerPass::RunSpan(const LayerSpec& layer, size_t layer_index, const LayerWeights& weights,
                         const Span& span, size_t stream, int64_t first_row,
                         const at::Tensor& inputs) {

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// One run of LayerLoop: applies a layer to the hidden states of all tokens, span by span, and then
-// its experts to all tokens at once. A layer without a cache runs like any other, but is not
-// observed.
+// One run of LayerLoop: applies a layer to the hidden states of all tokens, one span of sequences
+// after another, and then the layer's experts to all tokens at once. A layer without a cache runs
+// in the same way, but observers do not get OnAttention for it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -26,8 +26,8 @@ namespace oscar {
 
 class LayerPass {
  public:
-  // Keeps references to all arguments. Streams other than the first lack the first `lead_tokens`
-  // tokens, and may end before the last sequences. No span crosses the start or end of a stream.
+  // Keeps references to all arguments. All streams except the first lack the first `lead_tokens`
+  // tokens and may end before the last sequences. No span crosses the start or end of a stream.
   LayerPass(const LayerLoop& loop, std::span<at::Tensor> streams,
             const std::vector<int64_t>& sequence_lengths, int64_t lead_tokens, size_t first_layer,
             LayerObserver& observer);

@@ -235,8 +235,8 @@ ExpertWeights WeightStream::NextExperts() {
 void WeightStream::Start() {
   if (next_ >= parts_.size()) return;
   const Part& part = parts_[next_];
-  // The device may be far behind. The previous part is in use until the work queued so far is done;
-  // waiting for that avoids allocating a third part.
+  // The device may lag far behind the host. It uses the previous part until all work that is queued
+  // now is done. Waiting for that work avoids having a third part in memory.
   std::shared_ptr<c10::Event> previous_done;
   if (!target_.device.is_cpu()) {
     previous_done = std::make_shared<c10::Event>(target_.device.type());

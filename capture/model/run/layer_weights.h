@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The weights of one layer on the compute device, loaded in advance: while a layer or a run of its
-// experts computes, a separate thread reads and uploads the next part. Trap: at most two parts are
-// in memory, but only if the caller drops one before it requests the next.
+// The weights of one layer on the compute device, loaded in advance. While a layer or a run of its
+// experts is computed, a separate thread reads and uploads the next part. Trap: at most two parts
+// are in memory, but only if the caller drops each part before it requests the next.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -36,8 +36,8 @@ struct XieluWeights {
   at::Tensor beta, eps;         // one value; or undefined
 };
 
-// All tensors are on the compute device in the compute dtype. Undefined: not part of the layer, or
-// not requested.
+// All tensors are on the compute device in the compute dtype. A tensor is undefined if the layer
+// does not have it or if it was not requested.
 struct LayerWeights {
   NormWeights attention_norm, post_attention_norm, mlp_norm, post_mlp_norm;  // [hidden_size]
   LinearWeights q, k, v, o;
@@ -72,8 +72,8 @@ LayerWeights LoadLayer(WeightLoader& loader, const LayerSpec& layer, bool attent
 
 NormWeights LoadNorm(WeightLoader& loader, const NormSpec& norm);
 
-// Returns rank `rank`'s slice of a run for `ranks` ranks. Slices are in the order of ranks; some
-// may be empty.
+// Returns the slice of a run of experts that rank `rank` of `ranks` ranks has. Slices are in the
+// order of ranks; some may be empty.
 ExpertRun SliceOfRun(const ExpertRun& run, int rank, int ranks);
 
 struct WeightStreamOptions {
@@ -84,18 +84,19 @@ struct WeightStreamOptions {
   ReadMode read = ReadMode::kAuto;
   int64_t expert_bytes = int64_t{1} << 31;  // bytes of a run of experts, in the compute dtype
   // Experts are distributed among ranks: with n ranks a run is n times as large, and each rank
-  // reads its slice. The rest of a layer is read once per machine: each rank reads a part and
-  // shares it when it is handed out.
+  // reads its slice. All other weights of a layer are read once per machine: each rank reads a part
+  // of them, and the ranks share their parts when the layer is handed out.
   RankGroup* group = &OneRank();
 };
 
-// Returns the layers that run from a layer index on, uncached ones too. With `last_attention_only`
-// they end at the last layer with a cache, or with `shared_queries` at the last that reads one.
+// Returns the layers that run from layer index first_layer on, including those without a cache.
+// With `last_attention_only`, they end at the last layer with a cache or, with `shared_queries`, at
+// the last layer that has or reads a cache.
 std::vector<const LayerSpec*> LayersToRun(const ModelSpec& spec,
                                           const WeightStreamOptions& options);
 
-// Hands out LayersToRun in order and, after a layer with experts, its runs of experts. Not
-// thread-safe; the checkpoint and spec must outlive it.
+// Hands out the layers of LayersToRun in order; a layer with experts is followed by its runs of
+// experts. Not thread-safe; the checkpoint and spec must outlive it.
 class WeightStream {
  public:
   WeightStream(const Checkpoint& checkpoint, const ModelSpec& spec, const WeightTarget& target,
@@ -103,8 +104,8 @@ class WeightStream {
   ~WeightStream();  // waits for a load in progress
 
   // Returns the next layer, waiting for it if necessary, and starts to load the part after it. The
-  // caller must have dropped the previous part (or the mixer of a layer with experts) and launched
-  // its last kernel. Rethrows errors from loading.
+  // caller must have launched the last kernel that uses the previous part and have dropped that
+  // part (of a layer with experts, only what DropMixer frees). Rethrows errors from loading.
   LayerWeights Next();
   // Returns the next run of experts (or this rank's slice of it) for the last layer handed out.
   ExpertWeights NextExperts();
@@ -129,8 +130,9 @@ class WeightStream {
   WeightStreamOptions options_;
   std::vector<int> readers_;  // ranks with which this rank shares reading
   std::vector<Part> parts_;
-  size_t next_ = 0;      // index into parts_
-  WeightLoader loader_;  // the loading thread uses it while loading_ is valid, like
+  size_t next_ = 0;  // index into parts_
+  // The loading thread uses loader_ and loaded_ while loading_ is valid.
+  WeightLoader loader_;
   std::vector<at::Tensor> loaded_;
   std::future<Loaded> loading_;
 };

@@ -18,8 +18,8 @@ namespace oscar {
 namespace {
 
 // Memory that LibTorch's libraries use from their first computation on (code pages, thread pools,
-// MKL buffers). Measured with 2.11 on 2 cores, for models of 1 to 1000 MB in f32 and bf16: 20 to 75
-// MiB.
+// MKL buffers). Measured with LibTorch 2.11 on 2 cores, for models of 1 to 1000 MB in f32 and bf16:
+// 20 to 75 MiB.
 constexpr int64_t kLazyProgramBytes = int64_t{60} << 20;
 // The same for a GPU: driver, context, cuBLAS. Measured on an H200 with CUDA 13.0: 450 MiB.
 constexpr int64_t kLazyCudaProgramBytes = int64_t{450} << 20;
@@ -35,8 +35,8 @@ struct PartBytes {
   bool quantized = false;  // some weights must be dequantized
 };
 
-// Returns the stored bytes of a tensor that the quantization config implies, if weights are
-// missing.
+// Returns the stored bytes of a tensor as the quantization config implies them, for a checkpoint
+// without weights.
 int64_t ExpectedBytes(const QuantizationConfig& quantization, const TensorNeed& need) {
   constexpr std::string_view kWeight = ".weight";
   constexpr int64_t kPlainBytes = 2, kScaleBytes = 2;
@@ -130,8 +130,8 @@ struct StepBytes {
   int64_t longest;       // tokens of the longest sequence
   const LoopOptions& options;
 
-  // Counts q, k, v and attn_out of a span, the result of the largest attention call, and its mask,
-  // as booleans and as numbers.
+  // Counts q, k, v and attn_out of a span. For the largest attention call, also counts its result
+  // and its mask, as booleans and as numbers.
   int64_t Attention(const AttentionSpec& a) const {
     const int64_t q_width = a.num_q_heads * a.head_dim, out_width = a.num_q_heads * a.v_head_dim;
     const int64_t kv_width = a.num_kv_heads * (a.head_dim + a.v_head_dim);
@@ -150,9 +150,9 @@ struct StepBytes {
            queries * out_width * element + queries * a.num_q_heads * 4 + mask + latent;
   }
 
-  // Counts the largest of these sums: a norm; normalized input, projected queries and their norm in
-  // float32; input, gate, up and their product before down; the same for an expert with its
-  // gathered and weighted rows. Adds linear attention.
+  // Counts the largest of four sums per chunk of tokens: a norm; normalized input, projected
+  // queries and their norm in float32; an MLP's input, gate, up and product; the same for an
+  // expert, with its gathered and weighted rows. Adds the temporaries of linear attention.
   int64_t Temporaries(const LayerSpec& layer) const {
     const AttentionSpec& a = layer.attention;
     const int64_t norm = hidden_size * (element + 4 + (element == 4 ? 4 : 8));
@@ -169,7 +169,7 @@ struct StepBytes {
     return chunk_tokens * std::max({norm, projection, mlp, expert}) + DeltaNet(layer);
   }
 
-  // Counts the latents and the heads that are expanded from them, per token.
+  // Counts, per token, the latents and the heads that are expanded from them.
   int64_t Latent(const AttentionSpec& a) const {
     if (!a.latent) return 0;
     return (a.latent->rank + a.latent->rope_dim) * (3 * element + 8) +

@@ -28,8 +28,8 @@ struct MemoryPlan {
   uint64_t attention =
       0;  // q, k, v, attn_out of the longest step, and temporaries of the largest attention call
   uint64_t temporaries = 0;  // norms and MLP for one token chunk; rope tables
-  uint64_t program = 0;     // host memory of the process: now, and LibTorch's from its first use on
-  uint64_t workspaces = 0;  // CUDA: cuBLAS's memory for the loop's stream
+  uint64_t program = 0;      // host memory of the process now, plus what LibTorch adds on first use
+  uint64_t workspaces = 0;   // CUDA: cuBLAS's memory for the loop's stream
   uint64_t device_peak =
       0;  // CUDA: layer_weights + hidden + kept + attention + temporaries + workspaces
           // (+ tensors being converted); CPU: 0

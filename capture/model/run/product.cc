@@ -18,8 +18,8 @@
 namespace oscar {
 namespace {
 
-// Rows and columns per tile of a product: many, so that packing is cheap, but fewer if there would
-// be too few tiles for all threads.
+// Rows and columns per tile of a product. Large tiles make packing cheap; smaller ones are used if
+// there would be too few tiles for all threads.
 struct TileSize {
   int64_t rows = 256, columns = 512;
 };

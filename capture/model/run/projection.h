@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Projects tokens to the queries, keys and values that enter plain or latent attention; shared by
-// LayerLoop and DecodeLoop. Trap: latent attention normalizes its input itself, and scales queries
-// by position after the projection.
+// LayerLoop and DecodeLoop. ProjectQkv normalizes its input and scales queries by position.
+// ProjectLatent does neither, so this function does both.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Repeated work that a GPU records once and then launches as a whole (a CUDA graph): a decoder's
-// step is thousands of kernels, each shorter than its own launch.
+// Repeated work that a GPU records once and then launches as a whole (a CUDA graph). One step of a
+// decoder has thousands of kernels, and launching a kernel takes longer than running it.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -23,11 +23,11 @@ class RecordedWork {
   RecordedWork(const RecordedWork&) = delete;
   RecordedWork& operator=(const RecordedWork&) = delete;
 
-  // Does `work`, which must use the same memory whenever `shape` is the same, must not wait for the
-  // device and must have no other effects. Trap: for a new shape, the first call runs it, so that
-  // libraries load what they need, and the second call records it; later calls only replay the
-  // recording. `work` runs every time on other devices, in a build whose LibTorch has no CUDA, and
-  // if it cannot be recorded.
+  // Does `work`, which must not wait for the device and must have no other effects. It must use the
+  // same memory whenever `shape` is the same. Trap: for a new shape, the first call runs `work`, so
+  // that libraries load what they need. The second call records and replays it, and later calls
+  // only replay it. `work` runs in every call on other devices, in a build whose LibTorch has no
+  // CUDA, and if it cannot be recorded.
   void Run(c10::Device device, const std::vector<int64_t>& shape,
            const std::function<void()>& work);
   // Forgets the recording, because the memory will change.

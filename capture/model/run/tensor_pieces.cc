@@ -7,7 +7,8 @@
 
 #include "linalg/base/parallel_for.h"
 
-// A function of MKL, which LibTorch contains on x86-64. Another BLAS may split a product once more.
+// A function of MKL, which LibTorch contains on x86-64. Without it, another BLAS may split the
+// product of a piece among threads again.
 extern "C" int MKL_Set_Num_Threads_Local(int threads) __attribute__((weak));
 
 namespace oscar {

@@ -7,9 +7,9 @@
 
 namespace oscar {
 
-// Calls piece(0) .. piece(count - 1), which compute on tensors of the host without gradients, on as
-// many threads as LibTorch uses, each with a BLAS of one thread. (at::parallel_for, whose code is
-// in a header, runs everything on one thread in units that are compiled without OpenMP.)
+// Calls piece(0) .. piece(count - 1) on as many threads as LibTorch uses, each with a BLAS of one
+// thread. Pieces compute on host tensors, without gradients. (at::parallel_for would run everything
+// on one thread in files that are compiled without OpenMP, because its code is in a header.)
 void ForEachTensorPiece(int64_t count, const std::function<void(int64_t)>& piece);
 
 }  // namespace oscar

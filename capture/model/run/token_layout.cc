@@ -58,7 +58,7 @@ RopePositions::RopePositions(const ModelSpec& spec, const std::vector<int64_t>& 
   }
 }
 
-// One table for each length class in use, concatenated.
+// Concatenates the tables of all length classes in use.
 RopePositions::Table RopePositions::MakeTable(const RopeSpec& rope,
                                               const std::vector<int64_t>& sequence_lengths,
                                               const WeightTarget& target) const {

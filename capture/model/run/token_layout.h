@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// How sequences share steps of the loop, and all index tensors that a step needs, on the device
-// before the loop begins. The grouping affects the last bits of a product, so it depends only on
-// the lengths.
+// Decides which sequences share a step of the loop, and puts all index tensors that steps need on
+// the device before the loop begins. The grouping affects the last bits of products, so it depends
+// only on the lengths of the sequences.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -25,9 +25,9 @@ struct Span {
 };
 std::vector<Span> MakeSpans(const std::vector<int64_t>& sequence_lengths, int64_t token_chunk);
 
-// Experts of a layer process tokens by stretches of the run: the whole spans that begin within this
-// many token chunks. A process that runs whole stretches therefore takes the same expert steps as
-// one that runs everything.
+// Experts process the tokens of a run stretch by stretch. A stretch consists of all spans that
+// begin within this many token chunks. So a process that runs whole stretches takes the same expert
+// steps as a process that runs everything.
 inline constexpr int64_t kChunksOfStretch = 16;
 inline int64_t StretchOf(int64_t first_token, int64_t token_chunk) {
   return first_token / (kChunksOfStretch * token_chunk);

@@ -45,14 +45,14 @@ void OnCpu(Bytes data, at::ScalarType stored, const at::Tensor& result) {
   }
 }
 
-// Uses the page cache by default. Digests read the same bytes, so the disk then reads them only
-// once.
+// Reads through the page cache by default. Digests of the files read the same bytes, so every byte
+// is read from the disk only once.
 ReadMode WayTo(ReadMode read) { return read == ReadMode::kAuto ? ReadMode::kCached : read; }
 
 }  // namespace
 
-// Each stored part of a weight is a range of a file. Its bytes go to the device in stored form.
-// Parts that need conversion stay in separate tensors until the weight's last piece has arrived.
+// Uploads the stored parts of weights to the device. Each part is a range of a file. Parts that
+// need conversion stay in separate tensors until the weight's last piece has arrived.
 class WeightLoader::Uploader : public PieceSink {
  public:
   Uploader(const Checkpoint& checkpoint, at::Device device, ReadMode read)
@@ -125,7 +125,8 @@ class WeightLoader::Uploader : public PieceSink {
 
   void Finish() {
     const std::vector<FileRange> ranges = std::exchange(ranges_, {});
-    // Through the page cache, the first reader also reads for the others, so no turn is needed.
+    // No turn is needed to read through the page cache: whoever reads first also reads for the
+    // others.
     std::optional<ReadTurns::Urgent> first;
     if (way_ != ReadMode::kCached && !ranges.empty()) first.emplace(*checkpoint_.turns());
     try {
@@ -222,7 +223,8 @@ void WeightLoader::ReadInto(const WeightStorage& storage, const at::Tensor& tens
   if (!storage.plain()) Dequantize(storage, parts, tensor);
 }
 
-// Assigns the largest tensors first, each to the reader with the least to read.
+// Assigns each tensor, the largest first, to the reader that has the least to read. Reads those of
+// this rank.
 void WeightLoader::ReadOwnPart() {
   std::ranges::stable_sort(asked_, std::greater(),
                            [](const Asked& asked) { return asked.storage.bytes(); });

@@ -115,8 +115,8 @@ constexpr IrrelevantField kIrrelevant[] = {
     {"use_parallel_embedding", kKernels},
 };
 
-// Fields of other families and variants. A family that implements one of these reads it, so it is
-// not looked up here.
+// Fields of other families and variants. A family that implements one of these fields reads it, so
+// the field is not looked up here.
 constexpr MathField kMath[] = {
     {"add_cross_attention", "attends to an encoder", "false"},
     {"alibi", "position biases instead of rotary embeddings", "false"},
@@ -203,7 +203,7 @@ constexpr MathField kMath[] = {
     {"vision_config", "a wrapper around another model", "null"},
 };
 
-// UnknownConfig::kCheck refuses unknown fields with these words in their names, because they may
+// UnknownConfig::kCheck refuses unknown fields whose names contain one of these words. They may
 // change the mathematics too little for the loss of a text to show it.
 constexpr std::string_view kMathWords[] = {"rope",   "rotary", "norm",  "scale", "scaling", "cap",
                                            "window", "alpha",  "limit", "gate",  "bias"};

@@ -22,8 +22,8 @@ namespace oscar {
 
 class ConfigReader final : public ObjectFields {
  public:
-  // Keeps references to `object` and the checkpoint. Throws InputError if `object` is not an
-  // object. `wrapped`: it is the text part of a multimodal model.
+  // Keeps references to `object` and the checkpoint. Throws InputError if `object` is not a JSON
+  // object. `wrapped`: `object` is the text part of a multimodal model.
   ConfigReader(const Json& object, std::string what, const SpecOptions& options = {},
                bool wrapped = false);
 
@@ -33,7 +33,7 @@ class ConfigReader final : public ObjectFields {
   void Default(std::string_view key, Json value) {
     defaults_.try_emplace(std::string(key), std::move(value));
   }
-  // Uses the defaults of transformers' class for this model type where a text_config omits keys.
+  // Where a text_config omits keys, uses the defaults of transformers' class for this model type.
   void DefaultToReference(std::string_view model_type);
 
   // Sets the value of a key, whatever the file says; null removes it.
@@ -46,8 +46,8 @@ class ConfigReader final : public ObjectFields {
 
   bool Has(std::string_view key) const { return object_.contains(key); }  // whether null or not
 
-  // Return an integer in [1, 2^24] ([1, 2^31] for Positions), so that products of three sizes
-  // cannot overflow.
+  // Return an integer in [1, 2^24], or in [1, 2^31] for Positions. The limits keep products of two
+  // sizes from overflowing.
   int64_t Size(std::string_view key);
   std::optional<int64_t> OptionalSize(std::string_view key);
   std::optional<int64_t> OptionalCount(std::string_view key);  // at least 0
@@ -65,15 +65,15 @@ class ConfigReader final : public ObjectFields {
     read_.insert(keys.begin(), keys.end());
   }
 
-  // Decides about every key that was not read: only here are fields ignored, noted or refused.
-  // `model_type`: the type whose class in transformers stores the fields.
+  // Ignores, notes or refuses every key that was not read; no other function does. `model_type`:
+  // the type whose class in transformers stores the fields.
   FieldNotes Finish(std::string_view model_type,
                     bool (*also_irrelevant)(std::string_view key) = nullptr) const;
   // Adds the notes of an object inside this one. Finish returns them with its own notes.
   void AddNotes(const FieldNotes& notes, const std::string& prefix);
   UnknownConfig unknown_config() const { return unknown_config_; }
 
-  // Sets the unusual names in a family: "transformer." + "h." instead of "layers.".
+  // Sets unusual tensor name parts of a family: "transformer." + "h." instead of "layers.".
   void NameLayers(std::string prefix, std::string layers) {
     prefix_ = std::move(prefix);
     layers_ = std::move(layers);
@@ -82,8 +82,9 @@ class ConfigReader final : public ObjectFields {
   const std::string& prefix() const { return prefix_; }
   std::string LayerPrefix(int64_t layer_id) const;  // "model.layers.3."
   std::string HeadName() const;                     // "lm_head.weight"
-  // Whether the checkpoint has that weight, in any format, or a tensor with that prefix. False
-  // without a checkpoint; a family then uses its usual names.
+  // Stores: whether the checkpoint has that weight, in any format. StoresPrefix: whether it has a
+  // tensor with that prefix. Both are false without a checkpoint; a family then uses its usual
+  // names.
   bool Stores(std::string_view name) const;
   bool StoresPrefix(std::string_view begin) const;
   // Returns the shape of the tensor with exactly this name; empty if there is none.

@@ -3,7 +3,8 @@
 //
 // Linear attention by the gated delta rule as data (Gated DeltaNet, arXiv 2412.06464; Qwen3-Next,
 // Qwen3.5). Such a layer has a state of fixed size and no KV cache, so it runs but gets no
-// rotation. Qwen3-Next stores fused projections, ordered by key head; Qwen3.5 stores four.
+// rotation. Qwen3-Next stores two fused input projections, ordered by key head; Qwen3.5 stores four
+// separate ones.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +19,9 @@ struct GatedDeltaNetSpec {
   int64_t num_k_heads = 0, num_v_heads = 0;  // num_k_heads divides num_v_heads
   int64_t k_head_dim = 0, v_head_dim = 0;
   int64_t conv_kernel = 0;  // tokens in the causal convolution over q, k, v
-  // Fused by key head (Qwen3-Next): for each key head, rows of qkvz are [q | k | v of its value
-  // heads | their z], and rows of ba are [b of its value heads | their a]. Otherwise qkv is [all q
-  // | all k | all v], and z, b, a are separate tensors.
+  // If fused (Qwen3-Next), rows are ordered by key head. For each key head, rows of qkvz are [q | k
+  // | v of its value heads | z of its value heads], and rows of ba are [b | a] of its value heads.
+  // Otherwise qkv is [all q | all k | all v], and z, b, a are separate tensors.
   bool fused = false;
   LinearSpec qkvz, ba;
   LinearSpec qkv, z, b, a;

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Describes the layers of a model in words: the geometries and their counts, layers without a
-// cache, layers with experts. Layers are counted by the content of their cache, so the first line
-// has the same numbers as an artifact.
+// Describes the layers of a model in words: attention geometries, layers without a cache, layers
+// with experts. Layers with the same description are counted together. A layer that reads another
+// layer's cache is not counted among the layers with a cache.
 #pragma once
 
 #include <string>

@@ -70,7 +70,7 @@ std::vector<ExpertRun> SplitExperts(const ExpertsSpec& experts, int64_t element,
                                     int64_t run_bytes) {
   const int64_t most = std::clamp(run_bytes / (experts.values_per_expert() * element), int64_t{1},
                                   std::max<int64_t>(experts.num_experts, 1));
-  // Distributes experts as evenly as possible, so that the last run is not small.
+  // Makes runs as equal as possible, so that the last one is not small.
   const int64_t runs = (experts.num_experts + most - 1) / most;
   std::vector<ExpertRun> result;
   for (int64_t i = 0, first = 0; i < runs; ++i) {

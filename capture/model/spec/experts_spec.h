@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A mixture of experts as data: how a token chooses experts (the router), what an expert computes,
-// how experts are stored. Choices are discrete: two routers that agree to 1e-6 may send a token to
-// different experts. Terms that only affect the choice (choice_bias, sets) never affect the
-// weights, and vice versa.
+// how experts are stored. Trap: choices are discrete, so two routers that agree to 1e-6 may send a
+// token to different experts. Terms that exist only for the choice (choice_bias, sets) do not
+// affect the weights of the chosen experts, and vice versa.
 #pragma once
 
 #include <cstdint>
@@ -53,21 +53,22 @@ struct ExpertsSpec {
   Activation activation = Activation::kSilu;
   std::optional<ClampedGate> clamped_gate = std::nullopt;  // replaces the activation and product
 
-  // Fused: one tensor for all experts, gate and up [num_experts, 2 intermediate, hidden], down
-  // [num_experts, hidden, intermediate], or both with the last two dimensions exchanged. Otherwise
-  // three tensors per expert, named prefix + number + "." + name.
+  // Fused: one tensor for gate and up of all experts, [num_experts, 2 intermediate, hidden], and
+  // one for down, [num_experts, hidden, intermediate]; or both with the last two dimensions
+  // exchanged. Otherwise three tensors per expert, named prefix + number + "." + name.
   bool fused = false;
   bool transposed = false;   // fused: [.., in_features, out_features]
   bool interleaved = false;  // fused: gate and up rows alternate; otherwise gate comes first
-  // Fused with separate gate and up: all three are [num_experts * intermediate, hidden], so down is
-  // transposed (DBRX).
+  // Fused, but with separate tensors for gate and up. All three tensors are [num_experts *
+  // intermediate, hidden], so down is transposed (DBRX).
   bool rows_below = false;
   std::string gate_up = {}, up = {}, down = {};   // fused: tensor names; `up` only with rows_below
   std::string gate_up_bias = {}, down_bias = {};  // fused: tensor names, or "" for none
   std::string prefix = {};                        // not fused: "model.layers.3.mlp.experts."
   std::string gate_name = {}, up_name = {}, down_name = {};  // not fused: "gate_proj.weight" ...
 
-  // The shared expert, which every token uses, is added at the end. None if shared_size is 0.
+  // The result of the shared expert, which every token uses, is added to the experts' sum. There is
+  // none if shared_size is 0.
   int64_t shared_size = 0;  // intermediate size of the shared expert
   LinearSpec shared_gate_proj, shared_up_proj, shared_down_proj;
   double sum_scale = 1;    // factor on the whole sum, including the shared expert
@@ -87,8 +88,9 @@ void AppendExpertTensors(const ExpertsSpec& experts, std::vector<TensorNeed>& ne
 // Appends all tensors.
 void AppendTensors(const ExpertsSpec& experts, std::vector<TensorNeed>& needs);
 
-// Experts [first, first + count) that are in memory at the same time. Their weights fill at most
-// `run_bytes` in a dtype of `element` bytes, but a run has at least one expert.
+// Experts [first, first + count), whose weights are in memory at the same time. SplitExperts limits
+// the weights of a run to `run_bytes` in a dtype of `element` bytes, but a run has at least one
+// expert.
 struct ExpertRun {
   int64_t first = 0, count = 0;
 };

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The common parts of layers of every family as data: projections, norms, activations. Trap: a
-// projection may consist of some rows of a stored tensor (fused q, k, v), so several projections
-// may have the same tensor name.
+// The parts that layers of all families have in common, as data: projections, norms, activations.
+// Trap: a projection may consist of some rows of a stored tensor (fused q, k, v), so several
+// projections may have the same tensor name.
 #pragma once
 
 #include <cstdint>
@@ -24,11 +24,12 @@ struct LinearSpec {
   std::string weight;  // tensor name; [out_features, in_features]; "": no such projection
   std::string bias;    // tensor name; [out_features], or "" for none
   int64_t in_features = 0, out_features = 0;
-  // If stored_rows is not 0, W and b are rows [first_row, first_row + out_features) of stored
-  // tensors with stored_rows rows. 0: they are whole tensors.
+  // If stored_rows is not 0, W and b are only rows [first_row, first_row + out_features) of stored
+  // tensors with stored_rows rows. If it is 0, they are whole tensors.
   int64_t first_row = 0, stored_rows = 0;
-  // If piece_rows is not 0, those rows are not contiguous but in pieces of piece_rows, one every
-  // piece_step stored rows; for example if queries, keys and values alternate head by head.
+  // If piece_rows is not 0, those rows are not contiguous. They consist of pieces of piece_rows
+  // rows, and a piece begins every piece_step stored rows. Example: queries, keys and values that
+  // alternate head by head.
   int64_t piece_rows = 0, piece_step = 0;
   bool transposed = false;  // W is stored as [in_features, out_features]
 
@@ -58,12 +59,13 @@ struct NormSpec {
   int64_t size = 0;
   NormKind kind = NormKind::kPlain;
   std::string bias = {};  // kLayerNorm: tensor name; [size], or "" for none
-  // Number of heads that have their own weights; 0: one weight for all. The weight is [heads,
-  // size], or separate tensors [size] if its name contains a #, which stands for the head's number.
+  // Number of heads that have their own weights; 0: one weight for all. The weights are one tensor
+  // [heads, size], unless its name contains a #. Then each head has a tensor [size], whose name has
+  // the head's number in place of the #.
   int64_t heads = 0;
 
   bool exists() const { return size > 0 && kind != NormKind::kNone; }
-  // Whether each head's weight is a separate tensor, and its name.
+  // Whether each head's weight is a separate tensor. HeadWeight returns its name.
   bool stored_by_head() const { return weight.find('#') != std::string::npos; }
   std::string HeadWeight(int64_t head) const {
     return std::string(weight).replace(weight.find('#'), 1, std::to_string(head));

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tensors of layers that mix tokens in other ways than plain attention: delta_net_spec.h and
-// latent_spec.h.
+// Lists the tensors of layers with linear attention (delta_net_spec.h) and latent attention
+// (latent_spec.h).
 #include "capture/model/spec/delta_net_spec.h"
 #include "capture/model/spec/latent_spec.h"
 

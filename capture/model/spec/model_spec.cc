@@ -55,8 +55,8 @@ void CheckArchitecture(ConfigReader& config, std::string_view supported,
   }
 }
 
-// Releases include code that transformers has since adopted. That is fine if it is for the same
-// model.
+// Releases may include their own code, which transformers has since adopted. That is accepted if
+// the classes in auto_map belong to the same model.
 void CheckAutoMap(ConfigReader& config, std::string_view architecture) {
   const Json* map = config.Find("auto_map");
   if (map == nullptr) return;
@@ -102,8 +102,8 @@ void MarkQuantizationRead(ConfigReader& config) {
   for (const char* key : {"quantization_config", "compression_config"}) (void)config.Find(key);
 }
 
-// The checkpoint determines how weights are stored. This only checks whether they can be read, and
-// notes fields that `options` accept.
+// Checks whether weights can be read, and notes unknown fields that `options` accept. How weights
+// are stored is determined by the checkpoint, not here.
 void CheckQuantization(const Json& json, ConfigReader& config, const SpecOptions& options) {
   MarkQuantizationRead(config);
   std::vector<std::string> unknown = QuantizationConfig::Read(json, config.what()).unknown_fields();
@@ -126,7 +126,7 @@ std::string DescribeRopes(const ModelSpec& spec) {
   return fmt::format("{}", fmt::join(distinct, "; "));
 }
 
-// Families list all layers; observers and artifacts only use layers with a cache.
+// Families list all layers, but observers and artifacts only use layers with a cache.
 void SplitLayers(const ConfigReader& config, ModelSpec& spec) {
   std::vector<LayerSpec> all = std::exchange(spec.layers, {});
   for (LayerSpec& layer : all)
@@ -148,8 +148,8 @@ void ReadSinks(const Checkpoint& checkpoint, AttentionSpec& attention) {
     attention.sink_logits.push_back(LoadFloat(view.dtype, view.data.data() + i));
 }
 
-// Limits the number of tensor names, which the config multiplies by numbers of experts and heads.
-// The largest released models have 70,000 names; a malicious file could ask for billions.
+// Limits the number of tensor names, which the config multiplies by the numbers of experts and
+// heads. The largest released models have 70,000 names; a malicious file could ask for billions.
 void CheckTensorCount(const ConfigReader& config, const ModelSpec& spec) {
   constexpr int64_t kMostTensors = 200'000;
   int64_t of_experts = 0, of_heads = 0;
@@ -182,7 +182,7 @@ ModelSpec ReadText(const Family& family, ConfigReader& config, const SpecOptions
 ModelSpec ReadWrapped(const Wrapper& wrapper, const Json& json, ConfigReader& outer,
                       const SpecOptions& options);
 
-// Reads a speech model whose config contains such a wrapper as a member, the thinker.
+// Reads a speech model, whose config contains a multimodal wrapper as a member (the thinker).
 ModelSpec ReadMember(const Wrapper& wrapper, ConfigReader& outer, const SpecOptions& options) {
   const Json* part = outer.Find(wrapper.member);
   if (part == nullptr || !part->is_object()) outer.Fail(wrapper.member, "must be an object");
@@ -209,7 +209,7 @@ ModelSpec ReadWrapped(const Wrapper& wrapper, const Json& json, ConfigReader& ou
   if (const Json* tied = outer.Find("tie_word_embeddings"))
     config.Default("tie_word_embeddings", *tied);
   TakeDType(outer, config);
-  // The stored tensors show which of the two settings a release means.
+  // If both configs have tie_word_embeddings, the stored tensors show which one the release means.
   const std::string stored_head = config.HeadName();
   if (config.knows_names() && outer.Has("tie_word_embeddings") &&
       config.Has("tie_word_embeddings")) {

@@ -3,7 +3,7 @@
 //
 // A model as data: every layer's geometry, arithmetic and tensor names, so that one generic decoder
 // layer runs every family. Trap: no default here may mean "unknown". A config field that changes
-// the mathematics and is not represented below is refused while reading, before any weight is read.
+// the mathematics but is not represented below is refused before any weight is read.
 #pragma once
 
 #include <cstdint>
@@ -24,15 +24,15 @@
 
 namespace oscar {
 
-// Softmax attention over keys and values in a cache. Only some families use the second half of the
-// fields.
+// Softmax attention over keys and values in a cache. Only some families use the fields from v_norm
+// on.
 struct AttentionSpec {
   int64_t num_q_heads = 0, num_kv_heads = 0;
   int64_t head_dim = 0, v_head_dim = 0;
   double scale = 0;               // factor on q·k
   std::optional<int64_t> window;  // W: query i sees keys i-W+1 .. i; absent: 0 .. i
-  // Whether q and k are normalized before rope: each head separately, or all heads together if the
-  // norm's size covers all heads.
+  // Whether q and k are normalized, before rope unless norm_after_rope is set. Each head is
+  // normalized separately, or all heads together if the norm's size covers all heads.
   bool qk_norm = false;
   RopeSpec rope;
   LinearSpec q, k, v, o;
@@ -51,15 +51,15 @@ struct AttentionSpec {
   bool gate_softplus = false;    // softplus(gate) instead of sigmoid(gate)
   NormSpec out_norm = {};        // for attn_out, all heads together, before o
   bool norm_after_rope = false;  // applies qk_norm after rope instead of before it
-  double clamp = 0;              // c: q, k and v before rope are clipped to -c .. c; 0: no clipping
+  double clamp = 0;              // c: clips q, k and v to -c .. c before rope; 0: no clipping
   // q is multiplied by 1 + beta ln(1 + floor((position + offset) / period)).
   double position_beta = 0;
   int64_t position_period = 0, position_offset = 0;
   std::optional<int> shared_kv = {};  // layer_id of another layer, whose keys and values it reads
   // If set, queries, keys and values come from latents, and q, k, v above do not exist. The
-  // geometry above is that of the expanded heads, but a cache holds the latent.
+  // geometry above is that of the expanded heads, although the cache holds the latent.
   std::optional<LatentSpec> latent = {};
-  // The result of WhyNotFoldable for the model, if there is only a dump of it.
+  // The result of WhyNotFoldable for the original model, if there is only a dump of it.
   std::optional<std::string> not_foldable = {};
 
   int64_t gqa_ratio() const { return num_q_heads / num_kv_heads; }  // query heads per KV head
@@ -75,7 +75,7 @@ struct PerLayerInputSpec {
 
 // x += m * post_attention_norm(o(attention(attention_norm(x))));
 // x += m * post_mlp_norm(mlp(mlp_norm(x)));  x *= scalar
-// A norm that does not exist returns its input.
+// A missing norm is the identity.
 struct LayerSpec {
   int layer_id = 0;  // layer number in the checkpoint
   NormSpec attention_norm;
@@ -85,13 +85,14 @@ struct LayerSpec {
 
   NormSpec post_attention_norm = {}, post_mlp_norm = {};
   double residual_multiplier = 1;  // m
-  bool parallel = false;    // the MLP gets the same x, through mlp_norm if that exists, otherwise
-                            // through attention_norm
+  bool parallel = false;    // the MLP gets the same x as attention, after mlp_norm or, without that
+                            // norm, after attention_norm
   std::string scalar = {};  // tensor name; [1], or "" for none
   std::optional<PerLayerInputSpec> per_layer_input = {};
 
-  // Replaces the MLP, or runs in parallel if the layer has both. Then post_mlp_norm gets
-  // mlp_out_norm(mlp(mlp_norm(x))) + experts_out_norm(experts(experts_in_norm(x))).
+  // Replaces the MLP or, if the layer has both, runs in parallel with it. In the latter case,
+  // post_mlp_norm gets mlp_out_norm(mlp(mlp_norm(x))) +
+  // experts_out_norm(experts(experts_in_norm(x))).
   std::optional<ExpertsSpec> experts = {};
   NormSpec mlp_out_norm = {}, experts_in_norm = {}, experts_out_norm = {};
   // Replaces attention; such a layer has no cache.
@@ -101,7 +102,7 @@ struct LayerSpec {
   bool has_cache() const { return attention.num_kv_heads > 0 && !attention.shared_kv; }
 };
 
-// The additional input of each layer: for token t and layer i, dim values,
+// The additional input of each layer. For token t and layer i, these are dim values:
 // (norm(projection(embedding(t)) * projection_scale)[i] + table[t][i] * table_scale) * sum_scale
 struct PerLayerInputsSpec {
   std::string table;  // tensor name; [vocab_size, num_layers * dim]
@@ -129,7 +130,7 @@ struct ModelSpec {
   NormSpec final_norm;
   LinearSpec head;  // head.weight == embedding if tied
   bool tied_head = false;
-  // Layers with their own KV cache, by layer_id. Observers see them and they get rotations. A
+  // Layers with their own KV cache, by layer_id. Only these are observed and get rotations. A
   // "layer index" is always an index into this list.
   std::vector<LayerSpec> layers;
   std::vector<LayerSpec> uncached;  // other layers, by layer_id; they run in order, unobserved
@@ -147,7 +148,7 @@ struct ModelSpec {
 };
 
 // Returns why scales of keys and rotations of values cannot be folded into this attention's weights
-// ("its values come out of the projection of keys"), or "" if they can.
+// ("its values are normalized"), or "" if they can.
 std::string WhyNotFoldable(const AttentionSpec& attention);
 
 // Returns the index of the layer with this id among the layers with a cache.
@@ -155,23 +156,24 @@ size_t IndexOfLayer(const ModelSpec& spec, int layer_id);
 
 // Returns all layers in the order in which they run.
 std::vector<const LayerSpec*> AllLayers(const ModelSpec& spec);
-// Returns the layers that run for one layer index: the layer itself, the uncached layers that
-// follow it and, for the first index, those before it.
+// Returns the layers that run for one layer index: the layer itself, the uncached layers between it
+// and the next layer with a cache and, for the first index, the uncached layers before it.
 std::vector<const LayerSpec*> StepLayers(const ModelSpec& spec, size_t layer_index);
 
 struct SpecOptions {
-  // How to treat a field that no table has; a field known to matter is never accepted.
+  // How to treat a field that is in no table. A field that is known to matter is never accepted.
   UnknownConfig unknown_config = UnknownConfig::kCheck;
-  // Its tensor names decide if releases of one family use different names (prefixes of multimodal
-  // wrappers, fused experts); null: the family's usual names.
+  // Releases of one family may use different tensor names (prefixes of multimodal wrappers, fused
+  // experts). The checkpoint's tensor names decide which; null: the family's usual names.
   const Checkpoint* checkpoint = nullptr;
 };
 
-// Reads config.json in either spelling. Throws InputError naming `what` and the field if anything
-// is missing, nonsensical, unknown or not implemented, and lists what is supported.
+// Reads config.json as written by original releases or by transformers 5. Throws InputError naming
+// `what` and the field if anything is missing, nonsensical, unknown or not implemented. The message
+// lists what is supported.
 ModelSpec ReadModelSpec(const Json& config, const SpecOptions& options = {},
                         std::string_view what = "config.json");
-// Reads the config in a directory and uses the names of its tensors, if it has any.
+// Reads config.json in a directory. If the directory has weights, uses their tensor names.
 ModelSpec ReadModelSpec(const std::filesystem::path& model_directory,
                         const SpecOptions& options = {});
 
@@ -184,14 +186,14 @@ std::vector<TensorNeed> AllTensors(const ModelSpec& spec);  // embedding, layers
 
 // Checks that every required tensor is present with the right shape, plain or in a supported weight
 // format, and that every stored tensor is used or on a skip list. Throws InputError naming the
-// first few exceptions.
+// first few tensors for which this is not so.
 void CheckTensors(const ModelSpec& spec, const Checkpoint& checkpoint);
 
-// Returns the plain type of most bytes in the layers; if weights are quantized, that of the other
-// tensors.
+// Returns the type of most bytes in the layers. If weights are quantized, only tensors that are not
+// quantized count, and the embedding is included.
 DType StoredDType(const ModelSpec& spec, const Checkpoint& checkpoint);
 
-// Returns "BF16" or, for quantized weights, "gptq 4-bit; F16": most bytes first.
+// Returns "BF16" or, for quantized weights, "gptq 4-bit; F16", with the most bytes first.
 std::string DescribeStorage(const ModelSpec& spec, const Checkpoint& checkpoint);
 
 }  // namespace oscar

@@ -21,8 +21,8 @@ struct Outside {
   std::optional<double> theta, partial;
   std::optional<int64_t> original_max_positions;
   int64_t max_positions = 0, head_dim = 0;
-  // Whether partial_rotary_factor in rope_parameters takes priority: transformers 5 writes the
-  // family's default outside, even if the two differ.
+  // Whether partial_rotary_factor in rope_parameters takes priority over the one outside.
+  // transformers 5 writes the family's default outside, even if the two differ.
   bool inside_wins = false;
 };
 
@@ -162,7 +162,7 @@ class RopeReader {
     result_.rope.theta = *theta;
   }
 
-  // The outer value takes priority (transformers 5, standardize_rope_params).
+  // Reads the value inside the object or the one outside; if there are both, they must agree.
   void ReadOriginal() {
     std::optional<int64_t> own;
     if (reader_.Find("original_max_position_embeddings") != nullptr)

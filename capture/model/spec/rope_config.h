@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rotary settings from config.json, in both spellings: rope_theta + rope_scaling (original
-// releases) and rope_parameters (transformers 5), the latter possibly with one entry per layer
-// type. If a file has both spellings, they must agree.
+// Rotary settings from config.json, in two spellings: rope_theta with rope_scaling (original
+// releases), and rope_parameters (transformers 5), which may have one entry per layer type. If a
+// file has both spellings, they must agree.
 #pragma once
 
 #include <optional>
@@ -16,8 +16,8 @@ namespace oscar {
 
 struct RopeOptions {
   std::optional<double> default_theta = {};  // for a config without theta; absent: an error
-  // The part of a head that rotates by default. Absent: the family rotates whole heads, and a
-  // config with another part is refused.
+  // The part of a head that rotates if the config does not say. Absent: the family rotates whole
+  // heads, and a config with another part is refused.
   std::optional<double> default_partial = {};
   RopeLayout layout = RopeLayout::kHalf;
   std::string layer_type = {};             // "full_attention": a member of nested rope_parameters
@@ -29,7 +29,7 @@ struct RopeOptions {
                        // lengths (Hunyuan)
   bool mscales =
       false;  // longrope has short_mscale and long_mscale, factors on cosines (Phi-3.5-MoE)
-  bool text_of_mrope = false;  // accepts multimodal sections, which rotate alike on text
+  bool text_of_mrope = false;  // accepts multimodal sections, which on text rotate alike
 };
 
 struct RopeConfig {

@@ -38,8 +38,8 @@ double DynamicTheta(const RopeSpec& rope, int64_t sequence_length) {
   return rope.theta * std::pow(rope.factor * stretch - (rope.factor - 1), dim / (dim - 2));
 }
 
-// How much pair i is slowed, from 0 (unchanged) to 1 (by the whole factor). arXiv 2309.00071,
-// section 3.2; transformers 5, _compute_yarn_parameters.
+// How much the rotation of pair i is slowed, from 0 (unchanged) to 1 (by the whole factor). Source:
+// arXiv 2309.00071, section 3.2; transformers 5, _compute_yarn_parameters.
 class YarnRamp {
  public:
   explicit YarnRamp(const RopeSpec& rope) {
@@ -94,8 +94,8 @@ std::vector<double> InverseFrequencies(const RopeSpec& rope, int64_t sequence_le
   const YarnRamp slowed(rope);
   for (size_t i = 0; i < frequencies.size(); ++i) {
     const double exponent = 2.0 * static_cast<double>(i) / static_cast<double>(rope.rotary_dim);
-    // In float32 like transformers and servers; the difference is visible after a thousand
-    // positions.
+    // Rounded to float32 as in transformers and serving runtimes; without that, the difference is
+    // visible after a thousand positions.
     const double frequency =
         1 / static_cast<float>(std::pow(theta, double{static_cast<float>(exponent)}));
     switch (rope.kind) {

@@ -40,8 +40,9 @@ struct RopeSpec {
   int64_t rotary_dim = 0;              // leading dimensions of a head that rotate; even
   RopeLayout layout = RopeLayout::kHalf;
   double attention_factor = 1.0;             // factor on cosines and sines
-  double beta_fast = 32.0, beta_slow = 1.0;  // kYarn: rotations within the original context; a pair
-                                             // with more is kept, one with fewer is slowed
+  double beta_fast = 32.0, beta_slow = 1.0;  // kYarn: rotations within the original context; pairs
+                                             // above beta_fast keep their frequency, pairs
+                                             // below beta_slow are slowed by `factor`
   bool truncate = true;                      // kYarn: rounds the range in between to whole pairs
   int64_t turning_pairs = 0;                 // for kProportional
   int64_t first_position = 0;                // position of a sequence's first token
@@ -49,7 +50,8 @@ struct RopeSpec {
   bool operator==(const RopeSpec&) const = default;
 };
 
-// Number of rotating pairs in a head, including the fixed pairs of kProportional; 0 for kNone.
+// Number of pairs in the rotary part of a head. It includes the pairs of kProportional that do not
+// rotate, and is 0 for kNone.
 int64_t NumPairs(const RopeSpec& rope);
 
 // The two dimensions of pair i.
@@ -62,8 +64,8 @@ RopePair PairOf(const RopeSpec& rope, int64_t i);
 // sequences of kDynamic and kLongRope.
 int64_t LengthClass(const RopeSpec& rope, int64_t sequence_length);
 
-// Returns the radians per token of each pair for a sequence length, computed in float64.  //
-// [NumPairs]
+// Returns the frequency of each pair, in radians per token, for a sequence length.
+// -> [NumPairs]
 std::vector<double> InverseFrequencies(const RopeSpec& rope, int64_t sequence_length = 0);
 
 // Describes the effective settings: "default theta=1e+06", "llama3 theta=500000 factor=8 low=1

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The content of a ModelSpec: its layers in order, the tensors they need, and what can be folded
-// into them. Declared in model_spec.h. A stored tensor with several parts is listed once.
+// Functions on a ModelSpec, declared in model_spec.h: its layers in order, the tensors they need,
+// and what can be folded into them. A stored tensor that several parts share is listed once.
 #include <algorithm>
 #include <set>
 #include <utility>

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks a checkpoint against its ModelSpec, by names, shapes and types; also declared in
-// model_spec.h. A tensor counts as used if any dense weight is made from it, under any name
-// (weight_storage.h).
+// Compares the tensors of a checkpoint with its ModelSpec: names, shapes and types. Some of these
+// functions are declared in model_spec.h. A tensor counts as used if any dense weight is made from
+// it, under any name (weight_storage.h).
 #include "capture/model/spec/tensor_check.h"
 
 #include <fmt/format.h>

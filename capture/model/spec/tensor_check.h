@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lists everything that CheckTensors (model_spec.h) finds, instead of throwing an error with the
-// first few. Missing tensors come before unused ones, so a renamed tensor is listed twice.
+// Lists all problems that CheckTensors (model_spec.h) finds; its error only names the first few.
+// Missing tensors come first. A renamed tensor is listed twice, as missing and as unused.
 #pragma once
 
 #include <string>

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Uses that some calibratable models do not support, and why, in one place. `doctor` reports them
-// in advance, and commands report them when they refuse. Trap: "" means that nothing prevents the
-// use, so every new refusal must be added here.
+// Lists, in one place, what some models that can be calibrated do not support, and why. `doctor`
+// reports this in advance, and commands report it when they refuse. Trap: "" means that nothing
+// prevents the use, so every new refusal must be added here.
 #pragma once
 
 #include <fmt/format.h>
@@ -22,11 +22,12 @@ inline std::string WhyNotInKernels(const LayerSpec& layer) {
       layer.layer_id);
 }
 
-// Returns why no rotation of values can be folded into v_proj and o_proj, or "" if one can:
-// operations between the two must not depend on it.
+// Returns why no rotation of values can be folded into v_proj and o_proj, or "" if one can. Folding
+// needs operations between the two that commute with the rotation.
 std::string WhyValuesNotFoldable(const AttentionSpec& attention);
 
-// Explains refusals of folded-checkpoint and (with WhyValuesNotFoldable) absorbed-checkpoint.
+// Returns why folded-checkpoint (or, with WhyValuesNotFoldable, absorbed-checkpoint) is refused, or
+// "" if it is not.
 inline std::string WhyNotFoldable(const ModelSpec& spec,
                                   std::string (*why_not)(const AttentionSpec&) = WhyNotFoldable) {
   for (const LayerSpec& layer : spec.layers) {
