@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rules by which a quantization_config assigns a number to modules. A rule is a name, a glob,
-// or a regular expression ("re:...", anchored at the start only, as by Python's re.match). Patterns
-// are untrusted: matching stops at a limit (files/regex.h), and syntax that Python and PCRE2 read
-// differently is refused.
+// The rules by which a quantization_config assigns numbers (of storage schemes) to modules. A rule
+// is a name, a glob, or a regular expression ("re:...", anchored at the start only, as by Python's
+// re.match). Patterns are untrusted: matching stops at a limit (files/regex.h), and syntax that
+// Python and PCRE2 read differently is refused.
 #pragma once
 
 #include <cstddef>

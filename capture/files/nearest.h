@@ -11,8 +11,8 @@
 
 namespace oscar {
 
-// Returns how many insertions, deletions, substitutions and swaps of neighbours turn `a` into `b`,
-// by bytes and ignoring case (optimal string alignment).
+// Returns how many insertions, deletions, substitutions and swaps of neighbouring bytes turn `a`
+// into `b`, ignoring case (optimal string alignment).
 size_t EditDistance(std::string_view a, std::string_view b);
 
 // Returns the members of `known` that are nearest to `name`, at most three and the nearest first,

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // System calls for files, with typed errors. Most code should use AtomicFile and MappedFile, which
-// are made of these. Trap: descriptors are plain ints owned by the caller.
+// are built on these. Trap: descriptors are plain ints owned by the caller.
 #pragma once
 
 #include <cstddef>

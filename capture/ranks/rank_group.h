@@ -6,9 +6,9 @@
 // between CPUs. Bytes have their own channel with tags.
 //
 // Traps: all tensors use one channel, so both sides must make the same calls in the same order,
-// from one thread. That thread may only wait for the same thread of other ranks. On a GPU, a sent
-// tensor occupies the GPU until it is received, and loading a new kernel in any thread waits for
-// that.
+// from one thread. That thread may only wait for the same thread of other ranks. Other waits can
+// deadlock, because on a GPU, a sent tensor occupies the GPU until it is received, and loading a
+// new kernel in any thread waits for that.
 #pragma once
 
 #include <ATen/core/Tensor.h>

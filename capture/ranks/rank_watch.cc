@@ -185,8 +185,8 @@ void RankWatch::EndWait() {
   --impl_->waits;
 }
 
-// Reports for this rank until the job ends. A rank makes progress if its main thread calls Tick(),
-// or if it uses processor time: even a little is enough, because the machine may be busy.
+// Sends this rank's reports until the job ends. A rank makes progress if its main thread calls
+// Tick(), or if it uses processor time: even a little is enough, because the machine may be busy.
 void RankWatch::Impl::Run() {
   int64_t told = 0;
   double cpu = ComputedSeconds(words.servers);

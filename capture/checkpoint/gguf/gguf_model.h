@@ -42,8 +42,8 @@ class GgufModel {
   // Returns weights by their names in transformers. A stored tensor without a rule keeps its name.
   std::map<std::string, GgufWeight, std::less<>> Weights() const;
 
-  // Moves the files out, with their tensors by stored name: plain tensors with their types, others
-  // as bytes.
+  // Moves the files out of this object. Their tensors keep their stored names; plain tensors have
+  // their types, and others are bytes.
   std::vector<TensorFile> TakeFiles() &&;
 
  private:

@@ -5,7 +5,7 @@
 // documents of one source and one bucket form a class. The token budget is divided among the
 // classes in proportion to the weights of their sources; what a class cannot use goes to the
 // others. Documents are taken whole and classes alternate, so that every prefix of the result has
-// the same mix. Shares are of tokens, not of documents.
+// about the same mix. Shares count tokens, not documents.
 #pragma once
 
 #include <stddef.h>

@@ -41,8 +41,8 @@ template <class Result>
 struct FunctionRow {
   std::string_view name;
   Result (*function)(const Call& call);
-  // Names of the parameters, such as "old new -count". A call that gives the one with a minus is
-  // refused. "*": the arguments are not bound to parameters.
+  // Names of the parameters, such as "old new -count". A call that gives a parameter marked with -
+  // is refused. "*": the arguments are not bound to parameters.
   std::string_view parameters = "";
   size_t required = 0;  // number of arguments that must be given
 };

@@ -3,8 +3,8 @@
 //
 // The values of a chat template: Python's None, bool, int, float, str, dict and sequences, and
 // objects (functions, loop, namespace, generators). Traps: templates are written for Python. A
-// string is a sequence of code points, although it is stored as UTF-8. 1 == 1.0 == True. A missing
-// variable has a special value (Undefined), which is falsy and prints nothing.
+// string is a sequence of code points, although it is stored as UTF-8. The values 1, 1.0 and True
+// are equal. A missing variable has a special value (Undefined), which is falsy and prints nothing.
 #pragma once
 
 #include <cstdint>

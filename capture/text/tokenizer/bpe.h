@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The "model" of tokenizer.json: byte-pair encoding (Sennrich et al. 2016), over bytes as in GPT-2
-// or over characters as in SentencePiece. If it is over characters, one without a token becomes the
-// tokens of its bytes ("<0xE2>") or the unknown token. Trap: several merges may give the same
-// token. A queued merge is stale if its symbols no longer merge to the same token; a changed pair
-// that merges to that token is accepted (as Hugging Face tokenizers does).
+// or over characters as in SentencePiece. A character without a token becomes the tokens of its
+// bytes ("<0xE2>") or the unknown token. Trap: several merges may give the same token. A queued
+// merge is stale if its symbols no longer merge to the same token; a changed pair that merges to
+// that token is accepted (as Hugging Face tokenizers does).
 #pragma once
 
 #include <array>
