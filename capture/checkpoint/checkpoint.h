@@ -4,9 +4,9 @@
 // The weights of a model directory (model.safetensors, or the shards in
 // model.safetensors.index.json) or of a GGUF. A GGUF's weights have their names in transformers
 // (gguf/gguf_model.h); its stored tensors can also be read by their own names. Opening reads no
-// weights. Throws InputError for a shard outside the directory, a missing shard, or a tensor on
-// which index and shards disagree. The storage format of quantized weights is read too
-// (quantization_config.h).
+// weights, but it reads how quantized weights are stored (quantization_config.h). Throws InputError
+// for a shard outside the directory, a missing shard, or a tensor on which index and shards
+// disagree.
 #pragma once
 
 #include <filesystem>
@@ -41,8 +41,8 @@ class Checkpoint {
     return index_.contains(name) || gguf_weight(name) != nullptr;
   }
   std::vector<std::string> names() const;  // sorted
-  // Throws InputError if tensors are read by names that differ from the stored ones
-  // (tensor_names.h), because a copy of these files then cannot be edited by name.
+  // Throws InputError if tensors are read by other names than those in the files (tensor_names.h).
+  // An export then cannot edit a copy of the files by name.
   void RequireOwnNames() const;
   const TensorInfo& info(
       std::string_view name) const;                // throws InputError naming the tensor if absent
@@ -55,9 +55,9 @@ class Checkpoint {
   // that stores a tensor.
   std::vector<std::string> files() const;
   size_t file_index(std::string_view name) const;
-  // Returns the position of a file's byte `offset` within all files together, from 0 to 1.
-  // ReadTurns uses it to compare how far loading and digesting have come; loading roughly follows
-  // this order.
+  // Returns the position of a file's byte `offset` within all files together, from 0 to 1; every
+  // file counts the same. Loading roughly follows this order, so ReadTurns can compare the progress
+  // of loading with that of computing digests.
   double Place(size_t file, uint64_t offset) const;
 
   // Turns shared by all readers that bypass the page cache for these files.

@@ -4,7 +4,7 @@
 // GGUF, the model files of llama.cpp (ggml, docs/gguf.md), versions 2 and 3, little-endian:
 //
 //   "GGUF", u32 version, u64 num_tensors, u64 num_entries
-//   num_entries x {string key, u32 value type, value}          string: u64 bytes, then those
+//   num_entries x {string key, u32 value type, value}          string: u64 size in bytes, bytes
 //   num_tensors x {string name, u32 num_dims, u64 dims, u32 type, u64 offset}
 //   zeros up to the alignment ("general.alignment", bytes; 32 if absent)
 //   the tensors one after another, each padded to the alignment; offsets count from the first

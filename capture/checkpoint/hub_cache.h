@@ -6,9 +6,9 @@
 //     <root>/models--ORG--NAME/refs/<revision>      text: a commit, or another name of a snapshot
 //     <root>/models--ORG--NAME/snapshots/<commit>/  files, mostly links to ../../blobs/<etag>
 //
-// models--NAME if the id has no organisation. The environment variables and their order are those
-// of huggingface_hub. Without a ref file a revision is cached only if a snapshot has its name. No
-// other snapshot is ever chosen, even if it is the only one.
+// An id without an organisation has the directory models--NAME. The environment variables and their
+// order are those of huggingface_hub. A revision without a ref file is cached only if a snapshot
+// has its name. No other snapshot is ever chosen, even if it is the only one.
 #pragma once
 
 #include <filesystem>

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Selects the modules that a quantization_config refers to, by names, regular expressions ("re:..."
-// as in Python's re.match: anchored at the start only) and globs, each with a number. Patterns are
-// untrusted. They run in time proportional to pattern times name (libstdc++'s breadth-first
-// matcher), and syntax that Python and ECMAScript read differently is refused.
+// The rules by which a quantization_config assigns numbers (of storage schemes) to modules. A rule
+// is a name, a glob, or a regular expression ("re:...", anchored at the start only, as by Python's
+// re.match). Patterns are untrusted: matching stops at a limit (files/regex.h), and syntax that
+// Python and PCRE2 read differently is refused.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@ namespace oscar {
 
 class ModuleRules {
  public:
-  // Throws InputError naming `what` if a rule with the same text has another value, or if a pattern
-  // is not understood. A name that ends in "." matches all modules below it.
+  // These throw InputError naming `what` if a pattern is not supported, or if the same name, or
+  // "all", was added with another value. A name that ends in "." matches all modules below it.
   void AddName(const std::string& name, size_t value, std::string_view what);
   void AddRegex(const std::string& pattern, size_t value, std::string_view what);
   void AddGlob(const std::string& pattern, size_t value, std::string_view what);  // with * and ?

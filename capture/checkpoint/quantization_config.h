@@ -1,12 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// quantization_config of a config.json (or of hf_quant_config.json, which ModelOpt writes, or of
-// the files AutoGPTQ and AutoAWQ once wrote): the storage scheme of every module's weight. The
-// methods' readers are in formats/. Producers name excluded modules in different ways (exact names,
-// suffixes, globs, parts of names), and some omit routers silently. So the stored types decide
-// whether a weight is plain (weight_storage.h), and this class only decides how a quantized weight
-// is read.
+// The quantization_config of a config.json (or of hf_quant_config.json, which ModelOpt writes, or
+// of the files that AutoGPTQ and AutoAWQ once wrote): the storage scheme of every module's weight.
+// formats/ has a reader for each method.
+//
+// Producers name excluded modules in different ways (exact names, suffixes, globs, parts of names),
+// and some omit routers silently. So the stored type decides whether a weight is plain, that is,
+// not quantized (weight_storage.h). This class only decides how a quantized weight is read.
 #pragma once
 
 #include <filesystem>

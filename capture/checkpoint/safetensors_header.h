@@ -29,9 +29,9 @@ inline constexpr size_t kSafetensorsMaxTensors = 200'000;
 inline constexpr size_t kSafetensorsMaxRank = 64;
 inline constexpr std::string_view kSafetensorsMetadataKey = "__metadata__";
 
-// Returns the bytes of a tensor; nothing if the product of its non-zero dimensions and the element
-// size exceeds int64 (even if a zero makes the tensor empty, because strides would overflow), or if
-// packed elements do not fill their last byte.
+// Returns the size of a tensor in bytes. Returns nothing if the product of its non-zero dimensions
+// and the element size exceeds int64, even if the tensor is empty, because its strides would
+// overflow. Also returns nothing if packed elements do not fill their last byte.
 std::optional<uint64_t> TensorBytes(DType dtype, std::span<const int64_t> shape);
 
 struct SafetensorsHeader {

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finds the files of a model directory that hold its weights. Like transformers: model.safetensors
-// if it exists, else the shards of model.safetensors.index.json. The index is hostile. A shard must
-// be a bare file name. It may be a symbolic link, because the Hugging Face cache stores it like
-// that.
+// Finds the files of a model directory that hold its weights, like transformers: model.safetensors
+// if it exists, otherwise the shards of model.safetensors.index.json. The index is untrusted, so a
+// shard must be a bare file name. It may be a symbolic link, because the Hugging Face cache stores
+// files like that.
 #pragma once
 
 #include <filesystem>
@@ -35,8 +35,9 @@ WeightFiles ParseWeightIndex(std::string_view text, std::string_view what);
 // model from them; "" if unknown.
 std::string WhatElseIsIn(const std::filesystem::path& directory);
 
-// For a directory whose weights `tensors` came from model.safetensors, returns advice if an index
-// lists other tensors and all the files that it names exist; otherwise "".
+// `tensors` are those of the directory's model.safetensors, which has priority over an index.
+// Returns advice if there is also an index that lists other tensors and whose files all exist,
+// since one of the two may be there by mistake; otherwise "".
 std::string WhyStray(const std::filesystem::path& directory, const std::set<std::string>& tensors);
 
 // Whether one of these two files exists, or the path is a GGUF.

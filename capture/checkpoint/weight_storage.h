@@ -3,7 +3,7 @@
 //
 // A dense weight as the checkpoint stores it: its tensors, checked against each other. Values are
 // read only if the shapes alone do not determine the format. Trap: "m.weight" may not exist under
-// that name ("m.qweight"), and an existing "m.weight" may not be the weight (float8 codes).
+// that name ("m.qweight"), and an existing "m.weight" may contain only the codes (float8).
 #pragma once
 
 #include <cstdint>
@@ -35,8 +35,8 @@ struct WeightStorage {
   bool transposed = false;                    // the dense tensor is [.., K, N] (gpt-oss's experts)
   int64_t stored_rows = 0;                    // N of the stored tensors, before slicing
   int64_t first_row = 0;                      // quantized matrix: stored row of dense row 0
-  // GPTQ v1: the values to add to word i of a row of qzeros (entry i % size, modulo 2^32), and to
-  // each zero point (modulo 2^bits).
+  // GPTQ v1: entry i % size is added to word i of a row of qzeros (modulo 2^32), and zero_increment
+  // to each zero point (modulo 2^bits).
   std::vector<uint32_t> zero_word_increments;
   int zero_increment = 0;
   const GgufWeight* gguf = nullptr;  // kGguf: owned by the checkpoint
@@ -47,7 +47,8 @@ struct WeightStorage {
 };
 
 // Finds how the dense tensor `name` ("m.weight", "m.experts.gate_up_proj") is stored. Throws
-// InputError naming the stored tensor that is missing or wrong, expected and found.
+// InputError naming the stored tensor that is missing or wrong, what was expected and what was
+// found.
 WeightStorage FindWeightStorage(const Checkpoint& checkpoint, const std::string& name);
 
 // Returns the position of the weight's first part in the files (Checkpoint::Place).

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A cheap identity of weights: the header and 256 pages spread over each file. It detects any
-// fine-tune, and an edit of a tensor that touches one of the pages. The manifest has digests of all
-// bytes.
+// A cheap identity of weights: a digest of the first MiB and of some 256 pages spread over each
+// file. It detects any fine-tuning, but it detects an edit of one tensor only if that touches these
+// bytes. The manifest also has digests of all bytes.
 #pragma once
 
 #include <filesystem>
@@ -20,8 +20,8 @@ Json SampleFile(const std::filesystem::path& path);  // {"size", "sample_sha256"
 Json SampleWeightFiles(const std::filesystem::path& directory,
                        const std::vector<std::string>& files);
 
-// Identifies each of these files by its inode, and by the times at which its bytes or its inode
-// last changed. A replacement differs even if size, modification time and samples are equal.
+// Identifies each of these files by its inode number and the time of its last change (ctime). A
+// replacement differs even if size, modification time and samples are equal.
 Json FileIdentities(const std::filesystem::path& directory, const std::vector<std::string>& files);
 
 // Equal in two processes if they have opened exactly the same files on one running machine.

@@ -49,8 +49,8 @@ struct DumpLayer {
   std::optional<int64_t> window;  // query i sees keys i-W+1 .. i; absent: 0 .. i
   double softcap = 0;             // logits become softcap * tanh(logits / softcap); 0: no softcap
   std::vector<float> sinks = {};  // [num_q_heads]: an additional logit per row; empty: none
-  // For latent attention, whose q, k, v are expanded heads: sizes of the latent c_kv and of the
-  // position key k_pe, which all heads share. 0: not latent.
+  // Only for latent attention, whose q, k and v are expanded heads: sizes of the latent c_kv and of
+  // the position key k_pe, which all heads share. 0: the layer is not latent.
   int64_t latent_rank = 0, rope_dim = 0;
   DType dtype = DType::kF32;                 // type of q, k, v, attn_out, c_kv, k_pe
   std::optional<DumpModelFacts> facts = {};  // absent: not in this format
@@ -74,7 +74,8 @@ struct DumpLayer {
 inline constexpr std::array kReaderTensors = {DumpTensor::kQ, DumpTensor::kAttnOut};
 
 // Throws InputError naming `what` unless attention can have this geometry: positive counts within
-// sensible bounds, query heads a multiple of KV heads, a scale above 0, and 16 or 32 bits.
+// sensible bounds, query heads a multiple of KV heads, a scale above 0, and a type of 16 or 32
+// bits.
 void CheckDumpLayer(const DumpLayer& layer, const std::string& what);
 
 // The origin of a dump; members are "" if its format does not store them.
@@ -97,15 +98,15 @@ class AttentionDump {
   virtual bool has(DumpTensor tensor) const = 0;  // in every layer; q, k and v always exist
   // [T] ids of all sequences, concatenated; empty if the format does not store them.
   virtual std::span<const int32_t> token_ids() const { return {}; }
-  // [T] 0 if statistics and scores exclude the token's query (loss_mask, labels); empty: they
+  // [T] 0 if statistics and scores exclude the token's query (loss_mask, labels); empty if they
   // exclude none.
   virtual std::span<const uint8_t> counted() const { return {}; }
   // One number per sequence, as in DataSet::domains.
   virtual std::span<const int32_t> domains() const { return {}; }
 
-  // Reads whole tokens, starting at `first_token` of all sequences concatenated. `out` [tokens,
-  // heads, dim]. Throws InputError naming file, layer and token if a value is NaN or infinite or
-  // the file is damaged.
+  // Reads whole tokens into `out` [tokens, heads, dim]. `first_token` counts from the start of all
+  // sequences concatenated. Throws InputError naming file, layer and token if a value is NaN or
+  // infinite, or if the file is damaged.
   virtual void ReadRows(size_t layer_index, DumpTensor tensor, int64_t first_token,
                         std::span<std::byte> out) const = 0;
   // Reads like ReadRows, for one of the layer's readers; `tensor` is one of kReaderTensors.

@@ -7,12 +7,12 @@
 //                        model_digest, tokenizer_digest, data_digest, tool_version
 //   /input_ids           [T] int32, all sequences concatenated
 //   /sequence_offsets    [n+1] int64, in tokens: sequence i is [offsets[i], offsets[i+1])
-//   /counted             [T] uint8, 0 if a token's query is excluded from statistics and scores
-//                        (loss_mask, labels); only if some are
-//   /sequence_domains    [n] int32, a number for the kind of text of each sequence; only if there
-//                        are several kinds
+//   /counted             [T] uint8, 0 if statistics and scores exclude a token's query (loss_mask,
+//                        labels); exists only if they exclude some
+//   /sequence_domains    [n] int32, a number for the kind of text of each sequence; exists only if
+//                        there are several kinds
 //   /layer/<id>/q        [T, num_q_heads, head_dim]     after QK-norm and rotary embedding
-//   /layer/<id>/k        [T, num_kv_heads, head_dim]    likewise
+//   /layer/<id>/k        [T, num_kv_heads, head_dim]    after QK-norm and rotary embedding
 //   /layer/<id>/v        [T, num_kv_heads, v_head_dim]  after its projection
 //   /layer/<id>/attn_out [T, num_q_heads, v_head_dim]   before an output gate and before o_proj
 //   /layer/<id>/lse      [T, num_q_heads] float32: natural log of the sum of exp of a row's logits
@@ -20,32 +20,36 @@
 //   /layer/<id>/scores   [R, num_q_heads, longest sequence] float32: softmax rows; column j is
 //                        token j of the row's own sequence; zero beyond the row's causal reach
 //   /layer/<id>/sinks    [num_q_heads] float32: an additional logit of each softmax row, without a
-//                        value; only if the layer has sinks
+//                        value; exists only if the layer has sinks
 //   /logits              [T, vocab] float32
-//   /layer/<id>/c_kv     [T, latent_rank]  latent attention only: the cached latent, after its norm
-//   /layer/<id>/k_pe     [T, rope_dim]     likewise: the cached position key, after rotary
-//                        embedding; q, k and v of such a layer are the expanded heads
-//   /layer/<id>/kv_b     [num_q_heads, head_dim - rope_dim + v_head_dim, latent_rank]: the weights
-//                        that expand the latent, per head those of keys, then those of values
 //   /layer/<id>/read_by/<reader>/q, attn_out: q and attn_out of each layer that has no keys and
 //                        values and reads those of layer <id>; [T, the reader's num_q_heads, ..]
-//   layer attributes: kind ("gqa"; "mla" with c_kv and k_pe), num_q_heads, num_kv_heads, head_dim,
-//                     v_head_dim, scale, window (0: none), softcap (0: none); mla: latent_rank,
-//                     rope_dim; facts about the model that fits need: rope (JSON: all settings of
-//                     the embedding in q and k), qk_norm (0 or 1), not_foldable (why scales cannot
-//                     be folded into the weights of this layer; "": they can)
+//   layer attributes: kind ("gqa" or "mla"), num_q_heads, num_kv_heads, head_dim, v_head_dim,
+//                     scale, window (0: none), softcap (0: none); and facts about the model that a
+//                     fit needs: rope (JSON: all settings of the embedding in q and k), qk_norm (0
+//                     or 1), not_foldable (why scales cannot be folded into the weights of this
+//                     layer; "" if they can)
 //
-// In a dump by several ranks, all datasets except ids, offsets, score_rows and sinks are virtual.
-// Their rows come from the same datasets in files next to this one, each a dump of some sequences.
+// Layers with latent attention (kind "mla") also have the attributes latent_rank and rope_dim, and
+// these datasets. Their q, k and v are the expanded heads.
 //
-// q, k, v, attn_out, c_kv, k_pe, kv_b have one type per layer: float32, float16, or bfloat16 as
-// uint16 with the attribute dtype = "bf16" on each dataset. lse, score_rows and scores come
+//   /layer/<id>/c_kv     [T, latent_rank]  the cached latent, after its norm
+//   /layer/<id>/k_pe     [T, rope_dim]     the cached position key, after rotary embedding
+//   /layer/<id>/kv_b     [num_q_heads, head_dim - rope_dim + v_head_dim, latent_rank]: the weights
+//                        that expand the latent; for each head, those of keys and then of values
+//
+// A dump by several ranks has virtual datasets, except for input_ids, sequence_offsets, counted,
+// sequence_domains, score_rows and sinks. The rows of a virtual dataset come from the same dataset
+// in files next to this one, each a dump of some sequences.
+//
+// q, k, v, attn_out, c_kv, k_pe and kv_b have one type per layer: float32, float16, or bfloat16 as
+// uint16 with the attribute dtype = "bf16" on each dataset. lse, score_rows and scores exist
 // together or not at all; logits are optional. Trap: give the format a new version before adding an
 // attribute or dataset here, because older programs refuse unknown objects.
 //
-// Version 2 is refused, because it had no num_layers and a missing layer would go unnoticed.
-// Version 1 is refused, because it had no read_by, rope, qk_norm and not_foldable, and may lack
-// queries that read a cache.
+// Version 2 is refused: it had no num_layers, so a missing layer would go unnoticed. Version 1 is
+// refused: it had no read_by, rope, qk_norm and not_foldable, and may lack the queries of layers
+// that read another layer's keys and values.
 #pragma once
 
 #include <cstdint>

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Writes the HDF5 dump (dump_format.h), layer by layer. The file appears under its name only when
-// it is complete. Trap: everything announced must be written: scores if score rows were given,
-// logits if their width was.
+// it is complete. Trap: everything that the options announce must be written: lse and scores if
+// there are score rows, logits if there is a width for them.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ struct DumpWriterOptions {
   // Per sequence, as in DataSet::counted; empty: no query is excluded.
   std::vector<std::vector<uint8_t>> counted = {};
   std::vector<int32_t> domains = {};  // per sequence, as in DataSet::domains
-  // If not empty, only the arguments of BeginLayer and BeginReader are written, and all values are
-  // read from these parts (HDF5's virtual datasets).
+  // If not empty, the file stores the sequences and the descriptions of layers and readers, but no
+  // values. All values are read from these parts (HDF5's virtual datasets).
   std::vector<DumpPart> parts = {};
 };
 

@@ -3,10 +3,10 @@
 //
 // Our own HDF5 files: per-layer state, moments, dumps. Datasets are chunked with a fletcher32
 // checksum per chunk. No times are stored, so the same calls with the same values give the same
-// bytes. The reader only accepts files that the writer made (or h5py with the same content). Object
-// paths look like "/layer/3/k"; the root is "/". Traps: the HDF5 library serves one thread at a
-// time, so calls from several threads wait for each other; arrays have at least one dimension
-// (scalars are attributes).
+// bytes. The reader only accepts files that the writer made, or that h5py made with the same
+// content. Object paths look like "/layer/3/k"; the root is "/". Traps: the HDF5 library serves one
+// thread at a time, so calls from several threads wait for each other. Arrays have at least one
+// dimension (scalars are attributes).
 #pragma once
 
 #include <cstdint>
@@ -60,7 +60,8 @@ struct Hdf5DatasetOptions {
 };
 
 // Throws ResourceError naming file and object if a write fails (disk full, I/O); the writer may
-// then only be destroyed. Wrong use (a dataset twice, rows outside the shape) is an OSCAR_CHECK.
+// then only be destroyed. Wrong use (declaring a dataset twice, rows outside the shape) fails an
+// OSCAR_CHECK.
 class Hdf5Writer {
  public:
   // Writes a temporary sibling, which Commit() renames to `path`.

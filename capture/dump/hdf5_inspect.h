@@ -1,10 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks the whole tree of a file, object by object, before anything is read. Refuses all links but
-// hard links, named types, external storage, virtual storage except rows from other files one after
-// another, all filters but deflate, shuffle and fletcher32, foreign element types, variable-length
-// data, references, and sizes that exceed the stored bytes.
+// Checks all objects of a file before anything is read. These are refused:
+//   links other than hard links, and named types
+//   external storage; virtual storage, unless rows come from other files one after another
+//   filters other than deflate, shuffle and fletcher32
+//   other element types than ours, variable-length data, references
+//   sizes that exceed the stored bytes
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shared parts for using the HDF5 C library: handles that close themselves, its lock, its error
-// text, our element types. Only this folder includes hdf5.h. Trap: close handles before the file
-// they belong to, so declare them after it.
+// Shared parts for using the HDF5 C library: handles that close themselves, a lock, the library's
+// error text and the element types of our files. Only this folder includes hdf5.h. Trap: close
+// handles before the file they belong to, so declare them after it.
 #pragma once
 
 #include <hdf5.h>

@@ -3,8 +3,8 @@
 //
 // Reads files with many reads in flight, by the kernel's ring (io_uring) or by a pool of threads
 // that call pread. Both put results into one queue. Trap: the memory of a read belongs to the
-// reader until its result has been taken. The destructor waits for reads, but not for results to be
-// taken.
+// reader until the result has been taken from the queue. The destructor waits until all reads are
+// done, but not until their results are taken.
 #pragma once
 
 #include <sys/types.h>

@@ -38,8 +38,8 @@ void SyncTree(const std::filesystem::path& directory) {
 int RenameNoReplace(const std::filesystem::path& from, const std::filesystem::path& to) {
   if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
   if (errno != EINVAL && errno != ENOSYS && errno != ENOTSUP) return errno;
-  // Some (network) file systems lack the flag. There, rename(2) of a directory never replaces a
-  // file or a directory that is not empty.
+  // Some (network) file systems do not support RENAME_NOREPLACE. There, a plain rename(2) of a
+  // directory is used, which never replaces a file or a directory that is not empty.
   struct stat status {};
   if (lstat(to.c_str(), &status) == 0) return EEXIST;
   return std::rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;

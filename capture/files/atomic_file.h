@@ -62,8 +62,8 @@ class AtomicDirectory {
   bool committed_ = false;
 };
 
-// Renames a directory whose files are flushed to `path` on the same file system. Throws InputError
-// if `path` exists.
+// Renames `from`, a directory whose files have been flushed, to `path` on the same file system.
+// Throws InputError if `path` exists.
 void PublishDirectory(const std::filesystem::path& from, const std::filesystem::path& path);
 
 // Calls fsync on a file or directory by path.

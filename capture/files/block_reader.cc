@@ -64,8 +64,8 @@ BlockReader::File& BlockReader::Opened(size_t index) {
   if (file.opened) return file;
   uint64_t size = 0;
   file.cached = OpenRegular(file.path, &size);
-  // Disables the kernel's read-ahead, also for the single byte of a probe, so that only the
-  // requested blocks are read.
+  // Disables the kernel's read-ahead, so that only the requested blocks are read. Without this, the
+  // probe of a single byte would read ahead too.
   (void)posix_fadvise(file.cached, 0, 0, POSIX_FADV_RANDOM);
   if (mode_ != ReadMode::kCached)
     file.direct = open(file.path.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC | O_NOCTTY);

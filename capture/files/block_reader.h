@@ -1,13 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads large ranges of files through a few blocks of memory, as fast as the disk or the
-// page cache allows. With ReadMode::kAuto a pool of threads copies blocks that are in the
-// page cache. Other blocks bypass it (O_DIRECT), so that a checkpoint larger than memory
-// neither fills the cache nor is slowed down by it. Direct reads use io_uring, or the pool
-// if that is refused. If O_DIRECT is refused too (tmpfs), or the cache cannot be queried
-// (gVisor, network file systems), everything goes through the cache. Trap: pieces arrive in
-// any order.
+// Reads large ranges of files through a few blocks of memory, as fast as the disk or the page cache
+// allows. With ReadMode::kAuto, a pool of threads copies blocks that are in the page cache. Other
+// blocks bypass the cache (O_DIRECT), so that a checkpoint larger than memory neither fills the
+// cache nor is slowed down by it. Direct reads use io_uring, or the pool if io_uring is refused.
+// Everything goes through the cache if O_DIRECT is refused too (tmpfs), or if the cache cannot be
+// queried (gVisor, network file systems). Trap: pieces arrive in any order.
 #pragma once
 
 #include <cstddef>

@@ -49,10 +49,10 @@ struct FileDigest {
   bool operator==(const FileDigest&) const = default;
 };
 
-// Reads the file once, in pieces of 1 MiB, and calls `before_read` with the piece's byte offset
-// before each; it may wait (ReadTurns) or throw. The last `cached` bytes read stay in the page
-// cache; the rest is dropped to make room for unread data. Throws InputError if the file cannot be
-// read.
+// Reads the file once, in pieces of 1 MiB. Before each piece, it calls `before_read` with the
+// piece's byte offset; that function may wait (ReadTurns) or throw. The last `cached` bytes read
+// stay in the page cache; the rest is dropped to make room for unread data. Throws InputError if
+// the file cannot be read.
 FileDigest DigestFile(const std::filesystem::path& path,
                       const std::function<void(uint64_t)>& before_read = nullptr,
                       uint64_t cached = std::numeric_limits<uint64_t>::max());

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// JSON read in place from simdjson's result. For a document that is read once, building and freeing
-// a tree would take three times as long as parsing the text.
+// Reads JSON in place, from simdjson's result. Building and freeing a tree would take three times
+// as long as parsing the text, which does not pay for a document that is read once.
 #pragma once
 
 #include <simdjson.h>

@@ -11,13 +11,13 @@
 
 namespace oscar {
 
-// Returns how many insertions, deletions, substitutions and swaps of neighbours turn `a` into `b`,
-// by bytes and ignoring case (optimal string alignment).
+// Returns how many insertions, deletions, substitutions and swaps of neighbouring bytes turn `a`
+// into `b`, ignoring case (optimal string alignment).
 size_t EditDistance(std::string_view a, std::string_view b);
 
-// Returns up to three members of `known` with the smallest distances, nearest first and in their
-// order on ties, as "a, b, c". If `name` has three or more letters, a name that contains it is
-// nearer than any other.
+// Returns the members of `known` that are nearest to `name`, at most three and the nearest first,
+// as "a, b, c". On ties, they keep their order. If `name` has three or more letters, members that
+// contain it come before all others.
 std::string Nearest(std::string_view name, const std::vector<std::string>& known);
 
 }  // namespace oscar

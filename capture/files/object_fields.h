@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Typed access to the members of a JSON object. It remembers which members were read, so that
-// unknown ones are noticed. In these files, null and empty members mean "absent".
+// Typed access to the members of a JSON object. It remembers which members were read, so that the
+// others can be reported as unknown. Null and empty members count as missing.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The few system calls for all files that we read or write, with typed errors. Used by this folder
-// and by the HDF5 writer; everything else uses AtomicFile and MappedFile. Trap: descriptors are
-// plain ints owned by the caller.
+// System calls for files, with typed errors. Most code should use AtomicFile and MappedFile, which
+// are built on these. Trap: descriptors are plain ints owned by the caller.
 #pragma once
 
 #include <cstddef>

@@ -9,8 +9,8 @@
 namespace oscar {
 namespace {
 
-// Between two parts of a model the disk is idle for a few milliseconds, too short to be worth a
-// seek.
+// How long the disk must be idle before the background may read. Between two parts of a model it is
+// idle for a few milliseconds, too short to be worth a seek.
 constexpr std::chrono::milliseconds kPause{20};
 
 }  // namespace

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Takes turns at a disk. Reads that a computation waits for go first, and a background reader
-// (digests of the same files) uses the gaps, so that it does not halve the computation's share of
-// the disk. Bandwidth is not divided: while the computation reads without a pause, the background
-// waits. If both read through a page cache that cannot hold everything, the background stays close
-// to the computation, so that the disk reads every byte only once.
+// Lets a computation and a background reader (which computes digests of the same files) take turns
+// at a disk. Reads that the computation waits for go first. The background uses the gaps, so that
+// it does not take half of the disk's bandwidth. While the computation reads without a pause, the
+// background waits. If both read through a page cache that cannot hold all files, the background
+// stays close to the computation, so that the disk reads every byte only once.
 #pragma once
 
 #include <chrono>
@@ -49,8 +49,8 @@ class ReadTurns {
   void Reach(double share);
 
   // Called by the background before each read of about 1 MiB, with its position as a share of all
-  // bytes. Returns once no urgent read has been in progress for a moment and the computation is
-  // near. Throws Interrupted after Close().
+  // bytes. Returns once no urgent read has been in progress for a moment and the lead is within its
+  // limit (SetLead). Throws Interrupted after Close().
   void WaitForTurn(double share = 0);
   // Ends the background reads, because they are no longer needed.
   void Close();

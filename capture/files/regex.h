@@ -14,8 +14,8 @@ namespace oscar {
 
 class Regex {
  public:
-  // kPython only accepts patterns that mean the same in Python's re.match and PCRE2, with ^ and $
-  // at the ends of the text.
+  // kPython only accepts patterns that mean the same in Python's re.match and in PCRE2. In such
+  // patterns, ^ and $ match only at the ends of the text.
   enum class Syntax { kPcre2, kPython, kLiteral };
 
   // Throws InputError naming `where` if the pattern is refused or does not compile.

@@ -103,8 +103,8 @@ void Limit(__rlimit_resource resource, rlim_t value) {
   (void)setrlimit(resource, &limit);  // fails if a lower limit is already set
 }
 
-// Runs `look` and exits. If `look` throws an Error, its exit code becomes the child's and its
-// message goes through the pipe.
+// Runs `look` and exits. If `look` throws, the child exits with the exit code of the error and
+// sends its message through the pipe.
 [[noreturn]] void Child(const std::function<void()>& look, int pipe) {
   Limit(RLIMIT_CORE, 0);
   Limit(RLIMIT_CPU, 60);

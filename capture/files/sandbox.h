@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gives up permissions before a program inspects untrusted files: the network, changing or creating
-// files, running programs (Linux seccomp; SECURITY.md). Trap: if the kernel has no such filters
-// (some containers), this does nothing, and safety depends only on the parsers.
+// Gives up the permissions to use the network, to change or create files and to run programs,
+// before a program inspects untrusted files (Linux seccomp; SECURITY.md). Trap: if the kernel has
+// no such filters (some containers), this does nothing, and safety depends only on the parsers.
 #pragma once
 
 #include <functional>

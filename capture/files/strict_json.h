@@ -24,8 +24,8 @@ struct JsonLimits {
   size_t max_values = 20'000'000;  // containers, members and elements; bounds memory
 };
 
-// Objects in the array `key`, a member of the document's root, are passed to `row` one by one and
-// not kept, so that many rows need not be in memory at once.
+// The objects in the array `key`, a member of the document's root, are passed to `row` one by one.
+// They are not kept, so that many rows need not be in memory at once.
 struct JsonRows {
   std::string_view key;
   std::function<void(Json&& row)> row;

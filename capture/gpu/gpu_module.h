@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// LibTorch's CUDA library and our code that uses its symbols, in a shared object. It is only loaded
-// if there is a GPU, so programs also run without the library.
+// Our code that needs LibTorch's CUDA library, in a shared object of its own. It is only loaded if
+// there is a GPU, so programs also run without that library.
 #pragma once
 
 #include <ATen/core/Tensor.h>  // must come before c10d's headers

@@ -5,10 +5,10 @@
 #include "capture/ranks/rank_group.h"
 
 #ifdef OSCAR_C10D
-// ProcessGroupGloo.hpp uses Gloo's types, whose headers the torch wheel lacks, so gloo_names.h
-// declares them. That header only holds pointers to them, so objects made here have the layout with
-// which LibTorch was built; CMakeLists.txt refuses other LibTorch versions. Nothing here creates,
-// copies or calls one of these types.
+// ProcessGroupGloo.hpp uses types of Gloo, whose headers the torch wheel lacks, so gloo_names.h
+// declares them. ProcessGroupGloo.hpp only holds pointers to them, so objects made here have the
+// layout with which LibTorch was built; CMakeLists.txt refuses a header that uses them in another
+// way. Nothing here creates, copies or calls one of these types.
 #define USE_C10D_GLOO
 #include <ATen/ATen.h>
 
@@ -206,8 +206,9 @@ struct RankGroup::Impl {
     if (ready.valid()) ready.get();
     return *tensors;
   }
-  // Starts everything that function(channel, works) sends and receives at once. On a GPU it uses
-  // the common communicator, because each pair of ranks would otherwise create its own.
+  // Calls function(channel, works) and starts all its sends and receives at once. On a GPU, they
+  // use the communicator of all ranks, because NCCL would otherwise create one for each pair of
+  // ranks.
   template <typename Function>
   Works Pairwise(const Function& function) const {
     c10d::Backend& channel = Tensors();
@@ -221,8 +222,7 @@ struct RankGroup::Impl {
 
 namespace {
 
-// The first calls create NCCL's communicator and load its kernels, which takes
-// seconds.
+// The first calls create NCCL's communicator and load its kernels, which takes seconds.
 void WarmUpChannel(c10d::Backend& channel, int size, at::Device device) {
   const at::Tensor own = at::zeros({size, 1}, at::dtype(at::kInt).device(device));
   at::Tensor all = at::empty_like(own), row = own.narrow(0, 0, 1), copy = own.clone();
@@ -266,8 +266,8 @@ RankGroup::RankGroup() : impl_(std::make_unique<Impl>()) {
 
 RankGroup::~RankGroup() {
   watch_.reset();
-  // A channel that is still being created may wait for ranks that have left, so the wait here is
-  // short; its thread keeps the channel.
+  // If the channel is still being created, it may wait for ranks that have left, so the wait here
+  // is short. The thread that creates the channel keeps it alive.
   if (impl_->ready.valid()) impl_->ready.wait_for(std::chrono::seconds(1));
 }
 

@@ -1,12 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The processes (ranks) of one job and their communication by LibTorch's c10d: short strings
+// The processes (ranks) of one job and their communication by LibTorch's c10d. Short strings
 // ("words") go through a store at rank 0 (TCPStore), tensors through NCCL between GPUs and Gloo
-// between CPUs. Trap: tensors use one channel, so both sides must make the same calls in the same
-// order, from one thread. Bytes have their own channel with tags. Trap: the thread that uses the
-// channel must only wait for the same thread of other ranks. On a GPU, a sent tensor occupies the
-// GPU until it is received, and loading a new kernel in any thread waits for that.
+// between CPUs. Bytes have their own channel with tags.
+//
+// Traps: all tensors use one channel, so both sides must make the same calls in the same order,
+// from one thread. That thread may only wait for the same thread of other ranks. Other waits can
+// deadlock, because on a GPU, a sent tensor occupies the GPU until it is received, and loading a
+// new kernel in any thread waits for that.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -32,8 +34,9 @@ struct LostRank : ResourceError {
 
 class RankGroup {
  public:
-  // Waits until all ranks have arrived, at most `timeout`. Throws ResourceError if one does not, if
-  // rank 0 cannot be reached or its port is taken, or if this build does not support ranks.
+  // Waits at most `timeout` for all ranks to arrive. Throws ResourceError if one does not arrive,
+  // if rank 0 cannot be reached or its port is taken, or if this build does not support ranks.
+  // Throws UsageError if the ranks disagree about their number.
   RankGroup(const RankPlace& place, std::chrono::milliseconds timeout);
   // Makes the group of a process that is alone: it sends nothing and keeps its own words.
   RankGroup();
@@ -63,8 +66,8 @@ class RankGroup {
   void OpenChannel(at::Device device);
   // Sends a tensor, which the caller may drop after the call. On a CPU it has then been sent.
   void Send(const at::Tensor& tensor, int to);
-  // Receives into the contiguous `tensor`. The data has arrived after a call of the returned
-  // function; on a GPU this holds for the caller's current stream.
+  // Starts to receive into the contiguous `tensor`. The data has arrived when the returned function
+  // returns; on a GPU, this holds for later work on the caller's current stream.
   std::function<void()> Receive(const at::Tensor& tensor, int from);
   at::Tensor AllGather(const at::Tensor& own);  // [size, ...]
   // Exchanges rows of a matrix: the first sent[0] rows go to rank 0, and so on; received[r] rows
@@ -75,8 +78,9 @@ class RankGroup {
   // Returns the ranks on this machine that have opened exactly the same `files`, in order,
   // including this rank. They can share what one of them reads. All ranks must call this.
   std::vector<int> ReadersOf(const std::string& files) const;
-  // Sends a tensor from its owner to all other `readers`, which call this with the same list. It
-  // has arrived as described for Receive.
+  // Sends each tensor from its owner to the other `readers`. All of them must call this with the
+  // same list. On return, the data has arrived; on a GPU, this holds for later work on the caller's
+  // current stream.
   struct SharedTensor {
     at::Tensor tensor;  // contiguous
     int owner = 0;

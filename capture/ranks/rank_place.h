@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The place of this process in its job, from the environment that the launcher sets: torchrun,
-// srun, mpirun, or our own (launch.h). Trap: a batch script of Slurm has the variables of its
-// allocation, but only a step started by srun has ranks.
+// The rank of this process in its job, read from the environment variables that the launcher sets:
+// torchrun, srun, mpirun, or our own (launch.h). Trap: a batch script of Slurm sees the variables
+// of its allocation, but only processes started by srun are ranks.
 #pragma once
 
 #include <functional>
@@ -24,8 +24,8 @@ struct RankPlace {
 // Looks up an environment variable.
 using RankEnvironment = std::function<std::optional<std::string>(const std::string&)>;
 
-// Returns nothing if this process is alone. Throws UsageError if the environment contradicts
-// itself.
+// Returns nothing if this process is alone. Throws UsageError if a variable is missing or is not a
+// number, or if variables contradict each other.
 std::optional<RankPlace> PlaceInJob(const RankEnvironment& environment);
 
 }  // namespace oscar

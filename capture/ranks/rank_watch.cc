@@ -23,9 +23,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kBeat{250};
-// A rank makes progress if, since its last step, it has used this much processor time and this
-// share of the elapsed time. Threads that only wait use a tenth of that share. After a suspension
-// of a virtual machine, the lost time counts as computed by the running thread.
+// A rank makes progress if, since its last step, it has used kComputed seconds of processor time
+// and the share kShare of the elapsed time. Threads that only wait use a tenth of that share. After
+// a virtual machine was suspended, the lost time counts as processor time of the running thread.
 constexpr double kComputed = 0.1, kShare = 0.02;  // seconds; share of one processor
 constexpr std::chrono::seconds kSuspected{3};     // longest silence after a rank has lost a peer
 constexpr std::chrono::seconds kAllHeard{10};     // if no rank is lost by then, the network failed
@@ -137,8 +137,8 @@ RankWatch::RankWatch(const RankPlace& place, std::chrono::milliseconds timeout, 
   if (place.rank != 0) impl_->guard = std::thread([this] { impl_->Guard(); });
 }
 
-// Rank 0 leaves last, because it usually owns the store of all words. The others watch it until it
-// has finished.
+// Rank 0 leaves last, because it usually owns the store of all words. The other ranks watch it
+// until it has finished.
 RankWatch::~RankWatch() {
   const auto tell = [&](bool Impl::*what) {
     const std::lock_guard lock(impl_->mutex);
@@ -185,8 +185,8 @@ void RankWatch::EndWait() {
   --impl_->waits;
 }
 
-// Reports for this rank until the job ends. A rank makes progress if its main thread calls Tick()
-// or if it uses processor time, even little, because the machine may be busy.
+// Sends this rank's reports until the job ends. A rank makes progress if its main thread calls
+// Tick(), or if it uses processor time: even a little is enough, because the machine may be busy.
 void RankWatch::Impl::Run() {
   int64_t told = 0;
   double cpu = ComputedSeconds(words.servers);

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// AWQ's GEMM layout: codes [K, N] and zero points [G, N], eight per int32 word along N in the
-// column order 0 2 4 6 1 3 5 7. The GEMV and kernel layouts have other shapes that can look valid
-// too, so `version` decides.
+// AWQ's GEMM layout: codes [K, N] and zero points [groups along K, N], eight per int32 word along N
+// in the column order 0 2 4 6 1 3 5 7. The GEMV layouts and those of other kernels have other
+// shapes, which can look valid too. So only `version` can tell the layout.
 #include <fmt/format.h>
 
 #include <algorithm>

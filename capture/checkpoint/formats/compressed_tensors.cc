@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // quant_method compressed-tensors (llm-compressor): groups of modules, each with its own weight
-// format. `format` is at the top level, or in each group if the top level says mixed-precision. A
-// target that is a name has priority over a regular expression, which has priority over a class
-// ("Linear").
+// format. `format` is at the top level, or in each group if the top level says mixed-precision. If
+// several targets match a module, a name has priority over a regular expression, which has priority
+// over a class ("Linear").
 #include <fmt/format.h>
 
 #include <array>
@@ -52,8 +52,9 @@ void ReadScales(QuantizationFields& weights, WeightScheme& scheme) {
   scheme.group_size = (*block)[1].get<int64_t>();
 }
 
-// Activation ordering by groups needs a weight_g_idx. Ordering by "weight" (static) only affects
-// how scales were fitted, not how weights are stored.
+// Returns whether the weight needs a weight_g_idx. It does if columns were ordered by activation in
+// "group" mode. The mode "weight" (static) only affected how scales were fitted, not how weights
+// are stored.
 bool ReadOrdered(QuantizationFields& weights) {
   const Json* order = weights.Find("actorder");
   if (order == nullptr || *order == false || *order == "weight" || *order == "static") return false;

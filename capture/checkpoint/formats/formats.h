@@ -4,8 +4,8 @@
 // The two tables of weight formats. One maps a quant_method to the reader of its
 // quantization_config; the other maps a WeightFormat to the stored tensors that make up a weight. A
 // new format needs a file here with one or both functions, a line in formats.cc, and its arithmetic
-// in capture/model/run/dequantize_formats.cc. All shapes are checked against each other, because a
-// device reads the values later.
+// in capture/model/run/dequantize_formats.cc. All shapes are checked against each other here,
+// because device code reads the values later.
 #pragma once
 
 #include <initializer_list>
@@ -69,8 +69,9 @@ void ReadAwqConfig(QuantizationFields& fields, QuantizationConfig& config);
 void ReadMxfp4Config(QuantizationFields& fields, QuantizationConfig& config);
 void ReadCompressedTensorsConfig(QuantizationFields& fields, QuantizationConfig& config);
 void ReadModelOptConfig(QuantizationFields& fields, QuantizationConfig& config);
-// Converts hf_quant_config.json to the quantization_config that ModelOpt writes into config.json,
-// and checks that the two agree.
+// ConfigOfModelOptFile converts hf_quant_config.json to the quantization_config that ModelOpt
+// writes into config.json. CheckSameModelOpt throws InputError if the two name different
+// algorithms.
 Json ConfigOfModelOptFile(const Json& file, std::string_view what);
 void CheckSameModelOpt(const Json& config, const std::string& what, const Json& converted);
 

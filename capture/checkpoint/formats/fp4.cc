@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// E2M1 codes, two per byte, the low nibble first: MXFP4 (32 values per E8M0 scale; gpt-oss's
-// stacked experts or compressed-tensors' matrices) and NVFP4 (16 values per float8 scale, and one
-// scale per tensor). NVFP4's tensor scale divides in compressed-tensors (weight_global_scale) and
-// multiplies in ModelOpt (weight_scale_2).
+// E2M1 codes, two per byte, the low nibble first. MXFP4 has one E8M0 scale per 32 values; it is
+// used for gpt-oss's stacked experts and for compressed-tensors' matrices. NVFP4 has one float8
+// scale per 16 values and one scale per tensor. The tensor's scale divides in compressed-tensors
+// (weight_global_scale) and multiplies in ModelOpt (weight_scale_2).
 #include <fmt/format.h>
 
 #include "capture/checkpoint/formats/formats.h"

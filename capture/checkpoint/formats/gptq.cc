@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// GPTQ: codes [K, N] in int32 words along K, zero points [G, N] in words along N, scales [G, N],
-// g_idx [K].
+// GPTQ: codes [K, N] in int32 words along K, zero points [groups along K, N] in words along N,
+// scales [groups along K, N], g_idx [K].
 #include <fmt/format.h>
 
 #include <optional>
@@ -37,8 +37,8 @@ void ReadModuleFields(QuantizationFields& fields, WeightScheme& scheme) {
   scheme.name = fmt::format("gptq {}-bit", scheme.bits);
 }
 
-// GPTQModel's per-module settings: "-:regex" leaves modules plain, "+:regex" or "regex" changes
-// their settings.
+// Reads GPTQModel's settings for single modules: "-:regex" leaves modules plain (not quantized);
+// "+:regex" or "regex" changes their settings.
 void ReadDynamic(QuantizationFields& fields, const WeightScheme& scheme,
                  QuantizationConfig& config) {
   const Json* dynamic = fields.Find("dynamic");

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finds how the zero points of a GPTQ file were stored. In "gptq" (v1) files they are one less than
-// their value. GPTQModel and AutoRound subtract the ones from whole words, with borrows, so they
-// are added back to words modulo 2^32. The value that GPTQModel subtracted depends on its version
-// (gptqmodel/utils/model.py, convert_gptq_v2_to_v1_format_module), and the tensors of an asymmetric
-// file do not show it:
+// Finds how the zero points of a GPTQ file were stored. "gptq" (v1) files store each zero point
+// less one. GPTQModel and AutoRound subtract these ones from whole int32 words, with borrows
+// between codes, so the ones are added back to words, modulo 2^32. What GPTQModel subtracted
+// depends on its version (gptqmodel/utils/model.py, convert_gptq_v2_to_v1_format_module), and the
+// tensors of an asymmetric file do not show it:
 //   3 bits (codes straddle words): before 7.0.0, its constants for the first and last of three
 //     words are swapped; from 7.0.0 (#2763), it subtracts 1 from each code modulo 8 (AutoGPTQ).
 //   Modules with another bit width than the file (`dynamic`): before 7.3.2 (#2971), it subtracts
@@ -54,8 +54,8 @@ std::optional<Release> ParseRelease(std::string_view text) {
   return release;
 }
 
-// Words 0, 1, 2, 0, ... with a one in the lowest bit of each code; for 3 bits these are GPTQModel's
-// constants.
+// Returns the words that GPTQModel subtracts, in turn, from the words of a row: a one in the lowest
+// bit of each code. For 3 bits, these are its own constants, with the first and the last swapped.
 std::vector<uint32_t> WordOnes(int bits) {
   if (bits == 3) return {0x24924924U, 0x92492492U, 0x49249249U};
   uint32_t word = 0;
@@ -155,8 +155,9 @@ void FindGptqZeros(PartFinder& finder, const std::string& zeros) {
   const WeightScheme& scheme = finder.scheme();
   CheckZerosAreThere(finder, zeros, finder.storage().shape[0]);
   if (!scheme.zero_plus_one) return;
-  // Only these symmetric files need a look at the values. In the others all conventions agree, and
-  // reading a tensor would make a page resident.
+  // Looks at the values only in symmetric files with 3 bits or several bit widths. In other
+  // symmetric files all conventions for zero points agree, and reading a tensor would make a page
+  // resident.
   const bool shows = scheme.symmetric && (scheme.bits == 3 || scheme.bits != scheme.file_bits);
   shows ? FindSymmetricZeros(finder, zeros) : FindAsymmetricZeros(finder, zeros);
 }

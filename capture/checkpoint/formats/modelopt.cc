@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // quant_method modelopt (NVIDIA Model Optimizer), in config.json, in hf_quant_config.json (the
-// older place), or in both. Algorithms with AWQ or SQ in their names also scale activations
-// (pre_quant_scale), which changes the computation of the model.
+// older place), or in both. Algorithms with AWQ or SQ in their names are refused: they also scale
+// activations (pre_quant_scale), which changes the computation of the model.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -3,8 +3,8 @@
 //
 // compressed-tensors' pack-quantized: unsigned codes u = q + 2^(b-1) in int32 words along K, and
 // zero points packed along N in the same way. Old releases began a new word if a code did not fit
-// into the current one; new releases let it straddle two words. Only widths that no old release
-// wrote are read.
+// into the current one; new releases let it straddle two words. If the two layouts differ, only the
+// new one is read, and a tensor whose size fits both is refused.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -16,9 +16,10 @@ namespace {
 
 constexpr int64_t kMostColumns = int64_t{1} << 24;
 
-// Returns the K of [N, K]. It is derived from the groups if possible, otherwise from weight_shape,
-// because the last word may be half empty. A model with many experts has many of these tensors, and
-// reading each would make a page resident.
+// Returns the K of [N, K]. The packed codes do not give it, because their last word may be half
+// empty. If there are groups, K follows from their number; otherwise it is read from weight_shape.
+// A model with many experts has many weight_shape tensors, and reading each would make a page
+// resident.
 int64_t ReadColumns(PartFinder& finder, const std::string& name, const std::string& scales) {
   if (!finder.Has(name)) finder.Fail(name, "is missing");
   const TensorInfo& info = finder.checkpoint().info(name);

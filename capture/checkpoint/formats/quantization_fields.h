@@ -23,8 +23,8 @@ class QuantizationFields final : public ObjectFields {
 
   // Marks fields as read that cannot change a weight.
   void Ignore(std::initializer_list<std::string_view> keys);
-  // Refuses a field unless it is missing, null, empty ({}, [], "") or false. The error says that
-  // the field `effect`.
+  // Throws FieldError unless the field is missing, null, empty ({}, [], "") or false. `effect`
+  // names what the field would add, such as "zero points", for the error.
   void Refuse(std::string_view key, std::string_view effect);
 
   std::vector<std::string> Unread() const;

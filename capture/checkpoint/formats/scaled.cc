@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Weights of float8 or int8 codes in the dense shape, and their scales; config of quant_method fp8
-// (DeepSeek and later) and fbgemm_fp8. Despite its name, weight_scale_inv multiplies. Blocks keep
-// their size at the edges of a matrix.
+// Weights stored as float8 or int8 codes in the dense shape, with scales. Also reads the configs of
+// the quant_methods fp8 (DeepSeek and later) and fbgemm_fp8. Despite its name, weight_scale_inv
+// multiplies. The blocks at the edges of a matrix may be partly empty.
 #include <fmt/format.h>
 
 #include "capture/checkpoint/formats/formats.h"

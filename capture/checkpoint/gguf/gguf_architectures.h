@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The table of GGUF architectures: the family in transformers, how to turn metadata into a
-// config.json, and how to map tensor names. llama.cpp defines its side in convert_hf_to_gguf.py,
-// and in src/models for values that are not in the file. An architecture is a row in
+// config.json, and how to map tensor names. The counterpart in llama.cpp is convert_hf_to_gguf.py;
+// values that are not in the file come from its src/models. An architecture is a row in
 // gguf_architectures.cc and, if needed, a function in gguf_families.cc.
 #pragma once
 
@@ -132,8 +132,9 @@ class GgufWeightMaker {
   std::set<std::string, std::less<>> used_;
 };
 
-// Row order for heads whose first and second halves are interleaved: row i of a head is its stored
-// row 2 i, row dim / 2 + i its row 2 i + 1 (LlamaModel.permute in convert_hf_to_gguf.py).
+// Returns the row order that undoes the converter's interleaving of the first and second half of
+// each head (LlamaModel.permute in convert_hf_to_gguf.py). For i < dim / 2, row i of a head is its
+// stored row 2 i, and row dim / 2 + i is its stored row 2 i + 1.
 std::vector<int64_t> HalvesOfPairs(int64_t rows, int64_t num_heads);
 
 // GgufName(3, "attn_q.weight") is "blk.3.attn_q.weight"; DenseName uses the prefix of transformers.

@@ -71,8 +71,8 @@ Json YarnScaling(GgufFields& fields, double factor) {
   return yarn;
 }
 
-// Returns a factor for each pair: from Llama 3.1's frequencies, or from longrope for short and long
-// sequences.
+// Returns a rope_scaling with a factor for each pair of dimensions: Llama 3.1's factors for all
+// sequences, or longrope's for short and for long ones. Returns null if the file has no factors.
 Json PairFactors(GgufFields& fields) {
   const GgufModel& model = fields.model();
   const auto* same = model.Find("rope_freqs.weight");
@@ -222,8 +222,8 @@ void GgufQwenHybridConfig(GgufFields& fields, Json& config) {
   if (config["model_type"] == "qwen3_next") ListDenseLayers(fields, config);
 }
 
-// The scale of q·k follows from the head size, except in the largest models (src/models/gemma2.cpp
-// and gemma3.cpp), which are recognized by their number of layers.
+// The scale of q·k follows from head_dim, except in the largest models (src/models/gemma2.cpp and
+// gemma3.cpp), which are recognized by their number of layers.
 void GgufGemmaConfig(GgufFields& fields, Json& config) {
   GgufDecoderConfig(fields, config);
   const bool second = config["model_type"] == "gemma2";
@@ -239,8 +239,8 @@ void GgufGemmaConfig(GgufFields& fields, Json& config) {
   if (!config.contains("rope_theta")) config["rope_theta"] = 1e6;
 }
 
-// Sliding-window layers have another head size. In full layers, the pairs whose factor in
-// rope_freqs.weight is 1 rotate.
+// Sliding-window layers have another head_dim. In full layers, only the pairs whose factor in
+// rope_freqs.weight is 1 are rotated by rope.
 void GgufGemma4Config(GgufFields& fields, Json& config) {
   const GgufModel& model = fields.model();
   const uint64_t layers = fields.num_layers();

@@ -42,8 +42,8 @@ class GgufModel {
   // Returns weights by their names in transformers. A stored tensor without a rule keeps its name.
   std::map<std::string, GgufWeight, std::less<>> Weights() const;
 
-  // Moves the files out, with their tensors by stored name: plain tensors with their types, others
-  // as bytes.
+  // Moves the files out of this object. Their tensors keep their stored names; plain tensors have
+  // their types, and others are bytes.
   std::vector<TensorFile> TakeFiles() &&;
 
  private:
@@ -53,8 +53,8 @@ class GgufModel {
 
 // Whether the path is a GGUF file, by its name and file type.
 bool IsGgufPath(const std::filesystem::path& path);
-// Returns the only model among a directory's GGUF files: its file, or the first of its split set;
-// empty if there is none. Throws InputError naming the files if there are several models.
+// Returns the file of the only GGUF model in a directory, or the first file if the model is split;
+// empty if there is no model. Throws InputError naming the files if there are several models.
 std::filesystem::path FindGgufIn(const std::filesystem::path& directory);
 
 }  // namespace oscar

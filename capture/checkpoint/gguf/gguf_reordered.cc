@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Weights that the converter split, joined or reordered in ways that no rule expresses
+// Weights that the converter split, joined or reordered in ways that no GgufRule expresses
 // (modify_tensors in convert_hf_to_gguf.py). Each order here is a permutation that gives the source
 // of every row of the dense tensor.
 #include <fmt/format.h>
@@ -27,8 +27,9 @@ void Append(std::vector<int64_t>& order, int64_t first, int64_t count) {
   order.insert(order.end(), range.begin(), range.end());
 }
 
-// Heads of linear attention. transformers groups the value heads by key head. Qwen3.5's converter
-// takes one value head from each key head in turn.
+// Heads of linear attention. In transformers, the value heads of one key head are neighbours.
+// Qwen3.5's converter stores the first value head of every key head, then the second of every key
+// head, and so on.
 struct LinearHeads {
   int64_t k, v, k_dim, v_dim;
 

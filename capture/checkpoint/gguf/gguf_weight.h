@@ -3,7 +3,8 @@
 //
 // A weight of a model as stored in a GGUF: the rows of stored tensors that make up the dense tensor
 // of the Hugging Face model, and the converter's changes that must be undone (llama.cpp,
-// convert_hf_to_gguf.py). Float32 values equal those of PyPI's gguf.
+// convert_hf_to_gguf.py). Weights decode to the same float32 values as with the Python package
+// gguf.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The default texts if the user gives none: one for calibration, one for evaluation and one as a
-// haystack for needles. They are the files in corpus/, which are linked into the program unchanged.
-// Versions are stored in artifacts and reports, so changing a single byte requires a new version; a
-// test pins the digests.
+// The texts that are used if the user gives none: one corpus for calibration, one for evaluation,
+// and one haystack for needle prompts. They are the files in corpus/, linked into the program
+// unchanged. Artifacts and reports store their versions, so changing a single byte requires a new
+// version; a test pins the digests.
 #pragma once
 
 #include <array>
@@ -29,13 +29,13 @@ struct BuiltinDocument {
   std::string_view text;    // UTF-8
 };
 
-// Documents alternate between domains: prose-1, code-1, ..., prose-2, code-2, ... until a domain
-// has no more documents.
+// Returns documents of all domains in turn: prose-1, code-1, ..., prose-2, code-2, ... Domains
+// without more documents are left out.
 std::vector<BuiltinDocument> BuiltinCorpus();
 
-// The same domains with other documents. They come from other packages, except for our own texts
-// and one catalogue of translated messages. The overlap with BuiltinCorpus is far below the limits
-// of overlap.h (tested).
+// Returns other documents of the same domains. They come from other packages than BuiltinCorpus,
+// except for our own texts and one catalogue of translated messages. The overlap with BuiltinCorpus
+// is far below the limits of overlap.h (tested).
 std::vector<BuiltinDocument> BuiltinEvaluationCorpus();
 
 // Generated prose in paragraphs, without titles. With 5.5 bytes per word, and at least one token

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Converts a chat to the text that a model was trained on: finds the template of the model
-// directory and its variables, like transformers' apply_chat_template. Trap: the rendered text
+// Renders a chat as the text that a model was trained on. Like transformers' apply_chat_template,
+// it uses the template and the variables that the model directory gives. Trap: the rendered text
 // contains its own beginning-of-sequence token, so encode it without special tokens.
 #pragma once
 
@@ -28,11 +28,14 @@ struct ChatOptions {
 
 class ChatFormat {
  public:
-  // Finds the template: options.template_file; otherwise chat_template.jinja, chat_template in
-  // tokenizer_config.json (a string, or a list of named ones: "default", and "tool_use" if a chat
-  // has tools), chat_template.json in the model directory, or the keys of a GGUF. Returns nothing
-  // if there is none. Throws UsageError for a malformed variable or date, and for variables without
-  // a template; InputError for a template that does not parse.
+  // Finds the chat template. The first of these that exists is used:
+  //   options.template_file
+  //   chat_template.jinja in the model directory
+  //   chat_template in tokenizer_config.json, or in the equivalent keys of a GGUF: a string, or a
+  //     list of named templates, of which "default" and (for chats with tools) "tool_use" are used
+  //   chat_template in chat_template.json
+  // Returns nothing if there is no template. Throws UsageError for a malformed variable or date,
+  // and for variables without a template; InputError for a template that does not parse.
   static std::optional<ChatFormat> Find(const std::filesystem::path& model_directory,
                                         const ChatOptions& options);
 
@@ -40,13 +43,14 @@ class ChatFormat {
     std::string text;
     bool reads_time = false;
   };
-  // `generation_prompt`: the result ends where the model's answer begins. Throws InputError naming
-  // `where`, the template and its line. Content that is a list of parts is joined, unless the
-  // template turns out to read such lists.
+  // `generation_prompt`: the result ends where the model's answer begins. If the content of a
+  // message is a list of parts and the template cannot print such lists, their texts are joined.
+  // Throws InputError naming `where`, the template and its line.
   Rendering Render(const ChatRow& chat, const std::string& where,
                    bool generation_prompt = false) const;
 
-  // Describes name, SHA-256 and variables for the artifact, and the date if `reads_time`.
+  // Returns the template's SHA-256 and the variables, for the artifact; also the date if
+  // `reads_time`.
   Json Describe(bool reads_time) const;
 
  private:

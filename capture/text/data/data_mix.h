@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Chooses documents if sources have weights or lengths have buckets. The token budget is divided
-// among the classes (source and bucket) by weight, and unused shares go to other classes. Documents
-// are taken whole and classes alternate, so that every prefix of the result has the same mix.
-// Shares are of tokens, not of documents.
+// Chooses documents if sources have weights or documents are sorted into buckets by length. The
+// documents of one source and one bucket form a class. The token budget is divided among the
+// classes in proportion to the weights of their sources; what a class cannot use goes to the
+// others. Documents are taken whole and classes alternate, so that every prefix of the result has
+// about the same mix. Shares count tokens, not documents.
 #pragma once
 
 #include <stddef.h>
@@ -39,8 +40,8 @@ struct Mix {
   std::vector<MixClass> classes;  // classes with documents
 };
 
-// Throws UsageError if weights are not one per source, negative or all zero, or if buckets do not
-// ascend.
+// Throws UsageError if the number of weights differs from the number of sources, if a weight is
+// negative, if all are zero, or if buckets do not ascend.
 void CheckMix(const MixOptions& options, size_t num_sources);
 // Never takes documents without tokens.
 Mix ChooseMix(const std::vector<MixDocument>& documents, const MixOptions& options, int64_t budget);

@@ -1,29 +1,31 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calibration files, row by row, before tokenization. How a file is read:
-//   .txt .md                one document, its bytes as they are
-//   .jsonl .ndjson .json    one JSON object per line; or, if the first character is [, one array of
-//                           objects
-//   anything else           as .jsonl if its first non-blank line begins with {, else one document
+// Reads calibration files row by row, before tokenization. The extension of a file determines how
+// it is read ("first character": the first that is not blank):
+//   .txt .md                one document: the whole file, unchanged
+//   .jsonl .ndjson .json    one JSON object per line; or one array of objects, if the first
+//                           character is [
+//   anything else           like .jsonl if the first character is {, otherwise one document
 //   any of these + .gz .zst the same, unpacked in memory
 // The first of these columns that is not null determines the kind of a row (the order of NVIDIA
 // ModelOpt):
-//   messages, conversations   a chat: list of {role, content, ...} or of ShareGPT's {from, value};
-//                             with it `tools` and `documents`, lists or JSON text, if there are any
-//   prompt and one of         text joined by a newline, or, if both are lists of messages, a chat
-//   completion, response,
+//   messages, conversations   a chat: a list of {role, content, ...}, or of {from, value}
+//                             (ShareGPT). `tools` and `documents` may be added, as lists or as the
+//                             JSON text of lists
+//   prompt and one of         a text: both, joined by a newline; or a chat, if both are lists of
+//   completion, response,     messages
 //   output
 //   text                      a text
-//   input_ids                 a list of integers; refused together with any of the others. It may
-//                             have an attention_mask (0: padding, which is left out), and loss_mask
-//                             or labels (0 or -100: excludes the token's query from statistics)
-//   instruction and one of    a chat of a question, with `input` (or `context`) on the next line,
-//   output, response,         and its answer, after a `system` message if there is one. A model
-//   completion                without chats gets the text that Stanford Alpaca was trained on
-// Other keys are ignored. A row whose columns are all null has no value. Blank lines, CRLF, a byte
-// order mark and a missing last newline are fine. Trap: lines end at \n only; U+2028 and U+0085
-// belong to the text.
+//   input_ids                 a list of token ids; refused together with any column above. There
+//                             may be an attention_mask (0: padding, which is left out), and
+//                             loss_mask or labels (0 or -100: statistics exclude the token's query)
+//   instruction and one of    a chat: a question, with `input` (or `context`) on its next line, and
+//   output, response,         the answer, after a `system` message if there is one. A model without
+//   completion                chats gets the text format of Stanford Alpaca instead
+// Other columns are ignored. A row in which these columns are all null has no value. Blank lines,
+// CRLF, a byte order mark and a missing last newline are accepted. Trap: lines end at \n only;
+// U+2028 and U+0085 belong to the text.
 #pragma once
 
 #include <cstdint>
@@ -59,8 +61,8 @@ struct DataRow {
 };
 
 // Calls `use` with each row in order and returns the SHA-256 of the file. Throws InputError naming
-// file and line for text that is not UTF-8, not JSON or not a row, and for Parquet, Arrow and
-// archives.
+// file and line for text that is not UTF-8 or not JSON, and for malformed rows. Parquet, Arrow,
+// zip, bzip2 and xz files are refused with an InputError that says what to do.
 std::string ReadDataRows(const MappedFile& file, const std::function<void(const DataRow&)>& use);
 inline std::string ReadDataRows(const std::filesystem::path& file,
                                 const std::function<void(const DataRow&)>& use) {

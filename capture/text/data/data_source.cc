@@ -27,8 +27,8 @@ void AppendLittleEndian(Integer value, std::string& out) {
   }
 }
 
-// In tokens. A document must be much longer than the part of a cache that stays exact, so a small
-// budget takes whole excerpts from few domains.
+// Smallest share of a domain, in tokens. A document must be much longer than the part of a KV cache
+// that is not quantized, so a small budget is spent on long excerpts from few domains.
 constexpr int64_t kSmallestShare = 2048;
 
 bool IsMasked(const std::vector<Document>& documents) {
@@ -179,11 +179,11 @@ class DataLoader {
             .domain = std::string(document.domain)};
   }
 
-  // Takes text until the budget is full, always from the domain with the fewest tokens so far. A
-  // document is cut at its domain's equal share of the budget, so that all domains fit; a domain
-  // exceeds its share only when the others have no more text. For packed text, each domain supplies
-  // as many tokens as its sequences need; if the division has a remainder, the first domains supply
-  // one more sequence.
+  // Takes documents until the budget is full, always from the domain with the fewest tokens so far.
+  // Each domain has an equal share of the budget. A document is truncated to what is left of its
+  // domain's share, but not to less than a quarter of a share. A domain exceeds its share only when
+  // the others have no more text. For packed text, the sequences are divided evenly among the
+  // domains; if that leaves a remainder, the first domains supply one more sequence.
   void TakeInTurn(const std::vector<BuiltinDocument>& corpus) {
     struct Domain {
       std::string_view name;

@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The model's input: documents of token ids within a token budget, and an account of every token
-// that was sent but not used. Documents are whole, unless they are packed. A document that does not
-// fit into the rest of the budget is dropped and counted, and a later, shorter one may still be
-// taken.
+// The model's input: documents of token ids within a token budget, and counts of all tokens that
+// were read but not used. Documents are whole, unless they are packed. A document that does not fit
+// into the rest of the budget is dropped and counted; a later, shorter one may still be taken.
 #pragma once
 
 #include <cstdint>
@@ -22,17 +21,18 @@ namespace oscar {
 struct Document {
   std::string origin;        // "prompts.jsonl:12" or "builtin:prose-3"
   std::vector<int32_t> ids;  // [num_tokens]
-  // [num_tokens], 0 if statistics and scores exclude the token's query (loss_mask, labels); empty:
+  // [num_tokens] 0 if statistics and scores exclude the token's query (loss_mask, labels); empty if
   // they exclude none.
   std::vector<uint8_t> counted = {};
-  // The kind of text: one of kBuiltinDomains, or the name of its file. Automatic choices are
-  // evaluated on domains that no fit has used.
+  // The kind of text: one of kBuiltinDomains, or the name of its file. Automatically chosen
+  // quantization settings are evaluated on domains that were not used for fitting.
   std::string domain = {};
 };
 
-// For documents, sent = used + dropped (truncated ones count as used). For tokens, sent = used +
-// truncated + dropped. For packed data, documents are counted before packing, separators count as
-// tokens, and a document cut by the end of the data is truncated.
+// "Sent" counts everything that was read. For documents, sent = used + dropped; truncated ones
+// count as used. For tokens, sent = used + truncated + dropped. With packing, documents are counted
+// before they are joined, separators count as tokens, and a document of which only the beginning
+// was used counts as truncated.
 struct DataCounts {
   int64_t documents_sent = 0, documents_used = 0, documents_truncated = 0, documents_dropped = 0;
   int64_t tokens_sent = 0, tokens_used = 0;
@@ -93,21 +93,25 @@ struct DataSet {
 
 // Loads documents in order. Texts are encoded with the special tokens that the tokenizer adds.
 // Messages use the chat template or, without one, ChatML if the tokenizer has <|im_start|> and
-// <|im_end|>. A plain-text file longer than max_sequence becomes documents of that length,
-// "notes.txt#1" and so on (as in llama.cpp's tools), until the budget is full. Other documents are
-// truncated to max_sequence. The first document is truncated if it exceeds the budget by itself. An
-// empty document counts as dropped. A built-in corpus alternates between its domains until the
-// budget is full, and only used text counts as sent; no document gets more than an equal share of
-// the budget. With `mix`, data_mix.h decides what is taken and in which order. `tokenizer` is not
-// opened if every row has input_ids. `vocab_size` is the model's. Throws UsageError for a budget or
-// length below 1; InputError naming file and line for malformed rows, ids outside [0, vocab_size),
-// rows that need a missing tokenizer, if there are no tokens (packed: no whole sequence), and if
-// more than one token in a thousand was lost because it is not in the vocabulary.
+// <|im_end|>. `tokenizer` is not opened if every row has input_ids. `vocab_size` is the model's.
+//
+// A plain-text file longer than max_sequence becomes documents of that length, "notes.txt#1" and so
+// on (as in llama.cpp's tools), until the budget is full. Other documents are truncated to
+// max_sequence. The first document is truncated if it exceeds the budget by itself. An empty
+// document counts as dropped. With `mix`, data_mix.h decides what is taken and in which order.
+//
+// A built-in corpus alternates between its domains until the budget is full. No document gets more
+// than an equal share of the budget, and the rest of its text does not count as sent.
+//
+// Throws UsageError for a budget or length below 1. Throws InputError naming file and line for
+// malformed rows, ids outside [0, vocab_size), and rows that need a missing tokenizer. Also throws
+// InputError if there are no tokens (packed: no whole sequence), or if more than one token in a
+// thousand was lost because it is not in the vocabulary.
 DataSet LoadData(const DataOptions& options, const LazyTokenizer& tokenizer, int64_t vocab_size);
 
-// SHA-256 of "oscar-data-1\n", then for each document its length (int64) and its ids (int32), all
-// little-endian. If any query is excluded, it starts with "oscar-data-2\n", and each document is
-// followed by one byte per token: 0 if its query is excluded, otherwise 1.
+// Returns the SHA-256 of "oscar-data-1\n" and, for each document, its length (int64) and its ids
+// (int32), all little-endian. If any query is excluded, "oscar-data-2\n" comes first, and each
+// document is followed by one byte per token: 0 if its query is excluded, otherwise 1.
 std::string DataDigest(const std::vector<Document>& documents);
 
 }  // namespace oscar

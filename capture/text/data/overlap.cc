@@ -23,8 +23,8 @@ constexpr size_t kHexDigits = 16;
 
 uint64_t MixId(int32_t id) { return MixBits(static_cast<uint64_t>(id) + 1); }
 
-// Calls use(hash) for each window with enough different ids, using a rolling polynomial and a
-// rolling count of ids.
+// Calls use(hash) for each window with enough different ids. The hash is a rolling polynomial; the
+// counts of ids are updated in the same way.
 template <class Use>
 void ForEachWindow(std::span<const int32_t> ids, Use use) {
   constexpr auto kWindow = static_cast<size_t>(kOverlapWindow);

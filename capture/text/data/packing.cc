@@ -30,8 +30,8 @@ std::optional<int32_t> ParseId(std::string_view text) {
   return id;
 }
 
-// Returns eos_token of tokenizer_config.json, which is a string or an added token, {"content":
-// ...}; "" if there is none.
+// Returns eos_token of tokenizer_config.json, which is a string or {"content": ...}; "" if there is
+// none.
 std::string ConfiguredEndToken(const fs::path& model, const fs::path& file) {
   const Json config = ReadTokenizerConfig(model);
   const auto found = config.find("eos_token");

@@ -1,11 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Prompts from the calibration data, which a model continues in its own words. A chat gives one
-// prompt: its messages up to the last that is not the assistant's, and the template's beginning of
-// an answer. Any other text gives one per passage: its first tokens, as the user's message if the
-// model has a chat template, otherwise unchanged. Passages are cut between tokens and may begin or
-// end inside a character; such broken characters are removed.
+// Prompts made from the calibration data, which a model continues in its own words. A chat gives
+// one prompt: its messages without the assistant's at the end, followed by the beginning of an
+// answer, as the template writes it. A text gives one prompt for each passage: as the user's
+// message if chats can be rendered, otherwise unchanged. A row of token ids also gives one prompt
+// for each passage, always unchanged. Passages are cut between tokens, so they may begin or end
+// inside a character; broken characters at the ends of a text are removed.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@
 
 namespace oscar {
 
-// Tokens in a passage of text, and distance between the beginnings of passages.
+// A passage is the first kPassageTokens of every kPassageStride tokens of a text.
 inline constexpr int64_t kPassageTokens = 96, kPassageStride = 512;
 
 struct PromptSet {
@@ -25,9 +26,10 @@ struct PromptSet {
   int64_t too_long = 0;  // prompts omitted because they exceed `longest`
 };
 
-// Loads at most `most` prompts of at most `longest` tokens: the first passage of every row, in row
-// order and alternating between files, then the second passages, and so on. Uses the files, text,
-// model and chat of `options`. Throws like LoadData, and InputError if there is no prompt.
+// Loads at most `most` prompts of at most `longest` tokens. The first passages of all rows come
+// before the second passages, and so on; rows are in order and alternate between files. Uses the
+// files, built-in corpus, model directory and chat options of `options`. Throws like LoadData, and
+// InputError if there is no prompt.
 PromptSet LoadPrompts(const DataOptions& options, const LazyTokenizer& tokenizer,
                       int64_t vocab_size, int64_t most, int64_t longest);
 

@@ -113,8 +113,8 @@ Value ParseMessage(const Value& message, const std::string& where) {
   const Value* role = Column(message, "role");
   if (role == nullptr) throw InputError(where + ": \"role\" is missing");
   Text(*role, where, "role");
-  // Content may be missing if there are tool calls, and may be a list of parts; the template
-  // handles both.
+  // Content may be missing if the message has tool calls or reasoning, and may be a list of parts;
+  // the template handles these cases.
   const Value* content = message.dict().Find("content");
   if (content == nullptr && FirstOf(message, {"tool_calls", "function_call", "reasoning_content",
                                               "thinking", "reasoning"}) == nullptr)
@@ -166,8 +166,8 @@ ChatRow Chat(const Value& object, std::vector<Value> messages, const std::string
           ListColumn(object, "documents", where)};
 }
 
-// Joins an instruction like LLaMA-Factory. Models without chats get the text of the data set
-// tatsu-lab/alpaca.
+// Makes a chat of a row with an instruction. Like LLaMA-Factory, joins instruction and input by a
+// newline. `text`, for models without chats, has the format of the data set tatsu-lab/alpaca.
 ChatRow ParseInstruction(const Value& object, const std::string& where) {
   const char* const answer = FirstOf(object, {"output", "response", "completion"});
   const char* const context = FirstOf(object, {"input", "context"});
@@ -199,8 +199,8 @@ ChatRow ParseInstruction(const Value& object, const std::string& where) {
   return row;
 }
 
-// Parses a list of integers, of length `size` if that is given. 0 and 1 may be written as false and
-// true.
+// Parses a list of integers. If `size` is given, the list must have that length, and 0 and 1 may
+// also be written as false and true.
 std::vector<int64_t> Integers(const Value& value, const char* name, std::optional<size_t> size,
                               const std::string& where) {
   if (!value.is_list()) {

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Determines the kind of a row of a JSON file from its columns, as data_rows.h describes. A null
-// column counts as missing, since tables exported from one schema have all its columns.
+// column counts as missing, because a table that is exported by a schema has all columns in every
+// row.
 #pragma once
 
 #include <string>
@@ -11,8 +12,8 @@
 
 namespace oscar {
 
-// Sets row.value, or nothing if all columns that determine the kind are null. Throws InputError
-// naming row.where, and what was expected and found.
+// Sets row.value, or leaves it empty if all columns that determine the kind are null. Throws
+// InputError naming row.where, what was expected and what was found.
 void ParseRow(const jinja::Value& object, DataRow& row);
 
 }  // namespace oscar

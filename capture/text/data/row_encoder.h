@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Converts a row of a data file to token ids: texts with the special tokens of their tokenizer,
-// chats by the model's template, ids unchanged. A rendered template already contains its special
-// tokens and gets no others.
+// Converts a row of a data file to token ids. Texts get the special tokens that the tokenizer adds.
+// Chats are rendered by the model's template, which already contains the special tokens, so no
+// others are added. Rows of ids stay unchanged.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,9 @@ class RowEncoder {
   RowEncoder(std::filesystem::path model_directory, ChatOptions chat, LazyTokenizer tokenizer,
              int64_t vocab_size);
 
-  // These throw InputError naming `where` if there is no tokenizer, no template (and no
-  // <|im_start|> and <|im_end|> for ChatML), or an id outside [0, vocab_size).
+  // These throw InputError naming `where` if a text has no tokenizer, if a chat has neither a
+  // template nor a tokenizer with the tokens of ChatML (<|im_start|> and <|im_end|>), or if an id
+  // is outside [0, vocab_size).
   std::vector<int32_t> Encode(const DataRow& row);
   std::vector<int32_t> EncodeText(const std::string& text, const std::string& where);
   // `generation_prompt`: the result ends where the model's answer begins.

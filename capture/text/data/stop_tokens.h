@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tokens that end a model's output. Releases name them in up to three files, and
-// instruction-tuned models end a turn with another token than a text. All of them are collected
-// here.
+// Collects the tokens that end a model's output. A release names them in up to three files. All are
+// needed, because instruction-tuned models end a turn with another token than a text.
 #pragma once
 
 #include <cstdint>

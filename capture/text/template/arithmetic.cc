@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arithmetic and comparisons of operators.h. Trap: // and % round towards minus infinity, and
-// dividing two integers by / gives a float.
+// The arithmetic and the comparisons that operators.h declares, by Python's rules. Trap: // and %
+// round towards minus infinity, and dividing two integers by / gives a float.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -3,8 +3,8 @@
 //
 // A model's chat template: Jinja as transformers renders it (an ImmutableSandboxedEnvironment with
 // trim_blocks, lstrip_blocks, loop controls, generation blocks, tojson, raise_exception and
-// strftime_now). It is sandboxed by construction: nothing here opens a file, and steps, text and
-// nesting are bounded (session.h). Trap: values are Python's; see value.h.
+// strftime_now). A template cannot open files, and the number of steps, the size of texts and the
+// depth of nesting are limited (session.h). Trap: values behave as in Python (value.h).
 #pragma once
 
 #include <memory>
@@ -28,8 +28,8 @@ class ChatTemplate {
   // `name` is used in errors. Throws InputError naming the line if the source does not parse.
   ChatTemplate(std::string_view source, std::string name);
 
-  // Throws InputError naming the line, with the message of raise_exception or the error. Several
-  // threads may call it at once.
+  // Throws InputError naming the line and the reason: the message of raise_exception, or the error.
+  // Can be called from several threads at once.
   Rendering Render(const Variables& variables, const jinja::CivilTime& now,
                    uint64_t max_steps = jinja::Session::kMaxSteps) const;
 

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The filters (x | trim). Trap: most take any value and convert it to text first; map and select
-// are lazy, so an error in an item appears when that item is read; sorting ignores case; tojson is
-// that of transformers, as Jinja's own escapes HTML.
+// The filters (x | trim). Traps: most filters take any value and convert it to text first. map and
+// select are lazy, so an error in an item appears when that item is read. Sorting ignores case.
+// tojson works as in transformers, because Jinja's own tojson escapes HTML.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,8 +32,9 @@ std::string WideTextOfSelf(const Call& c) {
   return text;
 }
 
-// Returns the value that the attribute "a.0.b", or an integer, selects from an item (Jinja2
-// filters.py, make_attrgetter). `fallback`, if given, replaces an undefined value on the way.
+// Returns the value inside `item` that `attribute` selects: a path such as "a.0.b", or an integer
+// (Jinja2 filters.py, make_attrgetter). If a value on the path is undefined, `fallback` replaces
+// it, if given.
 Value ReadPath(Session& session, Value item, const Value& attribute,
                const std::optional<Value>& fallback = {}) {
   const auto read = [&](const Value& part) {

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Calls, and the functions that every template can call: Jinja's range, dict and namespace, and
-// transformers' raise_exception and strftime_now. Trap: the time comes from the session, not from
-// the machine, so that runs agree.
+// transformers' raise_exception and strftime_now. Trap: strftime_now returns the time of the
+// session, not the machine's, so that equal runs give equal text.
 #include "capture/text/template/functions.h"
 
 #include <fmt/format.h>

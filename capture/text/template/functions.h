@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Filters (x | trim), tests (x is defined), methods (x.strip()) and global functions (range) by
-// name. To add one, add a row to the table of its file. Names that Jinja2 or Python has but no chat
-// template uses are listed there and refused.
+// Finds filters (x | trim), tests (x is defined), methods (x.strip()) and global functions (range)
+// by name. Each kind has a table in its own file; to add a function, add a row there. These files
+// also list names that Jinja2 or Python has but no chat template uses; an error says that these are
+// not supported.
 #pragma once
 
 #include <algorithm>
@@ -40,8 +41,8 @@ template <class Result>
 struct FunctionRow {
   std::string_view name;
   Result (*function)(const Call& call);
-  // "old new -count": a name with a minus is refused if given. "*": arguments are passed without
-  // binding them.
+  // Names of the parameters, such as "old new -count". A call that gives a parameter marked with -
+  // is refused. "*": the arguments are not bound to parameters.
   std::string_view parameters = "";
   size_t required = 0;  // number of arguments that must be given
 };

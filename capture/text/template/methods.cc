@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The methods of Python's built-in types: s.strip(), d.items(), l.index(x). Trap: positions are in
-// code points; split() without a separator splits at runs of white space and drops empty parts,
-// while split(" ") does neither; methods that would change a list or dict are undefined values, as
-// in Jinja's sandbox, which fail when they are called.
+// The methods of Python's built-in types: s.strip(), d.items(), l.index(x). Traps: positions are in
+// code points. split() without a separator splits at runs of white space and drops empty parts;
+// split(" ") does neither. Methods that would change a list or dict are undefined values, as in
+// Jinja's sandbox, so calling them fails.
 #include <fmt/format.h>
 
 #include <algorithm>

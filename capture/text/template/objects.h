@@ -61,8 +61,8 @@ class Generator : public Object {
   int depth_;
 };
 
-// The target of {% set ns.x = ... %}. A namespace may contain itself, so the session clears it when
-// the session ends.
+// The target of {% set ns.x = ... %}. A namespace may contain itself, and reference counting would
+// then never free it, so the session clears it when the session ends.
 class Namespace : public Object {
  public:
   std::string TypeName() const override { return "Namespace"; }
@@ -71,8 +71,8 @@ class Namespace : public Object {
   Dict attributes;
 };
 
-// The variable of a for loop (Jinja2 runtime.py, LoopContext). Trap: `last` and `nextitem` read one
-// item ahead, and `length` reads all of a generator; no other member does.
+// The variable `loop` of a for loop (Jinja2 runtime.py, LoopContext). Trap: `last` and `nextitem`
+// read one item ahead, and `length`, `revindex` and `revindex0` read all items of a generator.
 class Loop : public Object {
  public:
   // `length`: length of the iterable, if it has one.

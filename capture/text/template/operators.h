@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Python's operators on values: arithmetic, comparison (arithmetic.cc), attributes, subscripts,
-// iteration, calls (operators.cc). Trap: `m.role` looks for an attribute first and then for an
-// item; `m['role']` does the reverse (Jinja2 environment.py, getattr and getitem). A slice does
-// neither: it fails as in Python.
+// Python's operators on values: arithmetic and comparison (arithmetic.cc), attributes, subscripts,
+// slices and iteration (operators.cc). Trap: `m.role` looks for an attribute first and then for an
+// item; `m['role']` does the reverse (Jinja2 environment.py, getattr and getitem). A slice of a
+// value that Python cannot slice is an error, not an undefined value.
 #pragma once
 
 #include <optional>
@@ -19,13 +19,13 @@ namespace oscar::jinja {
 enum class BinaryOperator { kAdd, kSub, kMul, kDiv, kFloorDiv, kMod };
 enum class Comparison { kEq, kNe, kLt, kLe, kGt, kGe, kIn, kNotIn };
 
-// Throws TemplateFailure for kinds that Python does not combine, for division by zero, and for
-// integers beyond 64 bits.
+// Throws TemplateFailure for operand types that Python does not combine, for division by zero, and
+// for results beyond 64 bits.
 Value Binary(Session& session, BinaryOperator op, const Value& a, const Value& b);
 Value Negate(const Value& value);
 
-// Throws TemplateFailure for kinds that Python does not order. Trap: text and numbers are never
-// equal.
+// Throws TemplateFailure for operand types that Python does not order. Trap: text and numbers are
+// never equal.
 bool Holds(Session& session, Comparison comparison, const Value& a, const Value& b);
 inline bool Equal(Session& session, const Value& a, const Value& b) {
   return Holds(session, Comparison::kEq, a, b);

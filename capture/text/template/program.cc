@@ -108,8 +108,7 @@ void For::Run(const Env& env, std::string& out) const {
   if (!completed) jinja::Run(otherwise, env.Inner(), out);
 }
 
-// Trap: a missing argument is an undefined value, not an error (Jinja2 runtime.py,
-// Macro).
+// Trap: a missing argument is an undefined value, not an error (Jinja2 runtime.py, Macro).
 Value Macro::Call(const Env& env, const Arguments& arguments) const {
   const Session::Level level(env.session);
   const int line = env.session.line;

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A template, compiled to functions: the parser composes them, and ChatTemplate calls the
-// outermost. Trap: scopes follow Jinja, not Python: names that a loop, macro or block sets are gone
-// when it ends (hence namespace), while `if` has no scope of its own.
+// A template, compiled to functions. The parser composes them, and ChatTemplate calls the outermost
+// one. Trap: scopes follow Jinja, not Python. A name that a loop, macro or block sets is gone when
+// it ends (templates use a namespace to keep values), but `if` has no scope of its own.
 #pragma once
 
 #include <functional>
@@ -100,8 +100,8 @@ struct Macro {
 // Returns the macro as a callable value, which holds the scope of `env`.
 Value FunctionOf(const std::shared_ptr<const Macro>& macro, const Env& env);
 
-// Throws TemplateFailure starting with "line N: " if the source is not a template, or naming a
-// feature that chat templates do not use.
+// Throws TemplateFailure starting with "line N: " if the source is not a template, or if it uses a
+// feature that is not supported, which the message names.
 Block ParseTemplate(std::string_view source);
 
 }  // namespace oscar::jinja

@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The limits of one rendering, and its current position. They make up the sandbox. Trap: every loop
-// over data that a template can enlarge must call Step(); every new text must go through String()
-// or Append(), and every new list through ChargeItems(), before it is built if its size is known.
+// The limits of one rendering, which make up the sandbox, and its current position. Trap: every
+// loop over data that a template can enlarge must call Step(). Every new text must go through
+// String() or Append(), and every new list through ChargeItems(). If the size is known in advance,
+// charge before building it.
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tables come from utf8proc. It lacks upper-case forms of several characters (ß becomes SS);
-// case folding gives their parts.
+// The tables come from utf8proc, which lacks upper-case forms of more than one character (ß becomes
+// SS). Case folding gives the parts of these forms.
 #include "capture/text/template/unicode.h"
 
 #include <utf8proc.h>

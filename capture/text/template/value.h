@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The values of a chat template: Python's None, bool, int, float, str, dict and sequences, and
-// objects (functions, loop, namespace, generators). Trap: templates are written for Python, so a
-// string is a sequence of code points although it is stored as UTF-8, 1 == 1.0 == True, and a
-// missing variable has a special value (Undefined) that is falsy and prints nothing.
+// objects (functions, loop, namespace, generators). Traps: templates are written for Python. A
+// string is a sequence of code points, although it is stored as UTF-8. The values 1, 1.0 and True
+// are equal. A missing variable has a special value (Undefined), which is falsy and prints nothing.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ struct Dict;
 // Reads the next item of an iteration; returns false at the end.
 using Cursor = std::function<bool(Value*)>;
 
-// Python's names. Ranges and views of a dict are copies here, which is safe because nothing can
-// change them.
+// The kinds of sequences, by Python's names. Ranges and the views of a dict (items, keys, values)
+// are copies here, which is safe because values never change.
 enum class SequenceKind { kList, kTuple, kRange, kItems, kKeys, kValues };
 
 struct Sequence {
@@ -47,8 +47,8 @@ class Value {
   // arithmetic.
   static Value Big(std::string digits);
   static Value Float(double value) { return Value(Data(value)); }
-  // `markup`: makes MarkupSafe's subclass of str, as the filter `safe` does; + escapes what is
-  // joined to it.
+  // `markup` marks the text as safe HTML, as the filter `safe` does (MarkupSafe's subclass of str).
+  // The operator + escapes unmarked text that it joins to such a text.
   static Value String(std::string text, bool markup = false);
   // These throw TemplateFailure if the nesting exceeds kMaxDepth.
   static Value List(std::vector<Value> items, SequenceKind kind = SequenceKind::kList);

@@ -3,8 +3,8 @@
 //
 // Added tokens: strings that are found in the text before any other step ("<|im_start|>"). Tokens
 // without the flag "normalized" are searched for in the raw text. The others are normalized and
-// searched for in the remaining text after its normalization. The leftmost match wins, then the
-// longest. A match that its single_word flag rejects still consumes its text.
+// searched for in the rest of the text, after it has been normalized too. The leftmost match wins,
+// then the longest. A match that its single_word flag rejects still consumes its text.
 #pragma once
 
 #include <cstdint>
@@ -41,10 +41,11 @@ struct Stretch {
 class AddedTokens {
  public:
   // `list` is the member "added_tokens" (an array, or null for none). `extra`, also an array or
-  // null, has the tokens of other files (ExtraTokens() in tokenizer_files.h). Their flags replace
-  // those of an equal token, unless "weak". Their ids are those that the library's add_tokens()
-  // assigns: the id in the vocabulary, or the next free one. Throws InputError naming `where` for a
-  // malformed entry, an id outside [0, 2^31), or an entry of `list` that contradicts `model`.
+  // null, has the tokens of other files (ExtraTokens() in tokenizer_files.h). If both have a token,
+  // its flags in `extra` apply, unless that entry is "weak". A token that only `extra` has gets its
+  // id in the vocabulary, or else the next free id, as by the library's add_tokens(). Throws
+  // InputError naming `where` for a malformed entry, an id outside [0, 2^31), or an entry of `list`
+  // that contradicts `model`.
   AddedTokens(const Json& list, const Json& extra, const TokenModel& model,
               const Chain<Normalizer>& normalizers, const std::string& where);
 

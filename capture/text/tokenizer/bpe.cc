@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Loading and look-up; bpe_merge.cc does the merging.
+// Loads the model and looks up tokens; bpe_merge.cc merges.
 #include "capture/text/tokenizer/bpe.h"
 
 #include <fmt/format.h>

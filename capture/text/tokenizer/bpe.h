@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The "model" of tokenizer.json: byte-pair encoding (Sennrich et al. 2016), over bytes as in GPT-2
-// or over characters as in SentencePiece. In the latter, a character without a token becomes the
-// tokens of its bytes ("<0xE2>") or the unknown token. Trap: several merges may give the same
-// token. To find stale entries, the queue compares the resulting token, not the pair (as Hugging
-// Face tokenizers does).
+// or over characters as in SentencePiece. A character without a token becomes the tokens of its
+// bytes ("<0xE2>") or the unknown token. Trap: several merges may give the same token. A queued
+// merge is stale if its symbols no longer merge to the same token; a changed pair that merges to
+// that token is accepted (as Hugging Face tokenizers does).
 #pragma once
 
 #include <array>
@@ -47,8 +47,8 @@ class BpeModel : public TokenModel {
  public:
   // Throws InputError naming `where` like TokenModel::Make(), and for merges of unknown tokens.
   BpeModel(const Json& model, Symbols symbols, const std::string& where);
-  // SentencePiece's rule: two neighbours are merged if their joined text is a normal piece, the
-  // best score first and then the leftmost.
+  // Uses SentencePiece's rule: two neighbours can be merged if their joined text is a normal piece.
+  // The merge with the best score comes first; if scores are equal, the leftmost one.
   BpeModel(const SentencePieceVocabulary& vocabulary, const std::string& where);
 
  private:

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Merges one piece with a linked list of symbols and a heap of candidate merges, in n log n for n
-// symbols.
+// Merges one piece with a linked list of symbols and a heap of candidate merges, in O(n log n) for
+// n symbols.
 #include <algorithm>
 #include <bit>
 
@@ -76,8 +76,8 @@ uint32_t BpeModel::Bytes(std::string_view piece, std::vector<int32_t>& symbols) 
   return lost;
 }
 
-// Like Hugging Face tokenizers, models/bpe/model.rs, merge_word: an unknown token is only added
-// when the next known character comes, so byte tokens of a character in between precede it.
+// Like merge_word in models/bpe/model.rs of Hugging Face tokenizers: the unknown token is only
+// added at the next known character. So it comes after the byte tokens of characters in between.
 uint32_t BpeModel::Characters(std::string_view piece, std::vector<int32_t>& symbols) const {
   uint32_t lost = 0;
   bool unknown_is_due = false;

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Maps components of tokenizer.json ({"type": ..., fields}) to steps of the pipeline: one table row
-// per type. A type or a field without a row is refused by name before any text is encoded, because
-// ignoring a field could silently give wrong ids.
+// Maps components of tokenizer.json ({"type": ..., fields}) to steps of the pipeline, by a table
+// with one row per type. An unknown type or field is refused by name before any text is encoded,
+// because ignoring it could silently give wrong ids.
 #pragma once
 
 #include <fmt/format.h>

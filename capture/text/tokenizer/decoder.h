@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The "decoder" of tokenizer.json: converts token strings back to text. An added token whose
-// characters all belong to the byte alphabet ("café") is also read as bytes, as Hugging Face does.
+// The "decoder" of tokenizer.json: converts token strings back to text. Like Hugging Face's
+// decoder, it also reads an added token as bytes if all its characters belong to the byte alphabet
+// ("café").
 #pragma once
 
 #include <string>

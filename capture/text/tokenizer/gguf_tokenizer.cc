@@ -19,8 +19,9 @@ namespace {
 
 using Type = SentencePieceVocabulary::Type;
 
-// The patterns are those in the tokenizer.json files to which llama.cpp's names refer (llama.cpp,
-// convert_hf_to_gguf_update.py and src/llama-vocab.cpp, llm_tokenizer_bpe).
+// Pre-tokenizer patterns. llama.cpp gives each a name (convert_hf_to_gguf_update.py and
+// src/llama-vocab.cpp, llm_tokenizer_bpe) that refers to a model; the patterns are those in that
+// model's tokenizer.json.
 #define OSCAR_CONTRACTIONS "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 #define OSCAR_UPPER R"([\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}])"
 #define OSCAR_LOWER R"([\p{Ll}\p{Lm}\p{Lo}\p{M}])"

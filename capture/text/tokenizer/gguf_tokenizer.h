@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tokenizer in the keys tokenizer.* of a GGUF (ggml, docs/gguf.md). The file only names its
-// pre-tokenizer; a table here defines these names.
+// The tokenizer in the keys tokenizer.* of a GGUF (ggml, docs/gguf.md). The file contains only the
+// name of its pre-tokenizer; gguf_tokenizer.cc has the patterns for these names.
 #pragma once
 
 #include "capture/checkpoint/gguf_file.h"

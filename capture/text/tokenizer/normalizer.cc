@@ -44,8 +44,8 @@ class UnicodeForm : public Normalizer {
   uint8_t first_affected_lead_;
 };
 
-// Below U+0300 (lead byte CC), nothing composes and NFC changes no character. The other forms only
-// leave ASCII unchanged.
+// NFC never changes or composes characters below U+0300, whose lead byte is CC. The other forms
+// leave only ASCII unchanged.
 constexpr uint8_t kFirstLeadNfc = 0xCC;
 constexpr uint8_t kFirstLeadOther = 0x80;
 

@@ -17,8 +17,7 @@ class Normalizer {
   virtual ~Normalizer() = default;
   // Takes and returns valid UTF-8. A step that can enlarge text throws InputError at `max_bytes`.
   virtual std::string Apply(std::string text, size_t max_bytes) const = 0;
-  // Whether the first character of the result may come from a later place than the start of the
-  // text.
+  // Whether this step may remove text from the front or add text there.
   virtual bool moves_begin() const { return false; }
 };
 

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The "pattern" of a component of tokenizer.json: {"Regex": ...} or {"String": ...}. Split
-// cuts at its matches, Replace replaces them. The replacement is literal text without
-// groups.
+// The "pattern" of a component of tokenizer.json: {"Regex": ...} or {"String": ...}. The component
+// Split cuts a text at the matches, and Replace replaces them by literal text (no references to
+// groups).
 #pragma once
 
 #include <cstddef>
@@ -31,9 +31,10 @@ class PatternReplacement {
   std::string content_;
 };
 
-// Limit to which a tokenizer's steps may enlarge a text of `bytes` bytes, and limit for its number
-// of tokens. Composing and replacing enlarge a text at most elevenfold, and spaces by another
-// factor of three. Without a limit, each step in a chain of replacements could double the text.
+// Returns the number of bytes to which a tokenizer may enlarge a text of `bytes` bytes; the number
+// of tokens is limited in the same way. Unicode normalization enlarges a text at most elevenfold,
+// and the replacement of spaces by another factor of three. Without a limit, each step in a chain
+// of replacements could double the text.
 constexpr size_t MaxGrownBytes(size_t bytes) {
   constexpr size_t kLargeText = size_t{1} << 20;
   return bytes <= kLargeText ? 256 + 64 * bytes : 64 * kLargeText + 4 * (bytes - kLargeText) + 256;

@@ -16,8 +16,9 @@ namespace {
 
 using Range = PieceList::Range;
 
-// Adds the prefix space and splits by GPT-2's pattern. The vocabulary is stored as bytes and
-// handles the byte alphabet (bpe.h), so this must be the last step.
+// Adds the prefix space and splits by GPT-2's pattern. Unlike the library, it does not write pieces
+// in the byte alphabet, because the vocabulary was converted to bytes (byte_alphabet.h). So this
+// must be the last step.
 class ByteLevelStep : public PreTokenizer {
  public:
   ByteLevelStep(bool add_prefix_space, std::unique_ptr<const SplitStep> split)
@@ -70,8 +71,8 @@ void AppendDigits(const Json& component, const std::string& where, Chain<PreToke
       individual ? SplitBehavior::kIsolated : SplitBehavior::kContiguous, false));
 }
 
-// SentencePiece's spaces: replaces ' ' by `replacement`, adds one in front, and starts a piece at
-// each.
+// Encodes spaces like SentencePiece: replaces each ' ' by `replacement`, may add one in front, and
+// may start a new piece at each.
 class MetaspaceStep : public PreTokenizer {
  public:
   enum class Prepend { kFirst, kNever, kAlways };

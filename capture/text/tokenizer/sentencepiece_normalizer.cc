@@ -40,8 +40,9 @@ std::string FromBase64(std::string_view text, const std::string& where) {
   return bytes;
 }
 
-// As in Hugging Face tokenizers, normalizers/precompiled.rs: a short grapheme is replaced as a
-// whole by the replacement of its shortest known prefix; otherwise each character is replaced.
+// Follows normalizers/precompiled.rs of Hugging Face tokenizers. If a short grapheme has a prefix
+// in the map, the replacement of its shortest such prefix replaces the whole grapheme. Otherwise
+// its characters are replaced one by one.
 class Precompiled : public Normalizer {
  public:
   explicit Precompiled(Charsmap map) : map_(std::move(map)) {}

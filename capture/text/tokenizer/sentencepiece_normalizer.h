@@ -16,10 +16,11 @@
 
 namespace oscar {
 
-// A precompiled_charsmap: u32 size of the trie in bytes, the trie, then the replacements, each
-// terminated by NUL, all little-endian. The trie is a double array of u32 (darts-clone, darts.h). A
-// unit has its label in bits 0 to 7, "a value follows" in bit 8 and the distance to its children in
-// higher bits. A value is an offset into the replacements, with bit 31 set.
+// A precompiled_charsmap, which maps sequences of characters to replacements. It consists of the
+// size of the trie in bytes (u32), the trie, and the replacements, each terminated by NUL. All
+// numbers are little-endian. The trie is a double array of u32 (darts-clone, darts.h). A unit has
+// its label in bits 0 to 7, "a value follows" in bit 8 and the distance to its children in higher
+// bits. A value is an offset into the replacements, with bit 31 set.
 class Charsmap {
  public:
   // Throws InputError naming `where` if the sizes contradict each other.
@@ -40,8 +41,8 @@ class Charsmap {
 // Makes the component "Precompiled" of tokenizer.json.
 std::unique_ptr<const Normalizer> MakePrecompiled(const Json& component, const std::string& where);
 
-// Makes SentencePiece's own normalizer, configured by `vocabulary`. Without `prefixes`, a step that
-// knows where the text begins must add the dummy prefix.
+// Makes SentencePiece's own normalizer, configured by `vocabulary`. Without `prefixes`, it never
+// adds the dummy prefix; a step that knows where the text begins must then add it.
 std::unique_ptr<const Normalizer> MakeSentencePieceNormalizer(
     const SentencePieceVocabulary& vocabulary, bool prefixes, const std::string& where);
 

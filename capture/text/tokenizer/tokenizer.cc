@@ -77,8 +77,8 @@ std::string Tokenizer::Decode(std::span<const int32_t> ids, bool skip_special_to
   tokens.reserve(ids.size());
   for (const int32_t id : ids) {
     if (const AddedToken* added = pipeline_->added_tokens.Find(id)) {
-      // The library checks whether the text that it would write is the content of a special token.
-      // So a token that normalization changes is never omitted.
+      // Like the library, looks up the text to be written among the special tokens. So if
+      // normalization changes the content of a special token, that token is not omitted.
       const AddedToken* written = pipeline_->added_tokens.Find(added->decoded);
       const bool is_special = written != nullptr && written->special;
       if (!(skip_special_tokens && is_special)) tokens.push_back(added->decoded);

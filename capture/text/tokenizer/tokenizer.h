@@ -24,8 +24,8 @@ struct TokenizerPipeline;  // tokenizer_json.h
 // Immutable, so several threads may use it at once.
 class Tokenizer {
  public:
-  // Throws InputError naming the file and the component if it is malformed or not supported, with
-  // the supported ones.
+  // Throws InputError naming the file and the component that is malformed or not supported; the
+  // message lists the supported ones.
   static Tokenizer Load(const std::filesystem::path& tokenizer_json) {
     return Load(MappedFile::Open(tokenizer_json));
   }

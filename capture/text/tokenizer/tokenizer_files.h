@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finds the files of a model's tokenizer: tokenizer.json, otherwise SentencePiece's
-// tokenizer.model, with the tokens and settings that transformers adds from tokenizer_config.json,
-// special_tokens_map.json and added_tokens.json; or the keys of a GGUF.
+// Finds the files of a model's tokenizer: tokenizer.json, or else SentencePiece's tokenizer.model,
+// or the keys of a GGUF. Like transformers, adds tokens and settings from tokenizer_config.json,
+// special_tokens_map.json and added_tokens.json.
 #pragma once
 
 #include <filesystem>
@@ -30,9 +30,10 @@ Json ReadTokenizerConfig(const std::filesystem::path& model);
 // Returns the object in a JSON file; empty if there is no such file.
 Json ReadJsonObject(const std::filesystem::path& file);
 
-// Returns the small files' tokens for AddedTokens: an array of {"content", flags} in the order in
-// which transformers adds them; with "id" if a file has one, "weak" if known tokens keep their
-// flags.
+// Returns the tokens in tokenizer_config.json, special_tokens_map.json and added_tokens.json, as
+// AddedTokens expects them: an array of {"content", flags} in the order in which transformers adds
+// them. An entry has "id" if a file gives one, and "weak" if the flags of a known token have
+// priority.
 Json ExtraTokens(const std::filesystem::path& model_directory);
 
 // A tokenizer that is opened on first use, because rows of token ids do not need it. Copies share

@@ -26,10 +26,10 @@ const Json& OptionalMember(const Json& root, const char* key) {
   return found == root.end() ? null : *found;
 }
 
-// Checks that the start of the text is known: the library uses a piece's place in the raw text, we
-// use its place in the current text. These agree if nothing is removed from or added to the front
-// of the text. A lone Metaspace after Prepend is also fine, because it does not change a text that
-// begins with its character.
+// Refuses tokenizers in which a step might not recognize the piece at the start of the text. The
+// library uses a piece's place in the raw text, we use its place in the current text. These agree
+// if nothing is removed from or added to the front of the text. They also agree for a single
+// Metaspace after Prepend, because it does not change a text that begins with its character.
 void CheckBegin(const Chain<Normalizer>& normalizers, const Chain<PreTokenizer>& steps,
                 const std::string& where) {
   const auto asks = [](const auto& step) { return step->asks_for_begin(); };

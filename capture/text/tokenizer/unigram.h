@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The oscar authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The Unigram model (Kudo 2018, arXiv 1804.10959): chooses the split of a piece into tokens that
-// has the largest sum of scores (log probabilities). A character without a token becomes the tokens
-// of its bytes or, together with such neighbours, the unknown token.
+// The Unigram model (Kudo 2018, arXiv 1804.10959): splits a piece into the tokens with the largest
+// sum of scores (log probabilities). Neighbouring characters without a token become the tokens of
+// their bytes or one unknown token.
 #pragma once
 
 #include <string>
