@@ -140,8 +140,8 @@ void CheckRequests(const HostCache& cache, const int32_t* row_begin, int64_t num
                       "not made by advance with this format",
                       r, length, quantized, cache.shape.Quantized(length)));
     if (cache.window_of_request[r] < 0 || cache.window_of_request[r] >= cache.num_windows)
-      throw UsageError(fmt::format("request {} has window {} of {}", r, cache.window_of_request[r],
-                                   cache.num_windows));
+      throw UsageError(fmt::format("request {} uses window {}, but the cache has {} windows", r,
+                                   cache.window_of_request[r], cache.num_windows));
     const int64_t num_pages = (quantized + page_tokens - 1) / page_tokens;
     if (num_pages > cache.page_table_stride)
       throw UsageError(fmt::format("request {} needs {} pages, but its table has {}", r, num_pages,
@@ -149,12 +149,13 @@ void CheckRequests(const HostCache& cache, const int32_t* row_begin, int64_t num
     for (int64_t i = 0; i < num_pages; ++i) {
       const int32_t page = cache.page_table[r * cache.page_table_stride + i];
       if (page < 0 || page >= cache.num_pages)
-        throw UsageError(fmt::format("request {} has page {} of {}", r, page, cache.num_pages));
+        throw UsageError(fmt::format("request {} uses page {}, but the cache has {} pages", r, page,
+                                     cache.num_pages));
     }
   }
   if (row_begin != nullptr && (row_begin[0] != 0 || row_begin[cache.num_requests] != num_rows))
-    throw UsageError(fmt::format("requests have rows {} to {}, but there are only {} rows",
-                                 row_begin[0], row_begin[cache.num_requests], num_rows));
+    throw UsageError(fmt::format("the requests have rows {} to {}, expected 0 to {}", row_begin[0],
+                                 row_begin[cache.num_requests], num_rows));
 }
 
 RecordSide::RecordSide(const CacheFormat& format, bool values)

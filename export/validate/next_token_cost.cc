@@ -188,7 +188,8 @@ std::vector<NextTokenCost> MeasureNextToken(const NextTokenRun& run,
     return !stopped;
   });
   if (stopped)
-    throw Interrupted("stopped while measuring the cost to the next token; the layers are kept");
+    throw Interrupted(
+        "stopped while measuring the cost to the next token; finished layers are kept");
   observer.FinishAttention();
   const OutputHead head(run.checkpoint, run.spec, {run.device, run.dtype});
   const int64_t inside = run.windows.sink + run.windows.recent;

@@ -142,20 +142,21 @@ void AddAutomaticOptions(OptionTable& table, CalibrateOptions* options) {
              .help = "allow error feedback for keys with every runtime, for a server whose writer "
                      "was patched; the factors are stored in rotations.safetensors. Choices for "
                      "the runtime 'any' may always use it"});
-  table.Add(&options->bits,
-            {.name = "bits",
-             .help = "mean number of bits stored per element of keys and values, including a "
-                     "16-bit scale and zero for each quantization group; they go to the layers and "
-                     "sides where they lower the error most; 2: codes of 2 bits, whatever their "
-                     "size with scales and zeros; 0: the size of OSCAR's 2-bit cache, or codes of "
-                     "2 bits if the runtime has no others; at most 8, or 16 for types (--for "
-                     "modelopt and trtllm); a list such as 2,2.5,3,4 also makes a choice for the "
-                     "runtime 'any' at each budget, where 2 means the fewest bits that codes take",
-             .min = 0,
-             .max = 16,
-             .check = [](const Json& bits) { return bits.empty() ? "an empty list" : ""; },
-             .main = true,
-             .one_text = true});
+  table.Add(
+      &options->bits,
+      {.name = "bits",
+       .help =
+           "mean number of bits stored per element of keys and values, including a 16-bit scale "
+           "and zero for each quantization group; they go to the layers and sides where they lower "
+           "the error most; 2: 2-bit codes, whatever their scales and zeros take; 0: the size of "
+           "OSCAR's 2-bit cache, or 2-bit codes if the runtime has no others; at most 8, or 16 for "
+           "types (--for modelopt and trtllm); a list such as 2,2.5,3,4 also makes a choice for "
+           "the runtime 'any' at each budget, where 2 means the fewest bits that codes take",
+       .min = 0,
+       .max = 16,
+       .check = [](const Json& bits) { return bits.empty() ? "an empty list" : ""; },
+       .main = true,
+       .one_text = true});
   const auto scopes = ChoiceNames<bool>{{"layer", false}, {"head", true}};
   table.AddChoice(&automatic.head_bits, scopes,
                   {.name = "bits_of",
@@ -220,12 +221,12 @@ void AddClipOptions(OptionTable& table, CalibrateOptions* options) {
                "held-out tokens, for each layer and side; fixed: use --clip-k and --clip-v"});
   table.Add(&calibration.clip.fixed_k,
             {.name = "clip_k",
-             .help = "percentile of |k| kept by --clip fixed; 0 clips nothing",
+             .help = "quantile of |k| in a row at which --clip fixed clips; 0: no clipping",
              .min = 0,
              .max = 1});
   table.Add(&calibration.clip.fixed_v,
             {.name = "clip_v",
-             .help = "percentile of |v| kept by --clip fixed; 0 clips nothing",
+             .help = "quantile of |v| in a row at which --clip fixed clips; 0: no clipping",
              .min = 0,
              .max = 1});
   table.Add(&calibration.clip.candidates,
@@ -304,7 +305,7 @@ void AddRunOptions(OptionTable& table, CalibrateOptions* options) {
       "data",         "tokens",          "max_sequence",   "pack",          "separator",
       "data_weights", "whole_documents", "length_buckets", "chat_template", "template_var",
       "date",         "self_generate",   "show_samples"};
-  table.NotWith({"model", "unknown_config", "read"}, "from", "the dump takes the model's place");
+  table.NotWith({"model", "unknown_config", "read"}, "from", "the dump replaces the model");
   table.NotWith(data, "from", "the dump contains its own data");
   table.NotWith({"gpus", "ranks"}, "from",
                 "the documents of a dump cannot be divided among processes");
@@ -327,7 +328,7 @@ void AddRunOptions(OptionTable& table, CalibrateOptions* options) {
                                              "refine",  "effort",  "windows"};
   table.NotWhere(choosing, "merge", AreArtifacts,
                  "the automatic choices of the artifact with the most tokens are fitted again; an "
-                 "artifact keeps no rows to choose others by, but shards do (--shard)");
+                 "artifact stores no rows from which to choose others, but shards do (--shard)");
   table.OnlyWith(choosing, "auto");
   table.OnlyWith({"bits_of", "bits_by"}, "for", "any");
   table.OnlyWith({"clip_k", "clip_v"}, "clip", "fixed");

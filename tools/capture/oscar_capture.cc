@@ -101,8 +101,9 @@ Sizes PlanSizes(const CaptureOptions& options, const ModelSource& source, DType 
 void CheckArguments(const CaptureOptions& options) {
   if (options.model.model.empty())
     throw UsageError(
-        "no MODEL given: a directory, a .gguf file, or ORG/NAME in the local Hugging Face cache");
-  if (options.output.empty()) throw UsageError("no output given: -o DUMP.h5");
+        "no MODEL given; expected a directory, a .gguf file, or ORG/NAME in the local Hugging Face "
+        "cache");
+  if (options.output.empty()) throw UsageError("no output given; give -o DUMP.h5");
   if (options.format != CaptureFormat::kUpstream) return;
   if (ScoresOf(options) != "none" || options.logits)
     throw UsageError("--format upstream stores only q, k and v; give no --scores and no --logits");

@@ -120,7 +120,8 @@ WriteArguments MakeArguments(const CacheView& view, const WriteOptions& options,
 void WritePrefill(const CacheView& view, const WriteOptions& options, const PrefillTokens& tokens,
                   cudaStream_t stream) {
   WriteArguments a = MakeArguments(view, options, tokens);
-  if (tokens.num_tokens < 0) throw UsageError(fmt::format("write: {} tokens", tokens.num_tokens));
+  if (tokens.num_tokens < 0)
+    throw UsageError(fmt::format("write: {} tokens; expected at least 0", tokens.num_tokens));
   if (tokens.num_tokens == 0) return;
   a.row_begin = tokens.row_begin;
   a.position_begin = tokens.position_begin;
