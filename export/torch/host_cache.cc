@@ -31,8 +31,9 @@ void CheckSide(const PagedSide& side, const char* name) {
                     side.dim % side.quant_group_size == 0;
   if (fits) return;
   throw UsageError(fmt::format(
-      "cache of {}: head dim {}, {} bits, quantization groups of {}; supported: multiples of 32 "
-      "from {} to {}, 2 to 4 bits, groups that divide the head and are multiples of {}",
+      "the cache of {} has head dim {}, {} bits and quantization groups of {}; supported: "
+      "multiples of 32 from {} to {}, 2 to 4 bits, groups that divide the head and are multiples "
+      "of {}",
       name, side.dim, side.bits, side.quant_group_size, kMinCacheDim, kMaxCacheDim, kGroupStep));
 }
 
@@ -65,7 +66,7 @@ CacheShape CacheShapeOf(std::span<const int64_t> format) {
   constexpr size_t kFields = 12;
   if (format.size() != kFields)
     throw UsageError(fmt::format(
-        "a cache format with {} numbers; expected {}: k_dim, k_bits, k_group, v_dim, v_bits, "
+        "the cache format has {} numbers, expected {}: k_dim, k_bits, k_group, v_dim, v_bits, "
         "v_group, metadata, page_tokens, sink_tokens, recent_slots, recent_tokens, step",
         format.size(), kFields));
   for (const int64_t field : format)
@@ -73,10 +74,9 @@ CacheShape CacheShapeOf(std::span<const int64_t> format) {
       throw UsageError(fmt::format("a cache format contains the invalid number {}", field));
   const auto at = [&](size_t i) { return static_cast<int>(format[i]); };
   if (at(6) > static_cast<int>(MetadataType::kByte))
-    throw UsageError(
-        fmt::format("metadata type {} of a cache; supported: 0 (float32), 1 (bfloat16) and 2 "
-                    "(bytes)",
-                    at(6)));
+    throw UsageError(fmt::format(
+        "the cache has metadata type {}; supported: 0 (float32), 1 (bfloat16) and 2 (bytes)",
+        at(6)));
   CacheShape shape{.format = {.k = {at(0), at(1), at(2)},
                               .v = {at(3), at(4), at(5)},
                               .metadata = static_cast<MetadataType>(at(6)),
@@ -89,15 +89,14 @@ CacheShape CacheShapeOf(std::span<const int64_t> format) {
   CheckSide(shape.format.v, "values");
   const int page = shape.format.page_tokens;
   if (page != 16 && page != 64 && page != 128)
-    throw UsageError(fmt::format("cache pages of {} tokens; supported: 16, 64 and 128", page));
+    throw UsageError(fmt::format("a cache page has {} tokens; supported: 16, 64 and 128", page));
   if (shape.step != 1 && shape.step != 8)
-    throw UsageError(fmt::format("{} tokens quantized at a time; supported: 1 and 8", shape.step));
+    throw UsageError(fmt::format("the step is {} tokens; supported: 1 and 8", shape.step));
   if (shape.sink_tokens % kTileTokens != 0 || shape.recent_slots % kTileTokens != 0 ||
       shape.recent_slots < shape.recent_tokens + shape.step)
     throw UsageError(fmt::format(
-        "cache windows of {} sink tokens and {} slots for {} recent tokens; the first "
-        "two must be multiples of {}, and there must be {} slots more than recent "
-        "tokens",
+        "the cache windows have {} sink tokens and {} slots for {} recent tokens; the first two "
+        "numbers must be multiples of {}, and there must be {} slots more than recent tokens",
         shape.sink_tokens, shape.recent_slots, shape.recent_tokens, kTileTokens, shape.step));
   return shape;
 }

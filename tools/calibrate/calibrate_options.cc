@@ -130,7 +130,7 @@ void AddAutomaticOptions(OptionTable& table, CalibrateOptions* options) {
       {.name = "for",
        .help = "the runtime whose choice is searched in depth, measured and judged; all other "
                "runtimes get a choice too; for modelopt and trtllm, each layer gets a type of 8 or "
-               "4 bits within --bits, according to what each type costs the next token",
+               "4 bits within --bits, according to the next-token KL that each type causes",
        .main = true});
   table.Add(&automatic.fold,
             {.name = "fold",
@@ -168,10 +168,10 @@ void AddAutomaticOptions(OptionTable& table, CalibrateOptions* options) {
   table.AddChoice(
       &automatic.price, prices,
       {.name = "bits_by",
-       .help = "how --bits are distributed; least: by each of the other rules, keeping the result "
-               "that costs the next token least when the whole cache is quantized; next_token: by "
-               "what each side of a layer costs the next token on its own; attention: by "
-               "attention-KL and output error; uniform: equally, as far as the budget goes"});
+       .help = "how --bits are distributed; least: try the other rules and keep the result with "
+               "the least next-token KL when the whole cache is quantized; next_token: by the "
+               "next-token KL that each side of a layer causes on its own; attention: by "
+               "attention-KL and output error; uniform: equally, as far as the budget allows"});
   table.AddChoice(
       &automatic.head_clip, scopes,
       {.name = "clip_of",
@@ -249,7 +249,7 @@ void AddClipOptions(OptionTable& table, CalibrateOptions* options) {
                                          .min = 0});
   table.Add(&calibration.error_rows,
             {.name = "error_rows",
-             .help = "query rows per held-out document on which attention-KL is measured",
+             .help = "number of query rows per held-out document on which attention-KL is measured",
              .unit = "rows",
              .min = 1});
 }
@@ -379,7 +379,7 @@ CalibrateOptions Resolved(CalibrateOptions options) {
         fmt::format("--for {} needs --bits, the number of bits per value including scales", types));
   if (automatic.effort == SearchEffort::kQuick) {
     throw UsageError(
-        fmt::format("--effort quick does not measure the costs that types for {} are chosen by; "
+        fmt::format("--effort quick does not measure the costs by which types for {} are chosen; "
                     "use --effort normal",
                     types));
   }

@@ -227,7 +227,7 @@ CommandResult CaptureAsRank(const CaptureOptions& given, RankGroup& group,
   if (!context.dry_run) CheckNewOutput(options.output);
   if (group.size() > 1) {
     if (options.format == CaptureFormat::kUpstream)
-      throw UsageError("--format upstream runs on one rank");
+      throw UsageError("--format upstream runs on one rank only; start a single rank");
     options.output = PartOf(given.output, group.rank()).string();
     CheckNewOutput(options.output);
   }

@@ -239,7 +239,7 @@ void AddRankOptions(OptionTable& table, RankOptions* options, bool plans) {
   }
   table.Add(&options->rank_timeout,
             {.name = "rank_timeout",
-             .help = "time after which a rank that does not join or makes no progress ends the run",
+             .help = "time after which the run ends if a rank has not joined or makes no progress",
              .unit = "seconds",
              .min = 1,
              .scope = OptionScope::kRun});

@@ -65,14 +65,15 @@ void AddInputOptions(OptionTable& table, ValidateOptions* options) {
        .scope = OptionScope::kRun,
        .main = true,
        .path = true});
-  table.Add(&options->scope,
-            {.name = "scope",
-             .help = "how much is measured unless other options say so. quick: five configurations "
-                     "on 4 sequences of 2048 tokens, no recall; normal: the default configurations "
-                     "on 6 of 4096, the model's own words, recall; thorough: also every method, 16 "
-                     "sequences, 4 recall samples; auto: quick on a CPU, normal on a GPU",
-             .choices = {"auto", "quick", "normal", "thorough"},
-             .main = true});
+  table.Add(
+      &options->scope,
+      {.name = "scope",
+       .help = "how much is measured unless other options say so. quick: five configurations on 4 "
+               "sequences of 2048 tokens, no recall; normal: the default configurations on 6 "
+               "sequences of 4096, the model's own words, recall; thorough: also every method, 16 "
+               "sequences, 4 recall samples; auto: quick on a CPU, normal on a GPU",
+       .choices = {"auto", "quick", "normal", "thorough"},
+       .main = true});
   table.Add(
       &options->replace,
       {.name = "replace",
@@ -278,12 +279,13 @@ void AddArmOptions(OptionTable& table, ValidateOptions* options) {
              .min = 0,
              .max = 1});
 
-  table.Add(&options->prefill_tokens,
-            {.name = "prefill_tokens",
-             .help = "number of tokens of a sequence that are written at once before the others "
-                     "follow one at a time, for methods that write them differently; 0: all",
-             .unit = "tokens",
-             .min = 0});
+  table.Add(
+      &options->prefill_tokens,
+      {.name = "prefill_tokens",
+       .help = "number of tokens of a sequence that are written at once; the others follow one at "
+               "a time, which matters for methods that write a prompt differently; 0: all",
+       .unit = "tokens",
+       .min = 0});
   table.Add(&options->method_data,
             {.name = "method_data",
              .help = "files of text, as for oscar-calibrate, for methods that are fitted to "
