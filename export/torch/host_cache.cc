@@ -71,7 +71,8 @@ CacheShape CacheShapeOf(std::span<const int64_t> format) {
         format.size(), kFields));
   for (const int64_t field : format)
     if (field < 0 || field > std::numeric_limits<int>::max() / 2)
-      throw UsageError(fmt::format("a cache format contains the invalid number {}", field));
+      throw UsageError(
+          fmt::format("the cache format contains {}, expected numbers from 0 to 2^30 - 1", field));
   const auto at = [&](size_t i) { return static_cast<int>(format[i]); };
   if (at(6) > static_cast<int>(MetadataType::kByte))
     throw UsageError(fmt::format(

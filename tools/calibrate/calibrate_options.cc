@@ -97,8 +97,8 @@ void AddFitOptions(OptionTable& table, CalibrateOptions* options) {
     compositions.emplace_back(std::string(CompositionName(composition)), composition);
   table.AddChoice(&calibration.fit.composition, compositions,
                   {.name = "composition",
-                   .help = "factors of the rotation, by upstream's names: r eigenvectors, h "
-                           "Hadamard, pbr bit reversal"});
+                   .help = "factors of the rotation, under upstream's names: r is the "
+                           "eigenvectors, h a Hadamard matrix, pbr the bit-reversal permutation"});
   table.Add(&calibration.min_tokens,
             {.name = "min_tokens",
              .help = "number of tokens that every head must see; auto: 20 times its dimension",

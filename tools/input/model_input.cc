@@ -187,8 +187,8 @@ void AddDataOptions(OptionTable& table, DataArguments* data) {
   if (data->packs_by_default) {
     table.Add(&data->whole_documents,
               {.name = "whole_documents",
-               .help = "take documents as they are; without this and without --length-buckets, "
-                       "documents of one kind are packed as with --pack, or into one shorter "
+               .help = "take documents as they are; without this and without --length-buckets, the "
+                       "documents of each domain are packed as with --pack, or into one shorter "
                        "sequence if there are too few"});
     table.NotWith({"whole_documents"}, "pack");
   }
